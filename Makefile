@@ -1,0 +1,85 @@
+# The two commands of a newcomer: `make demo` and `make test`. Both set everything up first, in .venv,
+# and need Python 3.10 or newer, a Rust toolchain and make.
+
+PYTHON ?= python3
+VENV ?= .venv
+CARGO ?= cargo
+# More arguments for pytest: make test PYTEST="-k unicode -x"
+PYTEST ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+CRATES := Cargo.toml $(wildcard Cargo.lock) $(shell find crates -name '*.rs' -o -name Cargo.toml)
+
+export PYO3_PYTHON := $(abspath $(BIN)/python)
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test test-rust test-python test-peers test-slow lint format bench clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.built  ## Train on Python's own sources, save, reload, encode and show it
+	$(BIN)/bpe-tokenizer demo
+
+build: $(VENV)/.built  ## Build the extension into .venv, when its sources changed
+
+test: test-rust test-python  ## Run the tests of the core and of the package (minutes)
+
+test-rust:
+	$(CARGO) test --package bpe-tokenizer-core
+
+test-python: $(VENV)/.built $(VENV)/.test
+	$(BIN)/python -m pytest -m "not slow" $(PYTEST)
+
+test-peers: $(VENV)/.built $(VENV)/.peers  ## Compare with tiktoken, tokenizers and transformers
+	$(BIN)/python -m pytest -m "peer and not slow" $(PYTEST)
+
+test-slow: $(VENV)/.built $(VENV)/.peers  ## Run the long tests: fuzzing, whole corpora, big trainings
+	$(CARGO) test --package bpe-tokenizer-core -- --ignored --nocapture
+	$(BIN)/python -m pytest -m slow $(PYTEST)
+
+lint: $(VENV)/.built $(VENV)/.peers $(VENV)/.lint  ## Check format, lints, types and the extension's stub
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/stubtest bpe_tokenizer._core --mypy-config-file pyproject.toml
+
+format: $(VENV)/.lint  ## Format everything
+	$(CARGO) fmt --all
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.built $(VENV)/.peers  ## Measure against tiktoken and tokenizers (needs BPE_TOKENIZER_FIXTURES)
+	$(BIN)/python -m benchmarks.encode_vs_tiktoken
+	$(BIN)/python -m benchmarks.train_vs_tokenizers
+	$(BIN)/python -m benchmarks.worst_case
+
+clean:  ## Remove everything that was built or installed here
+	rm -rf $(VENV) target demo-output build .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	find python tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -f python/bpe_tokenizer/_core.*.so
+
+# What is installed is recorded in stamp files; each rule runs again when a file it names has changed.
+
+$(VENV)/.created:
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 10) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) 'maturin>=1.9,<2'
+	@touch $@
+
+$(VENV)/.built: $(CRATES) pyproject.toml | $(VENV)/.created
+	@command -v $(CARGO) > /dev/null || { echo 'a Rust toolchain is needed: https://rustup.rs'; exit 1; }
+	@echo 'building the extension (a minute or two the first time)'
+	$(PIP) --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.test $(VENV)/.peers $(VENV)/.lint: pyproject.toml | $(VENV)/.built
+	$(PIP) --no-build-isolation --editable $(PACKAGES)
+	@touch $@
+
+$(VENV)/.test: PACKAGES := '.[test]' 'tiktoken>=0.9' 'tokenizers>=0.23'
+$(VENV)/.peers: PACKAGES := '.[test,peers]'
+$(VENV)/.lint: PACKAGES := '.[lint]'

@@ -1,0 +1,585 @@
+//! Text to ids: the one place that knows the order of the stages.
+
+use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
+use crate::merge::cache::{self, Cache, CachePool, CacheStatistics};
+use crate::merge::{merge_long, merge_short, PairTable, SHORT};
+use crate::model::Model;
+use crate::normalize::Alignment;
+use crate::pretokenize::SplitPatterns;
+use crate::special::{AddedToken, Found, Matcher};
+use rustc_hash::FxHashSet;
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+/// What is encoded.
+#[derive(Clone, Copy, Debug)]
+pub enum Text<'a> {
+    /// Text, which is normalised.
+    Str(&'a str),
+    /// Any bytes, which are taken as they are.
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Text<'a> {
+    /// The bytes.
+    pub fn as_bytes(self) -> &'a [u8] {
+        match self {
+            Text::Str(text) => text.as_bytes(),
+            Text::Bytes(text) => text,
+        }
+    }
+}
+
+/// Which special tokens are recognised. Added tokens that are not special always are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Special {
+    /// None: their text is text.
+    #[default]
+    None,
+    /// All.
+    All,
+    /// Those with these contents.
+    Only(FxHashSet<String>),
+}
+
+impl Special {
+    fn contains(&self, token: &AddedToken) -> bool {
+        match self {
+            Special::None => false,
+            Special::All => true,
+            Special::Only(contents) => contents.contains(&token.content),
+        }
+    }
+}
+
+/// The two automata for one choice of special tokens.
+struct Matchers {
+    /// Looks at the text as given.
+    given: Matcher,
+    /// Looks at the normalised text.
+    normalized: Matcher,
+}
+
+/// How many sets of special tokens keep their automata.
+const KEPT_MATCHERS: usize = 8;
+/// Pieces between two looks at whether to stop.
+const PATIENCE: u32 = 1 << 14;
+
+/// A model made ready to run; may be shared between threads.
+pub struct Encoder {
+    model: Model,
+    patterns: SplitPatterns,
+    table: PairTable,
+    none: Arc<Matchers>,
+    all: Arc<Matchers>,
+    kept: Mutex<Vec<(FxHashSet<String>, Arc<Matchers>)>>,
+    caches: CachePool,
+}
+
+/// A stretch of text between added tokens, ready to be split into pieces.
+struct Segment<'a> {
+    text: &'a [u8],
+    /// Where the normalised stretch that holds it begins in the text as given.
+    base: usize,
+    /// From the normalised stretch to the text as given.
+    alignment: &'a Alignment,
+    /// Where the segment begins in the normalised stretch.
+    offset: usize,
+    /// Bytes that were put before it.
+    prefix: usize,
+}
+
+impl Segment<'_> {
+    /// Where its bytes `start..end` are in the text as given.
+    fn span(&self, start: usize, end: usize) -> Span {
+        let at = |at: usize| self.offset + at.saturating_sub(self.prefix);
+        Span {
+            start: self.base + self.alignment.start(at(start)),
+            tiled_end: self.base + self.alignment.start(at(end)),
+            end: self.base + self.alignment.end(at(end)),
+        }
+    }
+}
+
+enum Part<'a> {
+    /// An added token, with its bytes in the text as given.
+    Added(Found),
+    Text(Segment<'a>),
+}
+
+/// A token's place in the text as given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its first byte; inside a stretch that normalisation changed, the stretch's first.
+    pub start: usize,
+    /// The byte behind it, likewise the stretch's first.
+    pub tiled_end: usize,
+    /// The byte behind it; inside a changed stretch, behind the stretch.
+    pub end: usize,
+}
+
+impl Encoder {
+    /// Compiles the split patterns and builds the tables.
+    pub fn new(model: Model) -> Result<Self> {
+        Ok(Self {
+            patterns: SplitPatterns::new(&model.settings().split_patterns)?,
+            table: PairTable::new(model.merges()),
+            none: Arc::new(matchers(&model, &Special::None)?),
+            all: Arc::new(matchers(&model, &Special::All)?),
+            kept: Mutex::default(),
+            caches: CachePool::default(),
+            model,
+        })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Appends the ids of a text.
+    pub fn encode(
+        &self,
+        text: Text<'_>,
+        special: &Special,
+        ids: &mut Vec<u32>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        self.encode_up_to(text, special, usize::MAX, ids, interrupt)
+    }
+
+    /// Appends the ids of a text, and stops behind the piece that brings them to `enough` or more.
+    pub fn encode_up_to(
+        &self,
+        text: Text<'_>,
+        special: &Special,
+        enough: usize,
+        ids: &mut Vec<u32>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        self.caches.with(|cache| {
+            let mut run = Run::new(self, cache, interrupt);
+            self.parts(text, special, false, &mut |part| {
+                match part {
+                    Part::Added(found) => ids.push(found.id),
+                    Part::Text(segment) => {
+                        self.patterns.split(segment.text, |range| {
+                            run.piece(segment.text, range, ids) && ids.len() < enough
+                        })?;
+                        run.outcome()?;
+                    }
+                }
+                Ok(ids.len() < enough)
+            })
+        })
+    }
+
+    /// Calls `token` with each id and its span until it returns false.
+    pub fn encode_with_spans(
+        &self,
+        text: Text<'_>,
+        special: &Special,
+        interrupt: &Interrupt<'_>,
+        mut token: impl FnMut(u32, Span) -> bool,
+    ) -> Result<()> {
+        let mut ids = Vec::new();
+        self.caches.with(|cache| {
+            let mut run = Run::new(self, cache, interrupt);
+            self.parts(text, special, true, &mut |part| match part {
+                Part::Added(Found { id, range }) => Ok(token(
+                    id,
+                    Span {
+                        start: range.start,
+                        tiled_end: range.end,
+                        end: range.end,
+                    },
+                )),
+                Part::Text(segment) => {
+                    let mut go_on = true;
+                    self.patterns.split(segment.text, |range| {
+                        ids.clear();
+                        let mut start = range.start;
+                        let whole = run.piece(segment.text, range, &mut ids);
+                        go_on = ids.iter().all(|&id| {
+                            let end =
+                                start + self.model.vocabulary().token(id).map_or(0, <[u8]>::len);
+                            let span = segment.span(start, end);
+                            start = end;
+                            token(id, span)
+                        });
+                        whole && go_on
+                    })?;
+                    run.outcome()?;
+                    Ok(go_on)
+                }
+            })
+        })
+    }
+
+    /// Calls `piece` with the bytes of each piece, added tokens being pieces too.
+    pub fn for_each_piece(
+        &self,
+        text: Text<'_>,
+        special: &Special,
+        mut piece: impl FnMut(&[u8]),
+    ) -> Result<()> {
+        self.parts(text, special, false, &mut |part| {
+            match part {
+                Part::Added(found) => piece(&text.as_bytes()[found.range]),
+                Part::Text(segment) => self.patterns.split(segment.text, |range| {
+                    piece(&segment.text[range]);
+                    true
+                })?,
+            }
+            Ok(true)
+        })
+    }
+
+    /// Bytes of a prefix of the text that encodes to at most `max_tokens` ids: it ends where a token
+    /// does, at a character, and as far back as it must.
+    pub fn truncate(
+        &self,
+        text: &str,
+        max_tokens: usize,
+        special: &Special,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<usize> {
+        let mut cuts = vec![0];
+        let mut tokens = 0;
+        self.encode_with_spans(Text::Str(text), special, interrupt, |_, span| {
+            tokens += 1;
+            if tokens <= max_tokens {
+                cuts.push(floor_char_boundary(text, span.tiled_end));
+            }
+            tokens <= max_tokens
+        })?;
+        if tokens <= max_tokens {
+            return Ok(text.len());
+        }
+        cuts.dedup();
+        // A prefix may have more ids than the whole had there: its last piece ends elsewhere.
+        let mut ids = Vec::new();
+        while let Some(cut) = cuts.pop() {
+            ids.clear();
+            let enough = max_tokens.saturating_add(1);
+            self.encode_up_to(
+                Text::Str(&text[..cut]),
+                special,
+                enough,
+                &mut ids,
+                interrupt,
+            )?;
+            if ids.len() <= max_tokens {
+                return Ok(cut);
+            }
+        }
+        Ok(0)
+    }
+
+    /// The first of these special tokens in the text, flags aside: its content and first byte.
+    pub fn find_special(&self, text: &[u8], special: &Special) -> Result<Option<(String, usize)>> {
+        let tokens = self
+            .model
+            .added()
+            .iter()
+            .filter(|token| token.special && special.contains(token));
+        let plain = tokens.map(|token| AddedToken {
+            single_word: false,
+            lstrip: false,
+            rstrip: false,
+            ..token.clone()
+        });
+        let matcher = Matcher::new(plain.collect())?;
+        let found = matcher.find_iter(text).next();
+        Ok(found.and_then(|found| {
+            let token = self.model.added_token(found.id)?;
+            Some((token.content.clone(), found.range.start))
+        }))
+    }
+
+    /// What the caches did.
+    pub fn cache_statistics(&self) -> CacheStatistics {
+        self.caches.statistics()
+    }
+
+    /// Empties the caches.
+    pub fn clear_cache(&self) {
+        self.caches.clear();
+    }
+
+    /// Calls `part` with the added tokens and the text between them until it returns false. Places in
+    /// the text as given are right only if `aligned` asks for them.
+    fn parts(
+        &self,
+        text: Text<'_>,
+        special: &Special,
+        aligned: bool,
+        part: &mut dyn FnMut(Part<'_>) -> Result<bool>,
+    ) -> Result<()> {
+        let matchers = self.matchers(special)?;
+        let bytes = text.as_bytes();
+        let mut done = 0;
+        for found in matchers.given.find_iter(bytes) {
+            let range = found.range.clone();
+            if !self.between(text, done..range.start, &matchers, aligned, part)? {
+                return Ok(());
+            }
+            done = range.end;
+            if !part(Part::Added(found))? {
+                return Ok(());
+            }
+        }
+        self.between(text, done..bytes.len(), &matchers, aligned, part)?;
+        Ok(())
+    }
+
+    /// The same for a stretch without added tokens of the first kind: normalises it, and finds those
+    /// of the second.
+    fn between(
+        &self,
+        text: Text<'_>,
+        range: Range<usize>,
+        matchers: &Matchers,
+        aligned: bool,
+        part: &mut dyn FnMut(Part<'_>) -> Result<bool>,
+    ) -> Result<bool> {
+        if range.is_empty() {
+            return Ok(true);
+        }
+        let base = range.start;
+        let (normalized, alignment) = match (text, self.model.settings().normalization) {
+            (Text::Str(text), Some(form)) => {
+                let (normalized, alignment) = if aligned {
+                    form.align(&text[range])
+                } else {
+                    (form.apply(&text[range]), Alignment::default())
+                };
+                let bytes = match normalized {
+                    Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+                    Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+                };
+                (bytes, alignment)
+            }
+            _ => (Cow::Borrowed(&text.as_bytes()[range]), Alignment::default()),
+        };
+        let segment = |range: Range<usize>, part: &mut dyn FnMut(Part<'_>) -> Result<bool>| {
+            self.segment(&normalized, range, base, &alignment, part)
+        };
+        let mut done = 0;
+        for Found { id, range } in matchers.normalized.find_iter(&normalized) {
+            let found = Found {
+                id,
+                range: base + alignment.start(range.start)..base + alignment.end(range.end),
+            };
+            if !segment(done..range.start, part)? || !part(Part::Added(found))? {
+                return Ok(false);
+            }
+            done = range.end;
+        }
+        segment(done..normalized.len(), part)
+    }
+
+    fn segment(
+        &self,
+        normalized: &[u8],
+        range: Range<usize>,
+        base: usize,
+        alignment: &Alignment,
+        part: &mut dyn FnMut(Part<'_>) -> Result<bool>,
+    ) -> Result<bool> {
+        if range.is_empty() {
+            return Ok(true);
+        }
+        let offset = range.start;
+        let text = &normalized[range];
+        let prefixed;
+        let (text, prefix) = if self.model.settings().add_prefix_space && text[0] != b' ' {
+            prefixed = [b" ", text].concat();
+            (prefixed.as_slice(), 1)
+        } else {
+            (text, 0)
+        };
+        part(Part::Text(Segment {
+            text,
+            base,
+            alignment,
+            offset,
+            prefix,
+        }))
+    }
+
+    fn merge_piece(
+        &self,
+        piece: &[u8],
+        ids: &mut Vec<u32>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        if self.model.settings().ignore_merges {
+            if let Some(id) = self.whole_piece(piece) {
+                ids.push(id);
+                return Ok(());
+            }
+        }
+        let byte_ids = self.model.vocabulary().byte_ids();
+        let symbols = piece.iter().map(|&byte| byte_ids[usize::from(byte)]);
+        if piece.len() <= SHORT {
+            let mut buffer = [0; SHORT];
+            let buffer = &mut buffer[..piece.len()];
+            for (symbol, id) in buffer.iter_mut().zip(symbols) {
+                *symbol = id;
+            }
+            let length = merge_short(&self.table, buffer);
+            ids.extend_from_slice(&buffer[..length]);
+        } else {
+            let start = ids.len();
+            ids.extend(symbols);
+            let length = merge_long(&self.table, &mut ids[start..], interrupt)?;
+            ids.truncate(start + length);
+        }
+        Ok(())
+    }
+
+    /// The token that is the whole piece; never a special one, which no text may become by chance.
+    fn whole_piece(&self, piece: &[u8]) -> Option<u32> {
+        let id = self.model.vocabulary().id(piece)?;
+        let special = self
+            .model
+            .added_token(id)
+            .is_some_and(|token| token.special);
+        (!special).then_some(id)
+    }
+
+    fn matchers(&self, special: &Special) -> Result<Arc<Matchers>> {
+        let contents = match special {
+            Special::None => return Ok(self.none.clone()),
+            Special::All => return Ok(self.all.clone()),
+            Special::Only(contents) => contents,
+        };
+        // Never waits: after a fork the lock may be held for good by a thread that is not here.
+        let mut kept = self.kept.try_lock().ok();
+        let known = kept
+            .as_ref()
+            .and_then(|kept| kept.iter().find(|(key, _)| key == contents));
+        if let Some((_, matchers)) = known {
+            return Ok(matchers.clone());
+        }
+        let matchers = Arc::new(matchers(&self.model, special)?);
+        if let Some(kept) = &mut kept {
+            kept.truncate(KEPT_MATCHERS - 1);
+            kept.insert(0, (contents.clone(), matchers.clone()));
+        }
+        Ok(matchers)
+    }
+}
+
+/// Encodes piece after piece of one call.
+struct Run<'a> {
+    encoder: &'a Encoder,
+    cache: Option<&'a mut Cache>,
+    interrupt: &'a Interrupt<'a>,
+    /// Pieces until the next look at whether to stop.
+    patience: u32,
+    failure: Option<Error>,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        encoder: &'a Encoder,
+        cache: Option<&'a mut Cache>,
+        interrupt: &'a Interrupt<'a>,
+    ) -> Self {
+        Self {
+            encoder,
+            cache,
+            interrupt,
+            patience: PATIENCE,
+            failure: None,
+        }
+    }
+
+    /// Appends the ids of the piece `text[range]`; false if that failed.
+    #[inline(always)]
+    fn piece(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> bool {
+        self.patience -= 1;
+        if self.patience > 0 {
+            if range.len() == 1 {
+                let byte = text[range.start];
+                ids.push(self.encoder.model.vocabulary().byte_ids()[usize::from(byte)]);
+                return true;
+            }
+            if let (Some(cache), Some(key)) =
+                (&mut self.cache, cache::key(text, range.start, range.len()))
+            {
+                if cache.get(key, ids) {
+                    return true;
+                }
+            }
+        }
+        let outcome = self.piece_by_merging(text, range, ids);
+        self.failure = outcome.err();
+        self.failure.is_none()
+    }
+
+    #[inline(never)]
+    fn piece_by_merging(
+        &mut self,
+        text: &[u8],
+        range: Range<usize>,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        if self.patience == 0 {
+            self.interrupt.poll()?;
+            self.patience = PATIENCE;
+        }
+        let key = cache::key(text, range.start, range.len());
+        let piece = &text[range];
+        let Some(cache) = &mut self.cache else {
+            return self.encoder.merge_piece(piece, ids, self.interrupt);
+        };
+        if cache.get_long(piece, ids) {
+            return Ok(());
+        }
+        let start = ids.len();
+        self.encoder.merge_piece(piece, ids, self.interrupt)?;
+        let found = &ids[start..];
+        match key {
+            Some(key) if Cache::fits(found.len()) => cache.insert(key, found),
+            _ => cache.insert_long(piece, found),
+        }
+        Ok(())
+    }
+
+    fn outcome(&mut self) -> Result<()> {
+        self.failure.take().map_or(Ok(()), Err)
+    }
+}
+
+fn matchers(model: &Model, special: &Special) -> Result<Matchers> {
+    let wanted = model
+        .added()
+        .iter()
+        .filter(|token| !token.special || special.contains(token));
+    let (normalized, given): (Vec<_>, Vec<_>) = wanted.cloned().partition(|token| token.normalized);
+    let form = model.settings().normalization;
+    let normalized = normalized.into_iter().map(|token| match form {
+        Some(form) => AddedToken {
+            content: form.apply(&token.content).into_owned(),
+            ..token
+        },
+        None => token,
+    });
+    Ok(Matchers {
+        given: Matcher::new(given)?,
+        normalized: Matcher::new(normalized.collect())?,
+    })
+}
+
+/// The last character boundary at or before `at`.
+fn floor_char_boundary(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}

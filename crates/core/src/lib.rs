@@ -1,0 +1,27 @@
+//! Byte-level BPE: split patterns, encoding, decoding and training.
+//!
+//! ```text
+//! text   -> added tokens -> normalise -> pieces -> cache | merge -> ids
+//! corpus -> added tokens -> normalise -> pieces -> counts -> merges
+//! ```
+//!
+//! Both sides share one pre-tokeniser, so they cannot disagree. Nothing here knows Python, prints, or
+//! keeps global state.
+
+pub mod batch;
+pub mod decoder;
+pub mod encoder;
+pub mod error;
+pub mod interrupt;
+pub mod merge;
+pub mod model;
+pub mod normalize;
+pub mod pretokenize;
+pub mod printable;
+pub mod special;
+pub mod train;
+
+pub use encoder::Encoder;
+pub use error::{Error, Result};
+pub use interrupt::Interrupt;
+pub use model::Model;

@@ -1,0 +1,395 @@
+//! A tokenizer as a value: vocabulary, merges, split patterns, normalisation and added tokens,
+//! checked once, so that nothing behind it has to check again.
+
+use crate::error::{Error, Result};
+use crate::normalize::Normalization;
+use crate::printable::to_printable;
+use crate::special::AddedToken;
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use std::hash::Hasher;
+use std::sync::Arc;
+
+/// No id.
+const NONE: u32 = u32::MAX;
+
+/// The tokens that text is made of, by id and by bytes.
+#[derive(Debug)]
+pub struct Vocabulary {
+    /// In the order of the ids.
+    ids: Vec<u32>,
+    bytes: Vec<u8>,
+    /// Where each token begins in `bytes`, and where the last one ends.
+    starts: Vec<u32>,
+    /// Open addressing over the tokens' bytes: index into `ids`, or NONE.
+    index: Vec<u32>,
+    byte_ids: [u32; 256],
+}
+
+impl Vocabulary {
+    /// Collects tokens; of tokens with the same bytes the lowest id stands for the bytes.
+    pub fn new(mut tokens: Vec<(u32, Vec<u8>)>) -> Result<Self> {
+        tokens.sort_unstable();
+        let mut vocabulary = Self {
+            ids: Vec::with_capacity(tokens.len()),
+            bytes: Vec::new(),
+            starts: vec![0],
+            index: vec![NONE; (2 * tokens.len()).next_power_of_two()],
+            byte_ids: [NONE; 256],
+        };
+        for (id, bytes) in tokens {
+            if id == NONE || vocabulary.ids.last() == Some(&id) {
+                return Err(Error::Model(format!(
+                    "id {id} stands twice in the vocabulary, or is larger than {}",
+                    NONE - 1
+                )));
+            }
+            vocabulary.push(id, &bytes)?;
+        }
+        for byte in 0..=255 {
+            vocabulary.byte_ids[usize::from(byte)] =
+                vocabulary.id(&[byte]).ok_or_else(|| {
+                    Error::Model(format!(
+                        "the vocabulary has no token for the byte 0x{byte:02x} (written {:?} in files); a byte-level vocabulary needs all 256",
+                        to_printable(&[byte])
+                    ))
+                })?;
+        }
+        Ok(vocabulary)
+    }
+
+    fn push(&mut self, id: u32, token: &[u8]) -> Result<()> {
+        let entry = self.ids.len() as u32;
+        self.ids.push(id);
+        self.bytes.extend_from_slice(token);
+        let end = u32::try_from(self.bytes.len())
+            .map_err(|_| Error::Model("the vocabulary's bytes exceed 4 GiB".to_owned()))?;
+        self.starts.push(end);
+        let slot = self.slot(token);
+        if self.index[slot] == NONE {
+            self.index[slot] = entry;
+        }
+        Ok(())
+    }
+
+    fn slot(&self, token: &[u8]) -> usize {
+        let mut hasher = FxHasher::default();
+        hasher.write(token);
+        let mut slot = hasher.finish() as usize;
+        loop {
+            slot &= self.index.len() - 1;
+            match self.index[slot] {
+                NONE => return slot,
+                entry if self.entry(entry as usize) == token => return slot,
+                _ => slot += 1,
+            }
+        }
+    }
+
+    fn entry(&self, index: usize) -> &[u8] {
+        &self.bytes[self.starts[index] as usize..self.starts[index + 1] as usize]
+    }
+
+    /// The id of the token with these bytes.
+    pub fn id(&self, token: &[u8]) -> Option<u32> {
+        match self.index[self.slot(token)] {
+            NONE => None,
+            entry => Some(self.ids[entry as usize]),
+        }
+    }
+
+    /// The bytes of an id.
+    pub fn token(&self, id: u32) -> Option<&[u8]> {
+        let entry = match self.ids.get(id as usize) {
+            Some(&same) if same == id => id as usize, // as it is when the ids have no holes
+            _ => self.ids.binary_search(&id).ok()?,
+        };
+        Some(self.entry(entry))
+    }
+
+    /// The id of each single byte.
+    pub fn byte_ids(&self) -> &[u32; 256] {
+        &self.byte_ids
+    }
+
+    /// Every id with its bytes, in the order of the ids.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        let entries = (0..self.ids.len()).map(|index| self.entry(index));
+        self.ids.iter().copied().zip(entries)
+    }
+
+    /// How many tokens there are.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether there is no token (never: the bytes are there).
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+}
+
+/// A merge: the ids of the two tokens and of the one that they make.
+pub type MergeIds = (u32, u32, u32);
+
+/// What a model is made of beside its vocabulary and merges.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Applied in sequence, each to the pieces of the one before; without one, a text is a piece.
+    pub split_patterns: Vec<String>,
+    /// How text is normalised first.
+    pub normalization: Option<Normalization>,
+    /// A piece that is a token is that token, even where merging would not make it.
+    pub ignore_merges: bool,
+    /// A space is put before a text that begins with none.
+    pub add_prefix_space: bool,
+}
+
+/// Everything that encoding and decoding need; immutable, and cheap to copy.
+#[derive(Clone, Debug)]
+pub struct Model {
+    vocabulary: Arc<Vocabulary>,
+    merges: Arc<Vec<MergeIds>>,
+    settings: Arc<Settings>,
+    /// In the order of the ids.
+    added: Arc<Vec<AddedToken>>,
+}
+
+impl Model {
+    /// A model of a vocabulary and merges, which are pairs of tokens' bytes in order of rank.
+    ///
+    /// Without merges the ids are ranks (as in a `.tiktoken` file), and the merges follow from them.
+    pub fn new(
+        tokens: Vec<(u32, Vec<u8>)>,
+        merges: Option<&[(Vec<u8>, Vec<u8>)]>,
+        mut settings: Settings,
+        added: Vec<AddedToken>,
+    ) -> Result<Self> {
+        let vocabulary = Vocabulary::new(tokens)?;
+        let merges = match merges {
+            Some(merges) => resolve(&vocabulary, merges)?,
+            None => {
+                settings.ignore_merges = true;
+                let added: FxHashSet<u32> = added.iter().map(|token| token.id).collect();
+                merges_of_ranks(&vocabulary, &added)
+            }
+        };
+        let model = Self {
+            vocabulary: Arc::new(vocabulary),
+            merges: Arc::new(merges),
+            settings: Arc::new(settings),
+            added: Arc::default(),
+        };
+        model.with_added(added)
+    }
+
+    /// The model with other added tokens.
+    pub fn with_added(&self, mut added: Vec<AddedToken>) -> Result<Self> {
+        added.sort_by_key(|token| token.id);
+        let mut contents = FxHashMap::default();
+        for (index, token) in added.iter().enumerate() {
+            let AddedToken { content, id, .. } = token;
+            let fail = |message: String| {
+                Err(Error::Model(format!(
+                    "added token {content:?} (id {id}): {message}"
+                )))
+            };
+            if content.is_empty() {
+                return fail("the text is empty".to_owned());
+            }
+            if *id == NONE {
+                return fail(format!("ids end at {}", NONE - 1));
+            }
+            if let Some(other) = contents.insert(content, id) {
+                return fail(format!("the same text has the id {other}"));
+            }
+            if index > 0 && added[index - 1].id == *id {
+                return fail(format!("{:?} has the same id", added[index - 1].content));
+            }
+            match self.vocabulary.token(*id) {
+                Some(bytes) if bytes != content.as_bytes() => {
+                    return fail(format!(
+                        "the id belongs to the token {:?} of the vocabulary",
+                        to_printable(bytes)
+                    ));
+                }
+                _ => {}
+            }
+        }
+        Ok(Self {
+            added: Arc::new(added),
+            ..self.clone()
+        })
+    }
+
+    /// The vocabulary, with those added tokens that belong to it.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// The merges in order of rank.
+    pub fn merges(&self) -> &[MergeIds] {
+        &self.merges
+    }
+
+    /// Patterns, normalisation and switches.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The added tokens in the order of their ids.
+    pub fn added(&self) -> &[AddedToken] {
+        &self.added
+    }
+
+    /// The added token with this id.
+    pub fn added_token(&self, id: u32) -> Option<&AddedToken> {
+        let index = self
+            .added
+            .binary_search_by_key(&id, |token| token.id)
+            .ok()?;
+        Some(&self.added[index])
+    }
+
+    /// The bytes of an id, added tokens included.
+    pub fn token(&self, id: u32) -> Option<&[u8]> {
+        self.added_token(id)
+            .map(|token| token.content.as_bytes())
+            .or_else(|| self.vocabulary.token(id))
+    }
+
+    /// How many ids there are, added tokens included.
+    pub fn len(&self) -> usize {
+        let outside = self
+            .added
+            .iter()
+            .filter(|token| self.vocabulary.token(token.id).is_none());
+        self.vocabulary.len() + outside.count()
+    }
+
+    /// Whether there is no id (never: the bytes are there).
+    pub fn is_empty(&self) -> bool {
+        self.vocabulary.is_empty()
+    }
+}
+
+/// Finds the ids of merges given as bytes.
+fn resolve(vocabulary: &Vocabulary, merges: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<MergeIds>> {
+    let mut product = Vec::new();
+    let resolved = merges.iter().enumerate().map(|(rank, (left, right))| {
+        product.clear();
+        product.extend_from_slice(left);
+        product.extend_from_slice(right);
+        let id = |token: &[u8]| {
+            vocabulary.id(token).ok_or_else(|| {
+                Error::Model(format!(
+                    "merge {rank} ({:?}, {:?}): {:?} is not in the vocabulary",
+                    to_printable(left),
+                    to_printable(right),
+                    to_printable(token)
+                ))
+            })
+        };
+        Ok((id(left)?, id(right)?, id(&product)?))
+    });
+    resolved.collect()
+}
+
+/// The merges that ids-as-ranks amount to: a token's merge joins the two tokens that are left of its
+/// bytes right before they become one, always joining the pair with the lowest rank first.
+///
+/// Within a piece, the stretch of a token develops as the token alone does as long as nothing joins
+/// across its edges, so no other pair ever makes it. A token whose bytes do not become one has no
+/// merge; a piece that is such a token is found by `ignore_merges`.
+fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Vec<MergeIds> {
+    let rank = |token: &[u8]| vocabulary.id(token).filter(|id| !added.contains(id));
+    let mut cuts = Vec::new();
+    let merges = vocabulary.iter().filter_map(|(id, token)| {
+        if token.len() < 2 || rank(token) != Some(id) {
+            return None;
+        }
+        cuts.clear();
+        cuts.extend(0..=token.len());
+        while cuts.len() > 3 {
+            let pairs = (0..cuts.len() - 2).filter_map(|i| {
+                let pair = &token[cuts[i]..cuts[i + 2]];
+                Some((rank(pair)?, i))
+            });
+            let (_, at) = pairs.min()?;
+            cuts.remove(at + 1);
+        }
+        let (left, right) = token.split_at(cuts[1]);
+        Some((rank(left)?, rank(right)?, id))
+    });
+    merges.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes() -> Vec<(u32, Vec<u8>)> {
+        (0..=255)
+            .map(|byte| (u32::from(byte), vec![byte]))
+            .collect()
+    }
+
+    fn message(result: Result<Model>) -> String {
+        result.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn merges_follow_from_ranks() {
+        let mut tokens = bytes();
+        for (id, token) in (256..).zip(["ab", "cd", "abcd", "bc", "zzzz"]) {
+            tokens.push((id, token.into()));
+        }
+        let model = Model::new(tokens, None, Settings::default(), Vec::new()).unwrap();
+        let (a, b, c, d) = (97, 98, 99, 100);
+        let expected = [(a, b, 256), (c, d, 257), (256, 257, 258), (b, c, 259)];
+        assert_eq!(model.merges(), expected); // nothing makes zzzz
+        assert!(model.settings().ignore_merges);
+    }
+
+    #[test]
+    fn broken_models_are_refused_by_name() {
+        let new = |tokens, merges: &[(&str, &str)], added: &[(&str, u32)]| {
+            let merges: Vec<(Vec<u8>, Vec<u8>)> = merges
+                .iter()
+                .map(|&(left, right)| (left.into(), right.into()))
+                .collect();
+            let added = added.iter().map(|&(content, id)| AddedToken {
+                content: content.to_owned(),
+                id,
+                special: true,
+                single_word: false,
+                lstrip: false,
+                rstrip: false,
+                normalized: false,
+            });
+            Model::new(tokens, Some(&merges), Settings::default(), added.collect())
+        };
+        let mut tokens = bytes();
+        tokens.pop();
+        assert!(message(new(tokens, &[], &[])).contains("0xff"));
+        assert!(
+            message(new(bytes(), &[("a", "b")], &[])).contains("\"ab\" is not in the vocabulary")
+        );
+        assert!(message(new(bytes(), &[], &[("<s>", 65)])).contains("belongs to the token \"A\""));
+        assert!(message(new(bytes(), &[], &[("<s>", 300), ("<s>", 301)])).contains("the id 300"));
+        assert!(message(new(bytes(), &[], &[("<s>", 300), ("</s>", 300)])).contains("same id"));
+        assert!(message(new(bytes(), &[], &[("", 300)])).contains("empty"));
+        let mut tokens = bytes();
+        tokens.push((7, b"twice".to_vec()));
+        assert!(message(new(tokens, &[], &[])).contains("id 7 stands twice"));
+    }
+
+    #[test]
+    fn ids_may_have_holes() {
+        let mut tokens = bytes();
+        tokens.push((4_000_000_000, b"far".to_vec()));
+        let model = Model::new(tokens, Some(&[]), Settings::default(), Vec::new()).unwrap();
+        assert_eq!(model.token(4_000_000_000), Some(&b"far"[..]));
+        assert_eq!(model.token(256), None);
+        assert_eq!(model.len(), 257);
+    }
+}

@@ -1,0 +1,220 @@
+//! Unicode normalisation (Unicode Standard Annex 15), and where each byte came from.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use unicode_normalization::char::canonical_combining_class;
+use unicode_normalization::{
+    is_nfc_quick, is_nfd_quick, is_nfkc_quick, is_nfkd_quick, IsNormalized, UnicodeNormalization,
+};
+
+use crate::error::Error;
+
+/// A normalisation form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Normalization {
+    /// Canonical composition.
+    Nfc,
+    /// Canonical decomposition.
+    Nfd,
+    /// Compatibility composition.
+    Nfkc,
+    /// Compatibility decomposition.
+    Nfkd,
+}
+
+impl FromStr for Normalization {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        match name {
+            "NFC" => Ok(Self::Nfc),
+            "NFD" => Ok(Self::Nfd),
+            "NFKC" => Ok(Self::Nfkc),
+            "NFKD" => Ok(Self::Nfkd),
+            _ => Err(Error::Option(format!(
+                "normalization {name:?} is not known; use \"NFC\", \"NFD\", \"NFKC\", \"NFKD\" or None"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for Normalization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nfc => "NFC",
+            Self::Nfd => "NFD",
+            Self::Nfkc => "NFKC",
+            Self::Nfkd => "NFKD",
+        })
+    }
+}
+
+impl Normalization {
+    fn quick_check(self, chars: impl Iterator<Item = char>) -> IsNormalized {
+        match self {
+            Self::Nfc => is_nfc_quick(chars),
+            Self::Nfd => is_nfd_quick(chars),
+            Self::Nfkc => is_nfkc_quick(chars),
+            Self::Nfkd => is_nfkd_quick(chars),
+        }
+    }
+
+    /// The normalised text, which is the text itself if nothing changes.
+    pub fn apply(self, text: &str) -> Cow<'_, str> {
+        if text.is_ascii() || self.quick_check(text.chars()) == IsNormalized::Yes {
+            return Cow::Borrowed(text);
+        }
+        let mut normalized = String::with_capacity(text.len());
+        match self {
+            Self::Nfc => normalized.extend(text.nfc()),
+            Self::Nfd => normalized.extend(text.nfd()),
+            Self::Nfkc => normalized.extend(text.nfkc()),
+            Self::Nfkd => normalized.extend(text.nfkd()),
+        }
+        if normalized == text {
+            Cow::Borrowed(text)
+        } else {
+            Cow::Owned(normalized)
+        }
+    }
+
+    /// Whether what stands before `c` and what begins with it can be normalised apart: `c` keeps
+    /// itself, and neither reorders nor composes with what comes before ("stable code point").
+    pub fn is_boundary(self, c: char) -> bool {
+        c.is_ascii()
+            || canonical_combining_class(c) == 0
+                && self.quick_check(std::iter::once(c)) == IsNormalized::Yes
+    }
+
+    /// The normalised text with the way back.
+    pub fn align(self, text: &str) -> (Cow<'_, str>, Alignment) {
+        let whole = self.apply(text);
+        if matches!(whole, Cow::Borrowed(_)) {
+            return (whole, Alignment::default());
+        }
+        let mut alignment = Alignment::default();
+        let mut done = 0;
+        for range in self.runs(text) {
+            let run = &text[range.clone()];
+            let normalized = self.apply(run);
+            if normalized != run {
+                let kept = common_prefix(run, &normalized);
+                alignment.changes.push(Change {
+                    from: (range.start + kept, range.end),
+                    to: (done + kept, done + normalized.len()),
+                });
+            }
+            done += normalized.len();
+        }
+        (whole, alignment)
+    }
+
+    /// Cuts the text where its parts can be normalised apart.
+    fn runs(self, text: &str) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+        let mut starts = text
+            .char_indices()
+            .filter(move |&(at, c)| at > 0 && self.is_boundary(c))
+            .map(|(at, _)| at)
+            .chain(std::iter::once(text.len()));
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            let end = starts.next()?;
+            let run = start..end;
+            start = end;
+            Some(run)
+        })
+    }
+}
+
+/// Bytes of the characters that both texts begin with.
+fn common_prefix(a: &str, b: &str) -> usize {
+    let same = a.chars().zip(b.chars()).take_while(|(x, y)| x == y);
+    same.map(|(c, _)| c.len_utf8()).sum()
+}
+
+/// Where the bytes of a changed text stood before the change.
+#[derive(Clone, Debug, Default)]
+pub struct Alignment {
+    changes: Vec<Change>,
+}
+
+/// A run of bytes that became another run.
+#[derive(Clone, Debug)]
+struct Change {
+    from: (usize, usize),
+    to: (usize, usize),
+}
+
+impl Alignment {
+    /// The byte of the text as given at which a span that begins at byte `at` of the changed text
+    /// begins. A position inside a changed run goes to the run's start.
+    pub fn start(&self, at: usize) -> usize {
+        self.original(at, |change| change.from.0)
+    }
+
+    /// The same for where a span ends: a position inside a changed run goes to the run's end.
+    pub fn end(&self, at: usize) -> usize {
+        self.original(at, |change| change.from.1)
+    }
+
+    fn original(&self, at: usize, inside: impl Fn(&Change) -> usize) -> usize {
+        let index = self.changes.partition_point(|change| change.to.0 < at);
+        match index.checked_sub(1).map(|index| &self.changes[index]) {
+            None => at,
+            Some(change) if at < change.to.1 => inside(change),
+            Some(change) => change.from.1 + (at - change.to.1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_normal_is_not_copied() {
+        for text in ["plain", "café", "日本語"] {
+            assert!(matches!(Normalization::Nfc.apply(text), Cow::Borrowed(_)));
+        }
+        assert_eq!(Normalization::Nfc.apply("cafe\u{301}"), "café");
+        assert_eq!(Normalization::Nfkd.apply("ﬁ①"), "fi1");
+    }
+
+    #[test]
+    fn the_alignment_leads_back() {
+        let text = "xe\u{301}y가\u{11a8}ﬁz";
+        for form in [
+            Normalization::Nfc,
+            Normalization::Nfd,
+            Normalization::Nfkc,
+            Normalization::Nfkd,
+        ] {
+            let (normalized, alignment) = form.align(text);
+            for c in ['x', 'y', 'z'] {
+                let (was, is) = (text.find(c).unwrap(), normalized.find(c).unwrap());
+                assert_eq!(alignment.start(is), was, "{form} {c}");
+                assert_eq!(alignment.end(is + 1), was + 1, "{form} {c}");
+            }
+            assert_eq!(alignment.end(normalized.len()), text.len());
+        }
+        let (normalized, alignment) = Normalization::Nfc.align("e\u{301}x");
+        assert_eq!(normalized, "éx");
+        assert_eq!((alignment.start(1), alignment.end(1)), (0, 3));
+        assert_eq!((alignment.start(2), alignment.end(2)), (3, 3));
+    }
+
+    #[test]
+    fn texts_can_be_cut_at_boundaries() {
+        let text = "a\u{323}\u{307}e\u{301}가\u{11a8}각ﬁ ą\u{309}\u{1f00}\u{345}\u{9c7}\u{9be}";
+        for form in [
+            Normalization::Nfc,
+            Normalization::Nfd,
+            Normalization::Nfkc,
+            Normalization::Nfkd,
+        ] {
+            let parts: String = form.runs(text).map(|run| form.apply(&text[run])).collect();
+            assert_eq!(parts, form.apply(text), "{form}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Code point to class: the coarsest classes that tell the sets of a pattern apart.
+//!
+//! A pattern mentions a few sets of code points (`\p{L}`, `[\r\n]`, ...). Two code points that are in
+//! the same of these sets are one class to the automaton; there are rarely more than thirty.
+
+use regex_syntax::hir::ClassUnicode;
+use rustc_hash::FxHashMap;
+
+/// Bits of a code point that index a block.
+const BLOCK_BITS: u32 = 7;
+const BLOCK: usize = 1 << BLOCK_BITS;
+
+/// A code point's class, for every code point.
+pub struct Classes {
+    count: usize,
+    ascii: [u8; 128],
+    /// Code point >> 7 to the block that holds its class.
+    block_of: Vec<u16>,
+    blocks: Vec<[u8; BLOCK]>,
+    /// For each set, for each class, whether the class is in the set.
+    members: Vec<Vec<bool>>,
+}
+
+impl Classes {
+    /// The classes that tell these sets apart; none if there would be more than 255.
+    pub fn new(sets: &[ClassUnicode]) -> Option<Self> {
+        let mut starts: Vec<u32> = vec![0];
+        for range in sets.iter().flat_map(|set| set.ranges()) {
+            starts.push(u32::from(range.start()));
+            starts.push(u32::from(range.end()) + 1);
+        }
+        starts.sort_unstable();
+        starts.dedup();
+
+        let mut ids: FxHashMap<Vec<bool>, u8> = FxHashMap::default();
+        let mut members = vec![Vec::new(); sets.len()];
+        let mut class_from = Vec::with_capacity(starts.len());
+        let mut next_range = vec![0; sets.len()];
+        for &start in &starts {
+            let signature: Vec<bool> = sets
+                .iter()
+                .zip(&mut next_range)
+                .map(|(set, next)| holds(set, next, start))
+                .collect();
+            let count = ids.len();
+            let class = *ids.entry(signature.clone()).or_insert(count as u8);
+            if usize::from(class) == count {
+                if count == 255 {
+                    return None;
+                }
+                for (set, inside) in members.iter_mut().zip(signature) {
+                    set.push(inside);
+                }
+            }
+            class_from.push((start, class));
+        }
+        let (block_of, blocks) = table(&class_from);
+        let mut ascii = [0; 128];
+        ascii.copy_from_slice(&blocks[usize::from(block_of[0])]);
+        Some(Self {
+            count: ids.len(),
+            ascii,
+            block_of,
+            blocks,
+            members,
+        })
+    }
+
+    /// How many classes there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether a class lies in the set of this index.
+    pub fn is_member(&self, set: usize, class: usize) -> bool {
+        self.members[set][class]
+    }
+
+    /// The class of an ASCII byte.
+    #[inline(always)]
+    pub fn of_ascii(&self, byte: u8) -> u8 {
+        self.ascii[usize::from(byte & 127)]
+    }
+
+    /// The class of a code point.
+    #[inline(always)]
+    pub fn of(&self, code_point: u32) -> u8 {
+        let block = self.block_of[(code_point >> BLOCK_BITS) as usize];
+        self.blocks[usize::from(block)][code_point as usize % BLOCK]
+    }
+}
+
+/// Whether `set` holds `code_point`; `next` moves over its ranges as the code points grow.
+fn holds(set: &ClassUnicode, next: &mut usize, code_point: u32) -> bool {
+    let ranges = set.ranges();
+    while ranges
+        .get(*next)
+        .is_some_and(|range| u32::from(range.end()) < code_point)
+    {
+        *next += 1;
+    }
+    ranges
+        .get(*next)
+        .is_some_and(|range| u32::from(range.start()) <= code_point)
+}
+
+/// Equal blocks are kept once.
+fn table(class_from: &[(u32, u8)]) -> (Vec<u16>, Vec<[u8; BLOCK]>) {
+    let mut ids: FxHashMap<[u8; BLOCK], u16> = FxHashMap::default();
+    let mut blocks = Vec::new();
+    let mut block_of = Vec::new();
+    let mut interval = 0;
+    for first in (0..=u32::from(char::MAX)).step_by(BLOCK) {
+        let mut block = [0; BLOCK];
+        for (code_point, class) in (first..).zip(&mut block) {
+            while class_from
+                .get(interval + 1)
+                .is_some_and(|(start, _)| *start <= code_point)
+            {
+                interval += 1;
+            }
+            *class = class_from[interval].1;
+        }
+        block_of.push(*ids.entry(block).or_insert_with(|| {
+            blocks.push(block);
+            (blocks.len() - 1) as u16
+        }));
+    }
+    (block_of, blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regex_syntax::hir::ClassUnicodeRange;
+
+    fn set(ranges: &[(char, char)]) -> ClassUnicode {
+        ClassUnicode::new(ranges.iter().map(|&(a, b)| ClassUnicodeRange::new(a, b)))
+    }
+
+    #[test]
+    fn every_code_point_has_the_class_that_its_sets_say() {
+        let sets = [
+            set(&[('a', 'z'), ('À', 'ÿ')]),
+            set(&[('m', 'm'), ('一', '龥')]),
+            set(&[('\u{10000}', char::MAX)]),
+        ];
+        let classes = Classes::new(&sets).unwrap();
+        assert_eq!(classes.count(), 5);
+        for c in '\0'..=char::MAX {
+            let class = usize::from(classes.of(u32::from(c)));
+            for (index, set) in sets.iter().enumerate() {
+                let inside = set.iter().any(|r| r.start() <= c && c <= r.end());
+                assert_eq!(classes.is_member(index, class), inside, "{c:?}");
+            }
+            if c.is_ascii() {
+                assert_eq!(usize::from(classes.of_ascii(c as u8)), class);
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The regex engine: runs what the automaton cannot, and is its oracle.
+
+use super::scan::code_point;
+use crate::error::{Error, Result};
+use fancy_regex::{Regex, RegexBuilder};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Steps that the engine may backtrack before it gives up on a text.
+const BACKTRACK_LIMIT: usize = 1_000_000_000;
+
+/// A pattern of the regex engine.
+pub struct Fallback {
+    regex: Regex,
+}
+
+impl Fallback {
+    /// Compiles a pattern.
+    pub fn new(pattern: &str) -> Result<Self> {
+        RegexBuilder::new(pattern)
+            .backtrack_limit(BACKTRACK_LIMIT)
+            .build()
+            .map(|regex| Self { regex })
+            .map_err(|error| pattern_error(pattern, &error))
+    }
+
+    /// Calls `piece` with each piece of the text until it returns false; they cover the text.
+    pub fn split(&self, text: &[u8], piece: impl FnMut(Range<usize>) -> bool) -> Result<()> {
+        let (text, positions) = as_str(text);
+        self.split_str(&text, positions.as_deref(), piece)
+    }
+
+    /// `positions` holds, for each byte of `text`, where it stands in the text as given.
+    fn split_str(
+        &self,
+        text: &str,
+        positions: Option<&[usize]>,
+        mut piece: impl FnMut(Range<usize>) -> bool,
+    ) -> Result<()> {
+        let given = |at: usize| positions.map_or(at, |positions| positions[at]);
+        let mut end = 0;
+        for found in self.regex.find_iter(text) {
+            let found = found.map_err(|error| Error::PatternGaveUp {
+                byte: given(end),
+                message: error.to_string(),
+            })?;
+            if found.range().is_empty() {
+                continue;
+            }
+            let range = given(found.start())..given(found.end());
+            if given(end) < range.start && !piece(given(end)..range.start) || !piece(range) {
+                return Ok(());
+            }
+            end = found.end();
+        }
+        if end < text.len() {
+            piece(given(end)..given(text.len()));
+        }
+        Ok(())
+    }
+}
+
+fn pattern_error(pattern: &str, error: &fancy_regex::Error) -> Error {
+    let position = match error {
+        fancy_regex::Error::ParseError(byte, _) => {
+            pattern.get(..*byte).map_or(0, |text| text.chars().count())
+        }
+        _ => 0,
+    };
+    Error::Pattern {
+        position,
+        message: error.to_string(),
+    }
+}
+
+/// The text with each byte that is not UTF-8 as one U+FFFD, and where its bytes stood.
+fn as_str(text: &[u8]) -> (Cow<'_, str>, Option<Vec<usize>>) {
+    if let Ok(text) = std::str::from_utf8(text) {
+        return (Cow::Borrowed(text), None);
+    }
+    let (mut string, mut positions) = (String::new(), Vec::new());
+    let mut at = 0;
+    while at < text.len() {
+        let (code_point, width) = code_point(text, at);
+        string.push(char::from_u32(code_point).unwrap_or(char::REPLACEMENT_CHARACTER));
+        positions.resize(string.len(), at);
+        at += width;
+    }
+    positions.push(at);
+    (Cow::Owned(string), Some(positions))
+}

@@ -1,0 +1,146 @@
+//! Text to pieces: the split patterns.
+//!
+//! A pattern is compiled to an automaton over code point classes where that is exact, and runs on
+//! the regex engine otherwise. Pieces cover the text: what a pattern leaves unmatched between two
+//! matches is a piece too. Text may be any bytes; a byte that is not UTF-8 counts as one U+FFFD.
+
+mod classes;
+mod dfa;
+mod dialect;
+mod fallback;
+mod pattern;
+mod scan;
+
+pub use dialect::{from_oniguruma, to_oniguruma};
+pub use scan::code_point;
+
+use crate::error::Result;
+use dfa::Dfa;
+use fallback::Fallback;
+use std::ops::Range;
+
+enum Engine {
+    Automaton(Dfa),
+    Regex(Fallback),
+}
+
+/// One compiled split pattern.
+pub struct SplitPattern {
+    pattern: String,
+    engine: Engine,
+}
+
+impl SplitPattern {
+    /// Compiles a pattern; an error if it is not a regular expression.
+    pub fn new(pattern: &str) -> Result<Self> {
+        let dfa = pattern::parse(pattern)
+            .ok()
+            .and_then(|tree| Dfa::new(&tree));
+        let engine = match dfa {
+            Some(dfa) => Engine::Automaton(dfa),
+            None => Engine::Regex(Fallback::new(pattern)?),
+        };
+        Ok(Self {
+            pattern: pattern.to_owned(),
+            engine,
+        })
+    }
+
+    /// The same on the regex engine, whatever the pattern: the oracle of the automaton.
+    pub fn on_regex_engine(pattern: &str) -> Result<Self> {
+        Ok(Self {
+            pattern: pattern.to_owned(),
+            engine: Engine::Regex(Fallback::new(pattern)?),
+        })
+    }
+
+    /// The pattern's text.
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    /// The automaton, unless the pattern runs on the regex engine.
+    pub fn automaton(&self) -> Option<&Dfa> {
+        match &self.engine {
+            Engine::Automaton(dfa) => Some(dfa),
+            Engine::Regex(_) => None,
+        }
+    }
+
+    /// Calls `piece` with each piece of the text until it returns false.
+    #[inline(always)]
+    pub fn split(&self, text: &[u8], piece: impl FnMut(Range<usize>) -> bool) -> Result<()> {
+        match &self.engine {
+            Engine::Automaton(dfa) => {
+                dfa.split(text, piece);
+                Ok(())
+            }
+            Engine::Regex(fallback) => fallback.split(text, piece),
+        }
+    }
+}
+
+/// Split patterns applied in sequence, each to the pieces of the one before.
+pub struct SplitPatterns {
+    stages: Vec<SplitPattern>,
+}
+
+impl SplitPatterns {
+    /// Compiles the patterns; without one, a text is a piece.
+    pub fn new(patterns: &[String]) -> Result<Self> {
+        let stages = patterns
+            .iter()
+            .map(|pattern| SplitPattern::new(pattern))
+            .collect::<Result<_>>()?;
+        Ok(Self { stages })
+    }
+
+    /// The patterns in sequence.
+    pub fn stages(&self) -> &[SplitPattern] {
+        &self.stages
+    }
+
+    /// Calls `piece` with each piece of the text until it returns false.
+    #[inline(always)]
+    pub fn split(&self, text: &[u8], mut piece: impl FnMut(Range<usize>) -> bool) -> Result<()> {
+        match self.stages.as_slice() {
+            [] => {
+                if !text.is_empty() {
+                    piece(0..text.len());
+                }
+                Ok(())
+            }
+            [only] => only.split(text, piece),
+            stages => run_stages(stages, text, 0, &mut piece).map(|_| ()),
+        }
+    }
+
+    /// The last position in `text[from..]` that always ends a piece (see `Dfa::is_safe_cut`).
+    pub fn last_safe_cut(
+        &self,
+        text: &str,
+        from: usize,
+        allowed: impl Fn(char, char) -> bool,
+    ) -> Option<usize> {
+        let first = self.stages.first()?;
+        first.automaton()?.last_safe_cut(text, from, allowed)
+    }
+}
+
+/// Returns false if `piece` did.
+fn run_stages(
+    stages: &[SplitPattern],
+    text: &[u8],
+    base: usize,
+    piece: &mut dyn FnMut(Range<usize>) -> bool,
+) -> Result<bool> {
+    let Some((stage, rest)) = stages.split_first() else {
+        return Ok(piece(base..base + text.len()));
+    };
+    let mut outcome = Ok(true);
+    stage.split(text, |range| {
+        outcome = run_stages(rest, &text[range.clone()], base + range.start, piece);
+        matches!(outcome, Ok(true))
+    })?;
+    outcome
+}

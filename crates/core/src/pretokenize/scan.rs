@@ -1,0 +1,113 @@
+//! Runs the automaton over bytes.
+
+use super::dfa::{Dfa, DEAD, MATCH};
+use std::ops::Range;
+
+/// What a byte that belongs to no UTF-8 sequence counts as: one U+FFFD.
+const REPLACEMENT: u32 = 0xfffd;
+
+/// The code point that begins at `at` and the number of its bytes.
+///
+/// Text may be any bytes: each byte that is not part of a valid sequence is one U+FFFD.
+#[inline(always)]
+pub fn code_point(text: &[u8], at: usize) -> (u32, usize) {
+    let first = text[at];
+    if first < 0x80 {
+        return (u32::from(first), 1);
+    }
+    let tail = |i: usize| match text.get(at + i) {
+        Some(byte) if byte & 0xc0 == 0x80 => Some(u32::from(byte & 0x3f)),
+        _ => None,
+    };
+    let decoded = match first {
+        0xc2..=0xdf => tail(1).map(|b| (u32::from(first & 0x1f) << 6 | b, 2)),
+        0xe0..=0xef => match (tail(1), tail(2)) {
+            (Some(b), Some(c)) => Some((u32::from(first & 0x0f) << 12 | b << 6 | c, 3))
+                .filter(|(c, _)| *c >= 0x800 && !(0xd800..0xe000).contains(c)),
+            _ => None,
+        },
+        0xf0..=0xf4 => match (tail(1), tail(2), tail(3)) {
+            (Some(b), Some(c), Some(d)) => {
+                Some((u32::from(first & 0x07) << 18 | b << 12 | c << 6 | d, 4))
+                    .filter(|(c, _)| (0x10000..0x110000).contains(c))
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    decoded.unwrap_or((REPLACEMENT, 1))
+}
+
+impl Dfa {
+    /// Calls `piece` with each piece of the text until it returns false; they cover the text.
+    #[inline(always)]
+    pub fn split(&self, text: &[u8], mut piece: impl FnMut(Range<usize>) -> bool) {
+        let (mut gap, mut at) = (0, 0);
+        while at < text.len() {
+            let end = self.piece_end(text, at);
+            if end == at {
+                at += code_point(text, at).1; // no match begins here: this lies between two matches
+                continue;
+            }
+            if gap < at && !piece(gap..at) || !piece(at..end) {
+                return;
+            }
+            (gap, at) = (end, end);
+        }
+        if gap < at {
+            piece(gap..at);
+        }
+    }
+
+    /// Where the match that begins at `start` ends; `start` if there is none, or an empty one.
+    #[inline(always)]
+    fn piece_end(&self, text: &[u8], start: usize) -> usize {
+        let (mut state, mut at, mut end) = (0, start, start);
+        while at < text.len() {
+            let byte = text[at];
+            let (class, width) = if byte < 0x80 {
+                (self.classes.of_ascii(byte), 1)
+            } else {
+                let (code_point, width) = code_point(text, at);
+                (self.classes.of(code_point), width)
+            };
+            let entry = self.step(state, usize::from(class));
+            if entry & MATCH != 0 {
+                end = at;
+            }
+            state = entry & DEAD;
+            if state == DEAD {
+                return end;
+            }
+            at += width;
+        }
+        if self.step(state, self.classes.count()) & MATCH != 0 {
+            end = at;
+        }
+        end
+    }
+
+    /// The last position in `text[from..]` at which the text may be cut (see [`Dfa::is_safe_cut`])
+    /// and where `allowed` holds for the code points on both sides.
+    pub fn last_safe_cut(
+        &self,
+        text: &str,
+        from: usize,
+        allowed: impl Fn(char, char) -> bool,
+    ) -> Option<usize> {
+        let mut chars = text[from..].char_indices().rev();
+        let (mut at, mut after) = chars.next()?;
+        for (index, before) in chars {
+            let (b, a) = (self.class_of(before), self.class_of(after));
+            if self.is_safe_cut(b, a) && allowed(before, after) {
+                return Some(from + at);
+            }
+            (at, after) = (index, before);
+        }
+        None
+    }
+
+    fn class_of(&self, c: char) -> u8 {
+        self.classes.of(u32::from(c))
+    }
+}

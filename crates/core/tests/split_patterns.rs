@@ -1,0 +1,366 @@
+//! The compiled patterns against the regex engine, piece for piece.
+
+#![allow(clippy::unwrap_used)] // tests
+
+use bpe_tokenizer_core::pretokenize::SplitPattern;
+use proptest::prelude::*;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// Patterns of published tokenizers.
+const NAMED: [(&str, &str); 11] = [
+    (
+        "gpt2",
+        r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    ),
+    (
+        "r50k",
+        r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
+    ),
+    (
+        "cl100k",
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    ),
+    (
+        "o200k",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    (
+        "llama3",
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    (
+        "qwen2",
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    (
+        "qwen3.5",
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    (
+        "tekken",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    (
+        "deepseek-v3",
+        r"[!-/:-~]?[A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    ("digits", r"\p{N}{1,3}"),
+    ("cjk", r"[一-龥\x{3040}-ゟ゠-ヿ]+"),
+];
+
+/// Where patterns tell things apart: contractions in every case (ſ and K fold to ASCII), white space of
+/// all kinds, marks, digits and letters of several scripts, characters beyond the first plane.
+const PARTS: [&str; 72] = [
+    "a",
+    "B",
+    "z",
+    "9",
+    "0",
+    " ",
+    "  ",
+    "   ",
+    "\n",
+    "\t",
+    "\r\n",
+    "\r",
+    "\n\n",
+    "'",
+    "'s",
+    "'LL",
+    "'t",
+    "'Re",
+    "'ve",
+    "n't",
+    "x'",
+    "'ſ",
+    "ſ",
+    "K",
+    "'K",
+    "!",
+    ".",
+    "(",
+    "/",
+    "//",
+    "/\n",
+    "?!",
+    "é",
+    "É",
+    "ß",
+    "ǅ",
+    "ʰ",
+    "日",
+    "中",
+    "〇",
+    "亚洲AV",
+    "ひらカタ",
+    "가",
+    "क",
+    "\u{940}",
+    "\u{301}",
+    "'\u{301}",
+    "🎉",
+    "👩\u{200d}👧",
+    "\u{a0}",
+    "\u{2003}",
+    "\u{2028}",
+    "\u{85}",
+    "\u{1c}",
+    "\u{200b}",
+    "\u{feff}",
+    "\u{fffd}",
+    "×",
+    "«",
+    "’",
+    "…",
+    "½",
+    "Ⅷ",
+    "٣",
+    "१२",
+    "𝟘",
+    "word",
+    "Word",
+    "WORD",
+    "camelCase",
+    "12345",
+    "\0",
+];
+
+/// A pattern, compiled, and the same on the regex engine.
+struct Both {
+    ours: SplitPattern,
+    theirs: SplitPattern,
+}
+
+impl Both {
+    fn new(pattern: &str) -> Self {
+        Self {
+            ours: SplitPattern::new(pattern).unwrap(),
+            theirs: SplitPattern::on_regex_engine(pattern).unwrap(),
+        }
+    }
+
+    fn check(&self, text: &[u8]) {
+        let (ours, theirs) = (split(&self.ours, text), split(&self.theirs, text));
+        let shown = String::from_utf8_lossy(text);
+        assert!(
+            ours == theirs,
+            "{} on {shown:?}: {ours:?}, {theirs:?}",
+            self.ours.pattern()
+        );
+        let whole: Vec<u8> = ours
+            .into_iter()
+            .flat_map(|range| text[range].to_vec())
+            .collect();
+        assert!(
+            whole == text,
+            "{} loses text of {shown:?}",
+            self.ours.pattern()
+        );
+    }
+}
+
+/// Every named pattern; each must compile.
+fn named() -> &'static [(&'static str, Both)] {
+    static PATTERNS: OnceLock<Vec<(&str, Both)>> = OnceLock::new();
+    PATTERNS.get_or_init(|| {
+        let compile = |(name, pattern)| {
+            let both = Both::new(pattern);
+            assert!(both.ours.automaton().is_some(), "{name} is not compiled");
+            (name, both)
+        };
+        NAMED.map(compile).into()
+    })
+}
+
+fn split(pattern: &SplitPattern, text: &[u8]) -> Vec<Range<usize>> {
+    let mut pieces = Vec::new();
+    let result = pattern.split(text, |range| {
+        pieces.push(range);
+        true
+    });
+    result.unwrap();
+    pieces
+}
+
+fn text() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        6 => prop::sample::select(&PARTS[..]).prop_map(str::to_owned),
+        1 => any::<char>().prop_map(String::from),
+        1 => (0u32..0x3000).prop_filter_map("surrogate", char::from_u32).prop_map(String::from),
+    ];
+    prop::collection::vec(part, 0..40).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn named_patterns_split_as_the_regex_engine_does(text in text()) {
+        for (_, pattern) in named() {
+            pattern.check(text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_count_as_replacement_characters(
+        text in prop::collection::vec(prop_oneof![any::<u8>(), Just(b' '), Just(b'a'), Just(0xe6), Just(0x97)], 0..60),
+    ) {
+        for (_, pattern) in named() {
+            pattern.check(&text);
+        }
+    }
+}
+
+/// Sub-patterns over a few characters, so that alternatives overlap and backtracking matters.
+fn pattern() -> impl Strategy<Value = String> {
+    let class = prop::sample::select(
+        &[
+            "a",
+            "b",
+            "B",
+            "1",
+            " ",
+            r"\s",
+            r"\S",
+            r"\p{L}",
+            r"\p{N}",
+            r"\w",
+            r"\W",
+            r"\d",
+            ".",
+            "[ab1]",
+            "[^ab]",
+            r"[\p{L}&&[^a]]",
+            r"[a-c\s]",
+            r"[^\r\n\p{L}]",
+            r"\n",
+            r"\p{Lu}",
+            "é",
+            "(?i:s)",
+            "(?i:[k-s])",
+            "[]a]",
+            r"[^\]b]",
+            r"[[:alpha:]]",
+            r"\x{e9}",
+            "(?s:.)",
+        ][..],
+    );
+    let atom = (
+        class,
+        prop::sample::select(
+            &[
+                "", "", "?", "*", "+", "{2}", "{1,3}", "{2,}", "??", "*?", "+?", "{1,3}?", "?+",
+                "*+", "++", "{1,2}+", "{2,}+",
+            ][..],
+        ),
+    )
+        .prop_map(|(class, repeat)| format!("{class}{repeat}"));
+    let atom = atom.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            3 => prop::collection::vec(inner.clone(), 1..4).prop_map(|parts| parts.concat()),
+            3 => (prop::collection::vec(inner.clone(), 1..4), prop::sample::select(&["", "?", "*", "+", "{1,2}", "??", "+?"][..]))
+                .prop_map(|(branches, repeat)| format!("(?:{}){repeat}", branches.join("|"))),
+            1 => inner.clone().prop_map(|inner| format!("({inner})")),
+            1 => (inner.clone(), prop::sample::select(&[r"(?!\S)", "(?=a)", "(?![ab])", "$", r"(?=\s|$)", r"\z", "(?!$)"][..]))
+                .prop_map(|(inner, look)| format!("{inner}{look}")),
+            1 => inner.prop_map(|inner| format!("(?i:{inner})")),
+        ]
+    });
+    prop::collection::vec(atom, 1..5).prop_map(|branches| branches.join("|"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn generated_patterns_split_as_the_regex_engine_does(
+        pattern in pattern(),
+        texts in prop::collection::vec("[abB1 \nés]{0,12}", 6),
+    ) {
+        if SplitPattern::new(&pattern).is_ok() {
+            let pattern = Both::new(&pattern);
+            for text in &texts {
+                pattern.check(text.as_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_automaton_takes_the_regex_engine_takes_too(pattern in "[ab.$^?*+{}0-3,()|!=<>:i\\[\\]\\\\pLNswdz&-]{0,12}") {
+        if SplitPattern::new(&pattern).is_ok() {
+            Both::new(&pattern).check(b"ab 12");
+        }
+    }
+}
+
+#[test]
+fn most_generated_patterns_are_compiled() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let (mut compiled, mut all) = (0, 0);
+    for _ in 0..1000 {
+        if let Ok(pattern) = SplitPattern::new(&pattern().new_tree(&mut runner).unwrap().current())
+        {
+            all += 1;
+            compiled += i32::from(pattern.automaton().is_some());
+        }
+    }
+    assert!(2 * compiled > all, "{compiled} of {all}");
+}
+
+#[test]
+fn what_an_automaton_cannot_express_runs_on_the_regex_engine() {
+    for pattern in [
+        r"\bfoo\b|.",
+        r"(?<=a)b|.",
+        r"(a)\1|.",
+        r"(?=ab)a|.",
+        r"(?:ab|a)++c|.",
+        r"(?:a*)*b|.",
+    ] {
+        let pattern = Both::new(pattern);
+        assert!(pattern.ours.automaton().is_none());
+        pattern.check(b"foo aab aac food ab\n");
+    }
+}
+
+#[test]
+fn a_broken_pattern_is_refused_where_it_breaks() {
+    for pattern in ["(a", "a)", "[a", "*a", r"\p{Nonsense}", "(?P<n"] {
+        let error = SplitPattern::new(pattern).err().expect(pattern).to_string();
+        assert!(error.starts_with("split pattern, character "), "{error}");
+    }
+}
+
+/// `BPE_TOKENIZER_FUZZ_CHARS=10000000 cargo test --release --test split_patterns -- --ignored`
+#[test]
+#[ignore = "slow: ten million characters of every named pattern"]
+fn ten_million_characters() {
+    let wanted: usize = std::env::var("BPE_TOKENIZER_FUZZ_CHARS")
+        .ok()
+        .and_then(|chars| chars.parse().ok())
+        .unwrap_or(10_000_000);
+    for (name, pattern) in named() {
+        let (mut chars, mut state) = (0, 0x1234_5678_9abc_def1_u64);
+        let mut random = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 20) as usize % below
+        };
+        while chars < wanted {
+            let mut text = String::new();
+            for _ in 0..2000 {
+                match random(8) {
+                    0 => text.extend(char::from_u32(random(0x11_0000) as u32)),
+                    1 => text.extend(char::from_u32(random(0x3000) as u32)),
+                    _ => text.push_str(PARTS[random(PARTS.len())]),
+                }
+            }
+            chars += text.chars().count();
+            pattern.check(text.as_bytes());
+        }
+        println!("{name}: {chars} characters, no difference");
+    }
+}

@@ -1,0 +1,93 @@
+//! Calls into the core: without the GIL, interruptible, errors as the package's own classes.
+
+use bpe_tokenizer_core::{Error, Interrupt, Result};
+use pyo3::prelude::*;
+use std::sync::Mutex;
+
+/// Work on less text than this is done before another thread could take the GIL and give it back.
+const WORTH_RELEASING: usize = 4 << 10;
+
+/// Runs `work` on `bytes` bytes of input, and looks for signals (Ctrl-C) when it polls.
+pub fn run<T: Send>(
+    py: Python<'_>,
+    bytes: usize,
+    work: impl FnOnce(&Interrupt<'_>) -> Result<T> + Send,
+) -> PyResult<T> {
+    let signal = Mutex::new(None);
+    let poll = || Python::attach(|py| keep(&signal, py.check_signals()));
+    let guarded = || work(&Interrupt::new(&poll));
+    let result = if bytes < WORTH_RELEASING {
+        guarded()
+    } else {
+        py.detach(guarded)
+    };
+    result.map_err(|error| take(&signal).unwrap_or_else(|| to_python(py, &error)))
+}
+
+/// The same for work that also calls back; `callback` is how it does.
+pub fn run_with_callback<T: Send>(
+    py: Python<'_>,
+    callback: Option<Py<PyAny>>,
+    work: impl FnOnce(&Interrupt<'_>, &(dyn Fn(&[u64]) + Sync)) -> Result<T> + Send,
+) -> PyResult<T> {
+    let raised = Mutex::new(None);
+    let poll = || is_set(&raised) || Python::attach(|py| keep(&raised, py.check_signals()));
+    let call = |arguments: &[u64]| {
+        if let Some(callback) = &callback {
+            Python::attach(|py| {
+                let called = pyo3::types::PyTuple::new(py, arguments)
+                    .and_then(|arguments| callback.call1(py, arguments));
+                keep(&raised, called.map(|_| ()));
+            });
+        }
+    };
+    let result = py.detach(|| work(&Interrupt::new(&poll), &call));
+    match (take(&raised), result) {
+        (Some(raised), _) => Err(raised),
+        (None, result) => result.map_err(|error| to_python(py, &error)),
+    }
+}
+
+type Raised = Mutex<Option<PyErr>>;
+
+/// Keeps an exception for later; true if there was one.
+fn keep(raised: &Raised, result: PyResult<()>) -> bool {
+    let failed = result.is_err();
+    if let (Err(error), Ok(mut raised)) = (result, raised.lock()) {
+        raised.get_or_insert(error);
+    }
+    failed
+}
+
+fn is_set(raised: &Raised) -> bool {
+    raised.lock().is_ok_and(|raised| raised.is_some())
+}
+
+fn take(raised: &Raised) -> Option<PyErr> {
+    raised.lock().ok()?.take()
+}
+
+/// The core's error as the package's exception.
+pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
+    let class = match error {
+        Error::Pattern { .. } | Error::PatternGaveUp { .. } => "PatternError",
+        Error::Model(_) => "ModelError",
+        Error::Option(_) => "OptionError",
+        Error::UnknownId { .. } => "UnknownIdError",
+        Error::NotUtf8 { .. } | Error::Read { .. } | Error::CountOverflow => "CorpusError",
+        _ => "TokenizerError",
+    };
+    exception(py, class, error.to_string())
+}
+
+/// An exception of `bpe_tokenizer.errors`.
+pub fn exception(py: Python<'_>, class: &str, message: String) -> PyErr {
+    let created = py
+        .import("bpe_tokenizer.errors")
+        .and_then(|errors| errors.getattr(class))
+        .and_then(|class| class.call1((message,)));
+    match created {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(error) => error,
+    }
+}

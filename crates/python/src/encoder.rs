@@ -1,0 +1,290 @@
+//! `Encoder`.
+
+use crate::call::{run, to_python};
+use crate::ids::{Integers, PyIds};
+use crate::model::Model;
+use crate::text::{PySpecial, PyText};
+use bpe_tokenizer_core::decoder::decode;
+use bpe_tokenizer_core::encoder::{Encoder as Core, Special};
+use bpe_tokenizer_core::{batch, Interrupt, Result};
+use numpy::PyArray1;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+#[pyclass(frozen, module = "bpe_tokenizer._core")]
+pub struct Encoder {
+    core: Core,
+    integers: Integers,
+}
+
+/// Ids, and a span each.
+type WithOffsets<'py> = (Bound<'py, PyList>, Vec<(usize, usize)>);
+/// The ids of all texts, and where each text begins.
+type Ragged<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
+
+const NO_SPECIAL: PySpecial = PySpecial(Special::None);
+
+impl Encoder {
+    fn ids(&self, py: Python<'_>, text: &PyText, special: &Special) -> PyResult<Vec<u32>> {
+        run(py, text.len(), |interrupt| {
+            self.ids_of(text, special, interrupt)
+        })
+    }
+
+    fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+        self.integers
+            .list(py, ids, self.core.model().vocabulary().len())
+    }
+
+    fn ids_of(
+        &self,
+        text: &PyText,
+        special: &Special,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<Vec<u32>> {
+        let mut ids = Vec::with_capacity(text.len() / 3);
+        self.core
+            .encode(text.as_text(), special, &mut ids, interrupt)?;
+        Ok(ids)
+    }
+
+    fn batch(
+        &self,
+        py: Python<'_>,
+        texts: &[PyText],
+        special: &Special,
+        threads: usize,
+    ) -> PyResult<Vec<Vec<u32>>> {
+        let bytes = texts.iter().map(PyText::len).sum();
+        run(py, bytes, |interrupt| {
+            batch::map(texts, threads, PyText::len, interrupt, |text| {
+                self.ids_of(text, special, interrupt)
+            })
+        })
+    }
+}
+
+#[pymethods]
+impl Encoder {
+    #[new]
+    fn new(py: Python<'_>, model: &Model) -> PyResult<Self> {
+        let model = model.core.clone();
+        let core = py
+            .detach(|| Core::new(model))
+            .map_err(|error| to_python(py, &error))?;
+        Ok(Self {
+            core,
+            integers: Integers::default(),
+        })
+    }
+
+    #[getter]
+    fn model(&self) -> Model {
+        Model {
+            core: self.core.model().clone(),
+        }
+    }
+
+    #[pyo3(signature = (text, special=NO_SPECIAL))]
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        text: PyText,
+        special: PySpecial,
+    ) -> PyResult<Bound<'py, PyList>> {
+        self.list(py, &self.ids(py, &text, &special.0)?)
+    }
+
+    #[pyo3(signature = (text, special=NO_SPECIAL))]
+    fn encode_numpy<'py>(
+        &self,
+        py: Python<'py>,
+        text: PyText,
+        special: PySpecial,
+    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let mut ids = self.ids(py, &text, &special.0)?;
+        ids.shrink_to_fit();
+        Ok(PyArray1::from_vec(py, ids))
+    }
+
+    #[pyo3(signature = (text, special=NO_SPECIAL, unit="char", tile=true))]
+    fn encode_with_offsets<'py>(
+        &self,
+        py: Python<'py>,
+        text: PyText,
+        special: PySpecial,
+        unit: &str,
+        tile: bool,
+    ) -> PyResult<WithOffsets<'py>> {
+        let in_characters = match unit {
+            "char" => true,
+            "byte" => false,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "unit must be \"char\" or \"byte\", not {unit:?}"
+                )))
+            }
+        };
+        let (ids, spans) = run(py, text.len(), |interrupt| {
+            let (mut ids, mut spans) = (Vec::new(), Vec::new());
+            let (mut starts, mut ends) = (text.characters(), text.characters());
+            let given = text.as_text();
+            self.core
+                .encode_with_spans(given, &special.0, interrupt, |id, span| {
+                    ids.push(id);
+                    spans.push(match (in_characters, tile) {
+                        (true, true) => (starts.floor(span.start), ends.floor(span.tiled_end)),
+                        (true, false) => (starts.floor(span.start), ends.ceil(span.end)),
+                        (false, true) => (span.start, span.tiled_end),
+                        (false, false) => (span.start, span.end),
+                    });
+                    true
+                })?;
+            Ok((ids, spans))
+        })?;
+        Ok((self.list(py, &ids)?, spans))
+    }
+
+    #[pyo3(signature = (texts, special=NO_SPECIAL, threads=0))]
+    fn encode_batch<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<PyText>,
+        special: PySpecial,
+        threads: usize,
+    ) -> PyResult<Vec<Bound<'py, PyList>>> {
+        let batch = self.batch(py, &texts, &special.0, threads)?;
+        batch.iter().map(|ids| self.list(py, ids)).collect()
+    }
+
+    #[pyo3(signature = (texts, special=NO_SPECIAL, threads=0))]
+    fn encode_ragged<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<PyText>,
+        special: PySpecial,
+        threads: usize,
+    ) -> PyResult<Ragged<'py>> {
+        let batch = self.batch(py, &texts, &special.0, threads)?;
+        let (ids, offsets) = py.detach(|| {
+            let mut offsets = vec![0; batch.len() + 1];
+            for (row, ids) in batch.iter().enumerate() {
+                offsets[row + 1] = offsets[row] + ids.len() as i64;
+            }
+            (batch.concat(), offsets)
+        });
+        Ok((PyArray1::from_vec(py, ids), PyArray1::from_vec(py, offsets)))
+    }
+
+    #[pyo3(signature = (text, special=NO_SPECIAL))]
+    fn count(&self, py: Python<'_>, text: PyText, special: PySpecial) -> PyResult<usize> {
+        Ok(self.ids(py, &text, &special.0)?.len())
+    }
+
+    #[pyo3(signature = (text, max_tokens, special=NO_SPECIAL))]
+    fn truncate(
+        &self,
+        py: Python<'_>,
+        text: PyText,
+        max_tokens: usize,
+        special: PySpecial,
+    ) -> PyResult<usize> {
+        let string = text
+            .as_str()
+            .ok_or_else(|| pyo3::exceptions::PyTypeError::new_err("text must be str, not bytes"))?;
+        let bytes = run(py, text.len(), |interrupt| {
+            self.core
+                .truncate(string, max_tokens, &special.0, interrupt)
+        })?;
+        Ok(text.characters().floor(bytes))
+    }
+
+    fn find_special(
+        &self,
+        py: Python<'_>,
+        text: PyText,
+        special: PySpecial,
+    ) -> PyResult<Option<(String, usize)>> {
+        let found = run(py, text.len(), |_| {
+            self.core
+                .find_special(text.as_text().as_bytes(), &special.0)
+        })?;
+        Ok(found.map(|(content, byte)| (content, text.characters().floor(byte))))
+    }
+
+    #[pyo3(signature = (text, special=NO_SPECIAL))]
+    fn pieces<'py>(
+        &self,
+        py: Python<'py>,
+        text: PyText,
+        special: PySpecial,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let pieces = run(py, text.len(), |_| {
+            let mut pieces = Vec::new();
+            self.core
+                .for_each_piece(text.as_text(), &special.0, |piece| {
+                    pieces.push(piece.to_vec());
+                })?;
+            Ok(pieces)
+        })?;
+        Ok(pieces.iter().map(|piece| PyBytes::new(py, piece)).collect())
+    }
+
+    #[pyo3(signature = (ids, skip_special_tokens=false))]
+    fn decode<'py>(
+        &self,
+        py: Python<'py>,
+        ids: PyIds,
+        skip_special_tokens: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = run(py, ids.0.len(), |_| {
+            let mut bytes = Vec::with_capacity(4 * ids.0.len());
+            decode(self.core.model(), &ids.0, skip_special_tokens, &mut bytes)?;
+            Ok(bytes)
+        })?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    #[pyo3(signature = (batch, skip_special_tokens=false, threads=0))]
+    fn decode_batch<'py>(
+        &self,
+        py: Python<'py>,
+        batch: Vec<PyIds>,
+        skip_special_tokens: bool,
+        threads: usize,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let total = batch.iter().map(|ids| ids.0.len()).sum();
+        let texts = run(py, total, |interrupt| {
+            batch::map(
+                &batch,
+                threads,
+                |ids| 4 * ids.0.len(),
+                interrupt,
+                |ids| {
+                    let mut bytes = Vec::with_capacity(4 * ids.0.len());
+                    decode(self.core.model(), &ids.0, skip_special_tokens, &mut bytes)?;
+                    Ok(bytes)
+                },
+            )
+        })?;
+        Ok(texts.iter().map(|bytes| PyBytes::new(py, bytes)).collect())
+    }
+
+    fn cache_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let statistics = self.core.cache_statistics();
+        let dict = PyDict::new(py);
+        dict.set_item("hits", statistics.hits)?;
+        dict.set_item("misses", statistics.misses)?;
+        dict.set_item("size", statistics.size)?;
+        Ok(dict)
+    }
+
+    fn clear_cache(&self) {
+        self.core.clear_cache();
+    }
+
+    fn __getnewargs__(&self) -> (Model,) {
+        (self.model(),)
+    }
+}

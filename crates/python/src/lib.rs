@@ -1,0 +1,44 @@
+//! The Python binding: convert, release the GIL, call the core, convert. Nothing else.
+
+#![allow(missing_docs)] // what Python sees is documented in `_core.pyi`
+
+mod call;
+mod counter;
+mod encoder;
+mod ids;
+mod model;
+mod pattern;
+mod text;
+
+use bpe_tokenizer_core::printable;
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::counter::PieceCounter;
+    #[pymodule_export]
+    use super::encoder::Encoder;
+    #[pymodule_export]
+    use super::from_printable;
+    #[pymodule_export]
+    use super::model::Model;
+    #[pymodule_export]
+    use super::pattern::SplitPattern;
+    #[pymodule_export]
+    use super::to_printable;
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}
+
+#[pyfunction]
+fn to_printable(token: &[u8]) -> String {
+    printable::to_printable(token)
+}
+
+#[pyfunction]
+fn from_printable(token: &str) -> Option<std::borrow::Cow<'_, [u8]>> {
+    printable::from_printable(token).map(std::borrow::Cow::Owned)
+}

@@ -1,0 +1,81 @@
+//! `SplitPattern`.
+
+use crate::call::{run, to_python};
+use bpe_tokenizer_core::pretokenize::{self, SplitPattern as Core};
+use pyo3::prelude::*;
+use std::sync::OnceLock;
+
+#[pyclass(frozen, module = "bpe_tokenizer._core")]
+pub struct SplitPattern {
+    core: Core,
+    /// The same on the regex engine, once it was asked for.
+    oracle: OnceLock<Core>,
+}
+
+fn pieces<'a>(py: Python<'_>, pattern: &Core, text: &'a str) -> PyResult<Vec<&'a str>> {
+    run(py, text.len(), |_| {
+        let mut pieces = Vec::new();
+        pattern.split(text.as_bytes(), |range| {
+            pieces.push(&text[range]);
+            true
+        })?;
+        Ok(pieces)
+    })
+}
+
+#[pymethods]
+impl SplitPattern {
+    #[new]
+    fn new(py: Python<'_>, pattern: &str) -> PyResult<Self> {
+        let core = Core::new(pattern).map_err(|error| to_python(py, &error))?;
+        Ok(Self {
+            core,
+            oracle: OnceLock::new(),
+        })
+    }
+
+    #[getter]
+    fn pattern(&self) -> &str {
+        self.core.pattern()
+    }
+
+    #[getter]
+    fn is_compiled(&self) -> bool {
+        self.core.automaton().is_some()
+    }
+
+    #[getter]
+    fn states(&self) -> usize {
+        self.core.automaton().map_or(0, |dfa| dfa.states())
+    }
+
+    #[getter]
+    fn classes(&self) -> usize {
+        self.core.automaton().map_or(0, |dfa| dfa.class_count())
+    }
+
+    fn split<'a>(&self, py: Python<'_>, text: &'a str) -> PyResult<Vec<&'a str>> {
+        pieces(py, &self.core, text)
+    }
+
+    fn split_with_regex_engine<'a>(&self, py: Python<'_>, text: &'a str) -> PyResult<Vec<&'a str>> {
+        let oracle = match self.oracle.get() {
+            Some(oracle) => oracle,
+            None => {
+                let oracle = Core::on_regex_engine(self.core.pattern());
+                let oracle = oracle.map_err(|error| to_python(py, &error))?;
+                self.oracle.get_or_init(|| oracle)
+            }
+        };
+        pieces(py, oracle, text)
+    }
+
+    fn to_oniguruma(&self, py: Python<'_>) -> PyResult<String> {
+        pretokenize::to_oniguruma(self.core.pattern()).map_err(|error| to_python(py, &error))
+    }
+
+    #[staticmethod]
+    fn from_oniguruma(py: Python<'_>, pattern: &str) -> PyResult<String> {
+        pretokenize::from_oniguruma(pattern).map_err(|error| to_python(py, &error))
+    }
+}

@@ -1,0 +1,173 @@
+//! Python text to the core's: UTF-8 without a copy where Python has it.
+
+use bpe_tokenizer_core::encoder::{Special, Text};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyString};
+use rustc_hash::FxHashSet;
+
+/// A `str` or `bytes` argument, held for a call without the GIL.
+pub enum PyText {
+    Str(PyBackedStr),
+    /// A `str` with surrogates: pairs joined, lone ones U+FFFD. With the number of characters of the
+    /// result up to and including each joined pair.
+    Repaired(String, Vec<usize>),
+    Bytes(PyBackedBytes),
+}
+
+impl<'py> FromPyObject<'_, 'py> for PyText {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = object.cast::<PyString>() {
+            let text = text.to_owned();
+            return match PyBackedStr::try_from(text.clone()) {
+                Ok(text) => Ok(Self::Str(text)),
+                Err(_) => repair(&text),
+            };
+        }
+        if let Ok(bytes) = object.cast::<PyBytes>() {
+            return Ok(Self::Bytes(bytes.to_owned().into()));
+        }
+        if let Ok(bytes) = object.cast::<PyByteArray>() {
+            return Ok(Self::Bytes(bytes.to_owned().into()));
+        }
+        let given = object.get_type().qualname()?;
+        Err(PyTypeError::new_err(format!(
+            "text must be str or bytes, not {given}"
+        )))
+    }
+}
+
+fn repair(text: &Bound<'_, PyString>) -> PyResult<PyText> {
+    let encoded = text.call_method1("encode", ("utf-32-le", "surrogatepass"))?;
+    let encoded: PyBackedBytes = encoded.extract()?;
+    let mut units = encoded
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|unit| u32::from_le_bytes(*unit))
+        .peekable();
+    let (mut repaired, mut pairs, mut length) =
+        (String::with_capacity(encoded.len()), Vec::new(), 0);
+    while let Some(unit) = units.next() {
+        let mut code_point = unit;
+        length += 1;
+        if (0xd800..0xdc00).contains(&unit) {
+            if let Some(low) = units.next_if(|low| (0xdc00..0xe000).contains(low)) {
+                code_point = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+                pairs.push(length);
+            }
+        }
+        repaired.push(char::from_u32(code_point).unwrap_or(char::REPLACEMENT_CHARACTER));
+    }
+    Ok(PyText::Repaired(repaired, pairs))
+}
+
+impl PyText {
+    pub fn as_text(&self) -> Text<'_> {
+        match self {
+            Self::Str(text) => Text::Str(text),
+            Self::Repaired(text, _) => Text::Str(text),
+            Self::Bytes(bytes) => Text::Bytes(bytes),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.as_text().as_bytes().len()
+    }
+
+    /// The text, if it is a `str`.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Str(text) => Some(text),
+            Self::Repaired(text, _) => Some(text),
+            Self::Bytes(_) => None,
+        }
+    }
+
+    /// Turns byte positions, asked for in ascending order, into characters of the `str` as given
+    /// (bytes of `bytes`).
+    pub fn characters(&self) -> Characters<'_> {
+        let pairs = match self {
+            Self::Repaired(_, pairs) => pairs.as_slice(),
+            _ => &[],
+        };
+        Characters {
+            text: self.as_text(),
+            byte: 0,
+            begun: 0,
+            pairs,
+        }
+    }
+}
+
+/// A cursor that counts characters.
+pub struct Characters<'a> {
+    text: Text<'a>,
+    byte: usize,
+    /// Characters that begin before `byte`.
+    begun: usize,
+    pairs: &'a [usize],
+}
+
+impl Characters<'_> {
+    /// Characters that end at or before this byte.
+    pub fn floor(&mut self, byte: usize) -> usize {
+        let begun = self.begun(byte);
+        let text = self.text.as_bytes();
+        let inside =
+            matches!(self.text, Text::Str(_)) && text.get(byte).is_some_and(|b| b & 0xc0 == 0x80);
+        self.given(begun - usize::from(inside))
+    }
+
+    /// Characters that begin before this byte.
+    pub fn ceil(&mut self, byte: usize) -> usize {
+        let begun = self.begun(byte);
+        self.given(begun)
+    }
+
+    fn begun(&mut self, byte: usize) -> usize {
+        self.begun += match self.text {
+            Text::Str(text) => {
+                let passed = &text.as_bytes()[self.byte..byte];
+                passed.iter().filter(|byte| *byte & 0xc0 != 0x80).count()
+            }
+            Text::Bytes(_) => byte - self.byte,
+        };
+        self.byte = byte;
+        self.begun
+    }
+
+    /// A joined pair was two characters.
+    fn given(&self, characters: usize) -> usize {
+        characters + self.pairs.partition_point(|&pair| pair <= characters)
+    }
+}
+
+/// Which special tokens: a `bool` for none or all, or a collection of their contents.
+pub struct PySpecial(pub Special);
+
+impl<'py> FromPyObject<'_, 'py> for PySpecial {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(all) = object.cast::<PyBool>() {
+            return Ok(Self(if all.is_true() {
+                Special::All
+            } else {
+                Special::None
+            }));
+        }
+        let contents = object
+            .try_iter()?
+            .map(|content| content?.extract())
+            .collect::<PyResult<FxHashSet<String>>>()?;
+        Ok(Self(if contents.is_empty() {
+            Special::None
+        } else {
+            Special::Only(contents)
+        }))
+    }
+}

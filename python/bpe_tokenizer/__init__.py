@@ -1,0 +1,46 @@
+"""Byte-level BPE tokenizers: train, encode, decode, save and load, exactly and fast."""
+
+from bpe_tokenizer._core import __version__
+from bpe_tokenizer.errors import (
+    CorpusError,
+    FormatError,
+    MissingDependencyError,
+    ModelError,
+    NotTrainedError,
+    OptionError,
+    PatternError,
+    SpecialTokenError,
+    TokenizerError,
+    UnknownIdError,
+)
+from bpe_tokenizer.model import AddedToken, Model, PostProcessor
+from bpe_tokenizer.patterns import CL100K_SPLIT_PATTERN, GPT2_SPLIT_PATTERN, O200K_SPLIT_PATTERN
+from bpe_tokenizer.results import EncodingResult
+from bpe_tokenizer.special_tokens import CHATML_SPECIAL_TOKENS, LLAMA3_SPECIAL_TOKENS
+from bpe_tokenizer.tokenizer import BPETokenizer
+from bpe_tokenizer.training import train_bpe
+
+__all__ = [
+    "CHATML_SPECIAL_TOKENS",
+    "CL100K_SPLIT_PATTERN",
+    "GPT2_SPLIT_PATTERN",
+    "LLAMA3_SPECIAL_TOKENS",
+    "O200K_SPLIT_PATTERN",
+    "AddedToken",
+    "BPETokenizer",
+    "CorpusError",
+    "EncodingResult",
+    "FormatError",
+    "MissingDependencyError",
+    "Model",
+    "ModelError",
+    "NotTrainedError",
+    "OptionError",
+    "PatternError",
+    "PostProcessor",
+    "SpecialTokenError",
+    "TokenizerError",
+    "UnknownIdError",
+    "__version__",
+    "train_bpe",
+]

@@ -1,0 +1,193 @@
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Literal, TypeAlias, TypedDict, final
+
+import numpy as np
+import numpy.typing as npt
+
+__version__: str
+
+# The fields of `bpe_tokenizer.model.AddedToken`, in its order.
+_AddedToken: TypeAlias = tuple[str, int, bool, bool, bool, bool, bool]
+# Which special tokens are recognised: none, all, or these.
+_Special: TypeAlias = bool | Collection[str]
+
+class CacheStatistics(TypedDict):
+    hits: int
+    misses: int
+    size: int
+
+@final
+class SplitPattern:
+    """One compiled split pattern."""
+
+    def __new__(cls, pattern: str) -> SplitPattern: ...
+    @property
+    def pattern(self) -> str: ...
+    # False where the pattern runs on the regex engine.
+    @property
+    def is_compiled(self) -> bool: ...
+    # States and code point classes of the automaton; 0 where there is none.
+    @property
+    def states(self) -> int: ...
+    @property
+    def classes(self) -> int: ...
+    # The pieces of `text`, in order; their concatenation is the text.
+    def split(self, text: str) -> list[str]: ...
+    # The same from the regex engine, whatever the pattern: the oracle of the tests.
+    def split_with_regex_engine(self, text: str) -> list[str]: ...
+    # The pattern in the words of the regex engine that Hugging Face `tokenizers` uses (Oniguruma).
+    def to_oniguruma(self) -> str: ...
+    # A pattern written for Oniguruma, in our words; raises PatternError for what it cannot carry over.
+    @staticmethod
+    def from_oniguruma(pattern: str) -> str: ...
+
+@final
+class Model:
+    """Vocabulary, merges, split patterns, normalisation and added tokens: validated and immutable."""
+
+    # `merges=None`: ids are ranks, as in a .tiktoken file: the merges are derived from them, and a piece
+    # that is a token is that token (`ignore_merges`).
+    def __new__(
+        cls,
+        vocab: Mapping[int, bytes],
+        merges: Sequence[tuple[bytes, bytes]] | None,
+        *,
+        split_patterns: Sequence[str],
+        normalization: str | None = None,
+        added_tokens: Sequence[_AddedToken] = (),
+        ignore_merges: bool = False,
+        add_prefix_space: bool = False,
+    ) -> Model: ...
+    # The same from the strings of a Hugging Face file, bytes written as GPT-2's printable characters.
+    # An entry of `vocab` that is an added token's content is that token's.
+    @staticmethod
+    def from_printable(
+        vocab: Mapping[str, int],
+        merges: Sequence[tuple[str, str]],
+        *,
+        split_patterns: Sequence[str],
+        normalization: str | None = None,
+        added_tokens: Sequence[_AddedToken] = (),
+        ignore_merges: bool = False,
+        add_prefix_space: bool = False,
+    ) -> Model: ...
+    # A copy with other added tokens; shares the vocabulary and merges.
+    def with_added_tokens(self, added_tokens: Sequence[_AddedToken]) -> Model: ...
+    # Every id with its bytes, added tokens included, in the order of the ids.
+    @property
+    def vocab(self) -> dict[int, bytes]: ...
+    @property
+    def merges(self) -> list[tuple[bytes, bytes]]: ...
+    @property
+    def split_patterns(self) -> list[str]: ...
+    @property
+    def normalization(self) -> str | None: ...
+    # In the order of the ids.
+    @property
+    def added_tokens(self) -> list[_AddedToken]: ...
+    @property
+    def ignore_merges(self) -> bool: ...
+    @property
+    def add_prefix_space(self) -> bool: ...
+    # Bytes and learned tokens, with the added tokens that fill the ids among and right after them when
+    # they belong to the vocabulary (reserved at training, or listed in `vocab`).
+    @property
+    def vocab_size(self) -> int: ...
+    # Distinct ids.
+    def __len__(self) -> int: ...
+    # Ids of added tokens that are also entries of the vocabulary (see vocab_size).
+    @property
+    def added_ids_in_vocab(self) -> list[int]: ...
+    # (printable string, id) of every entry of the vocabulary proper; ValueError for two ids with the same bytes.
+    def printable_vocab(self) -> dict[str, int]: ...
+    def printable_merges(self) -> list[tuple[str, str]]: ...
+    # Pickles through its constructor's arguments.
+    def __reduce__(self) -> tuple[object, ...]: ...
+
+@final
+class Encoder:
+    """A model made ready to run. Shares nothing mutable with its callers but a cache."""
+
+    def __new__(cls, model: Model) -> Encoder: ...
+    @property
+    def model(self) -> Model: ...
+    # Everywhere below: `str` is normalised, lone surrogates become U+FFFD; `bytes` are taken as they are.
+    # `special` says which special tokens are recognised.
+    def encode(self, text: str | bytes, special: _Special = False) -> list[int]: ...
+    def encode_numpy(self, text: str | bytes, special: _Special = False) -> npt.NDArray[np.uint32]: ...
+    # Spans in characters of the text as given ("char") or in bytes of its UTF-8 ("byte").
+    # tile=True: spans follow each other and cover the text; a boundary inside a character moves to its start.
+    # tile=False: a span covers every character that the token has a byte of, as Hugging Face reports them.
+    def encode_with_offsets(
+        self,
+        text: str | bytes,
+        special: _Special = False,
+        unit: Literal["char", "byte"] = "char",
+        tile: bool = True,
+    ) -> tuple[list[int], list[tuple[int, int]]]: ...
+    # threads=0: as many as there are processors.
+    def encode_batch(
+        self, texts: Sequence[str | bytes], special: _Special = False, threads: int = 0
+    ) -> list[list[int]]: ...
+    # (ids of all texts, where each text begins and the last ends).
+    def encode_ragged(
+        self, texts: Sequence[str | bytes], special: _Special = False, threads: int = 0
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
+    def count(self, text: str | bytes, special: _Special = False) -> int: ...
+    # Number of characters of the longest prefix (found at token boundaries) that encodes to at most
+    # max_tokens ids and ends at a character.
+    def truncate(self, text: str, max_tokens: int, special: _Special = False) -> int: ...
+    # The first of these special tokens in the text: (content, index of its first character).
+    def find_special(self, text: str | bytes, special: _Special) -> tuple[str, int] | None: ...
+    # The pieces that the text is cut into before merging (special tokens as pieces of their own).
+    def pieces(self, text: str | bytes, special: _Special = False) -> list[bytes]: ...
+    # UnknownIdError names an id outside the vocabulary.
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = False) -> bytes: ...
+    def decode_batch(
+        self, batch: Sequence[Sequence[int]], skip_special_tokens: bool = False, threads: int = 0
+    ) -> list[bytes]: ...
+    def cache_statistics(self) -> CacheStatistics: ...
+    def clear_cache(self) -> None: ...
+
+@final
+class PieceCounter:
+    """Counts the pieces of a corpus, document by document, and learns merges from the counts."""
+
+    def __new__(
+        cls,
+        *,
+        split_patterns: Sequence[str],
+        normalization: str | None = None,
+        special_tokens: Sequence[str] = (),
+        threads: int = 0,
+    ) -> PieceCounter: ...
+    # Each text is a document. UTF-8 errors in `bytes`: CorpusError with the document's number and the byte.
+    def add_texts(self, texts: Sequence[str | bytes]) -> None: ...
+    # A file is one document, streamed. progress(bytes read so far) is called now and then.
+    def add_file(self, path: str, progress: Callable[[int], None] | None = None) -> None: ...
+    @property
+    def documents(self) -> int: ...
+    # Pieces and distinct pieces counted so far.
+    @property
+    def pieces(self) -> int: ...
+    @property
+    def distinct(self) -> int: ...
+    # (piece, count) in the order of the pieces' bytes.
+    def counts(self) -> list[tuple[bytes, int]]: ...
+    # Learned tokens get the ids 256 .. vocab_size-1 that `reserved` leaves free.
+    # Returns ({id: bytes} of bytes and learned tokens, merges).
+    # progress(tokens learned, tokens wanted) is called now and then.
+    def train(
+        self,
+        *,
+        vocab_size: int,
+        min_frequency: int = 2,
+        tie_break: Literal["largest", "huggingface"] = "largest",
+        reserved: Collection[int] = (),
+        max_token_length: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]: ...
+
+# GPT-2's printable characters of these bytes, and back (KeyError-free: None for a string with another character).
+def to_printable(token: bytes) -> str: ...
+def from_printable(token: str) -> bytes | None: ...

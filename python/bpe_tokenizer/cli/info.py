@@ -1,0 +1,110 @@
+"""`bpe-tokenizer info`."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from bpe_tokenizer.cli.run import Debug, TokenizerDirectory, load_tokenizer
+
+if TYPE_CHECKING:
+    from bpe_tokenizer.tokenizer import BPETokenizer
+
+__all__ = ["info"]
+
+_SAMPLE_TEXT = "Hello, world! Grüße, привет, 你好 🙂 x = 3.14"
+_SHOWN = 10
+
+
+def info(
+    tokenizer: TokenizerDirectory,
+    sample_text: Annotated[
+        str, typer.Option(metavar="TEXT", help="Text to encode and decode again.")
+    ] = _SAMPLE_TEXT,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Show what a tokenizer is: sizes, special tokens, first and last tokens, a round trip."""
+    loaded = load_tokenizer(tokenizer)
+    if as_json:
+        print(json.dumps(_describe(loaded, sample_text)))
+    else:
+        _show(loaded, sample_text)
+
+
+def _describe(tokenizer: BPETokenizer, sample_text: str) -> dict[str, Any]:
+    ids = sorted(tokenizer.vocab)
+    encoded = tokenizer.encode(sample_text)
+    size = len(sample_text.encode("utf-8", errors="replace"))
+    return {
+        "vocab_size": tokenizer.vocab_size,
+        "tokens": len(tokenizer),
+        "merges": len(tokenizer.merges),
+        "split_pattern": tokenizer.split_pattern,
+        "normalization": tokenizer.normalization,
+        "special_tokens": dict(tokenizer.special_tokens),
+        "bos_token": tokenizer.bos_token,
+        "eos_token": tokenizer.eos_token,
+        "pad_token": tokenizer.pad_token,
+        "unk_token": tokenizer.unk_token,
+        "first_tokens": _tokens(tokenizer, ids[:_SHOWN]),
+        "last_tokens": _tokens(tokenizer, ids[-_SHOWN:]),
+        "sample": {
+            "text": sample_text,
+            "ids": encoded,
+            "tokens": tokenizer.convert_ids_to_tokens(encoded),
+            "bytes_per_token": round(size / len(encoded), 3) if encoded else None,
+            "round_trip": _survives(tokenizer, sample_text, encoded),
+        },
+    }
+
+
+def _tokens(tokenizer: BPETokenizer, ids: list[int]) -> list[dict[str, Any]]:
+    tokens = tokenizer.convert_ids_to_tokens(ids)
+    return [{"id": each, "token": token} for each, token in zip(ids, tokens, strict=True)]
+
+
+def _survives(tokenizer: BPETokenizer, text: str, ids: list[int]) -> bool:
+    """Tell whether decoding gives the text back: the normalised text, where the tokenizer normalises."""
+    well_formed = text.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
+    form = cast("Literal['NFC', 'NFD', 'NFKC', 'NFKD'] | None", tokenizer.normalization)
+    expected = well_formed if form is None else unicodedata.normalize(form, well_formed)
+    return tokenizer.decode(ids) == expected
+
+
+def _show(tokenizer: BPETokenizer, sample_text: str) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from bpe_tokenizer.view.terminal import print_tokens
+
+    console = Console(highlight=False)
+    facts = _describe(tokenizer, sample_text)
+    sample = facts["sample"]
+
+    def line(name: str, value: object) -> None:
+        console.print(Text.assemble((f"{name:<16}", "bold"), str(value)), soft_wrap=True)
+
+    outside = facts["tokens"] - facts["vocab_size"]
+    more = f", and {outside:,} special tokens outside it" if outside else ""
+    line("vocabulary size", f"{facts['vocab_size']:,}{more}")
+    line("merges", f"{facts['merges']:,}")
+    pattern = facts["split_pattern"]
+    line("split pattern", pattern if isinstance(pattern, str) else "  then  ".join(pattern))
+    line("normalization", facts["normalization"] or "none")
+    line(
+        "special tokens",
+        ", ".join(f"{name} {each}" for name, each in facts["special_tokens"].items()) or "none",
+    )
+    for role in ("bos", "eos", "pad", "unk"):
+        if facts[f"{role}_token"] is not None:
+            line(f"{role} token", facts[f"{role}_token"])
+    for name in ("first_tokens", "last_tokens"):
+        line(name.replace("_", " "), f"ids {facts[name][0]['id']} to {facts[name][-1]['id']}")
+        print_tokens((tokenizer.vocab[each["id"]] for each in facts[name]), console)
+    line("sample", f"{len(sample['ids'])} tokens, {sample['bytes_per_token']} bytes per token")
+    print_tokens((tokenizer.decode_bytes([each]) for each in sample["ids"]), console)
+    line("round trip", "exact" if sample["round_trip"] else "NOT exact")

@@ -1,0 +1,62 @@
+"""The errors of the package.
+
+Every error is a `TokenizerError` and also the built-in that fits (`ValueError`, `KeyError`, ...),
+so callers may catch either. A message says what was wrong, where, and what to do about it.
+"""
+
+__all__ = [
+    "CorpusError",
+    "FormatError",
+    "MissingDependencyError",
+    "ModelError",
+    "NotTrainedError",
+    "OptionError",
+    "PatternError",
+    "SpecialTokenError",
+    "TokenizerError",
+    "UnknownIdError",
+]
+
+
+class TokenizerError(Exception):
+    """The root of every error that the package raises on purpose."""
+
+
+class OptionError(TokenizerError, ValueError):
+    """An argument has a value that makes no sense, alone or together with another."""
+
+
+class ModelError(TokenizerError, ValueError):
+    """A vocabulary, a merge list or an added token breaks a rule of byte-level BPE."""
+
+
+class PatternError(TokenizerError, ValueError):
+    """A split pattern is not a valid regular expression, or gave up on a text."""
+
+
+class SpecialTokenError(TokenizerError, ValueError):
+    """A disallowed special token stands in a text, or a special token is not known."""
+
+
+class CorpusError(TokenizerError, ValueError):
+    """A training corpus is empty, cannot be read or is not UTF-8; says which file and byte."""
+
+
+class FormatError(TokenizerError, ValueError):
+    """A tokenizer file is broken, or holds a feature that this package cannot represent."""
+
+
+class UnknownIdError(TokenizerError, KeyError):
+    """An id is not in the vocabulary."""
+
+    def __str__(self) -> str:
+        """Return the message itself (`KeyError` would quote it)."""
+        return Exception.__str__(self)
+
+
+class NotTrainedError(TokenizerError, RuntimeError):
+    """The tokenizer has no vocabulary yet."""
+
+
+class MissingDependencyError(TokenizerError, ImportError):
+    """An optional library is not installed; the message holds the install command."""

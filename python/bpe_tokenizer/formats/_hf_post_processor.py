@@ -1,0 +1,112 @@
+"""The `post_processor` of a tokenizer.json: the special tokens that `add_special_tokens=True` adds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from typing import Any
+
+from bpe_tokenizer.formats._hf_pre_tokenizer import flatten
+from bpe_tokenizer.formats._json import Field
+from bpe_tokenizer.model import PostProcessor
+
+__all__ = ["read_post_processor", "write_post_processor"]
+
+
+def read_post_processor(field: Field, known: Container[int]) -> PostProcessor:
+    """Read the `post_processor` of a tokenizer.json.
+
+    What it does to pairs of texts and to offsets is none of a `PostProcessor`'s business.
+
+    Args:
+        field: It; null adds nothing.
+        known: The ids that there are.
+
+    Raises:
+        FormatError: It does something else than putting ids before and after a text.
+    """
+    prefix: tuple[int, ...] = ()
+    suffix: tuple[int, ...] = ()
+    for step in [] if field.is_null else flatten(field, "processors"):
+        before, after = _read_step(step, known)
+        prefix, suffix = before + prefix, suffix + after
+    return PostProcessor(prefix, suffix)
+
+
+def _read_step(step: Field, known: Container[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    kind = step.need("type").text()
+    if kind == "ByteLevel":
+        return (), ()
+    if kind in ("RobertaProcessing", "BertProcessing"):
+        return _pair_id(step.need("cls"), known), _pair_id(step.need("sep"), known)
+    if kind == "TemplateProcessing":
+        return _read_template(step, known)
+    raise step.get("type").refused(
+        "is not supported; ByteLevel, TemplateProcessing, RobertaProcessing, BertProcessing and Sequence are"
+    )
+
+
+def _pair_id(field: Field, known: Container[int]) -> tuple[int, ...]:
+    items = field.items()
+    if len(items) != 2:
+        raise field.refused("must be a token and its id")
+    items[0].text()
+    return (_known_id(items[1], known),)
+
+
+def _known_id(field: Field, known: Container[int]) -> int:
+    if field.id() not in known:
+        raise field.refused("is the id of no token")
+    return field.id()
+
+
+def _read_template(step: Field, known: Container[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    specials = step.need("special_tokens")
+    around: list[list[int]] = [[]]
+    for piece in step.need("single").items():
+        if set(piece.members()) == {"Sequence"}:
+            name = piece.get("Sequence").need("id")
+            if name.text() != "A":
+                raise name.refused("is not the text: the template of one text must hold Sequence A alone")
+            around.append([])
+        elif set(piece.members()) == {"SpecialToken"}:
+            special = specials.need(piece.get("SpecialToken").need("id").text())
+            around[-1].extend(_known_id(item, known) for item in special.need("ids").items())
+        else:
+            raise piece.refused("must be a Sequence or a SpecialToken")
+    if len(around) != 2:
+        raise step.get("single").error(f"holds the text {len(around) - 1} times; it must hold it once")
+    return tuple(around[0]), tuple(around[1])
+
+
+def write_post_processor(around: PostProcessor, token: Callable[[int], str]) -> dict[str, Any]:
+    """Return the `post_processor` of a tokenizer.json.
+
+    Offsets are not trimmed: a space that belongs to a token belongs to its span.
+
+    Args:
+        around: What is added.
+        token: Gives the token string of an id.
+    """
+    if not around.prefix and not around.suffix:
+        return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+    single = _template(around, token, "A", type_id=0)
+    ids = sorted({*around.prefix, *around.suffix})
+    return {
+        "type": "TemplateProcessing",
+        "single": single,
+        "pair": single + _template(around, token, "B", type_id=1),
+        "special_tokens": {token(i): {"id": token(i), "ids": [i], "tokens": [token(i)]} for i in ids},
+    }
+
+
+def _template(
+    around: PostProcessor, token: Callable[[int], str], text: str, type_id: int
+) -> list[dict[str, Any]]:
+    def specials(ids: Sequence[int]) -> list[dict[str, Any]]:
+        return [{"SpecialToken": {"id": token(i), "type_id": type_id}} for i in ids]
+
+    return [
+        *specials(around.prefix),
+        {"Sequence": {"id": text, "type_id": type_id}},
+        *specials(around.suffix),
+    ]

@@ -1,0 +1,204 @@
+"""JSON files read with care: every error says which file and field it is about, and what is wrong there."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import reprlib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from bpe_tokenizer.errors import FormatError
+
+__all__ = ["Field", "parse_json", "read_bytes", "read_json"]
+
+_MAX_ID = 2**32 - 2
+# The escapes of UTF-16 surrogates, paired ones included.
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 120
+_SHORT.maxdict = _SHORT.maxlist = 4
+_SHORT.maxlevel = 3
+
+
+class Field:
+    """A value of a JSON file that knows where it stands.
+
+    Args:
+        file: The file.
+        path: The field in it, like `model.merges[3]`; empty for the whole.
+        value: What stands there; None for null and for a member that is not there.
+
+    >>> config = Field(Path("config.json"), "", {"size": "large"})
+    >>> config.get("size").text()
+    'large'
+    >>> config.get("size").flag()
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.FormatError: config.json: size: must be true or false, not 'large'
+    """
+
+    __slots__ = ("file", "path", "value")
+
+    def __init__(self, file: Path, path: str, value: Any) -> None:
+        self.file = file
+        self.path = path
+        self.value = value
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is null or not there."""
+        return self.value is None
+
+    def error(self, problem: str) -> FormatError:
+        """Return an error that names the file and the field."""
+        return FormatError(": ".join(filter(None, (str(self.file), self.path, problem))))
+
+    def refused(self, why: str) -> FormatError:
+        """Return an error that names the file, the field and the value."""
+        return self.error(f"{_SHORT.repr(self.value)} {why}")
+
+    def get(self, name: str) -> Field:
+        """Return a member, null if it is not there."""
+        return Field(self.file, f"{self.path}.{name}" if self.path else name, self.members().get(name))
+
+    def need(self, name: str) -> Field:
+        """Return a member.
+
+        Raises:
+            FormatError: There is none of this name.
+        """
+        if name not in self.members():
+            raise self.get(name).error("is missing")
+        return self.get(name)
+
+    def members(self) -> dict[str, Any]:
+        """Return the object."""
+        if isinstance(self.value, dict):
+            return self.value
+        raise self._wrong("an object")
+
+    def items(self) -> list[Field]:
+        """Return the items of the array."""
+        if isinstance(self.value, list):
+            return [Field(self.file, f"{self.path}[{i}]", item) for i, item in enumerate(self.value)]
+        raise self._wrong("an array")
+
+    def text(self) -> str:
+        """Return the string."""
+        if isinstance(self.value, str):
+            return self.value
+        raise self._wrong("a string")
+
+    def flag(self, default: bool | None = None) -> bool:
+        """Return the boolean, or the default for null."""
+        if self.value is None and default is not None:
+            return default
+        if isinstance(self.value, bool):
+            return self.value
+        raise self._wrong("true or false")
+
+    def id(self) -> int:
+        """Return the id."""
+        if type(self.value) is int and 0 <= self.value <= _MAX_ID:
+            return self.value
+        raise self._wrong(f"an id, an integer from 0 to {_MAX_ID}")
+
+    def _wrong(self, wanted: str) -> FormatError:
+        found = "null or missing" if self.value is None else _SHORT.repr(self.value)
+        return self.error(f"must be {wanted}, not {found}")
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return what a file holds.
+
+    Raises:
+        FormatError: It cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def read_json(path: Path) -> Field:
+    """Read a JSON file whose value is an object.
+
+    Raises:
+        FormatError: It cannot be read, is no JSON, or holds something else.
+    """
+    return parse_json(path, read_bytes(path))
+
+
+def parse_json(path: Path, data: bytes) -> Field:
+    """Parse what a JSON file holds, an object.
+
+    Args:
+        path: The file's name, for messages.
+        data: Its bytes.
+
+    Raises:
+        FormatError: It is not UTF-8, no valid JSON, nested too deeply, no object, gives a key twice, or holds
+            a number or a text that cannot be represented.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            f"{path}: is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
+        ) from error
+    try:
+        value = json.loads(
+            text,
+            object_pairs_hook=_unique_keys(path),
+            parse_constant=lambda name: _not_finite(path, name),
+            parse_float=lambda digits: _finite(path, digits),
+        )
+    except FormatError:
+        raise
+    except RecursionError as error:
+        raise FormatError(f"{path}: is nested too deeply to be a tokenizer file") from error
+    except ValueError as error:
+        raise FormatError(f"{path}: is not valid JSON: {error}") from error
+    if _SURROGATE_ESCAPE.search(text):
+        _refuse_lone_surrogates(path, value)
+    field = Field(path, "", value)
+    field.members()
+    return field
+
+
+def _unique_keys(path: Path) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    def to_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            counts = Counter(key for key, _ in pairs)
+            twice = counts.most_common(1)[0][0]
+            raise FormatError(f"{path}: the key {_SHORT.repr(twice)} stands twice in one object")
+        return members
+
+    return to_dict
+
+
+def _finite(path: Path, digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _not_finite(path, digits)
+
+
+def _not_finite(path: Path, name: str) -> NoReturn:
+    raise FormatError(f"{path}: holds the number {name}, which is not finite")
+
+
+def _refuse_lone_surrogates(path: Path, value: Any) -> None:
+    rest = [value]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, dict):
+            rest.extend(value.keys())
+            rest.extend(value.values())
+        elif isinstance(value, list):
+            rest.extend(value)
+        elif isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
+            raise FormatError(f"{path}: {_SHORT.repr(value)} holds a lone surrogate, which no text can hold")

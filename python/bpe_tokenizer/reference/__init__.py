@@ -1,0 +1,59 @@
+"""A lesson in byte-pair encoding, in pure Python: short files, to be read in this order.
+
+1. `pairs`: the two operations that everything is made of: count the pairs, merge a pair.
+2. `merging`: training and encoding, as two loops around them.
+3. `unicode`: from text to bytes, and from bytes to something that can be looked at.
+4. `special`: special tokens: where the text is cut, which ids they get, who may write them.
+5. `tokenizer`: what every tokenizer does: train, encode, decode.
+6. `naive`: `NaiveBPETokenizer`, which merges over the whole byte stream.
+7. `splitting`: `RegexBPETokenizer`, which first cuts the text into pieces, as GPT-4 does.
+8. `characters`: `CharBPETokenizer`, which starts from characters, and reads OpenAI's files of GPT-2.
+9. `tracing`: every step of an encoding or a decoding, to be printed.
+10. `saving`: a tokenizer as a JSON file, and as a listing for people.
+11. `oracle`: training and encoding once more, as plainly as they can be put. The tests hold the fast core
+    against it.
+
+Nothing here is fast, and nothing else of the package is imported. The split patterns need the `regex`
+module: `pip install "bpe-tokenizer[reference]"`.
+
+The algorithm is that of Sennrich, Haddow and Birch, "Neural Machine Translation of Rare Words with Subword
+Units", 2016, https://aclanthology.org/P16-1162/; on bytes, as in Radford et al., "Language Models are
+Unsupervised Multitask Learners", 2019 (GPT-2). The order of the lesson owes much to
+https://github.com/karpathy/minbpe.
+"""
+
+try:
+    import regex as _regex
+except ImportError as error:
+    raise ImportError(
+        'bpe_tokenizer.reference needs the regex module: pip install "bpe-tokenizer[reference]"',
+        name=error.name,
+    ) from error
+
+from .characters import CharBPETokenizer
+from .merging import learn_merges, merge_all, origins, rank_merges
+from .naive import NaiveBPETokenizer
+from .pairs import count_pairs, merge_pair
+from .splitting import GPT2_PATTERN, GPT4_PATTERN, RegexBPETokenizer, split
+from .tokenizer import Tokenizer
+from .tracing import DecodeTrace, EncodeTrace
+
+__all__ = [
+    "GPT2_PATTERN",
+    "GPT4_PATTERN",
+    "CharBPETokenizer",
+    "DecodeTrace",
+    "EncodeTrace",
+    "NaiveBPETokenizer",
+    "RegexBPETokenizer",
+    "Tokenizer",
+    "count_pairs",
+    "learn_merges",
+    "merge_all",
+    "merge_pair",
+    "origins",
+    "rank_merges",
+    "split",
+]
+
+del _regex

@@ -1,0 +1,99 @@
+"""The second tokenizer: cut the text into pieces first, and never merge across the end of one."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import regex
+
+from .naive import NaiveBPETokenizer
+
+__all__ = ["GPT2_PATTERN", "GPT4_PATTERN", "RegexBPETokenizer", "split"]
+
+# Contractions; a word, a number or punctuation with the space before it; white space, of which the last
+# space is left to the word that follows. https://github.com/openai/gpt-2/blob/master/src/encoder.py
+GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+# Newer: contractions in capitals too, any character may lead a word, numbers of at most three digits, line
+# ends apart from spaces. https://github.com/openai/tiktoken/blob/main/tiktoken_ext/openai_public.py
+GPT4_PATTERN = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+)
+
+
+def split(text: str, pattern: str) -> list[str]:
+    r"""Cut a text into the matches of a pattern and what lies between them. Nothing is lost.
+
+    Two things differ from Rust's regex engines: `$` also matches before a last line end (`\Z` does not), and
+    after an empty match another alternative may match at the same place.
+
+    Args:
+        text: The text to cut.
+        pattern: A regular expression in the words of the `regex` module, https://pypi.org/project/regex/.
+            Empty matches are no pieces.
+
+    Returns:
+        The pieces, in order; put together, they are the text.
+
+    Raises:
+        ValueError: The pattern is not a regular expression.
+
+    >>> split("Hello, world's end  (2026)", GPT2_PATTERN)
+    ['Hello', ',', ' world', "'s", ' end', ' ', ' (', '2026', ')']
+    >>> split("a1 b2", "[a-z]")
+    ['a', '1 ', 'b', '2']
+    """
+    pieces = []
+    end = 0
+    for match in compiled(pattern).finditer(text):
+        if match.end() > match.start():
+            pieces += [text[end : match.start()], match.group()]
+            end = match.end()
+    pieces.append(text[end:])
+    return [piece for piece in pieces if piece]
+
+
+def compiled(pattern: str) -> regex.Pattern[str]:
+    """Compile a split pattern.
+
+    Raises:
+        ValueError: The pattern is not a regular expression.
+    """
+    try:
+        return regex.compile(pattern)
+    except regex.error as error:
+        raise ValueError(f"the split pattern {pattern!r} is not a regular expression: {error}") from error
+
+
+class RegexBPETokenizer(NaiveBPETokenizer):
+    """Byte-pair encoding of pieces.
+
+    A piece is about a word with the space before it, so words are learned and word pairs are not: "dog" is
+    the same token in "dog." and "dog!". Pieces are also what makes real tokenizers fast, since most pieces
+    of a text are there more than once.
+
+    Args:
+        pattern: The split pattern; None is GPT-4's.
+
+    Raises:
+        ValueError: The pattern is not a regular expression.
+
+    >>> tokenizer = RegexBPETokenizer().train("low lower lowest flow flower", 260)
+    >>> tokenizer.merges
+    [(b'l', b'o'), (b'lo', b'w'), (b'low', b'e'), (b' ', b'lowe')]
+    >>> tokenizer.encode("lower flow<|endoftext|>", allowed_special="all")
+    [258, 114, 32, 102, 257, 100257]
+    """
+
+    settings: ClassVar = {"pattern": str}
+
+    def __init__(self, pattern: str | None = None) -> None:
+        super().__init__()
+        self.pattern = GPT4_PATTERN if pattern is None else pattern
+        compiled(self.pattern)
+        self.register_special_tokens({"<|endoftext|>": 100257})
+
+    def split(self, text: str) -> list[str]:
+        """Cut a text with the split pattern."""
+        return split(text, self.pattern)

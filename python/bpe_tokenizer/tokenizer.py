@@ -1,0 +1,389 @@
+"""`BPETokenizer`: the tokenizer as its users see it. Policy only; the algorithms are in the core."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.encoding import Encoding, thread_count
+from bpe_tokenizer.errors import ModelError, OptionError
+from bpe_tokenizer.formats import huggingface
+from bpe_tokenizer.model import AddedToken, Model
+from bpe_tokenizer.patterns import resolve_split_pattern
+from bpe_tokenizer.snapshot import Snapshot, with_special_tokens
+from bpe_tokenizer.special_tokens import SpecialTokens, checked_tokens
+from bpe_tokenizer.training import Corpus, TieBreak, TrainingOptions, train_model
+from bpe_tokenizer.vocabulary import as_ids
+
+__all__ = ["BPETokenizer"]
+
+Normalization: TypeAlias = Literal["NFC", "NFD", "NFKC", "NFKD"]
+
+
+class BPETokenizer(Encoding):
+    """A byte-level BPE tokenizer: train it or load it, then encode and decode.
+
+    It never changes under its users: training and adding special tokens put a new vocabulary in the place
+    of the old one. Threads may share it, it can be pickled, and it works after a fork.
+
+    Everywhere below:
+
+    - `add_special_tokens=True` puts the beginning-of-sequence token before and the end-of-sequence token
+      after the text, where they exist, or what the model's file says.
+    - `allowed_special` says which special tokens are recognised in the text: `"none"`, `"all"` or a set of
+      their texts. The others are plain text, so nobody's text can inject control tokens.
+    - `disallowed_special` says which must not stand in the text: `()`, `"all"` (those that are not allowed)
+      or a set.
+
+    Args:
+        split_pattern: A name of `bpe_tokenizer.patterns.NAMED_PATTERNS`, a regular expression, or several
+            of them, applied one after the other.
+        normalization: Unicode normalisation of texts before anything else: `"NFC"`, `"NFD"`, `"NFKC"`,
+            `"NFKD"`, or None, which keeps every text as it is.
+
+    Raises:
+        OptionError: `normalization` is something else.
+        PatternError: The pattern is not valid, or a name that is not known.
+
+    >>> tokenizer = BPETokenizer().train("low low low lower lowest", vocab_size=259, verbose=False)
+    >>> tokenizer
+    BPETokenizer(vocab_size=259, merges=3, special_tokens=0)
+    >>> tokenizer.encode("low lower")
+    [257, 258, 101, 114]
+    >>> tokenizer.decode([257, 258, 101, 114])
+    'low lower'
+    """
+
+    def __init__(
+        self, split_pattern: str | Sequence[str] = "cl100k", normalization: Normalization | None = "NFC"
+    ) -> None:
+        if normalization not in ("NFC", "NFD", "NFKC", "NFKD", None):
+            raise OptionError(
+                f"normalization is {normalization!r}; it must be 'NFC', 'NFD', 'NFKC', 'NFKD' or None"
+            )
+        self._snapshot = None
+        self._split_patterns = resolve_split_pattern(split_pattern)
+        self._normalization = normalization
+
+    def train(
+        self,
+        corpus: Corpus,
+        vocab_size: int = 32000,
+        min_frequency: int = 2,
+        special_tokens: SpecialTokens | None = None,
+        verbose: bool = True,
+        *,
+        tie_break: TieBreak = "largest",
+        max_token_length: int | None = None,
+        threads: int | None = None,
+    ) -> BPETokenizer:
+        """Learn a vocabulary from a corpus, in the place of the one there may be.
+
+        The same corpus gives the same vocabulary in any order of the documents and with any number of
+        threads.
+
+        Args:
+            corpus: A `Path`; a `str` that names a file, or else is the text itself; an iterable of `str` or
+                `bytes` (UTF-8), each a document; an iterable of `Path`, each file a document.
+            vocab_size: Number of ids: 256 bytes, special tokens below it, learned tokens.
+            min_frequency: Smallest count of a pair that is merged.
+            special_tokens: A list, which takes the ids 256, 257, ..., or a dict of text to id. Nothing is
+                learned across them.
+            verbose: Show a progress bar (on a terminal) and a summary, both on stderr.
+            tie_break: Which of several pairs of the same count is merged: `"largest"`, the one with the
+                greatest bytes, or `"huggingface"`, the one that Hugging Face's `BpeTrainer` takes.
+            max_token_length: Longest token to learn, in bytes; None for no limit.
+            threads: Number of threads that count; None for as many as there are processors.
+
+        Returns:
+            This tokenizer.
+
+        Raises:
+            CorpusError: There is no text, a file cannot be read, or something is not UTF-8.
+            ModelError: A special token is empty or there twice, or its id is taken, below 256 or too large.
+            OptionError: An option is out of its range, or the special tokens do not fit.
+
+        >>> tokenizer = BPETokenizer().train(["ab ab", "ab"], vocab_size=258, special_tokens=["<|end|>"],
+        ...                                  verbose=False)
+        >>> tokenizer.vocab[256], tokenizer.vocab[257]
+        (b'<|end|>', b'ab')
+        """
+        options = TrainingOptions(
+            vocab_size, min_frequency, special_tokens, tie_break, max_token_length, threads, verbose
+        )
+        self._snapshot = Snapshot.of(train_model(corpus, self._split_patterns, self._normalization, options))
+        return self
+
+    @classmethod
+    def from_model(cls, model: Model) -> BPETokenizer:
+        """Return the tokenizer that runs a model."""
+        tokenizer = cls.__new__(cls)
+        tokenizer._snapshot = Snapshot.of(model)
+        tokenizer._split_patterns = tuple(model.core.split_patterns)
+        tokenizer._normalization = model.core.normalization
+        return tokenizer
+
+    @classmethod
+    def from_vocab(
+        cls,
+        vocab: Mapping[int, bytes],
+        merges: Sequence[tuple[bytes, bytes]] | None = None,
+        special_tokens: SpecialTokens | None = None,
+        split_pattern: str | Sequence[str] = "gpt2",
+        normalization: Normalization | None = None,
+    ) -> BPETokenizer:
+        """Return the tokenizer of a vocabulary and its merges, as `train_bpe` returns them.
+
+        Args:
+            vocab: The bytes of every id. Special tokens may be among them.
+            merges: Pairs of tokens in the order of their merging. None: the ids are the ranks, as in a
+                `.tiktoken` file.
+            special_tokens: A dict of text to id, or a list: a text that is in `vocab` keeps its id there,
+                the others get the ids after the largest.
+            split_pattern: A name or a pattern; by default GPT-2's, which is that of `train_bpe`.
+            normalization: Unicode normalisation of texts, or None.
+
+        Raises:
+            ModelError: The vocabulary is not closed under its merges, lacks a byte, or a special token
+                contradicts it.
+            PatternError: The pattern is not valid, or a name that is not known.
+
+        >>> vocab = {byte: bytes([byte]) for byte in range(256)} | {256: b"he", 257: b"hey"}
+        >>> tokenizer = BPETokenizer.from_vocab(vocab, [(b"h", b"e"), (b"he", b"y")], ["<|end|>"])
+        >>> tokenizer.encode("hey<|end|>", allowed_special="all")
+        [257, 258]
+        """
+        untrained = cls(split_pattern, normalization)
+        special = _ids_in(vocab, special_tokens)
+        # An entry of the vocabulary that no merge makes has to be known for a special token from the start.
+        inside = [AddedToken(text, token_id) for text, token_id in special.items() if token_id in vocab]
+        core = _core.Model(
+            vocab,
+            merges,
+            split_patterns=untrained._split_patterns,
+            normalization=normalization,
+            added_tokens=inside,
+            ignore_merges=merges is None,
+        )
+        return cls.from_model(with_special_tokens(Model(core), special)[0])
+
+    @classmethod
+    def from_pretrained(cls, directory: str | os.PathLike[str], verbose: bool = False) -> BPETokenizer:
+        """Load a tokenizer from a Hugging Face directory.
+
+        Args:
+            directory: Holds `tokenizer.json`, and `tokenizer_config.json` if there is more to say.
+            verbose: Say on stderr what was loaded.
+
+        Raises:
+            FormatError: A file is missing or broken, or holds what this package cannot represent.
+        """
+        tokenizer = cls.from_model(huggingface.load(Path(directory)))
+        if verbose:
+            print(f"Loaded {tokenizer} from {directory}", file=sys.stderr)
+        return tokenizer
+
+    def save(self, directory: str | os.PathLike[str], name: str = "tokenizer", verbose: bool = False) -> None:
+        """Save as a Hugging Face directory: `tokenizer.json` and `tokenizer_config.json`.
+
+        A file is written beside its place and then moved there, so a crash leaves the old file or the new.
+
+        Args:
+            directory: Made if it is not there.
+            name: First part of the files' names.
+            verbose: Say on stderr what was saved.
+
+        Raises:
+            FormatError: The format cannot represent something of this tokenizer.
+            NotTrainedError: There is nothing to save yet.
+        """
+        huggingface.save(self._trained().model, Path(directory), name=name)
+        if verbose:
+            print(f"Saved {self} to {directory}", file=sys.stderr)
+
+    def add_special_tokens(self, special_tokens: SpecialTokens) -> int:
+        """Add special tokens; what was encoded before keeps its ids.
+
+        Args:
+            special_tokens: A list, which takes the ids after the largest in use, or a dict of text to id.
+                A token that is there already with this id is left alone.
+
+        Returns:
+            The number of tokens that were added.
+
+        Raises:
+            ModelError: A text or an id is taken by another token, or is invalid.
+            NotTrainedError: There is no vocabulary yet; `train` takes special tokens.
+
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> tokenizer.add_special_tokens(["<|user|>", "<|end|>"])
+        2
+        >>> tokenizer.special_tokens
+        {'<|user|>': 257, '<|end|>': 258}
+        """
+        model, added = with_special_tokens(self._trained().model, special_tokens)
+        if added:
+            self._snapshot = Snapshot.of(model)
+        return added
+
+    def decode(self, ids: Any, skip_special_tokens: bool = False, errors: str = "replace") -> str:
+        """Return the text of ids.
+
+        Args:
+            ids: A list, a NumPy array, a PyTorch tensor, or a single id.
+            skip_special_tokens: Leave special tokens out.
+            errors: What to do about bytes that are not UTF-8: `"replace"` makes them U+FFFD, `"strict"`
+                raises UnicodeDecodeError; any error handler of `bytes.decode`.
+
+        Raises:
+            NotTrainedError: There is no vocabulary yet.
+            OptionError: There is no such error handler.
+            UnknownIdError: An id is not in the vocabulary.
+
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> tokenizer.decode([256, 33])
+        'ab!'
+        """
+        _check_error_handler(errors)
+        return self.decode_bytes(ids, skip_special_tokens).decode("utf-8", errors)
+
+    def decode_bytes(self, ids: Any, skip_special_tokens: bool = False) -> bytes:
+        r"""Return the bytes of ids, which need not be UTF-8; otherwise as `decode`.
+
+        >>> BPETokenizer().train("ab ab", vocab_size=257, verbose=False).decode_bytes([256, 255])
+        b'ab\xff'
+        """
+        snapshot = self._trained()
+        values = as_ids(ids)
+        return snapshot.encoder.decode([values] if isinstance(values, int) else values, skip_special_tokens)
+
+    def decode_batch(
+        self,
+        batch: Iterable[Any],
+        skip_special_tokens: bool = False,
+        errors: str = "replace",
+        skip_padding: bool = True,
+        threads: int | None = None,
+    ) -> list[str]:
+        """Return the texts of several rows of ids.
+
+        Args:
+            batch: Rows of ids: lists, or a matrix.
+            skip_special_tokens: Leave special tokens out.
+            errors: What to do about bytes that are not UTF-8, as in `decode`.
+            skip_padding: Leave the pad token out, if there is one.
+            threads: Number of threads; None for as many as there are processors.
+
+        Raises:
+            OptionError: There is no such error handler.
+            TypeError: An item is no row of ids.
+            UnknownIdError: An id is not in the vocabulary.
+
+        >>> tokenizer = BPETokenizer().train("ab ab", 258, special_tokens=["<pad>"], verbose=False)
+        >>> tokenizer.decode_batch([[257, 33], [257, 256]])
+        ['ab!', 'ab']
+        """
+        snapshot = self._trained()
+        _check_error_handler(errors)
+        rows = []
+        for number, row in enumerate(batch):
+            ids = as_ids(row)
+            if isinstance(ids, int):
+                raise TypeError(
+                    f"item {number} of the batch is an id, not a row of ids; decode() takes one row"
+                )
+            rows.append(ids)
+        pad = snapshot.role_ids.get("pad")
+        if skip_padding and pad is not None:
+            rows = [[token_id for token_id in row if token_id != pad[1]] for row in rows]
+        texts = snapshot.encoder.decode_batch(rows, skip_special_tokens, thread_count(threads))
+        return [text.decode("utf-8", errors) for text in texts]
+
+    def get_cache_stats(self) -> dict[str, float]:
+        """Return how the cache of pieces does.
+
+        Returns:
+            `hits` and `misses` since it was cleared, `size` in pieces, and `hit_rate_pct`, the hits in per
+            cent of the look-ups.
+
+        >>> sorted(BPETokenizer().train("ab ab", vocab_size=257, verbose=False).get_cache_stats())
+        ['hit_rate_pct', 'hits', 'misses', 'size']
+        """
+        counts = self._trained().encoder.cache_statistics()
+        hits, misses = counts["hits"], counts["misses"]
+        rate = 100 * hits / (hits + misses) if hits + misses else 0.0
+        return {"hits": hits, "misses": misses, "size": counts["size"], "hit_rate_pct": rate}
+
+    def clear_cache(self) -> None:
+        """Empty the cache of pieces and its counts; ids never depend on it."""
+        self._trained().encoder.clear_cache()
+
+    def __repr__(self) -> str:
+        """Show the sizes."""
+        name = type(self).__name__
+        if self._snapshot is None:
+            pattern, form = self.split_pattern, self.normalization
+            return f"{name}(untrained, split_pattern={pattern!r}, normalization={form!r})"
+        return (
+            f"{name}(vocab_size={self.vocab_size:,}, merges={len(self.merges):,}, "
+            f"special_tokens={len(self._snapshot.special):,})"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the model's parts; the rest is made from them."""
+        if self._snapshot is None:
+            return type(self), (self._split_patterns, self._normalization)
+        model = self._snapshot.model
+        parts = (model.core, dict(model.named_tokens), model.post_processor, dict(model.config))
+        return _from_parts, (type(self), parts)
+
+    def __copy__(self) -> BPETokenizer:
+        """Return a tokenizer that shares everything: what is shared never changes."""
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, object]) -> BPETokenizer:
+        """As `__copy__`."""
+        return self.__copy__()
+
+
+def _from_parts(kind: type[BPETokenizer], parts: tuple[Any, ...]) -> BPETokenizer:
+    """Make a tokenizer of what `__reduce__` took it apart into."""
+    return kind.from_model(Model(*parts))
+
+
+def _ids_in(vocab: Mapping[int, bytes], special_tokens: SpecialTokens | None) -> dict[str, int]:
+    """Return the ids of special tokens, those in the vocabulary and those after it."""
+    wanted = checked_tokens(special_tokens or ())
+    texts = {text.encode(): text for text in wanted}
+    inside = {texts[token]: token_id for token_id, token in vocab.items() if token in texts}
+    if not isinstance(wanted, Mapping):
+        following = max(vocab, default=-1) + 1
+        outside = [text for text in wanted if text not in inside]
+        return inside | {text: following + index for index, text in enumerate(outside)}
+    for text, token_id in wanted.items():
+        if inside.get(text, token_id) != token_id:
+            raise ModelError(
+                f"special token {text!r} has the id {inside[text]} in vocab; it cannot get {token_id}"
+            )
+        if token_id in vocab and text not in inside:
+            raise ModelError(
+                f"special token {text!r} cannot get the id {token_id}: "
+                f"it belongs to the token {vocab[token_id]!r}"
+            )
+    return dict(wanted)
+
+
+def _check_error_handler(errors: str) -> None:
+    try:
+        codecs.lookup_error(errors)
+    except LookupError:
+        raise OptionError(
+            f"errors is {errors!r}; it must be 'replace', 'strict', 'ignore' or another handler"
+        ) from None

@@ -1,0 +1,1 @@
+"""Showing tokens to people."""

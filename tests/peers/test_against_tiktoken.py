@@ -1,0 +1,131 @@
+"""Ids equal to tiktoken's, for its four encodings over the published ranks and its own patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pytest
+
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.patterns import NAMED_PATTERNS
+from hostile import after_a_letter, code_points, hostile_texts, special_token_texts
+
+if TYPE_CHECKING:
+    import tiktoken
+
+tiktoken_load = pytest.importorskip("tiktoken.load", reason="tiktoken is not installed")
+
+pytestmark = [pytest.mark.peer, pytest.mark.fixtures]
+
+CORPORA = ["books", "code", "multi", "zh"]
+SAMPLE = 300_000
+
+Documents = Callable[[str, int], list[str]]
+Pair = tuple["tiktoken.Encoding", BPETokenizer]
+
+
+@pytest.fixture(scope="session", params=["r50k_base", "p50k_base", "cl100k_base", "o200k_base"])
+def pair(
+    request: pytest.FixtureRequest,
+    ranks: Callable[[str], dict[bytes, int]],
+    monkeypatch_session: pytest.MonkeyPatch,
+) -> Pair:
+    """tiktoken's encoding, as its own definition builds it, and ours."""
+    import tiktoken
+    from tiktoken_ext import openai_public
+
+    name = request.param
+    monkeypatch_session.setattr(openai_public, "load_tiktoken_bpe", lambda *_args, **_named: ranks(name))
+    definition: dict[str, Any] = getattr(openai_public, name)()
+    tokens = {rank: token for token, rank in ranks(name).items()}
+    ours = BPETokenizer.from_vocab(
+        tokens, None, definition["special_tokens"], split_pattern=definition["pat_str"], normalization=None
+    )
+    return tiktoken.Encoding(**definition), ours
+
+
+@pytest.fixture(scope="session")
+def monkeypatch_session() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+def assert_same_ids(pair: Pair, texts: Sequence[str]) -> None:
+    theirs, ours = pair
+    expected = [theirs.encode_ordinary(text) for text in texts]
+    ids, offsets = ours.encode_ragged(texts)
+    lengths = np.fromiter(map(len, expected), np.int64, len(expected))
+    flat = np.fromiter((token for row in expected for token in row), np.uint32, int(lengths.sum()))
+    if np.array_equal(np.diff(offsets), lengths) and np.array_equal(ids, flat):
+        return
+    for text, row, start, end in zip(texts, expected, offsets, offsets[1:], strict=False):
+        assert ids[start:end].tolist() == row, repr(text[:1000])
+
+
+def test_the_named_patterns_are_tiktokens(pair: Pair) -> None:
+    theirs, ours = pair
+    name = {"r50k_base": "r50k", "p50k_base": "r50k"}.get(theirs.name, theirs.name.removesuffix("_base"))
+    assert NAMED_PATTERNS[name].patterns == (ours.split_pattern,) == (theirs._pat_str,)
+
+
+@pytest.mark.parametrize("corpus_name", CORPORA)
+def test_a_sample_of_each_corpus(pair: Pair, documents: Documents, corpus_name: str) -> None:
+    assert_same_ids(pair, documents(corpus_name, SAMPLE))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("corpus_name", CORPORA)
+def test_each_corpus_whole(pair: Pair, documents: Documents, corpus_name: str) -> None:
+    assert_same_ids(pair, documents(corpus_name, -1))
+
+
+def test_hostile_texts(pair: Pair) -> None:
+    assert_same_ids(pair, hostile_texts())
+
+
+def test_code_points_of_the_first_plane(pair: Pair) -> None:
+    assert_same_ids(pair, list(code_points(0, 0x10000)))
+    assert_same_ids(pair, list(after_a_letter(code_points(0, 0x10000, 3))))
+
+
+@pytest.mark.slow
+def test_every_code_point(pair: Pair) -> None:
+    assert_same_ids(pair, list(code_points()))
+    assert_same_ids(pair, list(after_a_letter(code_points())))
+    # Between other characters, many to a text: what comes before and behind decides too.
+    characters = list(code_points())
+    for joint in (" ", "'", "a ", "1\n", "é!", "\n\n"):
+        assert_same_ids(pair, [joint.join(characters[i : i + 500]) for i in range(0, len(characters), 500)])
+
+
+def test_special_tokens(pair: Pair) -> None:
+    theirs, ours = pair
+    names = sorted(theirs.special_tokens_set)
+    choices: list[tuple[Literal["all", "none"] | set[str], Collection[str]]] = [
+        ("none", set()),
+        ("all", theirs.special_tokens_set),
+        ({names[0]}, {names[0]}),
+    ]
+    for text in [*special_token_texts(names), *(f"{token}\ud800{token}" for token in names)]:
+        for allowed, allowed_by_name in choices:
+            expected = theirs.encode(text, allowed_special=set(allowed_by_name), disallowed_special=())
+            assert ours.encode(text, allowed_special=allowed) == expected, (text, allowed)
+
+
+def test_decoding(pair: Pair, documents: Documents) -> None:
+    theirs, ours = pair
+    for text in [*documents("multi", 100_000), *hostile_texts(500)]:
+        ids = theirs.encode_ordinary(text)
+        assert ours.decode(ids) == theirs.decode(ids)
+        for start in range(0, min(len(ids), 20)):  # token by token: characters are cut
+            assert ours.decode_bytes(ids[start : start + 1]) == theirs.decode_bytes(ids[start : start + 1])
+    assert ours.vocab == {token_id: theirs.decode_single_token_bytes(token_id) for token_id in ours.vocab}
+
+
+def test_any_bytes(pair: Pair) -> None:
+    theirs, ours = pair
+    for data in (b"\xff\xfe", b"caf\xc3", b"\xe2\x82 \xac", bytes(range(256)), b"ok \xf0\x9f\x99\x82 ok"):
+        assert ours.decode_bytes(ours.encode_bytes(data)) == data
+        assert theirs.decode_bytes(ours.encode_bytes(data)) == data

@@ -1,0 +1,466 @@
+"""Ids, offsets and texts equal to those of Hugging Face `tokenizers`: its files read by us, ours by it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer, _core
+from bpe_tokenizer.errors import TokenizerError
+from bpe_tokenizer.formats._hf_pre_tokenizer import write_pre_tokenizer
+from bpe_tokenizer.formats._punctuation import PUNCTUATION
+from bpe_tokenizer.patterns import NAMED_PATTERNS
+from hf_files import (
+    BYTE_LEVEL,
+    LLAMA3_REGEX,
+    added_token,
+    byte_level,
+    bytes_vocab,
+    sequence,
+    split,
+    template,
+    tokenizer_json,
+    write,
+)
+from hostile import after_a_letter, code_points, hostile_texts, special_token_texts
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
+
+pytestmark = pytest.mark.peer
+
+CORPORA = ["books", "code", "multi", "zh"]
+SAMPLE = 150_000
+
+Documents = Callable[[str, int], list[str]]
+
+
+def well_formed(text: str) -> str:
+    """With U+FFFD for lone surrogates, which the library does not take."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def theirs_of(directory: Path) -> Tokenizer:
+    return tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+
+
+def assert_same(theirs: Tokenizer, ours: BPETokenizer, texts: Iterable[str]) -> None:
+    """Same ids and offsets, with and without the post-processor, and the same text back."""
+    for text in texts:
+        for add_special_tokens in (False, True):
+            expected = theirs.encode(well_formed(text), add_special_tokens=add_special_tokens)
+            ids, spans = ours.encode_with_offsets(text, add_special_tokens, allowed_special="all", tile=False)
+            assert ids == expected.ids, repr(text[:500])
+            assert spans == expected.offsets, repr(text[:500])
+            for skip in (False, True):
+                assert ours.decode(ids, skip_special_tokens=skip) == theirs.decode(ids, skip), repr(
+                    text[:500]
+                )
+
+
+def assert_same_ids(theirs: Tokenizer, ours: BPETokenizer, texts: Sequence[str]) -> None:
+    ids, offsets = ours.encode_ragged(texts, allowed_special="all")
+    expected = theirs.encode_batch_fast([well_formed(text) for text in texts], add_special_tokens=False)
+    for text, encoding, start, end in zip(texts, expected, offsets, offsets[1:], strict=False):
+        assert ids[start:end].tolist() == encoding.ids, repr(text[:500])
+
+
+def both(directory: Path, document: dict[str, Any]) -> tuple[Tokenizer, BPETokenizer]:
+    write(directory, document)
+    return theirs_of(directory), BPETokenizer.from_pretrained(directory)
+
+
+# -- files of the library's own kind --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def gpt2(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Tokenizer, BPETokenizer]:
+    """GPT-2, as its first tokenizer.json was: merges as "left right", no type in the model."""
+    vocab = json.loads((shared / "vocab/gpt2-vocab.json").read_text(encoding="utf-8"))
+    merges = (shared / "vocab/gpt2-merges.txt").read_text(encoding="utf-8").rstrip("\n").split("\n")
+    document = tokenizer_json(
+        vocab,
+        merges,  # with the line "#version: 0.2", which is no merge
+        added=[added_token(50256, "<|endoftext|>", normalized=True)],
+        pre_tokenizer={"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True},
+        post_processor=byte_level(add_prefix_space=True),
+        unk_token="",
+        continuing_subword_prefix="",
+        end_of_word_suffix="",
+    )
+    del document["model"]["type"]
+    return both(tmp_path_factory.mktemp("gpt2"), document)
+
+
+@pytest.fixture(scope="session")
+def llama3_like(
+    ranks: Callable[[str], dict[bytes, int]], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Tokenizer, BPETokenizer]:
+    """Llama 3's settings over cl100k's ranks: merges as pairs, `ignore_merges`, specials after a gap-free
+    vocabulary, a post-processor in a sequence."""
+    tokens = {rank: token for token, rank in ranks("cl100k_base").items()}
+    core = _core.Model(tokens, None, split_patterns=[])
+    size = len(tokens)
+    names = ["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>", "«special»", "日本"]
+    document = tokenizer_json(
+        core.printable_vocab(),
+        core.printable_merges(),
+        ignore_merges=True,
+        added=[added_token(size + index, name, special=name != "日本") for index, name in enumerate(names)],
+        pre_tokenizer=sequence(split(LLAMA3_REGEX)),
+        post_processor={
+            "type": "Sequence",
+            "processors": [
+                BYTE_LEVEL,
+                template("<|begin_of_text|>", "$A", ids={"<|begin_of_text|>": [size]}),
+            ],
+        },
+    )
+    document["decoder"] = {"type": "Sequence", "decoders": [BYTE_LEVEL]}
+    return both(tmp_path_factory.mktemp("llama3"), document)
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize("corpus_name", CORPORA)
+def test_gpt2_on_a_sample_of_each_corpus(
+    gpt2: tuple[Tokenizer, BPETokenizer], documents: Documents, corpus_name: str
+) -> None:
+    assert_same(*gpt2, documents(corpus_name, SAMPLE))
+
+
+@pytest.mark.slow
+@pytest.mark.fixtures
+@pytest.mark.parametrize("corpus_name", CORPORA)
+def test_gpt2_on_each_corpus_whole(
+    gpt2: tuple[Tokenizer, BPETokenizer], documents: Documents, corpus_name: str
+) -> None:
+    assert_same_ids(*gpt2, documents(corpus_name, -1))
+
+
+@pytest.mark.fixtures
+def test_gpt2_on_hostile_texts(gpt2: tuple[Tokenizer, BPETokenizer]) -> None:
+    assert_same(*gpt2, chain(hostile_texts(), special_token_texts(["<|endoftext|>"])))
+    assert_same_ids(*gpt2, list(code_points(0, 0x10000, 3)))
+    assert_same_ids(*gpt2, list(after_a_letter(code_points(0, 0x10000, 3))))
+
+
+@pytest.mark.slow
+@pytest.mark.fixtures
+def test_gpt2_on_every_code_point(gpt2: tuple[Tokenizer, BPETokenizer]) -> None:
+    for start in range(0, 0x110000, 0x10000):
+        stop = start + 0x10000
+        assert_same_ids(*gpt2, list(code_points(start, stop)))
+        assert_same_ids(*gpt2, list(after_a_letter(code_points(start, stop))))
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize("corpus_name", CORPORA)
+def test_llama3_like_on_a_sample_of_each_corpus(
+    llama3_like: tuple[Tokenizer, BPETokenizer], documents: Documents, corpus_name: str
+) -> None:
+    assert_same_ids(*llama3_like, documents(corpus_name, SAMPLE))
+
+
+@pytest.mark.fixtures
+def test_llama3_like_on_hostile_texts(llama3_like: tuple[Tokenizer, BPETokenizer]) -> None:
+    theirs, ours = llama3_like
+    texts = [*hostile_texts(500), *special_token_texts(["<|eot_id|>", "<|begin_of_text|>"])]
+    assert_same(theirs, ours, texts)
+    assert (
+        ours.encode("a日本b«special»", allowed_special="all")
+        == theirs.encode("a日本b«special»", add_special_tokens=False).ids
+    )
+
+
+# -- parts ----------------------------------------------------------------------------------------------
+
+VOCAB = bytes_vocab(
+    "he", "ll", "hell", "hello", "Ġw", "Ġwor", "or", "Ġworl", "ld", "12", "ĊĊ", "Ã©", "..", "'s"
+)
+MERGES = [
+    ["h", "e"],
+    ["l", "l"],
+    ["he", "ll"],
+    ["hell", "o"],
+    ["o", "r"],
+    ["Ġ", "w"],
+    ["Ġw", "or"],
+    ["Ġwor", "l"],
+    ["l", "d"],
+    ["1", "2"],
+    ["Ċ", "Ċ"],
+    ["Ã", "©"],
+    [".", "."],
+    ["'", "s"],
+]
+SIZE = len(VOCAB)
+TEXTS = [
+    "",
+    "hello world",
+    " hello  world ",
+    "hello<s>world",
+    "<s> hello </s>",
+    "1212 ½² hello's it'S\n\n..!?",
+    "héllo he\u0301llo ﬁ① 한글 \u1112\u1161\u11ab",
+    "hello-world_hello.world",
+    "x<s><s>  </s>y\n<s>",
+    "<m> hello<m>hello <m>hello",
+    "\n\n \n hello\r\nworld\t\t12",
+]
+
+PRE_TOKENIZERS = {
+    "gpt2": BYTE_LEVEL,
+    "prefix space": byte_level(add_prefix_space=True),
+    "prefix space alone": byte_level(add_prefix_space=True, use_regex=False),
+    "bytes alone": byte_level(use_regex=False),
+    "split": sequence(split(LLAMA3_REGEX)),
+    "removed and inverted": sequence(split(LLAMA3_REGEX, behavior="Removed", invert=True)),
+    "isolated and inverted": sequence(split(r"\p{N}", invert=True)),
+    "string": sequence(split("l", "String"), split("w.", "String"), split("[-+]$^#", "String")),
+    "then gpt2": {"type": "Sequence", "pretokenizers": [split("hell"), BYTE_LEVEL]},
+    "digits": sequence({"type": "Digits", "individual_digits": False}),
+    "each digit": {
+        "type": "Sequence",
+        "pretokenizers": [{"type": "Digits", "individual_digits": True}, BYTE_LEVEL],
+    },
+    "punctuation": sequence({"type": "Punctuation"}),
+    "runs of punctuation": sequence({"type": "Punctuation", "behavior": "Contiguous"}, split(r"\s+")),
+    "nested": {
+        "type": "Sequence",
+        "pretokenizers": [{"type": "Sequence", "pretokenizers": [split("o"), split("r")]}, BYTE_LEVEL],
+    },
+}
+
+
+@pytest.mark.parametrize("pre_tokenizer", PRE_TOKENIZERS.values(), ids=PRE_TOKENIZERS)
+def test_pre_tokenizers(pre_tokenizer: Any, tmp_path: Path) -> None:
+    added = [added_token(SIZE, "<s>"), added_token(SIZE + 1, "</s>")]
+    theirs, ours = both(tmp_path, tokenizer_json(VOCAB, MERGES, added=added, pre_tokenizer=pre_tokenizer))
+    assert_same(theirs, ours, [*TEXTS, *hostile_texts(300)])
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_normalizers(form: str, tmp_path: Path) -> None:
+    for normalizer in ({"type": form}, {"type": "Sequence", "normalizers": [{"type": form}]}):
+        added = [added_token(SIZE, "<s>"), added_token(SIZE + 1, "ﬁ", special=False)]
+        theirs, ours = both(tmp_path, tokenizer_json(VOCAB, MERGES, added=added, normalizer=normalizer))
+        for text in [*TEXTS, *hostile_texts(300)]:
+            expected = theirs.encode(well_formed(text), add_special_tokens=False)
+            ids = ours.encode(text, allowed_special="all")
+            assert ids == expected.ids, repr(text)
+            assert ours.decode(ids) == theirs.decode(ids, skip_special_tokens=False)
+
+
+FLAGS = [
+    {"single_word": True},
+    {"lstrip": True},
+    {"rstrip": True},
+    {"lstrip": True, "rstrip": True},
+    {"normalized": True},
+    {"normalized": True, "lstrip": True, "single_word": True},
+]
+
+
+@pytest.mark.parametrize("special", [True, False])
+@pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
+def test_flags_of_added_tokens(flags: dict[str, bool], special: bool, tmp_path: Path) -> None:
+    added = [
+        added_token(SIZE, "<m>", special, **flags),
+        added_token(SIZE + 1, "wor", special, **flags),
+        added_token(SIZE + 2, "<s>"),
+        added_token(SIZE + 3, "<m><s>", special),
+    ]
+    theirs, ours = both(tmp_path, tokenizer_json(VOCAB, MERGES, added=added))
+    texts = [
+        "a <m> b",
+        "<m><m> <m>",
+        "world wor_wor wor  wor\n",
+        "<m><s>wor<s>  <m>\u2003wor",
+        "éwor woré",
+        "<m",
+    ]
+    assert_same(theirs, ours, [*texts, *TEXTS])
+
+
+POST_PROCESSORS = {
+    "template": template("<s>", "<s>", "$A", "</s>", ids={"<s>": [SIZE], "</s>": [SIZE + 1]}),
+    "several ids": template("$A", "end", ids={"end": [SIZE + 1, 104, SIZE]}),
+    "roberta": {
+        "type": "RobertaProcessing",
+        "sep": ["</s>", SIZE + 1],
+        "cls": ["<s>", SIZE],
+        "trim_offsets": False,
+        "add_prefix_space": False,
+    },
+    "bert": {"type": "BertProcessing", "sep": ["</s>", SIZE + 1], "cls": ["<s>", SIZE]},
+    "sequence": {
+        "type": "Sequence",
+        "processors": [
+            BYTE_LEVEL,
+            template("<s>", "$A", ids={"<s>": [SIZE]}),
+            template("</s>", "$A", "</s>", ids={"</s>": [SIZE + 1]}),
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("post_processor", POST_PROCESSORS.values(), ids=POST_PROCESSORS)
+def test_post_processors(post_processor: Any, tmp_path: Path) -> None:
+    added = [added_token(SIZE, "<s>"), added_token(SIZE + 1, "</s>")]
+    document = tokenizer_json(VOCAB, MERGES, added=added, post_processor=post_processor)
+    theirs, ours = both(tmp_path, document)
+    assert_same(theirs, ours, TEXTS)
+    ours.save(tmp_path / "again")
+    saved = json.loads((tmp_path / "again/tokenizer.json").read_text(encoding="utf-8"))
+    assert saved["post_processor"] == post_processor
+    assert_same(theirs_of(tmp_path / "again"), BPETokenizer.from_pretrained(tmp_path / "again"), TEXTS)
+
+
+@pytest.mark.parametrize("ignore_merges", [True, False])
+def test_ignore_merges(ignore_merges: bool, tmp_path: Path) -> None:
+    vocab = VOCAB | {"world": SIZE, "Ġhello": SIZE + 1}  # made by no merge
+    theirs, ours = both(tmp_path, tokenizer_json(vocab, MERGES, ignore_merges=ignore_merges))
+    assert (SIZE in ours.encode("world hello")) is ignore_merges
+    assert_same(theirs, ours, TEXTS)
+
+
+def test_a_merge_that_stands_twice(tmp_path: Path) -> None:
+    vocab = bytes_vocab("ab", "bc", "abc")
+    theirs, ours = both(tmp_path, tokenizer_json(vocab, [["a", "b"], ["b", "c"], ["a", "b"]]))
+    assert_same(theirs, ours, ["abc", "ab", "bcab"])
+
+
+def test_the_library_gives_added_tokens_the_ids_that_we_expect(tmp_path: Path) -> None:
+    added = [added_token(SIZE, "<a>"), added_token(7777, "<far>"), added_token(SIZE + 1, "<b>")]
+    document = tokenizer_json(VOCAB, MERGES, added=added)
+    write(tmp_path, document)
+    given = [theirs_of(tmp_path).token_to_id(name) for name in ("<a>", "<far>", "<b>")]
+    assert given == [SIZE, SIZE + 1, SIZE + 2]
+    with pytest.raises(TokenizerError, match=rf"added_tokens\[1\]\.id: 7777 .* which is {SIZE + 1};"):
+        BPETokenizer.from_pretrained(tmp_path)
+
+
+# -- the regular expressions of both --------------------------------------------------------------------
+
+
+def assert_splits_alike(regex: str, pattern: str, texts: Iterable[str]) -> None:
+    theirs = tokenizers.pre_tokenizers.Split(tokenizers.Regex(regex), "isolated")
+    ours = _core.SplitPattern(pattern)
+    for text in texts:
+        text = well_formed(text)
+        expected = [piece for piece, _ in theirs.pre_tokenize_str(text)]
+        assert ours.split(text) == expected, (regex, pattern, text[:500])
+
+
+def all_characters() -> list[str]:
+    characters = list(code_points())
+    return ["a\n".join(characters[i : i + 997]) for i in range(0, len(characters), 997)]
+
+
+@pytest.mark.parametrize("name", NAMED_PATTERNS)
+def test_named_patterns_in_the_librarys_words(name: str) -> None:
+    for pattern in NAMED_PATTERNS[name].patterns:
+        regex = _core.SplitPattern(pattern).to_oniguruma()
+        assert_splits_alike(regex, pattern, hostile_texts(300))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMED_PATTERNS)
+def test_named_patterns_on_every_code_point(name: str) -> None:
+    for pattern in NAMED_PATTERNS[name].patterns:
+        regex = _core.SplitPattern(pattern).to_oniguruma()
+        assert_splits_alike(regex, pattern, all_characters())
+
+
+REGEXES = [
+    r"\w+|\W",
+    r"[\w-]+",
+    r"[^\w]",
+    r"\d+|\D",
+    r"\s+|\S+",
+    r"[[:alpha:]]+",
+    r"[[:^space:]a]+",
+    r"[[:punct:]]",
+    r"^.|.$",
+    r"\A.|.\z",
+    r".\Z",
+    r"(?m:.)+",
+    r"(?m).",
+    r"(?i)straße|k",
+    r"(?i:ſ|K)",
+    r"a(?-i:b)c",
+    r"\p{Han}+|\p{Greek}",
+    r"\p{^L}",
+    r"\P{Lu}+",
+    r"[a-z&&[^aeiou]]+",
+    r"[^\n]+",
+    r"(?<=a)b",
+    r"(?<!a)b",
+    r"\bfoo\b|\B.",
+    r"(?>a+)b|a",
+    r"a{2,3}+|b{,2}c|d{2}?",
+    r"(ab)+|(?<name>cd)",
+    r"\x41|\x{e9}|\t",
+    r"\h+",
+    r"\R",
+    r"\X",
+    r"(a)\1",
+    r"(?#comment)ab",
+    r"[]a]+",
+    r"[a\]b-]+",
+    r"\.|\-|\#",
+    r"a++|b*+c",
+    r"x|",
+]
+
+
+@pytest.mark.parametrize("regex", REGEXES)
+def test_a_regular_expression_means_the_same_or_is_refused(regex: str) -> None:
+    try:
+        pattern = _core.SplitPattern.from_oniguruma(regex)
+        _core.SplitPattern(pattern)
+    except TokenizerError:
+        return
+    if regex == "x|":  # empty matches: the loader refuses them
+        return
+    words = [
+        "foo food_foo aab abab cdcd aaa aaaa bbc cc dd éA\t",
+        "straße STRASSE ſk KK",
+        "a\nb\r\nc\n",
+        "[]a-b].#",
+    ]
+    assert_splits_alike(regex, pattern, [*words, *hostile_texts(200)])
+    assert_splits_alike(regex, pattern, all_characters()[::7])
+
+
+@pytest.mark.parametrize("name", NAMED_PATTERNS)
+def test_empty_matches_are_what_sets_the_engines_apart(name: str) -> None:
+    write_pre_tokenizer(NAMED_PATTERNS[name].patterns, add_prefix_space=False)  # none of them has any
+    theirs = tokenizers.pre_tokenizers.Split(tokenizers.Regex(r"(?=b)"), "isolated")
+    assert len(theirs.pre_tokenize_str("abab")) == 3
+    assert len(_core.SplitPattern(r"(?=b)").split("abab")) == 1
+
+
+def test_punctuation_is_the_librarys(tmp_path: Path) -> None:
+    pattern = _core.SplitPattern(f"[{PUNCTUATION}]")
+    theirs = tokenizers.pre_tokenizers.Punctuation("isolated")
+    for text in all_characters():
+        assert pattern.split(text) == [piece for piece, _ in theirs.pre_tokenize_str(text)]
+
+
+def test_digits_are_numbers_of_unicode_16() -> None:
+    """The library's `Digits` asks the Rust it was built with, which may know a newer Unicode than its
+    regular expressions and ours do. Code points that Unicode 16 does not assign are left out."""
+    pattern, letter = _core.SplitPattern(r"\p{N}"), _core.SplitPattern(r"\p{Cn}")
+    theirs = tokenizers.pre_tokenizers.Digits(individual_digits=True)
+    for start in range(0, 0x110000, 0x1000):
+        assigned = [c for c in code_points(start, start + 0x1000) if len(letter.split(f"{c}a")) == 1]
+        text = "a".join(assigned)
+        assert pattern.split(text) == [piece for piece, _ in theirs.pre_tokenize_str(text)]

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import inspect
+import unicodedata
+
+import pytest
+
+import bpe_tokenizer
+from bpe_tokenizer import BPETokenizer, PatternError, _core
+from bpe_tokenizer.patterns import NAMED_PATTERNS, resolve_split_pattern
+from bpe_tokenizer.reference import oracle
+
+
+def pieces(name: str, text: str) -> list[str]:
+    """The pieces of a named pattern, from the core."""
+    cut = [text]
+    for pattern in NAMED_PATTERNS[name].patterns:
+        split = _core.SplitPattern(pattern).split
+        cut = [piece for part in cut for piece in split(part)]
+    return cut
+
+
+def pieces_of_the_regex_module(name: str, text: str) -> list[str]:
+    cut = [text]
+    for pattern in NAMED_PATTERNS[name].patterns:
+        cut = [piece for part in cut for piece in oracle.split(part, pattern)]
+    return cut
+
+
+def test_the_names_of_the_specification_are_there() -> None:
+    names = ["gpt2", "cl100k", "o200k", "llama3", "qwen2", "qwen3.5", "falcon", "starcoder", "tekken"]
+    names += ["deepseek-llm", "deepseek-coder", "deepseek-v3"]
+    assert set(names) <= set(NAMED_PATTERNS)
+
+
+def test_the_exported_patterns() -> None:
+    assert bpe_tokenizer.GPT2_SPLIT_PATTERN == (
+        r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+    )
+    assert resolve_split_pattern("gpt2") == (bpe_tokenizer.GPT2_SPLIT_PATTERN,)
+    assert resolve_split_pattern("cl100k") == (bpe_tokenizer.CL100K_SPLIT_PATTERN,)
+    assert resolve_split_pattern("o200k") == (bpe_tokenizer.O200K_SPLIT_PATTERN,)
+
+
+@pytest.mark.parametrize("name", NAMED_PATTERNS)
+def test_a_named_pattern_has_a_source_and_loses_nothing(name: str, mixed_text: str) -> None:
+    assert NAMED_PATTERNS[name].source
+    assert "".join(pieces(name, mixed_text)) == mixed_text
+
+
+@pytest.mark.parametrize("name", NAMED_PATTERNS)
+def test_a_named_pattern_gives_the_pieces_of_the_regex_module(
+    name: str, stdlib_texts: list[str], mixed_text: str
+) -> None:
+    for text in (mixed_text, mixed_text.swapcase(), stdlib_texts[0][:20_000]):
+        assert pieces(name, text) == pieces_of_the_regex_module(name, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("gpt2", "I'll  go 1234\n", ["I", "'ll", " ", " go", " 1234", "\n"]),
+        ("r50k", "I'll  go 1234\n", ["I", "'ll", " ", " go", " 1234", "\n"]),
+        ("cl100k", "I'LL go 1234!\n\n x", ["I", "'LL", " go", " ", "123", "4", "!\n\n", " x"]),
+        ("o200k", "camelCase it's a/b", ["camel", "Case", " it's", " a", "/b"]),
+        ("llama3", "a  1234", ["a", " ", " ", "123", "4"]),
+        ("qwen2", "x 12", ["x", " ", "1", "2"]),
+        ("qwen3.5", "e\u0301t \u0301", ["e\u0301t", " \u0301"]),
+        ("deepseek-llm", "Hi, 你好 12\n\n", ["Hi", ",", " ", "你好", " ", "1", "2", "\n", "\n"]),
+        ("deepseek-coder", "a  b(1)", ["a", " ", " b", "(", "1", ")"]),
+        ("deepseek-v3", "x=1234 日本", ["x", "=", "123", "4", " ", "日本"]),
+        ("falcon", "a+=b 12345", ["a", "+=", "b", " ", "123", "45"]),
+        ("starcoder", "v 42", ["v", " ", "4", "2"]),
+        ("tekken", "HelloWorld 42's", ["Hello", "World", " ", "4", "2", "'s"]),
+        ("bailing", "I'M 42", ["I", "'M", " ", "4", "2"]),
+        ("seed-coder", "a()\n", ["a", "()", "\n"]),
+    ],
+)
+def test_pieces(name: str, text: str, expected: list[str]) -> None:
+    assert pieces(name, text) == expected
+
+
+def test_gpt2_and_r50k_are_two_spellings_of_one_rule(stdlib_texts: list[str], mixed_text: str) -> None:
+    for text in (mixed_text, "a \n b \n\n", "   ", *stdlib_texts[:2]):
+        assert pieces("gpt2", text) == pieces("r50k", text)
+
+
+def test_no_tool_has_normalised_the_letters_of_deepseek() -> None:
+    letters = NAMED_PATTERNS["deepseek-llm"].patterns[1].removeprefix(r"\s?[").removesuffix("]+")
+    ranges = []
+    rest = letters
+    while rest:
+        width = 3 if rest[1:2] == "-" else 1
+        ranges.append((ord(rest[0]), ord(rest[width - 1])))
+        rest = rest[width:]
+    cased = {"Lu", "Ll", "Lt"}
+    for first, last in ranges:
+        assert all(unicodedata.category(chr(code)) in cased for code in range(first, last + 1))
+    # U+1FBE, U+2126 (Ohm) and U+212A (Kelvin) are those that NFC would replace.
+    assert {(0x1FBE, 0x1FBE), (0x2126, 0x2126), (0x212A, 0x212D)} <= set(ranges)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("gpt-2", "did you mean 'gpt2'"),
+        ("CL100K", "did you mean 'cl100k'"),
+        ("nonsense.name", "The names are gpt2, r50k, cl100k"),
+        ("(", r"\("),
+        (r"[a-", r"\[a-"),
+        ("", "empty"),
+        ([], "no split pattern"),
+        ([r"\w+", "("], r"\("),
+    ],
+)
+def test_a_bad_pattern_is_refused(pattern: str | list[str], message: str) -> None:
+    with pytest.raises(PatternError, match=message) as caught:
+        BPETokenizer(split_pattern=pattern)
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("pattern", [5, None, [r"\w+", 5]])
+def test_a_pattern_that_is_no_text_is_a_type_error(pattern: object) -> None:
+    with pytest.raises(TypeError):
+        BPETokenizer(split_pattern=pattern)  # type: ignore[arg-type]
+
+
+def test_a_name_like_pattern_can_be_written_as_a_group() -> None:
+    with pytest.raises(PatternError, match=r"\(\?:abc\)"):
+        resolve_split_pattern("abc")
+    assert resolve_split_pattern("(?:abc)") == ("(?:abc)",)
+    assert resolve_split_pattern(".") == (".",)
+
+
+def test_what_a_pattern_leaves_unmatched_is_a_piece(mixed_text: str) -> None:
+    assert _core.SplitPattern(r"\w+").split("ab, cd!") == ["ab", ", ", "cd", "!"]
+    tokenizer = BPETokenizer(r"\w+", normalization=None).train("ab, cd! ab, cd!", 270, verbose=False)
+    assert tokenizer.decode(tokenizer.encode(mixed_text)) == mixed_text
+
+
+def test_a_tokenizer_reports_its_pattern_and_takes_it_back() -> None:
+    assert BPETokenizer().split_pattern == bpe_tokenizer.CL100K_SPLIT_PATTERN
+    assert BPETokenizer(r"\w+|\W+").split_pattern == r"\w+|\W+"
+    pipeline = BPETokenizer("deepseek-v3").split_pattern
+    assert pipeline == NAMED_PATTERNS["deepseek-v3"].patterns
+    assert BPETokenizer(pipeline).split_pattern == pipeline
+
+
+@pytest.mark.parametrize("name", ["deepseek-v3", "starcoder", "falcon"])
+def test_a_pipeline_of_patterns_trains_and_encodes(
+    name: str, stdlib_texts: list[str], mixed_text: str
+) -> None:
+    tokenizer = BPETokenizer(name, normalization=None).train(stdlib_texts[:2], 400, verbose=False)
+    assert tokenizer.model.core.split_patterns == list(NAMED_PATTERNS[name].patterns)
+    assert tokenizer.decode(tokenizer.encode(mixed_text)) == mixed_text
+    cut = _core.Encoder(tokenizer.model.core).pieces(mixed_text)
+    assert [piece.decode() for piece in cut] == pieces(name, mixed_text)
+
+
+@pytest.mark.peer
+def test_the_patterns_of_tiktoken_are_tiktokens() -> None:
+    public = pytest.importorskip("tiktoken_ext.openai_public")
+    source = inspect.getsource(public)
+    assert resolve_split_pattern("r50k") == (public.r50k_pat_str,)
+    assert bpe_tokenizer.CL100K_SPLIT_PATTERN in source
+    for alternative in ("[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}", "\\p{N}{1,3}", " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*"):
+        assert alternative in source
+        assert alternative in bpe_tokenizer.O200K_SPLIT_PATTERN
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize(
+    "name", ["gpt2", "llama3", "qwen2", "qwen3.5", "deepseek-llm", "deepseek-coder", "starcoder"]
+)
+def test_the_pieces_of_hugging_face(name: str, stdlib_texts: list[str], mixed_text: str) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    steps = tokenizers.pre_tokenizers
+
+    def split(pattern: str) -> object:
+        return steps.Split(tokenizers.Regex(pattern), "isolated")
+
+    patterns = NAMED_PATTERNS[name].patterns
+    byte_level = steps.ByteLevel(add_prefix_space=False, use_regex=True)
+    published = {
+        "gpt2": [byte_level],
+        "starcoder": [steps.Digits(individual_digits=True), byte_level],
+        "deepseek-llm": [*map(split, patterns[:-1]), steps.Digits(individual_digits=True)],
+        "deepseek-coder": [*map(split, patterns[:-1]), steps.Digits(individual_digits=True)],
+    }.get(name, [*map(split, patterns)])
+    pre_tokenizer = steps.Sequence(published)
+    # Hugging Face classifies by an older Unicode, so only text that is not newer is compared.
+    for text in (mixed_text, *stdlib_texts[:2]):
+        spans = [span for _, span in pre_tokenizer.pre_tokenize_str(text)]
+        assert pieces(name, text) == [text[start:end] for start, end in spans]

@@ -1,0 +1,506 @@
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpe_tokenizer import (
+    GPT2_SPLIT_PATTERN,
+    LLAMA3_SPECIAL_TOKENS,
+    BPETokenizer,
+    CorpusError,
+    ModelError,
+    NotTrainedError,
+    OptionError,
+    TokenizerError,
+    train_bpe,
+)
+from bpe_tokenizer.reference import oracle
+
+Merges = list[tuple[bytes, bytes]]
+TIE_BREAKS: list[Literal["largest", "huggingface"]] = ["largest", "huggingface"]
+WORDS = "low low low low low lower lower " + "newest " * 6 + "widest " * 3
+
+
+def trained(corpus: Any, vocab_size: int = 300, **options: Any) -> BPETokenizer:
+    return BPETokenizer(split_pattern="gpt2", normalization=None).train(
+        corpus, vocab_size, **{"min_frequency": 1, "verbose": False, **options}
+    )
+
+
+def merges_of(corpus: Any, vocab_size: int = 300, **options: Any) -> Merges:
+    return trained(corpus, vocab_size, **options).merges
+
+
+# -- merges ---------------------------------------------------------------------------------------------
+
+
+def test_equal_counts_go_to_the_greatest_bytes() -> None:
+    table = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
+    assert merges_of(table, 258) == [(b"s", b"t"), (b"e", b"st")]
+    assert merges_of(table, 258, tie_break="huggingface") == [(b"e", b"s"), (b"es", b"t")]
+
+
+# Few letters make many ties; the others bring in longer characters, line ends and contractions.
+texts = st.text(alphabet=st.sampled_from("ab c'sé日\n1"), max_size=40)
+
+
+@pytest.mark.parametrize("tie_break", TIE_BREAKS)
+@given(documents=st.lists(texts, min_size=1, max_size=8), data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_merges_are_those_of_the_reference(
+    tie_break: Literal["largest", "huggingface"], documents: list[str], data: st.DataObject
+) -> None:
+    tokens = data.draw(st.integers(0, 30), label="tokens to learn")
+    min_frequency = data.draw(st.integers(0, 4), label="min_frequency")
+    longest = data.draw(st.none() | st.integers(1, 6), label="max_token_length")
+    counts = Counter(
+        piece.encode() for document in documents for piece in oracle.split(document, GPT2_SPLIT_PATTERN)
+    )
+    if not counts or not tokens:
+        return
+    options = {"tie_break": tie_break, "min_frequency": min_frequency, "max_token_length": longest}
+    expected = oracle.train_merges(counts, tokens, tie_break, min_frequency, longest)
+    assert merges_of(documents, 256 + tokens, **options) == expected
+
+
+@given(documents=st.lists(texts, min_size=1, max_size=8), seed=st.integers())
+@settings(max_examples=50, deadline=None)
+def test_neither_order_nor_threads_nor_form_matter(documents: list[str], seed: int) -> None:
+    if not any(documents):
+        return
+    expected = merges_of(documents, 280)
+    shuffled = documents.copy()
+    random.Random(seed).shuffle(shuffled)
+    assert merges_of(shuffled, 280) == expected
+    assert merges_of(iter(documents), 280, threads=3) == expected
+    assert merges_of([document.encode() for document in documents], 280, threads=1) == expected
+
+
+@pytest.mark.parametrize("tie_break", TIE_BREAKS)
+def test_real_text_is_learned_the_same_with_any_threads_and_order(
+    stdlib_texts: list[str], tie_break: Literal["largest", "huggingface"]
+) -> None:
+    lines = [line for text in stdlib_texts for line in text.splitlines(keepends=True)]
+    expected = merges_of(lines, 700, tie_break=tie_break, threads=1)
+    assert len(expected) == 700 - 256
+    random.Random(1).shuffle(lines)
+    for threads in (2, 7):
+        assert merges_of(lines, 700, tie_break=tie_break, threads=threads) == expected
+
+
+def test_a_long_run_of_one_letter_is_paired_from_the_left() -> None:
+    assert merges_of("a" * 5, 258) == [(b"a", b"a"), (b"aa", b"aa")]
+    assert trained("a" * 5, 258).tokenize("aaaaa") == ["aaaa", "a"]
+
+
+def test_min_frequency_stops() -> None:
+    assert merges_of("ab ab cd", 300, min_frequency=2) == [(b"a", b"b")]
+    assert len(merges_of("ab ab cd", 300, min_frequency=1)) > 1
+    default = BPETokenizer("gpt2", None).train("ab ab cd", verbose=False)
+    assert default.merges == [(b"a", b"b")]
+
+
+def test_max_token_length_is_inclusive() -> None:
+    assert max(map(len, trained(WORDS, max_token_length=3).vocab.values())) == 3
+    assert merges_of(WORDS, max_token_length=1) == []
+
+
+def test_normalisation_comes_before_counting() -> None:
+    tokenizer = BPETokenizer("gpt2", "NFC").train("e\u0301 e\u0301", 257, min_frequency=1, verbose=False)
+    assert tokenizer.merges == [(b"\xc3", b"\xa9")]
+
+
+# -- ids ------------------------------------------------------------------------------------------------
+
+
+def test_a_list_of_special_tokens_takes_the_first_ids(stdlib_texts: list[str]) -> None:
+    specials = ["<|endoftext|>", "<|user|>", "<|end|>"]
+    tokenizer = trained(stdlib_texts[:1], 512, special_tokens=specials)
+    assert tokenizer.special_tokens == {"<|endoftext|>": 256, "<|user|>": 257, "<|end|>": 258}
+    assert len(tokenizer.merges) == 253
+    assert tokenizer.vocab_size == len(tokenizer) == len(tokenizer.vocab) == 512
+    assert sorted(tokenizer.vocab) == list(range(512))
+    assert tokenizer.vocab[256] == b"<|endoftext|>"
+    assert tokenizer.vocab[259] == b"".join(tokenizer.merges[0])
+
+
+def test_an_id_outside_the_vocabulary_takes_nothing_from_it() -> None:
+    text = "the cat in the hat sat with the other cat on the mat of that hatter"
+    tokenizer = trained(text, 276, special_tokens={"<|end|>": 100257})
+    assert len(tokenizer.merges) == 20
+    assert (tokenizer.vocab_size, len(tokenizer)) == (276, 277)
+    assert tokenizer.special_tokens == {"<|end|>": 100257}
+    assert tokenizer.vocab[100257] == b"<|end|>"
+
+
+def test_merges_skip_reserved_ids(stdlib_texts: list[str]) -> None:
+    tokenizer = trained(stdlib_texts[:1], 300, special_tokens={"<b>": 290, "<a>": 258, "<c>": 300})
+    assert list(tokenizer.special_tokens.items()) == [("<a>", 258), ("<b>", 290), ("<c>", 300)]
+    learned = [token_id for token_id in range(256, 300) if token_id not in (258, 290)]
+    assert [tokenizer.vocab[token_id] for token_id in learned] == [
+        left + right for left, right in tokenizer.merges
+    ]
+    assert tokenizer.vocab_size == 300
+    assert len(tokenizer) == 301
+
+
+def test_the_first_256_ids_are_the_bytes(tokenizer: BPETokenizer) -> None:
+    assert [tokenizer.vocab[byte] for byte in range(256)] == [bytes([byte]) for byte in range(256)]
+
+
+def test_nothing_is_learned_across_a_special_token() -> None:
+    tokenizer = trained("ab<|x|>ab<|x|>" * 9, 300, special_tokens=["<|x|>"])
+    assert tokenizer.merges == [(b"a", b"b")]
+    longest = trained("ab<|x|><|x|y|>" * 9, 300, special_tokens=["<|x|>", "<|x|y|>", "<|x|><|x|y|>"])
+    assert longest.merges == [(b"a", b"b")]
+
+
+def test_well_known_sets_lie_outside_a_small_vocabulary() -> None:
+    tokenizer = trained(WORDS, 260, special_tokens=LLAMA3_SPECIAL_TOKENS)
+    assert tokenizer.special_tokens == dict(sorted(LLAMA3_SPECIAL_TOKENS.items(), key=lambda item: item[1]))
+    assert (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id) == (
+        128000,
+        128001,
+        128004,
+    )
+
+
+@pytest.mark.parametrize(
+    ("special_tokens", "error", "message"),
+    [
+        ({"<a>": 300, "<b>": 300}, ModelError, "'<a>' and '<b>' both have the id 300"),
+        ({"<a>": -1}, ModelError, "'<a>' is -1"),
+        ({"<a>": 255}, ModelError, "'<a>' is 255; ids 0 to 255 are the bytes"),
+        ({"<a>": 2**32}, ModelError, "4294967296"),
+        ({"": 300}, ModelError, "empty"),
+        ([""], ModelError, "empty"),
+        (["<a>", "<a>"], ModelError, "'<a>' is listed twice"),
+        (["<\ud800>"], ModelError, "lone surrogate"),
+        ([f"<{i}>" for i in range(45)], OptionError, "45 special tokens .* vocab_size=300"),
+        ("<a>", TypeError, "not a str"),
+        ([b"<a>"], TypeError, "must be a str, not bytes"),
+        ({"<a>": "300"}, TypeError, "must be an int, not str"),
+        ({"<a>": 300.0}, TypeError, "must be an int, not float"),
+        ({"<a>": True}, TypeError, "must be an int, not bool"),
+    ],
+)
+def test_impossible_special_tokens_are_refused(
+    special_tokens: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message) as caught:
+        trained(WORDS, 300, special_tokens=special_tokens)
+    assert isinstance(caught.value, TypeError | TokenizerError)
+
+
+def test_special_tokens_may_fill_the_vocabulary() -> None:
+    tokenizer = trained(WORDS, 300, special_tokens=[f"<{i}>" for i in range(44)])
+    assert tokenizer.merges == []
+    assert tokenizer.vocab_size == 300
+
+
+# -- corpora --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def corpus_files(tmp_path: Path) -> list[Path]:
+    files = [tmp_path / "one.txt", tmp_path / "two.txt"]
+    files[0].write_text(WORDS, encoding="utf-8", newline="")
+    files[1].write_text("wider néwest\r\n\r\nlower  1234", encoding="utf-8", newline="")
+    return files
+
+
+def test_every_form_of_a_corpus(corpus_files: list[Path]) -> None:
+    documents = [path.read_bytes().decode() for path in corpus_files]
+    expected = merges_of(documents)
+    forms: list[Any] = [
+        tuple(documents),
+        (document for document in documents),
+        [document.encode() for document in documents],
+        dict.fromkeys(documents).keys(),
+        corpus_files,
+        iter(corpus_files),
+    ]
+    for form in forms:
+        assert merges_of(form) == expected
+    alone = merges_of(documents[:1])
+    forms = [documents[0], documents[0].encode(), corpus_files[0], str(corpus_files[0]), [corpus_files[0]]]
+    for form in forms:
+        assert merges_of(form) == alone
+
+
+def test_a_file_is_one_document(tmp_path: Path) -> None:
+    # Larger than any block that it is read in; pieces, characters and special tokens lie across every cut.
+    text = "".join(f"naïve words{i} \r\n\n  日本<|sep|>語'll {i * 7919}" for i in range(60_000))
+    path = tmp_path / "large.txt"
+    path.write_text(text, encoding="utf-8", newline="")
+    options: dict[str, Any] = {"special_tokens": ["<|sep|>"], "vocab_size": 400}
+    assert merges_of(path, **options) == merges_of([text], **options)
+
+
+def test_a_list_of_strings_is_documents_even_if_they_name_files(corpus_files: list[Path]) -> None:
+    names = [str(path) for path in corpus_files]
+    with pytest.warns(UserWarning, match="name of a file"):
+        merges = merges_of(names, 260)
+    assert merges == merges_of([name + "\n" for name in names], 260)
+
+
+@pytest.mark.parametrize("text", ["corpus/part-1.txt", "missing.txt", "/no/such/file", r"C:\texts\a"])
+def test_what_looks_like_a_path_is_text_with_a_warning(text: str) -> None:
+    with pytest.warns(UserWarning, match="looks like a path") as caught:
+        tokenizer = trained(text, 400)
+    assert caught[0].filename == __file__
+    assert tokenizer.tokenize(text) == [
+        piece.replace(" ", "Ġ") for piece in oracle.split(text, GPT2_SPLIT_PATTERN)
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "low low lower",
+        "one line\nand/or.another",
+        "Ends with a dot.",
+        "he/she said 1.5",
+        "a" * 5000,
+        "\0/a b",
+    ],
+)
+def test_a_text_is_taken_as_it_is(text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert merges_of(text) == merges_of([text])
+
+
+def test_an_empty_corpus_is_refused(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.txt"
+    empty.touch()
+    corpora: list[Any] = ["", b"", [], [""], ["", ""], iter(()), empty, [empty], str(empty)]
+    for corpus in corpora:
+        with pytest.raises(CorpusError, match="empty"):
+            trained(corpus)
+    with pytest.raises(CorpusError, match="empty"):
+        trained("<|x|><|x|>", special_tokens=["<|x|>"])
+
+
+def test_a_directory_or_a_missing_file_is_refused(tmp_path: Path) -> None:
+    corpora: list[Any] = [tmp_path, str(tmp_path), [tmp_path], iter([tmp_path])]
+    for corpus in corpora:
+        with pytest.raises(CorpusError, match="is a directory"):
+            trained(corpus)
+    corpora = [tmp_path / "missing.txt", [tmp_path / "missing.txt"], iter([tmp_path / "missing.txt"])]
+    for corpus in corpora:
+        with pytest.raises(CorpusError, match=r"no file .*missing\.txt"):
+            trained(corpus)
+
+
+def test_bytes_that_are_not_utf8_are_refused_with_their_place(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="document 1: byte 3 is not valid UTF-8"):
+        trained([b"fine", b"abc\xff"])
+    with pytest.raises(CorpusError, match="document 6: byte 0 is not valid UTF-8"):
+        trained([b"a" * 1_500_000] * 6 + [b"\xff"])
+    path = tmp_path / "broken.txt"
+    path.write_bytes(b"x" * 1000 + b"\xe2\x82")
+    with pytest.raises(CorpusError, match=r"broken\.txt.*byte 1000|byte 1000.*broken\.txt"):
+        trained(path)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "message"),
+    [
+        (5, "not int"),
+        (None, "not NoneType"),
+        ({"a": 1}, "not dict"),
+        (["a", 5], "item 1 of the corpus must be a str, bytes or a Path, not int"),
+        ([None], "item 0 .* not NoneType"),
+    ],
+)
+def test_a_corpus_of_the_wrong_type_is_a_type_error(corpus: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        trained(corpus)
+
+
+def test_texts_and_paths_do_not_mix(corpus_files: list[Path]) -> None:
+    mixtures: list[list[Any]] = [["text", corpus_files[0]], [corpus_files[0], "text"]]
+    for corpus in mixtures:
+        with pytest.raises(CorpusError, match="item 1 of the corpus mixes"):
+            trained(corpus)
+
+
+def test_a_lone_surrogate_is_learned_as_u_fffd() -> None:
+    assert merges_of("\ud800" * 4, 300) == merges_of("\ufffd" * 4, 300)
+    assert merges_of("\ud83d\ude00" * 4, 300) == merges_of("😀" * 4, 300)
+
+
+# -- options --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"vocab_size": 256}, OptionError, "vocab_size is 256; it must be at least 257"),
+        ({"vocab_size": 0}, OptionError, "vocab_size is 0"),
+        ({"vocab_size": 2**32 + 1}, OptionError, "32 bits"),
+        ({"vocab_size": 300.0}, TypeError, "vocab_size must be an int"),
+        ({"min_frequency": -1}, OptionError, "min_frequency is -1"),
+        ({"tie_break": "smallest"}, OptionError, "'largest' or 'huggingface'"),
+        ({"max_token_length": 0}, OptionError, "max_token_length is 0"),
+        ({"threads": 0}, OptionError, "threads is 0"),
+        ({"threads": "2"}, TypeError, "threads must be an int, not str"),
+    ],
+)
+def test_an_option_out_of_range_is_refused(
+    options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        trained(WORDS, **options)
+
+
+def test_an_unknown_normalisation_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"'NFX'.*'NFC', 'NFD', 'NFKC', 'NFKD' or None"):
+        BPETokenizer(normalization="NFX")  # type: ignore[arg-type]
+
+
+def test_training_returns_the_tokenizer_and_replaces_what_was_there() -> None:
+    tokenizer = BPETokenizer()
+    assert tokenizer.train("aa aa", 257, verbose=False) is tokenizer
+    assert tokenizer.encode("aa") == [256]
+    tokenizer.train("bb bb", 258, special_tokens=["<x>"], verbose=False)
+    assert tokenizer.encode("aabb") == [97, 97, 257]
+    assert tokenizer.special_tokens == {"<x>": 256}
+
+
+def test_a_failed_training_changes_nothing() -> None:
+    def broken() -> Iterator[str]:
+        yield "bb bb"
+        raise KeyboardInterrupt
+
+    tokenizer = BPETokenizer()
+    with pytest.raises(KeyboardInterrupt):
+        tokenizer.train(broken(), verbose=False)
+    with pytest.raises(NotTrainedError):
+        tokenizer.encode("bb")
+    tokenizer.train("aa aa", 257, verbose=False)
+    failures: list[tuple[Any, type[BaseException]]] = [
+        (broken(), KeyboardInterrupt), ([], CorpusError), ([b"\xff"], CorpusError)
+    ]  # fmt: skip
+    for corpus, error in failures:
+        with pytest.raises(error):
+            tokenizer.train(corpus, verbose=False)
+    assert tokenizer.encode("aabb") == [256, 98, 98]
+
+
+def test_ctrl_c_stops_a_training_run_within_a_second(tmp_path: Path) -> None:
+    # A run of many seconds: every word of a large file is new.
+    path = tmp_path / "large.txt"
+    generator = random.Random(0)
+    path.write_text(
+        " ".join("".join(generator.choices("abcdefghij", k=12)) for _ in range(600_000)), encoding="utf-8"
+    )
+    script = (
+        "import sys\nfrom pathlib import Path\nfrom bpe_tokenizer import BPETokenizer\n"
+        "print('go', flush=True)\n"
+        "BPETokenizer().train(Path(sys.argv[1]), 4_000_000, min_frequency=1, verbose=False)\nprint('done')"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "go\n"
+    time.sleep(0.7)
+    assert process.poll() is None
+    sent = time.perf_counter()
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert time.perf_counter() - sent < 2
+    assert "done" not in output
+    assert "KeyboardInterrupt" in errors
+
+
+# -- what is shown --------------------------------------------------------------------------------------
+
+
+def test_the_summary_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    BPETokenizer("gpt2").train(["low low", "low"], vocab_size=258, min_frequency=1)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "2 documents: 3 pieces, 2 of them distinct; learned 2 merges" in shown.err
+    assert "Stopped" not in shown.err
+    BPETokenizer("gpt2").train(["low low"], vocab_size=300, min_frequency=9)
+    assert "Stopped 44 merges short of vocab_size=300" in capsys.readouterr().err
+
+
+def test_nothing_is_shown_when_not_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
+    trained(WORDS)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_terminal_gets_a_progress_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], corpus_files: list[Path]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    corpora: list[Any] = [corpus_files, WORDS, iter(corpus_files)]
+    for corpus in corpora:
+        assert merges_of(corpus, verbose=True) == merges_of(corpus_files if corpus is not WORDS else WORDS)
+        assert "Trained on" in capsys.readouterr().err
+
+
+# -- train_bpe ------------------------------------------------------------------------------------------
+
+
+def test_train_bpe(corpus_files: list[Path]) -> None:
+    vocab, merges = train_bpe(corpus_files[0], 262, ["<|endoftext|>"])
+    counts = Counter(piece.encode() for piece in oracle.split(WORDS, GPT2_SPLIT_PATTERN))
+    assert merges == oracle.train_merges(counts, 5, "largest")
+    expected = {byte: bytes([byte]) for byte in range(256)} | {256: b"<|endoftext|>"}
+    expected |= {257 + rank: left + right for rank, (left, right) in enumerate(merges)}
+    assert vocab == expected
+    assert train_bpe(str(corpus_files[0]), 262, ["<|endoftext|>"]) == (vocab, merges)
+    tokenizer = BPETokenizer.from_vocab(vocab, merges, ["<|endoftext|>"])
+    assert tokenizer.vocab == vocab
+    assert tokenizer.merges == merges
+    assert tokenizer.special_tokens == {"<|endoftext|>": 256}
+
+
+def test_train_bpe_takes_a_dict_and_no_special_tokens(corpus_files: list[Path]) -> None:
+    vocab, merges = train_bpe(corpus_files[0], 260, {"<|end|>": 1000})
+    assert vocab[1000] == b"<|end|>"
+    assert len(merges) == 4
+    assert len(train_bpe(corpus_files[0], 260, [])[1]) == 4
+
+
+def test_train_bpe_never_takes_a_missing_file_for_text(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="there is no file"):
+        train_bpe("missing.txt", 300, [])
+    with pytest.raises(OptionError, match="vocab_size is 256"):
+        train_bpe(tmp_path, 256, [])
+
+
+@pytest.mark.peer
+def test_hugging_face_learns_the_same_merges(stdlib_texts: list[str]) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    peer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    peer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=1500,
+        min_frequency=2,
+        show_progress=False,
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+    )
+    peer.train_from_iterator(stdlib_texts, trainer)
+    ours = trained(stdlib_texts, 1500, min_frequency=2, tie_break="huggingface")
+    printable = [" ".join(pair) for pair in ours.model.core.printable_merges()]
+    theirs = json.loads(peer.to_str())["model"]["merges"]
+    assert printable == [" ".join(pair) for pair in theirs]
