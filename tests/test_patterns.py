@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import inspect
+import json
 import unicodedata
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +12,9 @@ import bpe_tokenizer
 from bpe_tokenizer import BPETokenizer, PatternError, _core
 from bpe_tokenizer.patterns import NAMED_PATTERNS, resolve_split_pattern
 from bpe_tokenizer.reference import oracle
+
+# Patterns with texts and their pieces; the core's tests in Rust read the same file.
+VECTORS = json.loads((Path(__file__).parent / "vectors" / "split_patterns.json").read_text("utf-8"))
 
 
 def pieces(name: str, text: str) -> list[str]:
@@ -56,28 +62,15 @@ def test_a_named_pattern_gives_the_pieces_of_the_regex_module(
         assert pieces(name, text) == pieces_of_the_regex_module(name, text)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("gpt2", "I'll  go 1234\n", ["I", "'ll", " ", " go", " 1234", "\n"]),
-        ("r50k", "I'll  go 1234\n", ["I", "'ll", " ", " go", " 1234", "\n"]),
-        ("cl100k", "I'LL go 1234!\n\n x", ["I", "'LL", " go", " ", "123", "4", "!\n\n", " x"]),
-        ("o200k", "camelCase it's a/b", ["camel", "Case", " it's", " a", "/b"]),
-        ("llama3", "a  1234", ["a", " ", " ", "123", "4"]),
-        ("qwen2", "x 12", ["x", " ", "1", "2"]),
-        ("qwen3.5", "e\u0301t \u0301", ["e\u0301t", " \u0301"]),
-        ("deepseek-llm", "Hi, 你好 12\n\n", ["Hi", ",", " ", "你好", " ", "1", "2", "\n", "\n"]),
-        ("deepseek-coder", "a  b(1)", ["a", " ", " b", "(", "1", ")"]),
-        ("deepseek-v3", "x=1234 日本", ["x", "=", "123", "4", " ", "日本"]),
-        ("falcon", "a+=b 12345", ["a", "+=", "b", " ", "123", "45"]),
-        ("starcoder", "v 42", ["v", " ", "4", "2"]),
-        ("tekken", "HelloWorld 42's", ["Hello", "World", " ", "4", "2", "'s"]),
-        ("bailing", "I'M 42", ["I", "'M", " ", "4", "2"]),
-        ("seed-coder", "a()\n", ["a", "()", "\n"]),
-    ],
-)
-def test_pieces(name: str, text: str, expected: list[str]) -> None:
-    assert pieces(name, text) == expected
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
+def test_the_vectors_that_the_core_is_tested_with(vector: dict[str, Any]) -> None:
+    assert tuple(vector["patterns"]) == NAMED_PATTERNS[vector["name"]].patterns
+    for case in vector["texts"]:
+        assert pieces(vector["name"], case["text"]) == case["pieces"]
+
+
+def test_every_named_pattern_has_a_vector() -> None:
+    assert [vector["name"] for vector in VECTORS] == list(NAMED_PATTERNS)
 
 
 def test_gpt2_and_r50k_are_two_spellings_of_one_rule(stdlib_texts: list[str], mixed_text: str) -> None:

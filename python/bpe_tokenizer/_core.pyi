@@ -116,8 +116,9 @@ class Encoder:
     def encode(self, text: str | bytes, special: _Special = False) -> list[int]: ...
     def encode_numpy(self, text: str | bytes, special: _Special = False) -> npt.NDArray[np.uint32]: ...
     # Spans in characters of the text as given ("char") or in bytes of its UTF-8 ("byte").
-    # tile=True: spans follow each other and cover the text; a boundary inside a character moves to its start.
-    # tile=False: a span covers every character that the token has a byte of, as Hugging Face reports them.
+    # tile=True: spans follow each other and cover the text; in characters, a boundary inside a character
+    # moves to its start. tile=False: a span in characters covers every character that the token has a byte
+    # of, as Hugging Face reports them.
     def encode_with_offsets(
         self,
         text: str | bytes,
@@ -137,7 +138,7 @@ class Encoder:
     # Number of characters of the longest prefix (found at token boundaries) that encodes to at most
     # max_tokens ids and ends at a character.
     def truncate(self, text: str, max_tokens: int, special: _Special = False) -> int: ...
-    # The first of these special tokens in the text: (content, index of its first character).
+    # The first special token that encoding with these would find: (content, index of its first character).
     def find_special(self, text: str | bytes, special: _Special) -> tuple[str, int] | None: ...
     # The pieces that the text is cut into before merging (special tokens as pieces of their own).
     def pieces(self, text: str | bytes, special: _Special = False) -> list[bytes]: ...

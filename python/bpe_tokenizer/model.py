@@ -58,7 +58,7 @@ class Model:
     Args:
         core: Vocabulary, merges, split patterns, normalisation and added tokens.
         named_tokens: The special tokens that play a part, by role: `"bos"`, `"eos"`, `"pad"`, `"unk"`.
-            A role that is absent is found from the tokens' names.
+            A role that is absent is found from the tokens' names; "" says that no token plays it.
         post_processor: What `add_special_tokens=True` adds; None puts BOS before and EOS after the
             text, where they exist.
         config: Entries of a `tokenizer_config.json` that we do not interpret and give back on saving

@@ -58,7 +58,8 @@ def assert_same(theirs: Tokenizer, ours: BPETokenizer, texts: Iterable[str]) -> 
             expected = theirs.encode(well_formed(text), add_special_tokens=add_special_tokens)
             ids, spans = ours.encode_with_offsets(text, add_special_tokens, allowed_special="all", tile=False)
             assert ids == expected.ids, repr(text[:500])
-            assert spans == expected.offsets, repr(text[:500])
+            if len(well_formed(text)) == len(text):  # a pair of surrogates is two characters to us
+                assert spans == expected.offsets, repr(text[:500])
             for skip in (False, True):
                 assert ours.decode(ids, skip_special_tokens=skip) == theirs.decode(ids, skip), repr(
                     text[:500]
@@ -304,8 +305,8 @@ POST_PROCESSORS = {
         "type": "Sequence",
         "processors": [
             BYTE_LEVEL,
-            template("<s>", "$A", ids={"<s>": [SIZE]}),
-            template("</s>", "$A", "</s>", ids={"</s>": [SIZE + 1]}),
+            template("<s>", "$A", "</s>", ids={"<s>": [SIZE], "</s>": [SIZE + 1]}),
+            BYTE_LEVEL,
         ],
     },
 }
@@ -405,7 +406,8 @@ REGEXES = [
     r"(?<!a)b",
     r"\bfoo\b|\B.",
     r"(?>a+)b|a",
-    r"a{2,3}+|b{,2}c|d{2}?",
+    r"a{2,3}+|b{,2}c|d{2}",
+    r"xd{2}?|a{3}+",
     r"(ab)+|(?<name>cd)",
     r"\x41|\x{e9}|\t",
     r"\h+",
@@ -417,26 +419,35 @@ REGEXES = [
     r"[a\]b-]+",
     r"\.|\-|\#",
     r"a++|b*+c",
-    r"x|",
+]
+
+
+WORDS = [
+    "foo food_foo aab abab cdcd aaa aaaa bbc cc dd éA\t",
+    "straße STRASSE ſk KK",
+    "a\nb\r\nc\n",
+    "[]a-b].#",
 ]
 
 
 @pytest.mark.parametrize("regex", REGEXES)
-def test_a_regular_expression_means_the_same_or_is_refused(regex: str) -> None:
+def test_a_regular_expression_of_the_librarys_means_the_same_or_is_refused(regex: str) -> None:
     try:
         pattern = _core.SplitPattern.from_oniguruma(regex)
         _core.SplitPattern(pattern)
     except TokenizerError:
         return
-    if regex == "x|":  # empty matches: the loader refuses them
+    assert_splits_alike(regex, pattern, [*WORDS, *hostile_texts(200)])
+    assert_splits_alike(regex, pattern, all_characters()[::7])
+
+
+@pytest.mark.parametrize("pattern", REGEXES)
+def test_a_pattern_of_ours_means_the_same_or_is_refused(pattern: str) -> None:
+    try:
+        regex = _core.SplitPattern(pattern).to_oniguruma()
+    except TokenizerError:
         return
-    words = [
-        "foo food_foo aab abab cdcd aaa aaaa bbc cc dd éA\t",
-        "straße STRASSE ſk KK",
-        "a\nb\r\nc\n",
-        "[]a-b].#",
-    ]
-    assert_splits_alike(regex, pattern, [*words, *hostile_texts(200)])
+    assert_splits_alike(regex, pattern, [*WORDS, *hostile_texts(200)])
     assert_splits_alike(regex, pattern, all_characters()[::7])
 
 
@@ -464,3 +475,130 @@ def test_digits_are_numbers_of_unicode_16() -> None:
         assigned = [c for c in code_points(start, start + 0x1000) if len(letter.split(f"{c}a")) == 1]
         text = "a".join(assigned)
         assert pattern.split(text) == [piece for piece, _ in theirs.pre_tokenize_str(text)]
+
+
+# -- our files ------------------------------------------------------------------------------------------
+
+TRAINED: dict[str, dict[str, Any]] = {
+    "default": {},
+    "gpt2": {"split_pattern": "gpt2", "normalization": None},
+    "r50k": {"split_pattern": "r50k", "normalization": None, "special_tokens": ["<|endoftext|>"]},
+    "o200k": {"split_pattern": "o200k", "special_tokens": {"<|x|>": 100257}},
+    "llama3": {"split_pattern": "llama3", "normalization": "NFD", "special_tokens": ["<s>", "</s>", "<pad>"]},
+    "qwen2": {"split_pattern": "qwen2", "normalization": "NFKC", "special_tokens": {"<a>": 300, "<b>": 459}},
+    "tekken": {"split_pattern": "tekken", "normalization": "NFKD"},
+    "starcoder": {"split_pattern": "starcoder", "special_tokens": {"<eos>": 460, "<bos>": 461}},
+    "deepseek-v3": {
+        "split_pattern": "deepseek-v3",
+        "normalization": None,
+        "special_tokens": {
+            "<｜begin▁of▁sentence｜>": 460,
+            "«café»": 256,
+            "é": 400,
+            "日本": 100_000,
+            " ": 70_000,
+        },
+    },
+    "deepseek-llm": {"split_pattern": "deepseek-llm", "special_tokens": {"<a>": 460, "<b>": 462}},
+    "words": {"split_pattern": r"\\w+|\\s|[^\\w\\s]+$|'", "special_tokens": {"<eos>": 459}},
+    "lines": {"split_pattern": r"[^\\n]*\\n|.+", "special_tokens": {"far": 4_000_000_000}},
+}
+
+
+def trained(options: dict[str, Any], texts: Sequence[str]) -> BPETokenizer:
+    init = {name: options[name] for name in ("split_pattern", "normalization") if name in options}
+    return BPETokenizer(**init).train(
+        texts, vocab_size=460, special_tokens=options.get("special_tokens"), verbose=False
+    )
+
+
+@pytest.mark.parametrize("options", TRAINED.values(), ids=TRAINED)
+def test_what_we_save_means_the_same_to_the_library(
+    options: dict[str, Any], stdlib_texts: list[str], mixed_text: str, tmp_path: Path
+) -> None:
+    ours = trained(options, [*stdlib_texts[:2], mixed_text])
+    ours.save(tmp_path)
+    theirs = theirs_of(tmp_path)
+    again = BPETokenizer.from_pretrained(tmp_path)
+    names = list(ours.special_tokens)
+    assert again.special_tokens == ours.special_tokens
+    assert {name: theirs.token_to_id(name) for name in names} == ours.special_tokens
+    assert (again.vocab_size, again.vocab, again.merges) == (ours.vocab_size, ours.vocab, ours.merges)
+    texts = [*hostile_texts(300), *special_token_texts(names)]
+    if ours.normalization is None:
+        assert_same(theirs, ours, [mixed_text, stdlib_texts[3][:5000], *texts])
+    else:
+        assert_same(theirs, ours, [text for text in texts if text.isascii()])
+        assert_same_ids(theirs, ours, [mixed_text, stdlib_texts[3], *texts])
+    assert [again.encode(text, allowed_special="all") for text in texts] == [
+        ours.encode(text, allowed_special="all") for text in texts
+    ]
+
+
+def test_special_tokens_of_every_layout_keep_their_ids(tmp_path: Path) -> None:
+    base = BPETokenizer(split_pattern="gpt2").train("ab ab abab", vocab_size=260, verbose=False)
+    size = base.vocab_size
+    for layout in (
+        [size],
+        [size, size + 1, size + 2],
+        [size + 1],
+        [size + 2, size, size + 1],
+        [size, size + 2],
+        [100_257, size],
+        [100_257, size, size + 1, 4_294_967_294],
+    ):
+        ours = BPETokenizer.from_vocab(base.vocab, base.merges, split_pattern="gpt2")
+        ours.add_special_tokens({f"<{index}>": token_id for index, token_id in enumerate(layout)})
+        ours.save(tmp_path)
+        theirs = theirs_of(tmp_path)
+        text = "ab".join(ours.special_tokens)
+        assert theirs.encode(text, add_special_tokens=False).ids == ours.encode(text, allowed_special="all")
+        again = BPETokenizer.from_pretrained(tmp_path)
+        assert again.special_tokens == ours.special_tokens
+        assert again.vocab_size == size
+        theirs.save(str(tmp_path / "tokenizer.json"))  # and after the library has written it
+        rewritten = BPETokenizer.from_pretrained(tmp_path)
+        assert (rewritten.special_tokens, rewritten.vocab_size) == (ours.special_tokens, size)
+
+
+# -- the release candidates of version 1 ----------------------------------------------------------------
+
+READ_WITH_VERSION_1 = """
+import json, sys
+from tokenizers import Tokenizer
+task = json.load(sys.stdin)
+results = {}
+for name, path in task["files"].items():
+    try:
+        tokenizer = Tokenizer.from_file(path)
+        rows = [list(tokenizer.encode(text).ids) for text in task["texts"]]
+    except ValueError as error:
+        results[name] = str(error)
+        continue
+    results[name] = [rows, [tokenizer.decode(row, skip_special_tokens=False) for row in rows]]
+json.dump(results, sys.stdout)
+"""
+
+
+def test_version_1_reads_our_files(stdlib_texts: list[str], mixed_text: str, tmp_path: Path) -> None:
+    """It has no regular expressions: it knows some published patterns by their text and refuses the rest."""
+    python = os.environ.get("BPE_TOKENIZER_TOKENIZERS1")
+    if not python:
+        pytest.skip("BPE_TOKENIZER_TOKENIZERS1 names no python that has tokenizers 1.0")
+    ours = {name: trained(options, [*stdlib_texts[:2], mixed_text]) for name, options in TRAINED.items()}
+    for name, tokenizer in ours.items():
+        tokenizer.save(tmp_path / name)
+    texts = [mixed_text, stdlib_texts[3][:20_000], *map(well_formed, hostile_texts(300))]
+    files = {name: str(tmp_path / name / "tokenizer.json") for name in ours}
+    task = json.dumps({"files": files, "texts": texts})
+    run = subprocess.run([python, "-c", READ_WITH_VERSION_1], input=task, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    results = json.loads(run.stdout)
+    refused = {name for name, result in results.items() if isinstance(result, str)}
+    assert refused == {"default", "starcoder", "deepseek-v3", "deepseek-llm", "words", "lines"}
+    assert all("system-regex backend" in results[name] for name in refused)
+    for name in ours.keys() - refused:
+        rows, decoded = results[name]
+        expected = [ours[name].encode(text, add_special_tokens=True, allowed_special="all") for text in texts]
+        assert rows == expected, name
+        assert decoded == [ours[name].decode(row) for row in rows], name

@@ -278,25 +278,24 @@ impl Encoder {
         Ok(0)
     }
 
-    /// The first of these special tokens in the text, flags aside: its content and first byte.
-    pub fn find_special(&self, text: &[u8], special: &Special) -> Result<Option<(String, usize)>> {
-        let tokens = self
-            .model
-            .added()
-            .iter()
-            .filter(|token| token.special && special.contains(token));
-        let plain = tokens.map(|token| AddedToken {
-            single_word: false,
-            lstrip: false,
-            rstrip: false,
-            ..token.clone()
-        });
-        let matcher = Matcher::new(plain.collect())?;
-        let found = matcher.find_iter(text).next();
-        Ok(found.and_then(|found| {
-            let token = self.model.added_token(found.id)?;
-            Some((token.content.clone(), found.range.start))
-        }))
+    /// The first special token that encoding with these would find: its content and first byte.
+    pub fn find_special(
+        &self,
+        text: Text<'_>,
+        special: &Special,
+    ) -> Result<Option<(String, usize)>> {
+        let mut first = None;
+        self.parts(text, special, true, &mut |part| {
+            if let Part::Added(found) = part {
+                let token = self
+                    .model
+                    .added_token(found.id)
+                    .filter(|token| token.special);
+                first = token.map(|token| (token.content.clone(), found.range.start));
+            }
+            Ok(first.is_none())
+        })?;
+        Ok(first)
     }
 
     /// What the caches did.

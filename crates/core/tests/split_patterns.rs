@@ -2,52 +2,11 @@
 
 #![allow(clippy::unwrap_used)] // tests
 
-use bpe_tokenizer_core::pretokenize::SplitPattern;
+use bpe_tokenizer_core::pretokenize::{SplitPattern, SplitPatterns};
 use proptest::prelude::*;
+use serde::Deserialize;
 use std::ops::Range;
 use std::sync::OnceLock;
-
-/// Patterns of published tokenizers.
-const NAMED: [(&str, &str); 11] = [
-    (
-        "gpt2",
-        r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    ),
-    (
-        "r50k",
-        r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
-    ),
-    (
-        "cl100k",
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
-    ),
-    (
-        "o200k",
-        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    ),
-    (
-        "llama3",
-        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    ),
-    (
-        "qwen2",
-        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    ),
-    (
-        "qwen3.5",
-        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    ),
-    (
-        "tekken",
-        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    ),
-    (
-        "deepseek-v3",
-        r"[!-/:-~]?[A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    ),
-    ("digits", r"\p{N}{1,3}"),
-    ("cjk", r"[一-龥\x{3040}-ゟ゠-ヿ]+"),
-];
 
 /// Where patterns tell things apart: contractions in every case (ſ and K fold to ASCII), white space of
 /// all kinds, marks, digits and letters of several scripts, characters beyond the first plane.
@@ -160,17 +119,56 @@ impl Both {
     }
 }
 
-/// Every named pattern; each must compile.
-fn named() -> &'static [(&'static str, Both)] {
-    static PATTERNS: OnceLock<Vec<(&str, Both)>> = OnceLock::new();
+/// Texts and their pieces, by the patterns' names; the Python tests read the same file and hold it
+/// against `patterns.py`.
+#[derive(Deserialize)]
+struct Vector {
+    name: String,
+    patterns: Vec<String>,
+    texts: Vec<Pieces>,
+}
+
+#[derive(Deserialize)]
+struct Pieces {
+    text: String,
+    pieces: Vec<String>,
+}
+
+fn vectors() -> Vec<Vector> {
+    serde_json::from_str(include_str!("../../../tests/vectors/split_patterns.json")).unwrap()
+}
+
+/// Every pattern of a published tokenizer; each must compile.
+fn named() -> &'static [(String, Both)] {
+    static PATTERNS: OnceLock<Vec<(String, Both)>> = OnceLock::new();
     PATTERNS.get_or_init(|| {
-        let compile = |(name, pattern)| {
-            let both = Both::new(pattern);
-            assert!(both.ours.automaton().is_some(), "{name} is not compiled");
-            (name, both)
-        };
-        NAMED.map(compile).into()
+        let mut named = Vec::new();
+        for vector in vectors() {
+            for (stage, pattern) in vector.patterns.iter().enumerate() {
+                let both = Both::new(pattern);
+                let name = format!("{}, pattern {stage}", vector.name);
+                assert!(both.ours.automaton().is_some(), "{name} is not compiled");
+                named.push((name, both));
+            }
+        }
+        named
     })
+}
+
+#[test]
+fn the_vectors_hold() {
+    for vector in vectors() {
+        let patterns = SplitPatterns::new(&vector.patterns).unwrap();
+        for Pieces { text, pieces } in &vector.texts {
+            let mut found = Vec::new();
+            let outcome = patterns.split(text.as_bytes(), |range| {
+                found.push(&text[range]);
+                true
+            });
+            outcome.unwrap();
+            assert_eq!(&found, pieces, "{}", vector.name);
+        }
+    }
 }
 
 fn split(pattern: &SplitPattern, text: &[u8]) -> Vec<Range<usize>> {

@@ -208,7 +208,7 @@ impl Encoder {
     ) -> PyResult<Option<(String, usize)>> {
         let found = run(py, text.len(), |_| {
             self.core
-                .find_special(text.as_text().as_bytes(), &special.0)
+                .find_special(text.as_text(), &special.0)
         })?;
         Ok(found.map(|(content, byte)| (content, text.characters().floor(byte))))
     }

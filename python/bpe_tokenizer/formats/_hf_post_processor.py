@@ -24,20 +24,22 @@ def read_post_processor(field: Field, known: Container[int]) -> PostProcessor:
     Raises:
         FormatError: It does something else than putting ids before and after a text.
     """
-    prefix: tuple[int, ...] = ()
-    suffix: tuple[int, ...] = ()
+    around = PostProcessor()
     for step in [] if field.is_null else flatten(field, "processors"):
-        before, after = _read_step(step, known)
-        prefix, suffix = before + prefix, suffix + after
-    return PostProcessor(prefix, suffix)
+        added = _read_step(step, known)
+        # The library hands the parts of the first one's result to the second as if they were two texts.
+        if around != PostProcessor() and step.need("type").text() != "ByteLevel":
+            raise step.error("is the second step that adds tokens; only one is supported")
+        around = PostProcessor(added.prefix or around.prefix, added.suffix or around.suffix)
+    return around
 
 
-def _read_step(step: Field, known: Container[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _read_step(step: Field, known: Container[int]) -> PostProcessor:
     kind = step.need("type").text()
     if kind == "ByteLevel":
-        return (), ()
+        return PostProcessor()
     if kind in ("RobertaProcessing", "BertProcessing"):
-        return _pair_id(step.need("cls"), known), _pair_id(step.need("sep"), known)
+        return PostProcessor(_pair_id(step.need("cls"), known), _pair_id(step.need("sep"), known))
     if kind == "TemplateProcessing":
         return _read_template(step, known)
     raise step.get("type").refused(
@@ -59,7 +61,7 @@ def _known_id(field: Field, known: Container[int]) -> int:
     return field.id()
 
 
-def _read_template(step: Field, known: Container[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _read_template(step: Field, known: Container[int]) -> PostProcessor:
     specials = step.need("special_tokens")
     around: list[list[int]] = [[]]
     for piece in step.need("single").items():
@@ -75,7 +77,7 @@ def _read_template(step: Field, known: Container[int]) -> tuple[tuple[int, ...],
             raise piece.refused("must be a Sequence or a SpecialToken")
     if len(around) != 2:
         raise step.get("single").error(f"holds the text {len(around) - 1} times; it must hold it once")
-    return tuple(around[0]), tuple(around[1])
+    return PostProcessor(tuple(around[0]), tuple(around[1]))
 
 
 def write_post_processor(around: PostProcessor, token: Callable[[int], str]) -> dict[str, Any]:
