@@ -455,15 +455,16 @@ def _recognised(
     if disallowed_special != ():
         disallowed = names_of("disallowed_special", disallowed_special, snapshot.special)
         if isinstance(disallowed_special, str):
-            disallowed = set(disallowed) - set(allowed)
-        _refuse(snapshot, texts, disallowed)
+            _refuse(snapshot, texts, set(disallowed) - set(allowed) if allowed else True)
+        else:
+            _refuse(snapshot, texts, disallowed)
     if allowed_special == "all":
         return True
     return allowed or False
 
 
-def _refuse(snapshot: Snapshot, texts: Sequence[str | bytes], disallowed: Collection[str]) -> None:
-    """Raise if one of these special tokens stands in one of the texts."""
+def _refuse(snapshot: Snapshot, texts: Sequence[str | bytes], disallowed: bool | Collection[str]) -> None:
+    """Raise if one of these special tokens (True: any) stands in one of the texts."""
     if not disallowed:
         return
     for number, text in enumerate(texts):

@@ -66,10 +66,8 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         _check_integer("vocab_size", self.vocab_size, 257, "the 256 bytes are the first 256 ids")
-        if self.vocab_size > 2**32:
-            raise OptionError(
-                f"vocab_size is {self.vocab_size:,}; ids are 32 bits wide, ask for 2**32 or less"
-            )
+        if self.vocab_size >= 2**31:
+            raise OptionError(f"vocab_size is {self.vocab_size:,}; ask for less than 2**31")
         _check_integer("min_frequency", self.min_frequency, 0)
         if self.tie_break not in ("largest", "huggingface"):
             raise OptionError(f"tie_break is {self.tie_break!r}; it must be 'largest' or 'huggingface'")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
@@ -494,7 +496,7 @@ TRAINED: dict[str, dict[str, Any]] = {
         "special_tokens": {
             "<｜begin▁of▁sentence｜>": 460,
             "«café»": 256,
-            "é": 400,
+            "écrit": 400,
             "日本": 100_000,
             " ": 70_000,
         },
