@@ -432,6 +432,26 @@ def test_ctrl_c_stops_a_training_run_within_a_second(tmp_path: Path) -> None:
 # -- what is shown --------------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
+def test_a_file_is_never_held_whole(tmp_path: Path, stdlib_texts: list[str]) -> None:
+    path = tmp_path / "corpus.txt"
+    # Not `ru_maxrss`, which a child process inherits from the one that started it.
+    script = (
+        "import sys; from pathlib import Path; from bpe_tokenizer import BPETokenizer;"
+        "BPETokenizer().train(Path(sys.argv[1]), vocab_size=300, verbose=False, threads=2);"
+        "print(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
+    )
+    text = "".join(stdlib_texts)[:400_000]
+    peaks = []
+    for copies in (50, 250):
+        path.write_text(text * copies, encoding="utf-8")
+        run = subprocess.run(
+            [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
+        )
+        peaks.append(int(run.stdout))
+    assert peaks[1] - peaks[0] < 16_000, f"{peaks} kB for 20 MB and 100 MB"
+
+
 def test_the_summary_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     BPETokenizer("gpt2").train(["low low", "low"], vocab_size=258, min_frequency=1)
     shown = capsys.readouterr()

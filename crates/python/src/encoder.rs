@@ -207,8 +207,7 @@ impl Encoder {
         special: PySpecial,
     ) -> PyResult<Option<(String, usize)>> {
         let found = run(py, text.len(), |_| {
-            self.core
-                .find_special(text.as_text(), &special.0)
+            self.core.find_special(text.as_text(), &special.0)
         })?;
         Ok(found.map(|(content, byte)| (content, text.characters().floor(byte))))
     }

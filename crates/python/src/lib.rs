@@ -15,6 +15,16 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
+    use pyo3::prelude::*;
+
+    /// Loads NumPy's interface now: a signal that came in while it is loaded on first use would
+    /// be a panic.
+    #[pymodule_init]
+    fn load_numpy(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        numpy::PyArray1::<u32>::from_vec(module.py(), Vec::new());
+        Ok(())
+    }
+
     #[pymodule_export]
     use super::counter::PieceCounter;
     #[pymodule_export]

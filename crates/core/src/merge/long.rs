@@ -33,6 +33,9 @@ fn merge(
 ) -> Result<usize> {
     let mut list = List::new(symbols)?;
     for left in 0..list.symbols.len() as u32 {
+        if left % PATIENCE == 0 {
+            interrupt.poll()?;
+        }
         list.enqueue(table, left, &mut queue);
     }
     let mut patience = PATIENCE;
@@ -152,6 +155,37 @@ mod tests {
             }
             merges
         })
+    }
+
+    /// Counts what is queued.
+    struct Counting<'a, Q>(Q, &'a mut usize);
+
+    impl<Q: Queue> Queue for Counting<'_, Q> {
+        fn push(&mut self, rank: u32, place: u32) {
+            *self.1 += 1;
+            self.0.push(rank, place);
+        }
+
+        fn pop(&mut self) -> Option<(u32, u32)> {
+            self.0.pop()
+        }
+    }
+
+    #[test]
+    fn work_is_linear_in_the_piece() {
+        // a -> aa -> aaaa -> ..., and ab -> abab -> ...
+        let mut merges = vec![(0, 0, 2), (0, 1, 3)];
+        merges.extend((2..40).map(|id| (id, id, id + 2)));
+        let table = PairTable::new(&merges);
+        for length in [1_000, 10_000, 100_000] {
+            for period in [1, 2, 3] {
+                let mut piece: Vec<u32> = (0..length).map(|i| u32::from(i % period == 1)).collect();
+                let mut queued = 0;
+                let queue = Counting(Buckets::new(merges.len()), &mut queued);
+                merge(&table, &mut piece, queue, &Interrupt::never()).unwrap();
+                assert!(queued <= 3 * piece.len(), "{queued} for {length}");
+            }
+        }
     }
 
     proptest! {

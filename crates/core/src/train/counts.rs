@@ -202,6 +202,7 @@ impl Counter {
         let mut buffer = Vec::new();
         let mut done = 0;
         loop {
+            buffer.reserve_exact(wanted.saturating_sub(buffer.len()));
             let missing = wanted.saturating_sub(buffer.len()) as u64;
             let read = file
                 .by_ref()
