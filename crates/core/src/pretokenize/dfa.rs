@@ -19,10 +19,12 @@ const MAX_PROGRAM: usize = 20_000;
 /// Total instructions held by the states during construction.
 const MAX_THREADS: usize = 2_000_000;
 
-/// No way on.
-pub(super) const DEAD: u32 = 0x7fff_ffff;
 /// Set in a transition if a piece may end before the code point that was read.
-pub(super) const MATCH: u32 = 0x8000_0000;
+pub(super) const MATCH: u32 = 1 << 31;
+/// Set if a piece does end there, and the code point is the first of the next piece.
+pub(super) const NEXT: u32 = 1 << 30;
+/// The bits of the state; all of them set: no way on.
+pub(super) const DEAD: u32 = NEXT - 1;
 
 /// The automaton; its state 0 is the start.
 pub struct Dfa {
@@ -30,6 +32,8 @@ pub struct Dfa {
     /// Row after row: for each class, and last for the end of the text, `MATCH | next state`, where
     /// a state is the index of its row's first entry.
     table: Vec<u32>,
+    /// The same, where a transition that ends a piece goes on with the next one.
+    continuous: Vec<u32>,
     states: usize,
     safe_cuts: Vec<bool>,
 }
@@ -48,9 +52,11 @@ impl Dfa {
         let mut dfa = Self {
             states: rows.len(),
             table: entries.collect(),
+            continuous: Vec::new(),
             classes,
             safe_cuts: Vec::new(),
         };
+        dfa.continuous = dfa.join_pieces();
         dfa.safe_cuts = dfa.find_safe_cuts();
         Some(dfa)
     }
@@ -69,6 +75,23 @@ impl Dfa {
     #[inline(always)]
     pub(super) fn step(&self, state: u32, class: usize) -> u32 {
         self.table[state as usize + class]
+    }
+
+    /// The same over a whole text: `NEXT | state in the next piece` where a piece ends.
+    #[inline(always)]
+    pub(super) fn step_on(&self, state: u32, class: usize) -> u32 {
+        self.continuous[state as usize + class]
+    }
+
+    fn join_pieces(&self) -> Vec<u32> {
+        let row = self.classes.count() + 1;
+        let join = |(index, &entry): (usize, &u32)| match self.table[index % row] & DEAD {
+            // The end of the text, or a code point with which no match begins.
+            DEAD => entry,
+            first if entry == MATCH | DEAD => NEXT | first,
+            _ => entry,
+        };
+        self.table.iter().enumerate().map(join).collect()
     }
 
     /// Whether a text may be cut between two code points of these classes.

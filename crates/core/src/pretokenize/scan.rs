@@ -1,6 +1,6 @@
 //! Runs the automaton over bytes.
 
-use super::dfa::{Dfa, DEAD, MATCH};
+use super::dfa::{Dfa, DEAD, MATCH, NEXT};
 use std::ops::Range;
 
 /// What a byte that belongs to no UTF-8 sequence counts as: one U+FFFD.
@@ -42,49 +42,56 @@ impl Dfa {
     /// Calls `piece` with each piece of the text until it returns false; they cover the text.
     #[inline(always)]
     pub fn split(&self, text: &[u8], mut piece: impl FnMut(Range<usize>) -> bool) {
-        let (mut gap, mut at) = (0, 0);
-        while at < text.len() {
-            let end = self.piece_end(text, at);
-            if end == at {
-                at += code_point(text, at).1; // no match begins here: this lies between two matches
-                continue;
-            }
-            if gap < at && !piece(gap..at) || !piece(at..end) {
-                return;
-            }
-            (gap, at) = (end, end);
-        }
-        if gap < at {
-            piece(gap..at);
-        }
-    }
-
-    /// Where the match that begins at `start` ends; `start` if there is none, or an empty one.
-    #[inline(always)]
-    fn piece_end(&self, text: &[u8], start: usize) -> usize {
-        let (mut state, mut at, mut end) = (0, start, start);
-        while at < text.len() {
-            let byte = text[at];
-            let (class, width) = if byte < 0x80 {
-                (self.classes.of_ascii(byte), 1)
+        // No piece covers `gap..start`; the one that begins at `start` can end at `end`.
+        let (mut gap, mut start, mut end) = (0, 0, 0);
+        let (mut state, mut at) = (0, 0);
+        loop {
+            let (entry, width) = if at < text.len() {
+                let (class, width) = self.class_at(text, at);
+                (self.step_on(state, usize::from(class)), width)
             } else {
-                let (code_point, width) = code_point(text, at);
-                (self.classes.of(code_point), width)
+                (self.step(state, self.classes.count()), 0)
             };
-            let entry = self.step(state, usize::from(class));
             if entry & MATCH != 0 {
                 end = at;
             }
-            state = entry & DEAD;
-            if state == DEAD {
-                return end;
+            if entry & NEXT != 0 {
+                if gap < start && !piece(gap..start) || !piece(start..at) {
+                    return;
+                }
+                (gap, start, end) = (at, at, at);
             }
+            state = entry & DEAD;
             at += width;
+            if state == DEAD {
+                if end > start {
+                    if gap < start && !piece(gap..start) || !piece(start..end) {
+                        return;
+                    }
+                    (gap, start) = (end, end);
+                } else if start < text.len() {
+                    start += code_point(text, start).1; // no match begins here
+                }
+                if start == text.len() {
+                    break;
+                }
+                (state, at, end) = (0, start, start);
+            }
         }
-        if self.step(state, self.classes.count()) & MATCH != 0 {
-            end = at;
+        if gap < start {
+            piece(gap..start);
         }
-        end
+    }
+
+    #[inline(always)]
+    fn class_at(&self, text: &[u8], at: usize) -> (u8, usize) {
+        let byte = text[at];
+        if byte < 0x80 {
+            (self.classes.of_ascii(byte), 1)
+        } else {
+            let (code_point, width) = code_point(text, at);
+            (self.classes.of(code_point), width)
+        }
     }
 
     /// The last position in `text[from..]` at which the text may be cut (see [`Dfa::is_safe_cut`])
