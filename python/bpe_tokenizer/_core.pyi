@@ -1,16 +1,27 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Literal, TypeAlias, TypedDict, final
+from typing import Literal, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
+
+__all__ = [
+    "Encoder",
+    "Model",
+    "PieceCounter",
+    "SplitPattern",
+    "__version__",
+    "from_printable",
+    "to_printable",
+]
 
 __version__: str
 
 # The fields of `bpe_tokenizer.model.AddedToken`, in its order.
 _AddedToken: TypeAlias = tuple[str, int, bool, bool, bool, bool, bool]
-# Which special tokens are recognised: none, all, or these.
+# Which special tokens are recognised: none (False, the default), all (True), or these.
 _Special: TypeAlias = bool | Collection[str]
 
+@type_check_only
 class CacheStatistics(TypedDict):
     hits: int
     misses: int
@@ -54,7 +65,7 @@ class Model:
         *,
         split_patterns: Sequence[str],
         normalization: str | None = None,
-        added_tokens: Sequence[_AddedToken] = (),
+        added_tokens: Sequence[_AddedToken] = ...,
         ignore_merges: bool = False,
         add_prefix_space: bool = False,
     ) -> Model: ...
@@ -67,7 +78,7 @@ class Model:
         *,
         split_patterns: Sequence[str],
         normalization: str | None = None,
-        added_tokens: Sequence[_AddedToken] = (),
+        added_tokens: Sequence[_AddedToken] = ...,
         ignore_merges: bool = False,
         add_prefix_space: bool = False,
     ) -> Model: ...
@@ -98,11 +109,10 @@ class Model:
     # Ids of added tokens that are also entries of the vocabulary (see vocab_size).
     @property
     def added_ids_in_vocab(self) -> list[int]: ...
-    # (printable string, id) of every entry of the vocabulary proper; ValueError for two ids with the same bytes.
+    # Printable string to id of every entry of the vocabulary; ModelError for two ids of the same bytes.
     def printable_vocab(self) -> dict[str, int]: ...
     def printable_merges(self) -> list[tuple[str, str]]: ...
-    # Pickles through its constructor's arguments.
-    def __reduce__(self) -> tuple[object, ...]: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[object, ...], dict[str, object]]: ...
 
 @final
 class Encoder:
@@ -113,8 +123,8 @@ class Encoder:
     def model(self) -> Model: ...
     # Everywhere below: `str` is normalised, lone surrogates become U+FFFD; `bytes` are taken as they are.
     # `special` says which special tokens are recognised.
-    def encode(self, text: str | bytes, special: _Special = False) -> list[int]: ...
-    def encode_numpy(self, text: str | bytes, special: _Special = False) -> npt.NDArray[np.uint32]: ...
+    def encode(self, text: str | bytes, special: _Special = ...) -> list[int]: ...
+    def encode_numpy(self, text: str | bytes, special: _Special = ...) -> npt.NDArray[np.uint32]: ...
     # Spans in characters of the text as given ("char") or in bytes of its UTF-8 ("byte").
     # tile=True: spans follow each other and cover the text; in characters, a boundary inside a character
     # moves to its start. tile=False: a span in characters covers every character that the token has a byte
@@ -122,26 +132,26 @@ class Encoder:
     def encode_with_offsets(
         self,
         text: str | bytes,
-        special: _Special = False,
+        special: _Special = ...,
         unit: Literal["char", "byte"] = "char",
         tile: bool = True,
     ) -> tuple[list[int], list[tuple[int, int]]]: ...
     # threads=0: as many as there are processors.
     def encode_batch(
-        self, texts: Sequence[str | bytes], special: _Special = False, threads: int = 0
+        self, texts: Sequence[str | bytes], special: _Special = ..., threads: int = 0
     ) -> list[list[int]]: ...
     # (ids of all texts, where each text begins and the last ends).
     def encode_ragged(
-        self, texts: Sequence[str | bytes], special: _Special = False, threads: int = 0
+        self, texts: Sequence[str | bytes], special: _Special = ..., threads: int = 0
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
-    def count(self, text: str | bytes, special: _Special = False) -> int: ...
+    def count(self, text: str | bytes, special: _Special = ...) -> int: ...
     # Number of characters of the longest prefix (found at token boundaries) that encodes to at most
     # max_tokens ids and ends at a character.
-    def truncate(self, text: str, max_tokens: int, special: _Special = False) -> int: ...
+    def truncate(self, text: str, max_tokens: int, special: _Special = ...) -> int: ...
     # The first special token that encoding with these would find: (content, index of its first character).
     def find_special(self, text: str | bytes, special: _Special) -> tuple[str, int] | None: ...
     # The pieces that the text is cut into before merging (special tokens as pieces of their own).
-    def pieces(self, text: str | bytes, special: _Special = False) -> list[bytes]: ...
+    def pieces(self, text: str | bytes, special: _Special = ...) -> list[bytes]: ...
     # UnknownIdError names an id outside the vocabulary.
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = False) -> bytes: ...
     def decode_batch(
@@ -159,7 +169,7 @@ class PieceCounter:
         *,
         split_patterns: Sequence[str],
         normalization: str | None = None,
-        special_tokens: Sequence[str] = (),
+        special_tokens: Sequence[str] = ...,
         threads: int = 0,
     ) -> PieceCounter: ...
     # Each text is a document. UTF-8 errors in `bytes`: CorpusError with the document's number and the byte.
@@ -184,11 +194,11 @@ class PieceCounter:
         vocab_size: int,
         min_frequency: int = 2,
         tie_break: Literal["largest", "huggingface"] = "largest",
-        reserved: Collection[int] = (),
+        reserved: Collection[int] = ...,
         max_token_length: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]: ...
 
-# GPT-2's printable characters of these bytes, and back (KeyError-free: None for a string with another character).
+# GPT-2's printable characters of these bytes, and back: None for a string with another character.
 def to_printable(token: bytes) -> str: ...
 def from_printable(token: str) -> bytes | None: ...
