@@ -86,7 +86,7 @@ def test_no_tool_has_normalised_the_letters_of_deepseek() -> None:
         width = 3 if rest[1:2] == "-" else 1
         ranges.append((ord(rest[0]), ord(rest[width - 1])))
         rest = rest[width:]
-    cased = {"Lu", "Ll", "Lt"}
+    cased = {"Lu", "Ll", "Lt", "Cn"}  # Cn: younger than the Unicode of this Python
     for first, last in ranges:
         assert all(unicodedata.category(chr(code)) in cased for code in range(first, last + 1))
     # U+1FBE, U+2126 (Ohm) and U+212A (Kelvin) are those that NFC would replace.

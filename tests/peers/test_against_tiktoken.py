@@ -34,8 +34,8 @@ def pair(
 ) -> Pair:
     """tiktoken's encoding, as its own definition builds it, and ours."""
     import tiktoken
-    from tiktoken_ext import openai_public
 
+    openai_public = pytest.importorskip("tiktoken_ext.openai_public")
     name = request.param
     monkeypatch_session.setattr(openai_public, "load_tiktoken_bpe", lambda *_args, **_named: ranks(name))
     definition: dict[str, Any] = getattr(openai_public, name)()

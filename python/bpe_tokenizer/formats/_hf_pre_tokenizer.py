@@ -12,12 +12,12 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, PatternError
-from bpe_tokenizer.formats._empty_match import can_match_empty
 from bpe_tokenizer.formats._json import Field
 from bpe_tokenizer.formats._punctuation import PUNCTUATION
+from bpe_tokenizer.formats._regex import objection
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS
 
-__all__ = ["flatten", "read_pre_tokenizer", "regex_escape", "write_pre_tokenizer"]
+__all__ = ["COVERING", "flatten", "read_pre_tokenizer", "regex_escape", "write_pre_tokenizer"]
 
 # `ByteLevel(use_regex=True)` is GPT-2's pattern; r50k is another spelling of it.
 _GPT2_SPELLINGS = (GPT2_SPLIT_PATTERN, *NAMED_PATTERNS["r50k"].patterns)
@@ -25,7 +25,7 @@ _GPT2_SPELLINGS = (GPT2_SPLIT_PATTERN, *NAMED_PATTERNS["r50k"].patterns)
 # In these every character is part of a match: it is a letter, a number, white space or none of them, and
 # each pattern has a branch for each that asks nothing of what stands around. So nothing is removed by
 # "Removed" with `invert`, which removes what is between the matches.
-_COVERING = frozenset(
+COVERING = frozenset(
     pattern
     for name in ("gpt2", "r50k", "cl100k", "o200k", "llama3", "qwen2", "qwen3.5", "tekken", "bailing")
     for pattern in NAMED_PATTERNS[name].patterns
@@ -106,7 +106,7 @@ def _read_split(step: Field) -> str:
     pattern = _read_pattern(step.need("pattern"))
     behavior = step.need("behavior")
     inverted = step.need("invert").flag()
-    if behavior.text() == "Removed" and inverted and pattern not in _COVERING:
+    if behavior.text() == "Removed" and inverted and pattern not in COVERING:
         raise behavior.refused(
             "with invert drops the text between the matches, and it cannot be shown that this pattern leaves "
             "none; only known patterns are accepted"
@@ -126,13 +126,14 @@ def _read_pattern(field: Field) -> str:
     if set(field.members()) != {"Regex"}:
         raise field.refused('must be {"Regex": pattern} or {"String": text}')
     regex = field.get("Regex")
+    problem = objection(regex.text(), oniguruma=True)
+    if problem is not None:
+        raise regex.refused(f"is not supported: it {problem}")
     try:
         pattern = _core.SplitPattern.from_oniguruma(regex.text())
         _core.SplitPattern(pattern)
     except PatternError as error:
         raise regex.refused(f"is not supported: {error}") from error
-    if can_match_empty(pattern):
-        raise regex.refused("can match the empty text, and would cut there: not supported")
     return pattern
 
 
@@ -176,10 +177,10 @@ def write_pre_tokenizer(patterns: Sequence[str], add_prefix_space: bool) -> dict
 
 
 def _write_split(pattern: str) -> dict[str, Any]:
-    if can_match_empty(pattern):
+    problem = objection(pattern, oniguruma=False)
+    if problem is not None:
         raise FormatError(
-            f"pre_tokenizer: the split pattern {pattern!r} can match the empty text, where Hugging Face "
-            "tokenizers would cut; write it so that each match has a character (as + instead of *)"
+            f"pre_tokenizer: the split pattern {pattern!r} {problem}: tokenizer.json cannot hold it"
         )
     try:
         regex = _core.SplitPattern(pattern).to_oniguruma()

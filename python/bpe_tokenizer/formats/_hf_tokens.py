@@ -33,6 +33,7 @@ _MODEL_FIELDS = frozenset(
         "merges",
     )
 )
+_BYTES = tuple(_core.to_printable(bytes([byte])) for byte in range(256))
 _FLAGS = ("special", "single_word", "lstrip", "rstrip", "normalized")
 
 
@@ -112,7 +113,7 @@ def _check_model(model: Field) -> None:
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         if not model.get(name).is_null and model.get(name).text():
             raise model.get(name).refused("is not supported: no byte-level model has one")
-    # With a token for each byte nothing is ever unknown, so these change nothing; the core checks the bytes.
+    # With a token for each byte nothing is ever unknown, so these change nothing.
     if not model.get("unk_token").is_null:
         model.get("unk_token").text()
     model.get("fuse_unk").flag(default=False)
@@ -127,6 +128,11 @@ def _read_vocab(field: Field) -> dict[str, int]:
         if token_id in tokens:
             raise field.error(f"{tokens[token_id]!r} and {token!r} both have the id {token_id}")
         tokens[token_id] = token
+    for byte, written in enumerate(_BYTES):
+        if written not in vocab:
+            raise field.error(
+                f"has no token for the byte 0x{byte:02x}, written {written!r}; byte-level files need all 256"
+            )
     return vocab
 
 
