@@ -6,7 +6,6 @@ stand the steps that cut the text. Their regular expressions are Oniguruma's; `_
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,10 +13,10 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, PatternError
 from bpe_tokenizer.formats._json import Field
 from bpe_tokenizer.formats._punctuation import PUNCTUATION
-from bpe_tokenizer.formats._regex import objection
+from bpe_tokenizer.formats._regex import objection, regex_escape
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS
 
-__all__ = ["COVERING", "flatten", "read_pre_tokenizer", "regex_escape", "write_pre_tokenizer"]
+__all__ = ["COVERING", "flatten", "read_pre_tokenizer", "write_pre_tokenizer"]
 
 # `ByteLevel(use_regex=True)` is GPT-2's pattern; r50k is another spelling of it.
 _GPT2_SPELLINGS = (GPT2_SPLIT_PATTERN, *NAMED_PATTERNS["r50k"].patterns)
@@ -30,8 +29,6 @@ COVERING = frozenset(
     for name in ("gpt2", "r50k", "cl100k", "o200k", "llama3", "qwen2", "qwen3.5", "tekken", "bailing")
     for pattern in NAMED_PATTERNS[name].patterns
 )
-
-_META_CHARACTERS = re.compile(r"[\\.+*?()|\[\]{}^$#&~-]")
 
 
 def read_pre_tokenizer(field: Field) -> tuple[tuple[str, ...], bool]:
@@ -135,15 +132,6 @@ def _read_pattern(field: Field) -> str:
     except PatternError as error:
         raise regex.refused(f"is not supported: {error}") from error
     return pattern
-
-
-def regex_escape(text: str) -> str:
-    r"""Return the pattern of a text, in any dialect.
-
-    >>> regex_escape("a.b")
-    'a\\.b'
-    """
-    return _META_CHARACTERS.sub(r"\\\g<0>", text)
 
 
 def write_pre_tokenizer(patterns: Sequence[str], add_prefix_space: bool) -> dict[str, Any]:

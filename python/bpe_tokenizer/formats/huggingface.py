@@ -37,11 +37,11 @@ from bpe_tokenizer.formats._hf_post_processor import read_post_processor, write_
 from bpe_tokenizer.formats._hf_pre_tokenizer import (
     flatten,
     read_pre_tokenizer,
-    regex_escape,
     write_pre_tokenizer,
 )
 from bpe_tokenizer.formats._hf_tokens import Tokens, added_token_fields, read_tokens, write_tokens
 from bpe_tokenizer.formats._json import Field, parse_json, read_bytes
+from bpe_tokenizer.formats._regex import regex_escape
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.special_tokens import ROLES, find_roles
 

@@ -8,6 +8,8 @@ const FREE: u64 = u64::MAX;
 /// Pairs of ids below this, which are those of single bytes in most vocabularies, have a table of
 /// their own that fits a processor's cache: every piece begins with them.
 const DIRECT: u32 = 256;
+/// Slots that share a word of the filter: each has four bits there.
+const FILTER_SLOTS: usize = 16;
 
 /// All merges of a model. A merge is known by its rank, its place in their list.
 pub struct PairTable {
@@ -15,6 +17,9 @@ pub struct PairTable {
     slots: Box<[(u64, u32)]>,
     /// Bits to shift a hash so that it indexes `slots`.
     shift: u32,
+    /// A bit for each hash, set if a pair in `slots` has it: most pairs have no merge, and this much
+    /// fits a processor's cache.
+    filter: Box<[u64]>,
     /// The ranks of pairs of low ids.
     direct: Box<[u32]>,
     /// What each merge makes, by rank.
@@ -31,6 +36,7 @@ impl PairTable {
         let mut table = Self {
             slots: vec![(FREE, NO_MERGE); 1 << bits].into_boxed_slice(),
             shift: 64 - bits,
+            filter: vec![0; (1 << bits) / FILTER_SLOTS + 1].into_boxed_slice(),
             direct: vec![NO_MERGE; (DIRECT * DIRECT) as usize].into_boxed_slice(),
             products: merges.iter().map(|&(_, _, product)| product).collect(),
         };
@@ -41,6 +47,8 @@ impl PairTable {
                 let pair = pair_of(left, right);
                 let slot = table.find(pair);
                 table.slots[slot] = (pair, rank);
+                let (word, bit) = table.filter_bit(pair);
+                table.filter[word] |= bit;
             }
         }
         table
@@ -57,7 +65,12 @@ impl PairTable {
         if left < DIRECT && right < DIRECT {
             self.direct[(left * DIRECT + right) as usize]
         } else {
-            self.slots[self.find(pair_of(left, right))].1
+            let pair = pair_of(left, right);
+            let (word, bit) = self.filter_bit(pair);
+            if self.filter[word] & bit == 0 {
+                return NO_MERGE;
+            }
+            self.slots[self.find(pair)].1
         }
     }
 
@@ -67,11 +80,20 @@ impl PairTable {
         self.products[rank as usize]
     }
 
+    /// Word and bit of a pair in the filter: the slot that it hashes to, and two bits more.
+    #[inline(always)]
+    fn filter_bit(&self, pair: u64) -> (usize, u64) {
+        let hash = hash(pair);
+        let slot = (hash >> self.shift) as usize;
+        let bit = slot % FILTER_SLOTS * 4 + (hash >> (self.shift - 2)) as usize % 4;
+        (slot / FILTER_SLOTS, 1 << bit)
+    }
+
     /// The slot of a pair, or the free one where it would go.
     #[inline(always)]
     fn find(&self, pair: u64) -> usize {
         let mask = self.slots.len() - 1;
-        let mut index = (pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize;
+        let mut index = (hash(pair) >> self.shift) as usize;
         loop {
             let found = self.slots[index & mask].0;
             if found == pair || found == FREE {
@@ -80,6 +102,11 @@ impl PairTable {
             index += 1;
         }
     }
+}
+
+#[inline(always)]
+fn hash(pair: u64) -> u64 {
+    pair.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[inline(always)]

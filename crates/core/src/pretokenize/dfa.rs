@@ -21,10 +21,11 @@ const MAX_THREADS: usize = 2_000_000;
 
 /// Set in a transition if a piece may end before the code point that was read.
 pub(super) const MATCH: u32 = 1 << 31;
-/// Set if a piece does end there, and the code point is the first of the next piece.
-pub(super) const NEXT: u32 = 1 << 30;
+/// Set, in the continuous table, if a piece ends: there, and the code point is the first of the next
+/// one, or, if there is no way on, where a match was seen last.
+pub(super) const STOP: u32 = 1 << 30;
 /// The bits of the state; all of them set: no way on.
-pub(super) const DEAD: u32 = NEXT - 1;
+pub(super) const DEAD: u32 = STOP - 1;
 
 /// The automaton; its state 0 is the start.
 pub struct Dfa {
@@ -77,7 +78,7 @@ impl Dfa {
         self.table[state as usize + class]
     }
 
-    /// The same over a whole text: `NEXT | state in the next piece` where a piece ends.
+    /// The same over a whole text: `STOP | state in the next piece` where a piece ends.
     #[inline(always)]
     pub(super) fn step_on(&self, state: u32, class: usize) -> u32 {
         self.continuous[state as usize + class]
@@ -86,9 +87,8 @@ impl Dfa {
     fn join_pieces(&self) -> Vec<u32> {
         let row = self.classes.count() + 1;
         let join = |(index, &entry): (usize, &u32)| match self.table[index % row] & DEAD {
-            // The end of the text, or a code point with which no match begins.
-            DEAD => entry,
-            first if entry == MATCH | DEAD => NEXT | first,
+            first if first != DEAD && entry == MATCH | DEAD => STOP | first,
+            _ if entry & DEAD == DEAD => STOP | entry,
             _ => entry,
         };
         self.table.iter().enumerate().map(join).collect()

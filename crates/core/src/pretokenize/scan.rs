@@ -1,6 +1,6 @@
 //! Runs the automaton over bytes.
 
-use super::dfa::{Dfa, DEAD, MATCH, NEXT};
+use super::dfa::{Dfa, DEAD, MATCH, STOP};
 use std::ops::Range;
 
 /// What a byte that belongs to no UTF-8 sequence counts as: one U+FFFD.
@@ -38,6 +38,12 @@ pub fn code_point(text: &[u8], at: usize) -> (u32, usize) {
     decoded.unwrap_or((REPLACEMENT, 1))
 }
 
+/// What a pattern leaves unmatched is rare: its piece is handed over without inlining all that follows.
+#[cold]
+fn aside(range: Range<usize>, piece: &mut dyn FnMut(Range<usize>) -> bool) -> bool {
+    piece(range)
+}
+
 impl Dfa {
     /// Calls `piece` with each piece of the text until it returns false; they cover the text.
     #[inline(always)]
@@ -45,52 +51,47 @@ impl Dfa {
         // No piece covers `gap..start`; the one that begins at `start` can end at `end`.
         let (mut gap, mut start, mut end) = (0, 0, 0);
         let (mut state, mut at) = (0, 0);
-        loop {
-            let (entry, width) = if at < text.len() {
-                let (class, width) = self.class_at(text, at);
-                (self.step_on(state, usize::from(class)), width)
-            } else {
-                (self.step(state, self.classes.count()), 0)
-            };
+        while start < text.len() {
+            let (class, width) = self.class_at(text, at);
+            let entry = self.step_on(state, class);
             if entry & MATCH != 0 {
                 end = at;
             }
-            if entry & NEXT != 0 {
-                if gap < start && !piece(gap..start) || !piece(start..at) {
-                    return;
-                }
-                (gap, start, end) = (at, at, at);
+            if entry & STOP == 0 {
+                state = entry & DEAD;
+                at += width;
+                continue;
             }
             state = entry & DEAD;
-            at += width;
-            if state == DEAD {
-                if end > start {
-                    if gap < start && !piece(gap..start) || !piece(start..end) {
-                        return;
-                    }
-                    (gap, start) = (end, end);
-                } else if start < text.len() {
-                    start += code_point(text, start).1; // no match begins here
-                }
-                if start == text.len() {
-                    break;
-                }
+            if state != DEAD {
+                (end, at) = (at, at + width); // the code point begins the next piece
+            } else if end == start {
+                start += code_point(text, start).1; // no match begins here
                 (state, at, end) = (0, start, start);
+                continue;
+            } else {
+                (state, at) = (0, end);
             }
+            if gap < start && !aside(gap..start, &mut piece) || !piece(start..end) {
+                return;
+            }
+            (gap, start) = (end, end);
         }
         if gap < start {
-            piece(gap..start);
+            aside(gap..start, &mut piece);
         }
     }
 
+    /// The class of the code point at `at` (at the end of the text: what stands for it) and its bytes.
     #[inline(always)]
-    fn class_at(&self, text: &[u8], at: usize) -> (u8, usize) {
-        let byte = text[at];
-        if byte < 0x80 {
-            (self.classes.of_ascii(byte), 1)
-        } else {
-            let (code_point, width) = code_point(text, at);
-            (self.classes.of(code_point), width)
+    fn class_at(&self, text: &[u8], at: usize) -> (usize, usize) {
+        match text.get(at) {
+            Some(&byte) if byte < 0x80 => (usize::from(self.classes.of_ascii(byte)), 1),
+            Some(_) => {
+                let (code_point, width) = code_point(text, at);
+                (usize::from(self.classes.of(code_point)), width)
+            }
+            None => (self.classes.count(), 0),
         }
     }
 

@@ -1,0 +1,175 @@
+"""What we save, opened by `transformers.AutoTokenizer`; what it saves, opened by us."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer, FormatError, Model
+from bpe_tokenizer.formats import huggingface
+from hf_files import added_token, bytes_vocab, sequence, split, template, tokenizer_json, write
+from hostile import hostile_texts, special_token_texts
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed", minversion="5")
+
+pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
+
+
+def opened(directory: Path) -> PreTrainedTokenizerBase:
+    theirs: PreTrainedTokenizerBase = transformers.AutoTokenizer.from_pretrained(str(directory))
+    return theirs
+
+
+def well_formed(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def assert_same(theirs: PreTrainedTokenizerBase, ours: BPETokenizer, texts: list[str]) -> None:
+    for text in map(well_formed, texts):
+        for add_special_tokens in (False, True):
+            ids = ours.encode(text, add_special_tokens, allowed_special="all")
+            assert theirs.encode(text, add_special_tokens=add_special_tokens) == ids, repr(text[:500])
+            for skip in (False, True):
+                assert theirs.decode(ids, skip_special_tokens=skip) == ours.decode(
+                    ids, skip_special_tokens=skip
+                )
+
+
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "no specials": {},
+    "after the bytes": {"special_tokens": ["<bos>", "<eos>", "<pad>", "<unk>", "<|user|>"]},
+    "after the vocabulary": {"special_tokens": {"<|endoftext|>": 400, "<|im_start|>": 401}},
+    "far away": {"special_tokens": {"<s>": 100_257, "</s>": 100_260, "[PAD]": 399}},
+    "no words": {"special_tokens": {"«café»": 400, "<｜end▁of▁sentence｜>": 402, "日本": 500}},
+}
+
+
+@pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "o200k", "deepseek-v3"])
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_what_we_save_opens_with_the_same_ids_and_text(
+    layout: dict[str, Any], pattern: str, stdlib_texts: list[str], mixed_text: str, tmp_path: Path
+) -> None:
+    ours = BPETokenizer(split_pattern=pattern).train(
+        [stdlib_texts[0], mixed_text], vocab_size=400, verbose=False, **layout
+    )
+    ours.save(tmp_path)
+    theirs = opened(tmp_path)
+    assert len(theirs) == len(ours)
+    texts = [mixed_text, stdlib_texts[2][:3000], "a , b . don 't ?", *hostile_texts(100)]
+    assert_same(theirs, ours, [*texts, *special_token_texts(list(ours.special_tokens))])
+    for role in ("bos", "eos", "pad", "unk"):
+        assert getattr(theirs, f"{role}_token") == getattr(ours, f"{role}_token")
+        assert getattr(theirs, f"{role}_token_id") == getattr(ours, f"{role}_token_id")
+
+
+def test_a_post_processor_of_its_own_is_kept(tmp_path: Path) -> None:
+    size = len(bytes_vocab())
+    added = [
+        added_token(size, "<s>"),
+        added_token(size + 1, "</s>"),
+        added_token(size + 2, "<m>", lstrip=True),
+    ]
+    document = tokenizer_json(
+        bytes_vocab(), added=added, post_processor=template("$A", "</s>", ids={"</s>": [size + 1]})
+    )
+    write(tmp_path / "first", document)
+    ours = BPETokenizer.from_pretrained(tmp_path / "first")
+    assert (ours.bos_token, ours.encode("a", add_special_tokens=True)) == ("<s>", [97, size + 1])
+    ours.save(tmp_path / "second")
+    for directory in ("first", "second"):
+        assert_same(opened(tmp_path / directory), ours, ["a", "a <m> b", "<s></s>", ""])
+
+
+def test_roles_that_are_set_and_unset(tmp_path: Path) -> None:
+    core = (
+        BPETokenizer().train("ab ab", 262, special_tokens=["<bos>", "<eos>", "<x>"], verbose=False).model.core
+    )
+    model = Model(core, {"bos": "", "eos": "<x>"}, config={"model_max_length": 77, "padding_side": "left"})
+    huggingface.save(model, tmp_path)
+    theirs, ours = opened(tmp_path), BPETokenizer.from_pretrained(tmp_path)
+    assert (theirs.bos_token, theirs.eos_token, theirs.model_max_length) == (None, "<x>", 77)
+    assert (ours.bos_token, ours.eos_token, theirs.padding_side) == (None, "<x>", "left")
+    assert theirs.encode("ab") == ours.encode("ab", add_special_tokens=True) == [259, 258]
+
+
+def test_what_transformers_saves_is_read_back(
+    stdlib_texts: list[str], mixed_text: str, tmp_path: Path
+) -> None:
+    ours = BPETokenizer(split_pattern="cl100k").train(
+        [stdlib_texts[0], mixed_text],
+        vocab_size=400,
+        special_tokens={"<bos>": 256, "<eos>": 400, "<far>": 500},
+        verbose=False,
+    )
+    ours.save(tmp_path / "ours")
+    theirs = opened(tmp_path / "ours")
+    theirs.save_pretrained(str(tmp_path / "theirs"))
+    again = BPETokenizer.from_pretrained(tmp_path / "theirs")
+    assert again.split_pattern == ours.split_pattern  # our key is kept, and the patterns still agree
+    assert (again.vocab, again.merges, again.vocab_size) == (ours.vocab, ours.merges, ours.vocab_size)
+    assert_same(theirs, again, [mixed_text, *special_token_texts(["<bos>", "<far>"])])
+
+
+def test_what_transformers_adds_is_read_back(
+    stdlib_texts: list[str], mixed_text: str, tmp_path: Path
+) -> None:
+    BPETokenizer().train(stdlib_texts[:1], 400, special_tokens={"<eos>": 400}, verbose=False).save(
+        tmp_path / "1"
+    )
+    theirs = opened(tmp_path / "1")
+    theirs.add_special_tokens({"pad_token": "<new pad>"})
+    theirs.add_tokens(["word", "日本"])
+    theirs.chat_template = "{{ messages }}"
+    theirs.save_pretrained(str(tmp_path / "2"))
+    ours = BPETokenizer.from_pretrained(tmp_path / "2")
+    assert (ours.pad_token, ours.pad_token_id) == ("<new pad>", 401)
+    assert ours.model.config["chat_template"] == "{{ messages }}"
+    assert_same(theirs, ours, ["a word, 日本<new pad>words", mixed_text])
+
+
+def test_ids_that_do_not_survive_in_the_library_are_refused(tmp_path: Path) -> None:
+    """After a far token it gives out ids that it does not find again when it reads its own file."""
+    BPETokenizer().train("ab ab", 257, special_tokens={"<far>": 500}, verbose=False).save(tmp_path / "1")
+    theirs = opened(tmp_path / "1")
+    theirs.add_tokens(["<new>"])
+    theirs.save_pretrained(str(tmp_path / "2"))
+    assert theirs.convert_tokens_to_ids("<new>") == 501
+    assert opened(tmp_path / "2").convert_tokens_to_ids("<new>") == 258
+    with pytest.raises(FormatError, match=r"501 is not the id that Hugging Face tokenizers give '<new>'"):
+        BPETokenizer.from_pretrained(tmp_path / "2")
+
+
+def test_tokens_that_only_the_config_makes_special(tmp_path: Path) -> None:
+    """`transformers` makes added tokens of vocabulary entries that the config names; so do we."""
+    size = len(bytes_vocab())
+    write(tmp_path, tokenizer_json(bytes_vocab("<end>", "<x>"), pre_tokenizer=sequence(split(r"\s+"))))
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "eos_token": "<end>",
+        "extra_special_tokens": ["<x>"],
+    }
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    ours = BPETokenizer.from_pretrained(tmp_path)
+    assert ours.special_tokens == {"<end>": size, "<x>": size + 1}
+    assert_same(opened(tmp_path), ours, ["a<end> <x>b", "<end>"])
+
+
+def test_tokens_that_transformers_would_invent_are_refused(tmp_path: Path) -> None:
+    write(tmp_path, tokenizer_json(bytes_vocab()))
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert len(opened(tmp_path)) == 257
+    with pytest.raises(FormatError, match=r"tokenizer_config\.json: unk_token: '<unk>' is no token of"):
+        BPETokenizer.from_pretrained(tmp_path)
