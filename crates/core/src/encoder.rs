@@ -6,7 +6,7 @@ use crate::merge::cache::{self, Cache, CachePool, CacheStatistics};
 use crate::merge::{merge_long, merge_short, PairTable, SHORT};
 use crate::model::Model;
 use crate::normalize::Alignment;
-use crate::pretokenize::SplitPatterns;
+use crate::pretokenize::{code_point, SplitPatterns};
 use crate::special::{AddedToken, Found, Matcher};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
@@ -95,10 +95,15 @@ impl Segment<'_> {
     /// Where its bytes `start..end` are in the text as given.
     fn span(&self, start: usize, end: usize) -> Span {
         let at = |at: usize| self.offset + at.saturating_sub(self.prefix);
+        let whole_end = if end > self.prefix || self.prefix == 0 {
+            end
+        } else {
+            self.prefix + code_point(self.text, self.prefix).1 // what was put before a character is its
+        };
         Span {
             start: self.base + self.alignment.start(at(start)),
             tiled_end: self.base + self.alignment.start(at(end)),
-            end: self.base + self.alignment.end(at(end)),
+            end: self.base + self.alignment.end(at(whole_end)),
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
-use unicode_normalization::char::canonical_combining_class;
+use unicode_normalization::char::{
+    canonical_combining_class, decompose_canonical, decompose_compatible,
+};
 use unicode_normalization::{
     is_nfc_quick, is_nfd_quick, is_nfkc_quick, is_nfkd_quick, IsNormalized, UnicodeNormalization,
 };
@@ -110,11 +112,31 @@ impl Normalization {
         (whole, alignment)
     }
 
+    /// Whether what begins with `c` can be normalised apart from what comes before, though `c` itself
+    /// may change: it begins with a character that neither reorders nor composes backwards.
+    fn begins_run(self, c: char) -> bool {
+        if c.is_ascii() {
+            return true;
+        }
+        let mut first = None;
+        let keep_first = |decomposed| {
+            first.get_or_insert(decomposed);
+        };
+        match self {
+            Self::Nfc | Self::Nfd => decompose_canonical(c, keep_first),
+            Self::Nfkc | Self::Nfkd => decompose_compatible(c, keep_first),
+        }
+        first.is_some_and(|first| {
+            canonical_combining_class(first) == 0
+                && is_nfc_quick(std::iter::once(first)) != IsNormalized::Maybe
+        })
+    }
+
     /// Cuts the text where its parts can be normalised apart.
     fn runs(self, text: &str) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
         let mut starts = text
             .char_indices()
-            .filter(move |&(at, c)| at > 0 && self.is_boundary(c))
+            .filter(move |&(at, c)| at > 0 && self.begins_run(c))
             .map(|(at, _)| at)
             .chain(std::iter::once(text.len()));
         let mut start = 0;
@@ -202,6 +224,39 @@ mod tests {
         assert_eq!(normalized, "éx");
         assert_eq!((alignment.start(1), alignment.end(1)), (0, 3));
         assert_eq!((alignment.start(2), alignment.end(2)), (3, 3));
+    }
+
+    #[test]
+    fn characters_that_change_alone_keep_their_place() {
+        let (normalized, alignment) = Normalization::Nfkc.align("ＡＢﬁ");
+        assert_eq!(normalized, "ABfi");
+        assert_eq!((alignment.start(1), alignment.end(2)), (3, 6));
+        assert_eq!((alignment.start(2), alignment.end(3)), (6, 9));
+    }
+
+    #[test]
+    fn every_character_can_begin_a_run_where_it_says_so() {
+        for form in [
+            Normalization::Nfc,
+            Normalization::Nfd,
+            Normalization::Nfkc,
+            Normalization::Nfkd,
+        ] {
+            for before in [
+                "a",
+                "e\u{301}",
+                "\u{1100}",
+                "\u{ac00}",
+                "\u{9c7}",
+                "\u{1f00}\u{345}",
+            ] {
+                for c in ('\0'..=char::MAX).filter(|&c| form.begins_run(c)) {
+                    let whole = format!("{before}{c}");
+                    let apart = format!("{}{}", form.apply(before), form.apply(&c.to_string()));
+                    assert_eq!(form.apply(&whole), apart, "{form} {before:?} {c:?}");
+                }
+            }
+        }
     }
 
     #[test]

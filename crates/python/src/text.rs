@@ -87,7 +87,7 @@ impl PyText {
         }
     }
 
-    /// Turns byte positions, asked for in ascending order, into characters of the `str` as given
+    /// Turns byte positions, asked for in about ascending order, into characters of the `str` as given
     /// (bytes of `bytes`).
     pub fn characters(&self) -> Characters<'_> {
         let pairs = match self {
@@ -129,13 +129,18 @@ impl Characters<'_> {
     }
 
     fn begun(&mut self, byte: usize) -> usize {
-        self.begun += match self.text {
+        let between = |from, to| match self.text {
             Text::Str(text) => {
-                let passed = &text.as_bytes()[self.byte..byte];
+                let passed = &text.as_bytes()[from..to];
                 passed.iter().filter(|byte| *byte & 0xc0 != 0x80).count()
             }
-            Text::Bytes(_) => byte - self.byte,
+            Text::Bytes(_) => to - from,
         };
+        if self.byte <= byte {
+            self.begun += between(self.byte, byte);
+        } else {
+            self.begun -= between(byte, self.byte);
+        }
         self.byte = byte;
         self.begun
     }

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats._atomic import unfinished
-from bpe_tokenizer.formats._hf_tokens import added_token_fields
+from bpe_tokenizer.formats._hf_tokens import FLAGS, added_token_fields
 from bpe_tokenizer.formats._json import Field, parse_json, read_bytes, read_json
 from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.special_tokens import ROLES
@@ -43,7 +43,6 @@ _INTERPRETED = frozenset(
         OWN,
     )
 )
-_FLAGS = ("special", "single_word", "lstrip", "rstrip", "normalized")
 
 
 @dataclass(frozen=True)
@@ -197,18 +196,18 @@ def _content(name: Field) -> str:
 
 
 def _check_added_tokens_decoder(decoder: Field, tokens: Mapping[str, AddedToken]) -> None:
-    if decoder.is_null:
+    if decoder.is_null or decoder.value == added_tokens_decoder(tokens.values()):
         return
     for token_id in decoder.members():
         entry = decoder.get(token_id)
         token = tokens.get(entry.need("content").text())
         if token is None or str(token.id) != token_id:
             raise entry.refused("is no added token of tokenizer.json with this id; one of the files is wrong")
-        for flag in _FLAGS:
+        for flag in FLAGS:
             if entry.get(flag).flag(default=getattr(token, flag)) != getattr(token, flag):
                 raise entry.get(flag).refused(f"contradicts tokenizer.json about {token.content!r}")
 
 
-def added_tokens_decoder(added: Sequence[AddedToken]) -> dict[str, Any]:
+def added_tokens_decoder(added: Iterable[AddedToken]) -> dict[str, Any]:
     """Return the added tokens as tokenizer_config.json holds them."""
     return {str(token.id): added_token_fields(token) for token in added}

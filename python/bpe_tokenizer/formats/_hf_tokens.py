@@ -17,7 +17,7 @@ from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats._json import Field
 from bpe_tokenizer.model import AddedToken
 
-__all__ = ["Tokens", "added_token_fields", "read_tokens", "write_tokens"]
+__all__ = ["FLAGS", "Tokens", "added_token_fields", "read_tokens", "write_tokens"]
 
 _MODEL_FIELDS = frozenset(
     (
@@ -34,7 +34,7 @@ _MODEL_FIELDS = frozenset(
     )
 )
 _BYTES = tuple(_core.to_printable(bytes([byte])) for byte in range(256))
-_FLAGS = ("special", "single_word", "lstrip", "rstrip", "normalized")
+FLAGS = ("special", "single_word", "lstrip", "rstrip", "normalized")
 
 
 @dataclass(frozen=True)
@@ -157,28 +157,45 @@ def _read_merges(field: Field) -> list[tuple[str, str]]:
 
 
 def _read_added_tokens(field: Field, vocab: Mapping[str, int]) -> list[AddedToken]:
+    if not isinstance(field.value, list):
+        field.items()
     tokens: dict[str, AddedToken] = {}
     following = len(vocab)
-    for item in field.items():
-        token = _read_added_token(item)
+    for index, value in enumerate(field.value):
+        token = _plain_added_token(value) or _read_added_token(field.items()[index])
         if token.content in tokens:
-            raise item.get("content").refused("stands twice")
+            raise field.items()[index].get("content").refused("stands twice")
         given = vocab.get(token.content, following)
         following += token.content not in vocab
         if token.id != given:
-            raise item.get("id").refused(
-                f"is not the id that Hugging Face tokenizers give {token.content!r}, which is {given}; "
-                "correct it, or put the token into model.vocab with the id that it is to have"
+            raise (
+                field.items()[index]
+                .get("id")
+                .refused(
+                    f"is not the id that Hugging Face tokenizers give {token.content!r}, which is {given}; "
+                    "correct it, or put the token into model.vocab with the id that it is to have"
+                )
             )
         tokens[token.content] = token
     return list(tokens.values())
 
 
+def _plain_added_token(value: Any) -> AddedToken | None:
+    """Return the token if nothing is wrong with it; there may be hundreds of thousands."""
+    if type(value) is not dict:
+        return None
+    content, token_id, *flags = map(value.get, ("content", "id", *FLAGS))
+    if not (type(content) is str and content and type(token_id) is int and 0 <= token_id < 2**32 - 1):
+        return None
+    return AddedToken(content, token_id, *flags) if all(type(flag) is bool for flag in flags) else None
+
+
 def _read_added_token(item: Field) -> AddedToken:
+    """Read a token with care for what is wrong."""
     content = item.need("content").text()
     if not content:
         raise item.get("content").error("is empty")
-    flags = {flag: item.need(flag).flag() for flag in _FLAGS}
+    flags = {flag: item.need(flag).flag() for flag in FLAGS}
     return AddedToken(content, item.need("id").id(), **flags)
 
 

@@ -15,7 +15,6 @@ Where the file says more than ids, we differ knowingly:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,7 @@ from bpe_tokenizer.formats._hf_pre_tokenizer import (
     write_pre_tokenizer,
 )
 from bpe_tokenizer.formats._hf_tokens import Tokens, added_token_fields, read_tokens, write_tokens
-from bpe_tokenizer.formats._json import Field, parse_json, read_bytes
+from bpe_tokenizer.formats._json import Field, parse_json, read_bytes, write_json
 from bpe_tokenizer.formats._regex import regex_escape
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.special_tokens import ROLES, find_roles
@@ -322,7 +321,7 @@ def _config(model: Model, tokenizer_json_sha256: str) -> dict[str, Any]:
 
 def _to_bytes(value: Mapping[str, Any], file: str) -> bytes:
     try:
-        return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2) + "\n").encode("utf-8")
+        return (write_json(value) + "\n").encode("utf-8")
     except (TypeError, ValueError, RecursionError) as error:
         raise FormatError(f"{file}: the model's config cannot be written as JSON: {error}") from error
 

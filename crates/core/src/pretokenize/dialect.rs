@@ -223,9 +223,18 @@ impl Translation {
             Some('Z') if direction == Direction::FromOniguruma && !in_class => {
                 r"(?=\n?\z)".to_owned()
             }
-            Some('p' | 'P' | 'x' | 'u') if self.chars.get(self.at + 2) == Some(&'{') => {
-                let braced = self.chars[self.at..].iter().position(|&c| c == '}');
-                return self.copy(braced.map_or(usize::MAX, |last| last + 1));
+            Some(kind @ ('p' | 'P' | 'x' | 'u')) => {
+                let braced = self.chars.get(self.at + 2) == Some(&'{');
+                let length = match kind {
+                    _ if braced => {
+                        let brace = self.chars[self.at..].iter().position(|&c| c == '}');
+                        brace.map_or(usize::MAX, |last| last + 1)
+                    }
+                    'x' => 4,
+                    'u' => 6,
+                    _ => 3,
+                };
+                return self.copy(length);
             }
             _ => return self.copy(2),
         };
@@ -258,6 +267,7 @@ mod tests {
         let to = |pattern| to_oniguruma(pattern).unwrap();
         assert_eq!(to(r"\p{N}{1,3}+|x"), r"(?>\p{N}{1,3})|x");
         assert_eq!(to(r"(?:ab|[c$]){2,}+"), r"(?>(?:ab|[c$]){2,})");
+        assert_eq!(to(r"\x61{1,2}+\pL{2}+"), r"(?>\x61{1,2})(?>\pL{2})");
         assert_eq!(to(r"\s++$|^a"), r"\s++\z|\Aa");
         assert_eq!(to(r"a{2}?b"), r"a{2}b");
         assert_eq!(to(r"[]a]"), r"[\]a]");
