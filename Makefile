@@ -9,6 +9,8 @@ PYTEST ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# The release candidate of the next tokenizers has an environment of its own.
+TOKENIZERS1 := $(VENV)/tokenizers1
 CRATES := Cargo.toml $(wildcard Cargo.lock) $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
 export PYO3_PYTHON := $(abspath $(BIN)/python)
@@ -32,8 +34,8 @@ test-rust:
 test-python: $(VENV)/.built $(VENV)/.test
 	$(BIN)/python -m pytest -m "not slow" $(PYTEST)
 
-test-peers: $(VENV)/.built $(VENV)/.peers  ## Compare with tiktoken, tokenizers and transformers
-	$(BIN)/python -m pytest -m "peer and not slow" $(PYTEST)
+test-peers: $(VENV)/.built $(VENV)/.peers $(TOKENIZERS1)/.installed  ## Compare with tiktoken, tokenizers and transformers
+	BPE_TOKENIZER_TOKENIZERS1=$(abspath $(TOKENIZERS1)/bin/python) $(BIN)/python -m pytest -m "peer and not slow" $(PYTEST)
 
 test-slow: $(VENV)/.built $(VENV)/.peers  ## Run the long tests: fuzzing, whole corpora, big trainings
 	$(CARGO) test --package bpe-tokenizer-core -- --ignored --nocapture
@@ -78,6 +80,11 @@ $(VENV)/.built: $(CRATES) pyproject.toml | $(VENV)/.created
 
 $(VENV)/.test $(VENV)/.peers $(VENV)/.lint: pyproject.toml | $(VENV)/.built
 	$(PIP) --no-build-isolation --editable $(PACKAGES)
+	@touch $@
+
+$(TOKENIZERS1)/.installed: | $(VENV)/.created
+	$(BIN)/python -m venv $(TOKENIZERS1)
+	$(TOKENIZERS1)/bin/python -m pip --disable-pip-version-check install --quiet tokenizers==1.0.0rc3
 	@touch $@
 
 $(VENV)/.test: PACKAGES := '.[test]'

@@ -184,7 +184,8 @@ def _plain_added_token(value: Any) -> AddedToken | None:
     """Return the token if nothing is wrong with it; there may be hundreds of thousands."""
     if type(value) is not dict:
         return None
-    content, token_id, *flags = map(value.get, ("content", "id", *FLAGS))
+    members: list[Any] = [value.get(name) for name in ("content", "id", *FLAGS)]
+    content, token_id, *flags = members
     if not (type(content) is str and content and type(token_id) is int and 0 <= token_id < 2**32 - 1):
         return None
     return AddedToken(content, token_id, *flags) if all(type(flag) is bool for flag in flags) else None
