@@ -28,6 +28,7 @@ from bpe_tokenizer import (
     LLAMA3_SPECIAL_TOKENS,
     AddedToken,
     BPETokenizer,
+    DecodingError,
     EncodingResult,
     MissingDependencyError,
     Model,
@@ -835,7 +836,7 @@ def test_bytes_that_are_no_text(tokenizer: BPETokenizer) -> None:
     assert tokenizer.decode(ids, errors="backslashreplace") == "a\\xe2\\x82b"
     assert tokenizer.decode_batch([ids], errors="ignore") == ["ab"]
     for decode in (tokenizer.decode, lambda ids, errors: tokenizer.decode_batch([ids], errors=errors)):
-        with pytest.raises(UnicodeDecodeError):
+        with pytest.raises(DecodingError):
             decode(ids, errors="strict")
         with pytest.raises(OptionError, match="errors is 'wrong'"):
             decode([97], errors="wrong")

@@ -2,7 +2,9 @@
 
 from bpe_tokenizer._core import __version__
 from bpe_tokenizer.errors import (
+    ArgumentTypeError,
     CorpusError,
+    DecodingError,
     FormatError,
     MissingDependencyError,
     ModelError,
@@ -27,8 +29,10 @@ __all__ = [
     "LLAMA3_SPECIAL_TOKENS",
     "O200K_SPLIT_PATTERN",
     "AddedToken",
+    "ArgumentTypeError",
     "BPETokenizer",
     "CorpusError",
+    "DecodingError",
     "EncodingResult",
     "FormatError",
     "MissingDependencyError",

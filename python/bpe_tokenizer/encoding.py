@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.chunks import split_by_tokens
-from bpe_tokenizer.errors import OptionError, SpecialTokenError
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError
 from bpe_tokenizer.results import (
     BatchOptions,
     EncodingResult,
@@ -50,7 +50,7 @@ class Encoding(Vocabulary):
         Raises:
             NotTrainedError: There is no vocabulary yet.
             SpecialTokenError: A disallowed token stands in the text, or a set names an unknown token.
-            TypeError: The text is no `str`.
+            ArgumentTypeError: The text is no `str`.
 
         >>> from bpe_tokenizer import BPETokenizer
         >>> tokenizer = BPETokenizer().train("ab ab", 258, special_tokens=["<|end|>"], verbose=False)
@@ -110,7 +110,9 @@ class Encoding(Vocabulary):
         """
         snapshot = self._trained()
         if not isinstance(data, bytes | bytearray | memoryview):
-            raise TypeError(f"encode_bytes expects bytes, not {type(data).__name__}; encode() takes a str")
+            raise ArgumentTypeError(
+                f"encode_bytes expects bytes, not {type(data).__name__}; encode() takes a str"
+            )
         data = bytes(data)
         special = _recognised(snapshot, (data,), allowed_special, disallowed_special)
         ids = snapshot.encoder.encode(data, special)
@@ -195,7 +197,7 @@ class Encoding(Vocabulary):
             OptionError: The options contradict each other, or tensors are asked for of rows of different
                 length.
             SpecialTokenError: A disallowed token stands in a text, or a set names an unknown token.
-            TypeError: An item is no `str`.
+            ArgumentTypeError: An item is no `str`.
 
         >>> from bpe_tokenizer import BPETokenizer
         >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
@@ -499,22 +501,26 @@ def _with_ids_around(
 def _texts(method: str, texts: Iterable[str]) -> Sequence[str]:
     """Return the texts of a batch as a sequence, each of them a `str`."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
-        raise TypeError(f"{method} expects a list of str, not {type(texts).__name__}; encode() takes one str")
+        raise ArgumentTypeError(
+            f"{method} expects a list of str, not {type(texts).__name__}; encode() takes one str"
+        )
     batch = texts if isinstance(texts, list | tuple) else list(texts)
     for number, text in enumerate(batch):
         if not isinstance(text, str):
-            raise TypeError(f"{method} expects a list of str, but item {number} is {type(text).__name__}")
+            raise ArgumentTypeError(
+                f"{method} expects a list of str, but item {number} is {type(text).__name__}"
+            )
     return batch
 
 
-def _not_a_text(method: str, text: object) -> TypeError:
+def _not_a_text(method: str, text: object) -> ArgumentTypeError:
     hint = "; encode_bytes() takes bytes" if isinstance(text, bytes | bytearray | memoryview) else ""
-    return TypeError(f"{method} expects a str, not {type(text).__name__}{hint}")
+    return ArgumentTypeError(f"{method} expects a str, not {type(text).__name__}{hint}")
 
 
 def _limit(name: str, value: int, least: int) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+        raise ArgumentTypeError(f"{name} must be an int, not {type(value).__name__}")
     if operator.index(value) < least:
         raise OptionError(f"{name} is {value}; it must be at least {least}")
     return operator.index(value)

@@ -5,7 +5,9 @@ so callers may catch either. A message says what was wrong, where, and what to d
 """
 
 __all__ = [
+    "ArgumentTypeError",
     "CorpusError",
+    "DecodingError",
     "FormatError",
     "MissingDependencyError",
     "ModelError",
@@ -26,6 +28,10 @@ class OptionError(TokenizerError, ValueError):
     """An argument has a value that makes no sense, alone or together with another."""
 
 
+class ArgumentTypeError(TokenizerError, TypeError):
+    """An argument is of the wrong type."""
+
+
 class ModelError(TokenizerError, ValueError):
     """A vocabulary, a merge list or an added token breaks a rule of byte-level BPE."""
 
@@ -44,6 +50,10 @@ class CorpusError(TokenizerError, ValueError):
 
 class FormatError(TokenizerError, ValueError):
     """A tokenizer file is broken, or holds a feature that this package cannot represent."""
+
+
+class DecodingError(TokenizerError, UnicodeDecodeError):
+    """The bytes of ids are not UTF-8, and `errors="strict"` was asked for."""
 
 
 class UnknownIdError(TokenizerError, KeyError):

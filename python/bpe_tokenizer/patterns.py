@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import PatternError
+from bpe_tokenizer.errors import ArgumentTypeError, PatternError
 
 __all__ = [
     "CL100K_SPLIT_PATTERN",
@@ -182,7 +182,7 @@ def resolve_split_pattern(split_pattern: str | Sequence[str]) -> tuple[str, ...]
 
     Raises:
         PatternError: The pattern is not a valid regular expression, or a word that is no known name.
-        TypeError: It is neither a `str` nor a sequence of `str`.
+        ArgumentTypeError: It is neither a `str` nor a sequence of `str`.
 
     >>> resolve_split_pattern("starcoder")[0]
     '\\p{N}'
@@ -204,7 +204,7 @@ def resolve_split_pattern(split_pattern: str | Sequence[str]) -> tuple[str, ...]
             raise PatternError("no split pattern given; to leave texts whole use r'(?s).+'")
     for pattern in patterns:
         if not isinstance(pattern, str):
-            raise TypeError(f"a split pattern must be a str, not {type(pattern).__name__}")
+            raise ArgumentTypeError(f"a split pattern must be a str, not {type(pattern).__name__}")
         if not pattern:
             raise PatternError("the split pattern is empty; to leave texts whole use r'(?s).+'")
         try:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.errors import MissingDependencyError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, MissingDependencyError, OptionError
 
 __all__ = ["BatchOptions", "EncodingResult", "Padding", "to_arrays", "to_results", "to_tensors"]
 
@@ -90,7 +90,7 @@ class BatchOptions:
 
     Raises:
         OptionError: The options contradict each other.
-        TypeError: `max_length` is no integer.
+        ArgumentTypeError: `max_length` is no integer.
     """
 
     padding: Padding = False
@@ -110,7 +110,7 @@ class BatchOptions:
                 raise OptionError("padding='max_length' needs max_length, the number of ids to fill up to")
             return
         if isinstance(self.max_length, bool) or not hasattr(self.max_length, "__index__"):
-            raise TypeError(f"max_length must be an int, not {type(self.max_length).__name__}")
+            raise ArgumentTypeError(f"max_length must be an int, not {type(self.max_length).__name__}")
         if self.max_length < 1:
             raise OptionError(f"max_length is {self.max_length}; it must be at least 1")
         if self.truncation and self.max_length < self.added:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal, TypeAlias
 
-from bpe_tokenizer.errors import ModelError, OptionError, SpecialTokenError
+from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError, SpecialTokenError
 from bpe_tokenizer.model import AddedToken
 
 __all__ = [
@@ -66,15 +66,19 @@ def checked_tokens(special_tokens: SpecialTokens) -> Mapping[str, int] | list[st
 
     Raises:
         ModelError: A text is empty, there twice, or holds a lone surrogate.
-        TypeError: The argument is a single `str`, or an item is no `str`.
+        ArgumentTypeError: The argument is a single `str`, or an item is no `str`.
     """
     if isinstance(special_tokens, str):
-        raise TypeError(f"special_tokens must be a list or a dict, not a str: write [{special_tokens!r}]")
+        raise ArgumentTypeError(
+            f"special_tokens must be a list or a dict, not a str: write [{special_tokens!r}]"
+        )
     tokens = special_tokens if isinstance(special_tokens, Mapping) else list(special_tokens)
     seen = set()
     for content in tokens:
         if not isinstance(content, str):
-            raise TypeError(f"a special token must be a str, not {type(content).__name__}: {content!r}")
+            raise ArgumentTypeError(
+                f"a special token must be a str, not {type(content).__name__}: {content!r}"
+            )
         if not content:
             raise ModelError("a special token is empty: it would be found everywhere")
         if any("\ud800" <= character <= "\udfff" for character in content):
@@ -90,10 +94,12 @@ def checked_id(content: str, value: object) -> int:
 
     Raises:
         ModelError: It is negative or above 2**32 - 1.
-        TypeError: It is no integer.
+        ArgumentTypeError: It is no integer.
     """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"the id of special token {content!r} must be an int, not {type(value).__name__}")
+        raise ArgumentTypeError(
+            f"the id of special token {content!r} must be an int, not {type(value).__name__}"
+        )
     token_id = operator.index(value)
     if not 0 <= token_id <= _MAX_ID:
         raise ModelError(f"the id of special token {content!r} is {token_id}; ids are 0 to {_MAX_ID:,}")

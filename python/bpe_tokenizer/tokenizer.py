@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.encoding import Encoding, thread_count
-from bpe_tokenizer.errors import ModelError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, DecodingError, ModelError, OptionError
 from bpe_tokenizer.formats import huggingface
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import resolve_split_pattern
@@ -238,9 +238,10 @@ class BPETokenizer(Encoding):
             ids: A list, a NumPy array, a PyTorch tensor, or a single id.
             skip_special_tokens: Leave special tokens out.
             errors: What to do about bytes that are not UTF-8: `"replace"` makes them U+FFFD, `"strict"`
-                raises UnicodeDecodeError; any error handler of `bytes.decode`.
+                raises; any error handler of `bytes.decode`.
 
         Raises:
+            DecodingError: The bytes are not UTF-8, and `errors` is `"strict"`.
             NotTrainedError: There is no vocabulary yet.
             OptionError: There is no such error handler.
             UnknownIdError: An id is not in the vocabulary.
@@ -250,7 +251,7 @@ class BPETokenizer(Encoding):
         'ab!'
         """
         _check_error_handler(errors)
-        return self.decode_bytes(ids, skip_special_tokens).decode("utf-8", errors)
+        return _to_text(self.decode_bytes(ids, skip_special_tokens), errors)
 
     def decode_bytes(self, ids: Any, skip_special_tokens: bool = False) -> bytes:
         r"""Return the bytes of ids, which need not be UTF-8; otherwise as `decode`.
@@ -281,7 +282,7 @@ class BPETokenizer(Encoding):
 
         Raises:
             OptionError: There is no such error handler.
-            TypeError: An item is no row of ids.
+            ArgumentTypeError: An item is no row of ids.
             UnknownIdError: An id is not in the vocabulary.
 
         >>> tokenizer = BPETokenizer().train("ab ab", 258, special_tokens=["<pad>"], verbose=False)
@@ -294,7 +295,7 @@ class BPETokenizer(Encoding):
         for number, row in enumerate(batch):
             ids = as_ids(row)
             if isinstance(ids, int):
-                raise TypeError(
+                raise ArgumentTypeError(
                     f"item {number} of the batch is an id, not a row of ids; decode() takes one row"
                 )
             rows.append(ids)
@@ -302,7 +303,7 @@ class BPETokenizer(Encoding):
         if skip_padding and pad is not None:
             rows = [[token_id for token_id in row if token_id != pad[1]] for row in rows]
         texts = snapshot.encoder.decode_batch(rows, skip_special_tokens, thread_count(threads))
-        return [text.decode("utf-8", errors) for text in texts]
+        return [_to_text(text, errors) for text in texts]
 
     def get_cache_stats(self) -> dict[str, float]:
         """Return how the cache of pieces does.
@@ -378,6 +379,13 @@ def _ids_in(vocab: Mapping[int, bytes], special_tokens: SpecialTokens | None) ->
                 f"it belongs to the token {vocab[token_id]!r}"
             )
     return dict(wanted)
+
+
+def _to_text(data: bytes, errors: str) -> str:
+    try:
+        return data.decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        raise DecodingError(error.encoding, error.object, error.start, error.end, error.reason) from None
 
 
 def _check_error_handler(errors: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import CorpusError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
 from bpe_tokenizer.special_tokens import SpecialTokens, assign_ids
@@ -81,7 +81,7 @@ class TrainingOptions:
 
 def _check_integer(name: str, value: object, least: int, reason: str = "") -> None:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+        raise ArgumentTypeError(f"{name} must be an int, not {type(value).__name__}")
     if operator.index(value) < least:
         raise OptionError(
             f"{name} is {value}; it must be at least {least}" + (f": {reason}" if reason else "")
@@ -102,7 +102,7 @@ def train_model(
 
     Raises:
         CorpusError: There is no text, a file cannot be read, or something is not UTF-8.
-        TypeError: The corpus, or an item of it, is of no accepted type.
+        ArgumentTypeError: The corpus, or an item of it, is of no accepted type.
 
     The counting and merging is that of Sennrich et al. 2016, https://arxiv.org/abs/1508.07909, on bytes.
     """
@@ -189,7 +189,7 @@ def _count(counter: _core.PieceCounter, corpus: Corpus, progress: _Progress) -> 
     if isinstance(corpus, os.PathLike):
         corpus = [corpus]
     if isinstance(corpus, Mapping) or not isinstance(corpus, Iterable):
-        raise TypeError(
+        raise ArgumentTypeError(
             "a corpus must be a str, a Path or an iterable of str, bytes or Path, "
             f"not {type(corpus).__name__}"
         )
@@ -224,7 +224,7 @@ def _count_items(counter: _core.PieceCounter, items: Iterable[object], progress:
     size = 0
     for number, item in enumerate(items):
         if not isinstance(item, str | bytes | os.PathLike):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"item {number} of the corpus must be a str, bytes or a Path, not {type(item).__name__}"
             )
         if paths is None:

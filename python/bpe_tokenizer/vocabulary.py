@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import NotTrainedError, SpecialTokenError
+from bpe_tokenizer.errors import ArgumentTypeError, NotTrainedError, SpecialTokenError
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.snapshot import Snapshot
 from bpe_tokenizer.special_tokens import Role
@@ -234,7 +234,9 @@ class Vocabulary:
         'a bé'
         """
         if isinstance(tokens, str):
-            raise TypeError(f"convert_tokens_to_string expects a list of token strings: write [{tokens!r}]")
+            raise ArgumentTypeError(
+                f"convert_tokens_to_string expects a list of token strings: write [{tokens!r}]"
+            )
         added = self._trained().added
         return b"".join(
             token.encode() if token in added else printable_bytes(token) for token in tokens
@@ -254,18 +256,18 @@ def as_ids(ids: Any) -> int | Sequence[int]:
         ids: An integer, a list, another iterable, a NumPy array or a PyTorch tensor of 0 or 1 dimensions.
 
     Raises:
-        TypeError: It is none of these.
+        ArgumentTypeError: It is none of these.
     """
     if isinstance(ids, list | tuple):
         return ids
     if hasattr(ids, "tolist"):
         ids = ids.tolist()
         if isinstance(ids, list) and ids and isinstance(ids[0], list):
-            raise TypeError("ids have more than one dimension; decode_batch() takes rows of ids")
+            raise ArgumentTypeError("ids have more than one dimension; decode_batch() takes rows of ids")
         if isinstance(ids, list):
             return ids
     if hasattr(ids, "__index__"):
         return operator.index(ids)
     if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-        raise TypeError(f"ids must be an int or a sequence of int, not {type(ids).__name__}")
+        raise ArgumentTypeError(f"ids must be an int or a sequence of int, not {type(ids).__name__}")
     return list(ids)

@@ -357,15 +357,9 @@ mod tests {
                 .iter()
                 .map(|&(left, right)| (left.into(), right.into()))
                 .collect();
-            let added = added.iter().map(|&(content, id)| AddedToken {
-                content: content.to_owned(),
-                id,
-                special: true,
-                single_word: false,
-                lstrip: false,
-                rstrip: false,
-                normalized: false,
-            });
+            let added = added
+                .iter()
+                .map(|&(content, id)| AddedToken::special(content, id));
             Model::new(tokens, Some(&merges), Settings::default(), added.collect())
         };
         let mut tokens = bytes();

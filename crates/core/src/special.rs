@@ -26,6 +26,21 @@ pub struct AddedToken {
     pub normalized: bool,
 }
 
+impl AddedToken {
+    /// A special token without any other flag.
+    pub fn special(content: impl Into<String>, id: u32) -> Self {
+        Self {
+            content: content.into(),
+            id,
+            special: true,
+            single_word: false,
+            lstrip: false,
+            rstrip: false,
+            normalized: false,
+        }
+    }
+}
+
 /// An added token's place in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -154,15 +169,7 @@ mod tests {
     use super::*;
 
     fn token(content: &str, id: u32) -> AddedToken {
-        AddedToken {
-            content: content.to_owned(),
-            id,
-            special: true,
-            single_word: false,
-            lstrip: false,
-            rstrip: false,
-            normalized: false,
-        }
+        AddedToken::special(content, id)
     }
 
     fn find(tokens: Vec<AddedToken>, text: &str) -> Vec<(u32, String)> {

@@ -7,7 +7,6 @@ use bpe_tokenizer_core::encoder::Text;
 use bpe_tokenizer_core::train::counts::{Counted, Counter};
 use bpe_tokenizer_core::train::merges::{learn, MergeOptions, TieBreak};
 use bpe_tokenizer_core::{Error, Result};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::fs::File;
@@ -133,7 +132,7 @@ impl PieceCounter {
             _ => {
                 let message =
                     format!("tie_break must be \"largest\" or \"huggingface\", not {tie_break:?}");
-                return Err(PyValueError::new_err(message));
+                return Err(exception(py, "OptionError", message));
             }
         };
         let options = MergeOptions {

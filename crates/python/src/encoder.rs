@@ -1,6 +1,6 @@
 //! `Encoder`.
 
-use crate::call::{run, to_python};
+use crate::call::{exception, run, to_python};
 use crate::ids::{Integers, PyIds};
 use crate::model::Model;
 use crate::text::{PySpecial, PyText};
@@ -8,7 +8,6 @@ use bpe_tokenizer_core::decoder::decode;
 use bpe_tokenizer_core::encoder::{Encoder as Core, Special};
 use bpe_tokenizer_core::{batch, Interrupt, Result};
 use numpy::PyArray1;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
@@ -121,9 +120,8 @@ impl Encoder {
             "char" => true,
             "byte" => false,
             _ => {
-                return Err(PyValueError::new_err(format!(
-                    "unit must be \"char\" or \"byte\", not {unit:?}"
-                )))
+                let message = format!("unit must be \"char\" or \"byte\", not {unit:?}");
+                return Err(exception(py, "OptionError", message));
             }
         };
         let (ids, spans) = run(py, text.len(), |interrupt| {
@@ -190,9 +188,13 @@ impl Encoder {
         max_tokens: usize,
         special: PySpecial,
     ) -> PyResult<usize> {
-        let string = text
-            .as_str()
-            .ok_or_else(|| pyo3::exceptions::PyTypeError::new_err("text must be str, not bytes"))?;
+        let string = text.as_str().ok_or_else(|| {
+            exception(
+                py,
+                "ArgumentTypeError",
+                "text must be str, not bytes".to_owned(),
+            )
+        })?;
         let bytes = run(py, text.len(), |interrupt| {
             self.core
                 .truncate(string, max_tokens, &special.0, interrupt)

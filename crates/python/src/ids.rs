@@ -1,7 +1,6 @@
 //! Ids to and from Python.
 
 use crate::call::exception;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList};
 use std::sync::OnceLock;
@@ -77,8 +76,7 @@ fn not_an_id(py: Python<'_>, item: &Bound<'_, PyAny>, position: usize) -> PyResu
         let message = format!("id {shown} at position {position} is not in the vocabulary");
         exception(py, "UnknownIdError", message)
     } else {
-        PyTypeError::new_err(format!(
-            "ids must be integers, not {shown} at position {position}"
-        ))
+        let message = format!("ids must be integers, not {shown} at position {position}");
+        exception(py, "ArgumentTypeError", message)
     })
 }

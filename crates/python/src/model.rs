@@ -6,7 +6,6 @@ use bpe_tokenizer_core::normalize::Normalization;
 use bpe_tokenizer_core::printable::{from_printable, to_printable};
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::{Error, Result};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::collections::HashMap;
@@ -95,7 +94,11 @@ where
         .map(|(key, value)| {
             let pair = || Ok((key.extract()?, value.extract()?));
             pair().map_err(|_: PyErr| {
-                PyTypeError::new_err(format!("vocab holds the wrong types: {key:?}: {value:?}"))
+                exception(
+                    key.py(),
+                    "ArgumentTypeError",
+                    format!("vocab holds the wrong types: {key:?}: {value:?}"),
+                )
             })
         })
         .collect()

@@ -1,7 +1,7 @@
 //! Python text to the core's: UTF-8 without a copy where Python has it.
 
+use crate::call::exception;
 use bpe_tokenizer_core::encoder::{Special, Text};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyString};
@@ -34,9 +34,8 @@ impl<'py> FromPyObject<'_, 'py> for PyText {
             return Ok(Self::Bytes(bytes.to_owned().into()));
         }
         let given = object.get_type().qualname()?;
-        Err(PyTypeError::new_err(format!(
-            "text must be str or bytes, not {given}"
-        )))
+        let message = format!("text must be str or bytes, not {given}");
+        Err(exception(object.py(), "ArgumentTypeError", message))
     }
 }
 

@@ -154,15 +154,9 @@ impl Counter {
         special_tokens: Vec<String>,
         threads: usize,
     ) -> Result<Self> {
-        let special_tokens = (0..).zip(special_tokens).map(|(id, content)| AddedToken {
-            content,
-            id,
-            special: true,
-            single_word: false,
-            lstrip: false,
-            rstrip: false,
-            normalized: false,
-        });
+        let special_tokens = (0..)
+            .zip(special_tokens)
+            .map(|(id, content)| AddedToken::special(content, id));
         Ok(Self {
             patterns: SplitPatterns::new(patterns)?,
             normalization,
