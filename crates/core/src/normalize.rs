@@ -250,7 +250,7 @@ mod tests {
                 "\u{9c7}",
                 "\u{1f00}\u{345}",
             ] {
-                for c in ('\0'..=char::MAX).filter(|&c| form.begins_run(c)) {
+                for c in ('\0'..='\u{2ffff}').filter(|&c| form.begins_run(c)) {
                     let whole = format!("{before}{c}");
                     let apart = format!("{}{}", form.apply(before), form.apply(&c.to_string()));
                     assert_eq!(form.apply(&whole), apart, "{form} {before:?} {c:?}");
