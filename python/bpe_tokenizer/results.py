@@ -155,9 +155,12 @@ def to_results(
     width = options.width(max(map(len, rows), default=0))
     results = []
     for row in rows:
-        missing = max(width - len(row), 0)
-        mask = [1] * len(row) + [0] * missing
-        results.append(EncodingResult(row + [options.pad_id] * missing, mask, token_strings))
+        mask = [1] * len(row)
+        missing = width - len(row)
+        if missing > 0:
+            mask += [0] * missing
+            row = row + [options.pad_id] * missing
+        results.append(EncodingResult(row, mask, token_strings))
     return results
 
 

@@ -31,9 +31,14 @@ impl Encoder {
         })
     }
 
+    fn expect(&self, py: Python<'_>, ids: usize) {
+        let vocab_size = self.core.model().vocabulary().len();
+        self.integers.expect(py, ids, vocab_size);
+    }
+
     fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-        self.integers
-            .list(py, ids, self.core.model().vocabulary().len())
+        self.expect(py, ids.len());
+        self.integers.list(py, ids)
     }
 
     fn ids_of(
@@ -153,7 +158,11 @@ impl Encoder {
         threads: usize,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
         let batch = self.batch(py, &texts, &special.0, threads)?;
-        batch.iter().map(|ids| self.list(py, ids)).collect()
+        self.expect(py, batch.iter().map(Vec::len).sum());
+        batch
+            .iter()
+            .map(|ids| self.integers.list(py, ids))
+            .collect()
     }
 
     #[pyo3(signature = (texts, special=NO_SPECIAL, threads=0))]

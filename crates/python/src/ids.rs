@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList};
 use std::sync::OnceLock;
 
-/// Lists shorter than this make their integers anew.
+/// Fewer ids than this are made into integers anew.
 const WORTH_KEEPING: usize = 4 << 10;
 /// The most integers that are kept: 8 MiB or so.
 const KEPT: usize = 1 << 18;
@@ -18,24 +18,23 @@ pub struct Integers {
 }
 
 impl Integers {
-    /// A list of ids; `vocab_size` says how many integers are worth keeping.
-    pub fn list<'py>(
-        &self,
-        py: Python<'py>,
-        ids: &[u32],
-        vocab_size: usize,
-    ) -> PyResult<Bound<'py, PyList>> {
-        if ids.len() < WORTH_KEEPING && self.kept.get().is_none() {
-            return PyList::new(py, ids);
+    /// Keeps the integers from now on, if a call returns so many ids that it is worth it.
+    pub fn expect(&self, py: Python<'_>, ids: usize, vocab_size: usize) {
+        if ids >= WORTH_KEEPING {
+            let make = |id| PyInt::new(py, id).unbind();
+            self.kept
+                .get_or_init(|| (0..vocab_size.min(KEPT)).map(make).collect());
         }
-        let count = vocab_size.min(KEPT) as u32;
-        let make = |id: u32| PyInt::new(py, id);
-        let kept = self
-            .kept
-            .get_or_init(|| (0..count).map(|id| make(id).unbind()).collect());
+    }
+
+    /// A list of ids.
+    pub fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+        let Some(kept) = self.kept.get() else {
+            return PyList::new(py, ids);
+        };
         let integers = ids.iter().map(|&id| match kept.get(id as usize) {
             Some(integer) => integer.bind(py).clone(),
-            None => make(id),
+            None => PyInt::new(py, id),
         });
         PyList::new(py, integers)
     }
