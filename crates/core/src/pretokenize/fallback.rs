@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// Steps that the engine may backtrack before it gives up on a text.
-const BACKTRACK_LIMIT: usize = 1_000_000_000;
+const BACKTRACK_LIMIT: usize = 50_000_000;
 
 /// A pattern of the regex engine.
 pub struct Fallback {
