@@ -138,16 +138,14 @@ def _read_vocab(field: Field) -> dict[str, int]:
 
 def _read_merges(field: Field) -> list[tuple[str, str]]:
     """Pairs of strings, or the older "left right"; of a pair that stands twice the last counts."""
-    if not isinstance(field.value, list):
-        field.items()
     merges: list[tuple[str, str]] = []
-    paired = any(type(merge) is not str for merge in field.value)
-    for index, merge in enumerate(field.value):
+    paired = any(type(merge) is not str for merge in field.values())
+    for index, merge in enumerate(field.values()):
         if not paired and merge.startswith("#version"):
             continue
         pair = merge if paired else merge.split(" ")
         if not (type(pair) is list and len(pair) == 2 and type(pair[0]) is str and type(pair[1]) is str):
-            raise field.items()[index].refused(
+            raise field.item(index).refused(
                 "is not a merge: all must be pairs of strings, or all 'left right'"
             )
         merges.append((pair[0], pair[1]))
@@ -157,19 +155,17 @@ def _read_merges(field: Field) -> list[tuple[str, str]]:
 
 
 def _read_added_tokens(field: Field, vocab: Mapping[str, int]) -> list[AddedToken]:
-    if not isinstance(field.value, list):
-        field.items()
     tokens: dict[str, AddedToken] = {}
     following = len(vocab)
-    for index, value in enumerate(field.value):
-        token = _plain_added_token(value) or _read_added_token(field.items()[index])
+    for index, value in enumerate(field.values()):
+        token = _plain_added_token(value) or _read_added_token(field.item(index))
         if token.content in tokens:
-            raise field.items()[index].get("content").refused("stands twice")
+            raise field.item(index).get("content").refused("stands twice")
         given = vocab.get(token.content, following)
         following += token.content not in vocab
         if token.id != given:
             raise (
-                field.items()[index]
+                field.item(index)
                 .get("id")
                 .refused(
                     f"is not the id that Hugging Face tokenizers give {token.content!r}, which is {given}; "

@@ -83,8 +83,16 @@ class Field:
 
     def items(self) -> list[Field]:
         """Return the items of the array."""
+        return [self.item(index) for index in range(len(self.values()))]
+
+    def item(self, index: int) -> Field:
+        """Return one item of the array."""
+        return Field(self.file, f"{self.path}[{index}]", self.values()[index])
+
+    def values(self) -> list[Any]:
+        """Return the array itself, for what has too many items to give each a place."""
         if isinstance(self.value, list):
-            return [Field(self.file, f"{self.path}[{i}]", item) for i, item in enumerate(self.value)]
+            return self.value
         raise self._wrong("an array")
 
     def text(self) -> str:
