@@ -3,6 +3,7 @@ from typing import Literal, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Unpack
 
 __all__ = [
     "Encoder",
@@ -52,9 +53,52 @@ class SplitPattern:
     @staticmethod
     def from_oniguruma(pattern: str) -> str: ...
 
+# A step of normalisation, as Hugging Face `tokenizers` names them; patterns are in our dialect.
+_Normalizer: TypeAlias = (
+    tuple[Literal["NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents"]]
+    | tuple[Literal["Strip"], bool, bool]  # left, right
+    | tuple[Literal["Prepend"], str]
+    | tuple[Literal["Replace"], str, str]  # pattern, content
+)
+_Behavior: TypeAlias = Literal["Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
+# A step of pre-tokenisation, likewise.
+_PreTokenizer: TypeAlias = (
+    # Pattern, behavior, invert. "SplitBytes" comes behind a file's ByteLevel: its pattern sees each byte as
+    # the printable character that stands for it.
+    tuple[Literal["Split", "SplitBytes"], str, _Behavior, bool]
+    | tuple[Literal["PrefixSpace"]]  # a space before each piece that begins with none
+    | tuple[Literal["Metaspace"], str, Literal["always", "first", "never"], bool]  # replacement, prepend, split
+)
+# The character that stands for a space; whether `<0x0A>` is a byte; which spaces at the beginning of a text are
+# dropped: none, one, or all of the first token.
+_Decoder: TypeAlias = tuple[str, bool, Literal["none", "one", "first"]]
+
+@type_check_only
+class _Settings(TypedDict, total=False):
+    """How a model treats text; each may be left out."""
+
+    # Each applied to what the one before left, on the text between added tokens that are not `normalized`.
+    normalizers: Sequence[_Normalizer]
+    normalization: str | None  # a Unicode normal form: short for the only step
+    # Each applied to the pieces of the one before.
+    pre_tokenizers: Sequence[_PreTokenizer]
+    split_patterns: Sequence[str]  # short for steps that isolate matches
+    add_prefix_space: bool  # short for a first PrefixSpace
+    # What merging begins with; the tokens of "characters" are UTF-8, as the file writes them.
+    alphabet: Literal["bytes", "characters"]
+    byte_fallback: bool  # a character without a token becomes the tokens <0x00> to <0xFF> of its bytes
+    # A byte or character without a token becomes this token, neighbouring ones a single one if `fuse_unk`;
+    # without an `unk_id` it is dropped before merging, or after it if it `keeps_gaps` (llama.cpp).
+    unk_id: int | None
+    fuse_unk: bool
+    keeps_gaps: bool
+    requires_all_bytes: bool  # refuse a vocabulary of "bytes" that lacks one; True unless said otherwise
+    ignore_merges: bool  # a piece that is a token is that token
+    decoder: _Decoder | None  # None: the tokens' bytes are the text
+
 @final
 class Model:
-    """Vocabulary, merges, split patterns, normalisation and added tokens: validated and immutable."""
+    """Vocabulary, merges, the steps around merging and added tokens: validated and immutable."""
 
     # `merges=None`: ids are ranks, as in a .tiktoken file: the merges are derived from them, and a piece
     # that is a token is that token (`ignore_merges`).
@@ -63,24 +107,18 @@ class Model:
         vocab: Mapping[int, bytes],
         merges: Sequence[tuple[bytes, bytes]] | None,
         *,
-        split_patterns: Sequence[str],
-        normalization: str | None = None,
         added_tokens: Sequence[_AddedToken] = ...,
-        ignore_merges: bool = False,
-        add_prefix_space: bool = False,
+        **settings: Unpack[_Settings],
     ) -> Model: ...
-    # The same from the strings of a Hugging Face file, bytes written as GPT-2's printable characters.
-    # An entry of `vocab` that is an added token's content is that token's.
+    # The same from the strings of a Hugging Face file: bytes are written as GPT-2's printable characters,
+    # characters as themselves. An entry of `vocab` that is an added token's content is that token's.
     @staticmethod
     def from_printable(
         vocab: Mapping[str, int],
         merges: Sequence[tuple[str, str]],
         *,
-        split_patterns: Sequence[str],
-        normalization: str | None = None,
         added_tokens: Sequence[_AddedToken] = ...,
-        ignore_merges: bool = False,
-        add_prefix_space: bool = False,
+        **settings: Unpack[_Settings],
     ) -> Model: ...
     # A copy with other added tokens; shares the vocabulary and merges.
     def with_added_tokens(self, added_tokens: Sequence[_AddedToken]) -> Model: ...
@@ -89,10 +127,34 @@ class Model:
     def vocab(self) -> dict[int, bytes]: ...
     @property
     def merges(self) -> list[tuple[bytes, bytes]]: ...
+    # None where more is done than isolating matches (perhaps behind a PrefixSpace).
     @property
-    def split_patterns(self) -> list[str]: ...
+    def split_patterns(self) -> list[str] | None: ...
+    # None where there is none, or where it is more than a normal form.
     @property
     def normalization(self) -> str | None: ...
+    @property
+    def normalizers(self) -> list[_Normalizer]: ...
+    @property
+    def pre_tokenizers(self) -> list[_PreTokenizer]: ...
+    # Bytes, all of them tokens, merged in the pieces of split patterns, text at most brought to a normal form.
+    @property
+    def is_plain(self) -> bool: ...
+    @property
+    def alphabet(self) -> Literal["bytes", "characters"]: ...
+    @property
+    def byte_fallback(self) -> bool: ...
+    @property
+    def unk_id(self) -> int | None: ...
+    @property
+    def fuse_unk(self) -> bool: ...
+    @property
+    def keeps_gaps(self) -> bool: ...
+    # Whether all bytes are there.
+    @property
+    def requires_all_bytes(self) -> bool: ...
+    @property
+    def decoder(self) -> _Decoder | None: ...
     # In the order of the ids.
     @property
     def added_tokens(self) -> list[_AddedToken]: ...
@@ -152,10 +214,17 @@ class Encoder:
     def find_special(self, text: str | bytes, special: _Special) -> tuple[str, int] | None: ...
     # The pieces that the text is cut into before merging (special tokens as pieces of their own).
     def pieces(self, text: str | bytes, special: _Special = ...) -> list[bytes]: ...
-    # UnknownIdError names an id outside the vocabulary.
-    def decode(self, ids: Sequence[int], skip_special_tokens: bool = False) -> bytes: ...
+    # UnknownIdError names an id outside the vocabulary. replaces_broken: each byte of a run of tokens like
+    # <0x0A> that is not UTF-8 becomes U+FFFD.
+    def decode(
+        self, ids: Sequence[int], skip_special_tokens: bool = False, replaces_broken: bool = False
+    ) -> bytes: ...
     def decode_batch(
-        self, batch: Sequence[Sequence[int]], skip_special_tokens: bool = False, threads: int = 0
+        self,
+        batch: Sequence[Sequence[int]],
+        skip_special_tokens: bool = False,
+        threads: int = 0,
+        replaces_broken: bool = False,
     ) -> list[bytes]: ...
     def cache_statistics(self) -> CacheStatistics: ...
     def clear_cache(self) -> None: ...

@@ -1,15 +1,15 @@
 //! Text to ids: the one place that knows the order of the stages.
 
+use crate::alignment::{Alignment, Place};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::merge::cache::{self, Cache, CachePool, CacheStatistics};
-use crate::merge::{merge_long, merge_short, PairTable, SHORT};
-use crate::model::Model;
-use crate::normalize::Alignment;
-use crate::pretokenize::{code_point, SplitPatterns};
+use crate::merge::{merge_and_tell, merge_long, merge_short, Joins, PairTable, Symbols, SHORT};
+use crate::model::{Model, NONE};
+use crate::normalizers::Normalizers;
+use crate::pretokenize::{Piece, PreTokenizers};
 use crate::special::{AddedToken, Found, Matcher};
 use rustc_hash::FxHashSet;
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
@@ -70,7 +70,11 @@ const PATIENCE: u32 = 1 << 14;
 /// A model made ready to run; may be shared between threads.
 pub struct Encoder {
     model: Model,
-    patterns: SplitPatterns,
+    normalizers: Normalizers,
+    pre_tokenizers: PreTokenizers,
+    symbols: Symbols,
+    /// Where a piece may be cut without a change, if that pays.
+    joins: Option<Joins>,
     table: PairTable,
     none: Arc<Matchers>,
     all: Arc<Matchers>,
@@ -78,34 +82,10 @@ pub struct Encoder {
     caches: CachePool,
 }
 
-/// A stretch of text between added tokens, ready to be split into pieces.
+/// A stretch of normalised text between added tokens, ready to be split into pieces.
 struct Segment<'a> {
     text: &'a [u8],
-    /// Where the normalised stretch that holds it begins in the text as given.
-    base: usize,
-    /// From the normalised stretch to the text as given.
-    alignment: &'a Alignment,
-    /// Where the segment begins in the normalised stretch.
-    offset: usize,
-    /// Bytes that were put before it.
-    prefix: usize,
-}
-
-impl Segment<'_> {
-    /// Where its bytes `start..end` are in the text as given.
-    fn span(&self, start: usize, end: usize) -> Span {
-        let at = |at: usize| self.offset + at.saturating_sub(self.prefix);
-        let whole_end = if end > self.prefix || self.prefix == 0 {
-            end
-        } else {
-            self.prefix + code_point(self.text, self.prefix).1 // what was put before a character is its
-        };
-        Span {
-            start: self.base + self.alignment.start(at(start)),
-            tiled_end: self.base + self.alignment.start(at(end)),
-            end: self.base + self.alignment.end(at(whole_end)),
-        }
-    }
+    place: Place<'a>,
 }
 
 enum Part<'a> {
@@ -129,7 +109,10 @@ impl Encoder {
     /// Compiles the split patterns and builds the tables.
     pub fn new(model: Model) -> Result<Self> {
         Ok(Self {
-            patterns: SplitPatterns::new(&model.settings().split_patterns)?,
+            normalizers: Normalizers::new(&model.settings().normalizers)?,
+            pre_tokenizers: PreTokenizers::new(&model.settings().pre_tokenizers)?,
+            symbols: Symbols::new(&model),
+            joins: Joins::new(&model),
             table: PairTable::new(model.merges()),
             none: Arc::new(matchers(&model, &Special::None)?),
             all: Arc::new(matchers(&model, &Special::All)?),
@@ -170,8 +153,8 @@ impl Encoder {
                 match part {
                     Part::Added(found) => ids.push(found.id),
                     Part::Text(segment) => {
-                        self.patterns.split(segment.text, |range| {
-                            run.piece(segment.text, range, ids) && ids.len() < enough
+                        self.split(&segment, false, |text, range, _| {
+                            run.piece(text, range, ids) && ids.len() < enough
                         })?;
                         run.outcome()?;
                     }
@@ -189,7 +172,7 @@ impl Encoder {
         interrupt: &Interrupt<'_>,
         mut token: impl FnMut(u32, Span) -> bool,
     ) -> Result<()> {
-        let mut ids = Vec::new();
+        let mut tokens = Vec::new();
         self.caches.with(|cache| {
             let mut run = Run::new(self, cache, interrupt);
             self.parts(text, special, true, &mut |part| match part {
@@ -203,16 +186,19 @@ impl Encoder {
                 )),
                 Part::Text(segment) => {
                     let mut go_on = true;
-                    self.patterns.split(segment.text, |range| {
-                        ids.clear();
+                    self.split(&segment, true, |text, range, place| {
+                        tokens.clear();
                         let mut start = range.start;
-                        let whole = run.piece(segment.text, range, &mut ids);
-                        go_on = ids.iter().all(|&id| {
-                            let end =
-                                start + self.model.vocabulary().token(id).map_or(0, <[u8]>::len);
-                            let span = segment.span(start, end);
+                        let whole = run.piece_with_widths(text, range, &mut tokens);
+                        go_on = tokens.iter().all(|&(id, width)| {
+                            let end = start + width;
+                            let span = Span {
+                                start: place.start(start),
+                                tiled_end: place.start(end),
+                                end: place.end(end),
+                            };
                             start = end;
-                            token(id, span)
+                            id == NONE || token(id, span)
                         });
                         whole && go_on
                     })?;
@@ -233,8 +219,8 @@ impl Encoder {
         self.parts(text, special, false, &mut |part| {
             match part {
                 Part::Added(found) => piece(&text.as_bytes()[found.range]),
-                Part::Text(segment) => self.patterns.split(segment.text, |range| {
-                    piece(&segment.text[range]);
+                Part::Text(segment) => self.split(&segment, false, |text, range, _| {
+                    piece(&text[range]);
                     true
                 })?,
             }
@@ -353,65 +339,62 @@ impl Encoder {
             return Ok(true);
         }
         let base = range.start;
-        let (normalized, alignment) = match (text, self.model.settings().normalization) {
-            (Text::Str(text), Some(form)) => {
-                let (normalized, alignment) = if aligned {
-                    form.align(&text[range])
-                } else {
-                    (form.apply(&text[range]), Alignment::default())
-                };
-                let bytes = match normalized {
-                    Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
-                    Cow::Owned(text) => Cow::Owned(text.into_bytes()),
-                };
-                (bytes, alignment)
-            }
-            _ => (Cow::Borrowed(&text.as_bytes()[range]), Alignment::default()),
+        let stretch = match text {
+            Text::Str(text) => Text::Str(&text[range]),
+            Text::Bytes(text) => Text::Bytes(&text[range]),
         };
-        let segment = |range: Range<usize>, part: &mut dyn FnMut(Part<'_>) -> Result<bool>| {
-            self.segment(&normalized, range, base, &alignment, part)
-        };
-        let mut done = 0;
-        for Found { id, range } in matchers.normalized.find_iter(&normalized) {
-            let found = Found {
-                id,
-                range: base + alignment.start(range.start)..base + alignment.end(range.end),
+        let aligned = aligned || self.pre_tokenizers.asks_for_places();
+        let (normalized, alignments) = self.normalizers.apply(stretch, aligned)?;
+        let unchanged = Alignment::default();
+        with_place(base, &unchanged, &alignments, &mut |place| {
+            let segment = |range: Range<usize>, part: &mut dyn FnMut(Part<'_>) -> Result<bool>| {
+                if range.is_empty() {
+                    return Ok(true);
+                }
+                let offset = place.offset + range.start;
+                part(Part::Text(Segment {
+                    text: &normalized[range],
+                    place: Place { offset, ..*place },
+                }))
             };
-            if !segment(done..range.start, part)? || !part(Part::Added(found))? {
-                return Ok(false);
+            let mut done = 0;
+            for Found { id, range } in matchers.normalized.find_iter(&normalized) {
+                let found = Found {
+                    id,
+                    range: place.start(range.start)..place.end(range.end),
+                };
+                if !segment(done..range.start, part)? || !part(Part::Added(found))? {
+                    return Ok(false);
+                }
+                done = range.end;
             }
-            done = range.end;
-        }
-        segment(done..normalized.len(), part)
+            segment(done..normalized.len(), part)
+        })
     }
 
-    fn segment(
+    /// Calls `piece` with each piece of a segment until it returns false: the text that it is in, its
+    /// bytes in it, and the text's place.
+    #[inline(always)]
+    fn split(
         &self,
-        normalized: &[u8],
-        range: Range<usize>,
-        base: usize,
-        alignment: &Alignment,
-        part: &mut dyn FnMut(Part<'_>) -> Result<bool>,
-    ) -> Result<bool> {
-        if range.is_empty() {
-            return Ok(true);
+        segment: &Segment<'_>,
+        aligned: bool,
+        mut piece: impl FnMut(&[u8], Range<usize>, &Place<'_>) -> bool,
+    ) -> Result<()> {
+        let Segment { text, place } = segment;
+        if let (Some(pattern), None) = (self.pre_tokenizers.only_pattern(), &self.joins) {
+            return pattern.split(text, |range| piece(text, range, place));
         }
-        let offset = range.start;
-        let text = &normalized[range];
-        let prefixed;
-        let (text, prefix) = if self.model.settings().add_prefix_space && text[0] != b' ' {
-            prefixed = [b" ", text].concat();
-            (prefixed.as_slice(), 1)
-        } else {
-            (text, 0)
-        };
-        part(Part::Text(Segment {
-            text,
-            base,
-            alignment,
-            offset,
-            prefix,
-        }))
+        self.pre_tokenizers
+            .split(
+                text,
+                place,
+                aligned,
+                &mut |Piece { text, range, place }| match &self.joins {
+                    None => piece(text, range, place),
+                    Some(joins) => joins.cut(text, range, |range| piece(text, range, place)),
+                },
+            )
     }
 
     fn merge_piece(
@@ -426,8 +409,10 @@ impl Encoder {
                 return Ok(());
             }
         }
-        let byte_ids = self.model.vocabulary().byte_ids();
-        let symbols = piece.iter().map(|&byte| byte_ids[usize::from(byte)]);
+        if !self.symbols.is_total() {
+            return self.merge_characters(piece, ids, interrupt);
+        }
+        let symbols = piece.iter().map(|&byte| self.symbols.single(byte));
         if piece.len() <= SHORT {
             let mut buffer = [0; SHORT];
             let buffer = &mut buffer[..piece.len()];
@@ -442,6 +427,62 @@ impl Encoder {
             let length = merge_long(&self.table, &mut ids[start..], interrupt)?;
             ids.truncate(start + length);
         }
+        Ok(())
+    }
+
+    /// The same where a symbol may be a character, or have no token.
+    fn merge_characters(
+        &self,
+        piece: &[u8],
+        ids: &mut Vec<u32>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        let start = ids.len();
+        self.symbols.of(&self.model, piece, |id, _| ids.push(id));
+        let symbols = &mut ids[start..];
+        let length = if symbols.len() <= SHORT {
+            merge_short(&self.table, symbols)
+        } else {
+            merge_long(&self.table, symbols, interrupt)?
+        };
+        ids.truncate(start + length);
+        if ids[start..].contains(&NONE) {
+            let mut kept = start;
+            for at in start..ids.len() {
+                ids[kept] = ids[at];
+                kept += usize::from(ids[at] != NONE);
+            }
+            ids.truncate(kept);
+        }
+        Ok(())
+    }
+
+    /// The same with the number of bytes that each token stands for; gaps are NONE.
+    fn merge_with_widths(
+        &self,
+        piece: &[u8],
+        tokens: &mut Vec<(u32, usize)>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        let (mut ids, mut ends, mut end) = (Vec::new(), Vec::new(), 0);
+        if self.model.settings().ignore_merges {
+            if let Some(id) = self.whole_piece(piece) {
+                tokens.push((id, piece.len()));
+                return Ok(());
+            }
+        }
+        self.symbols.of(&self.model, piece, |id, width| {
+            end += width;
+            ids.push(id);
+            ends.push(end);
+        });
+        let mut starts = Vec::new();
+        let length = merge_and_tell(&self.table, &mut ids, interrupt, |index| {
+            starts.push(index.checked_sub(1).map_or(0, |before| ends[before]));
+        })?;
+        starts.push(end);
+        let widths = starts.windows(2).map(|pair| pair[1] - pair[0]);
+        tokens.extend(ids[..length].iter().copied().zip(widths));
         Ok(())
     }
 
@@ -486,6 +527,8 @@ struct Run<'a> {
     /// Pieces until the next look at whether to stop.
     patience: u32,
     failure: Option<Error>,
+    /// A piece's ids, kept to be filled again.
+    ids: Vec<u32>,
 }
 
 impl<'a> Run<'a> {
@@ -500,6 +543,7 @@ impl<'a> Run<'a> {
             interrupt,
             patience: PATIENCE,
             failure: None,
+            ids: Vec::new(),
         }
     }
 
@@ -509,9 +553,11 @@ impl<'a> Run<'a> {
         self.patience -= 1;
         if self.patience > 0 {
             if range.len() == 1 {
-                let byte = text[range.start];
-                ids.push(self.encoder.model.vocabulary().byte_ids()[usize::from(byte)]);
-                return true;
+                let id = self.encoder.symbols.single(text[range.start]);
+                if id != NONE {
+                    ids.push(id);
+                    return true;
+                }
             }
             if let (Some(cache), Some(key)) =
                 (&mut self.cache, cache::key(text, range.start, range.len()))
@@ -522,6 +568,30 @@ impl<'a> Run<'a> {
             }
         }
         let outcome = self.piece_by_merging(text, range, ids);
+        self.failure = outcome.err();
+        self.failure.is_none()
+    }
+
+    /// The same with the number of bytes that each token stands for; gaps are NONE.
+    fn piece_with_widths(
+        &mut self,
+        text: &[u8],
+        range: Range<usize>,
+        tokens: &mut Vec<(u32, usize)>,
+    ) -> bool {
+        if self.encoder.symbols.is_total() {
+            let mut ids = std::mem::take(&mut self.ids);
+            ids.clear();
+            let whole = self.piece(text, range, &mut ids);
+            let vocabulary = self.encoder.model.vocabulary();
+            let width = |id| vocabulary.token(id).map_or(0, <[u8]>::len);
+            tokens.extend(ids.iter().map(|&id| (id, width(id))));
+            self.ids = ids;
+            return whole;
+        }
+        let outcome = self
+            .encoder
+            .merge_with_widths(&text[range], tokens, self.interrupt);
         self.failure = outcome.err();
         self.failure.is_none()
     }
@@ -566,17 +636,42 @@ fn matchers(model: &Model, special: &Special) -> Result<Matchers> {
         .iter()
         .filter(|token| !token.special || special.contains(token));
     let (normalized, given): (Vec<_>, Vec<_>) = wanted.cloned().partition(|token| token.normalized);
-    let form = model.settings().normalization;
-    let normalized = normalized.into_iter().map(|token| match form {
-        Some(form) => AddedToken {
-            content: form.apply(&token.content).into_owned(),
+    let normalizers = Normalizers::new(&model.settings().normalizers)?;
+    let normalized = normalized.into_iter().map(|token| {
+        Ok(AddedToken {
+            content: normalizers.of_str(&token.content)?,
             ..token
-        },
-        None => token,
+        })
     });
     Ok(Matchers {
         given: Matcher::new(given)?,
-        normalized: Matcher::new(normalized.collect())?,
+        normalized: Matcher::new(normalized.collect::<Result<_>>()?)?,
+    })
+}
+
+/// Calls `inner` with the place of a text that rewritings made of what stands at `base` in the text as
+/// given, the last rewriting first.
+fn with_place(
+    base: usize,
+    unchanged: &Alignment,
+    alignments: &[Alignment],
+    inner: &mut dyn FnMut(&Place<'_>) -> Result<bool>,
+) -> Result<bool> {
+    let Some((last, before)) = alignments.split_first() else {
+        return inner(&Place {
+            outer: None,
+            base,
+            alignment: unchanged,
+            offset: 0,
+        });
+    };
+    with_place(base, unchanged, before, &mut |outer| {
+        inner(&Place {
+            outer: Some(outer),
+            base: 0,
+            alignment: last,
+            offset: 0,
+        })
     })
 }
 

@@ -8,6 +8,7 @@
 //! Both sides share one pre-tokeniser, so they cannot disagree. Nothing here knows Python, prints, or
 //! keeps global state.
 
+pub mod alignment;
 pub mod batch;
 pub mod decoder;
 pub mod encoder;
@@ -16,6 +17,7 @@ pub mod interrupt;
 pub mod merge;
 pub mod model;
 pub mod normalize;
+pub mod normalizers;
 pub mod pretokenize;
 pub mod printable;
 pub mod special;

@@ -3,6 +3,8 @@
 
 use crate::error::{Error, Result};
 use crate::normalize::Normalization;
+use crate::normalizers::Normalizer;
+use crate::pretokenize::PreTokenizer;
 use crate::printable::to_printable;
 use crate::special::AddedToken;
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
@@ -10,7 +12,7 @@ use std::hash::Hasher;
 use std::sync::Arc;
 
 /// No id.
-const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 
 /// The tokens that text is made of, by id and by bytes.
 #[derive(Debug)]
@@ -22,7 +24,6 @@ pub struct Vocabulary {
     starts: Vec<u32>,
     /// Open addressing over the tokens' bytes: index into `ids`, or NONE.
     index: Vec<u32>,
-    byte_ids: [u32; 256],
 }
 
 impl Vocabulary {
@@ -34,7 +35,6 @@ impl Vocabulary {
             bytes: Vec::new(),
             starts: vec![0],
             index: vec![NONE; (2 * tokens.len()).next_power_of_two()],
-            byte_ids: [NONE; 256],
         };
         for (id, bytes) in tokens {
             if id == NONE || vocabulary.ids.last() == Some(&id) {
@@ -44,15 +44,6 @@ impl Vocabulary {
                 )));
             }
             vocabulary.push(id, &bytes)?;
-        }
-        for byte in 0..=255 {
-            vocabulary.byte_ids[usize::from(byte)] =
-                vocabulary.id(&[byte]).ok_or_else(|| {
-                    Error::Model(format!(
-                        "the vocabulary has no token for the byte 0x{byte:02x} (written {:?} in files); a byte-level vocabulary needs all 256",
-                        to_printable(&[byte])
-                    ))
-                })?;
         }
         Ok(vocabulary)
     }
@@ -106,9 +97,9 @@ impl Vocabulary {
         Some(self.entry(entry))
     }
 
-    /// The id of each single byte.
-    pub fn byte_ids(&self) -> &[u32; 256] {
-        &self.byte_ids
+    /// The first byte that is no token.
+    pub fn missing_byte(&self) -> Option<u8> {
+        (0..=255).find(|&byte| self.id(&[byte]).is_none())
     }
 
     /// Every id with its bytes, in the order of the ids.
@@ -122,7 +113,7 @@ impl Vocabulary {
         self.ids.len()
     }
 
-    /// Whether there is no token (never: the bytes are there).
+    /// Whether there is no token.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
@@ -131,17 +122,94 @@ impl Vocabulary {
 /// A merge: the ids of the two tokens and of the one that they make.
 pub type MergeIds = (u32, u32, u32);
 
+/// What merging begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Alphabet {
+    /// A symbol for each byte of a piece.
+    #[default]
+    Bytes,
+    /// A symbol for each character.
+    Characters,
+}
+
+/// What becomes of a byte or character that is no token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unknown {
+    /// Dropped before merging, so that its neighbours may merge.
+    #[default]
+    Dropped,
+    /// Keeps its neighbours apart, and is dropped after merging.
+    Gap,
+    /// Becomes a token.
+    Token {
+        /// The token.
+        id: u32,
+        /// Neighbouring ones become one.
+        fuse: bool,
+    },
+}
+
+/// How tokens that write spaces as another character become text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spaces {
+    /// The character for a space.
+    pub space: char,
+    /// Tokens `<0x00>` to `<0xFF>` are bytes.
+    pub byte_fallback: bool,
+    /// The spaces at the beginning that are no part of the text.
+    pub strip: Strip,
+}
+
+/// Which spaces at the beginning of the decoded text are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strip {
+    /// None.
+    No,
+    /// The first, if the text begins with one.
+    One,
+    /// All of the first token.
+    FirstToken,
+}
+
 /// What a model is made of beside its vocabulary and merges.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Applied in sequence, each to the pieces of the one before; without one, a text is a piece.
-    pub split_patterns: Vec<String>,
-    /// How text is normalised first.
-    pub normalization: Option<Normalization>,
+    /// What is done to text first.
+    pub normalizers: Vec<Normalizer>,
+    /// How it is cut into pieces; without a step, a text is a piece.
+    pub pre_tokenizers: Vec<PreTokenizer>,
+    /// What merging begins with.
+    pub alphabet: Alphabet,
+    /// A character that is no token becomes the tokens `<0x00>` to `<0xFF>` of its bytes.
+    pub byte_fallback: bool,
+    /// What becomes of what has no token.
+    pub unknown: Unknown,
     /// A piece that is a token is that token, even where merging would not make it.
     pub ignore_merges: bool,
-    /// A space is put before a text that begins with none.
-    pub add_prefix_space: bool,
+    /// How tokens become text; without it, their bytes are the text.
+    pub spaces: Option<Spaces>,
+}
+
+impl Settings {
+    /// The patterns and whether a space is put before a text, if isolated matches of patterns are all
+    /// that the pre-tokeniser cuts at.
+    pub fn plain_patterns(&self) -> Option<(Vec<&str>, bool)> {
+        let (prefixed, splits) = match self.pre_tokenizers.split_first() {
+            Some((PreTokenizer::PrefixSpace, splits)) => (true, splits),
+            _ => (false, self.pre_tokenizers.as_slice()),
+        };
+        let patterns = splits.iter().map(PreTokenizer::isolated_pattern);
+        Some((patterns.collect::<Option<_>>()?, prefixed))
+    }
+
+    /// The only step of normalisation, if it is a Unicode normal form or there is none.
+    pub fn plain_normalization(&self) -> Option<Option<Normalization>> {
+        match self.normalizers.as_slice() {
+            [] => Some(None),
+            [Normalizer::Form(form)] => Some(Some(*form)),
+            _ => None,
+        }
+    }
 }
 
 /// Everything that encoding and decoding need; immutable, and cheap to copy.
@@ -157,7 +225,8 @@ pub struct Model {
 impl Model {
     /// A model of a vocabulary and merges, which are pairs of tokens' bytes in order of rank.
     ///
-    /// Without merges the ids are ranks (as in a `.tiktoken` file), and the merges follow from them.
+    /// Without merges the ids are ranks (as in a `.tiktoken` file), and the merges follow from them. A byte
+    /// that is no token is for `settings.unknown` to say; [`Model::require_bytes`] rules it out.
     pub fn new(
         tokens: Vec<(u32, Vec<u8>)>,
         merges: Option<&[(Vec<u8>, Vec<u8>)]>,
@@ -165,6 +234,24 @@ impl Model {
         added: Vec<AddedToken>,
     ) -> Result<Self> {
         let vocabulary = Vocabulary::new(tokens)?;
+        if settings.alphabet == Alphabet::Characters {
+            let not_text = vocabulary
+                .iter()
+                .find(|(_, token)| std::str::from_utf8(token).is_err());
+            if let Some((id, token)) = not_text {
+                return Err(Error::Model(format!(
+                    "the token {:?} (id {id}) is not UTF-8; the tokens of a vocabulary of characters are text",
+                    token.escape_ascii().to_string()
+                )));
+            }
+        }
+        if let Unknown::Token { id, .. } = settings.unknown {
+            if vocabulary.token(id).is_none() {
+                return Err(Error::Model(format!(
+                    "the unknown token's id {id} is not in the vocabulary"
+                )));
+            }
+        }
         let merges = match merges {
             Some(merges) => resolve(&vocabulary, merges)?,
             None => {
@@ -180,6 +267,17 @@ impl Model {
             added: Arc::default(),
         };
         model.with_added(added)
+    }
+
+    /// Fails if a byte is no token.
+    pub fn require_bytes(&self) -> Result<()> {
+        match self.vocabulary.missing_byte() {
+            None => Ok(()),
+            Some(byte) => Err(Error::Model(format!(
+                "the vocabulary has no token for the byte 0x{byte:02x} (written {:?} in files); a byte-level vocabulary needs all 256",
+                to_printable(&[byte])
+            ))),
+        }
     }
 
     /// The model with other added tokens.
@@ -231,7 +329,7 @@ impl Model {
         &self.merges
     }
 
-    /// Patterns, normalisation and switches.
+    /// The steps before merging, and switches.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -266,9 +364,9 @@ impl Model {
         self.vocabulary.len() + outside.count()
     }
 
-    /// Whether there is no id (never: the bytes are there).
+    /// Whether there is no id.
     pub fn is_empty(&self) -> bool {
-        self.vocabulary.is_empty()
+        self.len() == 0
     }
 }
 
@@ -364,7 +462,9 @@ mod tests {
         };
         let mut tokens = bytes();
         tokens.pop();
-        assert!(message(new(tokens, &[], &[])).contains("0xff"));
+        let lacking = new(tokens, &[], &[]).unwrap();
+        let error = lacking.require_bytes().unwrap_err();
+        assert!(error.to_string().contains("0xff"));
         assert!(
             message(new(bytes(), &[("a", "b")], &[])).contains("\"ab\" is not in the vocabulary")
         );

@@ -10,6 +10,7 @@ use unicode_normalization::{
     is_nfc_quick, is_nfd_quick, is_nfkc_quick, is_nfkd_quick, IsNormalized, UnicodeNormalization,
 };
 
+use crate::alignment::Alignment;
 use crate::error::Error;
 
 /// A normalisation form.
@@ -102,10 +103,10 @@ impl Normalization {
             let normalized = self.apply(run);
             if normalized != run {
                 let kept = common_prefix(run, &normalized);
-                alignment.changes.push(Change {
-                    from: (range.start + kept, range.end),
-                    to: (done + kept, done + normalized.len()),
-                });
+                alignment.push(
+                    range.start + kept..range.end,
+                    done + kept..done + normalized.len(),
+                );
             }
             done += normalized.len();
         }
@@ -153,41 +154,6 @@ impl Normalization {
 fn common_prefix(a: &str, b: &str) -> usize {
     let same = a.chars().zip(b.chars()).take_while(|(x, y)| x == y);
     same.map(|(c, _)| c.len_utf8()).sum()
-}
-
-/// Where the bytes of a changed text stood before the change.
-#[derive(Clone, Debug, Default)]
-pub struct Alignment {
-    changes: Vec<Change>,
-}
-
-/// A run of bytes that became another run.
-#[derive(Clone, Debug)]
-struct Change {
-    from: (usize, usize),
-    to: (usize, usize),
-}
-
-impl Alignment {
-    /// The byte of the text as given at which a span that begins at byte `at` of the changed text
-    /// begins. A position inside a changed run goes to the run's start.
-    pub fn start(&self, at: usize) -> usize {
-        self.original(at, |change| change.from.0)
-    }
-
-    /// The same for where a span ends: a position inside a changed run goes to the run's end.
-    pub fn end(&self, at: usize) -> usize {
-        self.original(at, |change| change.from.1)
-    }
-
-    fn original(&self, at: usize, inside: impl Fn(&Change) -> usize) -> usize {
-        let index = self.changes.partition_point(|change| change.to.0 < at);
-        match index.checked_sub(1).map(|index| &self.changes[index]) {
-            None => at,
-            Some(change) if at < change.to.1 => inside(change),
-            Some(change) => change.from.1 + (at - change.to.1),
-        }
-    }
 }
 
 #[cfg(test)]

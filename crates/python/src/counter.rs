@@ -1,7 +1,7 @@
 //! `PieceCounter`.
 
 use crate::call::{exception, run, run_with_callback, to_python};
-use crate::model::parse;
+use crate::settings::parse_form;
 use crate::text::PyText;
 use bpe_tokenizer_core::encoder::Text;
 use bpe_tokenizer_core::train::counts::{Counted, Counter};
@@ -47,7 +47,7 @@ impl PieceCounter {
         special_tokens: Vec<String>,
         threads: usize,
     ) -> PyResult<Self> {
-        let counter = parse(normalization)
+        let counter = parse_form(normalization)
             .and_then(|form| Counter::new(&split_patterns, form, special_tokens, threads))
             .map_err(|error| to_python(py, &error))?;
         Ok(Self {

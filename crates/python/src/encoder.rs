@@ -4,7 +4,7 @@ use crate::call::{exception, run, to_python};
 use crate::ids::{Integers, PyIds};
 use crate::model::Model;
 use crate::text::{PySpecial, PyText};
-use bpe_tokenizer_core::decoder::decode;
+use bpe_tokenizer_core::decoder::{decode, Broken};
 use bpe_tokenizer_core::encoder::{Encoder as Core, Special};
 use bpe_tokenizer_core::{batch, Interrupt, Result};
 use numpy::PyArray1;
@@ -21,6 +21,14 @@ pub struct Encoder {
 type WithOffsets<'py> = (Bound<'py, PyList>, Vec<(usize, usize)>);
 /// The ids of all texts, and where each text begins.
 type Ragged<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
+
+fn broken(replaced: bool) -> Broken {
+    if replaced {
+        Broken::Replaced
+    } else {
+        Broken::Kept
+    }
+}
 
 const NO_SPECIAL: PySpecial = PySpecial(Special::None);
 
@@ -241,29 +249,39 @@ impl Encoder {
         Ok(pieces.iter().map(|piece| PyBytes::new(py, piece)).collect())
     }
 
-    #[pyo3(signature = (ids, skip_special_tokens=false))]
+    #[pyo3(signature = (ids, skip_special_tokens=false, replaces_broken=false))]
     fn decode<'py>(
         &self,
         py: Python<'py>,
         ids: PyIds,
         skip_special_tokens: bool,
+        replaces_broken: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
+        let broken = broken(replaces_broken);
         let bytes = run(py, ids.0.len(), |_| {
             let mut bytes = Vec::with_capacity(4 * ids.0.len());
-            decode(self.core.model(), &ids.0, skip_special_tokens, &mut bytes)?;
+            decode(
+                self.core.model(),
+                &ids.0,
+                skip_special_tokens,
+                broken,
+                &mut bytes,
+            )?;
             Ok(bytes)
         })?;
         Ok(PyBytes::new(py, &bytes))
     }
 
-    #[pyo3(signature = (batch, skip_special_tokens=false, threads=0))]
+    #[pyo3(signature = (batch, skip_special_tokens=false, threads=0, replaces_broken=false))]
     fn decode_batch<'py>(
         &self,
         py: Python<'py>,
         batch: Vec<PyIds>,
         skip_special_tokens: bool,
         threads: usize,
+        replaces_broken: bool,
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let broken = broken(replaces_broken);
         let total = batch.iter().map(|ids| ids.0.len()).sum();
         let texts = run(py, total, |interrupt| {
             batch::map(
@@ -273,7 +291,13 @@ impl Encoder {
                 interrupt,
                 |ids| {
                     let mut bytes = Vec::with_capacity(4 * ids.0.len());
-                    decode(self.core.model(), &ids.0, skip_special_tokens, &mut bytes)?;
+                    decode(
+                        self.core.model(),
+                        &ids.0,
+                        skip_special_tokens,
+                        broken,
+                        &mut bytes,
+                    )?;
                     Ok(bytes)
                 },
             )

@@ -8,6 +8,7 @@ mod encoder;
 mod ids;
 mod model;
 mod pattern;
+mod settings;
 mod text;
 
 use bpe_tokenizer_core::printable;

@@ -1,8 +1,9 @@
 //! `Model`.
 
 use crate::call::{exception, to_python};
-use bpe_tokenizer_core::model::{Model as Core, Settings};
-use bpe_tokenizer_core::normalize::Normalization;
+use crate::settings::{from_keywords, keyword, KEYWORDS};
+use bpe_tokenizer_core::model::{Alphabet, Model as Core, Settings};
+use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::printable::{from_printable, to_printable};
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::{Error, Result};
@@ -44,35 +45,34 @@ pub struct Model {
     pub core: Core,
 }
 
-/// The keyword arguments that both constructors take.
+/// What a model is made of beside its vocabulary and merges.
 struct Rest {
-    split_patterns: Vec<String>,
-    normalization: Option<String>,
-    added_tokens: Vec<PyAddedToken>,
-    ignore_merges: bool,
-    add_prefix_space: bool,
+    settings: Settings,
+    requires_all_bytes: bool,
+    added: Vec<AddedToken>,
 }
 
 impl Rest {
+    fn new(added: Vec<PyAddedToken>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let (settings, requires_all_bytes) = from_keywords(settings)?;
+        Ok(Self {
+            requires_all_bytes: requires_all_bytes && settings.alphabet == Alphabet::Bytes,
+            settings,
+            added: added.into_iter().map(to_added).collect(),
+        })
+    }
+
     fn build(
         self,
         tokens: Vec<(u32, Vec<u8>)>,
         merges: Option<&[(Vec<u8>, Vec<u8>)]>,
     ) -> Result<Model> {
-        let settings = Settings {
-            split_patterns: self.split_patterns,
-            normalization: parse(self.normalization)?,
-            ignore_merges: self.ignore_merges,
-            add_prefix_space: self.add_prefix_space,
-        };
-        let added = self.added_tokens.into_iter().map(to_added).collect();
-        let core = Core::new(tokens, merges, settings, added)?;
+        let core = Core::new(tokens, merges, self.settings, self.added)?;
+        if self.requires_all_bytes {
+            core.require_bytes()?;
+        }
         Ok(Model { core })
     }
-}
-
-pub fn parse(normalization: Option<String>) -> Result<Option<Normalization>> {
-    normalization.map(|name| name.parse()).transpose()
 }
 
 /// The pairs of a `vocab` argument.
@@ -107,56 +107,38 @@ where
 #[pymethods]
 impl Model {
     #[new]
-    #[pyo3(signature = (vocab, merges, *, split_patterns, normalization=None, added_tokens=Vec::new(),
-                        ignore_merges=false, add_prefix_space=false))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (vocab, merges, *, added_tokens=Vec::new(), **settings))]
     fn new(
         py: Python<'_>,
         vocab: &Bound<'_, PyAny>,
         merges: Option<Vec<(Vec<u8>, Vec<u8>)>>,
-        split_patterns: Vec<String>,
-        normalization: Option<String>,
         added_tokens: Vec<PyAddedToken>,
-        ignore_merges: bool,
-        add_prefix_space: bool,
+        settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let tokens = vocab_items(vocab)?;
-        let rest = Rest {
-            split_patterns,
-            normalization,
-            added_tokens,
-            ignore_merges,
-            add_prefix_space,
-        };
+        let rest = Rest::new(added_tokens, settings)?;
         py.detach(|| rest.build(tokens, merges.as_deref()))
             .map_err(|error| to_python(py, &error))
     }
 
     #[staticmethod]
-    #[pyo3(signature = (vocab, merges, *, split_patterns, normalization=None, added_tokens=Vec::new(),
-                        ignore_merges=false, add_prefix_space=false))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (vocab, merges, *, added_tokens=Vec::new(), **settings))]
     fn from_printable(
         py: Python<'_>,
         vocab: &Bound<'_, PyAny>,
         merges: Vec<(String, String)>,
-        split_patterns: Vec<String>,
-        normalization: Option<String>,
         added_tokens: Vec<PyAddedToken>,
-        ignore_merges: bool,
-        add_prefix_space: bool,
+        settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let vocab = vocab_items::<String, u32>(vocab)?;
-        let rest = Rest {
-            split_patterns,
-            normalization,
-            added_tokens,
-            ignore_merges,
-            add_prefix_space,
-        };
+        let rest = Rest::new(added_tokens, settings)?;
         py.detach(|| {
-            let tokens = tokens_of(vocab, &rest.added_tokens)?;
-            let merges = merges_of(merges)?;
+            let bytes_of = match rest.settings.alphabet {
+                Alphabet::Bytes => bytes_of,
+                Alphabet::Characters => |token: &str| Ok(token.as_bytes().to_vec()),
+            };
+            let tokens = tokens_of(vocab, &rest.added, bytes_of)?;
+            let merges = merges_of(merges, bytes_of)?;
             rest.build(tokens, Some(&merges))
         })
         .map_err(|error| to_python(py, &error))
@@ -191,16 +173,75 @@ impl Model {
     }
 
     #[getter]
-    fn split_patterns(&self) -> Vec<String> {
-        self.core.settings().split_patterns.clone()
+    fn split_patterns(&self) -> Option<Vec<String>> {
+        let (patterns, _) = self.core.settings().plain_patterns()?;
+        Some(patterns.into_iter().map(str::to_owned).collect())
     }
 
     #[getter]
     fn normalization(&self) -> Option<String> {
-        self.core
-            .settings()
-            .normalization
-            .map(|form| form.to_string())
+        let form = self.core.settings().plain_normalization()??;
+        Some(form.to_string())
+    }
+
+    #[getter]
+    fn add_prefix_space(&self) -> bool {
+        self.core.settings().pre_tokenizers.first() == Some(&PreTokenizer::PrefixSpace)
+    }
+
+    #[getter]
+    fn is_plain(&self) -> bool {
+        let settings = self.core.settings();
+        settings.alphabet == Alphabet::Bytes
+            && settings.spaces.is_none()
+            && self.core.require_bytes().is_ok()
+            && settings.plain_patterns().is_some()
+            && settings.plain_normalization().is_some()
+    }
+
+    #[getter]
+    fn normalizers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        keyword(py, &self.core, "normalizers")
+    }
+
+    #[getter]
+    fn pre_tokenizers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        keyword(py, &self.core, "pre_tokenizers")
+    }
+
+    #[getter]
+    fn alphabet<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        keyword(py, &self.core, "alphabet")
+    }
+
+    #[getter]
+    fn byte_fallback<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        keyword(py, &self.core, "byte_fallback")
+    }
+
+    #[getter]
+    fn unk_id<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        keyword(py, &self.core, "unk_id")
+    }
+
+    #[getter]
+    fn fuse_unk<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        keyword(py, &self.core, "fuse_unk")
+    }
+
+    #[getter]
+    fn keeps_gaps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        keyword(py, &self.core, "keeps_gaps")
+    }
+
+    #[getter]
+    fn requires_all_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        keyword(py, &self.core, "requires_all_bytes")
+    }
+
+    #[getter]
+    fn decoder<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        keyword(py, &self.core, "decoder")
     }
 
     #[getter]
@@ -211,11 +252,6 @@ impl Model {
     #[getter]
     fn ignore_merges(&self) -> bool {
         self.core.settings().ignore_merges
-    }
-
-    #[getter]
-    fn add_prefix_space(&self) -> bool {
-        self.core.settings().add_prefix_space
     }
 
     #[getter]
@@ -239,7 +275,7 @@ impl Model {
         for (id, token) in self.core.vocabulary().iter() {
             let written = match self.core.added_token(id) {
                 Some(token) => token.content.clone(),
-                None => to_printable(token),
+                None => self.written(token),
             };
             if let Some(other) = vocab.get_item(&written)? {
                 let message = format!(
@@ -253,7 +289,7 @@ impl Model {
     }
 
     fn printable_merges(&self) -> Vec<(String, String)> {
-        let written = |id| to_printable(self.core.vocabulary().token(id).unwrap_or_default());
+        let written = |id| self.written(self.core.vocabulary().token(id).unwrap_or_default());
         let merges = self.core.merges().iter();
         merges
             .map(|&(left, right, _)| (written(left), written(right)))
@@ -262,11 +298,10 @@ impl Model {
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let keywords = PyDict::new(py);
-        keywords.set_item("split_patterns", self.split_patterns())?;
-        keywords.set_item("normalization", self.normalization())?;
         keywords.set_item("added_tokens", self.added_tokens())?;
-        keywords.set_item("ignore_merges", self.ignore_merges())?;
-        keywords.set_item("add_prefix_space", self.add_prefix_space())?;
+        for name in KEYWORDS {
+            keywords.set_item(name, keyword(py, &self.core, name)?)?;
+        }
         let vocab = to_dict(py, self.core.vocabulary().iter())?;
         Ok(((vocab, self.merges(py)), keywords)
             .into_pyobject(py)?
@@ -285,11 +320,27 @@ fn to_dict<'py, 'a>(
     Ok(dict)
 }
 
+impl Model {
+    /// A token as files write it.
+    fn written(&self, token: &[u8]) -> String {
+        match self.core.settings().alphabet {
+            Alphabet::Bytes => to_printable(token),
+            Alphabet::Characters => String::from_utf8_lossy(token).into_owned(),
+        }
+    }
+}
+
+type BytesOf = fn(&str) -> Result<Vec<u8>>;
+
 /// The bytes of a file's vocabulary; an added token stands there as its own text.
-fn tokens_of(vocab: Vec<(String, u32)>, added: &[PyAddedToken]) -> Result<Vec<(u32, Vec<u8>)>> {
+fn tokens_of(
+    vocab: Vec<(String, u32)>,
+    added: &[AddedToken],
+    bytes_of: BytesOf,
+) -> Result<Vec<(u32, Vec<u8>)>> {
     let added: HashMap<&str, u32> = added
         .iter()
-        .map(|token| (token.0.as_str(), token.1))
+        .map(|token| (token.content.as_str(), token.id))
         .collect();
     let tokens = vocab.into_iter().map(|(token, id)| {
         if added.get(token.as_str()) == Some(&id) {
@@ -300,7 +351,7 @@ fn tokens_of(vocab: Vec<(String, u32)>, added: &[PyAddedToken]) -> Result<Vec<(u
     tokens.collect()
 }
 
-fn merges_of(merges: Vec<(String, String)>) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+fn merges_of(merges: Vec<(String, String)>, bytes_of: BytesOf) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let merges = merges
         .iter()
         .map(|(left, right)| Ok((bytes_of(left)?, bytes_of(right)?)));

@@ -18,19 +18,30 @@ pub fn merge_long(
     symbols: &mut [u32],
     interrupt: &Interrupt<'_>,
 ) -> Result<usize> {
-    if symbols.len() < WORTH_BUCKETS {
+    merge_and_tell(table, symbols, interrupt, |_| {})
+}
+
+/// The same; calls `symbol` with the index that each symbol that is left began at.
+pub fn merge_and_tell(
+    table: &PairTable,
+    symbols: &mut [u32],
+    interrupt: &Interrupt<'_>,
+    symbol: impl FnMut(usize),
+) -> Result<usize> {
+    let list = if symbols.len() < WORTH_BUCKETS {
         merge(table, symbols, Heap::default(), interrupt)
     } else {
         merge(table, symbols, Buckets::new(table.ranks()), interrupt)
-    }
+    };
+    Ok(list?.compact(symbol))
 }
 
-fn merge(
+fn merge<'a>(
     table: &PairTable,
-    symbols: &mut [u32],
+    symbols: &'a mut [u32],
     mut queue: impl Queue,
     interrupt: &Interrupt<'_>,
-) -> Result<usize> {
+) -> Result<List<'a>> {
     let mut list = List::new(symbols)?;
     for left in 0..list.symbols.len() as u32 {
         if left % PATIENCE == 0 {
@@ -59,7 +70,7 @@ fn merge(
             list.enqueue(table, previous, &mut queue);
         }
     }
-    Ok(list.compact())
+    Ok(list)
 }
 
 struct List<'a> {
@@ -123,11 +134,12 @@ impl<'a> List<'a> {
     }
 
     /// Moves the symbols that are left to the front; returns how many there are.
-    fn compact(self) -> usize {
+    fn compact(self, mut symbol: impl FnMut(usize)) -> usize {
         let mut length = 0;
         let mut at = if self.symbols.is_empty() { NONE } else { 0 };
         while at != NONE {
             self.symbols[length] = self.symbols[at as usize];
+            symbol(at as usize);
             length += 1;
             at = self.next[at as usize];
         }
@@ -183,7 +195,7 @@ mod tests {
                 let mut queued = 0;
                 let queue = Counting(Buckets::new(merges.len()), &mut queued);
                 merge(&table, &mut piece, queue, &Interrupt::never()).unwrap();
-                assert!(queued <= 3 * piece.len(), "{queued} for {length}");
+                assert!(queued <= 3 * length as usize, "{queued} for {length}");
             }
         }
     }
@@ -204,7 +216,11 @@ mod tests {
                 } else {
                     merge(&table, &mut long, Heap::default(), &never)
                 };
-                prop_assert_eq!(&short[..length], &long[..left.unwrap()]);
+                let mut starts = Vec::new();
+                let left = left.unwrap().compact(|start| starts.push(start));
+                prop_assert_eq!(&short[..length], &long[..left]);
+                prop_assert_eq!(starts.len(), left);
+                prop_assert!(starts.is_sorted() && starts.first().is_none_or(|&first| first == 0));
             }
         }
     }

@@ -1,11 +1,15 @@
 //! Piece to ids: the merges, and the cache in front of them.
 
 pub mod cache;
+mod joins;
 mod long;
 mod queue;
 mod short;
+mod symbols;
 mod table;
 
-pub use long::merge_long;
+pub use joins::Joins;
+pub use long::{merge_and_tell, merge_long};
 pub use short::{merge_short, SHORT};
+pub use symbols::Symbols;
 pub use table::PairTable;

@@ -24,18 +24,23 @@ impl Fallback {
             .map_err(|error| pattern_error(pattern, &error))
     }
 
-    /// Calls `piece` with each piece of the text until it returns false; they cover the text.
-    pub fn split(&self, text: &[u8], piece: impl FnMut(Range<usize>) -> bool) -> Result<()> {
+    /// Calls `piece` with each piece of the text, and whether it is a match, until it returns false; they
+    /// cover the text.
+    pub fn matches(
+        &self,
+        text: &[u8],
+        piece: impl FnMut(Range<usize>, bool) -> bool,
+    ) -> Result<()> {
         let (text, positions) = as_str(text);
-        self.split_str(&text, positions.as_deref(), piece)
+        self.matches_in_str(&text, positions.as_deref(), piece)
     }
 
     /// `positions` holds, for each byte of `text`, where it stands in the text as given.
-    fn split_str(
+    fn matches_in_str(
         &self,
         text: &str,
         positions: Option<&[usize]>,
-        mut piece: impl FnMut(Range<usize>) -> bool,
+        mut piece: impl FnMut(Range<usize>, bool) -> bool,
     ) -> Result<()> {
         let given = |at: usize| positions.map_or(at, |positions| positions[at]);
         let mut end = 0;
@@ -48,13 +53,14 @@ impl Fallback {
                 continue;
             }
             let range = given(found.start())..given(found.end());
-            if given(end) < range.start && !piece(given(end)..range.start) || !piece(range) {
+            let gap = given(end)..range.start;
+            if !gap.is_empty() && !piece(gap, false) || !piece(range, true) {
                 return Ok(());
             }
             end = found.end();
         }
         if end < text.len() {
-            piece(given(end)..given(text.len()));
+            piece(given(end)..given(text.len()), false);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Text to pieces: the split patterns.
+//! Text to pieces: the split patterns, and the other steps of a pre-tokeniser.
 //!
 //! A pattern is compiled to an automaton over code point classes where that is exact, and runs on
 //! the regex engine otherwise. Pieces cover the text: what a pattern leaves unmatched between two
@@ -10,9 +10,11 @@ mod dialect;
 mod fallback;
 mod pattern;
 mod scan;
+mod steps;
 
 pub use dialect::{from_oniguruma, to_oniguruma};
 pub use scan::code_point;
+pub use steps::{Behavior, Piece, PreTokenizer, PreTokenizers, Prepend};
 
 use crate::error::Result;
 use dfa::Dfa;
@@ -69,13 +71,24 @@ impl SplitPattern {
 
     /// Calls `piece` with each piece of the text until it returns false.
     #[inline(always)]
-    pub fn split(&self, text: &[u8], piece: impl FnMut(Range<usize>) -> bool) -> Result<()> {
+    pub fn split(&self, text: &[u8], mut piece: impl FnMut(Range<usize>) -> bool) -> Result<()> {
+        self.matches(text, |range, _| piece(range))
+    }
+
+    /// Calls `piece` with each piece of the text, and whether it is a match or stands between matches,
+    /// until it returns false.
+    #[inline(always)]
+    pub fn matches(
+        &self,
+        text: &[u8],
+        piece: impl FnMut(Range<usize>, bool) -> bool,
+    ) -> Result<()> {
         match &self.engine {
             Engine::Automaton(dfa) => {
-                dfa.split(text, piece);
+                dfa.matches(text, piece);
                 Ok(())
             }
-            Engine::Regex(fallback) => fallback.split(text, piece),
+            Engine::Regex(fallback) => fallback.matches(text, piece),
         }
     }
 }

@@ -40,14 +40,15 @@ pub fn code_point(text: &[u8], at: usize) -> (u32, usize) {
 
 /// What a pattern leaves unmatched is rare: its piece is handed over without inlining all that follows.
 #[cold]
-fn aside(range: Range<usize>, piece: &mut dyn FnMut(Range<usize>) -> bool) -> bool {
-    piece(range)
+fn aside(range: Range<usize>, piece: &mut dyn FnMut(Range<usize>, bool) -> bool) -> bool {
+    piece(range, false)
 }
 
 impl Dfa {
-    /// Calls `piece` with each piece of the text until it returns false; they cover the text.
+    /// Calls `piece` with each piece of the text, and whether it is a match, until it returns false; they
+    /// cover the text.
     #[inline(always)]
-    pub fn split(&self, text: &[u8], mut piece: impl FnMut(Range<usize>) -> bool) {
+    pub fn matches(&self, text: &[u8], mut piece: impl FnMut(Range<usize>, bool) -> bool) {
         // No piece covers `gap..start`; the one that begins at `start` can end at `end`.
         let (mut gap, mut start, mut end) = (0, 0, 0);
         let (mut state, mut at) = (0, 0);
@@ -72,7 +73,7 @@ impl Dfa {
             } else {
                 (state, at) = (0, end);
             }
-            if gap < start && !aside(gap..start, &mut piece) || !piece(start..end) {
+            if gap < start && !aside(gap..start, &mut piece) || !piece(start..end, true) {
                 return;
             }
             (gap, start) = (end, end);

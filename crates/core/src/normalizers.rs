@@ -1,0 +1,307 @@
+//! What is done to a text before it is split: steps, one after the other, each rewriting what the one
+//! before left.
+//!
+//! The steps and their details are those of Hugging Face `tokenizers` (its `normalizers` module).
+
+use crate::alignment::{Alignment, Rewriting};
+use crate::encoder::Text;
+use crate::error::Result;
+use crate::normalize::Normalization;
+use crate::pretokenize::SplitPattern;
+use std::borrow::Cow;
+use unicode_normalization::char::is_combining_mark;
+
+/// A step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Normalizer {
+    /// A Unicode normal form.
+    Form(Normalization),
+    /// Each character's lower case, whatever stands around it.
+    Lowercase,
+    /// Combining marks are dropped.
+    StripAccents,
+    /// White space is dropped from the ends.
+    Strip {
+        /// From the beginning.
+        left: bool,
+        /// From the end.
+        right: bool,
+    },
+    /// A text is put before.
+    Prepend(String),
+    /// Every match of a regular expression is replaced.
+    Replace {
+        /// The regular expression.
+        pattern: String,
+        /// What it is replaced by, literally.
+        content: String,
+    },
+}
+
+enum Step {
+    Form(Normalization),
+    Lowercase,
+    StripAccents,
+    Strip { left: bool, right: bool },
+    Prepend(String),
+    Replace(Box<SplitPattern>, String),
+}
+
+/// The steps, ready to run.
+pub struct Normalizers {
+    steps: Vec<Step>,
+}
+
+impl Normalizers {
+    /// Compiles the patterns.
+    pub fn new(steps: &[Normalizer]) -> Result<Self> {
+        let compile = |step: &Normalizer| {
+            Ok(match step {
+                Normalizer::Form(form) => Step::Form(*form),
+                Normalizer::Lowercase => Step::Lowercase,
+                Normalizer::StripAccents => Step::StripAccents,
+                Normalizer::Strip { left, right } => Step::Strip {
+                    left: *left,
+                    right: *right,
+                },
+                Normalizer::Prepend(text) => Step::Prepend(text.clone()),
+                Normalizer::Replace { pattern, content } => {
+                    Step::Replace(Box::new(SplitPattern::new(pattern)?), content.clone())
+                }
+            })
+        };
+        Ok(Self {
+            steps: steps.iter().map(compile).collect::<Result<_>>()?,
+        })
+    }
+
+    /// Whether nothing is done.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The normalised text, which is the text itself if nothing changes, and for each step that changed
+    /// something the way back (only if `aligned` asks for it), the last step first.
+    ///
+    /// Bytes are not text: only prepending and replacing are done to them.
+    pub fn apply<'a>(
+        &self,
+        text: Text<'a>,
+        aligned: bool,
+    ) -> Result<(Cow<'a, [u8]>, Vec<Alignment>)> {
+        let mut alignments = Vec::new();
+        let mut normalized = Cow::Borrowed(text.as_bytes());
+        let is_text = matches!(text, Text::Str(_));
+        for step in &self.steps {
+            let Some((changed, alignment)) = step.apply(&normalized, is_text, aligned)? else {
+                continue;
+            };
+            if aligned {
+                alignments.insert(0, alignment);
+            }
+            normalized = Cow::Owned(changed);
+        }
+        Ok((normalized, alignments))
+    }
+
+    /// What a short text becomes.
+    pub fn of_str(&self, text: &str) -> Result<String> {
+        let (normalized, _) = self.apply(Text::Str(text), false)?;
+        Ok(String::from_utf8_lossy(&normalized).into_owned())
+    }
+}
+
+impl Step {
+    /// None if nothing changes.
+    fn apply(
+        &self,
+        text: &[u8],
+        is_text: bool,
+        aligned: bool,
+    ) -> Result<Option<(Vec<u8>, Alignment)>> {
+        match self {
+            Step::Prepend(content) => return Ok(prepend(text, content, aligned)),
+            Step::Replace(pattern, content) => return replace(text, pattern, content, aligned),
+            _ if !is_text => return Ok(None),
+            _ => {}
+        }
+        let Ok(text) = std::str::from_utf8(text) else {
+            return Ok(None);
+        };
+        Ok(match self {
+            Step::Form(form) => apply_form(*form, text, aligned),
+            Step::Lowercase => lowercase(text, aligned),
+            Step::StripAccents => strip_accents(text, aligned),
+            Step::Strip { left, right } => strip(text, *left, *right, aligned),
+            Step::Prepend(_) | Step::Replace(..) => None,
+        })
+    }
+}
+
+/// Puts something before a text that has a first character, to which it then belongs.
+pub fn prepend(text: &[u8], content: &str, aligned: bool) -> Option<(Vec<u8>, Alignment)> {
+    if text.is_empty() || content.is_empty() {
+        return None;
+    }
+    let first = crate::pretokenize::code_point(text, 0).1;
+    let mut rewriting = Rewriting::new(text, aligned);
+    rewriting.replace(0..first, &[content.as_bytes(), &text[..first]].concat());
+    Some(rewriting.finish())
+}
+
+fn replace(
+    text: &[u8],
+    pattern: &SplitPattern,
+    content: &str,
+    aligned: bool,
+) -> Result<Option<(Vec<u8>, Alignment)>> {
+    let mut rewriting: Option<Rewriting<'_>> = None;
+    pattern.matches(text, |range, is_match| {
+        if is_match {
+            let rewriting = rewriting.get_or_insert_with(|| Rewriting::new(text, aligned));
+            let last = last_character(&text[range.clone()]) + range.start;
+            if aligned && range.start < last {
+                rewriting.replace(range.start..last, b""); // what replaces them stands for the last
+                rewriting.replace(last..range.end, content.as_bytes());
+            } else {
+                rewriting.replace(range, content.as_bytes());
+            }
+        }
+        true
+    })?;
+    Ok(rewriting.map(Rewriting::finish))
+}
+
+/// Where the last character begins.
+fn last_character(text: &[u8]) -> usize {
+    let start = text.iter().rposition(|byte| byte & 0xc0 != 0x80);
+    start.unwrap_or(0)
+}
+
+fn apply_form(form: Normalization, text: &str, aligned: bool) -> Option<(Vec<u8>, Alignment)> {
+    let (normalized, alignment) = if aligned {
+        form.align(text)
+    } else {
+        (form.apply(text), Alignment::default())
+    };
+    match normalized {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(text) => Some((text.into_bytes(), alignment)),
+    }
+}
+
+fn lowercase(text: &str, aligned: bool) -> Option<(Vec<u8>, Alignment)> {
+    let mut rewriting: Option<Rewriting<'_>> = None;
+    for (at, c) in text.char_indices() {
+        let lower = c.to_lowercase();
+        if lower.len() == 1 && lower.clone().eq([c]) {
+            continue;
+        }
+        let mut lowered = String::new();
+        lowered.extend(lower);
+        rewriting
+            .get_or_insert_with(|| Rewriting::new(text.as_bytes(), aligned))
+            .replace(at..at + c.len_utf8(), lowered.as_bytes());
+    }
+    rewriting.map(Rewriting::finish)
+}
+
+fn strip_accents(text: &str, aligned: bool) -> Option<(Vec<u8>, Alignment)> {
+    let mut rewriting: Option<Rewriting<'_>> = None;
+    for (at, c) in text.char_indices().filter(|(_, c)| is_combining_mark(*c)) {
+        rewriting
+            .get_or_insert_with(|| Rewriting::new(text.as_bytes(), aligned))
+            .replace(at..at + c.len_utf8(), b"");
+    }
+    rewriting.map(Rewriting::finish)
+}
+
+fn strip(text: &str, left: bool, right: bool, aligned: bool) -> Option<(Vec<u8>, Alignment)> {
+    let kept = if left { text.trim_start() } else { text };
+    let start = text.len() - kept.len();
+    let kept = if right { kept.trim_end() } else { kept };
+    if kept.len() == text.len() {
+        return None;
+    }
+    let mut rewriting = Rewriting::new(text.as_bytes(), aligned);
+    if start > 0 {
+        rewriting.replace(0..start, b"");
+    }
+    if start + kept.len() < text.len() {
+        rewriting.replace(start + kept.len()..text.len(), b"");
+    }
+    Some(rewriting.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn apply(steps: &[Normalizer], text: &str) -> String {
+        Normalizers::new(steps).unwrap().of_str(text).unwrap()
+    }
+
+    #[test]
+    fn each_step_does_what_it_says() {
+        let replace = |pattern: &str, content: &str| Normalizer::Replace {
+            pattern: pattern.to_owned(),
+            content: content.to_owned(),
+        };
+        let strip = |left, right| Normalizer::Strip { left, right };
+        assert_eq!(apply(&[Normalizer::Lowercase], "ÀΣİ x"), "àσi\u{307} x");
+        assert_eq!(
+            apply(
+                &[
+                    Normalizer::Form(Normalization::Nfd),
+                    Normalizer::StripAccents
+                ],
+                "né"
+            ),
+            "ne"
+        );
+        assert_eq!(apply(&[strip(true, false)], "\u{3000} a "), "a ");
+        assert_eq!(apply(&[strip(false, true)], " a\n"), " a");
+        assert_eq!(apply(&[strip(true, true)], " \n"), "");
+        assert_eq!(
+            apply(
+                &[Normalizer::Prepend("▁".to_owned()), replace(" ", "▁")],
+                "a b"
+            ),
+            "▁a▁b"
+        );
+        assert_eq!(apply(&[Normalizer::Prepend("▁".to_owned())], ""), "");
+        assert_eq!(apply(&[replace(" {2,}", "")], "a  b c   "), "ab c");
+    }
+
+    #[test]
+    fn a_text_that_nothing_changes_is_not_copied() {
+        let steps = [
+            Normalizer::Form(Normalization::Nfc),
+            Normalizer::Lowercase,
+            Normalizer::StripAccents,
+            Normalizer::Strip {
+                left: true,
+                right: true,
+            },
+        ];
+        let normalizers = Normalizers::new(&steps).unwrap();
+        let (text, alignments) = normalizers.apply(Text::Str("plain text"), true).unwrap();
+        assert!(matches!(text, Cow::Borrowed(_)));
+        assert!(alignments.is_empty());
+    }
+
+    #[test]
+    fn bytes_are_only_prepended_to_and_replaced_in() {
+        let steps = [
+            Normalizer::Lowercase,
+            Normalizer::Prepend("_".to_owned()),
+            Normalizer::Replace {
+                pattern: " ".to_owned(),
+                content: "_".to_owned(),
+            },
+        ];
+        let normalizers = Normalizers::new(&steps).unwrap();
+        let (text, _) = normalizers.apply(Text::Bytes(b"A \xff"), false).unwrap();
+        assert_eq!(text, &b"_A_\xff"[..]);
+    }
+}
