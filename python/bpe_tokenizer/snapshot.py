@@ -62,7 +62,13 @@ class Snapshot:
         """Return the id of the added token, or else of the vocabulary's token, with this text."""
         if content in self.added:
             return self.added[content].id
-        return self.token_ids.get(_core.to_printable(content.encode()))
+        return self.token_ids.get(self.written(content.encode()))
+
+    def written(self, token: bytes) -> str:
+        """Return a token as files write it: GPT-2's printable characters, or the text of a text's token."""
+        if self.model.core.alphabet == "characters":
+            return token.decode("utf-8", "replace")
+        return _core.to_printable(token)
 
     @cached_property
     def around(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -76,7 +82,7 @@ class Snapshot:
     @cached_property
     def token_strings(self) -> dict[int, str]:
         """The token string of each id."""
-        strings = {token_id: _core.to_printable(token) for token_id, token in self.model.core.vocab.items()}
+        strings = {token_id: self.written(token) for token_id, token in self.model.core.vocab.items()}
         strings.update((token.id, token.content) for token in self.added.values())
         return strings
 

@@ -116,6 +116,11 @@ class BPETokenizer(Encoding):
         options = TrainingOptions(
             vocab_size, min_frequency, special_tokens, tie_break, max_token_length, threads, verbose
         )
+        if self._snapshot is not None and not self._snapshot.model.core.is_plain:
+            raise OptionError(
+                "training cuts text with split patterns only, and this tokenizer was loaded from a file that "
+                "does more; train a BPETokenizer(split_pattern, normalization) instead"
+            )
         self._snapshot = Snapshot.of(train_model(corpus, self._split_patterns, self._normalization, options))
         return self
 
@@ -124,7 +129,7 @@ class BPETokenizer(Encoding):
         """Return the tokenizer that runs a model."""
         tokenizer = cls.__new__(cls)
         tokenizer._snapshot = Snapshot.of(model)
-        tokenizer._split_patterns = tuple(model.core.split_patterns)
+        tokenizer._split_patterns = tuple(model.core.split_patterns or ())
         tokenizer._normalization = model.core.normalization
         return tokenizer
 
@@ -250,8 +255,11 @@ class BPETokenizer(Encoding):
         >>> tokenizer.decode([256, 33])
         'ab!'
         """
+        snapshot = self._trained()
         _check_error_handler(errors)
-        return _to_text(self.decode_bytes(ids, skip_special_tokens), errors)
+        values = as_ids(ids)
+        row = [values] if isinstance(values, int) else values
+        return _to_text(snapshot.encoder.decode(row, skip_special_tokens, errors == "replace"), errors)
 
     def decode_bytes(self, ids: Any, skip_special_tokens: bool = False) -> bytes:
         r"""Return the bytes of ids, which need not be UTF-8; otherwise as `decode`.
@@ -302,7 +310,9 @@ class BPETokenizer(Encoding):
         pad = snapshot.role_ids.get("pad")
         if skip_padding and pad is not None:
             rows = [[token_id for token_id in row if token_id != pad[1]] for row in rows]
-        texts = snapshot.encoder.decode_batch(rows, skip_special_tokens, thread_count(threads))
+        texts = snapshot.encoder.decode_batch(
+            rows, skip_special_tokens, thread_count(threads), errors == "replace"
+        )
         return [_to_text(text, errors) for text in texts]
 
     def get_cache_stats(self) -> dict[str, float]:

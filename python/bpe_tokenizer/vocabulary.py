@@ -139,13 +139,16 @@ class Vocabulary:
 
     @property
     def split_pattern(self) -> str | tuple[str, ...]:
-        """The split pattern's text; several, applied one after the other, are a tuple."""
+        """The split pattern's text; several, applied one after the other, are a tuple.
+
+        It is empty where a model does not cut text, or not simply at the matches of patterns.
+        """
         patterns = self._split_patterns
         return patterns[0] if len(patterns) == 1 else patterns
 
     @property
     def normalization(self) -> str | None:
-        """`"NFC"`, `"NFD"`, `"NFKC"`, `"NFKD"` or None."""
+        """`"NFC"`, `"NFD"`, `"NFKC"`, `"NFKD"` or None; also None where a loaded model does something else."""
         return self._normalization
 
     @property
@@ -237,9 +240,12 @@ class Vocabulary:
             raise ArgumentTypeError(
                 f"convert_tokens_to_string expects a list of token strings: write [{tokens!r}]"
             )
-        added = self._trained().added
+        snapshot = self._trained()
+        if snapshot.model.core.decoder is not None:
+            ids = (snapshot.token_ids.get(token) for token in tokens)
+            return snapshot.encoder.decode([i for i in ids if i is not None]).decode(errors="replace")
         return b"".join(
-            token.encode() if token in added else printable_bytes(token) for token in tokens
+            token.encode() if token in snapshot.added else printable_bytes(token) for token in tokens
         ).decode(errors="replace")
 
 

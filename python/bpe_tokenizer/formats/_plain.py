@@ -31,6 +31,18 @@ def plain(
         FormatError: The model has something that the format cannot hold; names it.
     """
     core = model.core
+    if core.alphabet != "bytes" or core.decoder is not None:
+        raise FormatError(
+            f"alphabet: {name} holds tokens of bytes; this model's are text (SentencePiece-style)"
+        )
+    if not core.requires_all_bytes:
+        raise FormatError(f"vocab: {name} needs a token for each of the 256 bytes; this model lacks some")
+    if core.split_patterns is None:
+        steps = ", ".join(step[0] for step in core.pre_tokenizers)
+        raise FormatError(f"pre_tokenizers: {name} cuts at the matches of a pattern only, not with {steps}")
+    if core.normalizers and core.normalization is None:
+        steps = ", ".join(step[0] for step in core.normalizers)
+        raise FormatError(f"normalizers: {name} cannot hold {steps}")
     if core.normalization is not None and not normalization:
         raise FormatError(
             f"normalization: {name} cannot hold {core.normalization!r}; its readers would not normalise"
