@@ -1,4 +1,4 @@
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Literal, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
@@ -10,6 +10,7 @@ __all__ = [
     "Model",
     "PieceCounter",
     "SplitPattern",
+    "TokenTable",
     "__version__",
     "from_printable",
     "to_printable",
@@ -120,11 +121,22 @@ class Model:
         added_tokens: Sequence[_AddedToken] = ...,
         **settings: Unpack[_Settings],
     ) -> Model: ...
+    # The same from a table, without some of its tokens.
+    @staticmethod
+    def from_table(
+        table: TokenTable,
+        left_out: Set[str],
+        *,
+        added_tokens: Sequence[_AddedToken] = ...,
+        **settings: Unpack[_Settings],
+    ) -> Model: ...
     # A copy with other added tokens; shares the vocabulary and merges.
     def with_added_tokens(self, added_tokens: Sequence[_AddedToken]) -> Model: ...
     # Every id with its bytes, added tokens included, in the order of the ids.
     @property
     def vocab(self) -> dict[int, bytes]: ...
+    # The bytes of an id; None if there is no such id.
+    def token(self, id: int) -> bytes | None: ...
     @property
     def merges(self) -> list[tuple[bytes, bytes]]: ...
     # None where more is done than isolating matches (perhaps behind a PrefixSpace).
@@ -175,6 +187,20 @@ class Model:
     def printable_vocab(self) -> dict[str, int]: ...
     def printable_merges(self) -> list[tuple[str, str]]: ...
     def __getnewargs_ex__(self) -> tuple[tuple[object, ...], dict[str, object]]: ...
+
+@final
+class TokenTable:
+    """`model.vocab` and `model.merges` of a tokenizer.json, read without an object for each token."""
+
+    # The file with both left empty, and what stands there; None for a file with anything unusual in either, for
+    # the json module to read, and to complain about.
+    @staticmethod
+    def parse(data: bytes) -> tuple[bytes, TokenTable] | None: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, token: object) -> bool: ...
+    def get(self, token: str) -> int | None: ...
+    # Those of these tokens that a merge joins or makes.
+    def merged(self, tokens: Set[str]) -> set[str]: ...
 
 @final
 class Encoder:

@@ -22,55 +22,64 @@ pub struct Vocabulary {
     bytes: Vec<u8>,
     /// Where each token begins in `bytes`, and where the last one ends.
     starts: Vec<u32>,
-    /// Open addressing over the tokens' bytes: index into `ids`, or NONE.
-    index: Vec<u32>,
+    /// Open addressing over the tokens' bytes: index into `ids`, or NONE, and the hash's upper half.
+    index: Vec<(u32, u32)>,
 }
 
 impl Vocabulary {
     /// Collects tokens; of tokens with the same bytes the lowest id stands for the bytes.
     pub fn new(mut tokens: Vec<(u32, Vec<u8>)>) -> Result<Self> {
         tokens.sort_unstable();
+        Self::from_sorted(tokens.into_iter().map(|token| Ok::<_, Error>(token)))
+    }
+
+    /// The same of tokens in the order of their ids.
+    pub fn from_sorted<T: AsRef<[u8]>>(
+        tokens: impl Iterator<Item = Result<(u32, T)>>,
+    ) -> Result<Self> {
         let mut vocabulary = Self {
-            ids: Vec::with_capacity(tokens.len()),
+            ids: Vec::new(),
             bytes: Vec::new(),
             starts: vec![0],
-            index: vec![NONE; (2 * tokens.len()).next_power_of_two()],
+            index: Vec::new(),
         };
-        for (id, bytes) in tokens {
-            if id == NONE || vocabulary.ids.last() == Some(&id) {
+        for token in tokens {
+            let (id, bytes) = token?;
+            if id == NONE || vocabulary.ids.last().is_some_and(|&last| last >= id) {
                 return Err(Error::Model(format!(
                     "id {id} stands twice in the vocabulary, or is larger than {}",
                     NONE - 1
                 )));
             }
-            vocabulary.push(id, &bytes)?;
+            vocabulary.ids.push(id);
+            vocabulary.bytes.extend_from_slice(bytes.as_ref());
+            let end = u32::try_from(vocabulary.bytes.len())
+                .map_err(|_| Error::Model("the vocabulary's bytes exceed 4 GiB".to_owned()))?;
+            vocabulary.starts.push(end);
+        }
+        vocabulary.index = vec![(NONE, 0); (2 * vocabulary.len()).next_power_of_two()];
+        for entry in 0..vocabulary.len() {
+            let (slot, tag) = vocabulary.slot(vocabulary.entry(entry));
+            if vocabulary.index[slot].0 == NONE {
+                vocabulary.index[slot] = (entry as u32, tag);
+            }
         }
         Ok(vocabulary)
     }
 
-    fn push(&mut self, id: u32, token: &[u8]) -> Result<()> {
-        let entry = self.ids.len() as u32;
-        self.ids.push(id);
-        self.bytes.extend_from_slice(token);
-        let end = u32::try_from(self.bytes.len())
-            .map_err(|_| Error::Model("the vocabulary's bytes exceed 4 GiB".to_owned()))?;
-        self.starts.push(end);
-        let slot = self.slot(token);
-        if self.index[slot] == NONE {
-            self.index[slot] = entry;
-        }
-        Ok(())
-    }
-
-    fn slot(&self, token: &[u8]) -> usize {
+    /// The slot of a token, or the free one where it would go, and its tag.
+    fn slot(&self, token: &[u8]) -> (usize, u32) {
         let mut hasher = FxHasher::default();
         hasher.write(token);
-        let mut slot = hasher.finish() as usize;
+        let hash = hasher.finish();
+        let (mut slot, tag) = (hash as usize, (hash >> 32) as u32);
         loop {
             slot &= self.index.len() - 1;
             match self.index[slot] {
-                NONE => return slot,
-                entry if self.entry(entry as usize) == token => return slot,
+                (NONE, _) => return (slot, tag),
+                (entry, same) if same == tag && self.entry(entry as usize) == token => {
+                    return (slot, tag)
+                }
                 _ => slot += 1,
             }
         }
@@ -82,7 +91,7 @@ impl Vocabulary {
 
     /// The id of the token with these bytes.
     pub fn id(&self, token: &[u8]) -> Option<u32> {
-        match self.index[self.slot(token)] {
+        match self.index[self.slot(token).0].0 {
             NONE => None,
             entry => Some(self.ids[entry as usize]),
         }
@@ -234,6 +243,47 @@ impl Model {
         added: Vec<AddedToken>,
     ) -> Result<Self> {
         let vocabulary = Vocabulary::new(tokens)?;
+        let merges = match merges {
+            Some(merges) => resolve(&vocabulary, merges)?,
+            None => {
+                settings.ignore_merges = true;
+                let added: FxHashSet<u32> = added.iter().map(|token| token.id).collect();
+                merges_of_ranks(&vocabulary, &added)
+            }
+        };
+        Self::of_parts(vocabulary, merges, settings, added)
+    }
+
+    /// The same with merges as ids.
+    pub fn with_merge_ids(
+        vocabulary: Vocabulary,
+        merges: Vec<MergeIds>,
+        settings: Settings,
+        added: Vec<AddedToken>,
+    ) -> Result<Self> {
+        for (rank, &(left, right, product)) in merges.iter().enumerate() {
+            let parts = (vocabulary.token(left), vocabulary.token(right));
+            let joined = vocabulary.token(product).zip(parts.0.zip(parts.1));
+            let fits = joined
+                .is_some_and(|(product, (left, right))| product.strip_prefix(left) == Some(right));
+            if !fits {
+                let text = |part: Option<&[u8]>| to_printable(part.unwrap_or_default());
+                return Err(Error::Model(format!(
+                    "merge {rank} ({:?}, {:?}): the id {product} is not the two together",
+                    text(parts.0),
+                    text(parts.1)
+                )));
+            }
+        }
+        Self::of_parts(vocabulary, merges, settings, added)
+    }
+
+    fn of_parts(
+        vocabulary: Vocabulary,
+        merges: Vec<MergeIds>,
+        settings: Settings,
+        added: Vec<AddedToken>,
+    ) -> Result<Self> {
         if settings.alphabet == Alphabet::Characters {
             let not_text = vocabulary
                 .iter()
@@ -252,14 +302,6 @@ impl Model {
                 )));
             }
         }
-        let merges = match merges {
-            Some(merges) => resolve(&vocabulary, merges)?,
-            None => {
-                settings.ignore_merges = true;
-                let added: FxHashSet<u32> = added.iter().map(|token| token.id).collect();
-                merges_of_ranks(&vocabulary, &added)
-            }
-        };
         let model = Self {
             vocabulary: Arc::new(vocabulary),
             merges: Arc::new(merges),

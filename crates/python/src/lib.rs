@@ -10,6 +10,7 @@ mod model;
 mod pattern;
 mod settings;
 mod text;
+mod token_table;
 
 use bpe_tokenizer_core::printable;
 use pyo3::prelude::*;
@@ -38,6 +39,8 @@ mod _core {
     use super::pattern::SplitPattern;
     #[pymodule_export]
     use super::to_printable;
+    #[pymodule_export]
+    use super::token_table::TokenTable;
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

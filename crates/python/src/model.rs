@@ -2,14 +2,17 @@
 
 use crate::call::{exception, to_python};
 use crate::settings::{from_keywords, keyword, KEYWORDS};
-use bpe_tokenizer_core::model::{Alphabet, Model as Core, Settings};
+use crate::token_table::TokenTable;
+use bpe_tokenizer_core::model::{Alphabet, Model as Core, Settings, Vocabulary};
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::printable::{from_printable, to_printable};
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// content, id, special, single_word, lstrip, rstrip, normalized.
 type PyAddedToken = (String, u32, bool, bool, bool, bool, bool);
@@ -60,6 +63,14 @@ impl Rest {
             settings,
             added: added.into_iter().map(to_added).collect(),
         })
+    }
+
+    /// How a token's string is read.
+    fn bytes_of(&self) -> BytesOf {
+        match self.settings.alphabet {
+            Alphabet::Bytes => bytes_of,
+            Alphabet::Characters => |token| Ok(token.as_bytes().to_vec()),
+        }
     }
 
     fn build(
@@ -133,13 +144,38 @@ impl Model {
         let vocab = vocab_items::<String, u32>(vocab)?;
         let rest = Rest::new(added_tokens, settings)?;
         py.detach(|| {
-            let bytes_of = match rest.settings.alphabet {
-                Alphabet::Bytes => bytes_of,
-                Alphabet::Characters => |token: &str| Ok(token.as_bytes().to_vec()),
-            };
-            let tokens = tokens_of(vocab, &rest.added, bytes_of)?;
+            let bytes_of = rest.bytes_of();
+            let vocab = vocab.iter().map(|(token, id)| (*id, token.as_str()));
+            let tokens = tokens_of(vocab, &rest.added, bytes_of);
+            let tokens = tokens.map(|token| token.map(|(id, token)| (id, token.into_owned())));
+            let tokens = tokens.collect::<Result<_>>()?;
             let merges = merges_of(merges, bytes_of)?;
             rest.build(tokens, Some(&merges))
+        })
+        .map_err(|error| to_python(py, &error))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (table, left_out, *, added_tokens=Vec::new(), **settings))]
+    fn from_table(
+        py: Python<'_>,
+        table: &TokenTable,
+        left_out: HashSet<String>,
+        added_tokens: Vec<PyAddedToken>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let rest = Rest::new(added_tokens, settings)?;
+        py.detach(|| {
+            let vocab = table
+                .tokens()
+                .filter(|(_, token)| !left_out.contains(*token));
+            let tokens = tokens_of(vocab, &rest.added, rest.bytes_of());
+            let vocabulary = Vocabulary::from_sorted(tokens)?;
+            let core = Core::with_merge_ids(vocabulary, table.merges(), rest.settings, rest.added)?;
+            if rest.requires_all_bytes {
+                core.require_bytes()?;
+            }
+            Ok(Self { core })
         })
         .map_err(|error| to_python(py, &error))
     }
@@ -161,6 +197,10 @@ impl Model {
         tokens.extend(outside.map(|token| (token.id, token.content.as_bytes())));
         tokens.sort_unstable_by_key(|(id, _)| *id);
         to_dict(py, tokens.into_iter())
+    }
+
+    fn token<'py>(&self, py: Python<'py>, id: u32) -> Option<Bound<'py, PyBytes>> {
+        self.core.token(id).map(|token| PyBytes::new(py, token))
     }
 
     #[getter]
@@ -333,22 +373,21 @@ impl Model {
 type BytesOf = fn(&str) -> Result<Vec<u8>>;
 
 /// The bytes of a file's vocabulary; an added token stands there as its own text.
-fn tokens_of(
-    vocab: Vec<(String, u32)>,
-    added: &[AddedToken],
+fn tokens_of<'a>(
+    vocab: impl Iterator<Item = (u32, &'a str)>,
+    added: &'a [AddedToken],
     bytes_of: BytesOf,
-) -> Result<Vec<(u32, Vec<u8>)>> {
-    let added: HashMap<&str, u32> = added
+) -> impl Iterator<Item = Result<(u32, Cow<'a, [u8]>)>> {
+    let added: FxHashMap<&str, u32> = added
         .iter()
         .map(|token| (token.content.as_str(), token.id))
         .collect();
-    let tokens = vocab.into_iter().map(|(token, id)| {
-        if added.get(token.as_str()) == Some(&id) {
-            return Ok((id, token.into_bytes()));
+    vocab.map(move |(id, token)| {
+        if added.get(token) == Some(&id) {
+            return Ok((id, Cow::Borrowed(token.as_bytes())));
         }
-        Ok((id, bytes_of(&token)?))
-    });
-    tokens.collect()
+        Ok((id, Cow::Owned(bytes_of(token)?)))
+    })
 }
 
 fn merges_of(merges: Vec<(String, String)>, bytes_of: BytesOf) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {

@@ -1,0 +1,338 @@
+//! `TokenTable`: the tokens and merges of a tokenizer.json, read quickly or not at all.
+//!
+//! Nothing here says what is wrong with a file: whatever is not as expected is left to the json module
+//! and the checks behind it.
+
+use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+
+#[pyclass(frozen, module = "bpe_tokenizer._core")]
+pub struct TokenTable {
+    /// The strings of the tokens.
+    strings: Vocabulary,
+    merges: Vec<MergeIds>,
+}
+
+impl TokenTable {
+    /// The tokens and their ids, in the order of the ids.
+    pub fn tokens(&self) -> impl Iterator<Item = (u32, &str)> {
+        let tokens = self.strings.iter();
+        tokens.map(|(id, token)| (id, std::str::from_utf8(token).unwrap_or_default()))
+    }
+
+    /// The merges in order of rank.
+    pub fn merges(&self) -> Vec<MergeIds> {
+        self.merges.clone()
+    }
+
+    fn new(vocab: Vocab<'_>, merges: Merges<'_>) -> Option<Self> {
+        let Vocab(mut tokens) = vocab;
+        tokens.sort_by_key(|(id, _)| *id);
+        let count = tokens.len();
+        let tokens = tokens.iter().map(|(id, token)| Ok((*id, token.as_bytes())));
+        let strings = Vocabulary::from_sorted(tokens).ok()?;
+        let indexed = strings.iter();
+        if count
+            != indexed
+                .filter(|(id, token)| strings.id(token) == Some(*id))
+                .count()
+        {
+            return None; // a token stands twice
+        }
+        let mut product = Vec::new();
+        let resolved = merges.0.iter().map(|(left, right)| {
+            product.clear();
+            product.extend_from_slice(left.as_bytes());
+            product.extend_from_slice(right.as_bytes());
+            let id = |token: &[u8]| strings.id(token);
+            Some((id(left.as_bytes())?, id(right.as_bytes())?, id(&product)?))
+        });
+        let mut merges: Vec<MergeIds> = resolved.collect::<Option<_>>()?;
+        // Of a pair that stands twice the last counts.
+        let mut seen = FxHashSet::with_capacity_and_hasher(merges.len(), FxBuildHasher);
+        merges.reverse();
+        merges.retain(|&(left, right, _)| seen.insert((left, right)));
+        merges.reverse();
+        Some(Self { strings, merges })
+    }
+}
+
+#[pymethods]
+impl TokenTable {
+    #[staticmethod]
+    fn parse<'py>(py: Python<'py>, data: &[u8]) -> Option<(Bound<'py, PyBytes>, Self)> {
+        let (rest, table) = py.detach(|| {
+            let document: Document<'_> = serde_json::from_slice(data).ok()?;
+            let table = Self::new(document.vocab?, document.merges?)?;
+            Some((document.rest, table))
+        })?;
+        Some((PyBytes::new(py, rest.as_bytes()), table))
+    }
+
+    fn __len__(&self) -> usize {
+        self.strings.len()
+    }
+
+    fn __contains__(&self, token: &Bound<'_, PyAny>) -> bool {
+        let token: Result<&str, _> = token.extract();
+        token.is_ok_and(|token| self.get(token).is_some())
+    }
+
+    fn get(&self, token: &str) -> Option<u32> {
+        self.strings.id(token.as_bytes())
+    }
+
+    fn merged(&self, tokens: HashSet<String>) -> HashSet<String> {
+        let ids: FxHashMap<u32, &String> = tokens
+            .iter()
+            .filter_map(|token| Some((self.get(token)?, token)))
+            .collect();
+        let parts = self
+            .merges
+            .iter()
+            .flat_map(|&(l, r, product)| [l, r, product]);
+        parts
+            .filter_map(|id| ids.get(&id).map(|token| (*token).clone()))
+            .collect()
+    }
+}
+
+/// A tokenizer.json: its tokens and merges, and the text of the rest.
+#[derive(Default)]
+struct Document<'a> {
+    rest: String,
+    vocab: Option<Vocab<'a>>,
+    merges: Option<Merges<'a>>,
+}
+
+impl<'a> Document<'a> {
+    /// Writes a member of the rest.
+    fn member(&mut self, key: &str, value: &str) {
+        if !self.rest.ends_with('{') {
+            self.rest.push(',');
+        }
+        self.rest
+            .push_str(&serde_json::Value::from(key).to_string());
+        self.rest.push(':');
+        self.rest.push_str(value);
+    }
+}
+
+impl<'de> Deserialize<'de> for Document<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(DocumentVisitor)
+    }
+}
+
+struct DocumentVisitor;
+
+impl<'de> Visitor<'de> for DocumentVisitor {
+    type Value = Document<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a tokenizer.json")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut document = Document {
+            rest: "{".to_owned(),
+            ..Document::default()
+        };
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            if key == "model" {
+                if document.vocab.is_some() {
+                    return Err(A::Error::custom("two models"));
+                }
+                let ModelDocument(model) = map.next_value()?;
+                document.member("model", &model.rest);
+                (document.vocab, document.merges) = (model.vocab, model.merges);
+            } else {
+                document.member(&key, map.next_value::<&RawValue>()?.get());
+            }
+        }
+        document.rest.push('}');
+        Ok(document)
+    }
+}
+
+/// The `model` of a tokenizer.json.
+struct ModelDocument<'a>(Document<'a>);
+
+impl<'de> Deserialize<'de> for ModelDocument<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ModelVisitor).map(Self)
+    }
+}
+
+struct ModelVisitor;
+
+impl<'de> Visitor<'de> for ModelVisitor {
+    type Value = Document<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a model")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut model = Document {
+            rest: "{".to_owned(),
+            ..Document::default()
+        };
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            match key.as_ref() {
+                "vocab" if model.vocab.is_none() => {
+                    model.vocab = Some(map.next_value()?);
+                    model.member("vocab", "{}");
+                }
+                "merges" if model.merges.is_none() => {
+                    model.merges = Some(map.next_value()?);
+                    model.member("merges", "[]");
+                }
+                "vocab" | "merges" => return Err(A::Error::custom("a member stands twice")),
+                key => model.member(key, map.next_value::<&RawValue>()?.get()),
+            }
+        }
+        model.rest.push('}');
+        Ok(model)
+    }
+}
+
+/// Ids and tokens in the order of the file.
+struct Vocab<'a>(Vec<(u32, Cow<'a, str>)>);
+
+impl<'de> Deserialize<'de> for Vocab<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(VocabVisitor)
+    }
+}
+
+struct VocabVisitor;
+
+impl<'de> Visitor<'de> for VocabVisitor {
+    type Value = Vocab<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("tokens and ids")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut tokens = Vec::new();
+        while let Some((Part(token), id)) = map.next_entry::<Part<'de>, u32>()? {
+            tokens.push((id, token));
+        }
+        Ok(Vocab(tokens))
+    }
+}
+
+type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
+
+/// Pairs of tokens, all as arrays or all as "left right".
+struct Merges<'a>(Vec<Pair<'a>>);
+
+impl<'de> Deserialize<'de> for Merges<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(MergesVisitor)
+    }
+}
+
+struct MergesVisitor;
+
+impl<'de> Visitor<'de> for MergesVisitor {
+    type Value = Merges<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("merges")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let (mut merges, mut arrays, mut strings) = (Vec::new(), 0, 0);
+        while let Some(merge) = seq.next_element::<Merge<'de>>()? {
+            match merge {
+                Merge::Pair(pair) => {
+                    arrays += 1;
+                    merges.push(pair);
+                }
+                Merge::Joined(pair) => {
+                    strings += 1;
+                    merges.extend(pair);
+                }
+            }
+        }
+        if arrays > 0 && strings > 0 {
+            return Err(A::Error::custom("merges of two kinds"));
+        }
+        Ok(Merges(merges))
+    }
+}
+
+enum Merge<'a> {
+    Pair(Pair<'a>),
+    /// "left right", or nothing for a line with the file's version.
+    Joined(Option<Pair<'a>>),
+}
+
+impl<'de> Deserialize<'de> for Merge<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(MergeVisitor)
+    }
+}
+
+struct MergeVisitor;
+
+impl MergeVisitor {
+    fn split<E: Error>(merge: &str) -> Result<Option<(&str, &str)>, E> {
+        if merge.starts_with("#version") {
+            return Ok(None);
+        }
+        match merge.split_once(' ') {
+            Some((left, right)) if !right.contains(' ') => Ok(Some((left, right))),
+            _ => Err(E::custom("no merge")),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for MergeVisitor {
+    type Value = Merge<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a merge")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, merge: &'de str) -> Result<Self::Value, E> {
+        let pair = Self::split(merge)?;
+        Ok(Merge::Joined(
+            pair.map(|(left, right)| (left.into(), right.into())),
+        ))
+    }
+
+    fn visit_str<E: Error>(self, merge: &str) -> Result<Self::Value, E> {
+        let pair = Self::split(merge)?;
+        let owned = |part: &str| Cow::Owned(part.to_owned());
+        Ok(Merge::Joined(
+            pair.map(|(left, right)| (owned(left), owned(right))),
+        ))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut part = || seq.next_element::<Part<'de>>();
+        let (Some(Part(left)), Some(Part(right))) = (part()?, part()?) else {
+            return Err(A::Error::custom("no pair"));
+        };
+        match seq.next_element::<IgnoredAny>()? {
+            None => Ok(Merge::Pair((left, right))),
+            Some(_) => Err(A::Error::custom("more than a pair")),
+        }
+    }
+}
+
+/// A string that is copied only if it has escapes.
+#[derive(Deserialize)]
+struct Part<'a>(#[serde(borrow)] Cow<'a, str>);
