@@ -30,7 +30,7 @@ impl Vocabulary {
     /// Collects tokens; of tokens with the same bytes the lowest id stands for the bytes.
     pub fn new(mut tokens: Vec<(u32, Vec<u8>)>) -> Result<Self> {
         tokens.sort_unstable();
-        Self::from_sorted(tokens.into_iter().map(|token| Ok::<_, Error>(token)))
+        Self::from_sorted(tokens.into_iter().map(Ok))
     }
 
     /// The same of tokens in the order of their ids.
