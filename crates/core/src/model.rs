@@ -7,7 +7,7 @@ use crate::normalizers::Normalizer;
 use crate::pretokenize::PreTokenizer;
 use crate::printable::to_printable;
 use crate::special::AddedToken;
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet, FxHasher};
 use std::hash::Hasher;
 use std::sync::Arc;
 
@@ -438,29 +438,48 @@ fn resolve(vocabulary: &Vocabulary, merges: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec
 /// bytes right before they become one, always joining the pair with the lowest rank first.
 ///
 /// Within a piece, the stretch of a token develops as the token alone does as long as nothing joins
-/// across its edges, so no other pair ever makes it. A token whose bytes do not become one has no
-/// merge; a piece that is such a token is found by `ignore_merges`.
+/// across its edges, so no other pair ever makes it, and the merges of the lower ranks are enough to find
+/// that of the next. A token whose bytes do not become one has no merge; a piece that is such a token is
+/// found by `ignore_merges`.
 fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Vec<MergeIds> {
-    let rank = |token: &[u8]| vocabulary.id(token).filter(|id| !added.contains(id));
-    let mut cuts = Vec::new();
-    let merges = vocabulary.iter().filter_map(|(id, token)| {
-        if token.len() < 2 || rank(token) != Some(id) {
-            return None;
+    let byte_ids: Vec<u32> = (0..=255)
+        .map(|byte| vocabulary.id(&[byte]).unwrap_or(NONE))
+        .collect();
+    let mut products: FxHashMap<(u32, u32), u32> =
+        FxHashMap::with_capacity_and_hasher(vocabulary.len(), FxBuildHasher);
+    let (mut symbols, mut ranks, mut merges) = (Vec::new(), Vec::new(), Vec::new());
+    for (id, token) in vocabulary.iter() {
+        if token.len() < 2 || added.contains(&id) || vocabulary.id(token) != Some(id) {
+            continue;
         }
-        cuts.clear();
-        cuts.extend(0..=token.len());
-        while cuts.len() > 3 {
-            let pairs = (0..cuts.len() - 2).filter_map(|i| {
-                let pair = &token[cuts[i]..cuts[i + 2]];
-                Some((rank(pair)?, i))
-            });
-            let (_, at) = pairs.min()?;
-            cuts.remove(at + 1);
+        symbols.clear();
+        symbols.extend(token.iter().map(|&byte| byte_ids[usize::from(byte)]));
+        let rank = |left, right| products.get(&(left, right)).copied().unwrap_or(NONE);
+        ranks.clear();
+        ranks.extend(symbols.windows(2).map(|pair| rank(pair[0], pair[1])));
+        while symbols.len() > 2 {
+            let best = (0..ranks.len()).min_by_key(|&at| ranks[at]).unwrap_or(0);
+            if ranks[best] == NONE {
+                break;
+            }
+            symbols[best] = ranks[best];
+            symbols.remove(best + 1);
+            ranks.remove(best);
+            if best < ranks.len() {
+                ranks[best] = rank(symbols[best], symbols[best + 1]);
+            }
+            if best > 0 {
+                ranks[best - 1] = rank(symbols[best - 1], symbols[best]);
+            }
         }
-        let (left, right) = token.split_at(cuts[1]);
-        Some((rank(left)?, rank(right)?, id))
-    });
-    merges.collect()
+        if let &[left, right] = symbols.as_slice() {
+            if left != NONE && right != NONE {
+                products.insert((left, right), id);
+                merges.push((left, right, id));
+            }
+        }
+    }
+    merges
 }
 
 #[cfg(test)]
