@@ -438,9 +438,8 @@ fn resolve(vocabulary: &Vocabulary, merges: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec
 /// bytes right before they become one, always joining the pair with the lowest rank first.
 ///
 /// Within a piece, the stretch of a token develops as the token alone does as long as nothing joins
-/// across its edges, so no other pair ever makes it, and the merges of the lower ranks are enough to find
-/// that of the next. A token whose bytes do not become one has no merge; a piece that is such a token is
-/// found by `ignore_merges`.
+/// across its edges, so no other pair ever makes it. A token whose bytes do not become one has no merge; a
+/// piece that is such a token is found by `ignore_merges`.
 fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Vec<MergeIds> {
     let byte_ids: Vec<u32> = (0..=255)
         .map(|byte| vocabulary.id(&[byte]).unwrap_or(NONE))
@@ -457,6 +456,7 @@ fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Vec<Merge
         let rank = |left, right| products.get(&(left, right)).copied().unwrap_or(NONE);
         ranks.clear();
         ranks.extend(symbols.windows(2).map(|pair| rank(pair[0], pair[1])));
+        // The merges of lower ranks come first, and are nearly always enough.
         while symbols.len() > 2 {
             let best = (0..ranks.len()).min_by_key(|&at| ranks[at]).unwrap_or(0);
             if ranks[best] == NONE {
@@ -472,14 +472,33 @@ fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Vec<Merge
                 ranks[best - 1] = rank(symbols[best - 1], symbols[best]);
             }
         }
-        if let &[left, right] = symbols.as_slice() {
-            if left != NONE && right != NONE {
-                products.insert((left, right), id);
-                merges.push((left, right, id));
-            }
+        let pair = match symbols.as_slice() {
+            &[left, right] => Some((left, right)),
+            _ => last_pair(token, |part| {
+                vocabulary.id(part).filter(|id| !added.contains(id))
+            }),
+        };
+        if let Some((left, right)) = pair.filter(|pair| pair.0 != NONE && pair.1 != NONE) {
+            products.insert((left, right), id);
+            merges.push((left, right, id));
         }
     }
     merges
+}
+
+/// The two tokens that are left of a token's bytes right before they become one, whatever the ranks.
+fn last_pair(token: &[u8], rank: impl Fn(&[u8]) -> Option<u32>) -> Option<(u32, u32)> {
+    let mut cuts: Vec<usize> = (0..=token.len()).collect();
+    while cuts.len() > 3 {
+        let pairs = (0..cuts.len() - 2).filter_map(|i| {
+            let pair = &token[cuts[i]..cuts[i + 2]];
+            Some((rank(pair)?, i))
+        });
+        let (_, at) = pairs.min()?;
+        cuts.remove(at + 1);
+    }
+    let (left, right) = token.split_at(cuts[1]);
+    Some((rank(left)?, rank(right)?))
 }
 
 #[cfg(test)]
@@ -507,6 +526,20 @@ mod tests {
         let expected = [(a, b, 256), (c, d, 257), (256, 257, 258), (b, c, 259)];
         assert_eq!(model.merges(), expected); // nothing makes zzzz
         assert!(model.settings().ignore_merges);
+    }
+
+    #[test]
+    fn a_token_may_have_a_lower_rank_than_its_parts() {
+        let mut tokens = bytes();
+        for (id, token) in (256..).zip(["bbb", "bb", "bbbbb"]) {
+            tokens.push((id, token.into()));
+        }
+        let model = Model::new(tokens, None, Settings::default(), Vec::new()).unwrap();
+        let b = 98;
+        assert_eq!(
+            model.merges(),
+            [(257, b, 256), (b, b, 257), (256, 257, 258)]
+        );
     }
 
     #[test]
