@@ -64,14 +64,15 @@ _Normalizer: TypeAlias = (
 _Behavior: TypeAlias = Literal["Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
 # A step of pre-tokenisation, likewise.
 _PreTokenizer: TypeAlias = (
-    # Pattern, behavior, invert. "SplitBytes" comes behind a file's ByteLevel: its pattern sees each byte as
-    # the printable character that stands for it.
+    # Pattern, behavior, invert. "SplitBytes" comes behind a file's ByteLevel: its pattern sees each byte
+    # as the printable character that stands for it.
     tuple[Literal["Split", "SplitBytes"], str, _Behavior, bool]
     | tuple[Literal["PrefixSpace"]]  # a space before each piece that begins with none
-    | tuple[Literal["Metaspace"], str, Literal["always", "first", "never"], bool]  # replacement, prepend, split
+    # Replacement, prepend scheme, split.
+    | tuple[Literal["Metaspace"], str, Literal["always", "first", "never"], bool]
 )
-# The character that stands for a space; whether `<0x0A>` is a byte; which spaces at the beginning of a text are
-# dropped: none, one, or all of the first token.
+# The character that stands for a space; whether `<0x0A>` is a byte; which spaces at the beginning of a text
+# are dropped: none, one, or all of the first token.
 _Decoder: TypeAlias = tuple[str, bool, Literal["none", "one", "first"]]
 
 @type_check_only
@@ -136,7 +137,7 @@ class Model:
     @property
     def vocab(self) -> dict[int, bytes]: ...
     # The bytes of an id; None if there is no such id.
-    def token(self, id: int) -> bytes | None: ...
+    def token(self, token_id: int, /) -> bytes | None: ...
     @property
     def merges(self) -> list[tuple[bytes, bytes]]: ...
     # None where more is done than isolating matches (perhaps behind a PrefixSpace).
@@ -192,8 +193,8 @@ class Model:
 class TokenTable:
     """`model.vocab` and `model.merges` of a tokenizer.json, read without an object for each token."""
 
-    # The file with both left empty, and what stands there; None for a file with anything unusual in either, for
-    # the json module to read, and to complain about.
+    # The file with both left empty, and what stands there; None for a file with anything unusual in
+    # either, for the json module to read, and to complain about.
     @staticmethod
     def parse(data: bytes) -> tuple[bytes, TokenTable] | None: ...
     def __len__(self) -> int: ...

@@ -199,8 +199,11 @@ impl Model {
         to_dict(py, tokens.into_iter())
     }
 
-    fn token<'py>(&self, py: Python<'py>, id: u32) -> Option<Bound<'py, PyBytes>> {
-        self.core.token(id).map(|token| PyBytes::new(py, token))
+    #[pyo3(signature = (token_id, /))]
+    fn token<'py>(&self, py: Python<'py>, token_id: u32) -> Option<Bound<'py, PyBytes>> {
+        self.core
+            .token(token_id)
+            .map(|token| PyBytes::new(py, token))
     }
 
     #[getter]
