@@ -682,3 +682,32 @@ fn floor_char_boundary(text: &str, mut at: usize) -> usize {
     }
     at
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Settings, Unknown};
+    use crate::pretokenize::PreTokenizer;
+
+    #[test]
+    fn a_piece_may_have_no_ids() {
+        for unknown in [Unknown::Dropped, Unknown::Gap] {
+            let settings = Settings {
+                pre_tokenizers: vec![PreTokenizer::isolated("x+|y+")],
+                unknown,
+                ..Settings::default()
+            };
+            let tokens = vec![(7, b"x".to_vec())];
+            let model = Model::new(tokens, Some(&[]), settings, Vec::new()).unwrap();
+            let encoder = Encoder::new(model).unwrap();
+            for _ in 0..2 {
+                let mut ids = Vec::new();
+                let text = Text::Str("xyyxy");
+                encoder
+                    .encode(text, &Special::None, &mut ids, &Interrupt::never())
+                    .unwrap();
+                assert_eq!(ids, [7, 7]); // the second time from the cache
+            }
+        }
+    }
+}

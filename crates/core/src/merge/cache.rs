@@ -154,9 +154,9 @@ impl Cache {
         self.long.insert(piece.into(), ids.into());
     }
 
-    /// Whether a slot holds so many ids.
+    /// Whether a slot holds so many ids (of a piece without any, its symbols being unknown, none does).
     pub fn fits(ids: usize) -> bool {
-        ids <= SLOT_IDS
+        (1..=SLOT_IDS).contains(&ids)
     }
 }
 
