@@ -148,7 +148,7 @@ class Vocabulary:
 
     @property
     def normalization(self) -> str | None:
-        """`"NFC"`, `"NFD"`, `"NFKC"`, `"NFKD"` or None; also None where a loaded model does something else."""
+        """`"NFC"`, `"NFD"`, `"NFKC"`, `"NFKD"`; None for nothing, or where a loaded model does more."""
         return self._normalization
 
     @property
