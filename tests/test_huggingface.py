@@ -36,7 +36,7 @@ from bpe_tokenizer import (
     _core,
 )
 from bpe_tokenizer.formats import huggingface
-from bpe_tokenizer.formats._regex import objection
+from bpe_tokenizer.formats.huggingface.regex import objection
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hf_files import (
     BYTE_LEVEL,
@@ -63,11 +63,13 @@ def contents(model: Model) -> dict[str, Any]:
         "vocab": core.vocab,
         "vocab_size": core.vocab_size,
         "merges": core.merges,
-        "split_patterns": core.split_patterns,
-        "normalization": core.normalization,
+        "normalizers": core.normalizers,
+        "pre_tokenizers": core.pre_tokenizers,
+        "alphabet": core.alphabet,
+        "unknown": (core.unk_id, core.fuse_unk, core.byte_fallback),
+        "decoder": core.decoder,
         "added_tokens": core.added_tokens,
         "ignore_merges": core.ignore_merges,
-        "add_prefix_space": core.add_prefix_space,
         "roles": [getattr(tokenizer, f"{role}_token") for role in ("bos", "eos", "pad", "unk")],
         "post_processor": model.post_processor,
         "config": dict(model.config),
@@ -154,10 +156,97 @@ def test_split_patterns_come_back_as_they_were(name: str, tmp_path: Path) -> Non
         {"add_prefix_space": True},
         {"add_prefix_space": True, "split_patterns": []},
         {"split_patterns": [r"\w+$|\s+", r"^\d", "(?i)a|b"]},
+        {
+            "normalizers": [
+                ("NFKD",),
+                ("StripAccents",),
+                ("Lowercase",),
+                ("Strip", True, False),
+                ("Replace", r"\w+", "$0"),
+                ("Replace", r"a\.b", ""),
+                ("Prepend", "▁"),
+            ]
+        },
+        {
+            "pre_tokenizers": [
+                ("Split", r"\w", "Removed", False),
+                ("Split", r"\w+|[^\w\s]+", "Removed", True),
+                ("Split", r"\s", "Removed", False),
+                ("Split", "a", "Contiguous", True),
+                ("PrefixSpace",),
+                ("SplitBytes", r"\p{N}", "MergedWithNext", False),
+            ]
+        },
+        {
+            "pre_tokenizers": [
+                ("Metaspace", "_", "first", False),
+                ("Split", "b+", "MergedWithPrevious", False),
+            ]
+        },
     ],
 )
 def test_settings_come_back(settings: dict[str, Any], tmp_path: Path) -> None:
     round_trip(small_model(**settings), tmp_path)
+
+
+def characters_model(*added: AddedToken, **settings: Any) -> Model:
+    tokens = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "a", "é", "▁a", "aé", "▁aé"]
+    merges = [("▁", "a"), ("▁a", "é"), ("a", "é"), ("▁", "aé")]
+    core = _core.Model(
+        {index: token.encode() for index, token in enumerate(tokens)},
+        [(left.encode(), right.encode()) for left, right in merges],
+        alphabet="characters",
+        added_tokens=added,
+        **settings,
+    )
+    return Model(core)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"byte_fallback": True, "unk_id": 0, "fuse_unk": True, "decoder": ("▁", True, "one")},
+        {"byte_fallback": True, "decoder": ("▁", True, "none")},
+        {"unk_id": 0, "decoder": ("▁", False, "first")},
+        {"decoder": (" ", True, "one"), "normalizers": [("Prepend", "▁"), ("Replace", " ", "▁")]},
+        {"decoder": (" ", False, "one"), "pre_tokenizers": [("Metaspace", "▁", "always", True)]},
+        {"ignore_merges": True, "pre_tokenizers": [("Split", " ", "MergedWithPrevious", False)]},
+    ],
+)
+@pytest.mark.parametrize(
+    "added", [(), (AddedToken("<unk>", 0), AddedToken("<s>", 263), AddedToken("é ", 400))]
+)
+def test_models_of_characters_come_back(
+    added: tuple[AddedToken, ...], settings: dict[str, Any], tmp_path: Path
+) -> None:
+    loaded = round_trip(characters_model(*added, **settings), tmp_path / "1")
+    huggingface.save(loaded, tmp_path / "2")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+    (tmp_path / "1" / "tokenizer_config.json").unlink()
+    alone = huggingface.load(tmp_path / "1")
+    assert alone.core.merges == loaded.core.merges
+    assert alone.core.pre_tokenizers == loaded.core.pre_tokenizers
+
+
+def test_a_vocabulary_that_lacks_bytes_comes_back(tmp_path: Path) -> None:
+    vocab = {byte: bytes([byte]) for byte in range(90)} | {90: b"<unk>"}
+    for unk_id, fuse_unk in ((None, False), (90, False), (90, True)):
+        core = _core.Model(vocab, [], requires_all_bytes=False, unk_id=unk_id, fuse_unk=fuse_unk)
+        round_trip(Model(core), tmp_path)
+
+
+def test_the_unknown_token_stays_in_the_vocabulary(tmp_path: Path) -> None:
+    core = _core.Model(
+        {0: b"a", 7: b"<unk>"},
+        [],
+        alphabet="characters",
+        unk_id=7,
+        added_tokens=[AddedToken("<unk>", 7)],
+    )
+    round_trip(Model(core), tmp_path)
+    assert read(tmp_path / "tokenizer.json")["model"]["unk_token"] == "<unk>"
 
 
 def test_flags_of_added_tokens_come_back(tmp_path: Path) -> None:
@@ -419,6 +508,59 @@ def good() -> dict[str, Any]:
     )
 
 
+def without_bytes(**changes: Any) -> dict[str, Any]:
+    """A model that lacks a byte; an integer is a further token."""
+    tokens = {name: value for name, value in changes.items() if type(value) is int}
+    settings = {name: value for name, value in changes.items() if name not in tokens}
+    vocab = dict(list(bytes_vocab().items())[:255]) | {"<byte>": 255, "he": 256, "<eos>": 257, "hel": 258}
+    if tokens:
+        vocab = {token: index for token, index in vocab.items() if index not in tokens.values()} | tokens
+    model: dict[str, Any] = tokenizer_json(vocab, **settings)["model"]
+    return model
+
+
+def replacing(pattern: dict[str, str]) -> dict[str, Any]:
+    return {"type": "Replace", "pattern": pattern, "content": "x"}
+
+
+METASPACE = {"type": "Metaspace", "replacement": "▁"}
+
+
+def good_characters() -> dict[str, Any]:
+    """The same of a file whose tokens are characters."""
+    tokens = ["<unk>", "<s>", "<0x21>", "▁", "h", "e", "l", "1", "▁h", "▁he", "el"]
+    document = tokenizer_json(
+        {token: index for index, token in enumerate(tokens)},
+        [["▁", "h"], ["▁h", "e"], ["e", "l"]],
+        added=[added_token(0, "<unk>"), added_token(1, "<s>"), added_token(11, "<bos>", normalized=True)],
+        normalizer={
+            "type": "Sequence",
+            "normalizers": [
+                {"type": "Strip", "strip_left": False, "strip_right": True},
+                {"type": "Prepend", "prepend": "▁"},
+                {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+            ],
+        },
+        pre_tokenizer={
+            "type": "Sequence",
+            "pretokenizers": [
+                {"type": "CharDelimiterSplit", "delimiter": "2"},
+                {"type": "FixedLength", "length": 9},
+                METASPACE | {"prepend_scheme": "first", "split": False},
+            ],
+        },
+        post_processor=template("<s>", "$A", ids={"<s>": [1]}),
+        decoder={"type": "Sequence", "decoders": [TO_SPACE, {"type": "ByteFallback"}, FUSE, STRIP]},
+        unk_token="<unk>",
+        fuse_unk=True,
+        byte_fallback=True,
+    )
+    return copy.deepcopy(document)
+
+
+FUSE = {"type": "Fuse"}
+TO_SPACE = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
+STRIP = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
 PRE = ("pre_tokenizer", "pretokenizers")
 POST = ("post_processor", "processors", 1)
 
@@ -446,7 +588,6 @@ REFUSED: list[tuple[Change, str]] = [
     (at("model", "vocab", "he", to=2**32), "model.vocab.he: must be an id, .*, not 4294967296"),
     (at("model", "vocab", "he", to=True), "model.vocab.he: must be an id, .*, not True"),
     (at("model", "vocab", "he", to=97), "model.vocab: 'a' and 'he' both have the id 97"),
-    (without("model", "vocab", "ÿ"), "model.vocab: has no token for the byte 0xff, written 'ÿ'"),
     (
         rename("model", "vocab", "hel", to="▁the"),
         'model: the token "▁the" holds a character that stands for no',
@@ -465,27 +606,63 @@ REFUSED: list[tuple[Change, str]] = [
     (at("added_tokens", 1, "content", to="<eos>"), r"added_tokens\[1\].content: '<eos>' stands twice"),
     (without("added_tokens", 1, "lstrip"), r"added_tokens\[1\].lstrip: is missing"),
     (at("added_tokens", 1, "special", to=1), r"added_tokens\[1\].special: must be true or false, not 1"),
-    (at("normalizer", to={"type": "Lowercase"}), "normalizer.type: 'Lowercase' is not supported"),
     (
-        at("normalizer", "normalizers", to=[{"type": "NFD"}, {"type": "NFC"}]),
-        r"normalizer: has several steps \(NFD, NFC\)",
+        at("model", to=without_bytes(byte_fallback=True, **{"<0x0A>": 255})),
+        "model.byte_fallback: True is not supported in a byte-level file that lacks bytes",
     ),
-    (at("pre_tokenizer", to=None), "pre_tokenizer: must be there and end with ByteLevel"),
-    (at("pre_tokenizer", to={"type": "Metaspace"}), "pre_tokenizer: the last step must be ByteLevel"),
-    (at(*PRE, to=[]), "pre_tokenizer: the last step must be ByteLevel"),
     (
-        at(*PRE, 0, to={"type": "WhitespaceSplit"}),
-        r"pretokenizers\[0\].type: 'WhitespaceSplit' is not supported",
+        at("model", to=without_bytes(unk_token="<nowhere>")),
+        "model.unk_token: '<nowhere>' is not in model.vocab; Hugging Face tokenizers fails",
     ),
-    (at(*PRE, 0, to=BYTE_LEVEL), r"pretokenizers\[0\]: ByteLevel is not supported before the last step"),
     (
-        at(*PRE, 3, "add_prefix_space", to=True),
-        r"pretokenizers\[3\].add_prefix_space: True after other steps",
+        at("added_tokens", to=[added_token(233, "é")]),
+        r"added_tokens: 'é' \(id 233\) is in model.vocab, where its text stands for other bytes",
+    ),
+    (
+        at("added_tokens", to=[added_token(259, "RR", rstrip=True), added_token(260, " x")]),
+        r"added_tokens: ' x' \(id 260\) begins with white space, which another token takes along",
+    ),
+    (
+        at(
+            "added_tokens",
+            to=[
+                added_token(259, "<é>", normalized=True),
+                added_token(260, "<e\u0301>", normalized=True),
+            ],
+        ),
+        "is the same as '<é>' once both are normalised",
+    ),
+    *(
+        (at("normalizer", to={"type": kind}), f"normalizer.type: '{kind}' is not supported; NFC, NFD,")
+        for kind in ("BertNormalizer", "Precompiled", "Magic")
+    ),
+    (
+        at("normalizer", "normalizers", to=[{"type": "ByteLevel"}, {"type": "NFC"}]),
+        r"normalizers\[1\]: follows ByteLevel, which is supported as the last step only",
+    ),
+    (at("normalizer", to={"type": "ByteLevel"}), r"pretokenizers\[3\]: ByteLevel behind a ByteLevel would"),
+    (at("normalizer", to={"type": "Strip", "strip_left": True}), "normalizer.strip_right: is missing"),
+    (at("normalizer", to={"type": "Prepend", "prepend": ""}), "normalizer.prepend: is empty"),
+    (
+        at("normalizer", to=replacing({"Regex": "a*"})),
+        "normalizer.pattern.Regex: .* can match the empty text",
+    ),
+    (at("normalizer", to=replacing({"String": ""})), "normalizer.pattern.String: is empty"),
+    (at("normalizer", to=replacing({"Regex": r"\bx"})), r"normalizer.pattern.Regex: .* holds \\b, which may"),
+    (at(*PRE, 0, to=BYTE_LEVEL), r"pretokenizers\[3\]: ByteLevel behind a ByteLevel would take"),
+    (at(*PRE, to=[BYTE_LEVEL, METASPACE]), r"pretokenizers\[1\]: Metaspace behind a ByteLevel would take"),
+    (at(*PRE, 0, to={"type": "UnicodeScripts"}), r"pretokenizers\[0\].type: 'UnicodeScripts' is not supp"),
+    (at(*PRE, 0, to={"type": "Delimiter"}), r"pretokenizers\[0\].type: 'Delimiter' is not supported"),
+    (at(*PRE, 0, to={"type": "FixedLength", "length": 0}), r"pretokenizers\[0\].length: 0 is not supported"),
+    (at(*PRE, 0, to=METASPACE | {"replacement": "ab"}), r"\[0\].replacement: 'ab' must be one character"),
+    (at(*PRE, 0, to=METASPACE | {"prepend_scheme": "x"}), r"\[0\].prepend_scheme: 'x' must be one of"),
+    (at(*PRE, 0, to=METASPACE | {"prepend_scheme": None}), r"\[0\].prepend_scheme: must be a string"),
+    (
+        at(*PRE, 0, to=METASPACE | {"add_prefix_space": False}),
+        r"\[0\].add_prefix_space: False contradicts the prepend_scheme 'always'",
     ),
     (without(*PRE, 3, "add_prefix_space"), r"pretokenizers\[3\].add_prefix_space: is missing"),
-    (at(*PRE, 0, "behavior", to="Removed"), r"pretokenizers\[0\].behavior: 'Removed' is not supported"),
-    (at(*PRE, 0, "behavior", to="MergedWithNext"), r"\.behavior: 'MergedWithNext' is not supported"),
-    (at(*PRE, 0, to=split(r"\S+", "Regex", "Removed", True)), r"\.behavior: 'Removed' with invert drops"),
+    (at(*PRE, 0, "behavior", to="Shuffled"), r"pretokenizers\[0\].behavior: 'Shuffled' must be one of"),
     (at(*PRE, 0, "pattern", to={"Glob": "*"}), r"\.pattern: \{'Glob': '\*'\} must be \{\"Regex\": pattern\}"),
     (at(*PRE, 0, "pattern", to={"String": ""}), r"\.pattern.String: is empty"),
     (at(*PRE, 0, "pattern", "Regex", to="(a"), r"\.pattern.Regex: '\(a' is not supported: it holds \("),
@@ -494,10 +671,7 @@ REFUSED: list[tuple[Change, str]] = [
         at(*PRE, 0, "pattern", "Regex", to="a*"),
         r"\.pattern.Regex: 'a\*' is not supported: it can match the empty text",
     ),
-    (
-        at(*PRE, 2, "behavior", to="Removed"),
-        r"pretokenizers\[2\].behavior: 'Removed' is not supported for Punct",
-    ),
+    (at(*PRE, 2, "behavior", to="Kept"), r"pretokenizers\[2\].behavior: 'Kept' must be one of"),
     (at("decoder", to=None), "decoder: must be there and be ByteLevel"),
     (at("decoder", to={"type": "Metaspace"}), "decoder.type: 'Metaspace' is not supported"),
     (at("decoder", "decoders", to=[BYTE_LEVEL, BYTE_LEVEL]), "decoder: has 2 steps"),
@@ -521,6 +695,68 @@ def test_what_cannot_be_represented_is_refused_by_name(change: Change, message: 
     with pytest.raises(FormatError, match=message) as caught:
         huggingface.load(write(tmp_path, document))
     assert str(caught.value).startswith(str(tmp_path / "tokenizer.json"))
+
+
+DECODER = ("decoder", "decoders")
+
+REFUSED_CHARACTERS: list[tuple[Change, str]] = [
+    (at("decoder", to=None), "decoder: must be there; without it tokens are joined with spaces"),
+    (
+        at("decoder", to=BYTE_LEVEL),
+        "decoder: ByteLevel is not supported there; Metaspace alone is, and a Seq",
+    ),
+    (at("decoder", to={"type": "BPEDecoder"}), "decoder: BPEDecoder is not supported there"),
+    (at(*DECODER, to=[FUSE, TO_SPACE]), r"decoders\[1\]: Replace is not supported there"),
+    (at(*DECODER, to=[TO_SPACE, STRIP]), r"decoders\[1\]: Strip is not supported there"),
+    (at(*DECODER, to=[TO_SPACE, METASPACE]), r"decoders\[1\]: Metaspace is not supported there"),
+    (at(*DECODER, 0, "content", to="_"), r"decoders\[0\].content: '_' is not supported in a decoder"),
+    (
+        at(*DECODER, 0, "pattern", "String", to="▁▁"),
+        r"decoders\[0\].pattern: .* is not supported in a decoder",
+    ),
+    (
+        at(*DECODER, 0, "pattern", to={"Regex": "a+"}),
+        r"decoders\[0\].pattern: .* is not supported in a decoder",
+    ),
+    (at(*DECODER, 3, "start", to=2), r"decoders\[3\]: .* is not supported; it must strip one space"),
+    (at(*DECODER, 3, "content", to="a"), r"decoders\[3\]: .* is not supported; it must strip one space"),
+    (
+        rename("model", "vocab", "<0x21>", to="<0x+f>"),
+        "decoder: ByteFallback takes the token '<0x\\+f>' for a byte",
+    ),
+    (
+        at("added_tokens", 2, "content", to="<0x+1>"),
+        "decoder: ByteFallback takes the token '<0x\\+1>' for a byte",
+    ),
+    (at("added_tokens", 2, "content", to=" "), "added_tokens: ' ' \\(id 11\\) is empty once"),
+    (at("model", "unk_token", to="?"), "model.unk_token: '\\?' is not in model.vocab"),
+    (at("model", "vocab", "h", to=3), "model.vocab: '▁' and 'h' both have the id 3"),
+    (without("model", "vocab", "▁he"), "added_tokens\\[2\\].id: 11 is not the id"),
+    (at("model", "merges", 0, to=["▁", "l"]), r'model: merge 0 .*l" is not in the vocabulary'),
+    (at("model", "merges", 0, to=["x", "l"]), 'merge 0 \\("x", "l"\\): "x" is not in the vocabulary'),
+    (at(*PRE, 2, to={"type": "UnicodeScripts"}), r"pretokenizers\[2\].type: 'UnicodeScripts' is not supp"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), REFUSED_CHARACTERS)
+def test_what_cannot_be_represented_of_characters(change: Change, message: str, tmp_path: Path) -> None:
+    document = good_characters()
+    change(document)
+    with pytest.raises(FormatError, match=message) as caught:
+        huggingface.load(write(tmp_path, document))
+    assert str(caught.value).startswith(str(tmp_path / "tokenizer.json"))
+
+
+def test_the_good_file_of_characters_is_good(tmp_path: Path) -> None:
+    model = huggingface.load(write(tmp_path / "1", good_characters()))
+    tokenizer = BPETokenizer.from_model(model)
+    ids = tokenizer.encode("hel 2!ö1<s> ", add_special_tokens=True, allowed_special="all")
+    assert [tokenizer.vocab[token_id].decode() for token_id in ids] == (
+        ["<s>", "▁he", "l", "▁", "<0x21>", "<unk>", "1", "<s>"]
+    )
+    assert tokenizer.decode(ids) == "<s> hel !<unk>1<s>"
+    assert tokenizer.decode(ids[1:-1]) == "hel !<unk>1"
+    round_trip(model, tmp_path / "2")
 
 
 def test_the_good_file_is_good(tmp_path: Path) -> None:
@@ -581,7 +817,9 @@ REFUSED_CONFIGS: list[tuple[Any, str]] = [
         "decoder.259.lstrip: False contradicts tokenizer.json about '<bos>'",
     ),
     ({"bpe_tokenizer": "x"}, "bpe_tokenizer: must be an object, not 'x'"),
-    ({"bpe_tokenizer": {"split_patterns": 5}}, "bpe_tokenizer.split_patterns: must be an array, not 5"),
+    ({"bpe_tokenizer": {"pre_tokenizers": 5}}, "bpe_tokenizer.pre_tokenizers: must be an array, not 5"),
+    ({"bpe_tokenizer": {"normalizers": [["X"]]}}, r"bpe_tokenizer.normalizers\[0\]: \['X'\] is no step"),
+    ({"bpe_tokenizer": {"normalizers": [[]]}}, r"bpe_tokenizer.normalizers\[0\]: \[\] is no step"),
     ([], r"must be an object, not \[\]"),
 ]
 
@@ -611,7 +849,7 @@ def test_places_without_a_tokenizer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (small_model(split_patterns=[r"\s*"]), r"the split pattern '\\\\s\*' can match the empty text"),
+        (small_model(split_patterns=[r"\s*"]), r"the pattern '\\\\s\*' can match the empty text"),
         (
             small_model(split_patterns=["a(?i)b|c"]),
             r"'a\(\?i\)b\|c' holds \(\?i\)\.\.\., which may mean",
@@ -716,7 +954,7 @@ def test_steps_nested_a_hundred_times(tmp_path: Path) -> None:
             ("decoder", "decoders"),
         ):
             document[name] = {"type": "Sequence", members: [document[name]]}
-    assert contents(huggingface.load(write(tmp_path / "1", document)))["normalization"] == "NFC"
+    assert contents(huggingface.load(write(tmp_path / "1", document)))["normalizers"] == [("NFC",)]
 
 
 WRONG: list[Any] = [
@@ -761,14 +999,16 @@ def assert_model_or_error(directory: Path) -> None:
     else:
         message = str(directory)
         ids = tokenizer.encode("hel <bos>é 12!", add_special_tokens=True, allowed_special="all")
-        assert tokenizer.decode(ids)
+        assert isinstance(tokenizer.decode(ids), str)
     assert str(directory) in message
 
 
-def test_every_field_with_every_wrong_value(tmp_path: Path) -> None:
-    document = good() | {"truncation": {"max_length": 3}, "padding": {}}
-    # These compile faster.
-    document["pre_tokenizer"] = sequence(split(r"\s"), {"type": "Digits", "individual_digits": True})
+@pytest.mark.parametrize("in_bytes", [True, False])
+def test_every_field_with_every_wrong_value(in_bytes: bool, tmp_path: Path) -> None:
+    document = good() if in_bytes else good_characters()
+    document |= {"truncation": {"max_length": 3}, "padding": {}}
+    if in_bytes:  # these compile faster
+        document["pre_tokenizer"] = sequence(split(r"\s"), {"type": "Digits", "individual_digits": True})
     for path in paths(document):
         changes = [at(*path, to=wrong) for wrong in WRONG] + [without(*path)] if path else []
         for change in changes:
@@ -794,8 +1034,9 @@ def test_every_field_of_the_config_with_every_wrong_value(tmp_path: Path) -> Non
             assert_model_or_error(tmp_path)
 
 
-def test_files_with_bytes_changed_or_cut_off(tmp_path: Path) -> None:
-    data = json.dumps(good(), ensure_ascii=False).encode()
+@pytest.mark.parametrize("document", [good(), good_characters()], ids=["bytes", "characters"])
+def test_files_with_bytes_changed_or_cut_off(document: dict[str, Any], tmp_path: Path) -> None:
+    data = json.dumps(document, ensure_ascii=False).encode()
     generator = random.Random(0)
     for _ in range(400):
         changed = bytearray(data)
@@ -1011,6 +1252,9 @@ def test_what_the_engines_do_not_read_alike(pattern: str, problem: str | None) -
 def test_what_is_translated_from_one_of_the_two_only() -> None:
     assert objection(r"\w+|[^\w]", oniguruma=False) is None
     assert "holds \\w, which" in str(objection(r"\w+", oniguruma=True))
+    assert objection("^a|^b", oniguruma=True) is objection("a^b", oniguruma=False) is None
+    assert "holds ^ inside, which" in str(objection(r"\n^", oniguruma=True))
+    assert "holds ^ inside, which" in str(objection(r"(?:^a)b", oniguruma=True))
     assert objection("a{2}?", oniguruma=False) is None
     assert EMPTY in str(objection("a{2}?", oniguruma=True))
     assert objection("(?:a{2}|b{1,2})+?c{1,2}?d{2}+", oniguruma=True) is None

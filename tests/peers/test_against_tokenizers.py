@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer.errors import FormatError, TokenizerError
-from bpe_tokenizer.formats._hf_pre_tokenizer import COVERING, read_pre_tokenizer, write_pre_tokenizer
 from bpe_tokenizer.formats._json import Field
-from bpe_tokenizer.formats._punctuation import PUNCTUATION
+from bpe_tokenizer.formats.huggingface.pre_tokenizer import COVERING, read_pre_tokenizer, write_pre_tokenizer
+from bpe_tokenizer.formats.huggingface.punctuation import PUNCTUATION
+from bpe_tokenizer.formats.huggingface.regex import regex_escape
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hf_files import (
     BYTE_LEVEL,
@@ -471,7 +472,9 @@ def read_pattern(regex: str) -> str | None:
     """What we make of the library's regular expression; None if one of us refuses it."""
     try:
         tokenizers.Regex(regex)
-        return read_pre_tokenizer(Field(Path("tokenizer.json"), "", sequence(split(regex))))[0][0]
+        steps, _ = read_pre_tokenizer(Field(Path("tokenizer.json"), "", sequence(split(regex))))
+        pattern: str = steps[0][1]
+        return pattern
     except FormatError:
         return None
     except Exception as error:
@@ -484,11 +487,12 @@ def write_pattern(pattern: str) -> str | None:
     """What we write for a pattern of ours; None if we refuse it."""
     try:
         _core.SplitPattern(pattern)
-        step = write_pre_tokenizer([pattern], add_prefix_space=False)
+        step = write_pre_tokenizer([("Split", pattern, "Isolated", False)])
     except TokenizerError:
         return None
-    regex: str = step["pretokenizers"][0]["pattern"]["Regex"]
-    return regex
+    assert step is not None
+    written: dict[str, str] = step["pretokenizers"][0]["pattern"]
+    return written["Regex"] if "Regex" in written else regex_escape(written["String"])
 
 
 @pytest.mark.parametrize("regex", REGEXES)
@@ -586,7 +590,8 @@ def test_known_patterns_leave_nothing_between_their_matches(pattern: str) -> Non
 
 @pytest.mark.parametrize("name", NAMED_PATTERNS)
 def test_empty_matches_are_what_sets_the_engines_apart(name: str) -> None:
-    write_pre_tokenizer(NAMED_PATTERNS[name].patterns, add_prefix_space=False)  # none of them has any
+    steps = [("Split", pattern, "Isolated", False) for pattern in NAMED_PATTERNS[name].patterns]
+    assert write_pre_tokenizer(steps) is not None  # none of them has any
     theirs = tokenizers.pre_tokenizers.Split(tokenizers.Regex(r"(?=b)"), "isolated")
     assert len(theirs.pre_tokenize_str("abab")) == 3
     assert len(_core.SplitPattern(r"(?=b)").split("abab")) == 1

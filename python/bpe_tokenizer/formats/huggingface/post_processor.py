@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
-from bpe_tokenizer.formats._hf_pre_tokenizer import flatten
 from bpe_tokenizer.formats._json import Field
+from bpe_tokenizer.formats.huggingface.steps import flatten
 from bpe_tokenizer.model import PostProcessor
 
 __all__ = ["read_post_processor", "write_post_processor"]
@@ -25,7 +25,7 @@ def read_post_processor(field: Field, known: Container[int]) -> PostProcessor:
         FormatError: It does something else than putting ids before and after a text.
     """
     around = PostProcessor()
-    for step in [] if field.is_null else flatten(field, "processors"):
+    for step in flatten(field, "processors"):
         added = _read_step(step, known)
         # The library hands the parts of the first one's result to the second as if they were two texts.
         if around != PostProcessor() and step.need("type").text() != "ByteLevel":
@@ -80,7 +80,9 @@ def _read_template(step: Field, known: Container[int]) -> PostProcessor:
     return PostProcessor(tuple(around[0]), tuple(around[1]))
 
 
-def write_post_processor(around: PostProcessor, token: Callable[[int], str]) -> dict[str, Any]:
+def write_post_processor(
+    around: PostProcessor, token: Callable[[int], str], in_bytes: bool = True
+) -> dict[str, Any] | None:
     """Return the `post_processor` of a tokenizer.json.
 
     Offsets are not trimmed: a space that belongs to a token belongs to its span.
@@ -88,7 +90,10 @@ def write_post_processor(around: PostProcessor, token: Callable[[int], str]) -> 
     Args:
         around: What is added.
         token: Gives the token string of an id.
+        in_bytes: Whether the file is byte-level.
     """
+    if not around.prefix and not around.suffix and not in_bytes:
+        return None
     if not around.prefix and not around.suffix:
         return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
     single = _template(around, token, "A", type_id=0)

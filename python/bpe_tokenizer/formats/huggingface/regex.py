@@ -97,8 +97,13 @@ class _Scanner:
 
     def branch(self, depth: int) -> bool:
         empty = True
+        first = self.at
         while self.next and self.next not in "|)":
             start = self.at
+            # Behind a line end, Oniguruma finds `^` only if something follows. Where a match begins with
+            # it that is so, for a match is never empty.
+            if self.next == "^" and self.oniguruma and not (depth == 0 and start == first):
+                raise _UnportableError("^ inside")
             empty &= self.repeated(start, self.atom(depth))
         return empty
 

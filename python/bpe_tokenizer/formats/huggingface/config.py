@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats._atomic import unfinished
-from bpe_tokenizer.formats._hf_tokens import FLAGS, added_token_fields
 from bpe_tokenizer.formats._json import Field, parse_json, read_bytes, read_json
+from bpe_tokenizer.formats.huggingface.added_tokens import FLAGS
+from bpe_tokenizer.formats.huggingface.table import Table
+from bpe_tokenizer.formats.huggingface.vocabulary import added_token_fields
 from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.special_tokens import ROLES
 
@@ -30,6 +33,8 @@ __all__ = [
 OWN = "bpe_tokenizer"
 # The key of `Model.config` for the parts of tokenizer.json that are only given back.
 KEPT = "tokenizer_json"
+
+_MEMBERS = itemgetter("content", *FLAGS)
 
 _INTERPRETED = frozenset(
     (
@@ -147,9 +152,7 @@ def _read_text(path: Path) -> str | None:
         raise FormatError(f"{path}: is not UTF-8 at offset {error.start}") from error
 
 
-def with_named_tokens(
-    config: Config, added: Sequence[AddedToken], vocab: Mapping[str, int]
-) -> list[AddedToken]:
+def with_named_tokens(config: Config, added: Sequence[AddedToken], vocab: Table) -> list[AddedToken]:
     """Check the tokens that a config names, and make those of the vocabulary special, as `transformers` does.
 
     Args:
@@ -171,11 +174,12 @@ def with_named_tokens(
         content = _content(name)
         if not content or content in tokens:
             continue
-        if content not in vocab:
+        token_id = vocab.get(content)
+        if token_id is None:
             raise name.refused(
                 "is no token of tokenizer.json; add it to its added_tokens, or set this to null"
             )
-        tokens[content] = AddedToken(content, vocab[content])
+        tokens[content] = AddedToken(content, token_id)
     return list(tokens.values())
 
 
@@ -196,7 +200,7 @@ def _content(name: Field) -> str:
 
 
 def _check_added_tokens_decoder(decoder: Field, tokens: Mapping[str, AddedToken]) -> None:
-    if decoder.is_null or decoder.value == added_tokens_decoder(tokens.values()):
+    if decoder.is_null or _are_equal(decoder, tokens.values()):
         return
     for token_id in decoder.members():
         entry = decoder.get(token_id)
@@ -206,6 +210,15 @@ def _check_added_tokens_decoder(decoder: Field, tokens: Mapping[str, AddedToken]
         for flag in FLAGS:
             if entry.get(flag).flag(default=getattr(token, flag)) != getattr(token, flag):
                 raise entry.get(flag).refused(f"contradicts tokenizer.json about {token.content!r}")
+
+
+def _are_equal(decoder: Field, tokens: Iterable[AddedToken]) -> bool:
+    """Whether the two are the same to the letter; there may be hundreds of thousands."""
+    try:
+        found = {token_id: _MEMBERS(entry) for token_id, entry in decoder.members().items()}
+    except (KeyError, TypeError):
+        return False
+    return found == {str(token.id): (token.content, *token[2:]) for token in tokens}
 
 
 def added_tokens_decoder(added: Iterable[AddedToken]) -> dict[str, Any]:

@@ -1,0 +1,146 @@
+"""The parts of a tokenizer.json that say how text becomes ids: to the core's model and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import FormatError, ModelError, PatternError, TokenizerError
+from bpe_tokenizer.formats._json import Field
+from bpe_tokenizer.formats.huggingface.added_tokens import check_searching, check_spellings
+from bpe_tokenizer.formats.huggingface.config import Config, with_named_tokens
+from bpe_tokenizer.formats.huggingface.decoder import (
+    Decoder,
+    read_byte_level_decoder,
+    read_decoder,
+    write_byte_level_decoder,
+    write_decoder,
+)
+from bpe_tokenizer.formats.huggingface.normalizer import read_normalizer, write_normalizer
+from bpe_tokenizer.formats.huggingface.pre_tokenizer import read_pre_tokenizer, write_pre_tokenizer
+from bpe_tokenizer.formats.huggingface.steps import Step, read_steps
+from bpe_tokenizer.formats.huggingface.table import Table
+from bpe_tokenizer.formats.huggingface.tokens import BYTE_TOKENS, Tokens, read_tokens
+from bpe_tokenizer.formats.huggingface.vocabulary import added_token_fields, write_tokens
+
+__all__ = ["read_core", "write_core"]
+
+
+def read_core(document: Field, table: _core.TokenTable | None, config: Config) -> _core.Model:
+    """Read the core's model.
+
+    Args:
+        document: The tokenizer.json, or what the table left of it.
+        table: Its vocabulary and merges, if the core could read them.
+        config: What stands beside it.
+
+    Raises:
+        FormatError: It holds what cannot be represented exactly.
+    """
+    normalizers, in_bytes = read_normalizer(document.get("normalizer"))
+    pre_tokenizers, in_bytes = read_pre_tokenizer(document.get("pre_tokenizer"), in_bytes)
+    tokens = read_tokens(document, table, in_bytes)
+    tokens = replace(tokens, added=with_named_tokens(config, tokens.added, tokens.table))
+    check_searching(document.get("added_tokens"), tokens.added, normalizers)
+    if in_bytes:
+        check_spellings(document.get("added_tokens"), tokens.added, tokens.table, tokens.ignore_merges)
+    settings: dict[str, Any] = {
+        "normalizers": _recorded(
+            config, "normalizers", document.get("normalizer"), normalizers, write_normalizer
+        ),
+        "pre_tokenizers": _recorded(
+            config,
+            "pre_tokenizers",
+            document.get("pre_tokenizer"),
+            pre_tokenizers,
+            lambda steps: write_pre_tokenizer(steps, in_bytes),
+        ),
+        "added_tokens": tokens.added,
+        "alphabet": "bytes" if in_bytes else "characters",
+        "byte_fallback": tokens.byte_fallback,
+        "unk_id": None if tokens.unk is None else tokens.table.get(tokens.unk),
+        "fuse_unk": tokens.fuse_unk,
+        "requires_all_bytes": False,
+        "ignore_merges": tokens.ignore_merges,
+        "decoder": _read_decoder(document.get("decoder"), tokens),
+    }
+    left_out = tokens.left_out(_recorded_size(config))
+    try:
+        return _build(tokens.table, left_out, settings)
+    except (ModelError, PatternError) as error:
+        raise document.get("model").error(str(error)) from error
+
+
+def _build(table: Table, left_out: set[str], settings: dict[str, Any]) -> _core.Model:
+    if isinstance(table, _core.TokenTable):
+        return _core.Model.from_table(table, left_out, **settings)
+    vocab = {token: token_id for token, token_id in table.vocab.items() if token not in left_out}
+    return _core.Model.from_printable(vocab, table.merges, **settings)
+
+
+def _read_decoder(field: Field, tokens: Tokens) -> Decoder:
+    if tokens.in_bytes:
+        read_byte_level_decoder(field, tokens.added)
+        return None
+    return read_decoder(field, tokens.table, tokens.added)
+
+
+def _recorded(
+    config: Config, name: str, component: Field, steps: list[Step], write: Callable[[list[Step]], Any]
+) -> list[Step]:
+    """The steps as they were before they were saved, if saving them writes what stands there."""
+    if config.own.is_null or config.own.get(name).is_null:
+        return steps
+    recorded = read_steps(config.own.get(name))
+    try:
+        return recorded if write(recorded) == component.value else steps
+    except TokenizerError:
+        return steps
+
+
+def _recorded_size(config: Config) -> int | None:
+    if config.own.is_null or config.own.get("vocab_size").is_null:
+        return None
+    return config.own.get("vocab_size").id()
+
+
+def write_core(core: _core.Model) -> dict[str, Any]:
+    """Return the core's model as the parts of a tokenizer.json.
+
+    Raises:
+        FormatError: The format cannot hold something of it.
+    """
+    in_bytes = core.alphabet == "bytes"
+    tokens = write_tokens(core)
+    if core.keeps_gaps and not (
+        core.requires_all_bytes if in_bytes else core.byte_fallback and tokens.vocab.keys() >= {*BYTE_TOKENS}
+    ):
+        raise FormatError(
+            "keeps_gaps: tokenizer.json cannot hold it; its readers merge across what has no token"
+        )
+    if in_bytes and core.decoder is not None:
+        raise FormatError("decoder: tokenizer.json cannot hold one of characters for tokens of bytes")
+    return {
+        "added_tokens": [{"id": token.id} | added_token_fields(token) for token in tokens.added],
+        "normalizer": write_normalizer(core.normalizers),
+        "pre_tokenizer": write_pre_tokenizer(core.pre_tokenizers, in_bytes),
+        "decoder": (
+            write_byte_level_decoder(tokens.added)
+            if in_bytes
+            else write_decoder(core.decoder, {*tokens.vocab, *(token.content for token in tokens.added)})
+        ),
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": tokens.unk,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": core.fuse_unk,
+            "byte_fallback": core.byte_fallback and not in_bytes,
+            "ignore_merges": core.ignore_merges,
+            "vocab": tokens.vocab,
+            "merges": tokens.merges,
+        },
+    }

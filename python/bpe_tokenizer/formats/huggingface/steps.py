@@ -1,0 +1,165 @@
+"""What the components of a tokenizer.json have in common: sequences of steps, and the patterns in them.
+
+The regular expressions of a file are Oniguruma's; `_core` translates, and `_regex` tells what both engines
+read alike.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeAlias
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import FormatError, PatternError
+from bpe_tokenizer.formats._json import Field
+from bpe_tokenizer.formats.huggingface.regex import objection, regex_escape
+
+__all__ = [
+    "Step",
+    "character",
+    "flatten",
+    "literal",
+    "read_pattern",
+    "read_steps",
+    "sequence",
+    "write_pattern",
+]
+
+# A name and its arguments, as `_core.Model` takes them.
+Step: TypeAlias = tuple[Any, ...]
+
+# The types of each step's arguments.
+_ARGUMENTS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "PrefixSpace"), ()),
+    "Strip": (bool, bool),
+    "Prepend": (str,),
+    "Replace": (str, str),
+    "Split": (str, str, bool),
+    "SplitBytes": (str, str, bool),
+    "Metaspace": (str, str, bool),
+}
+_ESCAPED = re.compile(r"\\([^a-zA-Z0-9_])")
+
+
+def flatten(field: Field, members: str) -> list[Field]:
+    """Return the steps of a component, those of a `Sequence` within a `Sequence` included, in order.
+
+    Args:
+        field: A component; null has no steps.
+        members: The name of a `Sequence`'s list of steps.
+    """
+    steps: list[Field] = []
+    rest = [] if field.is_null else [field]
+    while rest:
+        step = rest.pop()
+        if step.need("type").text() == "Sequence":
+            rest.extend(reversed(step.need(members).items()))
+        else:
+            steps.append(step)
+    return steps
+
+
+def sequence(steps: list[dict[str, Any]], members: str) -> dict[str, Any] | None:
+    """Return the component of these steps: nothing, the only one, or a `Sequence`.
+
+    >>> sequence([{"type": "NFC"}], "normalizers")
+    {'type': 'NFC'}
+    """
+    if len(steps) > 1:
+        return {"type": "Sequence", members: steps}
+    return steps[0] if steps else None
+
+
+def character(field: Field) -> str:
+    """Return a text of one character.
+
+    Raises:
+        FormatError: It is another.
+    """
+    if len(field.text()) != 1:
+        raise field.refused("must be one character")
+    return field.text()
+
+
+def read_pattern(field: Field) -> str:
+    r"""Read a pattern in our dialect.
+
+    Raises:
+        FormatError: It is broken, or the two regex engines may read it differently.
+
+    >>> from pathlib import Path
+    >>> print(read_pattern(Field(Path("tokenizer.json"), "pattern", {"String": "a.b"})))
+    a\.b
+    """
+    if set(field.members()) == {"String"}:
+        text = field.get("String").text()
+        if not text:
+            raise field.get("String").error("is empty, which is found between all characters: not supported")
+        return regex_escape(text)
+    if set(field.members()) != {"Regex"}:
+        raise field.refused('must be {"Regex": pattern} or {"String": text}')
+    regex = field.get("Regex")
+    problem = objection(regex.text(), oniguruma=True)
+    if problem is not None:
+        raise regex.refused(f"is not supported: it {problem}")
+    try:
+        pattern = _core.SplitPattern.from_oniguruma(regex.text())
+        _core.SplitPattern(pattern)
+    except PatternError as error:
+        raise regex.refused(f"is not supported: {error}") from error
+    return pattern
+
+
+def write_pattern(pattern: str, component: str) -> dict[str, str]:
+    r"""Return a pattern of ours as a file holds it.
+
+    Args:
+        pattern: The pattern.
+        component: The part of the file that it is for, for messages.
+
+    Raises:
+        FormatError: The two regex engines may read it differently.
+
+    >>> write_pattern(r"a\.b", "normalizer"), write_pattern(r"a+", "normalizer")
+    ({'String': 'a.b'}, {'Regex': 'a+'})
+    """
+    text = literal(pattern)
+    if text:
+        return {"String": text}
+    problem = objection(pattern, oniguruma=False)
+    if problem is not None:
+        raise FormatError(f"{component}: the pattern {pattern!r} {problem}: tokenizer.json cannot hold it")
+    try:
+        return {"Regex": _core.SplitPattern(pattern).to_oniguruma()}
+    except PatternError as error:
+        raise FormatError(f"{component}: tokenizer.json cannot hold a pattern: {error}") from error
+
+
+def literal(pattern: str) -> str | None:
+    r"""Return the text that a pattern is, if it is nothing but a text.
+
+    >>> literal(r"a\.b"), literal("a.b")
+    ('a.b', None)
+    """
+    text = _ESCAPED.sub(r"\1", pattern)
+    return text if regex_escape(text) == pattern else None
+
+
+def read_steps(field: Field) -> list[Step]:
+    """Read steps that were recorded as arrays.
+
+    Raises:
+        FormatError: They are none.
+
+    >>> from pathlib import Path
+    >>> read_steps(Field(Path("tokenizer_config.json"), "normalizers", [["Prepend", "_"]]))
+    [('Prepend', '_')]
+    """
+    steps: list[Step] = []
+    for item in field.items():
+        kind, *arguments = item.values() or [None]
+        types = _ARGUMENTS.get(kind) if isinstance(kind, str) else None
+        if types is None or tuple(map(type, arguments)) != types:
+            raise item.refused("is no step")
+        steps.append((kind, *arguments))
+    return steps

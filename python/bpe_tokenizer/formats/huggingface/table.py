@@ -1,0 +1,113 @@
+"""`model.vocab` and `model.merges` of a tokenizer.json, with care for what is wrong there.
+
+The core reads them itself, much faster, where nothing is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Set
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.formats._json import Field
+
+__all__ = ["StringTable", "Table", "read_string_table"]
+
+_MAX_ID = 2**32 - 2
+
+
+@dataclass(frozen=True)
+class StringTable:
+    """`model.vocab` and `model.merges` of a file that the core leaves to the json module to read.
+
+    Its methods are those of the core's `TokenTable`.
+
+    Args:
+        vocab: Token strings and their ids.
+        merges: Pairs of token strings, in the order of their ranks.
+    """
+
+    vocab: dict[str, int]
+    merges: list[tuple[str, str]]
+
+    def __len__(self) -> int:
+        """Return how many tokens there are."""
+        return len(self.vocab)
+
+    def __contains__(self, token: object) -> bool:
+        """Return whether a token string is there."""
+        return token in self.vocab
+
+    def get(self, token: str) -> int | None:
+        """Return the id of a token string."""
+        return self.vocab.get(token)
+
+    def merged(self, tokens: Set[str]) -> set[str]:
+        """Return those of these tokens that a merge joins or makes."""
+        return {part for pair in self.merges for part in (*pair, "".join(pair)) if part in tokens}
+
+
+Table: TypeAlias = _core.TokenTable | StringTable
+
+
+def read_string_table(model: Field) -> StringTable:
+    """Read the vocabulary and the merges.
+
+    Args:
+        model: The `model` of a tokenizer.json.
+
+    Raises:
+        FormatError: They are broken.
+    """
+    return StringTable(_read_vocab(model.need("vocab")), _read_merges(model.need("merges")))
+
+
+def _read_vocab(field: Field) -> dict[str, int]:
+    vocab = field.members()
+    ids = vocab.values()
+    are_ids = set(map(type, ids)) <= {int} and len(set(ids)) == len(ids)
+    if are_ids and (not ids or (min(ids) >= 0 and max(ids) <= _MAX_ID)):
+        return vocab
+    tokens: dict[int, str] = {}
+    for token in vocab:
+        token_id = field.get(token).id()
+        if token_id in tokens:
+            raise field.error(f"{tokens[token_id]!r} and {token!r} both have the id {token_id}")
+        tokens[token_id] = token
+    return vocab
+
+
+def _read_merges(field: Field) -> list[tuple[str, str]]:
+    """Pairs of strings, or the older "left right"; of a pair that stands twice the last counts."""
+    values = field.values()
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        values = [merge.split(" ") for merge in values if not merge.startswith("#version")]
+    is_valid = kinds <= {str} or kinds == {list}
+    if not (
+        is_valid
+        and set(map(len, values)) <= {2}
+        and set(map(type, itertools.chain.from_iterable(values))) <= {str}
+    ):
+        raise _no_merge(field)
+    merges: list[tuple[str, str]] = list(map(tuple, values))
+    if len(set(merges)) < len(merges):
+        return list(dict.fromkeys(reversed(merges)))[::-1]
+    return merges
+
+
+def _no_merge(field: Field) -> FormatError:
+    """The error of the first item that is none."""
+    paired = any(type(merge) is not str for merge in field.values())
+
+    def is_merge(merge: Any) -> bool:
+        if not paired and merge.startswith("#version"):
+            return True
+        pair = merge if paired else merge.split(" ")
+        return type(pair) is list and list(map(type, pair)) == [str, str]
+
+    index = next(index for index, merge in enumerate(field.values()) if not is_merge(merge))
+    return field.item(index).refused("is not a merge: all must be pairs of strings, or all 'left right'")

@@ -1,0 +1,162 @@
+"""The tokens of a tokenizer.json: which there are, and which of them belong to the vocabulary proper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.formats._json import Field
+from bpe_tokenizer.formats.huggingface.added_tokens import read_added_tokens
+from bpe_tokenizer.formats.huggingface.table import Table, read_string_table
+from bpe_tokenizer.model import AddedToken
+
+__all__ = ["BYTE_TOKENS", "Tokens", "read_tokens"]
+
+_MODEL_FIELDS = frozenset(
+    (
+        "type",
+        "dropout",
+        "unk_token",
+        "continuing_subword_prefix",
+        "end_of_word_suffix",
+        "fuse_unk",
+        "byte_fallback",
+        "ignore_merges",
+        "vocab",
+        "merges",
+    )
+)
+_BYTES = tuple(_core.to_printable(bytes([byte])) for byte in range(256))
+# What byte fallback comes to.
+BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What a tokenizer.json says about tokens, in its own words.
+
+    Args:
+        table: The vocabulary and the merges.
+        added: The added tokens, in the order of the file.
+        ignore_merges: Whether a piece that is a token is that token.
+        unk: The token for what has no token.
+        fuse_unk: Whether neighbouring ones become one.
+        byte_fallback: Whether tokens like `<0xE9>` come before it.
+        in_bytes: Whether tokens are bytes, written as printable characters, and not characters.
+    """
+
+    table: Table
+    added: list[AddedToken] = field(default_factory=list)
+    ignore_merges: bool = False
+    unk: str | None = None
+    fuse_unk: bool = False
+    byte_fallback: bool = False
+    in_bytes: bool = True
+
+    def left_out(self, recorded_size: int | None = None) -> set[str]:
+        """Return the tokens of the table that do not belong to the vocabulary proper.
+
+        An added token in `vocab` may be there because it belongs there (it was reserved when the vocabulary
+        was learned), or only to get its id. It belongs there if the ids stay free of holes: the ids of the
+        other tokens and of the added tokens before it come to no less than its own.
+
+        Args:
+            recorded_size: The size of the vocabulary, if it is known; used if the ids agree with it.
+        """
+        ids = {token.content: self.table.get(token.content) for token in self.added}
+        contents = {content: token_id for content, token_id in ids.items() if token_id is not None}
+        outside = self._outside(contents, recorded_size)
+        if outside:
+            used = self._used(set(contents))
+            rest = {content: token_id for content, token_id in contents.items() if content not in used}
+            outside = self._outside(rest, recorded_size)
+        if self.in_bytes:
+            # Of two tokens with the same bytes the vocabulary proper holds that of the merges.
+            outside |= {content for content in contents if self._is_written_otherwise(content)}
+        return outside
+
+    def _outside(self, contents: Mapping[str, int], recorded_size: int | None) -> set[str]:
+        size = len(self.table) - len(contents)
+        if recorded_size is not None:
+            outside = {content for content, token_id in contents.items() if token_id >= recorded_size}
+            if size + len(contents) - len(outside) == recorded_size:
+                return outside
+        outside = set()
+        for content, token_id in sorted(contents.items(), key=lambda item: item[1]):
+            if token_id <= size:
+                size += 1
+            else:
+                outside.add(content)
+        return outside
+
+    def _used(self, contents: set[str]) -> set[str]:
+        """What encoding may come to without an added token being found."""
+        used = self.table.merged(contents)
+        used.update(BYTE_TOKENS, () if self.unk is None else (self.unk,))
+        symbols = {content for content in contents if len(content) == 1}
+        used |= symbols.intersection(_BYTES) if self.in_bytes else symbols
+        if self.ignore_merges:
+            used.update(token.content for token in self.added if not token.special)
+        return used
+
+    def _is_written_otherwise(self, content: str) -> bool:
+        written = _core.to_printable(content.encode())
+        return written != content and written in self.table
+
+
+def read_tokens(document: Field, table: _core.TokenTable | None, in_bytes: bool) -> Tokens:
+    """Read the vocabulary, merges and added tokens of a tokenizer.json.
+
+    Args:
+        document: The whole file, or what the table left of it.
+        table: Its vocabulary and merges, if the core could read them.
+        in_bytes: Whether its tokens are bytes, written as printable characters.
+
+    Raises:
+        FormatError: They are broken, contradict each other, or are none of a BPE model that is supported.
+    """
+    model = document.need("model")
+    _check_model(model)
+    found = read_string_table(model) if table is None else table
+    tokens = Tokens(
+        found,
+        read_added_tokens(document.get("added_tokens"), found),
+        ignore_merges=model.get("ignore_merges").flag(default=False),
+        unk=None if model.get("unk_token").is_null else model.get("unk_token").text(),
+        fuse_unk=model.get("fuse_unk").flag(default=False),
+        byte_fallback=model.get("byte_fallback").flag(default=False),
+        in_bytes=in_bytes,
+    )
+    return _with_unknown(model, tokens)
+
+
+def _check_model(model: Field) -> None:
+    if "type" in model.members() and model.get("type").text() != "BPE":
+        raise model.get("type").refused("is not supported; only BPE is")
+    unknown = sorted(model.members().keys() - _MODEL_FIELDS)
+    if unknown:
+        raise model.get(unknown[0]).error("is no field of a BPE model")
+    dropout = model.get("dropout")
+    if not (dropout.is_null or (type(dropout.value) in (int, float) and dropout.value == 0)):
+        raise dropout.refused("makes encoding random, which is not supported; set it to null")
+    for name in ("continuing_subword_prefix", "end_of_word_suffix"):
+        if not model.get(name).is_null and model.get(name).text():
+            raise model.get(name).refused("is not supported; only models without one are")
+
+
+def _with_unknown(model: Field, tokens: Tokens) -> Tokens:
+    """The same without what a vocabulary that has every byte never comes to; the rest is checked."""
+    table = tokens.table
+    if tokens.in_bytes and all(byte in table for byte in _BYTES):
+        return replace(tokens, unk=None, fuse_unk=False, byte_fallback=False)
+    if tokens.in_bytes and tokens.byte_fallback and any(byte in table for byte in BYTE_TOKENS):
+        raise model.get("byte_fallback").refused(
+            "is not supported in a byte-level file that lacks bytes; set it to false"
+        )
+    if tokens.unk is not None and tokens.unk not in table:
+        raise model.get("unk_token").refused(
+            "is not in model.vocab; Hugging Face tokenizers fails when it needs it. Set it to null to drop "
+            "what has no token"
+        )
+    return replace(tokens, byte_fallback=tokens.byte_fallback and not tokens.in_bytes)

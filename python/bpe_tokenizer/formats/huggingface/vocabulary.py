@@ -1,0 +1,123 @@
+"""The tokens of a model in the words of a tokenizer.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.model import AddedToken
+
+__all__ = ["Strings", "Written", "added_token_fields", "write_tokens"]
+
+
+class Strings:
+    """The token strings of a model's ids, each made when it is asked for.
+
+    Args:
+        core: The model.
+
+    >>> strings = Strings(_core.Model({7: b" a"}, [], requires_all_bytes=False))
+    >>> strings[7], 8 in strings
+    ('Ġa', False)
+    """
+
+    def __init__(self, core: _core.Model) -> None:
+        self._core = core
+        self._contents = {token[1]: token[0] for token in core.added_tokens}
+        self.in_bytes = core.alphabet == "bytes"
+
+    def __contains__(self, token_id: object) -> bool:
+        """Return whether there is such an id."""
+        return isinstance(token_id, int) and self._core.token(token_id) is not None
+
+    def __getitem__(self, token_id: int) -> str:
+        """Return the token string of an id."""
+        content = self._contents.get(token_id)
+        if content is not None:
+            return content
+        token = self._core.token(token_id)
+        if token is None:
+            raise KeyError(token_id)
+        return _core.to_printable(token) if self.in_bytes else token.decode()
+
+
+@dataclass(frozen=True)
+class Written:
+    """The tokens of a model in the words of a tokenizer.json.
+
+    Args:
+        vocab: Token strings and their ids, in the order of the ids.
+        merges: Pairs of token strings, in the order of their ranks.
+        added: The added tokens, in the order of the ids.
+        unk: The token for what has no token.
+    """
+
+    vocab: dict[str, int]
+    merges: list[tuple[str, str]]
+    added: list[AddedToken]
+    unk: str | None
+
+
+def write_tokens(core: _core.Model) -> Written:
+    """Return the tokens of a model in the words of a tokenizer.json.
+
+    Raises:
+        FormatError: The file cannot hold them: two ids have the same text.
+        ModelError: The same, of two tokens of the vocabulary.
+    """
+    vocab = core.printable_vocab()
+    merges = core.printable_merges()
+    added = [AddedToken(*token) for token in core.added_tokens]
+    inside = set(core.added_ids_in_vocab)
+    outside = [token for token in added if token.id not in inside]
+    if [token.id for token in outside] != list(range(len(vocab), len(vocab) + len(outside))):
+        for token in outside:
+            _put(vocab, token)
+    for token in outside:
+        if vocab.get(token.content, token.id) != token.id:
+            raise _taken(vocab, token)
+    if core.alphabet == "bytes":
+        _check_made_twice([token for token in added if token.id in inside], merges)
+    unk = None if core.unk_id is None else next(t for t, token_id in vocab.items() if token_id == core.unk_id)
+    return Written(dict(sorted(vocab.items(), key=lambda item: item[1])), merges, added, unk)
+
+
+def _put(vocab: dict[str, int], token: AddedToken) -> None:
+    if vocab.setdefault(token.content, token.id) != token.id:
+        raise _taken(vocab, token)
+
+
+def _taken(vocab: Mapping[str, int], token: AddedToken) -> FormatError:
+    return FormatError(
+        f"added_tokens: {token.content!r} has the id {token.id}, and the token of the vocabulary that is "
+        f"written like it has {vocab[token.content]}; tokenizer.json can give a text one id only"
+    )
+
+
+def _check_made_twice(inside: Sequence[AddedToken], merges: Sequence[tuple[str, str]]) -> None:
+    """Refuse tokens that merges make and that are added tokens, if the two are written differently."""
+    written = {_core.to_printable(token.content.encode()): token for token in inside}
+    different = {printable for printable, token in written.items() if printable != token.content}
+    if not different:
+        return
+    for left, right in merges:
+        for printable in different.intersection((left, right, left + right)):
+            raise FormatError(
+                f"added_tokens: {written[printable].content!r} (id {written[printable].id}) is also made by "
+                f"merges, as {printable!r}; tokenizer.json cannot hold both spellings of an id"
+            )
+
+
+def added_token_fields(token: AddedToken) -> dict[str, Any]:
+    """Return the fields of an added token but its id, as both files hold them."""
+    return {
+        "content": token.content,
+        "single_word": token.single_word,
+        "lstrip": token.lstrip,
+        "rstrip": token.rstrip,
+        "normalized": token.normalized,
+        "special": token.special,
+    }

@@ -1,0 +1,410 @@
+"""Every kind of tokenizer.json: ids, offsets and texts equal to those of Hugging Face `tokenizers`, and what
+we save of it read to the same by both."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer, FormatError, _core
+from hf_files import bytes_vocab, tokenizer_json, write
+from hostile import code_points, hostile_texts, special_token_texts
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
+
+from peers.hf_kinds import CHARACTER_MODELS, REAL_MODELS  # noqa: E402
+from peers.hf_parts import NORMALIZERS, parts, random_file  # noqa: E402
+from peers.hf_vocabularies import MIXED, sample, trained  # noqa: E402
+
+pytestmark = pytest.mark.peer
+
+CORPORA = ["books", "code", "multi", "zh"]
+PARTS = parts()
+
+
+class Pair(NamedTuple):
+    document: dict[str, Any]
+    theirs: Tokenizer
+    ours: BPETokenizer
+
+
+def well_formed(text: str) -> str:
+    """With U+FFFD for lone surrogates, which the library does not take."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def both(directory: Path, document: dict[str, Any]) -> Pair:
+    write(directory, document)
+    theirs: Tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+    return Pair(document, theirs, BPETokenizer.from_pretrained(directory))
+
+
+@lru_cache
+def texts(mixtures: int, longest: int) -> list[str]:
+    """The hostile set."""
+    return [text for text in map(well_formed, hostile_texts(mixtures)) if len(text) <= longest]
+
+
+def specials(pair: Pair) -> list[str]:
+    """Some of the added tokens, in texts."""
+    contents = [token["content"] for token in pair.document["added_tokens"]]
+    return [well_formed(text) for text in special_token_texts([*contents[:5], *contents[-3:]])]
+
+
+# -- what the library does knowingly otherwise ----------------------------------------------------------
+
+
+def steps_of(component: Any) -> Iterator[Any]:
+    for name in ("normalizers", "pretokenizers"):
+        if component and name in component:
+            for step in component[name]:
+                yield from steps_of(step)
+            return
+    if component:
+        yield component
+
+
+def composes(pair: Pair) -> bool:
+    """Whether characters become one, or one several, so that a span of the library's may be the first's."""
+    return any(step["type"].startswith("NF") for step in steps_of(pair.document["normalizer"]))
+
+
+def drops(pair: Pair) -> bool:
+    """Whether what has no token is dropped: the library's spans behind it are too early by its length, ours
+    only up to the next place where a piece can be cut."""
+    core = pair.ours.model.core
+    return core.unk_id is None and not (core.alphabet == "bytes" and core.requires_all_bytes)
+
+
+def decodes_alike(pair: Pair) -> bool:
+    """Whether the library decodes added tokens to their texts: not where it takes them for bytes, and not
+    where it decodes what normalisation makes of them."""
+    tokens = pair.document["added_tokens"]
+    normalized = [token["content"] for token in tokens if token["normalized"]]
+    normalizer = pair.theirs.normalizer
+    if normalizer is not None and any(normalizer.normalize_str(text) != text for text in normalized):
+        return False
+    if pair.ours.model.core.alphabet == "characters":
+        return True
+    return all(_core.from_printable(t["content"]) in (None, t["content"].encode()) for t in tokens)
+
+
+# -- comparisons ----------------------------------------------------------------------------------------
+
+
+def assert_same(pair: Pair, texts: Sequence[str], add_special_tokens: bool = True) -> None:
+    """Same ids and offsets, and the same text back."""
+    _, theirs, ours = pair
+    expected = theirs.encode_batch(list(texts), add_special_tokens=add_special_tokens)
+    exactly, decoded = not composes(pair), decodes_alike(pair)
+    with_spans = not drops(pair)
+    for text, encoding in zip(texts, expected, strict=True):
+        ids, spans = ours.encode_with_offsets(text, add_special_tokens, allowed_special="all", tile=False)
+        assert ids == encoding.ids, repr(text[:500])
+        if exactly and with_spans:
+            assert spans == encoding.offsets, repr(text[:500])
+        elif with_spans:
+            for (start, end), (first, last) in zip(spans, encoding.offsets, strict=True):
+                assert start <= first <= last <= end, repr(text[:500])
+        if decoded:
+            assert_same_text(pair, [ids])
+    batch = ours.encode_batch(list(texts), add_special_tokens, allowed_special="all")
+    assert [row.input_ids for row in batch] == [encoding.ids for encoding in expected]
+
+
+def assert_same_text(pair: Pair, rows: Iterable[Sequence[int]]) -> None:
+    for ids in rows:
+        for skip in (False, True):
+            assert pair.ours.decode(ids, skip_special_tokens=skip) == pair.theirs.decode(ids, skip), ids
+
+
+def assert_same_ids(theirs: Tokenizer, ours: BPETokenizer, texts: Sequence[str]) -> None:
+    ids, offsets = ours.encode_ragged(texts, allowed_special="all")
+    expected = theirs.encode_batch_fast(list(texts), add_special_tokens=False)
+    for text, encoding, start, end in zip(texts, expected, offsets, offsets[1:], strict=False):
+        assert ids[start:end].tolist() == encoding.ids, repr(text[:500])
+
+
+def random_rows(pair: Pair, count: int) -> Iterator[list[int]]:
+    """Ids in any order, and bytes of characters, whole and cut."""
+    generator = random.Random(0)
+    vocab = pair.document["model"]["vocab"]
+    known = [*vocab.values(), *(token["id"] for token in pair.document["added_tokens"])]
+    for _ in range(count):
+        row = generator.choices(known, k=15)
+        if "<0xE9>" in vocab:
+            data = generator.choice(["é日x", "🙂", "▁é", "日本"]).encode()[generator.randrange(2) :]
+            row[3:3] = [vocab.get(f"<0x{byte:02X}>", known[0]) for byte in data]
+        yield row
+
+
+def assert_saved_means_the_same(
+    pair: Pair, directory: Path, texts: Sequence[str], saves_again: bool = True
+) -> None:
+    """What we save is read to the same ids by both, and saving it again writes the same."""
+    pair.ours.save(directory / "1")
+    theirs: Tokenizer = tokenizers.Tokenizer.from_file(str(directory / "1" / "tokenizer.json"))
+    again = BPETokenizer.from_pretrained(directory / "1")
+    for text, expected in zip(texts, pair.theirs.encode_batch(list(texts)), strict=True):
+        found = theirs.encode(text)
+        assert found.ids == expected.ids, repr(text[:500])
+        assert again.encode(text, True, allowed_special="all") == expected.ids, repr(text[:500])
+        if decodes_alike(pair):
+            assert theirs.decode(found.ids, False) == again.decode(found.ids), repr(text[:500])
+    if not saves_again:
+        return
+    again.save(directory / "2")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        assert (directory / "1" / name).read_bytes() == (directory / "2" / name).read_bytes()
+
+
+# -- models ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def excerpts(corpus: Callable[[str, int], str]) -> list[str]:
+    """The beginnings of the corpora, in paragraphs."""
+    return [part for name in CORPORA for part in paragraphs(corpus(name, 6_000))]
+
+
+def paragraphs(text: str) -> list[str]:
+    return [text[start : start + 2000] for start in range(0, len(text), 2000)]
+
+
+def check_model(pair: Pair, texts_: list[str], directory: Path) -> None:
+    hostile = [*texts(200, 1000), *specials(pair)]
+    assert_same(pair, [*texts_, *hostile])
+    assert_same(pair, [*texts_[::10], *hostile[::5]], add_special_tokens=False)
+    if decodes_alike(pair):
+        assert_same_text(pair, random_rows(pair, 100))
+    saves_again = len(pair.ours) < 60_000
+    assert_saved_means_the_same(pair, directory, [*texts_[::5], *hostile[::10]], saves_again)
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize("name", REAL_MODELS)
+def test_byte_level_models(name: str, shared: Path, excerpts: list[str], tmp_path: Path) -> None:
+    check_model(both(tmp_path, REAL_MODELS[name](shared)), excerpts, tmp_path)
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize("name", CHARACTER_MODELS)
+def test_models_of_characters_on_corpora(name: str, excerpts: list[str], tmp_path: Path) -> None:
+    check_model(both(tmp_path, CHARACTER_MODELS[name]()), excerpts, tmp_path)
+
+
+@pytest.mark.parametrize("name", CHARACTER_MODELS)
+def test_models_of_characters(name: str, tmp_path: Path) -> None:
+    check_model(both(tmp_path, CHARACTER_MODELS[name]()), paragraphs(sample()[0][:20_000]), tmp_path)
+
+
+# Of each corpus; -1 takes all of it, which is half an hour's work for the library.
+CHARACTERS = int(os.environ.get("BPE_TOKENIZER_CHARACTERS", "400000"))
+
+
+@pytest.mark.slow
+@pytest.mark.fixtures
+@pytest.mark.parametrize("name", [*REAL_MODELS, *CHARACTER_MODELS])
+def test_models_on_each_corpus(
+    name: str, shared: Path, documents: Callable[[str, int], list[str]], tmp_path: Path
+) -> None:
+    document = REAL_MODELS[name](shared) if name in REAL_MODELS else CHARACTER_MODELS[name]()
+    _, theirs, ours = both(tmp_path, document)
+    for corpus_name in CORPORA:
+        assert_same_ids(theirs, ours, documents(corpus_name, CHARACTERS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_on_all_hostile_texts(name: str, tmp_path: Path) -> None:
+    assert_same(both(tmp_path, PARTS[name]()), texts(2000, 10_000))
+
+
+# -- parts ----------------------------------------------------------------------------------------------
+
+SHORT = [
+    "",
+    " ",
+    "Hello, world! it's 1234 ½ wor",
+    "  two  wor worth\n\n\r\n x ",
+    "[A b] a [a b]  [A b]\t",
+    "<M> a<M>\n<M> <M><s>wor <s> ET éET ET 12  12",
+    "日本 café e\u0301\u0323 ǅ ﬁ İ ẞ \u2003 ▁ ▁▁a a▁",
+    "don't WE'RE <0x0A> <unk> 3.14, (x)  [y];e",
+    MIXED,
+]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts(name: str, tmp_path: Path) -> None:
+    pair = both(tmp_path, PARTS[name]())
+    some = [*SHORT, sample()[0][3000:4500], *specials(pair)[::2], *texts(40, 60)[::3]]
+    assert_same(pair, some)
+    if decodes_alike(pair):
+        assert_same_text(pair, random_rows(pair, 10))
+    assert_saved_means_the_same(pair, tmp_path, some[::3])
+
+
+def check_random_file(seed: int, directory: Path) -> None:
+    try:
+        pair = both(directory, random_file(seed))
+    except FormatError as error:
+        if re.search("which another token takes along|once (it is|both are) normalised", str(error)):
+            return
+        raise
+    assert_same(pair, [*SHORT, *texts(60, 60)[::2]])
+    assert_saved_means_the_same(pair, directory, SHORT)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_files(seed: int, tmp_path: Path) -> None:
+    check_random_file(seed, tmp_path)
+
+
+@pytest.mark.slow
+def test_many_random_files(tmp_path: Path) -> None:
+    for seed in range(60, 3000):
+        check_random_file(seed, tmp_path)
+
+
+# -- every character ------------------------------------------------------------------------------------
+
+# What changes characters by properties that Unicode adds to.
+BY_PROPERTY = ["Lowercase", "Nmt", "strip left right"]
+PRE_TOKENIZERS = ["Whitespace", "WhitespaceSplit", "BertPreTokenizer", "Punctuation"]
+
+
+def assert_same_on_every_character(pair: Pair) -> None:
+    texts = [f"a{character}B" for character in code_points()]
+    assert_same_ids(pair.theirs, pair.ours, texts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BY_PROPERTY)
+def test_normalizers_on_every_character(name: str, tmp_path: Path) -> None:
+    assert_same_on_every_character(
+        both(tmp_path, tokenizer_json(bytes_vocab(), normalizer=NORMALIZERS[name]))
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PRE_TOKENIZERS)
+def test_pre_tokenizers_on_every_character(kind: str, tmp_path: Path) -> None:
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+    steps = {"type": "Sequence", "pretokenizers": [{"type": kind}, byte_level]}
+    document = tokenizer_json(bytes_vocab("aB"), [["a", "B"]], pre_tokenizer=steps)
+    assert_same_on_every_character(both(tmp_path, document))
+
+
+# -- what the library refuses, we refuse ----------------------------------------------------------------
+
+
+def replacing(**changes: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda document: document["model"].update(changes)
+
+
+def without_token(token: str) -> Callable[[dict[str, Any]], object]:
+    return lambda document: document["model"]["vocab"].pop(token)
+
+
+def step(kind: str, **fields: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda document: document.update(pre_tokenizer={"type": kind} | fields)
+
+
+BROKEN: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a merge whose product is missing": without_token("he"),
+    "a merge whose part is missing": replacing(merges=[["▁", "h"], ["zzz", "e"]]),
+    "a merge of three": replacing(merges=["▁ h e"]),
+    "merges of two kinds": replacing(merges=["▁ h", ["h", "e"]]),
+    "a prefix space and none": step("Metaspace", replacement="▁", add_prefix_space=False),
+    "no scheme": step("Metaspace", replacement="▁", prepend_scheme=None),
+    "a replacement of two characters": step("Metaspace", replacement="▁▁"),
+    "no replacement": step("Metaspace"),
+    "no delimiter": step("CharDelimiterSplit"),
+    "an unknown behavior": step("Split", pattern={"String": "a"}, behavior="Lost", invert=False),
+    "an unknown step": step("Unknown"),
+    "dropout above one": replacing(dropout=1.5),
+}
+
+
+@pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN)
+def test_what_the_library_does_not_load_is_refused(
+    change: Callable[[dict[str, Any]], object], tmp_path: Path
+) -> None:
+    vocab = {token: index for index, token in enumerate(["▁", "h", "e", "▁h", "he"])}
+    document = tokenizer_json(vocab, [["▁", "h"], ["h", "e"]], pre_tokenizer=None, decoder={"type": "Fuse"})
+    assert both(tmp_path, document).ours.encode("he") == [4]
+    change(document)
+    write(tmp_path, document)
+    with pytest.raises(Exception, match=r"line \d+|Unk|error|invalid|merge|missing|did not match"):
+        tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(FormatError, match=r"tokenizer\.json: "):
+        BPETokenizer.from_pretrained(tmp_path)
+
+
+def test_what_would_fail_while_encoding_is_refused(tmp_path: Path) -> None:
+    document = tokenizer_json({"a": 0}, pre_tokenizer=None, decoder={"type": "Fuse"}, unk_token="<unk>")
+    write(tmp_path, document)
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(Exception, match="Unk token `<unk>` not found in the vocabulary"):
+        theirs.encode("b")
+    with pytest.raises(FormatError, match=r"model\.unk_token: '<unk>' is not in model\.vocab"):
+        BPETokenizer.from_pretrained(tmp_path)
+
+
+def test_zero_dropout_is_none(tmp_path: Path) -> None:
+    ids, merges = trained()
+    assert_same(both(tmp_path, tokenizer_json(ids, merges, dropout=0.0)), SHORT)
+
+
+# -- transformers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("tokenizer_class", "same"),
+    [
+        ("PreTrainedTokenizerFast", True),
+        (None, True),
+        ("LlamaTokenizer", False),
+        ("LlamaTokenizerFast", False),
+    ],
+)
+def test_what_transformers_makes_of_a_class(tokenizer_class: str | None, same: bool, tmp_path: Path) -> None:
+    """Some of its classes take only the vocabulary and merges of a file, and bring their own steps."""
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    pair = both(tmp_path, CHARACTER_MODELS["llama2"]())
+    names = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+    config = names | ({"tokenizer_class": tokenizer_class} if tokenizer_class else {})
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    opened = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
+    ours = BPETokenizer.from_pretrained(tmp_path)
+    for text, alike in (("Hello world", True), ("  two spaces", same), ("a<s>b", same)):
+        ids = ours.encode(text, True, allowed_special="all")
+        assert ids == pair.theirs.encode(text).ids
+        assert (ids == opened.encode(text)) is alike
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("name", CHARACTER_MODELS)
+def test_transformers_opens_what_we_save(name: str, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    pair = both(tmp_path / "1", CHARACTER_MODELS[name]())
+    pair.ours.save(tmp_path / "2")
+    opened = transformers.AutoTokenizer.from_pretrained(str(tmp_path / "2"))
+    for text in [*SHORT, *specials(pair)[::4]]:
+        ids = pair.ours.encode(text, True, allowed_special="all")
+        assert opened.encode(text) == ids, repr(text)
+        if decodes_alike(pair):
+            assert opened.decode(ids) == pair.ours.decode(ids), repr(text)
