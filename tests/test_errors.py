@@ -17,7 +17,7 @@ NO_PATTERNS: Any = [1]
 def test_every_error_is_one_of_ours_and_the_built_in_that_fits(name: str) -> None:
     error = getattr(bpe_tokenizer, name)
     assert issubclass(error, TokenizerError)
-    assert issubclass(error, ValueError | TypeError | KeyError | RuntimeError | ImportError)
+    assert issubclass(error, ValueError | TypeError | KeyError | RuntimeError | ImportError | OSError)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ __all__ = [
     "CorpusError",
     "DecodingError",
     "FormatError",
+    "HubError",
     "MissingDependencyError",
     "ModelError",
     "NotTrainedError",
@@ -50,6 +51,10 @@ class CorpusError(TokenizerError, ValueError):
 
 class FormatError(TokenizerError, ValueError):
     """A tokenizer file is broken, or holds a feature that this package cannot represent."""
+
+
+class HubError(TokenizerError, OSError):
+    """A published tokenizer cannot be had: no connection, no such name, no permission, or nothing cached."""
 
 
 class DecodingError(TokenizerError, UnicodeDecodeError):

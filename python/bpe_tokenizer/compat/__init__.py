@@ -1,0 +1,1 @@
+"""Other libraries' interfaces over this package: programs change an import and nothing else."""

@@ -1,0 +1,117 @@
+"""Encodings by name, each made once: `tiktoken.registry`.
+
+Besides what tiktoken publishes there are those of its plugins: modules in the namespace package
+`tiktoken_ext` with a dict `ENCODING_CONSTRUCTORS` of names and functions that return the arguments of
+`Encoding`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+import threading
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from bpe_tokenizer.compat.tiktoken.core import Encoding
+from bpe_tokenizer.errors import FormatError, OptionError
+from bpe_tokenizer.formats.tiktoken import published_ranks
+from bpe_tokenizer.formats.tiktoken.published import PUBLISHED
+
+__all__ = ["ENCODINGS", "ENCODING_CONSTRUCTORS", "get_encoding", "list_encoding_names"]
+
+_lock = threading.RLock()
+# What was made already.
+ENCODINGS: dict[str, Encoding] = {}
+# None until somebody asks.
+ENCODING_CONSTRUCTORS: dict[str, Callable[[], dict[str, Any]]] | None = None
+
+# tiktoken's own plugin; what it makes is made here.
+_OWN_PLUGIN = "tiktoken_ext.openai_public"
+
+
+def get_encoding(encoding_name: str) -> Encoding:
+    """Return an encoding by its name; the same object each time.
+
+    A published rank file is taken from tiktoken's cache, or downloaded and kept there, as
+    `bpe_tokenizer.formats.tiktoken.load_named` describes.
+
+    Raises:
+        OptionError: There is no such encoding; it is a `ValueError`.
+        FormatError: What was downloaded is not what is published; it is a `ValueError`.
+        HubError: It cannot be downloaded; it is an `OSError`.
+    """
+    if not isinstance(encoding_name, str):
+        raise OptionError(f"get_encoding expects a str, not {type(encoding_name).__name__}")
+    if encoding_name in ENCODINGS:
+        return ENCODINGS[encoding_name]
+    with _lock:
+        if encoding_name not in ENCODINGS:
+            constructors = _constructors()
+            if encoding_name not in constructors:
+                raise OptionError(
+                    f"unknown encoding {encoding_name!r}; the names are {', '.join(constructors)} "
+                    f"(plugins found: {list(_available_plugin_modules())})"
+                )
+            ENCODINGS[encoding_name] = Encoding(**constructors[encoding_name]())
+        return ENCODINGS[encoding_name]
+
+
+def list_encoding_names() -> list[str]:
+    """Return the names of all encodings.
+
+    >>> list_encoding_names()[:3]
+    ['gpt2', 'r50k_base', 'p50k_base']
+    """
+    with _lock:
+        return list(_constructors())
+
+
+def _constructors() -> dict[str, Callable[[], dict[str, Any]]]:
+    global ENCODING_CONSTRUCTORS
+    if ENCODING_CONSTRUCTORS is None:
+        found: dict[str, Callable[[], dict[str, Any]]] = {
+            name: functools.partial(_published, name) for name in PUBLISHED
+        }
+        for module_name in _available_plugin_modules():
+            for name, constructor in _constructors_of(importlib.import_module(module_name)).items():
+                if name in found:
+                    raise FormatError(f"the tiktoken plugin {module_name} defines {name!r}, which there is")
+                found[name] = constructor
+        ENCODING_CONSTRUCTORS = found
+    return ENCODING_CONSTRUCTORS
+
+
+def _constructors_of(module: ModuleType) -> dict[str, Callable[[], dict[str, Any]]]:
+    try:
+        constructors: dict[str, Callable[[], dict[str, Any]]] = module.ENCODING_CONSTRUCTORS
+    except AttributeError as error:
+        raise FormatError(
+            f"the tiktoken plugin {module.__name__} does not define ENCODING_CONSTRUCTORS"
+        ) from error
+    return constructors
+
+
+@functools.lru_cache
+def _available_plugin_modules() -> Sequence[str]:
+    try:
+        plugins = importlib.import_module("tiktoken_ext")
+    except ImportError:
+        return ()
+    names = (name for _, name, _ in pkgutil.iter_modules(plugins.__path__, "tiktoken_ext."))
+    return tuple(name for name in names if name != _OWN_PLUGIN)
+
+
+def _published(name: str) -> dict[str, Any]:
+    encoding = PUBLISHED[name]
+    arguments: dict[str, Any] = {
+        "name": name,
+        "pat_str": encoding.split_pattern,
+        "mergeable_ranks": published_ranks(name),
+        "special_tokens": dict(encoding.special_tokens or {}),
+    }
+    if encoding.explicit_n_vocab is not None:
+        arguments["explicit_n_vocab"] = encoding.explicit_n_vocab
+    return arguments

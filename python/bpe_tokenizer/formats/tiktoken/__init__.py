@@ -1,0 +1,315 @@
+"""tiktoken: rank files (`.tiktoken`), the published encodings by name, and `tiktoken.Encoding` objects.
+
+A rank file holds tokens and ranks, which are ids as well, and nothing else: the split pattern and the
+special tokens have to come from elsewhere. For what tiktoken publishes they are known here, by the SHA-256
+of the file; for any other file they must be given. Nothing is guessed.
+
+There is no description of the format; https://github.com/openai/tiktoken is its reader and writer.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import (
+    ArgumentTypeError,
+    FormatError,
+    HubError,
+    MissingDependencyError,
+    ModelError,
+    OptionError,
+    PatternError,
+)
+from bpe_tokenizer.formats._atomic import write_atomically
+from bpe_tokenizer.formats._json import read_bytes
+from bpe_tokenizer.formats._plain import plain
+from bpe_tokenizer.formats.tiktoken.cache import Cache, has_sha256
+from bpe_tokenizer.formats.tiktoken.data_gym import ranks_of_data_gym
+from bpe_tokenizer.formats.tiktoken.merges import ranks_of
+from bpe_tokenizer.formats.tiktoken.patterns import WHOLE, pat_str_of, settings_of
+from bpe_tokenizer.formats.tiktoken.published import ENCODER_JSON, PUBLISHED, VOCAB_BPE, published_as
+from bpe_tokenizer.formats.tiktoken.ranks import parse_ranks, write_ranks
+from bpe_tokenizer.formats.tiktoken.special import added_tokens_of, check_beginnings, special_tokens_of
+from bpe_tokenizer.model import Model
+from bpe_tokenizer.patterns import resolve_split_pattern
+from bpe_tokenizer.special_tokens import SpecialTokens
+
+if TYPE_CHECKING:
+    import tiktoken
+
+__all__ = ["GivenAlong", "from_encoding", "load", "load_named", "published_ranks", "save", "to_encoding"]
+
+
+class GivenAlong(TypedDict):
+    """What a rank file does not hold: the arguments that `load` needs beside it.
+
+    Args:
+        split_pattern: The split patterns.
+        special_tokens: The special tokens and their ids.
+    """
+
+    split_pattern: Sequence[str]
+    special_tokens: dict[str, int]
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    split_pattern: str | Sequence[str] | None = None,
+    special_tokens: SpecialTokens | None = None,
+) -> Model:
+    r"""Load a rank file.
+
+    Args:
+        path: The file. What tiktoken publishes is recognised by its content; where encodings share a file,
+            the file's name decides (`p50k_edit.tiktoken`, `o200k_harmony.tiktoken`), and any other name
+            means `p50k_base` and `o200k_base`.
+        split_pattern: A name of `NAMED_PATTERNS` or a pattern, or several patterns; None for that of the
+            published encoding.
+        special_tokens: A dict of text to id, or a list, whose tokens get the ids after the largest rank;
+            None for those of the published encoding. `{}`: there are none.
+
+    Raises:
+        FormatError: The file cannot be read or is broken, or a special token contradicts it.
+        OptionError: The content is not known, and the split pattern or the special tokens are not given.
+        PatternError: The split pattern is not valid.
+
+    >>> import base64, tempfile
+    >>> lines = [base64.b64encode(bytes([byte])).decode() + f" {byte}\n" for byte in range(256)]
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "my.tiktoken"
+    ...     _ = path.write_text("".join(lines) + "aGk= 256\n")
+    ...     load(path, split_pattern="gpt2", special_tokens={"<|end|>": 300}).core.merges
+    [(b'h', b'i')]
+    """
+    file = Path(path)
+    data = read_bytes(file)
+    digest = hashlib.sha256(data).hexdigest()
+    known = published_as(digest, file.stem)
+    if split_pattern is None:
+        split_pattern = known and (known.split_pattern,)
+    if special_tokens is None:
+        special_tokens = known and known.special_tokens
+    if split_pattern is None or special_tokens is None:
+        missing = "split pattern" if split_pattern is None else "special tokens"
+        argument = "split_pattern=" if split_pattern is None else "special_tokens= ({} if there are none)"
+        why = "and the content is none that is known" if known is None else "and models name them differently"
+        raise OptionError(
+            f"{file}: a rank file does not hold the {missing}, {why} (SHA-256 {digest}); give {argument}"
+        )
+    ranks = parse_ranks(data, str(file))
+    settings = {"split_patterns": resolve_split_pattern(split_pattern)}
+    return _model(ranks, settings, special_tokens, str(file))
+
+
+def load_named(
+    name: str, *, cache_dir: str | os.PathLike[str] | None = None, local_files_only: bool = False
+) -> Model:
+    """Load an encoding that tiktoken publishes.
+
+    Its rank file is looked for in the cache, as tiktoken keeps it (under the SHA-1 of its address) or as
+    `NAME.tiktoken`; if it is not there, it is downloaded and kept, as tiktoken does. It is used only if it
+    has the published SHA-256.
+
+    Args:
+        name: `"gpt2"`, `"r50k_base"`, `"p50k_base"`, `"p50k_edit"`, `"cl100k_base"`, `"o200k_base"` or
+            `"o200k_harmony"`.
+        cache_dir: The cache; None for tiktoken's: the directory that `TIKTOKEN_CACHE_DIR` or
+            `DATA_GYM_CACHE_DIR` names, or else `data-gym-cache` in the directory of temporary files. An
+            empty name: there is none.
+        local_files_only: Take what the cache holds and do not touch the network.
+
+    Raises:
+        FormatError: What was downloaded is not what is published.
+        HubError: It cannot be downloaded, or the cache does not hold it and nothing else was allowed.
+        OptionError: There is no such encoding.
+        OSError: It cannot be written into the cache that was asked for.
+    """
+    ranks = published_ranks(name, cache_dir=cache_dir, local_files_only=local_files_only)
+    encoding = PUBLISHED[name]
+    settings = {"split_patterns": [encoding.split_pattern]}
+    return _model(ranks, settings, encoding.special_tokens or {}, name)
+
+
+def published_ranks(
+    name: str, *, cache_dir: str | os.PathLike[str] | None = None, local_files_only: bool = False
+) -> dict[bytes, int]:
+    """Return the tokens of a published encoding and their ranks; arguments and errors as of `load_named`."""
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"name must be a str, not {type(name).__name__}")
+    if name not in PUBLISHED:
+        close = difflib.get_close_matches(name, PUBLISHED, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise OptionError(
+            f"there is no published encoding {name!r}; {hint}The names are {', '.join(PUBLISHED)}. "
+            "A rank file of your own is loaded by its path"
+        )
+    cache = Cache.at(cache_dir)
+    url, sha256 = PUBLISHED[name].ranks
+    data = cache.read(url, sha256)
+    if data is None and cache.directory is not None:
+        data = _file_of_the_name(cache.directory, url.rpartition("/")[2], sha256)
+    if data is None and name == "gpt2":
+        vocab, ids = cache.read(*VOCAB_BPE), cache.read(*ENCODER_JSON)
+        if vocab is not None and ids is not None:
+            return ranks_of_data_gym(vocab, ids)
+    if data is None and local_files_only:
+        raise HubError(
+            f"{name}: {cache.path(url) or 'there is no cache that'} does not hold {url} with its published "
+            "SHA-256, and local_files_only is True; load it once with the network, or put the file there"
+        )
+    return parse_ranks(cache.fetch(url, sha256) if data is None else data, name)
+
+
+def _file_of_the_name(directory: Path, name: str, sha256: str) -> bytes | None:
+    """A copy of the file under its own name, if its content is the published one."""
+    try:
+        data = (directory / name).read_bytes()
+    except OSError:
+        return None
+    return data if has_sha256(data, sha256) else None
+
+
+def save(model: Model, path: str | os.PathLike[str]) -> GivenAlong:
+    """Save the ranks of a model, if its ids are ranks.
+
+    A rank file is read as merges in the order of the ids, so a model is refused whose merges are others
+    (`merges.ranks_of` says exactly which). That never happens to one that this package trained
+    without normalisation, or read from a rank file. The part that a special token plays, and what is put
+    around a text, are not kept.
+
+    Args:
+        model: What to save.
+        path: The file. Its directory is made if it is not there.
+
+    Returns:
+        What the file does not hold: `load(path, **given_along)` gives the same ids.
+
+    Raises:
+        FormatError: The format cannot hold something of the model.
+        OSError: The file cannot be written.
+
+    >>> from bpe_tokenizer import BPETokenizer
+    >>> import tempfile
+    >>> tokenizer = BPETokenizer("gpt2", normalization=None)
+    >>> model = tokenizer.train("low low lower", 258, special_tokens=["<|end|>"], verbose=False).model
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     given_along = save(model, Path(directory) / "my.tiktoken")
+    ...     load(Path(directory) / "my.tiktoken", **given_along).core.merges == model.core.merges
+    True
+    >>> given_along["special_tokens"]
+    {'<|end|>': 256}
+    """
+    core = plain(model, ".tiktoken", ignore_merges=True)
+    special = special_tokens_of(core, ".tiktoken")
+    data = write_ranks(ranks_of(core, ".tiktoken"))
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically({file: data})
+    return {"split_pattern": core.split_patterns or [WHOLE], "special_tokens": special}
+
+
+def from_encoding(encoding: tiktoken.Encoding) -> Model:
+    r"""Return the model of a `tiktoken.Encoding`, published or anybody's own.
+
+    Args:
+        encoding: An object of tiktoken's class, or of `bpe_tokenizer.compat.tiktoken`'s.
+
+    Returns:
+        The model, which gives the same ids. Where a pattern of one's own may leave characters unmatched,
+        the model drops them, as tiktoken does.
+
+    Raises:
+        ArgumentTypeError: It is something else.
+        FormatError: A model cannot hold it: a byte is no token, or an id belongs to two tokens.
+
+    >>> from bpe_tokenizer.compat.tiktoken import Encoding
+    >>> ranks = {bytes([byte]): byte for byte in range(256)} | {b"hi": 256}
+    >>> encoding = Encoding("mine", pat_str=r"\S+|\s+", mergeable_ranks=ranks, special_tokens={})
+    >>> from_encoding(encoding).core.merges
+    [(b'h', b'i')]
+    """
+    try:
+        ranks, pat_str = encoding._mergeable_ranks, encoding._pat_str
+        special, name = dict(encoding._special_tokens), f"the encoding {encoding.name!r}"
+    except (AttributeError, TypeError) as error:
+        raise ArgumentTypeError(
+            f"expected a tiktoken.Encoding, not {type(encoding).__name__}; from_tiktoken() also takes the "
+            "name of a published encoding and the path of a rank file"
+        ) from error
+    return _model(ranks, settings_of(pat_str), special, name)
+
+
+def to_encoding(model: Model, name: str) -> tiktoken.Encoding:
+    """Return a `tiktoken.Encoding` that gives the same ids as a model.
+
+    Args:
+        model: What to give.
+        name: What the encoding is to be called.
+
+    Returns:
+        The encoding. Its pattern is the model's, with a branch for what is unmatched added if the model has a
+        pattern of one's own.
+
+    Raises:
+        FormatError: tiktoken cannot hold something of the model: besides what `save` refuses, several split
+            patterns, or special tokens that begin alike.
+        MissingDependencyError: tiktoken is not installed.
+    """
+    try:
+        import tiktoken
+    except ImportError as error:
+        raise MissingDependencyError("tiktoken is not installed: pip install tiktoken") from error
+    core = model.core if _drops_the_unmatched(model.core) else plain(model, "tiktoken", ignore_merges=True)
+    special = special_tokens_of(core, "tiktoken")
+    check_beginnings(special)
+    ranks, pat_str = ranks_of(core, "tiktoken"), pat_str_of(core, "tiktoken")
+    try:
+        return tiktoken.Encoding(name, pat_str=pat_str, mergeable_ranks=ranks, special_tokens=special)
+    except ValueError as error:
+        raise FormatError(f"split_patterns: tiktoken cannot run {pat_str!r}: {error}") from error
+
+
+def _model(
+    ranks: Mapping[bytes, int], settings: Mapping[str, Any], special_tokens: SpecialTokens, source: str
+) -> Model:
+    """The model of ranks.
+
+    Args:
+        ranks: The tokens and their ranks.
+        settings: How texts are cut.
+        special_tokens: A dict, or a list.
+        source: The file or encoding, for messages.
+    """
+    vocab = {rank: token for token, rank in ranks.items()}
+    if len(vocab) < len(ranks):
+        raise FormatError(f"{source}: two tokens have the same rank")
+    added = added_tokens_of(ranks, special_tokens)
+    # As with the ids of a trained model, special tokens that fill the holes belong to the vocabulary.
+    size = len(vocab)
+    for token in added:
+        if token.id <= size and token.id not in vocab and token.content.encode() not in ranks:
+            vocab[token.id] = token.content.encode()
+            size += 1
+    try:
+        return Model(_core.Model(vocab, None, added_tokens=added, **settings))
+    except (ModelError, PatternError) as error:
+        raise FormatError(f"{source}: {error}") from error
+
+
+def _drops_the_unmatched(core: _core.Model) -> bool:
+    """Whether a model is what `from_encoding` makes for a pattern of one's own."""
+    steps, others = core.pre_tokenizers, (core.normalizers, core.decoder)
+    return (
+        len(steps) == 1
+        and (steps[0][0], *steps[0][2:]) == ("Split", "Removed", True)
+        and core.alphabet == "bytes"
+        and core.requires_all_bytes
+        and not any(others)
+    )

@@ -1,0 +1,139 @@
+"""tiktoken's cache of published files: what it holds, and filling it.
+
+Where it is and what files are called there is `read_file_cached` of
+https://github.com/openai/tiktoken/blob/main/tiktoken/load.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import tempfile
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from bpe_tokenizer.errors import FormatError, HubError
+from bpe_tokenizer.formats._atomic import write_atomically
+
+__all__ = ["Cache", "download", "has_sha256"]
+
+# The largest rank file has 4 MB.
+_MAX_BYTES = 1 << 28
+_TIMEOUT = 60  # seconds without a byte
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A directory of downloaded files, each under the SHA-1 of its address.
+
+    Args:
+        directory: Where they are; it need not exist. None keeps nothing.
+        is_chosen: Whether somebody asked for this directory: then it is an error if it cannot be written.
+    """
+
+    directory: Path | None
+    is_chosen: bool
+
+    @classmethod
+    def at(cls, cache_dir: str | os.PathLike[str] | None = None) -> Cache:
+        """Return the cache of a directory.
+
+        Args:
+            cache_dir: The directory; None for the one that `TIKTOKEN_CACHE_DIR` names, or
+                `DATA_GYM_CACHE_DIR`, or else `data-gym-cache` in the directory of temporary files. An empty
+                name keeps nothing.
+
+        >>> Cache.at("").directory is None
+        True
+        """
+        named = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
+        chosen = named if cache_dir is None else os.fspath(cache_dir)
+        if chosen is None:
+            return cls(Path(tempfile.gettempdir(), "data-gym-cache"), is_chosen=False)
+        return cls(Path(chosen) if chosen else None, is_chosen=True)
+
+    def path(self, url: str) -> Path | None:
+        """Return where the file of an address is kept.
+
+        >>> Cache.at("cache").path("https://example.org/ranks").name
+        '81457f5f3a3864f3a392f6e1f0e4adfb10913580'
+        """
+        name = hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()
+        return self.directory and self.directory / name
+
+    def read(self, url: str, sha256: str | None) -> bytes | None:
+        """Return a file if it is there and has the right content.
+
+        Args:
+            url: Where it comes from.
+            sha256: The SHA-256 that it must have; None accepts any content.
+        """
+        path = self.path(url)
+        if path is None:
+            return None
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        return data if sha256 is None or has_sha256(data, sha256) else None
+
+    def fetch(self, url: str, sha256: str | None) -> bytes:
+        """Download a file and keep it.
+
+        Args:
+            url: Where it is.
+            sha256: The SHA-256 that it must have; None accepts any content.
+
+        Raises:
+            FormatError: The content is another.
+            HubError: It cannot be downloaded.
+            OSError: It cannot be kept.
+        """
+        data = download(url)
+        if sha256 is not None and not has_sha256(data, sha256):
+            raise FormatError(
+                f"{url}: what was downloaded is not what is published: its SHA-256 is "
+                f"{hashlib.sha256(data).hexdigest()}, not {sha256}. Try again, or look at what answers there"
+            )
+        path = self.path(url)
+        if path is not None:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically({path: data})
+            except OSError:
+                if self.is_chosen:
+                    raise
+        return data
+
+
+def download(url: str) -> bytes:
+    """Return what an address of HTTP or HTTPS gives.
+
+    Raises:
+        HubError: It cannot be reached, or gives an error or more than any tokenizer file has.
+    """
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT) as response:
+            data: bytes = response.read(_MAX_BYTES + 1)
+            expected = response.headers.get("Content-Length")
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise HubError(
+            f"{url}: cannot be downloaded: {error}. Check the connection and try again, "
+            "or get the file in another way and load it by its path"
+        ) from error
+    if len(data) > _MAX_BYTES:
+        raise HubError(f"{url}: gives more than {_MAX_BYTES:,} bytes, which is no tokenizer file")
+    if expected is not None and expected.isdigit() and len(data) < int(expected):
+        raise HubError(f"{url}: gave {len(data):,} of {expected} bytes; try again")
+    return data
+
+
+def has_sha256(data: bytes, sha256: str) -> bool:
+    """Whether data has this SHA-256, in hexadecimal digits.
+
+    >>> has_sha256(b"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+    True
+    """
+    return hashlib.sha256(data).hexdigest() == sha256.lower()

@@ -1,0 +1,92 @@
+"""GPT-2's two files as ranks: `vocab.bpe`, the merges in order, and `encoder.json`, the ids.
+
+They are those of https://github.com/openai/gpt-2; tiktoken turns them into ranks for its encoding `gpt2`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.formats._json import parse_json
+
+__all__ = ["ranks_of_data_gym"]
+
+# Special tokens that an encoder.json may list among the others.
+_SPECIAL = frozenset((b"<|endoftext|>", b"<|startoftext|>"))
+
+
+def ranks_of_data_gym(
+    vocab_bpe: bytes,
+    encoder_json: bytes,
+    *,
+    clobber_one_byte_tokens: bool = False,
+    names: tuple[str, str] = ("vocab.bpe", "encoder.json"),
+) -> dict[bytes, int]:
+    r"""Return the tokens of GPT-2's files and their ranks.
+
+    Args:
+        vocab_bpe: A line that says the version, then a merge a line.
+        encoder_json: Every token with its id.
+        clobber_one_byte_tokens: Single bytes have the ids that `encoder_json` gives them; otherwise they
+            have 0 to 255 in the order of GPT-2's printable characters, and `encoder_json` must agree.
+        names: The names of the two files, for messages.
+
+    Raises:
+        FormatError: A file is broken, or they contradict each other.
+
+    >>> bytes_first = sorted(range(256), key=lambda byte: ord(_core.to_printable(bytes([byte]))))
+    >>> tokens = [_core.to_printable(bytes([byte])) for byte in bytes_first] + ["ab"]
+    >>> import json
+    >>> ids = json.dumps({token: number for number, token in enumerate(tokens)}).encode()
+    >>> ranks_of_data_gym(b"#version: 0.2\na b\n", ids)[b"ab"]
+    256
+    """
+    ranks = {bytes([byte]): rank for rank, byte in enumerate(_bytes_in_printable_order())}
+    for token in _merged_tokens(vocab_bpe, names[0]):
+        if token in ranks:
+            raise FormatError(f"{names[0]}: two lines make the token {token!r}")
+        ranks[token] = len(ranks)
+    listed = _listed(encoder_json, names[1])
+    if clobber_one_byte_tokens:
+        ranks |= {token: rank for token, rank in listed.items() if len(token) == 1}
+    if ranks != listed:
+        token = min(token for token, _ in ranks.items() ^ listed.items())
+        raise FormatError(
+            f"{names[1]}: the token {token!r} has the id {listed.get(token)} there, "
+            f"but by {names[0]} the rank {ranks.get(token)}"
+        )
+    return ranks
+
+
+def _bytes_in_printable_order() -> list[int]:
+    return sorted(range(256), key=lambda byte: _core.to_printable(bytes([byte])))
+
+
+def _merged_tokens(vocab_bpe: bytes, name: str) -> list[bytes]:
+    try:
+        lines = vocab_bpe.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{name}: is not UTF-8 at offset {error.start}") from error
+    if not lines[0].startswith("#version"):
+        raise FormatError(f"{name}: line 1 must be the version, like '#version: 0.2'")
+    tokens = []
+    for number, line in enumerate(lines[1 : -1 if not lines[-1] else None], start=2):
+        parts = [_core.from_printable(part) for part in line.split(" ")]
+        if len(parts) != 2 or not parts[0] or not parts[1]:
+            raise FormatError(f"{name}: line {number}: must be the two tokens of a merge: {line[:80]!r}")
+        tokens.append(parts[0] + parts[1])
+    return tokens
+
+
+def _listed(encoder_json: bytes, name: str) -> dict[bytes, int]:
+    document = parse_json(Path(name), encoder_json)
+    listed = {}
+    for written in document.members():
+        token = _core.from_printable(written)
+        if token is None:
+            raise FormatError(f"{name}: {written[:80]!r} holds a character that stands for no byte")
+        if token not in _SPECIAL:
+            listed[token] = document.get(written).id()
+    return listed

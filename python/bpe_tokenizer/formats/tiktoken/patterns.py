@@ -1,0 +1,109 @@
+r"""Split patterns to and from tiktoken's: what no match covers, tiktoken leaves out.
+
+Both use the dialect of Rust's `fancy-regex`. But where a pattern does not match, tiktoken drops the text, and
+here what is between two matches is a piece too. Published patterns match everything; any other is carried
+over so that the pieces stay the same.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import chain, product
+from typing import Any
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import FormatError, PatternError
+from bpe_tokenizer.patterns import NAMED_PATTERNS
+
+__all__ = ["WHOLE", "pat_str_of", "settings_of"]
+
+# One piece, whatever the text.
+WHOLE = "(?s:.+)"
+
+# Patterns that match every character, wherever it stands.
+_TOTAL = frozenset(named.patterns[0] for named in NAMED_PATTERNS.values() if len(named.patterns) == 1) | {
+    WHOLE
+}
+
+# What means something else when a pattern stands twice, or in another: back-references, \G and \K.
+_NOT_MOVABLE = re.compile(r"(?<!\\)(?:\\\\)*\\[1-9gGkK]|\(\?(?:P=|P>|R|[0-9+&(])")
+# Characters of every kind that patterns tell apart.
+_KINDS = "aA0 .\n'é日_"
+_MOST_OTHERS = 100
+
+
+def settings_of(pat_str: str) -> dict[str, Any]:
+    r"""Return the arguments of a model that cuts texts as tiktoken does with this pattern.
+
+    >>> settings_of(r"\w+")
+    {'pre_tokenizers': [('Split', '\\w+', 'Removed', True)]}
+    >>> settings_of(total(r"\w+"))
+    {'split_patterns': ['\\w+']}
+    """
+    if pat_str in _TOTAL:
+        return {"split_patterns": [pat_str]}
+    inner = pat_str[len("(?:") :][: (len(pat_str) - len(total(""))) // 2]
+    if total(inner) == pat_str:
+        return {"split_patterns": [inner]}
+    return {"pre_tokenizers": [("Split", pat_str, "Removed", True)]}
+
+
+def pat_str_of(core: _core.Model, name: str) -> str:
+    """Return the pattern with which tiktoken cuts texts as a model does.
+
+    Args:
+        core: A model that cuts texts with split patterns, or as `settings_of` says.
+        name: The format, for messages.
+
+    Raises:
+        FormatError: There are several patterns, or there is no such pattern.
+    """
+    patterns = core.split_patterns
+    if patterns is None:
+        step: tuple[object, ...] = core.pre_tokenizers[0]
+        return str(step[1])
+    if len(patterns) > 1:
+        raise FormatError(
+            f"split_patterns: {name} can hold one pattern, not {len(patterns)} that are applied in turn"
+        )
+    if not patterns or patterns[0] in _TOTAL:
+        return patterns[0] if patterns else WHOLE
+    pattern = patterns[0]
+    if _NOT_MOVABLE.search(pattern):
+        raise FormatError(
+            f"split_patterns: {name} drops what a pattern leaves unmatched, and {pattern!r} cannot be made "
+            "to match everything, because it holds a back-reference, \\G or \\K"
+        )
+    if _may_match_nothing(pattern):
+        raise FormatError(
+            f"split_patterns: {name} cannot hold {pattern!r}, which matches the empty text; it fails there"
+        )
+    try:
+        _core.SplitPattern(total(pattern))
+    except PatternError as error:
+        raise FormatError(
+            f"split_patterns: {name} drops what a pattern leaves unmatched, and {pattern!r} cannot be made "
+            f"to match everything: {error}"
+        ) from error
+    return total(pattern)
+
+
+def total(pattern: str) -> str:
+    r"""Return a pattern that matches what another does, and also each stretch between its matches.
+
+    >>> _core.SplitPattern(total("b+")).split("aabbc")
+    ['aa', 'bb', 'c']
+    """
+    return f"(?:{pattern})|(?:(?!{pattern})(?s:.))++"
+
+
+def _may_match_nothing(pattern: str) -> bool:
+    """Whether it can match the empty text between two characters; tried with many, and with its own."""
+    others = sorted(set(pattern).difference(_KINDS))[:_MOST_OTHERS]
+    character = "(?s:.)"
+    try:
+        between = _core.SplitPattern(f"{character}(?:{pattern}){character}|{character}")
+    except PatternError:
+        return False  # such a pattern is refused for that
+    pairs = chain(product(_KINDS, _KINDS), product(others, _KINDS), product(_KINDS, others))
+    return any(between.split(left + right) == [left + right] for left, right in pairs)

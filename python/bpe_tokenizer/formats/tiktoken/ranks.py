@@ -1,0 +1,130 @@
+r"""Rank files: one token a line, in base64, a space and its rank, which is its id.
+
+The format has no description but its reader and writer, tiktoken's `load_tiktoken_bpe` and
+`dump_tiktoken_bpe`: https://github.com/openai/tiktoken/blob/main/tiktoken/load.py
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections import Counter
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import NoReturn
+
+from bpe_tokenizer.errors import FormatError
+
+__all__ = ["parse_ranks", "write_ranks"]
+
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+_MAX_RANK = 2**32 - 2
+_MAX_DIGITS = len(str(_MAX_RANK))
+_TOKEN = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)")
+
+
+def parse_ranks(data: bytes, file: str) -> dict[bytes, int]:
+    r"""Return the tokens of a rank file and their ranks, in the order of the file.
+
+    Blank lines, further white space, line ends of Windows and a last line without an end are accepted.
+
+    Args:
+        data: What the file holds.
+        file: Its name, for messages.
+
+    Raises:
+        FormatError: A line is something else, the base64 is broken, a token or a rank stands twice, a rank
+            is too large, or there is no token.
+
+    >>> parse_ranks(b"YQ== 0\nYWI= 1\n", "my.tiktoken")
+    {b'a': 0, b'ab': 1}
+    >>> parse_ranks(b"YQ== 0\nYWI= 0\n", "my.tiktoken")
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.FormatError: my.tiktoken: the rank 0 stands twice, for b'a' and b'ab'
+    """
+    tokens, ranks = _read_at_once(data) or _read_by_line(data, file)
+    found = dict(zip(tokens, ranks, strict=True))
+    if len(found) < len(tokens):
+        twice = Counter(tokens).most_common(1)[0][0]
+        raise FormatError(f"{file}: the token {twice!r} stands twice")
+    if len(set(ranks)) < len(ranks):
+        _refuse_rank_twice(found, file)
+    if not found:
+        raise FormatError(f"{file}: holds no tokens")
+    if max(ranks) > _MAX_RANK:
+        raise FormatError(f"{file}: the rank {max(ranks)} is too large; ranks end at {_MAX_RANK}")
+    return found
+
+
+def write_ranks(ranks: Mapping[bytes, int]) -> bytes:
+    r"""Return a rank file, in the order of the ranks.
+
+    >>> write_ranks({b"ab": 1, b"a": 0})
+    b'YQ== 0\nYWI= 1\n'
+    """
+    lines = [
+        b"%b %d\n" % (binascii.b2a_base64(token, newline=False), rank)
+        for token, rank in sorted(ranks.items(), key=itemgetter(1))
+    ]
+    return b"".join(lines)
+
+
+_Entries = tuple[list[bytes], list[int]]
+
+
+def _read_at_once(data: bytes) -> _Entries | None:
+    """Return the tokens and ranks of a file without blank lines, further white space and errors.
+
+    Looking at each line would take longer than all this. That each holds a token, a space and a rank is seen
+    from what is left without the characters of base64; that each token is whole base64, from the sum of the
+    lengths: what is not is longer than the base64 of the bytes that come out of it, and never shorter.
+    """
+    lines = data.count(b"\n")
+    if data.translate(None, _BASE64) != b" \n" * lines:
+        return None
+    fields = data.split()
+    written, digits = fields[::2], fields[1::2]
+    if len(fields) != 2 * lines or not b"".join(digits).isdigit() or max(map(len, digits)) > _MAX_DIGITS:
+        return None
+    try:
+        tokens = list(map(binascii.a2b_base64, written))
+    except binascii.Error:
+        return None
+    if sum(map(len, written)) != sum([(len(token) + 2) // 3 * 4 for token in tokens]):
+        return None
+    return tokens, list(map(int, digits))
+
+
+def _read_by_line(data: bytes, file: str) -> _Entries:
+    """Return the tokens and ranks of any other file, or the line that is wrong."""
+    tokens, ranks = [], []
+    for number, line in enumerate(data.splitlines(), start=1):
+        fields = line.split()
+        if not fields:
+            continue
+        problem = _problem(fields)
+        if problem:
+            shown = repr(line if len(line) <= 80 else line[:77] + b"...")
+            raise FormatError(f"{file}: line {number}: {problem}: {shown}")
+        tokens.append(binascii.a2b_base64(fields[0]))
+        ranks.append(int(fields[1]))
+    return tokens, ranks
+
+
+def _problem(fields: list[bytes]) -> str | None:
+    if len(fields) != 2:
+        return f"must be a token in base64 and its rank, but has {len(fields)} fields"
+    token, rank = fields
+    if not _TOKEN.fullmatch(token):
+        return "the token is not valid base64"
+    if not rank.isdigit():
+        return "the rank is not a number from 0"
+    if len(rank) > _MAX_DIGITS:
+        return f"the rank is too large; ranks end at {_MAX_RANK}"
+    return None
+
+
+def _refuse_rank_twice(ranks: Mapping[bytes, int], file: str) -> NoReturn:
+    rank = Counter(ranks.values()).most_common(1)[0][0]
+    first, second, *_ = (token for token, other in ranks.items() if other == rank)
+    raise FormatError(f"{file}: the rank {rank} stands twice, for {first!r} and {second!r}")

@@ -1,0 +1,89 @@
+"""Special tokens to and from tiktoken's: a dict of text to id, looked for only where they are allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.model import AddedToken
+from bpe_tokenizer.special_tokens import SpecialTokens, checked_id, checked_tokens
+
+__all__ = ["added_tokens_of", "check_beginnings", "special_tokens_of"]
+
+# o200k_harmony names this id twice; a model names an id once, and keeps `<|endofprompt|>`.
+_SECOND_NAMES = {"<|reserved_200018|>": 200018}
+
+
+def added_tokens_of(ranks: Mapping[bytes, int], special_tokens: SpecialTokens) -> list[AddedToken]:
+    """Return special tokens in the order of their ids.
+
+    Args:
+        ranks: The tokens and their ranks.
+        special_tokens: A dict of text to id; or a list, whose tokens get the ids behind the largest rank
+            unless they have one.
+
+    Raises:
+        ArgumentTypeError: It is neither, or an id is no integer.
+        ModelError: A text is empty or there twice, or an id is out of range.
+
+    >>> [token.id for token in added_tokens_of({b"a": 0, b"b": 7}, ["<|x|>", "<|y|>"])]
+    [8, 9]
+    """
+    wanted = checked_tokens(special_tokens)
+    if not isinstance(wanted, Mapping):
+        fresh = [content for content in wanted if content.encode() not in ranks]
+        following = max(ranks.values(), default=-1) + 1
+        ids = {content: following + index for index, content in enumerate(fresh)}
+        wanted = {content: ranks.get(content.encode(), ids.get(content, 0)) for content in wanted}
+    named = [AddedToken(content, checked_id(content, value)) for content, value in wanted.items()]
+    taken = {token.id for token in named if _SECOND_NAMES.get(token.content) != token.id}
+    kept = [token for token in named if token.id not in taken or token.content not in _SECOND_NAMES]
+    return sorted(kept, key=lambda token: token.id)
+
+
+def special_tokens_of(core: _core.Model, name: str) -> dict[str, int]:
+    """Return the special tokens of a model, which must be of the kind that tiktoken has.
+
+    Args:
+        core: The model.
+        name: The format, for messages.
+
+    Raises:
+        FormatError: An added token is another; names it.
+    """
+    tokens = [AddedToken(*token) for token in core.added_tokens]
+    for token in tokens:
+        flags = [flag for flag in ("single_word", "lstrip", "rstrip") if getattr(token, flag)]
+        if flags:
+            raise FormatError(f"added_tokens: {name} cannot hold {', '.join(flags)} of {token.content!r}")
+        if not token.special:
+            raise FormatError(
+                f"added_tokens: {name} cannot hold {token.content!r}, which is found in every text: its "
+                "readers find a special token only where it is allowed, and no other added tokens"
+            )
+    if len({token.normalized for token in tokens}) > 1:
+        raise FormatError(
+            f"added_tokens: {name} cannot hold that some are looked for after others (`normalized`)"
+        )
+    return {token.content: token.id for token in tokens}
+
+
+def check_beginnings(special_tokens: Mapping[str, int]) -> None:
+    """Refuse special tokens of which tiktoken may take the shorter one.
+
+    Raises:
+        FormatError: One begins with another.
+
+    >>> check_beginnings({"<|a|>": 300, "<|a|>b": 301})
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.FormatError: added_tokens: tiktoken cannot hold both '<|a|>' and '<|a|>b': ...
+    """
+    ordered = sorted(special_tokens)
+    for before, after in pairwise(ordered):
+        if after.startswith(before):
+            raise FormatError(
+                f"added_tokens: tiktoken cannot hold both {before!r} and {after!r}: where one begins with "
+                "the other, it takes either"
+            )

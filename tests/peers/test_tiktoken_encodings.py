@@ -1,0 +1,213 @@
+"""tiktoken's files and objects: we give its ids of what it publishes, and it gives ours of what we train."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpe_tokenizer import BPETokenizer, FormatError, Model, _core
+from bpe_tokenizer.formats import huggingface
+from bpe_tokenizer.formats import tiktoken as format_
+from bpe_tokenizer.formats.tiktoken.published import PUBLISHED
+from bpe_tokenizer.patterns import NAMED_PATTERNS
+from hostile import hostile_texts, special_token_texts
+from tiktoken_files import fill_cache, their_encoding
+
+tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is not installed")
+
+pytestmark = pytest.mark.peer
+
+CORPORA = ["books", "code", "multi", "zh"]
+SPECIAL = ["<|end|>", "<|pad|>"]
+SINGLE = [name for name, named in NAMED_PATTERNS.items() if len(named.patterns) == 1]
+
+Documents = Callable[[str, int], list[str]]
+
+
+@pytest.fixture(scope="session")
+def cache(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("cache")
+    fill_cache(directory, shared / "vocab")
+    return directory
+
+
+def assert_same_ids(model: Model, encoding: Any, texts: Sequence[str], special: bool = False) -> None:
+    allowed = encoding.special_tokens_set if special else set()
+    encoder = _core.Encoder(model.core)
+    for text, row in zip(texts, encoder.encode_batch(texts, special), strict=True):
+        assert encoding.encode(text, allowed_special=allowed, disallowed_special=()) == row, repr(text[:500])
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_encodings_by_name(
+    name: str, cache: Path, documents: Documents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(cache))
+    theirs = their_encoding(name, cache)
+    for model in (
+        format_.load_named(name, local_files_only=True),
+        format_.load_named(name, cache_dir=cache),
+        format_.from_encoding(theirs),
+    ):
+        added = {token[0]: token[1] for token in model.core.added_tokens}
+        second = {"<|reserved_200018|>"} if name == "o200k_harmony" else set()
+        assert added == {text: id_ for text, id_ in theirs._special_tokens.items() if text not in second}
+        assert model.core.split_patterns == [theirs._pat_str]
+        texts = [text for corpus in CORPORA for text in documents(corpus, 20_000)]
+        assert_same_ids(model, theirs, [*texts, *hostile_texts(200)])
+        assert_same_ids(model, theirs, list(special_token_texts(sorted(added)[:5])), special=True)
+
+
+@pytest.mark.fixtures
+def test_gpt2s_own_two_files_are_enough(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks = hashlib.sha1(PUBLISHED["gpt2"].ranks.url.encode()).hexdigest()
+    for path in cache.iterdir():
+        if path.name != ranks:
+            shutil.copy(path, tmp_path)
+    model = format_.load_named("gpt2", cache_dir=tmp_path, local_files_only=True)
+    assert model.core.vocab == format_.load_named("r50k_base", cache_dir=cache).core.vocab
+
+
+@pytest.mark.fixtures
+def test_published_files_are_recognised_and_written_byte_for_byte(shared: Path, tmp_path: Path) -> None:
+    for name in ("r50k_base", "p50k_base", "cl100k_base", "o200k_base"):
+        path = shared / "vocab" / f"{name}.tiktoken"
+        model = format_.load(path)
+        assert {token[0]: token[1] for token in model.core.added_tokens} == PUBLISHED[name].special_tokens
+        given_along = format_.save(model, tmp_path / "again.tiktoken")
+        assert (tmp_path / "again.tiktoken").read_bytes() == path.read_bytes()
+        assert given_along["special_tokens"] == PUBLISHED[name].special_tokens
+        assert given_along["split_pattern"] == [PUBLISHED[name].split_pattern]
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize(
+    ("file", "name", "special"),
+    [("p50k_base", "p50k_edit", 4), ("p50k_base", "x", 1), ("o200k_base", "o200k_harmony", 1090)],
+)
+def test_the_name_of_a_file_picks_one_of_the_encodings_that_share_it(
+    shared: Path, tmp_path: Path, file: str, name: str, special: int
+) -> None:
+    path = tmp_path / f"{name}.tiktoken"
+    shutil.copy(shared / "vocab" / f"{file}.tiktoken", path)
+    assert len(format_.load(path).core.added_tokens) == special
+
+
+@pytest.mark.fixtures
+def test_llama3s_ranks_are_recognised(shared: Path, tmp_path: Path) -> None:
+    gguf = pytest.importorskip("gguf", reason="gguf is not installed")
+    field = gguf.GGUFReader(shared / "vocab" / "ggml-vocab-llama-bpe.gguf").fields["tokenizer.ggml.tokens"]
+    written = [bytes(field.parts[index]).decode() for index in field.data[:128000]]
+    vocab = {token_id: _core.from_printable(token) or b"" for token_id, token in enumerate(written)}
+    path = tmp_path / "tokenizer.model"
+    format_.save(Model(_core.Model(vocab, None, split_patterns=["a"])), path)
+    model = format_.load(path, special_tokens={"<|begin_of_text|>": 128000})
+    assert model.core.split_patterns == list(NAMED_PATTERNS["llama3"].patterns)
+    with pytest.raises(ValueError, match="special tokens, and models name them differently"):
+        format_.load(path)
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize("pattern", SINGLE)
+def test_tiktoken_gives_the_ids_of_a_trained_tokenizer(
+    pattern: str, documents: Documents, tmp_path: Path
+) -> None:
+    texts = [text for corpus in CORPORA for text in documents(corpus, 60_000)]
+    tokenizer = BPETokenizer(pattern, normalization=None)
+    tokenizer.train(texts[::2], vocab_size=3000, special_tokens=SPECIAL, verbose=False)
+    theirs = format_.to_encoding(tokenizer.model, "ours")
+    assert theirs.name == "ours"
+    assert theirs._pat_str == NAMED_PATTERNS[pattern].patterns[0]
+    assert_same_ids(tokenizer.model, theirs, [*texts, *hostile_texts(300)])
+    assert_same_ids(tokenizer.model, theirs, list(special_token_texts(SPECIAL)), special=True)
+    back = format_.from_encoding(theirs)
+    assert back.core.vocab == tokenizer.model.core.vocab
+    assert back.core.merges == tokenizer.model.core.merges
+    assert_same_ids(back, theirs, texts)
+    # And by the file, with what tiktoken reads it with.
+    format_.save(tokenizer.model, tmp_path / "ours.tiktoken")
+    from tiktoken.load import load_tiktoken_bpe
+
+    assert load_tiktoken_bpe(str(tmp_path / "ours.tiktoken")) == theirs._mergeable_ranks
+
+
+ANY = [r"\w+", "b+|é", "(?i)ab|c", r"\p{L}+| ?\p{N}", "a|b$", "(?<=a)b", "a(?=b)|c", r"\S+", "(?s).{3}"]
+
+
+@pytest.mark.parametrize("pattern", ANY)
+def test_tiktoken_gives_the_ids_of_any_pattern(
+    pattern: str, stdlib_texts: list[str], mixed_text: str
+) -> None:
+    texts = [text[:20_000] for text in stdlib_texts] + [mixed_text]
+    tokenizer = BPETokenizer(pattern, normalization=None)
+    tokenizer.train(texts, vocab_size=400, special_tokens=SPECIAL, verbose=False)
+    theirs = format_.to_encoding(tokenizer.model, "ours")
+    short = [text for text in hostile_texts(300) if len(text) < 1000]
+    assert_same_ids(tokenizer.model, theirs, [*texts, *short])
+    assert_same_ids(tokenizer.model, theirs, list(special_token_texts(SPECIAL)), special=True)
+    back = format_.from_encoding(theirs)
+    assert back.core.split_patterns == [pattern]
+
+
+@pytest.mark.parametrize("pattern", [r"\w+", "b+|é", "(?s).{3}"])
+def test_a_model_drops_what_tiktoken_drops(pattern: str, mixed_text: str) -> None:
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"th": 256, b"the": 257, "é".encode(): 258}
+    theirs = tiktoken.Encoding("x", pat_str=pattern, mergeable_ranks=ranks, special_tokens={"<|e|>": 300})
+    model = format_.from_encoding(theirs)
+    short = [text for text in hostile_texts(300) if len(text) < 1000]
+    assert_same_ids(model, theirs, [mixed_text, *short])
+    assert_same_ids(model, theirs, list(special_token_texts(["<|e|>"])), special=True)
+    again = format_.to_encoding(model, "x")
+    assert again._pat_str == pattern
+    assert again._mergeable_ranks == ranks
+
+
+TOKENS = st.lists(st.text("abc", min_size=2, max_size=4), unique=True, max_size=8)
+
+
+@settings(deadline=None)
+@given(
+    tokens=TOKENS.flatmap(st.permutations),
+    splits=st.lists(st.integers(1, 3), min_size=8, max_size=8),
+    swapped=st.integers(0, 20),
+    looks_up=st.booleans(),
+    texts=st.lists(st.text("abc", max_size=12), min_size=1),
+)
+def test_whatever_is_accepted_has_the_same_ids(
+    tokens: list[str], splits: list[int], swapped: int, looks_up: bool, texts: list[str]
+) -> None:
+    written = [token.encode() for token in tokens]
+    known = {bytes([byte]) for byte in range(256)} | set(written)
+    pairs = [(token[:at], token[at:]) for token, at in zip(written, splits, strict=False)]
+    merges = [pair for pair in pairs if known.issuperset(pair)]
+    if swapped < len(merges) - 1:
+        merges[swapped : swapped + 2] = reversed(merges[swapped : swapped + 2])
+    vocab = {byte: bytes([byte]) for byte in range(256)} | dict(enumerate(written, start=256))
+    core = _core.Model(vocab, merges, split_patterns=[], ignore_merges=looks_up)
+    try:
+        theirs = format_.to_encoding(Model(core), "x")
+    except FormatError:
+        return
+    assert_same_ids(Model(core), theirs, texts)
+
+
+@pytest.mark.fixtures
+def test_a_vocabulary_of_hugging_face_has_its_ids_in_tiktoken(
+    shared: Path, tmp_path: Path, documents: Documents
+) -> None:
+    model = format_.load(shared / "vocab" / "cl100k_base.tiktoken")
+    huggingface.save(model, tmp_path)
+    loaded = huggingface.load(tmp_path)
+    theirs = format_.to_encoding(loaded, "cl100k_base")
+    assert_same_ids(loaded, theirs, [text for corpus in CORPORA for text in documents(corpus, 20_000)])
+    ids = np.array(theirs.encode_ordinary("hello world"))
+    assert ids.tolist() == [15339, 1917]

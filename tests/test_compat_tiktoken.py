@@ -1,0 +1,744 @@
+"""tiktoken's interface without tiktoken: small vocabularies against a naive oracle, and every promise.
+
+tests/peers compares with tiktoken itself.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bpe_tokenizer.compat.tiktoken as tiktoken
+from bpe_tokenizer import (
+    FormatError,
+    HubError,
+    ModelError,
+    OptionError,
+    PatternError,
+    SpecialTokenError,
+    TokenizerError,
+    UnknownIdError,
+    _core,
+)
+from bpe_tokenizer.compat.tiktoken import load, model, registry
+from bpe_tokenizer.formats.tiktoken.published import PUBLISHED, PublishedEncoding, PublishedFile
+from bpe_tokenizer.formats.tiktoken.ranks import write_ranks
+from bpe_tokenizer.patterns import NAMED_PATTERNS
+from hostile import hostile_texts
+from tiktoken_files import FileServer, bytes_and, merged, running
+
+END, PAD = "<|endoftext|>", "<|pad|>"
+PATTERN = r"\S+|\s+"
+
+
+def encoding(*tokens: str | bytes, pat_str: str = PATTERN, **more: Any) -> tiktoken.Encoding:
+    ranks = more.pop("mergeable_ranks", bytes_and(*tokens))
+    special = more.pop("special_tokens", {END: 1000, PAD: 1001})
+    return tiktoken.Encoding("mine", pat_str=pat_str, mergeable_ranks=ranks, special_tokens=special, **more)
+
+
+@pytest.fixture(scope="module")
+def mine() -> tiktoken.Encoding:
+    return encoding("he", "ll", "hell", "hello", " w", "é", "日", "\n\n")
+
+
+# -- text to ids ----------------------------------------------------------------------------------------
+
+
+def expected(ranks: dict[bytes, int], pattern: str, text: str) -> list[int]:
+    """What tiktoken's definition gives: pieces that match, looked up or merged."""
+    ids = []
+    for piece in (match.group().encode() for match in regex.finditer(pattern, text)):
+        ids += [ranks[part] for part in ([piece] if piece in ranks else merged(ranks, piece))]
+    return ids
+
+
+LETTERS = st.text("abc ", max_size=12)
+TOKENS = st.lists(st.text("abc ", min_size=2, max_size=5), unique=True, max_size=12)
+
+
+@pytest.mark.parametrize("pattern", [r"\w+|\s+", r" ?\w+", "[ab]+|c+(?! )"])
+@given(tokens=TOKENS.flatmap(st.permutations), texts=st.lists(LETTERS, min_size=1), before=st.booleans())
+def test_ids_are_those_of_the_definition(
+    pattern: str, tokens: list[str], texts: list[str], before: bool
+) -> None:
+    single = [bytes([byte]) for byte in range(256)]
+    joined = [token.encode() for token in tokens]
+    in_order = joined + single if before else single + joined
+    ranks = {token: 3 * index for index, token in enumerate(in_order)}
+    ours = encoding(pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    rows = [expected(ranks, pattern, text) for text in texts]
+    assert [ours.encode(text) for text in texts] == rows
+    assert ours.encode_batch(texts) == ours.encode_ordinary_batch(texts) == rows
+    assert [ours._encode_only_native_bpe(text) for text in texts] == rows
+
+
+@given(
+    tokens=st.lists(st.text("abc", min_size=1, max_size=4), unique=True, min_size=1),
+    text=st.text("abc", max_size=9),
+)
+def test_bytes_need_not_be_tokens(tokens: list[str], text: str) -> None:
+    ranks = {token.encode(): index for index, token in enumerate(tokens)}
+    ours = encoding(pat_str=r"\w+", mergeable_ranks=ranks, special_tokens={END: len(ranks)})
+    try:
+        ids = expected(ranks, r"\w+", text)
+    except KeyError:
+        with pytest.raises(KeyError, match="is no token of this encoding"):
+            ours.encode(text)
+        with pytest.raises(KeyError, match="is no token of this encoding"):
+            ours.encode_batch([text])
+        return
+    assert ours.encode(text) == ours.encode_to_numpy(text).tolist() == ids
+    assert ours.encode_batch([text]) == [ids]
+    assert ours.decode(ids) == text
+    assert ours.decode_batch([ids]) == [text]
+    assert ours.token_byte_values() == sorted(ranks)
+    for token_id in (len(ranks) + 1, 99, 300):
+        with pytest.raises(KeyError):
+            ours.decode([token_id])
+
+
+def test_what_the_pattern_does_not_match_is_dropped() -> None:
+    ours = encoding("ab", pat_str="[a-c]+")
+    assert ours.encode("ab1ab 2c") == [256, 256, 99]
+    assert ours.decode(ours.encode("ab1ab 2c")) == "ababc"
+    assert ours.encode("ab1" + END, allowed_special="all") == [256, 1000]
+
+
+def test_arrays_and_batches(mine: tiktoken.Encoding) -> None:
+    ids = mine.encode("hello world")
+    array = mine.encode_to_numpy("hello world")
+    assert array.dtype == np.uint32
+    assert array.tolist() == ids
+    assert mine.encode_to_numpy("").tolist() == []
+    texts = ["hello", "", "hello world", END]
+    assert mine.encode_ordinary_batch(texts) == [mine.encode_ordinary(text) for text in texts]
+    assert mine.encode_batch(iter(texts), allowed_special={END}, num_threads=1) == [
+        mine.encode(text, allowed_special="all") for text in texts
+    ]
+    assert mine.encode_batch("ab") == [[97], [98]]
+    assert mine.encode_batch([]) == []
+    with pytest.raises(ValueError, match="disallowed special token"):
+        mine.encode_batch(texts)
+
+
+def test_surrogates_are_joined_or_replaced(mine: tiktoken.Encoding) -> None:
+    for encode in (mine.encode, mine.encode_ordinary, lambda text: mine.encode_batch([text])[0]):
+        assert encode("\ud83d\udc4d") == list("👍".encode())
+        assert encode("a\ud83d") == list("a\ufffd".encode())
+    assert mine.encode_to_numpy("\ud83d").tolist() == list("\ufffd".encode())
+
+
+# -- special tokens -------------------------------------------------------------------------------------
+
+TEXT = f"hello{END} {PAD}"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "disallowed", "ids"),
+    [
+        (set(), (), None),
+        ("all", "all", [259, 1000, 32, 1001]),
+        ("all", (), [259, 1000, 32, 1001]),
+        ({END, PAD}, "all", [259, 1000, 32, 1001]),
+        (frozenset({END}), (), [259, 1000, 32, *b"<|pad|>"]),
+        ({END: 1}.keys(), [], [259, 1000, 32, *b"<|pad|>"]),
+        ({PAD}, None, "hello" + END),
+        ({"<|other|>"}, "", None),
+        (set(), {"absent"}, None),
+    ],
+)
+def test_special_tokens_are_found_where_they_are_allowed(
+    mine: tiktoken.Encoding, allowed: Any, disallowed: Any, ids: Any
+) -> None:
+    if ids is None:
+        ids = mine.encode_ordinary(TEXT)
+    elif isinstance(ids, str):
+        ids = [*mine.encode_ordinary(ids), 32, 1001]
+    options = {"allowed_special": allowed, "disallowed_special": disallowed}
+    assert mine.encode(TEXT, **options) == ids
+    assert mine.encode_to_numpy(TEXT, **options).tolist() == ids
+    assert mine.encode_batch([TEXT, ""], **options) == [ids, []]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "disallowed", "token"),
+    [
+        (set(), "all", END),
+        ({END}, "all", PAD),
+        (set(), {PAD}, PAD),
+        ({END, PAD}, {END}, END),
+        ("all", [END], END),
+        (set(), {"hell"}, "hell"),
+        (set(), "qyzo", "o"),
+        (set(), {""}, ""),
+    ],
+)
+def test_what_is_disallowed_is_refused_by_name(
+    mine: tiktoken.Encoding, allowed: Any, disallowed: Any, token: str
+) -> None:
+    options = {"allowed_special": allowed, "disallowed_special": disallowed}
+    for call in (mine.encode, mine.encode_to_numpy, mine.encode_with_unstable):
+        with pytest.raises(ValueError, match="disallowed special token") as caught:
+            call(TEXT, **options)
+        assert repr(token) in str(caught.value)
+        assert isinstance(caught.value, SpecialTokenError)
+    with pytest.raises(ValueError, match="disallowed special token"):
+        mine.encode_batch(["", TEXT], **options)
+
+
+def test_two_special_tokens_may_have_one_id() -> None:
+    ours = encoding("ab", special_tokens={END: 300, "<|eot|>": 300, "<|a|>": 97, PAD: 301})
+    text = f"ab{END}<|eot|><|a|>{PAD}"
+    assert ours.encode(text, allowed_special="all") == [256, 300, 300, 97, 301]
+    assert ours.encode_to_numpy(text, allowed_special="all").tolist() == [256, 300, 300, 97, 301]
+    assert ours.encode_batch([text, "b"], allowed_special="all") == [[256, 300, 300, 97, 301], [98]]
+    assert ours.encode("ab<|eot|>", allowed_special={"<|eot|>"}) == [256, 300]
+    assert ours.encode("<|eot|>", allowed_special={END}, disallowed_special=()) == [*b"<|eot|>"]
+    with pytest.raises(ValueError, match=r"<\|eot\|>"):
+        ours.encode("ab<|eot|>")
+    assert ours.decode([300, 97, 301]) == f"{END}a{PAD}"
+    assert ours.encode_single_token("<|eot|>") == ours.encode_single_token(END) == 300
+    assert ours.encode_with_unstable("b<|eot|>", allowed_special="all") == ([98, 300], [])
+    assert [ours.is_special_token(token_id) for token_id in (97, 98, 300, 302)] == [True, False, True, False]
+    with pytest.raises(KeyError):
+        ours.decode([302])
+
+
+def test_the_longest_of_special_tokens_that_begin_alike_is_found() -> None:
+    ours = encoding(special_tokens={"<|a|>": 300, "<|a|>b": 301})
+    assert ours.encode("<|a|>b<|a|>", allowed_special="all") == [301, 300]
+
+
+# -- ids to text ----------------------------------------------------------------------------------------
+
+
+def test_decoding(mine: tiktoken.Encoding) -> None:
+    ids = [259, 260, *"é".encode(), 261, 1000]
+    assert mine.decode(ids) == f"hello wéé{END}"
+    assert mine.decode(tuple(ids)) == mine.decode(np.array(ids)) == mine.decode(ids)  # type: ignore[arg-type]
+    assert mine.decode_bytes(ids) == mine.decode(ids).encode()
+    assert mine.decode_tokens_bytes(ids) == [b"hello", b" w", b"\xc3", b"\xa9", "é".encode(), END.encode()]
+    assert mine.decode_tokens_bytes(ids[:3]) == [b"hello", b" w", b"\xc3"]
+    assert [mine.decode_single_token_bytes(token_id) for token_id in ids] == mine.decode_tokens_bytes(ids)
+    assert mine.decode_batch([ids, []]) == [mine.decode(ids), ""]
+    assert mine.decode_bytes_batch([ids, []], num_threads=1) == [mine.decode_bytes(ids), b""]
+    assert mine.decode([255]) == "\ufffd"
+    assert mine.decode([97, 255], errors="ignore") == "a"
+    assert mine.decode_batch([[255]], errors="ignore") == [""]
+    for strict in (
+        lambda: mine.decode([255], errors="strict"),
+        lambda: mine.decode_batch([[255]], errors="strict"),
+        lambda: mine.decode_with_offsets([255]),
+    ):
+        with pytest.raises(UnicodeDecodeError):
+            strict()
+    with pytest.raises(LookupError):
+        mine.decode([255], errors="nothing")
+
+
+def test_offsets(mine: tiktoken.Encoding) -> None:
+    text = f"hello wéé日{END}"
+    ids = [*mine.encode("hello w"), *"é".encode(), 261, *"日".encode(), 1000]
+    assert mine.decode_with_offsets(ids) == (text, [0, 5, 6, 7, 7, 8, 9, 9, 9, 10])
+    assert mine.decode_with_offsets([]) == ("", [])
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_are_encoded_and_come_back(data: bytes) -> None:
+    ours = encoding("ab", b"\xe2\x82", " a", b"\x80\x80")
+    assert ours.decode_bytes(ours._encode_bytes(data)) == data
+    if data:
+        assert ours.decode_bytes(ours._encode_single_piece(data)) == data
+
+
+def test_bytes_that_are_cut_off_join_the_last_piece() -> None:
+    ours = encoding(b" \xe6", b" \xe6\x97", pat_str=r" ?\S+|\s+")
+    assert ours._encode_bytes(b"ab \xe6\x97") == [97, 98, 257]
+    assert ours._encode_bytes("ab 日".encode()) == [97, 98, 257, 0xA5]
+    assert ours._encode_bytes(b"") == []
+
+
+def test_hostile_texts_come_back(mine: tiktoken.Encoding) -> None:
+    for text in hostile_texts(200):
+        repaired = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        assert mine.decode(mine.encode(text)) == repaired
+
+
+# -- unstable ends --------------------------------------------------------------------------------------
+
+
+def test_the_end_of_a_text_is_unstable() -> None:
+    ours = encoding("he", "lo", "hel", "help", pat_str=r"\w+|\s+")
+    stable, completions = ours.encode_with_unstable("a hel")
+    assert stable == [97, 32]
+    assert sorted(completions) == [[256, 257], [258], [259]]  # "he" "lo", "hel", "help"
+    assert ours.encode_with_unstable(f"a{END}", allowed_special="all") == ([97, 1000], [])
+    assert ours.encode_with_unstable("") == ([], [])
+
+
+def test_unstable_white_space_is_taken_back_as_far_as_it_goes() -> None:
+    ours = encoding("\n\n", " \n", pat_str=r"\s*\n|\s")
+    stable, completions = ours.encode_with_unstable("a\n \n ")
+    assert stable == []  # "a" is matched by nothing
+    assert [10, 257, 32] in completions
+
+
+@given(LETTERS)
+def test_completions_cover_the_text(text: str) -> None:
+    ours = encoding("ab", "abc", " a", "c ", "bca", pat_str=r" ?\w+|\s+")
+    stable, completions = ours.encode_with_unstable(text)
+    assert text.encode().startswith(ours.decode_bytes(stable))
+    assert ours.encode(text)[: len(stable)] == stable
+    for row in completions:
+        assert ours.decode(stable + row).startswith(text)
+
+
+# -- errors ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda e: e.encode(b"a"), TypeError),
+        (lambda e: e.encode(None), TypeError),
+        (lambda e: e.encode_ordinary(b"a"), TypeError),
+        (lambda e: e.encode_ordinary(3), TypeError),
+        (lambda e: e.encode_to_numpy(b"a"), TypeError),
+        (lambda e: e.encode_with_unstable(b"a"), TypeError),
+        (lambda e: e.encode_batch(["a", 3]), TypeError),
+        (lambda e: e.encode_batch(3), TypeError),
+        (lambda e: e.encode_ordinary_batch([b"a"]), TypeError),
+        (lambda e: e.encode("a", allowed_special=[END]), TypeError),
+        (lambda e: e.encode("a", allowed_special="none"), TypeError),
+        (lambda e: e.encode("a", allowed_special={3}), TypeError),
+        (lambda e: e.encode("a", disallowed_special=3), TypeError),
+        (lambda e: e.encode_batch(["a"], num_threads=0), ValueError),
+        (lambda e: e.encode_batch(["a"], num_threads="2"), TypeError),
+        (lambda e: e.encode_single_token("absent"), KeyError),
+        (lambda e: e.encode_single_token(b"\xff\xff"), KeyError),
+        (lambda e: e.encode_single_token(3), TypeError),
+        (lambda e: e.encode_single_token("\ud800"), UnicodeEncodeError),
+        (lambda e: e.decode([5000]), KeyError),
+        (lambda e: e.decode([-1]), OverflowError),
+        (lambda e: e.decode([2**32]), OverflowError),
+        (lambda e: e.decode([97] * 9 + [-1]), OverflowError),
+        (lambda e: e.decode(["a"]), TypeError),
+        (lambda e: e.decode([1.0]), TypeError),
+        (lambda e: e.decode(3), TypeError),
+        (lambda e: e.decode("ab"), TypeError),
+        (lambda e: e.decode_batch([[97], [5000]]), KeyError),
+        (lambda e: e.decode_batch([[97], [2**40]]), OverflowError),
+        (lambda e: e.decode_batch([[97], 3]), TypeError),
+        (lambda e: e.decode_bytes_batch([[97]], num_threads=-1), ValueError),
+        (lambda e: e.decode_single_token_bytes(5000), KeyError),
+        (lambda e: e.decode_single_token_bytes(-1), OverflowError),
+        (lambda e: e.decode_single_token_bytes("a"), TypeError),
+        (lambda e: e.decode_single_token_bytes(1.0), TypeError),
+        (lambda e: e.decode_tokens_bytes([97, 5000]), KeyError),
+        (lambda e: e.decode_tokens_bytes(["a"]), TypeError),
+        (lambda e: e.is_special_token("a"), TypeError),
+        (lambda e: e._encode_bytes("a"), TypeError),
+        (lambda e: e._encode_bytes(bytearray(b"a")), TypeError),
+    ],
+)
+def test_errors_are_the_built_ins_of_tiktoken(
+    mine: tiktoken.Encoding, call: Callable[[Any], object], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        call(mine)
+
+
+def test_an_unknown_id_is_an_error_of_ours_too(mine: tiktoken.Encoding) -> None:
+    for call in (
+        lambda: mine.decode([5000]),
+        lambda: mine.decode([-1]),
+        lambda: mine.decode_single_token_bytes(5000),
+        lambda: mine.encode_single_token("absent"),
+    ):
+        with pytest.raises(UnknownIdError) as caught:
+            call()
+        assert isinstance(caught.value, TokenizerError)
+        assert str(caught.value)[0] not in "'\""
+
+
+FULL = bytes_and()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"mergeable_ranks": {}}, ModelError),
+        ({"mergeable_ranks": FULL | {b"aa": 97}}, ModelError),
+        ({"mergeable_ranks": FULL | {b"aa": -1}}, TypeError),
+        ({"mergeable_ranks": FULL | {b"aa": 2**32}}, TypeError),
+        ({"mergeable_ranks": FULL | {"aa": 300}}, TypeError),
+        ({"mergeable_ranks": FULL | {b"aa": "300"}}, TypeError),
+        ({"special_tokens": {END: -1}}, ModelError),
+        ({"special_tokens": {END: 2**32}}, ModelError),
+        ({"special_tokens": {"": 300}}, ModelError),
+        ({"special_tokens": {END: "300"}}, TypeError),
+        ({"pat_str": "("}, PatternError),
+        ({"pat_str": 3}, TypeError),
+        ({"explicit_n_vocab": 5}, ModelError),
+        ({"explicit_n_vocab": 258}, ModelError),
+    ],
+)
+def test_a_broken_encoding_is_refused(arguments: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        encoding(**arguments)
+
+
+# -- the vocabulary -------------------------------------------------------------------------------------
+
+
+def test_the_vocabulary(mine: tiktoken.Encoding) -> None:
+    assert repr(mine) == "<Encoding 'mine'>"
+    assert mine.name == "mine"
+    assert mine.max_token_value == 1001
+    assert mine.n_vocab == 1002
+    assert mine.eot_token == 1000
+    assert mine.special_tokens_set == {END, PAD}
+    assert mine.special_tokens_set is mine.special_tokens_set
+    assert mine.is_special_token(1000)
+    assert not mine.is_special_token(97)
+    assert mine.token_byte_values() == sorted(mine._mergeable_ranks)
+    assert mine.encode_single_token("hello") == mine.encode_single_token(b"hello") == 259
+    assert mine.encode_single_token(END) == 1000
+    assert mine._encode_single_piece("hello w") == [259, 260]
+    assert mine._core_bpe.decode_bytes([259]) == b"hello"
+    assert encoding(special_tokens={END: 256}, explicit_n_vocab=257).n_vocab == 257
+    with pytest.raises(KeyError):
+        encoding(special_tokens={}).eot_token  # noqa: B018
+    assert encoding(special_tokens={}).max_token_value == 255
+
+
+def test_a_piece_that_merging_does_not_make_is_looked_up() -> None:
+    ours = encoding("hello", b"\x80\x80\x80")
+    assert ours.encode("hello hellox") == [256, 32, *b"hellox"]
+    # Broken text behind it is merged without looking the whole up.
+    assert ours.encode_with_unstable("hell") == ([], [[256], [*b"hell"]])
+
+
+# -- pickling -------------------------------------------------------------------------------------------
+
+
+def test_pickling_and_copying(mine: tiktoken.Encoding) -> None:
+    for copied in (pickle.loads(pickle.dumps(mine)), copy.copy(mine), copy.deepcopy(mine)):
+        assert copied is not mine
+        assert copied.encode(TEXT, allowed_special="all") == mine.encode(TEXT, allowed_special="all")
+        assert vars(copied).keys() >= {"name", "_pat_str", "_mergeable_ranks", "_special_tokens"}
+
+
+def test_what_is_registered_is_pickled_by_its_name(
+    mine: tiktoken.Encoding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry.ENCODINGS, "mine", mine)
+    data = pickle.dumps(mine)
+    assert len(data) < 200
+    assert pickle.loads(data)._core_bpe is mine._core_bpe
+
+
+# -- encodings by name ----------------------------------------------------------------------------------
+
+RANKS = bytes_and("ab", "abc")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with running() as content:
+        content.files["/tiny.tiktoken"] = write_ranks(RANKS)
+        yield content
+
+
+@pytest.fixture
+def registered(server: FileServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FileServer:
+    """A registry with one published encoding, which the server has."""
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "cache"))
+    file = PublishedFile(f"{server.address}/tiny.tiktoken", hashlib.sha256(write_ranks(RANKS)).hexdigest())
+    published = {"tiny": PublishedEncoding(file, PATTERN, {END: 258}, 259)}
+    monkeypatch.setattr(registry, "PUBLISHED", published)
+    monkeypatch.setattr("bpe_tokenizer.formats.tiktoken.PUBLISHED", published)
+    monkeypatch.setattr(registry, "ENCODINGS", {})
+    monkeypatch.setattr(registry, "ENCODING_CONSTRUCTORS", None)
+    registry._available_plugin_modules.cache_clear()
+    return server
+
+
+def test_an_encoding_is_made_once(registered: FileServer) -> None:
+    tiny = tiktoken.get_encoding("tiny")
+    assert tiny.encode(f"abc{END}", allowed_special="all") == [257, 258]
+    assert tiny.n_vocab == 259
+    assert tiktoken.get_encoding("tiny") is tiny
+    assert pickle.loads(pickle.dumps(tiny)).encode("ab") == [256]
+    assert tiktoken.list_encoding_names()[0] == "tiny"
+    assert registered.requests == ["/tiny.tiktoken"]
+
+
+def test_another_name_is_refused(registered: FileServer) -> None:
+    with pytest.raises(ValueError, match="unknown encoding 'nope'; the names are tiny"):
+        tiktoken.get_encoding("nope")
+    nothing: Any = None
+    with pytest.raises(ValueError, match="expects a str, not NoneType"):
+        tiktoken.get_encoding(nothing)
+
+
+def test_an_encoding_that_cannot_be_had_is_tried_again(registered: FileServer) -> None:
+    kept = registered.files.pop("/tiny.tiktoken")
+    with pytest.raises(HubError, match="404"):
+        tiktoken.get_encoding("tiny")
+    registered.files["/tiny.tiktoken"] = b"something else"
+    with pytest.raises(ValueError, match="SHA-256"):
+        tiktoken.get_encoding("tiny")
+    registered.files["/tiny.tiktoken"] = kept
+    assert tiktoken.get_encoding("tiny").encode("ab") == [256]
+
+
+PLUGIN = """
+def mine():
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    return {"name": "mine", "pat_str": ".", "mergeable_ranks": ranks, "special_tokens": {}}
+
+ENCODING_CONSTRUCTORS = {"NAME": mine}
+"""
+
+
+@pytest.fixture
+def plugin(
+    registered: FileServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Callable[[str], None]]:
+    """Installs a plugin of this text."""
+    folder = tmp_path / "site" / "tiktoken_ext"
+    folder.mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(folder.parent))
+    for name in [name for name in sys.modules if name.split(".")[0] == "tiktoken_ext"]:
+        monkeypatch.delitem(sys.modules, name)
+
+    def install(text: str) -> None:
+        (folder / "my_plugin.py").write_text(text)
+
+    yield install
+    for name in [name for name in sys.modules if name.split(".")[0] == "tiktoken_ext"]:
+        del sys.modules[name]
+    registry._available_plugin_modules.cache_clear()
+
+
+def test_plugins_of_tiktoken_are_found(plugin: Callable[[str], None]) -> None:
+    plugin(PLUGIN.replace("NAME", "mine"))
+    assert tiktoken.list_encoding_names() == ["tiny", "mine"]
+    assert tiktoken.get_encoding("mine").encode("a") == [97]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (PLUGIN.replace("NAME", "tiny"), "defines 'tiny', which there is"),
+        ("", "does not define ENCODING_CONSTRUCTORS"),
+    ],
+)
+def test_a_broken_plugin_is_named(plugin: Callable[[str], None], text: str, problem: str) -> None:
+    plugin(text)
+    for _ in range(2):
+        with pytest.raises(FormatError, match=rf"tiktoken_ext\.my_plugin {problem}"):
+            tiktoken.list_encoding_names()
+
+
+def test_the_published_encodings_are_listed() -> None:
+    assert tiktoken.list_encoding_names()[: len(PUBLISHED)] == [
+        "gpt2",
+        "r50k_base",
+        "p50k_base",
+        "p50k_edit",
+        "cl100k_base",
+        "o200k_base",
+        "o200k_harmony",
+    ]
+    for published in PUBLISHED.values():
+        assert any(published.split_pattern in named.patterns for named in NAMED_PATTERNS.values())
+    for name, size in (("gpt2", 50257), ("p50k_base", 50281), ("o200k_harmony", None)):
+        assert PUBLISHED[name].explicit_n_vocab == size
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding_name"),
+    [
+        ("gpt-4o", "o200k_base"),
+        ("gpt-4o-2024-05-13", "o200k_base"),
+        ("gpt-4", "cl100k_base"),
+        ("gpt-4-0314", "cl100k_base"),
+        ("gpt-4.1", "o200k_base"),
+        ("gpt-5-mini", "o200k_base"),
+        ("gpt-oss-120b", "o200k_harmony"),
+        ("ft:gpt-4o:org", "o200k_base"),
+        ("ft:gpt-4:org", "cl100k_base"),
+        ("text-davinci-003", "p50k_base"),
+        ("text-davinci-edit-001", "p50k_edit"),
+        ("ada", "r50k_base"),
+        ("gpt2", "gpt2"),
+    ],
+)
+def test_the_encoding_of_a_model(name: str, encoding_name: str) -> None:
+    assert tiktoken.encoding_name_for_model(name) == encoding_name
+    assert encoding_name in PUBLISHED
+
+
+def test_an_unknown_model_is_a_key_error() -> None:
+    for call in (tiktoken.encoding_name_for_model, tiktoken.encoding_for_model):
+        with pytest.raises(KeyError) as caught:
+            call("gpt-none")
+        assert isinstance(caught.value, OptionError)
+        assert str(caught.value).startswith("no encoding is known for the model 'gpt-none'")
+
+
+def test_a_longer_beginning_comes_first() -> None:
+    beginnings = list(model.MODEL_PREFIX_TO_ENCODING)
+    for index, beginning in enumerate(beginnings):
+        assert not any(beginning.startswith(earlier) for earlier in beginnings[:index])
+
+
+# -- rank files and the cache ---------------------------------------------------------------------------
+
+
+def test_rank_files(tmp_path: Path) -> None:
+    path = str(tmp_path / "my.tiktoken")
+    load.dump_tiktoken_bpe(RANKS, path)
+    data = Path(path).read_bytes()
+    digest = hashlib.sha256(data).hexdigest()
+    assert load.load_tiktoken_bpe(path) == load.load_tiktoken_bpe(path, digest) == RANKS
+    assert load.read_file(path) == data
+    assert load.check_hash(data, digest)
+    assert not load.check_hash(data, "0" * 64)
+    with pytest.raises(ValueError, match="SHA-256"):
+        load.load_tiktoken_bpe(path, "0" * 64)
+    with pytest.raises(OSError, match=r"none\.tiktoken"):
+        load.load_tiktoken_bpe(str(tmp_path / "none.tiktoken"))
+    Path(path).write_bytes(data + b"YQ==\n")
+    with pytest.raises(ValueError, match=r"my\.tiktoken: line 259"):
+        load.load_tiktoken_bpe(path)
+
+
+def test_what_comes_over_http_is_kept(
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "cache"))
+    url = f"{server.address}/tiny.tiktoken"
+    assert load.load_tiktoken_bpe(url) == RANKS
+    assert load.read_file_cached(url) == write_ranks(RANKS)
+    assert len(server.requests) == 1
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == [hashlib.sha1(url.encode()).hexdigest()]
+    with pytest.raises(ValueError, match="SHA-256"):
+        load.read_file_cached(url, "0" * 64)
+    assert load.read_file(url) == write_ranks(RANKS)
+    assert len(server.requests) == 3
+
+
+def test_other_addresses_need_blobfile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "blobfile", None)
+    with pytest.raises(ImportError, match="pip install blobfile"):
+        load.read_file("az://somewhere/file")
+    with pytest.raises(ImportError, match="pip install blobfile"):
+        load.dump_tiktoken_bpe(RANKS, "az://somewhere/file")
+
+
+def data_gym(tmp_path: Path, merges: str, ids: dict[str, int] | None = None) -> tuple[str, str]:
+    order = sorted(range(256), key=lambda byte: _core.to_printable(bytes([byte])))
+    tokens = [_core.to_printable(bytes([byte])) for byte in order] + ["ab", "Ġab", "<|endoftext|>"]
+    listed = {token: token_id for token_id, token in enumerate(tokens)} | (ids or {})
+    (tmp_path / "vocab.bpe").write_text(merges, encoding="utf-8")
+    (tmp_path / "encoder.json").write_text(json.dumps(listed), encoding="utf-8")
+    return str(tmp_path / "vocab.bpe"), str(tmp_path / "encoder.json")
+
+
+def test_gpt2s_two_files_are_ranks(tmp_path: Path) -> None:
+    merges = "#version: 0.2\na b\nĠ ab\n"
+    files = data_gym(tmp_path, merges)
+    ranks = load.data_gym_to_mergeable_bpe_ranks(*files)
+    assert len(ranks) == 258
+    assert (ranks[b"!"], ranks[b"ab"], ranks[b" ab"]) == (0, 256, 257)
+    first, second = (hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files)
+    assert load.data_gym_to_mergeable_bpe_ranks(*files, first, second) == ranks
+    with pytest.raises(ValueError, match="SHA-256"):
+        load.data_gym_to_mergeable_bpe_ranks(*files, second)
+    files = data_gym(tmp_path, merges, {"!": 1, '"': 0})
+    with pytest.raises(ValueError, match=r"encoder\.json: the token b'[!\"]' has the id"):
+        load.data_gym_to_mergeable_bpe_ranks(*files)
+    clobbered = load.data_gym_to_mergeable_bpe_ranks(*files, clobber_one_byte_tokens=True)
+    assert (clobbered[b"!"], clobbered[b'"']) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("merges", "problem"),
+    [
+        ("", r"vocab\.bpe: line 1 must be the version"),
+        ("#version: 0.2\na\n", r"vocab\.bpe: line 2"),
+        ("#version: 0.2\na b c\n", r"vocab\.bpe: line 2"),
+        ("#version: 0.2\na 日\n", r"vocab\.bpe: line 2"),
+        ("#version: 0.2\n\n\n", r"vocab\.bpe: line 2"),
+        ("#version: 0.2\na b\na b\n", "two lines make the token b'ab'"),
+        ("#version: 0.2\na b\n", r"encoder\.json: the token b' ab' has the id 257 there, but .* rank None"),
+    ],
+)
+def test_broken_files_of_gpt2_are_refused(tmp_path: Path, merges: str, problem: str) -> None:
+    with pytest.raises(FormatError, match=problem):
+        load.data_gym_to_mergeable_bpe_ranks(*data_gym(tmp_path, merges))
+
+
+def test_hostile_files_of_gpt2_are_refused(tmp_path: Path) -> None:
+    vocab, encoder = data_gym(tmp_path, "#version: 0.2\na b\nĠ ab\n")
+    for data in (
+        b"",
+        b"[]",
+        b"{",
+        b"\xff",
+        b'{"a": -1}',
+        b'{"a": "b"}',
+        '{"日": 1}'.encode(),
+        b"[" * 100_000,
+    ):
+        Path(encoder).write_bytes(data)
+        with pytest.raises(FormatError, match=r"encoder\.json"):
+            load.data_gym_to_mergeable_bpe_ranks(vocab, encoder)
+    Path(vocab).write_bytes(b"#version\n\xff")
+    with pytest.raises(FormatError, match=r"vocab\.bpe: is not UTF-8"):
+        load.data_gym_to_mergeable_bpe_ranks(vocab, encoder)
+
+
+# -- the import line ------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys
+import bpe_tokenizer.compat.tiktoken as tiktoken
+from bpe_tokenizer.compat.tiktoken import Encoding, encoding_for_model, get_encoding
+from bpe_tokenizer.compat.tiktoken.core import Encoding as again
+from bpe_tokenizer.compat.tiktoken.load import load_tiktoken_bpe
+from bpe_tokenizer.compat.tiktoken.model import MODEL_TO_ENCODING
+assert again is Encoding is tiktoken.Encoding
+assert tiktoken.registry and tiktoken.model and tiktoken.core
+assert tiktoken.__version__
+print(sorted({"tiktoken", "regex", "requests", "blobfile", "transformers"} & sys.modules.keys()))
+"""
+
+
+def test_programs_change_the_import_line_and_load_nothing_else() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_educational_split_needs_regex(mine: tiktoken.Encoding, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "regex", None)
+    with pytest.raises(ImportError, match="pip install regex"):
+        mine._encode_only_native_bpe("a")

@@ -1,0 +1,116 @@
+"""What the tests of tiktoken's files share: small vocabularies, a naive oracle, a server, a filled cache."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bpe_tokenizer.formats.tiktoken.published import ENCODER_JSON, PUBLISHED, VOCAB_BPE
+
+if TYPE_CHECKING:
+    import tiktoken
+
+__all__ = ["FileServer", "bytes_and", "fill_cache", "merged", "running", "their_encoding"]
+
+
+def bytes_and(*tokens: str | bytes) -> dict[bytes, int]:
+    """The bytes, and these tokens after them."""
+    written = [token.encode() if isinstance(token, str) else token for token in tokens]
+    return {token: rank for rank, token in enumerate([*(bytes([byte]) for byte in range(256)), *written])}
+
+
+def merged(ranks: Mapping[bytes, int], piece: bytes) -> list[bytes]:
+    """tiktoken's merging, as its definition has it: of the neighbours whose bytes are a token the lowest."""
+    parts = [piece[at : at + 1] for at in range(len(piece))]
+    while True:
+        joined = [(ranks[a + b], at) for at, (a, b) in enumerate(pairwise(parts)) if a + b in ranks]
+        if not joined:
+            return parts
+        at = min(joined)[1]
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+
+
+@dataclass
+class FileServer:
+    """What the server holds; the tests change it as they go.
+
+    Args:
+        address: Where it listens.
+        files: What each path gives; None breaks off.
+        requests: The paths that were asked for.
+    """
+
+    address: str = ""
+    files: dict[str, bytes | None] = field(default_factory=dict)
+    requests: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def running() -> Iterator[FileServer]:
+    """A server of files on this machine."""
+    content = FileServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content.requests.append(self.path)
+            data = content.files.get(self.path, b"")
+            self.send_response(200 if self.path in content.files else 404)
+            self.send_header("Content-Length", str(9 if data is None else len(data)))
+            self.end_headers()
+            self.wfile.write(b"cut" if data is None else data)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    content.address = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield content
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def fill_cache(directory: Path, vocab: Path, names: Sequence[str] = tuple(PUBLISHED)) -> None:
+    """Put published files where tiktoken keeps them.
+
+    Args:
+        directory: The cache.
+        vocab: Holds `cl100k_base.tiktoken`, ..., `gpt2-vocab.json` and `gpt2-merges.txt`.
+        names: The encodings.
+    """
+    for name in names:
+        url = PUBLISHED[name].ranks.url
+        _keep(directory, url, (vocab / url.rpartition("/")[2]).read_bytes())
+        if name == "gpt2":
+            merges = (vocab / "gpt2-merges.txt").read_bytes()
+            _keep(directory, VOCAB_BPE.url, b"#version: 0.2\n" + merges)
+            _keep(directory, ENCODER_JSON.url, (vocab / "gpt2-vocab.json").read_bytes())
+
+
+def _keep(directory: Path, url: str, data: bytes) -> None:
+    (directory / hashlib.sha1(url.encode()).hexdigest()).write_bytes(data)
+
+
+def their_encoding(name: str, cache: Path) -> tiktoken.Encoding:
+    """tiktoken's own encoding of this name, of the files in a cache."""
+    import tiktoken
+    from tiktoken.load import load_tiktoken_bpe
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIKTOKEN_CACHE_DIR", str(cache))
+        # Other tests replace what it loads ranks with.
+        patch.setattr("tiktoken_ext.openai_public.load_tiktoken_bpe", load_tiktoken_bpe)
+        return tiktoken.get_encoding(name)
