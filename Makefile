@@ -11,15 +11,20 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # The release candidate of the next tokenizers has an environment of its own.
 TOKENIZERS1 := $(VENV)/tokenizers1
+# So has llama.cpp, which is compiled when it is installed (minutes).
+LLAMA_CPP := $(VENV)/llama_cpp
 CRATES := Cargo.toml $(wildcard Cargo.lock) $(shell find crates -name '*.rs' -o -name Cargo.toml)
+
+LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_TESTS=OFF \
+    -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_SERVER=OFF
 
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-peers test-slow lint format bench clean
+.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-slow lint format bench clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.built  ## Train on Python's own sources, save, reload, encode and show it
 	$(BIN)/bpe-tokenizer demo
@@ -36,6 +41,9 @@ test-python: $(VENV)/.built $(VENV)/.test
 
 test-peers: $(VENV)/.built $(VENV)/.peers $(TOKENIZERS1)/.installed  ## Compare with tiktoken, tokenizers and transformers
 	BPE_TOKENIZER_TOKENIZERS1=$(abspath $(TOKENIZERS1)/bin/python) $(BIN)/python -m pytest -m "peer and not slow" $(PYTEST)
+
+test-llama-cpp: $(VENV)/.built $(LLAMA_CPP)/.installed  ## Compare with llama.cpp, which is compiled first
+	$(LLAMA_CPP)/bin/python -m pytest -m "llama_cpp and not slow" tests/peers/test_against_llama_cpp.py $(PYTEST)
 
 test-slow: $(VENV)/.built $(VENV)/.peers  ## Run the long tests: fuzzing, whole corpora, big trainings
 	$(CARGO) test --package bpe-tokenizer-core -- --ignored --nocapture
@@ -85,6 +93,14 @@ $(VENV)/.test $(VENV)/.peers $(VENV)/.lint: pyproject.toml | $(VENV)/.built
 $(TOKENIZERS1)/.installed: | $(VENV)/.created
 	$(BIN)/python -m venv $(TOKENIZERS1)
 	$(TOKENIZERS1)/bin/python -m pip --disable-pip-version-check install --quiet tokenizers==1.0.0rc3
+	@touch $@
+
+$(LLAMA_CPP)/.installed: | $(VENV)/.built
+	$(BIN)/python -m venv $(LLAMA_CPP)
+	$(LLAMA_CPP)/bin/python -m pip --disable-pip-version-check install --quiet 'maturin>=1.9,<2'
+	CMAKE_ARGS="$(LEAN_LLAMA_CPP)" $(LLAMA_CPP)/bin/python -m pip --disable-pip-version-check install --quiet \
+	    llama-cpp-python==0.3.36
+	$(LLAMA_CPP)/bin/python -m pip --disable-pip-version-check install --quiet --no-build-isolation --editable '.[test]'
 	@touch $@
 
 $(VENV)/.test: PACKAGES := '.[test]'

@@ -1,0 +1,286 @@
+"""The three kinds of BPE that a GGUF file may hold, as models of the core.
+
+`gpt2` is byte-level BPE, `gemma4` (and some names of `tokenizer.ggml.pre`) SentencePiece-style BPE by merges,
+`llama` SentencePiece-style BPE by scores.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import FormatError, ModelError, PatternError
+from bpe_tokenizer.formats.gguf.file import Metadata
+from bpe_tokenizer.formats.gguf.patterns import text_patterns
+from bpe_tokenizer.formats.gguf.pre import PreTokenizer
+from bpe_tokenizer.formats.gguf.spm import merges_of_scores
+from bpe_tokenizer.formats.gguf.tokens import TOKENS, Tokens
+from bpe_tokenizer.model import AddedToken
+
+__all__ = [
+    "BYTE_TOKENS",
+    "MERGES",
+    "SCORES",
+    "SPACE",
+    "byte_level",
+    "byte_tokens_there",
+    "characters",
+    "lacks_bytes",
+    "scored",
+    "unmade_newlines",
+]
+
+MERGES = "tokenizer.ggml.merges"
+SCORES = "tokenizer.ggml.scores"
+SPACE = "▁"
+BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
+
+Pair = tuple[bytes, bytes]
+
+# The bytes that are in no UTF-8 text. A token may have the character that stands for one as its text.
+_IMPOSSIBLE = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
+_BYTE_TOKEN_IN_TOKEN = re.compile("<0x[0-9A-F]{2}>.|.<0x[0-9A-F]{2}>$", re.DOTALL)
+# Longer tokens of newlines are refused.
+_MAX_NEWLINES = 1000
+
+
+# -- bytes ----------------------------------------------------------------------------------------------
+
+
+def byte_level(
+    metadata: Metadata, tokens: Tokens, added: Sequence[AddedToken], pre_tokenizer: PreTokenizer
+) -> _core.Model:
+    """Return the core of a file whose tokens are bytes, written as printable characters.
+
+    Raises:
+        FormatError: It cannot be represented; names what.
+    """
+    stands_for = list(map(_core.from_printable, tokens.texts))
+    vocab = {
+        index: _shown(tokens.texts[index]) if data is None else data for index, data in enumerate(stands_for)
+    }
+    for token in added:
+        data = stands_for[token.id]
+        if data != token.content.encode():
+            _check_apart(metadata, token, data, pre_tokenizer)
+            del vocab[token.id]
+    if len(set(vocab.values())) < len(vocab):
+        raise metadata.error(TOKENS, "two of them stand for the same bytes")
+    of_text = {
+        tokens.texts[index].encode(): data for index, data in vocab.items() if stands_for[index] is not None
+    }
+    if MERGES not in metadata.values and metadata.values.get("tokenizer.ggml.pre") == "kimi-k2":
+        merges = []
+    else:
+        merges = _merges(metadata, of_text, _is_of_no_bytes)
+    return _model(
+        metadata,
+        lambda: _core.Model(
+            vocab,
+            merges,
+            added_tokens=added,
+            split_patterns=text_patterns(pre_tokenizer, vocab.values()),
+            ignore_merges=pre_tokenizer.ignore_merges,
+            requires_all_bytes=False,
+            keeps_gaps=lacks_bytes(vocab.values()),
+        ),
+    )
+
+
+def _check_apart(
+    metadata: Metadata, token: AddedToken, data: bytes | None, pre_tokenizer: PreTokenizer
+) -> None:
+    """Check that no text becomes an added token by way of the bytes that its text would stand for."""
+    if data is None or not _IMPOSSIBLE.isdisjoint(data):
+        return
+    if len(data) == 1 or (pre_tokenizer.ignore_merges and _is_text(data)):
+        raise metadata.error(
+            f"{TOKENS}[{token.id}]",
+            f"{token.content!r} is looked for in texts, and also stands for the bytes {data!r}",
+        )
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def lacks_bytes(vocab: Iterable[bytes]) -> bool:
+    """Return whether a byte that may be in a text is no token.
+
+    >>> lacks_bytes(bytes([byte]) for byte in range(256) if byte != 0xFF)
+    False
+    """
+    return not {bytes([byte]) for byte in range(256) if byte not in _IMPOSSIBLE}.issubset(vocab)
+
+
+def _shown(text: str) -> bytes:
+    """What llama.cpp shows for a token that stands for no bytes, so that no text becomes it."""
+    parts = []
+    for character in text:
+        data = _core.from_printable(character)
+        parts.append(data or f"[UNK_BYTE_0x{character.encode().hex()}{text}]".encode())
+    return b"".join(parts)
+
+
+def _is_of_no_bytes(part: bytes) -> bool:
+    data = _core.from_printable(part.decode("utf-8", "replace"))
+    return data is None or not _IMPOSSIBLE.isdisjoint(data)
+
+
+def _merges(
+    metadata: Metadata, of_text: Mapping[bytes, bytes], is_in_no_text: Callable[[bytes], bool]
+) -> list[Pair]:
+    """Read the merges, each once, without those of parts that are in no text.
+
+    Args:
+        metadata: The file's.
+        of_text: The bytes of each token, by its text.
+        is_in_no_text: Says of a part that it is in no text.
+    """
+    merges: list[Pair] = []
+    for index, data in enumerate(metadata.strings(MERGES)):
+        left, _, right = data.partition(b" ")
+        if left + right in of_text and left in of_text and right in of_text:
+            merges.append((of_text[left], of_text[right]))
+        else:
+            pair = _unusual_merge(metadata, index, of_text, is_in_no_text)
+            merges += [pair] if pair is not None else []
+    return list(dict.fromkeys(merges))
+
+
+def _unusual_merge(
+    metadata: Metadata, index: int, of_text: Mapping[bytes, bytes], is_in_no_text: Callable[[bytes], bool]
+) -> Pair | None:
+    # llama.cpp reads up to a zero byte, and takes the first space behind the first byte.
+    data = metadata.strings(MERGES)[index].partition(b"\0")[0]
+    at = data.find(b" ", 1)
+    left, right = data[:at], data[at + 1 :]
+    if at < 0 or is_in_no_text(left) or is_in_no_text(right):
+        return None
+    for part in (left, right, left + right):
+        if part not in of_text:
+            problem = f"{part.decode('utf-8', 'replace')!r} is no token that text becomes by merging"
+            raise metadata.error(f"{MERGES}[{index}]", problem)
+    return of_text[left], of_text[right]
+
+
+# -- characters -----------------------------------------------------------------------------------------
+
+
+def characters(
+    metadata: Metadata, tokens: Tokens, added: Sequence[AddedToken], pre: str, pre_tokenizer: PreTokenizer
+) -> _core.Model:
+    """Return the core of a file whose tokens are characters, spaces written as "▁", joined by merges.
+
+    Raises:
+        FormatError: It cannot be represented; names what.
+    """
+    bytes_there = byte_tokens_there(tokens.ids)
+    if any(bytes_there) and not all(bytes_there):
+        raise metadata.error(TOKENS, "some of the tokens <0x00> to <0xFF> are missing")
+    of_text = {data: data for data in map(str.encode, tokens.texts)}
+    merges = _merges(metadata, of_text, lambda part: b" " in part)
+    _check_byte_tokens(metadata, tokens, merges)
+    if pre != "sarvam-moe":
+        # llama.cpp takes newlines alone for their token before it merges.
+        unmade = unmade_newlines(tokens.texts, merges)
+        if unmade is not None:
+            raise metadata.error(TOKENS, f"{unmade!r} is not what newlines become by merging")
+    return _model(
+        metadata,
+        lambda: _core.Model(
+            dict(enumerate(of_text)),
+            merges,
+            added_tokens=added,
+            normalizers=[("Replace", " ", SPACE)],
+            split_patterns=pre_tokenizer.patterns,
+            alphabet="characters",
+            byte_fallback=True,
+            keeps_gaps=True,
+            decoder=(SPACE, True, "none"),
+        ),
+    )
+
+
+def scored(
+    metadata: Metadata, tokens: Tokens, added: Sequence[AddedToken], unk_id: int | None
+) -> _core.Model:
+    """Return the core of a file whose tokens are characters, spaces written as "▁", joined by scores.
+
+    Raises:
+        FormatError: It cannot be represented; names what.
+    """
+    scores = metadata.numbers(SCORES, "if")
+    if scores is None:
+        scores = np.zeros(len(tokens.texts))
+    scores = scores[: len(tokens.texts)].astype(np.float32)
+    if len(scores) < len(tokens.texts) or np.isnan(scores).any():
+        raise metadata.error(SCORES, f"must be {len(tokens.texts)} numbers, one for each token")
+    try:
+        pairs = merges_of_scores(dict(zip(tokens.texts, scores.tolist(), strict=True)))
+    except FormatError as error:
+        raise metadata.error(TOKENS, str(error)) from None
+    merges = [(left.encode(), right.encode()) for left, right in pairs]
+    _check_byte_tokens(metadata, tokens, merges)
+    prefixed = metadata.flag("tokenizer.ggml.add_space_prefix", True)
+    replace: tuple[Literal["Replace"], str, str] = ("Replace", " ", SPACE)
+    return _model(
+        metadata,
+        lambda: _core.Model(
+            dict(enumerate(map(str.encode, tokens.texts))),
+            merges,
+            added_tokens=added,
+            normalizers=[("Prepend", SPACE), replace] if prefixed else [replace],
+            alphabet="characters",
+            byte_fallback=True,
+            # llama.cpp fails on a character that has neither a token nor bytes.
+            unk_id=None if all(byte_tokens_there(tokens.ids)) else unk_id,
+            keeps_gaps=True,
+            decoder=(SPACE, True, "one" if prefixed else "none"),
+        ),
+    )
+
+
+def byte_tokens_there(texts: Container[str]) -> list[bool]:
+    """Return whether each byte that may be in a text has its token among these."""
+    return [text in texts for byte, text in enumerate(BYTE_TOKENS) if byte not in _IMPOSSIBLE]
+
+
+def _check_byte_tokens(metadata: Metadata, tokens: Tokens, merges: Sequence[Pair]) -> None:
+    """Check that no merge has a part that stands for a byte, because bytes are not merged."""
+    suspicious = {text.encode() for text in tokens.texts if _BYTE_TOKEN_IN_TOKEN.search(text)}
+    if suspicious and not suspicious.isdisjoint(left + right for left, right in merges):
+        raise metadata.error(TOKENS, "a token that stands for a byte is part of another token")
+
+
+def unmade_newlines(texts: Iterable[str], merges: Sequence[Pair]) -> str | None:
+    """Return a token of newlines that newlines do not become by merging; None if there is none."""
+    ranks = {pair: rank for rank, pair in enumerate(merges) if not b"".join(pair).strip(b"\n")}
+    for text in texts:
+        if not text.strip("\n"):
+            symbols = [b"\n"] * min(len(text), _MAX_NEWLINES)
+            while len(symbols) > 1:
+                found = [ranks.get(pair, len(merges)) for pair in pairwise(symbols)]
+                at = found.index(min(found))
+                if found[at] == len(merges):
+                    break
+                symbols[at : at + 2] = [symbols[at] + symbols[at + 1]]
+            if symbols != [text.encode()]:
+                return text
+    return None
+
+
+def _model(metadata: Metadata, make: Callable[[], _core.Model]) -> _core.Model:
+    try:
+        return make()
+    except (ModelError, PatternError) as error:
+        raise metadata.error(TOKENS, str(error)) from error

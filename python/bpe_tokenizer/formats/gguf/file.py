@@ -1,0 +1,316 @@
+"""The GGUF container: the metadata of a file, and a file that holds nothing else.
+
+https://github.com/ggml-org/ggml/blob/master/docs/gguf.md describes it; what llama.cpp's `gguf.cpp` refuses
+(version 1, big-endian files, arrays of arrays, a key that stands twice) is refused here too. The tensors
+behind the metadata are never read.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bpe_tokenizer.errors import FormatError
+
+__all__ = ["Kind", "Metadata", "read_metadata", "write_metadata"]
+
+_MAGIC = b"GGUF"
+_VERSION = 3
+# Far more than any tokenizer needs; they bound the time and memory that a hostile file can take.
+_MAX_METADATA = 1 << 30
+_MAX_PAIRS = 1 << 16
+_MAX_STRINGS = 1 << 24
+_MAX_KEY = (1 << 16) - 1
+
+_HEADER = struct.Struct("<IQQ")
+_LENGTH = struct.Struct("<Q")
+_KIND = struct.Struct("<I")
+_ARRAY = struct.Struct("<IQ")
+
+
+class Kind(IntEnum):
+    """The types of values, by their numbers in a file."""
+
+    UINT8 = 0
+    INT8 = 1
+    UINT16 = 2
+    INT16 = 3
+    UINT32 = 4
+    INT32 = 5
+    FLOAT32 = 6
+    BOOL = 7
+    STRING = 8
+    ARRAY = 9
+    UINT64 = 10
+    INT64 = 11
+    FLOAT64 = 12
+
+
+_NUMBERS = {
+    Kind.UINT8: "u1",
+    Kind.INT8: "i1",
+    Kind.UINT16: "<u2",
+    Kind.INT16: "<i2",
+    Kind.UINT32: "<u4",
+    Kind.INT32: "<i4",
+    Kind.FLOAT32: "<f4",
+    Kind.BOOL: "u1",
+    Kind.UINT64: "<u8",
+    Kind.INT64: "<i8",
+    Kind.FLOAT64: "<f8",
+}
+
+
+class Metadata:
+    """The metadata of a file; asks for a value by its key and type, and names both where they are wrong.
+
+    Args:
+        file: The file.
+        values: A `str`, `int`, `float` or `bool` for each key; a list of `bytes` for an array of strings, a
+            numpy array for another one.
+
+    >>> metadata = Metadata(Path("model.gguf"), {"tokenizer.ggml.model": "gpt2"})
+    >>> metadata.text("tokenizer.ggml.model")
+    'gpt2'
+    >>> metadata.text("tokenizer.ggml.pre", "default")
+    'default'
+    >>> metadata.strings("tokenizer.ggml.model")
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.FormatError: model.gguf: tokenizer.ggml.model: must be an array of strings
+    """
+
+    def __init__(self, file: Path, values: dict[str, Any]) -> None:
+        self.file = file
+        self.values = values
+
+    def error(self, key: str, problem: str) -> FormatError:
+        """Return an error that names the file and the key."""
+        return FormatError(f"{self.file}: {key}: {problem}")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return a string."""
+        return str(self._value(key, str, "a string", default))
+
+    def flag(self, key: str, default: bool | None = None) -> bool:
+        """Return a boolean."""
+        return bool(self._value(key, bool, "a boolean", default))
+
+    def integer(self, key: str) -> int | None:
+        """Return an integer, None if the key is not there."""
+        value = self.values.get(key)
+        if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+            return value
+        raise self.error(key, "must be an integer")
+
+    def strings(self, key: str) -> list[bytes]:
+        """Return an array of strings as their bytes."""
+        value: list[bytes] = self._value(key, list, "an array of strings", None)
+        return value
+
+    def numbers(self, key: str, kinds: str) -> np.ndarray[Any, Any] | None:
+        """Return an array of numbers whose numpy kind is one of `kinds`, None if the key is not there."""
+        value = self.values.get(key)
+        if value is None or (isinstance(value, np.ndarray) and value.dtype.kind in kinds):
+            return value
+        raise self.error(key, f"must be an array of {'numbers' if 'f' in kinds else 'integers'}")
+
+    def _value(self, key: str, wanted: type, name: str, default: Any) -> Any:
+        value = self.values.get(key, default)
+        if value is None:
+            raise self.error(key, "is missing")
+        if isinstance(value, wanted):
+            return value
+        raise self.error(key, f"must be {name}")
+
+
+def read_metadata(path: Path, wanted: Callable[[str], bool]) -> Metadata:
+    """Read the metadata of a GGUF file.
+
+    Args:
+        path: The file, of any size; no more than the metadata is read.
+        wanted: Which keys to keep.
+
+    Raises:
+        FormatError: It cannot be read, is no GGUF of version 2 or 3, or breaks off in the metadata.
+    """
+    try:
+        with path.open("rb") as file:
+            size = min(file.seek(0, os.SEEK_END), _MAX_METADATA)
+            if not size:
+                raise FormatError(f"{path}: is empty")
+            with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
+                return Metadata(path, _Reader(path, data).pairs(wanted))
+    except (OSError, BufferError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise FormatError(f"{path}: cannot be read: {reason or error}") from error
+
+
+class _Reader:
+    """Reads one value after the other, and never past the end."""
+
+    def __init__(self, path: Path, data: mmap.mmap) -> None:
+        self.path = path
+        self.data = data
+        self.size = len(data)
+        self.at = 0
+        self.key = "the header"
+
+    def error(self, problem: str) -> FormatError:
+        return FormatError(f"{self.path}: {self.key}: {problem}")
+
+    def pairs(self, wanted: Callable[[str], bool]) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        seen: set[str] = set()
+        for index in range(self._header()):
+            self.key = f"metadata pair {index}"
+            key = self._key()
+            if key in seen:
+                raise self.error(f"the key {key!r} stands twice")
+            seen.add(key)
+            self.key = key
+            value = self._any(wanted(key))
+            if value is not None:
+                values[key] = value
+        return values
+
+    def _header(self) -> int:
+        """Return the number of pairs."""
+        magic = self.data[:4]
+        if magic != _MAGIC:
+            raise FormatError(f"{self.path}: is no GGUF file: it begins with {magic!r} instead of b'GGUF'")
+        self.at = 4
+        version, _tensors, pairs = self._fixed(_HEADER)
+        if version & 0xFFFF == 0:
+            raise self.error("the file is big-endian, which is not supported; convert it on its own machine")
+        if version not in (2, 3):
+            raise self.error(f"version {version} is not supported; 2 and 3 are")
+        if pairs > _MAX_PAIRS:
+            raise self.error(f"claims {pairs} metadata pairs; at most {_MAX_PAIRS} are supported")
+        return int(pairs)
+
+    def _fixed(self, layout: struct.Struct) -> tuple[Any, ...]:
+        end = self.at + layout.size
+        if end > self.size:
+            raise self.error("the file ends in it")
+        values = layout.unpack_from(self.data, self.at)
+        self.at = end
+        return values
+
+    def _key(self) -> str:
+        data = self._string(_MAX_KEY)
+        if not data:
+            raise self.error("the key is empty")
+        return self._decode(data)
+
+    def _string(self, longest: int | None = None) -> bytes:
+        (length,) = self._fixed(_LENGTH)
+        if length > self.size - self.at:
+            raise self.error(f"claims a string of {length} bytes{self._more()}")
+        if longest is not None and length > longest:
+            raise self.error(f"claims a string of {length} bytes; at most {longest} are allowed here")
+        self.at += length
+        return self.data[self.at - length : self.at]
+
+    def _decode(self, data: bytes) -> str:
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self.error(f"is not UTF-8: byte 0x{data[error.start]:02x} at {error.start}") from error
+
+    def _kind(self, number: int) -> Kind:
+        try:
+            return Kind(number)
+        except ValueError:
+            raise self.error(f"has the unknown value type {number}") from None
+
+    def _any(self, keep: bool) -> Any:
+        """Return the next value, None if it is not to be kept."""
+        kind = self._kind(*self._fixed(_KIND))
+        if kind is Kind.ARRAY:
+            return self._array(keep)
+        if kind is Kind.STRING:
+            data = self._string()
+            return self._decode(data) if keep else None
+        number = self._items(kind, 1, keep=True)[0].item()
+        if not keep:
+            return None
+        return bool(number) if kind is Kind.BOOL else number
+
+    def _array(self, keep: bool) -> Any:
+        number, count = self._fixed(_ARRAY)
+        kind = self._kind(number)
+        if kind is Kind.ARRAY:
+            raise self.error("is an array of arrays, which is not supported")
+        if kind is not Kind.STRING:
+            return self._items(kind, count, keep)
+        strings = self._strings(count)
+        return strings if keep else None
+
+    def _items(self, kind: Kind, count: int, keep: bool) -> Any:
+        dtype = np.dtype(_NUMBERS[kind])
+        size = count * dtype.itemsize
+        if size > self.size - self.at:
+            raise self.error(f"claims {count} items of {dtype.itemsize} bytes{self._more()}")
+        self.at += size
+        return np.frombuffer(self.data[self.at - size : self.at], dtype) if keep else None
+
+    def _strings(self, count: int) -> list[bytes]:
+        if count > min((self.size - self.at) // _LENGTH.size, _MAX_STRINGS):
+            raise self.error(f"claims {count} strings{self._more()}")
+        strings: list[bytes] = []
+        data, at = self.data, self.at
+        length_at, append = _LENGTH.unpack_from, strings.append
+        try:
+            for _ in range(count):
+                (length,) = length_at(data, at)
+                start = at + 8
+                at = start + length
+                append(data[start:at])
+        except (struct.error, OverflowError) as error:
+            raise self.error(f"string {len(strings)} lies behind the end{self._more()}") from error
+        if at > self.size:
+            raise self.error(f"string {count - 1} goes on behind the end{self._more()}")
+        self.at = at
+        return strings
+
+    def _more(self) -> str:
+        """How much there is, for a message about something that claims more."""
+        if self.size == _MAX_METADATA:
+            return f"; no more than {_MAX_METADATA} bytes of metadata are read"
+        return f"; the file has {self.size - self.at} more bytes"
+
+
+def write_metadata(pairs: Sequence[tuple[str, Kind, Any]]) -> bytes:
+    r"""Return a GGUF file of version 3 that holds metadata and no tensors.
+
+    Args:
+        pairs: Key, type and value of each; a list is an array of that type, its strings may be `bytes`.
+
+    >>> write_metadata([("general.architecture", Kind.STRING, "llama")])[:20]
+    b'GGUF\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'
+    """
+    parts = [_MAGIC, _HEADER.pack(_VERSION, 0, len(pairs))]
+    for key, kind, value in pairs:
+        parts.append(_string(key))
+        if isinstance(value, list):
+            parts += (_KIND.pack(Kind.ARRAY), _ARRAY.pack(kind, len(value)))
+        else:
+            parts.append(_KIND.pack(kind))
+            value = [value]
+        if kind is Kind.STRING:
+            parts += map(_string, value)
+        else:
+            parts.append(np.asarray(value, _NUMBERS[kind]).tobytes())
+    return b"".join(parts)
+
+
+def _string(value: str | bytes) -> bytes:
+    data = value.encode("utf-8") if isinstance(value, str) else value
+    return _LENGTH.pack(len(data)) + data

@@ -1,0 +1,103 @@
+"""Whether llama.cpp finds the same added tokens in every text as we do."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+
+from bpe_tokenizer.errors import FormatError
+
+__all__ = ["check_overlaps"]
+
+# So many overlaps are looked into, of tokens of so many characters.
+_MAX_OVERLAPS = 20_000
+_LONGEST = 1000
+
+
+def check_overlaps(contents: Sequence[str]) -> None:
+    """Check that the leftmost, then longest token of a text is also what llama.cpp finds there.
+
+    It looks for the longest token everywhere, then for the next. The two differ where a token begins inside
+    another one that is no longer than it.
+
+    Raises:
+        FormatError: There are such tokens.
+
+    >>> check_overlaps(["<a>", "<b>", "  ", "   ", "    "])
+    >>> check_overlaps(["<a", "a>>"])
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.FormatError: the added tokens '<a' and 'a>>' overlap in '<a>>', where ...
+    """
+    ordered = sorted(contents)
+    first_characters = {content[0] for content in contents}
+    within: dict[frozenset[str], list[str]] = {}
+    seen: set[str] = set()
+    for content in contents:
+        if len(content) > _LONGEST:
+            raise FormatError(f"the added token {content[:40]!r}... has {len(content)} characters, too many")
+        for start in range(1, len(content)):
+            if content[start] not in first_characters:
+                continue
+            for other in _beginning_with(ordered, content[start:]):
+                text = content[:start] + other
+                if _size(other) < _size(content) or other == content or text in seen:
+                    continue
+                seen.add(text)
+                if len(seen) > _MAX_OVERLAPS:
+                    raise FormatError(f"the added tokens overlap in more than {_MAX_OVERLAPS} ways")
+                characters = frozenset(text)
+                if characters not in within:
+                    within[characters] = [each for each in contents if characters.issuperset(each)]
+                if not _are_found_alike(text, within[characters]):
+                    raise FormatError(
+                        f"the added tokens {content!r} and {other!r} overlap in {text!r}, where llama.cpp "
+                        "finds the longer one and this package the first; make one of them longer or normal"
+                    )
+
+
+def _beginning_with(ordered: Sequence[str], start: str) -> Iterator[str]:
+    for index in range(bisect_left(ordered, start), len(ordered)):
+        if not ordered[index].startswith(start):
+            return
+        yield ordered[index]
+
+
+def _are_found_alike(text: str, contents: Sequence[str]) -> bool:
+    longest_first = sorted(contents, key=_size, reverse=True)
+    # Of tokens of one length llama.cpp looks for either first.
+    other_way = sorted(contents, key=_size)[::-1]
+    expected = _leftmost(text, longest_first)
+    return _longest(text, longest_first) == expected == _longest(text, other_way)
+
+
+def _size(content: str) -> int:
+    return len(content.encode())
+
+
+def _leftmost(text: str, longest_first: Sequence[str]) -> list[tuple[int, str]]:
+    """The tokens in a text, the leftmost first, of those that begin together the longest."""
+    found, at = [], 0
+    while at < len(text):
+        content = next((content for content in longest_first if text.startswith(content, at)), None)
+        if content is not None:
+            found.append((at, content))
+        at += len(content or " ")
+    return found
+
+
+def _longest(text: str, longest_first: Sequence[str]) -> list[tuple[int, str]]:
+    """The tokens in a text, one after the other looked for in what those before have left."""
+    found: list[tuple[int, str]] = []
+    rest = [(0, len(text))]
+    for content in longest_first:
+        left = []
+        for begin, end in rest:
+            at = text.find(content, begin, end)
+            while at >= 0:
+                found.append((at, content))
+                left.append((begin, at))
+                begin = at + len(content)
+                at = text.find(content, begin, end)
+            left.append((begin, end))
+        rest = left
+    return sorted(found)

@@ -1,0 +1,289 @@
+"""What llama.cpp makes of the tokens of a GGUF file: their texts, their parts, and which are found in a text.
+
+Beside `tokenizer.ggml.token_type` it goes by the texts of tokens and by the names of models, and so does this
+(`llama_vocab::impl::load` in llama.cpp's `llama-vocab.cpp`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.formats.gguf.file import Metadata
+from bpe_tokenizer.formats.gguf.overlaps import check_overlaps
+from bpe_tokenizer.model import AddedToken
+
+__all__ = [
+    "TOKENS",
+    "TYPES",
+    "Tokens",
+    "Type",
+    "added_tokens",
+    "final_types",
+    "read_tokens",
+    "token_ids",
+]
+
+TOKENS = "tokenizer.ggml.tokens"
+TYPES = "tokenizer.ggml.token_type"
+
+
+class Type(IntEnum):
+    """The types of tokens, by their numbers in a file."""
+
+    UNDEFINED = 0
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+# Tokens that end a generation are control tokens, whatever their type.
+_ENDS = (
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|flush|>",
+    "<|calls|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "</s>",
+    "<|eom_id|>",
+    "<EOT>",
+    "_<EOT>",
+    "[EOT]",
+    "[EOS]",
+    "<|end_of_text|>",
+    "<end_of_utterance>",
+    "<eos>",
+    "<turn|>",
+    "<|tool_response>",
+    "<｜end▁of▁sentence｜>",
+    "[e~[",
+)
+# So is the token that plays one of these parts where no key names it.
+_PARTS: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("fim_pre_token_id", "prefix_token_id"): (
+        "<|fim_prefix|>",
+        "<fim-prefix>",
+        "<fim_prefix>",
+        "<｜fim▁begin｜>",
+        "<PRE>",
+        "▁<PRE>",
+        "<|code_prefix|>",
+        "<|prefix|>",
+    ),
+    ("fim_suf_token_id", "suffix_token_id"): (
+        "<|fim_suffix|>",
+        "<fim-suffix>",
+        "<fim_suffix>",
+        "<｜fim▁hole｜>",
+        "<SUF>",
+        "▁<SUF>",
+        "<|code_suffix|>",
+        "<|suffix|>",
+    ),
+    ("fim_mid_token_id", "middle_token_id"): (
+        "<|fim_middle|>",
+        "<fim-middle>",
+        "<fim_middle>",
+        "<｜fim▁end｜>",
+        "<MID>",
+        "▁<MID>",
+        "<|code_middle|>",
+        "<|middle|>",
+    ),
+    ("fim_pad_token_id",): ("<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"),
+    ("fim_rep_token_id",): (
+        "<|fim_repo|>",
+        "<|repo_name|>",
+        "<fim-repo>",
+        "<REPO>",
+        "<reponame>",
+    ),
+    ("fim_sep_token_id",): ("<|file_sep|>",),
+}
+# Always found in a text (gpt-oss).
+_ALWAYS_FOUND = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")
+
+# The parts whose tokens end a generation too.
+_ENDING_PARTS = (
+    "eos_token_id",
+    "eot_token_id",
+    "eom_token_id",
+    "fim_pad_token_id",
+    "fim_rep_token_id",
+    "fim_sep_token_id",
+)
+# Beside these the tokens of Phi-3 take the white space behind them along.
+_NEVER_STRIPPING = ("<unk>", "<s>", "<|endoftext|>")
+
+_FOUND = (Type.UNKNOWN, Type.CONTROL, Type.USER_DEFINED)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of a file, as llama.cpp sees them.
+
+    Args:
+        texts: The text of each id, as the file writes it.
+        types: What each is.
+        ids: The id of each text.
+    """
+
+    texts: Sequence[str]
+    types: Sequence[Type]
+    ids: Mapping[str, int]
+
+
+def read_tokens(metadata: Metadata) -> Tokens:
+    """Read the tokens of a file.
+
+    Raises:
+        FormatError: They are not there, not UTF-8, or there twice; or what they are cannot be said.
+    """
+    texts = _texts(metadata)
+    ids = {text: index for index, text in enumerate(texts)}
+    if len(ids) < len(texts):
+        index = next(index for index, text in enumerate(texts) if ids[text] != index)
+        raise metadata.error(TOKENS, f"ids {index} and {ids[texts[index]]} are both {texts[index]!r}")
+    numbers = metadata.numbers(TYPES, "i")
+    if numbers is None:
+        types = [Type.NORMAL] * len(texts)
+    elif len(numbers) < len(texts):
+        raise metadata.error(TYPES, f"has {len(numbers)} entries for {len(texts)} tokens")
+    else:
+        known = {int(kind): kind for kind in Type}
+        types = [known.get(number, Type.UNDEFINED) for number in numbers[: len(texts)].tolist()]
+    given = token_ids(metadata, len(texts))
+    try:
+        return Tokens(texts, final_types(ids, types, given), ids)
+    except FormatError as error:
+        raise metadata.error(TOKENS, str(error)) from None
+
+
+def _texts(metadata: Metadata) -> list[str]:
+    strings = metadata.strings(TOKENS)
+    try:
+        texts = list(map(bytes.decode, strings))
+    except UnicodeDecodeError as error:
+        index = strings.index(error.object)
+        raise metadata.error(f"{TOKENS}[{index}]", f"{error.object[:100]!r} is not UTF-8") from error
+    for index, text in enumerate(texts):
+        if not text or "\0" in text:
+            # llama.cpp reads up to the first zero byte.
+            texts[index] = text.partition("\0")[0] or f"[EMPTY_{index}]"
+    return texts
+
+
+def token_ids(metadata: Metadata, count: int) -> dict[str, int]:
+    """Return the ids that a file names (`bos_token_id`, ...), without those that are no token's.
+
+    Args:
+        metadata: The file's.
+        count: The number of tokens.
+    """
+    given = {}
+    for key in metadata.values:
+        name = key.removeprefix("tokenizer.ggml.")
+        if name != key and name.endswith("_token_id"):
+            value = metadata.integer(key)
+            if value is not None and 0 <= value < count:
+                given[name] = value
+    return given
+
+
+def final_types(ids: Mapping[str, int], types: Sequence[Type], given: Mapping[str, int]) -> list[Type]:
+    """Return the types of tokens as llama.cpp changes them by their texts.
+
+    Args:
+        ids: The id of each text.
+        types: The types in the file.
+        given: The ids that the file names.
+
+    Raises:
+        FormatError: Two tokens could play a part that makes a token a control token; llama.cpp takes the
+            one that its hash table happens to give first.
+
+    >>> final_types({"a": 0, "<|im_end|>": 1}, [Type.NORMAL, Type.USER_DEFINED], {})
+    [<Type.NORMAL: 1>, <Type.CONTROL: 3>]
+    """
+    final = list(types)
+    for keys, texts in _PARTS.items():
+        candidates = [ids[text] for text in texts if text in ids]
+        if any(key in given for key in keys) or all(final[index] is Type.CONTROL for index in candidates):
+            continue
+        if len(candidates) > 1:
+            names = ", ".join(repr(text) for text in texts if text in ids)
+            raise FormatError(
+                f"{names} could each be the token of tokenizer.ggml.{keys[0]}, which is not given; "
+                "llama.cpp would make either one a control token"
+            )
+        final[candidates[0]] = Type.CONTROL
+    for text in _ENDS:
+        if text in ids:
+            final[ids[text]] = Type.CONTROL
+    for text in _ALWAYS_FOUND:
+        if text in ids:
+            final[ids[text]] = Type.USER_DEFINED
+    calls = ids.keys() & {"<|call|>", "<|calls|>"}
+    if "<|end|>" in ids and calls and ids.keys() & {"<|return|>", "<|flush|>"}:
+        final[ids["<|end|>"]] = Type.USER_DEFINED
+    ends = {given.get(name) for name in _ENDING_PARTS}
+    if "</s>" in ids and ("<|tool_response>" in ids or ids.get("<|plamo:eos|>", -1) in ends):
+        final[ids["</s>"]] = Type.NORMAL
+    return final
+
+
+def added_tokens(
+    tokens: Tokens, *, name: str = "", architecture: str = "", pre: str = ""
+) -> list[AddedToken]:
+    """Return the tokens that are found in a text.
+
+    Args:
+        tokens: The tokens.
+        name: The model's name, `general.name`.
+        architecture: `general.architecture`.
+        pre: `tokenizer.ggml.pre`.
+
+    Raises:
+        FormatError: The name asks for tokens that are not there, or which token is found where two overlap
+            depends on their lengths.
+    """
+    strips_left, strips_right = _stripping(tokens.ids, name, architecture, pre)
+    added = [
+        AddedToken(
+            text,
+            index,
+            special=kind is not Type.USER_DEFINED,
+            lstrip=text in strips_left,
+            rstrip=strips_right and text not in _NEVER_STRIPPING,
+        )
+        for index, (text, kind) in enumerate(zip(tokens.texts, tokens.types, strict=True))
+        if kind in _FOUND
+    ]
+    check_overlaps([token.content for token in added if not token.special])
+    return added
+
+
+def _stripping(
+    ids: Mapping[str, int], name: str, architecture: str, pre: str
+) -> tuple[Collection[str], bool]:
+    """The tokens that take white space before them along, and whether the others take what follows."""
+    name = name.lower()
+    if any(part in pre for part in ("jina-v2-de", "jina-v2-es", "jina-v2-code")) or any(
+        part in architecture for part in ("nomic-bert-moe", "jina-bert-v3")
+    ):
+        return ("<mask>",), False
+    if "phi-3" in name or "phi3" in name:
+        for text in ("</s>", *_NEVER_STRIPPING):
+            if text not in ids:
+                raise FormatError(f"general.name is {name!r}; llama.cpp needs a token {text!r} then")
+        return (), True
+    return ("[MASK]",) if "modern-bert" in name else (), False

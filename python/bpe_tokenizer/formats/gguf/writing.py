@@ -1,0 +1,298 @@
+"""A model as the metadata of a GGUF file that llama.cpp understands alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.formats.gguf.core import BYTE_TOKENS, MERGES, SCORES, lacks_bytes
+from bpe_tokenizer.formats.gguf.file import Kind
+from bpe_tokenizer.formats.gguf.patterns import names_for
+from bpe_tokenizer.formats.gguf.pre import BYTE_LEVEL, PreTokenizer
+from bpe_tokenizer.formats.gguf.tokens import TOKENS, TYPES, Tokens, Type, added_tokens, final_types
+from bpe_tokenizer.formats.gguf.writing_characters import Written, write_characters
+from bpe_tokenizer.model import AddedToken, Model, PostProcessor
+from bpe_tokenizer.special_tokens import ROLES, find_roles
+
+__all__ = ["KEPT", "ROLE_IDS", "TEMPLATE", "metadata_pairs"]
+
+# The key of `Model.config` for what only a GGUF file says.
+KEPT = "gguf"
+TEMPLATE = "tokenizer.chat_template"
+ROLE_IDS = {
+    "bos": "bos_token_id",
+    "eos": "eos_token_id",
+    "pad": "padding_token_id",
+    "unk": "unknown_token_id",
+}
+# Names of models that make llama.cpp let tokens take white space along, "" first, which does not.
+_MODEL_NAMES = ("", "phi-3", "modern-bert")
+_BYTE_TOKENS = frozenset(BYTE_TOKENS)
+# llama.cpp needs a token for every id; so many may have to be made up.
+_MAX_HOLES = 1 << 20
+
+Pairs = list[tuple[str, Kind, Any]]
+
+
+def metadata_pairs(model: Model) -> Pairs:
+    """Return the metadata of a GGUF file that holds nothing but a tokenizer.
+
+    Raises:
+        FormatError: llama.cpp would give other ids; names what it cannot do.
+    """
+    core = model.core
+    kept = model.config.get(KEPT)
+    kept = kept if isinstance(kept, Mapping) else {}
+    texts, types = _tokens(core)
+    tokens = Tokens(texts, types, _by_text(texts))
+    ids, adds = _ids(model, kept, len(texts))
+    if core.alphabet == "bytes":
+        written = _write_byte_level(core, kept.get("pre"))
+    else:
+        written = write_characters(core, texts, adds["bos"])
+    name = _check_added(core, tokens, ids, written.pre or "")
+    pairs: Pairs = [("general.architecture", Kind.STRING, "llama")]
+    if name:
+        pairs.append(("general.name", Kind.STRING, name))
+    pairs.append(("tokenizer.ggml.model", Kind.STRING, written.model))
+    if written.pre:
+        pairs.append(("tokenizer.ggml.pre", Kind.STRING, written.pre))
+    pairs += [(TOKENS, Kind.STRING, texts), (TYPES, Kind.INT32, [int(kind) for kind in types])]
+    if written.scores is not None:
+        pairs.append((SCORES, Kind.FLOAT32, written.scores))
+    if written.merges is not None:
+        pairs.append((MERGES, Kind.STRING, written.merges))
+    pairs += [(f"tokenizer.ggml.{key}", Kind.UINT32, value) for key, value in ids.items()]
+    if written.add_space_prefix is not None:
+        pairs.append(("tokenizer.ggml.add_space_prefix", Kind.BOOL, written.add_space_prefix))
+    pairs += [(f"tokenizer.ggml.add_{role}_token", Kind.BOOL, value) for role, value in adds.items()]
+    return pairs + _templates(model.config.get("chat_template"))
+
+
+# -- tokens ---------------------------------------------------------------------------------------------
+
+
+def _tokens(core: _core.Model) -> tuple[list[str], list[Type]]:
+    """The text and type of every id up to the largest."""
+    vocab = core.vocab
+    count = max(vocab) + 1
+    if count - len(vocab) > _MAX_HOLES:
+        raise FormatError(
+            f"ids: llama.cpp needs a token for each id up to the largest, {count - 1}; "
+            f"this model has {len(vocab)} tokens"
+        )
+    # No text becomes a token with a space in its text.
+    texts = [f"<unused {index}>" for index in range(count)]
+    types = [Type.UNUSED] * count
+    for index, data in vocab.items():
+        texts[index] = _core.to_printable(data) if core.alphabet == "bytes" else data.decode()
+        types[index] = Type.NORMAL
+        if core.byte_fallback and texts[index] in _BYTE_TOKENS:
+            types[index] = Type.BYTE
+    for token in map(AddedToken._make, core.added_tokens):
+        texts[token.id] = token.content
+        types[token.id] = Type.CONTROL if token.special else Type.USER_DEFINED
+    return texts, types
+
+
+def _by_text(texts: Sequence[str]) -> dict[str, int]:
+    zero = next((text for text in texts if "\0" in text), None)
+    if zero is not None:
+        raise FormatError(f"vocab: llama.cpp ends the text of a token at a zero byte, as in {zero!r}")
+    ids = {text: index for index, text in enumerate(texts)}
+    if len(ids) < len(texts):
+        index = next(index for index, text in enumerate(texts) if ids[text] != index)
+        raise FormatError(
+            f"vocab: ids {index} and {ids[texts[index]]} would both be written as {texts[index]!r}, "
+            "and llama.cpp refuses a text that stands twice"
+        )
+    return ids
+
+
+def _check_added(core: _core.Model, tokens: Tokens, ids: Mapping[str, int], pre: str) -> str:
+    """Check that llama.cpp finds the same added tokens; returns the model's name for which it does."""
+    wanted = [AddedToken(*token) for token in core.added_tokens]
+    for token in wanted:
+        if token.single_word:
+            raise FormatError(f"single_word: llama.cpp finds {token.content!r} inside words, too")
+        if token.normalized and core.normalizers:
+            raise FormatError(f"normalized: llama.cpp looks for {token.content!r} in the text as given only")
+    wanted = [token._replace(normalized=False) for token in wanted]
+    tokens = dataclasses.replace(tokens, types=final_types(tokens.ids, tokens.types, ids))
+    for name in _MODEL_NAMES:
+        if not name or any(token.lstrip or token.rstrip for token in wanted):
+            try:
+                found = added_tokens(tokens, name=name, pre=pre)
+            except FormatError:
+                if not name:
+                    raise
+                continue
+            if found == wanted:
+                return name
+    expected = {token.id: token for token in wanted}
+    for token in added_tokens(tokens, pre=pre):
+        if token.id not in expected:
+            raise FormatError(
+                f"vocab: llama.cpp looks for {token.content!r} in texts, because of its name; "
+                f"add_special_tokens({{{token.content!r}: {token.id}}}) lets this tokenizer do so, too"
+            )
+        if token.special != expected[token.id].special:
+            raise FormatError(
+                f"special: to llama.cpp {token.content!r} is {'a' if token.special else 'no'} control token, "
+                "because of its name"
+            )
+    raise FormatError("lstrip, rstrip: llama.cpp knows no model whose added tokens take white space along so")
+
+
+# -- ids ------------------------------------------------------------------------------------------------
+
+
+def _ids(model: Model, kept: Mapping[str, Any], count: int) -> tuple[dict[str, int], dict[str, bool]]:
+    """The ids that a file names, and whether BOS and EOS are put around a text."""
+    roles = _role_ids(model)
+    around = model.post_processor
+    if around is None:
+        bos, eos = ((roles[role],) if role in roles else () for role in ("bos", "eos"))
+        around = PostProcessor(bos, eos)
+    for role, added in (("bos", around.prefix), ("eos", around.suffix)):
+        if len(added) > 1:
+            raise FormatError(f"post_processor: llama.cpp puts one token at most around a text, not {added}")
+        if added and role in model.named_tokens and roles.get(role) != added[0]:
+            raise FormatError(
+                f"post_processor: llama.cpp adds the {role.upper()} token only, and not the id {added[0]}"
+            )
+        if added:
+            roles[role] = added[0]
+    ids = {ROLE_IDS[role]: index for role, index in roles.items()}
+    for key, value in kept.items():
+        if key.endswith("_token_id") and type(value) is int and 0 <= value < count:
+            ids.setdefault(key, value)
+    return ids, {"bos": bool(around.prefix), "eos": bool(around.suffix)}
+
+
+def _role_ids(model: Model) -> dict[str, int]:
+    added = [AddedToken(*token) for token in model.core.added_tokens]
+    by_name = find_roles(token for token in added if token.special)
+    contents: dict[str, str] = {str(role): content for role, content in by_name.items()}
+    contents.update(model.named_tokens)
+    by_content = {token.content: token.id for token in added}
+    by_bytes = {data: index for index, data in reversed(model.core.vocab.items())}
+    roles: dict[str, int] = {}
+    for role in ROLES:
+        content = contents.get(role)
+        if content:
+            index = by_content.get(content, by_bytes.get(content.encode()))
+            if index is not None:
+                roles[role] = index
+    return roles
+
+
+def _templates(template: object) -> Pairs:
+    if template is None:
+        return []
+    pairs: dict[str, str] = {}
+    entries = [{"name": "default", "template": template}] if isinstance(template, str) else template
+    for entry in entries if isinstance(entries, list) else [None]:
+        name, text = (entry.get("name"), entry.get("template")) if isinstance(entry, dict) else (None, None)
+        key = TEMPLATE if name == "default" else f"{TEMPLATE}.{name}"
+        if not isinstance(name, str) or not isinstance(text, str) or key in pairs:
+            raise FormatError(
+                "chat_template: must be a string, or a list of objects with a name and a template"
+            )
+        pairs[key] = text
+    return [(key, Kind.STRING, text) for key, text in pairs.items()]
+
+
+# -- bytes ----------------------------------------------------------------------------------------------
+
+
+def _write_byte_level(core: _core.Model, kept_pre: object) -> Written:
+    if core.decoder is not None:
+        raise FormatError("decoder: llama.cpp decodes tokens of bytes to these bytes only")
+    if core.normalizers:
+        steps = ", ".join(step[0] for step in core.normalizers)
+        raise FormatError(
+            f"normalization: llama.cpp does not normalise text, so a GGUF file cannot hold {steps}; "
+            "train with normalization=None"
+        )
+    if core.add_prefix_space:
+        raise FormatError("add_prefix_space: llama.cpp puts no space before a text of bytes")
+    if core.split_patterns is None:
+        steps = ", ".join(step[0] for step in core.pre_tokenizers)
+        raise FormatError(f"pre_tokenizers: llama.cpp cuts at the matches of patterns only, not with {steps}")
+    vocab = core.vocab
+    if (core.unk_id is not None or not core.keeps_gaps) and lacks_bytes(vocab.values()):
+        raise FormatError("unk_id: llama.cpp drops a byte that is no token, and does so after merging")
+    _check_added_in_vocab(core, vocab)
+    names = names_for(core.split_patterns, set(vocab.values()))
+    pre = _choose(core, vocab, names, kept_pre)
+    # Of equal merges the last counts to us, the first to llama.cpp.
+    merges = dict.fromkeys(reversed(core.printable_merges()))
+    return Written("gpt2", pre, [f"{left} {right}" for left, right in reversed(merges)])
+
+
+def _check_added_in_vocab(core: _core.Model, vocab: Mapping[int, bytes]) -> None:
+    """Check that no added token whose text is not that of its bytes is made by merging."""
+    inside = set(core.added_ids_in_vocab)
+    unlike = {vocab[index] for index in inside if _core.to_printable(vocab[index]) != vocab[index].decode()}
+    if not unlike:
+        return
+    for left, right in core.merges:
+        for part in (left, right, left + right):
+            if part in unlike:
+                raise FormatError(
+                    f"added_tokens: {part.decode()!r} is looked for in texts, and also made by merging; "
+                    "llama.cpp cannot do both"
+                )
+    for part in unlike:
+        if len(part) == 1:
+            raise FormatError(f"added_tokens: {part.decode()!r} is also the token of a byte")
+
+
+def _choose(
+    core: _core.Model, vocab: Mapping[int, bytes], names: Mapping[str, PreTokenizer], kept_pre: object
+) -> str:
+    """Choose the name that treats pieces which are tokens as the model does."""
+    if isinstance(kept_pre, str) and BYTE_LEVEL.get(kept_pre) in names.values():
+        names = {kept_pre: BYTE_LEVEL[kept_pre], **names}
+    alike = [name for name, pre in names.items() if pre.ignore_merges == core.ignore_merges]
+    others = [name for name in names if name not in alike]
+    special = _special_pieces(core)
+    for name in alike:
+        if not (names[name].ignore_merges and special):
+            return name
+    unmade = _unmade(core, vocab) if others else None
+    for name in others:
+        if unmade is None and not (names[name].ignore_merges and special):
+            return name
+    if unmade is None:
+        raise FormatError(f"added_tokens: llama.cpp would take the plain text {special!r} for the token")
+    rule = "merges every piece step by step" if core.ignore_merges else "takes a piece that is a token for it"
+    raise FormatError(
+        f"ignore_merges: with these split patterns llama.cpp {rule}; that changes the token {unmade!r}"
+    )
+
+
+def _special_pieces(core: _core.Model) -> str | None:
+    """A special token whose text would be a single piece if it were plain text."""
+    plain = _core.Encoder(core.with_added_tokens([]))
+    for token in map(AddedToken._make, core.added_tokens):
+        if token.special and len(plain.pieces(token.content)) == 1:
+            return token.content
+    return None
+
+
+def _unmade(core: _core.Model, vocab: Mapping[int, bytes]) -> bytes | None:
+    """A token that merging its own bytes does not end in; None if there is none."""
+    added = {token[1] for token in core.added_tokens}
+    outside = added.difference(core.added_ids_in_vocab)
+    vocab = {index: data for index, data in vocab.items() if index not in outside}
+    tokens = {index: data for index, data in vocab.items() if index not in added}
+    merging = _core.Model(vocab, core.merges, split_patterns=[], requires_all_bytes=False, keeps_gaps=True)
+    rows = _core.Encoder(merging).encode_batch(list(tokens.values()))
+    return next(
+        (data for (index, data), row in zip(tokens.items(), rows, strict=True) if row != [index]), None
+    )

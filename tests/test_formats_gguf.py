@@ -1,0 +1,799 @@
+"""GGUF files: the container, every kind of tokenizer in it, and back."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gguf_files
+from bpe_tokenizer import BPETokenizer, _core
+from bpe_tokenizer.errors import FormatError, TokenizerError
+from bpe_tokenizer.formats import gguf, huggingface
+from bpe_tokenizer.formats.gguf.file import Kind, read_metadata, write_metadata
+from bpe_tokenizer.formats.gguf.overlaps import check_overlaps
+from bpe_tokenizer.formats.gguf.pre import BYTE_LEVEL, CHARACTERS, FAMILIES
+from bpe_tokenizer.formats.gguf.spm import merges_of_scores
+from bpe_tokenizer.model import AddedToken, Model, PostProcessor
+from bpe_tokenizer.patterns import NAMED_PATTERNS
+from gguf_files import BYTES, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, byte_level, spm, spm_ids
+
+H_E = ["h e", "l l", "he ll", "hell o", "Ġ w"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "model.gguf"
+
+
+def load(path: Path) -> BPETokenizer:
+    return BPETokenizer.from_model(gguf.load(path))
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(FormatError) as caught:
+        gguf.load(path)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+# -- the container --------------------------------------------------------------------------------------
+
+VALUES: list[tuple[str, Kind, Any]] = [
+    ("a.u8", Kind.UINT8, 255),
+    ("a.i8", Kind.INT8, -128),
+    ("a.u16", Kind.UINT16, 65535),
+    ("a.i16", Kind.INT16, -32768),
+    ("a.u32", Kind.UINT32, 2**32 - 1),
+    ("a.i32", Kind.INT32, -(2**31)),
+    ("a.u64", Kind.UINT64, 2**64 - 1),
+    ("a.i64", Kind.INT64, -(2**63)),
+    ("a.f32", Kind.FLOAT32, 0.5),
+    ("a.f64", Kind.FLOAT64, 0.1),
+    ("a.yes", Kind.BOOL, True),
+    ("a.no", Kind.BOOL, False),
+    ("a.text", Kind.STRING, "日本"),
+    ("a.empty", Kind.STRING, ""),
+    ("a.strings", Kind.STRING, ["a", "", "b\0c"]),
+    ("a.numbers", Kind.INT32, [1, -1]),
+    ("a.none", Kind.STRING, []),
+]
+
+
+def test_every_type_of_value_comes_back(path: Path) -> None:
+    path.write_bytes(write_metadata(VALUES))
+    metadata = read_metadata(path, lambda key: True)
+    for key, _, value in VALUES:
+        found = metadata.values[key]
+        if isinstance(found, np.ndarray):
+            assert found.tolist() == value
+        elif isinstance(value, list):
+            assert found == [item.encode() for item in value]
+        else:
+            assert type(found) is type(value)
+            assert found == value
+    assert read_metadata(path, lambda key: key == "a.text").values == {"a.text": "日本"}
+
+
+def test_a_value_of_another_type_is_named(path: Path) -> None:
+    path.write_bytes(write_metadata(VALUES))
+    metadata = read_metadata(path, lambda key: True)
+    for attempt in (
+        lambda: metadata.text("a.u8"),
+        lambda: metadata.flag("a.u8"),
+        lambda: metadata.integer("a.yes"),
+        lambda: metadata.strings("a.numbers"),
+        lambda: metadata.strings("a.missing"),
+        lambda: metadata.numbers("a.strings", "i"),
+    ):
+        with pytest.raises(FormatError, match=r"model\.gguf: a\.\w+: (must be|is missing)"):
+            attempt()
+    assert metadata.integer("a.missing") is None
+    assert metadata.numbers("a.missing", "i") is None
+
+
+def test_versions(path: Path) -> None:
+    data = write_metadata(VALUES)
+    path.write_bytes(data[:4] + struct.pack("<I", 2) + data[8:])
+    assert len(read_metadata(path, lambda key: True).values) == len(VALUES)
+    for version, problem in ((1, "version 1 is not"), (4, "version 4 is not"), (3 << 24, "big-endian")):
+        path.write_bytes(data[:4] + struct.pack("<I", version) + data[8:])
+        assert problem in refusal(path)
+
+
+def test_a_file_that_breaks_off_anywhere_is_refused(path: Path) -> None:
+    data = write_metadata(VALUES)
+    for end in range(len(data)):
+        path.write_bytes(data[:end])
+        with pytest.raises(FormatError, match=r"model\.gguf"):
+            read_metadata(path, lambda key: True)
+    path.write_bytes(data + b"tensors, which nobody reads")
+    assert len(read_metadata(path, lambda key: True).values) == len(VALUES)
+
+
+def test_claims_are_checked_before_anything_is_made_of_them(path: Path) -> None:
+    def attempt(*parts: bytes) -> str:
+        path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + b"".join(parts))
+        return refusal(path)
+
+    key = struct.pack("<Q", 1) + b"k"
+    huge = struct.pack("<Q", 2**63)
+    assert "must be at most" in attempt(huge) or "claims a string" in attempt(huge)
+    assert "the key is empty" in attempt(struct.pack("<Q", 0))
+    assert "is not UTF-8" in attempt(struct.pack("<Q", 1), b"\xff")
+    assert "unknown value type 13" in attempt(key, struct.pack("<I", 13))
+    assert "claims a string" in attempt(key, struct.pack("<I", 8), huge)
+    assert "array of arrays" in attempt(key, struct.pack("<IIQ", 9, 9, 1))
+    assert "claims" in attempt(key, struct.pack("<II", 9, 8), huge)
+    assert "claims" in attempt(key, struct.pack("<II", 9, 12), huge)
+    assert "lies behind the end" in attempt(key, struct.pack("<IIQ", 9, 8, 2), huge, b"12345678")
+    assert "goes on behind the end" in attempt(key, struct.pack("<IIQ", 9, 8, 1), huge, b"12345678")
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 2**40))
+    assert "claims 1099511627776 metadata pairs" in refusal(path)
+    twice = [("k", Kind.BOOL, True), ("k", Kind.BOOL, True)]
+    path.write_bytes(write_metadata(twice))
+    assert "the key 'k' stands twice" in refusal(path)
+
+
+def test_what_is_no_gguf_file(path: Path, tmp_path: Path) -> None:
+    assert "cannot be read" in refusal(tmp_path)
+    assert "cannot be read" in refusal(tmp_path / "nothing.gguf")
+    path.write_bytes(b"")
+    assert "is empty" in refusal(path)
+    path.write_bytes(b'{"version": "1.0"}')
+    assert "no GGUF file" in refusal(path)
+
+
+def test_only_the_metadata_of_a_large_file_is_read(path: Path) -> None:
+    byte_level(path, H_E)
+    with path.open("r+b") as file:
+        file.truncate(1 << 36)  # takes no space
+    assert load(path).encode("hello") == [259]
+
+
+def test_the_first_file_of_several_is_asked_for(path: Path) -> None:
+    gguf_files.write(path, {"general.architecture": "llama", "split.no": 2, "split.count": 3})
+    assert "part 3 of a model in several files" in refusal(path)
+
+
+# -- kinds of tokenizers --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["bert", "t5", "rwkv", "plamo2", "none", "hybriddna", "whitespace", "wat"])
+def test_other_tokenizers_are_refused_by_name(path: Path, name: str) -> None:
+    gguf_files.write(path, {"tokenizer.ggml.model": name, "tokenizer.ggml.tokens": ["a"]})
+    assert f"tokenizer.ggml.model: {name!r} is" in refusal(path)
+
+
+def test_other_pre_tokenizers_are_refused_by_name(path: Path) -> None:
+    assert "tokenizer.ggml.pre: 'nope' is not known" in refusal(byte_level(path, pre="nope"))
+    assert "tokenizer.ggml.pre: 'whitespace' is BPE over words" in refusal(byte_level(path, pre="whitespace"))
+
+
+@pytest.mark.parametrize("pre", BYTE_LEVEL)
+def test_every_byte_level_pre_tokenizer(path: Path, pre: str) -> None:
+    model = gguf.load(byte_level(path, H_E, [("<bos>", CONTROL)], pre=pre, tokenizer__ggml__bos_token_id=261))
+    expected = BYTE_LEVEL[pre]
+    published = expected.published and NAMED_PATTERNS[expected.published].patterns
+    assert model.core.split_patterns == list(published or expected.patterns)
+    assert model.core.ignore_merges == expected.ignore_merges
+    assert model.post_processor == PostProcessor((261,) if expected.add_bos else ())
+    assert model.config["gguf"]["pre"] == pre
+    assert BPETokenizer.from_model(model).encode("hello world") == [259, 260, *b"orld"]
+
+
+def test_names_and_families() -> None:
+    names = [name for family, _ in FAMILIES for name in family.split()]
+    assert len(names) == len(set(names)) == len(BYTE_LEVEL)
+    assert not CHARACTERS.keys() & BYTE_LEVEL.keys()
+
+
+# What llama.cpp makes of texts that its regular expressions, or those of the models' files, cut otherwise.
+PIECES = [
+    ("default", "a``1234²x  y", ["a", "``", "123", "4²", "x", " ", " y"]),
+    (
+        "llama-bpe",
+        "it'ſs IT'LL 12345\n\n  x",
+        ["it", "'ſs", " IT", "'LL", " ", "123", "45", "\n\n", " ", " x"],
+    ),
+    ("tekken", "aÉÉb ABc a\u0301", ["aÉÉb", " ABc", " a", "\u0301"]),
+    ("tekken", "abCd12", ["ab", "Cd", "1", "2"]),
+    ("gpt-4o", "abÉIT's x'S1234", ["abÉ", "IT's", " x'S", "123", "4"]),
+    ("granite-embed-multi-97m", "a\u0301b AB's", ["a\u0301b", " AB's"]),
+    ("deepseek-llm", "12a　　你好。　b", ["12", "a", "　　", "你好", "。", "　b"]),
+    ("deepseek-coder", "12a　　你好。　b", ["1", "2", "a", "　", "　", "你好", "。", "　b"]),
+    ("afmoe", "ab  1234567 中文！a,b", ["ab", " ", " ", "1", "234", "567", " ", "中文", "！", "a", ",b"]),
+    ("tiny_aya", "x  1234567y'S AbÉ", ["x", " ", " ", "1", "234", "567", "y'S", " AbÉ"]),
+    ("superbpe", "a 1234567b ²1234", ["a ", "1", "234", "567", "b ", "²1", "234"]),
+    ("kimi-k2", "中文abC's1234 ?\n", ["中文", "abC's", "123", "4", " ?\n"]),
+    ("bloom", "ab, cd (e|f) 1", ["ab", ",", " cd", " (", "e", "|", "f", ")", " 1"]),
+    ("viking", "ab12. c", ["ab", "1", "2", ".", " c"]),
+    ("bailingmoe", "a\n\n\n b", ["a", "\n\n\n", " b"]),
+    ("seed-coder", "a!\n b12", ["a", "!", "\n", " b", "1", "2"]),
+    ("exaone-moe", "ab cd ef's 1\n\n", ["ab cd ef", "'s", " ", "1", "\n\n"]),
+    ("youtu", "가나abÉ中文…12", ["가나", "abÉ", "中文", "…", "1", "2"]),
+    ("ufakzeka", "it's 12", ["it", "'s", " ", "1", "2"]),
+    ("laguna", "a \n\n b", ["a", " ", "\n\n", " b"]),
+    ("spark2_5", "a!\n12345", ["a", "!", "\n", "1", "2", "3", "4", "5"]),
+    ("chameleon", "IMGIMGABZ\t    12a", ["IMGIMGABZ", "\t", "    ", "1", "2", "a"]),
+    ("minicpm5", "a 12345's", ["a", " ", "123", "45", "'s"]),
+    ("jais-2", " " * 7 + "a", [" " * 4, " " * 2, " a"]),
+    ("qwen35", "a\u0301\u0301b 12", ["a\u0301\u0301b", " ", "1", "2"]),
+]
+
+
+@pytest.mark.parametrize(("pre", "text", "pieces"), PIECES)
+def test_pieces(pre: str, text: str, pieces: list[str]) -> None:
+    vocab = {byte: bytes([byte]) for byte in range(256)}
+    encoder = _core.Encoder(_core.Model(vocab, [], split_patterns=BYTE_LEVEL[pre].patterns))
+    assert [piece.decode() for piece in encoder.pieces(text)] == pieces
+
+
+def test_no_pre_tokenizer_is_the_default_one(path: Path) -> None:
+    model = gguf.load(byte_level(path, H_E, pre=None))
+    assert model.core.split_patterns == list(BYTE_LEVEL["default"].patterns)
+    assert model.config["gguf"]["pre"] == "default"
+
+
+def test_a_published_pattern_gives_way_where_a_token_lies_across_its_cut(path: Path) -> None:
+    merges = ["Å ¿", "Å¿ s", "' Å¿s"]
+    tokenizer = load(byte_level(path, merges, pre="qwen2"))
+    assert tokenizer.model.core.split_patterns == list(BYTE_LEVEL["qwen2"].patterns)
+    assert tokenizer.encode("'ſs") == [258]
+    assert load(byte_level(path, merges[:1], pre="qwen2")).encode("'ſs") == [39, 256, 115]
+
+
+# -- tokens ---------------------------------------------------------------------------------------------
+
+
+def test_types_of_tokens(path: Path) -> None:
+    more = [
+        ("<ctrl>", CONTROL),
+        ("<unk>", UNKNOWN),
+        ("<user>", USER_DEFINED),
+        ("<unused>", UNUSED),
+        ("<plain>", NORMAL),
+        ("", NORMAL),
+        ("cut\0off", CONTROL),
+    ]
+    tokenizer = load(byte_level(path, H_E, more))
+    added = [AddedToken(*token) for token in tokenizer.model.core.added_tokens]
+    assert [(token.content, token.id, token.special) for token in added] == [
+        ("<ctrl>", 261, True),
+        ("<unk>", 262, True),
+        ("<user>", 263, False),
+        ("cut", 267, True),
+    ]
+    assert tokenizer.encode("<user>") == [263]
+    assert tokenizer.encode("<ctrl>") == list(b"<ctrl>")
+    assert tokenizer.encode("<ctrl><unk>", allowed_special="all") == [261, 262]
+    assert tokenizer.encode("<unused>", allowed_special="all") == list(b"<unused>")
+    assert tokenizer.convert_ids_to_tokens([266]) == ["[EMPTY_266]"]
+
+
+def test_without_types_all_tokens_are_normal(path: Path) -> None:
+    byte_level(path, H_E, [("<a>", CONTROL), ("<|im_end|>", NORMAL)], tokenizer__ggml__token_type=None)
+    # llama.cpp goes by the texts of some.
+    assert [token[0] for token in gguf.load(path).core.added_tokens] == ["<|im_end|>"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "expected"),
+    [
+        (["<|im_end|>", "</s>", "<eos>"], USER_DEFINED, {"<|im_end|>": True, "</s>": True, "<eos>": True}),
+        (["<|channel|>", "<|start|>"], CONTROL, {"<|channel|>": False, "<|start|>": False}),
+        (
+            ["<|return|>", "<|call|>", "<|end|>"],
+            CONTROL,
+            {"<|return|>": True, "<|call|>": True, "<|end|>": False},
+        ),
+        (
+            ["<|flush|>", "<|calls|>", "<|end|>"],
+            CONTROL,
+            {"<|flush|>": True, "<|calls|>": True, "<|end|>": False},
+        ),
+        (["<|return|>", "<|end|>"], CONTROL, {"<|return|>": True, "<|end|>": True}),
+        (["<|tool_response>", "</s>"], CONTROL, {"<|tool_response>": True}),
+        (["<fim_prefix>"], NORMAL, {"<fim_prefix>": True}),
+        (["<|file_sep|>"], USER_DEFINED, {"<|file_sep|>": True}),
+        (["<PRE>", "<fim_prefix>"], CONTROL, {"<PRE>": True, "<fim_prefix>": True}),
+    ],
+)
+def test_llama_cpp_goes_by_texts(path: Path, texts: list[str], kind: int, expected: dict[str, bool]) -> None:
+    model = gguf.load(byte_level(path, more=[(text, kind) for text in texts]))
+    assert {token[0]: token[2] for token in model.core.added_tokens} == expected
+
+
+def test_a_part_that_two_tokens_could_play(path: Path) -> None:
+    more = [("<PRE>", NORMAL), ("<fim_prefix>", NORMAL)]
+    assert "'<fim_prefix>', '<PRE>' could each be" in refusal(byte_level(path, more=more))
+    model = gguf.load(byte_level(path, more=more, tokenizer__ggml__fim_pre_token_id=256))
+    assert model.core.added_tokens == []
+    assert model.config["gguf"]["fim_pre_token_id"] == 256
+
+
+def test_broken_tokens(path: Path) -> None:
+    assert "ids 256 and 257 are both 'xy'" in refusal(byte_level(path, more=[("xy", NORMAL), ("xy", NORMAL)]))
+    assert "tokens[256]: b'\\xff' is not UTF-8" in refusal(byte_level(path, more=[(b"\xff", NORMAL)]))
+    assert "has 1 entries for 256 tokens" in refusal(byte_level(path, tokenizer__ggml__token_type=[1]))
+    assert "token_type: must be an array" in refusal(byte_level(path, tokenizer__ggml__token_type="a"))
+    assert "tokens: is missing" in refusal(byte_level(path, tokenizer__ggml__tokens=None))
+    assert "merges: is missing" in refusal(byte_level(path, tokenizer__ggml__merges=None))
+    assert gguf.load(byte_level(path, pre="kimi-k2", tokenizer__ggml__merges=None)).core.merges == []
+
+
+def test_tokens_that_stand_for_no_bytes(path: Path) -> None:
+    """Command-R has such, and llama.cpp shows them so."""
+    tokenizer = load(byte_level(path, H_E, [("™", NORMAL), ("â Ħ¢", NORMAL)]))
+    assert tokenizer.encode("™") == list("™".encode())
+    assert tokenizer.decode([261]) == "[UNK_BYTE_0xe284a2™]"
+
+
+def test_a_text_for_a_byte_that_no_text_holds(path: Path) -> None:
+    """DeepSeek's tokens 'õ' to 'ÿ' are those letters, and stand where the bytes 0xF5 to 0xFF would."""
+    byte = 0xF5
+    tokenizer = load(byte_level(path, H_E, [("õ", USER_DEFINED)], missing=[byte]))
+    assert tokenizer.encode("õ") == [260]
+    assert tokenizer.decode([260]) == "õ"
+    assert not tokenizer.model.core.keeps_gaps
+    message = refusal(byte_level(path, H_E, [("é", USER_DEFINED)], missing=[0xE9]))
+    assert "'é' is looked for in texts, and also stands for the bytes" in message
+
+
+def test_a_text_that_would_also_be_a_piece(path: Path) -> None:
+    assert load(byte_level(path, H_E, [("<é>", CONTROL)], pre="llama-bpe")).encode("<é>") == [*"<é>".encode()]
+    message = refusal(byte_level(path, H_E, [("Ġhi", CONTROL)], pre="llama-bpe"))
+    assert "'Ġhi' is looked for in texts, and also stands for the bytes b' hi'" in message
+    assert load(byte_level(path, H_E, [("Ġhi", CONTROL)])).encode(" hi") == [*b" hi"]
+
+
+def test_missing_bytes_are_dropped_after_merging(path: Path) -> None:
+    """As with Falcon and StarCoder."""
+    tokenizer = load(byte_level(path, ["a b"], missing=[0x0B]))
+    assert tokenizer.model.core.keeps_gaps
+    ids = {text: index for index, text in enumerate(text for text in BYTES if text != BYTES[0x0B])}
+    for _ in range(2):  # the second time from the cache
+        assert tokenizer.encode("ab\x0ba\x0bb") == [255, ids["a"], ids["b"]]
+        assert tokenizer.encode("\x0b\x0b") == []
+
+
+def test_merges(path: Path) -> None:
+    # Of equal merges the first counts; what has no space, or ends at a zero byte, is nothing.
+    merges = ["a b", "b c", "a b", "nothing", "x\0 y", "ab c", "a bc"]
+    byte_level(path, tokenizer__ggml__merges=merges, more=[(t, NORMAL) for t in ("ab", "bc", "abc")])
+    tokenizer = load(path)
+    assert tokenizer.model.core.merges == [(b"a", b"b"), (b"b", b"c"), (b"ab", b"c"), (b"a", b"bc")]
+    assert tokenizer.encode("abc") == [258]
+    byte_level(path, tokenizer__ggml__merges=["a b"])
+    assert "merges[0]: 'ab' is no token" in refusal(path)
+    byte_level(path, tokenizer__ggml__merges=["a zz"])
+    assert "merges[0]: 'zz' is no token" in refusal(path)
+
+
+def test_overlapping_tokens() -> None:
+    runs = [" " * count for count in range(2, 25)]
+    check_overlaps([*runs, "\t\t", "<|im_start|>", "<|im_end|>", "[PAD1]", "[PAD2]", "[PAD10]"])
+    for contents in (["ab", "bcd"], ["ab", "bc"], ["<a>>", ">>b>>c"]):
+        with pytest.raises(FormatError, match="overlap in"):
+            check_overlaps(contents)
+    with pytest.raises(FormatError, match="too many"):
+        check_overlaps(["x" * 2000])
+
+
+def test_overlapping_special_tokens_are_accepted(path: Path) -> None:
+    tokenizer = load(byte_level(path, more=[(">>A<<", CONTROL), ("<|end|>>>", CONTROL)]))
+    assert tokenizer.encode(">>A<<|end|>>>", allowed_special="all")[0] == 256
+    assert "overlap in" in refusal(
+        byte_level(path, more=[(">>A<<", USER_DEFINED), ("<|end|>>>", USER_DEFINED)])
+    )
+
+
+# -- ids around a text ----------------------------------------------------------------------------------
+
+
+def test_bos_and_eos(path: Path) -> None:
+    more = [("<bos>", CONTROL), ("<eos_>", CONTROL), ("<pad_>", CONTROL)]
+    ids = {"bos": 256, "eos": 257, "padding": 258, "unknown": 999}
+    keys: dict[str, Any] = {f"tokenizer__ggml__{name}_token_id": value for name, value in ids.items()}
+    tokenizer = load(byte_level(path, more=more, **keys))
+    assert (tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token) == ("<bos>", "<eos_>", "<pad_>")
+    assert tokenizer.encode("a", add_special_tokens=True) == [97]
+    keys |= {"tokenizer__ggml__add_bos_token": True, "tokenizer__ggml__add_eos_token": True}
+    assert load(byte_level(path, more=more, **keys)).encode("a", add_special_tokens=True) == [256, 97, 257]
+    # llama-bpe adds BOS unless told otherwise; without an id BOS is 11.
+    assert load(byte_level(path, pre="llama-bpe")).encode("a", add_special_tokens=True) == [11, 97]
+    told: dict[str, Any] = {"tokenizer__ggml__add_bos_token": False}
+    assert load(byte_level(path, pre="llama-bpe", **told)).encode("a", add_special_tokens=True) == [97]
+    wanted: dict[str, Any] = {"tokenizer__ggml__add_bos_token": True}
+    assert "there is no bos_token_id" in refusal(byte_level(path, pre="chatglm-bpe", **wanted))
+    assert "must be a boolean" in refusal(byte_level(path, tokenizer__ggml__add_bos_token=1))
+    assert "must be an integer" in refusal(byte_level(path, tokenizer__ggml__bos_token_id="a"))
+
+
+def test_chat_templates(path: Path) -> None:
+    key = "tokenizer.chat_template"
+    templates: dict[str, Any] = {key: "{{ x }}"}
+    assert gguf.load(byte_level(path, **templates)).config["chat_template"] == "{{ x }}"
+    templates = {key: "one", f"{key}.tool_use": "two", f"{key}s": ["tool_use"]}
+    assert gguf.load(byte_level(path, **templates)).config["chat_template"] == [
+        {"name": "default", "template": "one"},
+        {"name": "tool_use", "template": "two"},
+    ]
+
+
+# -- SentencePiece-style BPE by scores ------------------------------------------------------------------
+
+WORDS: dict[str, float] = {
+    "▁": -9,
+    "▁a": -1,
+    "a": -10,
+    "b": -10,
+    "ab": -2,
+    "▁ab": -3,
+    "ba": -4,
+    "é": -11,
+    "▁▁": -5,
+    "<": -12,
+}
+
+
+def spm_tokenizer(path: Path, scores: dict[str, float], **others: Any) -> tuple[BPETokenizer, dict[str, int]]:
+    tokenizer = load(spm(path, scores, **others))
+    return tokenizer, {text.decode(): index for index, text in tokenizer.model.core.vocab.items()}
+
+
+@pytest.mark.parametrize("prefix", [True, False])
+def test_scores_as_llama_cpp_joins_by_them(path: Path, prefix: bool) -> None:
+    tokenizer, ids = spm_tokenizer(path, WORDS, tokenizer__ggml__add_space_prefix=prefix)
+    texts = ["", "a", " ", "  ", "ab ab", "abab", "baab  ba", "éa日", "▁a", "<s>", "\n", "a\0b", "<0x41>"]
+    generator = random.Random(1)
+    texts += ["".join(generator.choices("ab é<日", k=generator.randint(1, 12))) for _ in range(300)]
+    for text in texts:
+        assert tokenizer.encode(text) == spm_ids(text, WORDS, ids, prefix=prefix), text
+        assert tokenizer.decode(tokenizer.encode(text)) == (text.replace("▁", " ") if text else ""), text
+    assert tokenizer.encode("a", add_special_tokens=True)[0] == 1
+    assert (tokenizer.bos_token, tokenizer.eos_token, tokenizer.unk_token) == ("<s>", "</s>", "<unk>")
+
+
+def test_a_space_stands_before_what_follows_an_added_token(path: Path) -> None:
+    tokenizer, ids = spm_tokenizer(path, WORDS, more=[("<x>", USER_DEFINED)])
+    expected = [ids["▁ab"], ids["<x>"], ids["▁a"], ids["<x>"], ids["▁"], ids["▁ab"], 1, ids["▁a"]]
+    assert tokenizer.encode("ab<x>a<x> ab<s>a", allowed_special="all") == expected
+
+
+def test_tokens_of_phi_3_take_white_space_along(path: Path) -> None:
+    more = [("<|user|>", CONTROL), ("<|endoftext|>", CONTROL)]
+    tokenizer, ids = spm_tokenizer(path, WORDS, more=more, general__name="Phi-3 mini")
+    text = "<|user|> \n a</s>  a<s> a<|endoftext|> a"
+    assert tokenizer.encode(text, allowed_special="all") == [
+        *(ids["<|user|>"], ids["▁a"]),
+        *(2, ids["▁a"]),
+        *(1, ids["▁"], ids["▁a"]),
+        *(ids["<|endoftext|>"], ids["▁"], ids["▁a"]),
+    ]
+    assert "needs a token '<|endoftext|>'" in refusal(spm(path, WORDS, general__name="phi3"))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    words=st.dictionaries(st.text("ab▁", min_size=2, max_size=5), st.integers(1, 5), max_size=8),
+    texts=st.lists(st.text("ab ", max_size=12), min_size=5, max_size=5),
+)
+def test_equal_scores_are_exact_or_refused(words: dict[str, int], texts: list[str]) -> None:
+    scores = {"a": 0.0, "b": 0.0, "▁": 0.0} | {word: -float(score) for word, score in words.items()}
+    ids = {text: index for index, text in enumerate(scores)}
+    try:
+        merges = merges_of_scores(scores)
+    except FormatError:
+        return
+    core = _core.Model(
+        {index: text.encode() for text, index in ids.items()},
+        [(left.encode(), right.encode()) for left, right in merges],
+        normalizers=[("Replace", " ", "▁")],
+        alphabet="characters",
+        decoder=("▁", False, "none"),
+    )
+    encoder = _core.Encoder(core)
+    for text in texts:
+        assert encoder.encode(text) == spm_ids(text, scores, ids, prefix=False)
+
+
+def test_runs_of_spaces_of_one_score(path: Path) -> None:
+    """As Llama 2 has them: "▁▁" to sixteen, all of one score."""
+    runs = {"▁" * count: -1e9 for count in range(2, 17)}
+    scores = {"▁": -1.0, "a": -2.0, "▁a": -3.0} | runs
+    tokenizer, ids = spm_tokenizer(path, scores)
+    for count in range(100):
+        for text in (" " * count, " " * count + "a", "a" + " " * count + "a"):
+            assert tokenizer.encode(text) == spm_ids(text, scores, ids), count
+
+
+def test_scores_that_no_merges_amount_to(path: Path) -> None:
+    tied = {"a": -1.0, "b": -1.0, "ab": -2.0, "ba": -2.0}
+    assert "'ab', 'ba' have the same score" in refusal(spm(path, tied)).replace("'ba', 'ab'", "'ab', 'ba'")
+    assert "'xy' holds" in refusal(spm(path, {"x": -1.0, "xy": -2.0}))
+    assert "numbers, one for each token" in refusal(spm(path, WORDS, tokenizer__ggml__scores=[0.0]))
+    assert "numbers, one for each" in refusal(
+        spm(path, {}, byte_tokens=False, tokenizer__ggml__scores=[0.0, 0.0, float("nan")])
+    )
+    assert "must be an array of numbers" in refusal(spm(path, WORDS, tokenizer__ggml__scores=True))
+
+
+def test_characters_without_tokens_and_bytes_are_unknown(path: Path) -> None:
+    tokenizer, ids = spm_tokenizer(path, WORDS, byte_tokens=False)
+    assert tokenizer.encode("a日") == [ids["▁a"], 0]
+
+
+# -- SentencePiece-style BPE by merges ------------------------------------------------------------------
+
+
+def gemma(path: Path, merges: list[str], texts: list[str], **others: Any) -> Path:
+    pieces = [("<pad>", CONTROL), ("<eos>", CONTROL), ("<bos>", CONTROL)]
+    pieces += [(f"<0x{byte:02X}>", gguf_files.BYTE) for byte in range(256)]
+    pieces += [(text, NORMAL) for text in texts]
+    return gguf_files.write(
+        path,
+        {
+            "general.architecture": "gemma4",
+            "tokenizer.ggml.model": "gemma4",
+            "tokenizer.ggml.tokens": [text for text, _ in pieces],
+            "tokenizer.ggml.token_type": [kind for _, kind in pieces],
+            "tokenizer.ggml.merges": merges,
+            "tokenizer.ggml.bos_token_id": 2,
+            "tokenizer.ggml.add_bos_token": False,
+        }
+        | others,
+    )
+
+
+def test_gemma4(path: Path) -> None:
+    texts = ["▁", "a", "b", "\n", "ab", "▁ab", "\n\n", "a\n"]
+    tokenizer = load(gemma(path, ["\n \n", "a b", "▁ ab", "a \n"], texts))
+    ids = {text: index for index, text in enumerate(texts, 259)}
+    assert tokenizer.encode("ab ab\n\na\n") == [ids[text] for text in ("ab", "▁ab", "\n\n", "a", "\n")]
+    assert tokenizer.encode("a日") == [ids["a"], *(3 + byte for byte in "日".encode())]
+    assert tokenizer.encode("a", add_special_tokens=True) == [2, ids["a"]]  # whatever the file says
+    assert tokenizer.decode(tokenizer.encode(" ab日 ")) == " ab日 "
+    assert "'\\n\\n' is not what newlines become" in refusal(gemma(path, ["a b"], texts))
+    assert "some of the tokens <0x00>" in refusal(
+        gemma(path, [], [], **{"tokenizer.ggml.tokens": ["<pad>", "<eos>", "<bos>", "<0x00>"]})
+    )
+    named: dict[str, Any] = {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "sarvam-moe"}
+    other = load(gemma(path, ["a b"], texts, **named))
+    assert other.encode("\n\nab", add_special_tokens=True) == [ids["\n"], ids["\n"], ids["ab"]]
+
+
+# -- saving ---------------------------------------------------------------------------------------------
+
+
+def trained(pattern: str, special: dict[str, int] | None = None) -> BPETokenizer:
+    text = "low lower lowest it's IT'S 1234 don't \n\n new newer, newest! 日本語 中文。 " * 4
+    return BPETokenizer(split_pattern=pattern, normalization=None).train(
+        text, 320, special_tokens=special or ["<|bos|>", "<|eos|>"], verbose=False
+    )
+
+
+SAVEABLE = ["gpt2", "r50k", "cl100k", "llama3", "qwen2", "qwen3.5", "deepseek-v3", "falcon", "starcoder"]
+
+
+@pytest.mark.parametrize("pattern", [*SAVEABLE, "bailing", "seed-coder"])
+def test_a_trained_tokenizer_comes_back(path: Path, pattern: str) -> None:
+    tokenizer = trained(pattern)
+    gguf.save(tokenizer.model, path)
+    again = load(path)
+    assert again.vocab == tokenizer.vocab
+    assert again.merges == tokenizer.merges
+    assert again.special_tokens == tokenizer.special_tokens
+    text = "lowest<|eos|>\n\n  it's 12345 日本 \n"
+    for special in ("none", "all"):
+        assert again.encode(text, allowed_special=special) == tokenizer.encode(text, allowed_special=special)
+    assert again.encode(text, add_special_tokens=True) == tokenizer.encode(text, add_special_tokens=True)
+    assert (again.bos_token, again.eos_token) == ("<|bos|>", "<|eos|>")
+
+
+@pytest.mark.parametrize("pattern", ["o200k", "tekken", "deepseek-llm", "deepseek-coder", r"\w+|\W"])
+def test_patterns_that_llama_cpp_does_not_know(path: Path, pattern: str) -> None:
+    with pytest.raises(
+        FormatError, match=r"split_patterns: no tokenizer.ggml.pre .* can hold gpt2, .*llama3"
+    ):
+        gguf.save(trained(pattern).model, path)
+    assert not path.exists()
+
+
+def model(merges: list[str] | None = None, **settings: Any) -> Model:
+    vocab = {byte: bytes([byte]) for byte in range(256)}
+    pairs = [tuple(map(_core.from_printable, merge.split(" "))) for merge in merges or []]
+    vocab |= {index: left + right for index, (left, right) in enumerate(pairs, 256)}  # type: ignore[operator]
+    settings.setdefault("split_patterns", NAMED_PATTERNS["llama3"].patterns)
+    return Model(_core.Model(vocab, pairs, **settings))  # type: ignore[arg-type]
+
+
+REFUSED = [
+    (
+        {"normalization": "NFC"},
+        "normalization: llama.cpp does not normalise .* NFC; train with normalization=None",
+    ),
+    ({"add_prefix_space": True}, "add_prefix_space: "),
+    ({"split_patterns": None, "pre_tokenizers": [("Split", "a", "Removed", False)]}, "pre_tokenizers: "),
+    ({"added_tokens": [("<a>", 300, True, True, False, False, False)]}, "single_word: "),
+    ({"added_tokens": [("<a>", 300, True, False, True, False, False)]}, "lstrip, rstrip: "),
+    ({"added_tokens": [("<|im_end|>", 300, False, False, False, False, False)]}, "special: .*im_end"),
+    ({"added_tokens": [("ab", 300, False, *[False] * 4), ("bcd", 301, False, *[False] * 4)]}, "overlap in"),
+    ({"added_tokens": [("a\0", 300, *[False] * 5)]}, "zero byte"),
+    ({"added_tokens": [("<a>", 5_000_000, *[False] * 5)]}, "ids: llama.cpp needs a token for each id"),
+    ({"added_tokens": [("b", 300, *[False] * 5)]}, "vocab: ids 98 and 300 would both be written as 'b'"),
+    (
+        {"added_tokens": [("STOP", 300, True, *[False] * 4)], "ignore_merges": True, "merges": ["a b"]},
+        None,  # without ignore_merges the same ids come out
+    ),
+]
+
+
+@pytest.mark.parametrize(("given_settings", "problem"), REFUSED)
+def test_what_a_gguf_file_cannot_hold(
+    path: Path, given_settings: dict[str, Any], problem: str | None
+) -> None:
+    settings = {name: value for name, value in given_settings.items() if value is not None}
+    made = model(**settings)
+    if problem is None:
+        gguf.save(made, path)
+        assert gguf.load(path).config["gguf"]["pre"] == "dbrx"
+    else:
+        with pytest.raises(FormatError, match=problem):
+            gguf.save(made, path)
+
+
+def test_tokens_across_the_places_where_patterns_differ(path: Path) -> None:
+    cl100k = NAMED_PATTERNS["cl100k"].patterns
+    gguf.save(model(["Ċ Ċ", "Ġ Ċ", "Ċ ĠĊ"], split_patterns=cl100k), path)
+    with pytest.raises(FormatError, match=r"token b'\\n ' lies across .* split_pattern='llama3'"):
+        gguf.save(model(["Ċ Ġ"], split_patterns=cl100k), path)
+    with pytest.raises(FormatError, match=r"token b'\\xc5\\xbfs' lies across"):
+        gguf.save(model(["Å ¿", "Å¿ s"]), path)
+    made = model(["Å ¿", "Å¿ s"], split_patterns=BYTE_LEVEL["dbrx"].patterns)
+    gguf.save(made, path)
+    assert gguf.load(path).core.split_patterns == made.core.split_patterns
+
+
+def test_ignore_merges(path: Path) -> None:
+    """Where merging makes every token, both ways are the same; else a name that does the same is needed."""
+    vocab = {byte: bytes([byte]) for byte in range(256)} | {256: b"ab", 257: b"xyz"}
+
+    def made(ignore_merges: bool, pattern: str) -> Model:
+        patterns = NAMED_PATTERNS[pattern].patterns
+        core = _core.Model(vocab, [(b"a", b"b")], split_patterns=patterns, ignore_merges=ignore_merges)
+        return Model(core)
+
+    for ignore_merges, pre in ((True, "llama-bpe"), (False, "dbrx")):
+        gguf.save(made(ignore_merges, "llama3"), path)
+        again = gguf.load(path)
+        assert again.config["gguf"]["pre"] == pre
+        assert again.core.ignore_merges == ignore_merges
+    gguf.save(made(False, "qwen2"), path)
+    with pytest.raises(FormatError, match=r"ignore_merges: .* changes the token b'xyz'"):
+        gguf.save(made(True, "qwen2"), path)
+
+
+def test_a_learned_token_that_llama_cpp_takes_for_a_special_one(path: Path) -> None:
+    """As Qwen's "</s>"."""
+    tokenizer = BPETokenizer.from_model(model(["< /", "</ s", "</s >"]))
+    with pytest.raises(FormatError, match=r"vocab: .*'</s>'.* add_special_tokens\(\{'</s>': 258\}\)"):
+        gguf.save(tokenizer.model, path)
+    tokenizer.add_special_tokens({"</s>": 258})
+    gguf.save(tokenizer.model, path)
+    again = load(path)
+    for special in ("none", "all"):
+        assert again.encode("a</s>b", allowed_special=special) == tokenizer.encode(
+            "a</s>b", allowed_special=special
+        )
+
+
+def test_holes_become_unused_tokens(path: Path) -> None:
+    tokenizer = trained("llama3", {"<|bos|>": 256, "<|end|>": 400})
+    gguf.save(tokenizer.model, path)
+    again = load(path)
+    assert len(again) == 401
+    assert again.encode("low<|end|>", allowed_special="all") == tokenizer.encode(
+        "low<|end|>", allowed_special="all"
+    )
+
+
+def test_what_stands_beside_the_tokens_comes_back(path: Path, tmp_path: Path) -> None:
+    keys: dict[str, Any] = {
+        "tokenizer__ggml__eot_token_id": 256,
+        "tokenizer.chat_template": "one",
+        "tokenizer.chat_template.rag": "two",
+        "tokenizer__ggml__bos_token_id": 257,
+        "tokenizer__ggml__add_bos_token": True,
+    }
+    first = gguf.load(byte_level(path, more=[("<a>", CONTROL), ("<b>", CONTROL)], pre="refact", **keys))
+    gguf.save(first, tmp_path / "deeper" / "again.gguf")
+    again = gguf.load(tmp_path / "deeper" / "again.gguf")
+    assert again.config == first.config
+    assert again.post_processor == first.post_processor == PostProcessor((257,))
+    assert again.named_tokens == first.named_tokens == {"bos": "<b>"}
+    assert again.core.added_tokens == first.core.added_tokens
+
+
+def test_a_vocabulary_of_scores_comes_back(path: Path, tmp_path: Path) -> None:
+    runs = {"▁" * count: -1e9 for count in range(3, 17)}
+    first, _ = spm_tokenizer(path, WORDS | runs, more=[("<|user|>", CONTROL), ("<|endoftext|>", CONTROL)])
+    huggingface.save(first.model, tmp_path)
+    for made in (first.model, huggingface.load(tmp_path)):
+        gguf.save(made, path)
+        again = load(path)
+        for count in range(40):
+            text = "ab" + " " * count + "abé<|user|>日"
+            for special in ("none", "all"):
+                assert again.encode(text, allowed_special=special) == first.encode(
+                    text, allowed_special=special
+                )
+        assert again.decode(again.encode(" ab 日")) == " ab 日"
+        assert again.model.core.added_tokens == first.model.core.added_tokens
+
+
+def test_the_tokens_of_phi_3_and_gemma4_come_back(path: Path) -> None:
+    more = [("<|user|>", CONTROL), ("<|endoftext|>", CONTROL)]
+    for made in (
+        spm(path, WORDS, more, general__name="phi-3"),
+        gemma(path, ["\n \n", "a b", "▁ ab"], ["▁", "a", "b", "\n", "ab", "▁ab", "\n\n"]),
+    ):
+        first = gguf.load(made)
+        gguf.save(first, path)
+        again = gguf.load(path)
+        assert again.core.added_tokens == first.core.added_tokens
+        assert again.core.vocab == first.core.vocab
+        assert again.post_processor == first.post_processor
+        assert again.config == first.config
+
+
+def test_merges_that_scores_do_not_amount_to(path: Path) -> None:
+    first = gguf.load(spm(path, {"a": -1.0, "b": -2.0, "ab": -3.0, "aba": -4.0, "ba": -5.0}))
+    core = first.core
+    settings: dict[str, Any] = {
+        name: getattr(core, name)
+        for name in ("normalizers", "alphabet", "byte_fallback", "decoder", "added_tokens", "keeps_gaps")
+    }
+    for merges in ([(b"a", b"b"), (b"b", b"a")], [(b"a", b"b"), (b"a", b"ba"), (b"b", b"a")]):
+        made = _core.Model(core.vocab, merges, **settings)
+        with pytest.raises(FormatError, match=r"merges: llama\.cpp would join 'ab' and 'a' as well"):
+            gguf.save(Model(made, first.named_tokens, first.post_processor), path)
+
+
+def test_a_failed_save_leaves_the_old_file(path: Path) -> None:
+    gguf.save(trained("llama3").model, path)
+    before = path.read_bytes()
+    with pytest.raises(TokenizerError):
+        gguf.save(trained("o200k").model, path)
+    assert path.read_bytes() == before
+
+
+def fixtures() -> Path:
+    directory = os.environ.get("BPE_TOKENIZER_FIXTURES")
+    if not directory:
+        pytest.skip("BPE_TOKENIZER_FIXTURES is not set: it names the directory of vocabularies and corpora")
+    return Path(directory)
+
+
+# -- llama.cpp's own vectors ----------------------------------------------------------------------------
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize("name", ["falcon", "gpt-2", "llama-bpe", "qwen2", "starcoder"])
+def test_the_vectors_of_llama_cpp(name: str) -> None:
+    path = fixtures() / "vocab" / f"ggml-vocab-{name}.gguf"
+    with path.with_suffix(".gguf.inp").open(encoding="utf-8", newline="") as file:
+        texts = file.read().split("\n__ggml_vocab_test__\n")
+    lines = path.with_suffix(".gguf.out").read_text(encoding="utf-8").split("\n")
+    rows = [[int(number) for number in line.split()] for line in lines]
+    tokenizer = load(path)
+    assert len(texts) == len(rows)
+    for _ in range(2):  # the second time from the cache
+        assert [tokenizer.encode(text) for text in texts] == rows
