@@ -1,0 +1,166 @@
+"""A repository of the Hugging Face hub: its files, or why they cannot be had.
+
+What is asked of the hub, and how its answers are kept, is described in
+https://huggingface.co/docs/huggingface_hub/guides/download and
+https://huggingface.co/docs/huggingface_hub/guides/manage-cache.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import HubError, MissingDependencyError
+
+__all__ = ["Repository"]
+
+_LIBRARY = {"library_name": "bpe-tokenizer", "library_version": _core.__version__}
+_LOG_IN = "log in with `hf auth login`, set HF_TOKEN or pass token="
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A repository of the hub at one revision, reached through `huggingface_hub` and its cache.
+
+    Args:
+        id: Its name, `owner/name`.
+        revision: A branch, a tag or a commit.
+        token: An access token; True for the stored one, False for none, None for the stored one if any.
+        cache_dir: Where files are kept; None for where `huggingface_hub` keeps them.
+        local_files_only: Whether the network must not be touched.
+
+    Raises:
+        MissingDependencyError: `huggingface_hub` is not installed.
+    """
+
+    id: str
+    revision: str
+    token: str | bool | None = None
+    cache_dir: str | os.PathLike[str] | None = None
+    local_files_only: bool = False
+
+    def __post_init__(self) -> None:
+        _library()
+
+    def __str__(self) -> str:
+        return self.id if self.revision == "main" else f"{self.id} at {self.revision!r}"
+
+    @property
+    def page(self) -> str:
+        """The address of its page."""
+        return f"{_endpoint()}/{self.id}"
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether only the cache is asked."""
+        return self.local_files_only or bool(_library().constants.HF_HUB_OFFLINE)
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the revision is a commit, so that what is known of it stays true."""
+        return re.fullmatch("[0-9a-f]{40}", self.revision) is not None
+
+    def file(self, name: PurePosixPath) -> Path | None:
+        """Return the local place of a file, which is fetched if the cache does not hold it.
+
+        Returns:
+            `.../snapshots/COMMIT/NAME`; None if the repository has no such file.
+
+        Raises:
+            HubError: It cannot be had, or offline it is not known whether there is one.
+        """
+        library = _library()
+        place = {"revision": self.revision, "cache_dir": self.cache_dir}
+        if self.is_offline or self.is_pinned:
+            cached = library.try_to_load_from_cache(self.id, str(name), **place)
+            if cached is not None:
+                return Path(cached) if isinstance(cached, str) else None
+        how = {"token": self.token, "endpoint": _endpoint(), "local_files_only": self.is_offline}
+        try:
+            return Path(library.hf_hub_download(self.id, str(name), **place, **how, **_LIBRARY))
+        except library.errors.LocalEntryNotFoundError as error:
+            raise self._error(error, str(name)) from error
+        except library.errors.EntryNotFoundError:
+            return None
+        except Exception as error:  # of three HTTP libraries, by the version of huggingface_hub
+            raise self._error(error, str(name)) from error
+
+    def listed(self) -> tuple[Repository, list[PurePosixPath]]:
+        """Return the repository at the commit that the revision is now, and the names of its files.
+
+        Raises:
+            HubError: They cannot be had.
+        """
+        library = _library()
+        try:
+            if self.is_offline:
+                return self._listed_in_cache()
+            api = library.HfApi(endpoint=_endpoint(), token=self.token, **_LIBRARY)
+            found = api.model_info(self.id, revision=self.revision)
+            names = [PurePosixPath(file.rfilename) for file in found.siblings]
+            return replace(self, revision=found.sha), names
+        except Exception as error:
+            raise self._error(error, "the list of its files") from error
+
+    def _listed_in_cache(self) -> tuple[Repository, list[PurePosixPath]]:
+        snapshot = Path(
+            _library().snapshot_download(
+                self.id,
+                revision=self.revision,
+                cache_dir=self.cache_dir,
+                local_files_only=True,
+                allow_patterns=[],  # whatever is there
+            )
+        )
+        files = [file.relative_to(snapshot) for file in snapshot.rglob("*") if file.is_file()]
+        return replace(self, revision=snapshot.name), [PurePosixPath(*file.parts) for file in files]
+
+    def _error(self, error: Exception, wanted: str) -> HubError:
+        """Return what a failure of `huggingface_hub` means, and what to do about it."""
+        errors = _library().errors
+        if isinstance(error, errors.GatedRepoError):
+            problem = f"is gated: ask for access on {self.page}, and then {_LOG_IN}"
+        elif isinstance(error, errors.RepositoryNotFoundError):
+            problem = (
+                f"there is no such repository at {_endpoint()}, nor a local file or directory of this name; "
+                f"if it is private, {_LOG_IN}"
+            )
+        elif isinstance(error, errors.RevisionNotFoundError):
+            problem = f"there is no such branch, tag or commit; {self.page} shows which there are"
+        elif isinstance(error, errors.LocalTokenNotFoundError):
+            problem = f"token=True asks for a stored token, and there is none; {_LOG_IN}"
+        elif self.is_offline and isinstance(error, errors.LocalEntryNotFoundError):
+            why = "local_files_only is True" if self.local_files_only else "HF_HUB_OFFLINE is set"
+            problem = (
+                f"{wanted} is not in the cache, and {why}; load the tokenizer once with the network, "
+                "or give the path of a local copy"
+            )
+        else:
+            is_wrapped = isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__ is not None
+            reason = " ".join(str(error.__cause__ if is_wrapped else error).split())
+            problem = (
+                f"{wanted} cannot be fetched from {_endpoint()}: {reason.rstrip('.')}. Check the connection "
+                "and try again, or set HF_HUB_OFFLINE=1 to use what the cache holds"
+            )
+        return HubError(f"{self}: {problem}")
+
+
+def _endpoint() -> str:
+    return (os.environ.get("HF_ENDPOINT") or str(_library().constants.ENDPOINT)).rstrip("/")
+
+
+def _library() -> Any:
+    try:
+        for part in ("constants", "errors"):
+            importlib.import_module(f"huggingface_hub.{part}")
+        return importlib.import_module("huggingface_hub")
+    except ImportError as error:
+        raise MissingDependencyError(
+            "a tokenizer of the Hugging Face hub needs huggingface_hub, which is not installed: "
+            "pip install huggingface_hub"
+        ) from error

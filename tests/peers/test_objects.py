@@ -1,0 +1,257 @@
+"""Tokenizers taken from objects of `tokenizers` and `transformers`: the same ids, offsets, text and roles."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer, FormatError
+from bpe_tokenizer.formats import hub
+from hf_files import added_token, bytes_vocab, template, tokenizer_json, write
+from hostile import hostile_texts, special_token_texts
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerBase
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed", minversion="5")
+
+pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
+
+TEMPLATE = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+
+
+def taken(source: Any) -> BPETokenizer:
+    return BPETokenizer.from_model(hub.load(source))
+
+
+def texts_for(ours: BPETokenizer, mixed_text: str) -> list[str]:
+    texts = [mixed_text, *hostile_texts(100), *special_token_texts(list(ours.special_tokens)[:5])]
+    return [text for text in texts if text.isascii() or text == text.encode("utf-8", "replace").decode()]
+
+
+def is_changed(theirs: Tokenizer, text: str) -> bool:
+    """Whether normalisation changes a text; then spans may differ by the characters that are combined."""
+    return theirs.normalizer is not None and theirs.normalizer.normalize_str(text) != text
+
+
+def assert_same_as_tokenizers(ours: BPETokenizer, theirs: Tokenizer, texts: Iterable[str]) -> None:
+    for text in texts:
+        for around in (False, True):
+            expected = theirs.encode(text, add_special_tokens=around)
+            ids, spans = ours.encode_with_offsets(text, around, allowed_special="all", tile=False)
+            assert ids == expected.ids, repr(text[:300])
+            assert spans == expected.offsets or is_changed(theirs, text), repr(text[:300])
+            for skip in (False, True):
+                assert ours.decode(ids, skip) == theirs.decode(ids, skip_special_tokens=skip)
+
+
+def assert_same_as_transformers(
+    ours: BPETokenizer, theirs: PreTrainedTokenizerBase, texts: Iterable[str]
+) -> None:
+    for text in texts:
+        for around in (False, True):
+            expected = theirs(text, add_special_tokens=around, return_offsets_mapping=True)
+            ids, spans = ours.encode_with_offsets(text, around, allowed_special="all", tile=False)
+            assert ids == expected["input_ids"], repr(text[:300])
+            assert spans == expected["offset_mapping"] or is_changed(theirs.backend_tokenizer, text)
+            for skip in (False, True):
+                assert ours.decode(ids, skip) == theirs.decode(ids, skip_special_tokens=skip)
+    assert len(ours) == len(theirs)
+    for role in ("bos", "eos", "pad", "unk"):
+        assert getattr(ours, f"{role}_token") == getattr(theirs, f"{role}_token"), role
+        assert getattr(ours, f"{role}_token_id") == getattr(theirs, f"{role}_token_id"), role
+    special = {str(token) for token in theirs.added_tokens_decoder.values() if token.special}
+    assert set(ours.special_tokens) == special
+    assert ours.model.config.get("chat_template") == theirs.chat_template
+    assert ours.model.config["model_max_length"] == theirs.model_max_length
+
+
+# -- tokenizers -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def trained(stdlib_texts: list[str]) -> Tokenizer:
+    """Built and trained as the library's own documentation does it."""
+    theirs: Tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    theirs.normalizer = tokenizers.normalizers.NFC()
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    theirs.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=500,
+        show_progress=False,
+        special_tokens=["<s>", "</s>", "<pad>", "<|im_start|>", "<|im_end|>"],
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+    )
+    theirs.train_from_iterator(stdlib_texts[:1], trainer)
+    return theirs
+
+
+def test_a_tokenizer_that_the_library_trained(trained: Tokenizer, mixed_text: str) -> None:
+    ours = taken(trained)
+    assert (ours.bos_token, ours.eos_token, ours.pad_token) == ("<s>", "</s>", "<pad>")
+    assert ours.encode("a", add_special_tokens=True) == trained.encode("a").ids == ours.encode("a")
+    assert_same_as_tokenizers(ours, trained, texts_for(ours, mixed_text))
+
+
+def test_what_stands_around_a_text_is_the_objects(trained: Tokenizer) -> None:
+    trained.post_processor = tokenizers.processors.TemplateProcessing(
+        single="</s> $A <s>", special_tokens=[("<s>", 0), ("</s>", 1)]
+    )
+    ours = taken(trained)
+    assert ours.encode("low", add_special_tokens=True) == trained.encode("low").ids
+    assert ours.encode("low", add_special_tokens=True)[:: len(ours.encode("low")) + 1] == [1, 0]
+
+
+def test_added_tokens_keep_their_flags(trained: Tokenizer) -> None:
+    added = tokenizers.AddedToken("<m>", lstrip=True, rstrip=True, single_word=False, normalized=False)
+    trained.add_special_tokens([added])
+    trained.add_tokens([tokenizers.AddedToken("word", single_word=True, normalized=False)])
+    ours = taken(trained)
+    assert_same_as_tokenizers(ours, trained, ["a <m> b", "<m>", " \n<m>\t word", "swords word", "word"])
+
+
+def test_an_object_from_our_file(tokenizer: BPETokenizer, mixed_text: str, tmp_path: Path) -> None:
+    tokenizer.save(tmp_path)
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    ours = taken(theirs)
+    assert (ours.vocab, ours.merges, ours.special_tokens) == (
+        tokenizer.vocab,
+        tokenizer.merges,
+        tokenizer.special_tokens,
+    )
+    for text in texts_for(ours, mixed_text):
+        assert ours.encode(text, True, "all") == tokenizer.encode(text, True, "all")
+
+
+def test_a_class_of_the_implementations(stdlib_texts: list[str], mixed_text: str) -> None:
+    theirs = tokenizers.ByteLevelBPETokenizer(add_prefix_space=True)
+    theirs.train_from_iterator(stdlib_texts[:1], vocab_size=400, show_progress=False)
+    ours = taken(theirs)
+    for text in texts_for(ours, mixed_text):
+        assert ours.encode(text) == theirs.encode(text).ids
+
+
+def test_the_object_is_only_read(trained: Tokenizer) -> None:
+    trained.enable_truncation(3)
+    trained.enable_padding(length=8, pad_id=2, pad_token="<pad>")
+    before = trained.to_str()
+    ours = taken(trained)
+    assert trained.to_str() == before
+    assert ours.decode(ours.encode("a text that is longer")) == "a text that is longer"
+
+
+def test_what_an_object_holds_that_we_cannot_is_named(trained: Tokenizer) -> None:
+    trained.model = tokenizers.models.WordPiece({"[UNK]": 0}, unk_token="[UNK]")
+    with pytest.raises(FormatError, match=r"^tokenizers\.Tokenizer: tokenizer\.json: model"):
+        taken(trained)
+
+
+def test_an_object_with_parts_in_python_cannot_be_saved(trained: Tokenizer) -> None:
+    class Words:
+        def pre_tokenize(self, text: Any) -> None:
+            text.split(lambda number, part: [part])
+
+    trained.pre_tokenizer = tokenizers.pre_tokenizers.PreTokenizer.custom(Words())
+    with pytest.raises(FormatError, match=r"^tokenizers\.Tokenizer: cannot be saved: .*[Cc]ustom"):
+        taken(trained)
+
+
+# -- transformers -----------------------------------------------------------------------------------------
+
+
+def test_a_tokenizer_that_transformers_opened(
+    tokenizer: BPETokenizer, mixed_text: str, tmp_path: Path
+) -> None:
+    tokenizer.save(tmp_path)
+    theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
+    ours = taken(theirs)
+    assert_same_as_transformers(ours, theirs, texts_for(ours, mixed_text))
+    assert (ours.split_pattern, ours.normalization) == (tokenizer.split_pattern, tokenizer.normalization)
+    assert (ours.vocab, ours.merges) == (tokenizer.vocab, tokenizer.merges)
+
+
+@pytest.fixture
+def built(trained: Tokenizer) -> PreTrainedTokenizerBase:
+    theirs: PreTrainedTokenizerBase = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=trained,
+        bos_token="<|im_start|>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        additional_special_tokens=["<|im_end|>", "<|tool|>"],
+        chat_template=TEMPLATE,
+        model_max_length=123,
+        padding_side="left",
+    )
+    return theirs
+
+
+def test_a_tokenizer_that_was_built_in_python(built: PreTrainedTokenizerBase, mixed_text: str) -> None:
+    ours = taken(built)
+    assert_same_as_transformers(ours, built, texts_for(ours, mixed_text))
+    assert ours.eos_token is None  # although there is a </s>
+    assert ours.model.config["padding_side"] == "left"
+
+
+def test_what_was_added_and_changed_since(built: PreTrainedTokenizerBase) -> None:
+    built.add_tokens(["word", "日本"])
+    built.add_special_tokens({"eos_token": "<|new|>"})
+    built.add_bos_token = True
+    built.chat_template = {"default": TEMPLATE, "tool_use": "{{ tools }}"}
+    ours = taken(built)
+    assert ours.eos_token == "<|new|>"
+    assert ours.encode("a word", add_special_tokens=True) == built.encode("a word")
+    assert ours.encode("日本<|new|>", allowed_special="all") == built.encode("日本<|new|>")[1:]
+    assert ours.model.config["chat_template"] == [
+        {"name": "default", "template": TEMPLATE},
+        {"name": "tool_use", "template": "{{ tools }}"},
+    ]
+
+
+def test_named_templates_get_back_to_transformers(built: PreTrainedTokenizerBase, tmp_path: Path) -> None:
+    built.chat_template = {"default": TEMPLATE, "tool_use": "{{ tools }}"}
+    taken(built).save(tmp_path)
+    again = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
+    assert again.chat_template == built.chat_template
+
+
+def test_what_was_truncated_before_is_whole_again(built: PreTrainedTokenizerBase) -> None:
+    text = "def function(argument): return argument"
+    built([text, "a"], truncation=True, max_length=3, padding="max_length")
+    ours = taken(built)
+    assert ours.encode(text) == built.encode(text, add_special_tokens=False)
+
+
+def test_the_template_of_a_file_is_kept(tmp_path: Path) -> None:
+    size = len(bytes_vocab())
+    added = [added_token(size, "<s>"), added_token(size + 1, "</s>")]
+    around = template("<s>", "$A", "</s>", "</s>", ids={"<s>": [size], "</s>": [size + 1]})
+    write(tmp_path, tokenizer_json(bytes_vocab(), added=added, post_processor=around))
+    theirs = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))
+    assert theirs.encode("a") == [size, 97, size + 1, size + 1]
+    assert taken(theirs).encode("a", add_special_tokens=True) == theirs.encode("a")
+
+
+@pytest.mark.parametrize("kind", ["ByT5Tokenizer", "CanineTokenizer"])
+def test_tokenizers_in_python_are_refused(kind: str) -> None:
+    with pytest.raises(
+        FormatError, match=rf"^transformers\.{kind}: is no fast tokenizer of transformers: it"
+    ):
+        taken(getattr(transformers, kind)())
+
+
+def test_another_algorithm_is_named() -> None:
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "<unk>": 1}, unk_token="<unk>"))
+    theirs = transformers.PreTrainedTokenizerFast(tokenizer_object=words)
+    with pytest.raises(FormatError, match=r"^transformers\.\w+: tokenizer\.json: "):
+        taken(theirs)
