@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import codecs
-import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.encoding import Encoding, thread_count
+from bpe_tokenizer.encoding import thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, DecodingError, ModelError, OptionError
-from bpe_tokenizer.formats import huggingface
+from bpe_tokenizer.files import Files
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.snapshot import Snapshot, with_special_tokens
@@ -25,7 +22,7 @@ __all__ = ["BPETokenizer"]
 Normalization: TypeAlias = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 
-class BPETokenizer(Encoding):
+class BPETokenizer(Files):
     """A byte-level BPE tokenizer: train it or load it, then encode and decode.
 
     It never changes under its users: training and adding special tokens put a new vocabulary in the place
@@ -125,15 +122,6 @@ class BPETokenizer(Encoding):
         return self
 
     @classmethod
-    def from_model(cls, model: Model) -> BPETokenizer:
-        """Return the tokenizer that runs a model."""
-        tokenizer = cls.__new__(cls)
-        tokenizer._snapshot = Snapshot.of(model)
-        tokenizer._split_patterns = tuple(model.core.split_patterns or ())
-        tokenizer._normalization = model.core.normalization
-        return tokenizer
-
-    @classmethod
     def from_vocab(
         cls,
         vocab: Mapping[int, bytes],
@@ -176,40 +164,6 @@ class BPETokenizer(Encoding):
             ignore_merges=merges is None,
         )
         return cls.from_model(with_special_tokens(Model(core), special)[0])
-
-    @classmethod
-    def from_pretrained(cls, directory: str | os.PathLike[str], verbose: bool = False) -> BPETokenizer:
-        """Load a tokenizer from a Hugging Face directory.
-
-        Args:
-            directory: Holds `tokenizer.json`, and `tokenizer_config.json` if there is more to say.
-            verbose: Say on stderr what was loaded.
-
-        Raises:
-            FormatError: A file is missing or broken, or holds what this package cannot represent.
-        """
-        tokenizer = cls.from_model(huggingface.load(Path(directory)))
-        if verbose:
-            print(f"Loaded {tokenizer} from {directory}", file=sys.stderr)
-        return tokenizer
-
-    def save(self, directory: str | os.PathLike[str], name: str = "tokenizer", verbose: bool = False) -> None:
-        """Save as a Hugging Face directory: `tokenizer.json` and `tokenizer_config.json`.
-
-        A file is written beside its place and then moved there, so a crash leaves the old file or the new.
-
-        Args:
-            directory: Made if it is not there.
-            name: First part of the files' names.
-            verbose: Say on stderr what was saved.
-
-        Raises:
-            FormatError: The format cannot represent something of this tokenizer.
-            NotTrainedError: There is nothing to save yet.
-        """
-        huggingface.save(self._trained().model, Path(directory), name=name)
-        if verbose:
-            print(f"Saved {self} to {directory}", file=sys.stderr)
 
     def add_special_tokens(self, special_tokens: SpecialTokens) -> int:
         """Add special tokens; what was encoded before keeps its ids.

@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from bpe_tokenizer.cli.convert import convert
 from bpe_tokenizer.cli.decode import decode
 from bpe_tokenizer.cli.demo import demo
 from bpe_tokenizer.cli.encode import encode
@@ -19,12 +20,12 @@ from bpe_tokenizer.cli.train import train
 __all__ = ["app", "main", "repeat_options"]
 
 # The options that take several values.
-_REPEATABLE = frozenset({"--allowed-special", "--corpus", "--ids", "--special"})
+_REPEATABLE = frozenset({"--allowed-special", "--corpus", "--drop", "--ids", "--special"})
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
-for command in (train, encode, decode, info, demo):
+for command in (train, encode, decode, info, convert, demo):
     app.command()(reports_errors(command))
 
 

@@ -26,8 +26,8 @@ TokenizerDirectory = Annotated[
     Path,
     typer.Option(
         "--tokenizer",
-        metavar="DIR",
-        help="Directory of a saved tokenizer (tokenizer.json).",
+        metavar="PATH",
+        help="A saved tokenizer: a directory or file of any format that BPETokenizer.load knows.",
         show_default=False,
     ),
 ]
@@ -74,7 +74,7 @@ def load_tokenizer(directory: Path) -> BPETokenizer:
     """Load the tokenizer of `--tokenizer`."""
     from bpe_tokenizer import BPETokenizer
 
-    return BPETokenizer.from_pretrained(directory)
+    return BPETokenizer.load(directory)
 
 
 def read_text(source: str | None) -> str:

@@ -1,0 +1,60 @@
+"""Vocabularies and merges as JSON holds them with tokens in base64."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+
+from bpe_tokenizer.formats._json import Field
+
+__all__ = ["read_merges", "read_vocab", "token_of"]
+
+_MAX_ID = 2**32 - 2
+
+
+def read_vocab(field: Field) -> dict[int, bytes]:
+    """Read an object of ids and tokens.
+
+    Raises:
+        FormatError: A key is no id, or a value no token in base64.
+    """
+    vocab: dict[int, bytes] = {}
+    for key, value in field.members().items():
+        if not (key.isascii() and key.isdecimal() and len(key) <= 10 and str(int(key)) == key):
+            raise field.error(f"{key[:50]!r} is no id")
+        if int(key) > _MAX_ID:
+            raise field.error(f"{key} is no id: they end at {_MAX_ID}")
+        token = token_of(value)
+        if token is None:
+            raise field.get(key).refused("is not a token in base64")
+        vocab[int(key)] = token
+    return vocab
+
+
+def read_merges(field: Field) -> list[tuple[bytes, bytes]]:
+    """Read an array of pairs of tokens.
+
+    Raises:
+        FormatError: An item is no pair of tokens in base64.
+    """
+    merges = []
+    for index, pair in enumerate(field.values()):
+        tokens = (
+            [token_of(token) for token in pair] if isinstance(pair, list) and len(pair) == 2 else [None, None]
+        )
+        left, right = tokens
+        if left is None or right is None:
+            raise field.item(index).refused("is not a pair of tokens in base64")
+        merges.append((left, right))
+    return merges
+
+
+def token_of(value: object) -> bytes | None:
+    """Return the bytes of base64; None for what is none, and for no bytes.
+
+    >>> token_of("bG8="), token_of("?"), token_of("")
+    (b'lo', None, None)
+    """
+    try:
+        return (b64decode(value, validate=True) if isinstance(value, str) else b"") or None
+    except ValueError:
+        return None

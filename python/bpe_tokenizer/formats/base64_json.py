@@ -1,0 +1,221 @@
+r"""Our own JSON: everything that a model is, with tokens and merges as base64, since not every token is text.
+
+    {"format": "bpe_tokenizer", "version": 1,
+     "pre_tokenizers": [["Split", "\\S+|\\s+", "Isolated", false]], "ignore_merges": false, ...,
+     "added_tokens": [{"id": 257, "content": "<|end|>", "special": true, ...}],
+     "vocab": {"0": "AA==", ..., "256": "bG8="}, "merges": [["bA==", "bw=="]]}
+
+It is the one format that holds every model: the names and values are those of the core's `Model`, of which
+one that is left out has its default, and an unknown one is refused. What `bpe_tokenizer.reference` saves is
+read too (`_reference_json.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import FormatError, TokenizerError
+from bpe_tokenizer.formats import _reference_json
+from bpe_tokenizer.formats._atomic import write_atomically
+from bpe_tokenizer.formats._base64 import read_merges, read_vocab
+from bpe_tokenizer.formats._json import Field, read_json, write_json
+from bpe_tokenizer.model import AddedToken, Model, PostProcessor
+from bpe_tokenizer.special_tokens import ROLES
+
+__all__ = ["FORMAT", "load", "save"]
+
+FORMAT = "bpe_tokenizer"
+_VERSION = 1
+
+_FLAGS = ("special", "single_word", "lstrip", "rstrip", "normalized")
+# The settings of the core's Model, and the steps that there are with the types of their arguments.
+_SWITCHES = ("byte_fallback", "fuse_unk", "keeps_gaps", "requires_all_bytes", "ignore_merges")
+_SETTINGS = ("normalizers", "pre_tokenizers", "alphabet", "unk_id", "decoder", *_SWITCHES)
+_STEPS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
+    "normalizers": {
+        **dict.fromkeys(("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents"), ()),
+        "Strip": (bool, bool),
+        "Prepend": (str,),
+        "Replace": (str, str),
+    },
+    "pre_tokenizers": {
+        "Split": (str, str, bool),
+        "SplitBytes": (str, str, bool),
+        "PrefixSpace": (),
+        "Metaspace": (str, str, bool),
+    },
+}
+_WITH_PATTERN = ("Replace", "Split", "SplitBytes")
+_FIELDS = frozenset(
+    (
+        "format",
+        "version",
+        *_SETTINGS,
+        "named_tokens",
+        "post_processor",
+        "config",
+        "added_tokens",
+        "vocab",
+        "merges",
+    )
+)
+
+
+def load(path: str | Path) -> Model:
+    """Load a tokenizer that was saved as base64 JSON, by this package or by `bpe_tokenizer.reference`.
+
+    Args:
+        path: The file.
+
+    Raises:
+        FormatError: The file is broken, or a reference tokenizer that cannot be represented exactly.
+    """
+    document = read_json(Path(path))
+    kind = document.need("format")
+    if kind.text() == _reference_json.FORMAT:
+        return _reference_json.read(document)
+    if kind.text() != FORMAT:
+        raise kind.refused(f"must be {FORMAT!r}")
+    if document.need("version").value != _VERSION:
+        raise document.get("version").refused(f"is not supported; only version {_VERSION} is")
+    unknown = sorted(document.members().keys() - _FIELDS)
+    if unknown:
+        raise document.get(unknown[0]).error("is no field of this format")
+    vocab = read_vocab(document.need("vocab"))
+    merges = read_merges(document.need("merges"))
+    added = document.get("added_tokens")
+    settings: Any = _read_settings(document)
+    try:
+        core = _core.Model(
+            vocab,
+            merges,
+            added_tokens=[] if added.is_null else [_read_added_token(item) for item in added.items()],
+            **settings,
+        )
+    except TokenizerError as error:
+        raise document.error(str(error)) from error
+    named = document.get("named_tokens")
+    config = document.get("config")
+    return Model(
+        core,
+        {} if named.is_null else _read_named_tokens(named),
+        _read_post_processor(document.get("post_processor"), core),
+        {} if config.is_null else config.members(),
+    )
+
+
+def save(model: Model, path: str | Path) -> None:
+    r"""Save everything that a model is.
+
+    Args:
+        model: What to save.
+        path: The file; its directory is made if it is not there.
+
+    Raises:
+        FormatError: The model's config cannot be written as JSON.
+        OSError: The file cannot be written.
+
+    >>> import tempfile
+    >>> core = _core.Model({byte: bytes([byte]) for byte in range(256)}, [], split_patterns=[r"\d"])
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     save(Model(core), Path(directory, "small.json"))
+    ...     load(Path(directory, "small.json")).core.split_patterns
+    ['\\d']
+    """
+    core = model.core
+    added = [AddedToken(*token) for token in core.added_tokens]
+    outside = {token.id for token in added}.difference(core.added_ids_in_vocab)
+    around = model.post_processor
+    document = {
+        "format": FORMAT,
+        "version": _VERSION,
+        **{name: getattr(core, name) for name in _SETTINGS},
+        "named_tokens": dict(model.named_tokens),
+        "post_processor": around and {"prefix": list(around.prefix), "suffix": list(around.suffix)},
+        "config": dict(model.config),
+        "added_tokens": [token._asdict() for token in added],
+        "vocab": {str(i): _to_base64(token) for i, token in core.vocab.items() if i not in outside},
+        "merges": [(_to_base64(left), _to_base64(right)) for left, right in core.merges],
+    }
+    try:
+        data = (write_json(document) + "\n").encode("utf-8")
+        if json.loads(json.dumps(document["config"])) != document["config"]:
+            raise ValueError("it would not be the same when it is read again")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FormatError(f"config: cannot be written as JSON: {error}") from error
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically({path: data})
+
+
+def _to_base64(token: bytes) -> str:
+    return b64encode(token).decode("ascii")
+
+
+def _read_settings(document: Field) -> dict[str, Any]:
+    """The keyword arguments of a model; those that the file does not have are left out."""
+    settings: dict[str, Any] = {}
+    for name in _SETTINGS:
+        field = document.get(name)
+        if field.is_null:
+            continue
+        if name in _SWITCHES:
+            settings[name] = field.flag()
+        elif name in _STEPS:
+            settings[name] = [_read_step(item, _STEPS[name]) for item in field.items()]
+        elif name == "decoder":
+            settings[name] = _read_arguments(field, field.values(), (str, bool, str))
+        else:
+            settings[name] = field.id() if name == "unk_id" else field.text()
+    return settings
+
+
+def _read_step(field: Field, known: Mapping[str, tuple[type, ...]]) -> tuple[Any, ...]:
+    name, *arguments = field.values() or [None]
+    if not isinstance(name, str) or name not in known:
+        raise field.refused(f"is no step; {', '.join(known)} are")
+    step = (name, *_read_arguments(field, arguments, known[name]))
+    if name in _WITH_PATTERN:
+        try:
+            _core.SplitPattern(step[1])
+        except TokenizerError as error:
+            raise field.error(str(error)) from error
+    return step
+
+
+def _read_arguments(field: Field, values: list[Any], types: tuple[type, ...]) -> tuple[Any, ...]:
+    if [type(value) for value in values] != list(types):
+        raise field.refused(f"must hold {' and '.join(kind.__name__ for kind in types) or 'nothing else'}")
+    return tuple(values)
+
+
+def _read_added_token(field: Field) -> AddedToken:
+    content, token_id = field.need("content").text(), field.need("id").id()
+    return AddedToken(content, token_id, *(field.need(flag).flag() for flag in _FLAGS))
+
+
+def _read_named_tokens(field: Field) -> dict[str, str]:
+    for role in field.members():
+        if role not in ROLES:
+            raise field.get(role).error(f"is no role; {', '.join(ROLES)} are")
+        field.get(role).text()
+    return field.members()
+
+
+def _read_post_processor(field: Field, core: _core.Model) -> PostProcessor | None:
+    if field.is_null:
+        return None
+    known = core.vocab.keys()
+    ids: list[tuple[int, ...]] = []
+    for name in ("prefix", "suffix"):
+        items = field.need(name).items()
+        for item in items:
+            if item.id() not in known:
+                raise item.refused("is the id of no token")
+        ids.append(tuple(item.id() for item in items))
+    return PostProcessor(*ids)

@@ -1,0 +1,285 @@
+"""GPT-2's pair of files: `vocab.json` and `merges.txt`, which OpenAI called `encoder.json` and `vocab.bpe`.
+
+    {"!": 0, ..., "\u0120": 220, ..., "<|endoftext|>": 50256}       token strings and their ids
+
+    #version: 0.2                                                    merges in the order of their ranks
+    \u0120 t
+    h e
+
+Bytes are written as printable characters, as in https://github.com/openai/gpt-2/blob/master/src/encoder.py.
+A first line `#version` is no merge, a merge that stands twice counts as the last, and every merge must make a
+token of the vocabulary.
+
+The files do not say how text is split. The files beside them do: `tokenizer_config.json`,
+`special_tokens_map.json` and `added_tokens.json` are read as `transformers` reads them for GPT2Tokenizer,
+CodeGenTokenizer and Qwen2Tokenizer. Without them it is GPT-2's pattern, since the published pairs are
+GPT-2's, and a token that no merge makes is a special token if it looks like one (`<...>` or `[...]`, like
+`<|endoftext|>`), and otherwise just never used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import FormatError, ModelError, OptionError
+from bpe_tokenizer.formats._atomic import write_atomically
+from bpe_tokenizer.formats._json import parse_json, write_json
+from bpe_tokenizer.formats._merging import mergeable
+from bpe_tokenizer.formats.gpt2.config import CLASSES, Beside, Splitting, read_beside, write_config
+from bpe_tokenizer.formats.gpt2.pair import (
+    DIGEST,
+    PAIRS,
+    digest,
+    find_pair,
+    read_merges,
+    read_pair,
+    read_vocab,
+)
+from bpe_tokenizer.formats.huggingface.config import KEPT, OWN
+from bpe_tokenizer.model import AddedToken, Model, PostProcessor
+from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS, resolve_split_pattern
+from bpe_tokenizer.special_tokens import ROLES, SpecialTokens, checked_id, checked_tokens, find_roles
+
+__all__ = ["PAIRS", "load", "save"]
+
+_NAME = "vocab.json and merges.txt"
+_CONTROL_TOKEN = re.compile(r"<[^<>\s]+>|<\|[^\s]+\|>|\[[^\[\]\s]+\]")
+_GPT2_SPELLINGS = (GPT2_SPLIT_PATTERN, *NAMED_PATTERNS["r50k"].patterns)
+
+
+def load(
+    path: str | Path,
+    merges: str | Path | None = None,
+    *,
+    split_pattern: str | Sequence[str] | None = None,
+    special_tokens: SpecialTokens | None = None,
+) -> Model:
+    """Load a pair of GPT-2 files.
+
+    Args:
+        path: The directory of the two, or one of them: the other stands beside it under its usual name.
+        merges: The file of the merges, if it does not.
+        split_pattern: A name or a pattern, in the place of what the files say.
+        special_tokens: A dict of text to id, or a list: a text of the vocabulary keeps its id, the others get
+            those after the largest. In the place of what the files say.
+
+    Raises:
+        FormatError: A file is missing or broken, or holds what cannot be represented exactly.
+        ModelError: A special token contradicts the vocabulary.
+        PatternError: The pattern is not valid, or a name that is not known.
+    """
+    vocab_path, merges_path = find_pair(Path(path), None if merges is None else Path(merges))
+    vocab_data, merges_data = read_pair(vocab_path, merges_path)
+    vocab = read_vocab(parse_json(vocab_path, vocab_data))
+    pairs, complete = read_merges(merges_path, merges_data, vocab)
+    made = {left + right for left, right in pairs}
+    unmade = [token for token in vocab if token not in made and len(token) > 1]
+    beside = read_beside(vocab_path, vocab) if vocab_path.name in dict(PAIRS) else None
+    beside = beside or _alone(vocab, unmade)
+    added = beside.added if special_tokens is None else _given(vocab, special_tokens)
+    contents = {token.content for token in added}
+    unused = [token for token in unmade if token not in contents]
+    if unused and not complete:
+        raise FormatError(
+            f"{merges_path}: the last line has no end, and no merge makes {unused[0]!r}; "
+            "the file may have been cut off"
+        )
+    patterns = NAMED_PATTERNS[beside.splitting.pattern].patterns
+    if split_pattern is not None:
+        patterns = resolve_split_pattern(split_pattern)
+    try:
+        core = _core.Model.from_printable(
+            _inside(vocab_path, vocab, added, beside.outside, made, unused),
+            pairs,
+            split_patterns=patterns,
+            normalization=beside.splitting.normalization,
+            add_prefix_space=beside.add_prefix_space,
+            added_tokens=added,
+        )
+    except ModelError as error:
+        raise FormatError(f"{vocab_path}: {error}") from error
+    named = {role: content for role, content in beside.named.items() if not content or content in contents}
+    return Model(core, named, beside.post_processor, beside.others)
+
+
+def save(
+    model: Model, directory: str | Path, names: Literal["vocab.json", "encoder.json"] = "vocab.json"
+) -> list[Path]:
+    """Save a tokenizer as a pair of GPT-2 files, with a tokenizer_config.json for what they do not say.
+
+    `transformers.AutoTokenizer.from_pretrained(directory)` opens it. All added tokens stand in the vocabulary
+    file, so every reader gives them their ids. A crash leaves the old tokenizer or the new one.
+
+    Args:
+        model: What to save.
+        directory: Made if it is not there.
+        names: What the vocabulary file is called, and so the other one: `"vocab.json"` and `merges.txt`, or
+            `"encoder.json"` and `vocab.bpe`.
+
+    Returns:
+        The files.
+
+    Raises:
+        FormatError: The format cannot hold something of the model.
+        OptionError: `names` is something else, or a tokenizer.json in the directory would hide the files.
+        OSError: A file cannot be written.
+    """
+    pair = dict(PAIRS).get(names)
+    if pair is None:
+        raise OptionError(f"names is {names!r}; it must be 'vocab.json' or 'encoder.json'")
+    directory = Path(directory)
+    if (directory / "tokenizer.json").exists():
+        raise OptionError(
+            f"{directory} holds a tokenizer.json, which readers would take instead; save to another directory"
+        )
+    core = mergeable(model, _NAME, normalization=True, prefix_space=True)
+    added = [AddedToken(*token) for token in core.added_tokens]
+    vocab = _to_bytes(_write_vocab(core, added), names)
+    lines = ["#version: 0.2", *map(" ".join, core.printable_merges())]
+    merges = "".join(f"{line}\n" for line in lines).encode("utf-8")
+    files = {
+        directory / "tokenizer_config.json": _to_bytes(
+            _config(model, added, digest(vocab, merges)), "tokenizer_config.json"
+        ),
+        directory / names: vocab,
+        directory / pair: merges,
+    }
+    directory.mkdir(parents=True, exist_ok=True)
+    write_atomically(files)
+    return list(files)
+
+
+# -- reading --------------------------------------------------------------------------------------------
+
+
+def _alone(vocab: Mapping[str, int], unmade: Iterable[str]) -> Beside:
+    """What is known of a pair with nothing beside it."""
+    added = [AddedToken(token, vocab[token]) for token in unmade if _CONTROL_TOKEN.fullmatch(token)]
+    return Beside(Splitting("gpt2", None, ()), False, added, {}, None, (), {})
+
+
+def _given(vocab: Mapping[str, int], special_tokens: SpecialTokens) -> list[AddedToken]:
+    wanted = checked_tokens(special_tokens)
+    if not isinstance(wanted, Mapping):
+        fresh = [content for content in wanted if content not in vocab]
+        following = max(vocab.values()) + 1
+        ids = {content: following + index for index, content in enumerate(fresh)}
+        wanted = {content: ids.get(content, vocab.get(content, 0)) for content in wanted}
+    owners = {token_id: token for token, token_id in vocab.items()}
+    added = []
+    for content, value in wanted.items():
+        token_id = checked_id(content, value)
+        if vocab.get(content, token_id) != token_id:
+            raise ModelError(
+                f"special token {content!r} has the id {vocab[content]} in the vocabulary; not {token_id}"
+            )
+        if owners.setdefault(token_id, content) != content:
+            raise ModelError(
+                f"special token {content!r} cannot get the id {token_id}: it belongs to {owners[token_id]!r}"
+            )
+        added.append(AddedToken(content, token_id))
+    return added
+
+
+def _inside(
+    vocab_path: Path,
+    vocab: Mapping[str, int],
+    added: Iterable[AddedToken],
+    outside: Collection[int],
+    made: Collection[str],
+    unused: Iterable[str],
+) -> dict[str, int]:
+    """The part of the file that is the vocabulary proper.
+
+    Args:
+        vocab_path: The file, for messages.
+        vocab: What it holds.
+        added: The added tokens.
+        outside: Ids of added tokens that are known to stand there only to have an id.
+        made: What merges make.
+        unused: What neither merges make nor added tokens are.
+    """
+    foreign = next((text for text in unused if _core.from_printable(text) is None), None)
+    if foreign is not None:
+        raise FormatError(
+            f"{vocab_path}: {foreign!r} holds a character that stands for no byte, and is no added token; "
+            "name it in special_tokens, if it is one"
+        )
+    inside = dict(vocab)
+    for token in added:
+        # Of two tokens with the same bytes the lower id would be found for both.
+        written = _core.to_printable(token.content.encode())
+        if token.content not in made and (
+            token.id in outside or (written != token.content and written in vocab)
+        ):
+            inside.pop(token.content, None)
+    return inside
+
+
+# -- writing --------------------------------------------------------------------------------------------
+
+
+def _write_vocab(core: _core.Model, added: Iterable[AddedToken]) -> dict[str, int]:
+    try:
+        vocab = core.printable_vocab()
+    except ModelError as error:
+        raise FormatError(f"vocab: {error}") from error
+    for token in added:
+        if vocab.setdefault(token.content, token.id) != token.id:
+            raise FormatError(
+                f"added_tokens: {token.content!r} has the id {token.id}, and another written so "
+                f"has {vocab[token.content]}; {_NAME} can give a text one id only"
+            )
+    made = {part for left, right in core.printable_merges() for part in (left, right, left + right)}
+    for part in sorted(made.difference(vocab)):
+        raise FormatError(
+            f"added_tokens: the token {part!r} of the merges is an added token, spelt otherwise"
+        )
+    return dict(sorted(vocab.items(), key=lambda item: item[1]))
+
+
+def _config(model: Model, added: list[AddedToken], pair_sha256: str) -> dict[str, Any]:
+    found = find_roles(token for token in added if token.special)
+    roles: dict[str, str] = {role: model.named_tokens.get(role, found.get(role, "")) for role in ROLES}
+    ids = {token.content: token.id for token in added}
+    around = model.post_processor or PostProcessor(
+        *((ids[roles[role]],) if roles[role] in ids else () for role in ("bos", "eos"))
+    )
+    own = {
+        "version": 1,
+        DIGEST: pair_sha256,
+        "outside": sorted({token.id for token in added}.difference(model.core.added_ids_in_vocab)),
+        "roles": sorted(role for role in ROLES if role in model.named_tokens),
+        "post_processor": "roles" if model.post_processor is None else "file",
+    }
+    config = write_config(_class_name(model.core), added, roles, around)
+    others = {name: value for name, value in model.config.items() if name != KEPT}
+    return {**others, **config, "add_prefix_space": model.core.add_prefix_space, OWN: own}
+
+
+def _class_name(core: _core.Model) -> str:
+    """The class of `transformers` that splits and normalises so."""
+    patterns = tuple(core.split_patterns or ())
+    if patterns in [(spelling,) for spelling in _GPT2_SPELLINGS]:
+        patterns = (GPT2_SPLIT_PATTERN,)
+    for name, splitting in CLASSES.items():
+        if (patterns, core.normalization) == (
+            NAMED_PATTERNS[splitting.pattern].patterns,
+            splitting.normalization,
+        ):
+            return name
+    raise FormatError(
+        f"split_patterns: readers of {_NAME} split with GPT-2's pattern and do not normalise, or with Qwen "
+        f"2's and NFC; not with {list(patterns)} and {core.normalization}"
+    )
+
+
+def _to_bytes(value: Mapping[str, Any], file: str) -> bytes:
+    try:
+        return (write_json(value) + "\n").encode("utf-8")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FormatError(f"{file}: cannot be written as JSON: {error}") from error

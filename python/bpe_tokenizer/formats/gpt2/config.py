@@ -1,0 +1,252 @@
+"""What stands beside a `vocab.json`: tokenizer_config.json, special_tokens_map.json and added_tokens.json.
+
+Read as `transformers` 5 reads them for the classes of `CLASSES` (`_from_pretrained` in its
+`tokenization_utils_base.py`, and `TokenizersBackend.__init__`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.formats._json import Field, read_json
+from bpe_tokenizer.formats.huggingface.config import Config, added_tokens_decoder, read_config
+from bpe_tokenizer.model import AddedToken, PostProcessor
+
+__all__ = ["CLASSES", "Beside", "Splitting", "read_beside", "write_config"]
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """How a class of `transformers` splits the text of such a pair of files.
+
+    Args:
+        pattern: The name of the split pattern.
+        normalization: The normal form.
+        roles: The roles whose token is `<|endoftext|>` where nothing else is said.
+    """
+
+    pattern: str
+    normalization: str | None
+    roles: tuple[str, ...]
+
+
+# https://github.com/huggingface/transformers: models/gpt2, models/codegen, models/qwen2 (tokenization_*.py).
+CLASSES: Mapping[str, Splitting] = {
+    "GPT2Tokenizer": Splitting("gpt2", None, ("bos", "eos", "unk")),
+    "CodeGenTokenizer": Splitting("gpt2", None, ("bos", "eos", "unk")),
+    "Qwen2Tokenizer": Splitting("qwen2", "NFC", ("eos", "pad", "unk")),
+}
+_DEFAULT_TOKEN = "<|endoftext|>"
+_AROUND = ("add_bos_token", "add_eos_token")
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What the files beside say.
+
+    Args:
+        splitting: How the text is split.
+        add_prefix_space: Whether a space is put before a text.
+        added: The added tokens.
+        named: The tokens that play a part, by role.
+        post_processor: The ids around a text; None if these follow from the roles.
+        outside: Ids of added tokens that are known to stand in the vocabulary file only to have an id.
+        others: What is not interpreted.
+    """
+
+    splitting: Splitting
+    add_prefix_space: bool
+    added: list[AddedToken]
+    named: dict[str, str]
+    post_processor: PostProcessor | None
+    outside: Collection[int]
+    others: dict[str, Any]
+
+
+def read_beside(vocab_path: Path, vocab: Mapping[str, int]) -> Beside | None:
+    """Read the files beside a `vocab.json`.
+
+    Args:
+        vocab_path: It.
+        vocab: What it holds.
+
+    Returns:
+        What they say; None if there are none.
+
+    Raises:
+        FormatError: They are broken, contradict the vocabulary, or say that the pair is another tokenizer's.
+    """
+    names = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+    if not any(vocab_path.with_name(name).exists() for name in names):
+        return None
+    # The tokenizer.json that this function is for need not be there.
+    config = read_config(vocab_path.with_name("tokenizer.json"), b"")
+    splitting = _read_class(config.fields.get("tokenizer_class"))
+    added = _read_added(config, vocab_path.with_name("added_tokens.json"), vocab)
+    named = config.named()
+    for role in splitting.roles:
+        if _DEFAULT_TOKEN in vocab or _DEFAULT_TOKEN in added:
+            named.setdefault(role, _DEFAULT_TOKEN)
+    for content in named.values():
+        if content in vocab:
+            added.setdefault(content, AddedToken(content, vocab[content]))
+    ids = {content: token.id for content, token in added.items()}
+    others = {name: value for name, value in config.others().items() if name not in _AROUND}
+    return Beside(
+        splitting,
+        config.fields.get("add_prefix_space").flag(default=False),
+        list(added.values()),
+        _read_named(config, named),
+        _read_around(config, named, ids),
+        _read_outside(config),
+        others,
+    )
+
+
+def _read_class(field: Field) -> Splitting:
+    name = "GPT2Tokenizer" if field.is_null else field.text()
+    splitting = CLASSES.get(name.removesuffix("Fast"))
+    if splitting is None:
+        raise field.refused(
+            f"is not supported for a vocab.json and merges.txt; {', '.join(CLASSES)} are. "
+            "Load the tokenizer.json of this model instead"
+        )
+    return splitting
+
+
+def _read_added(config: Config, added_tokens_json: Path, vocab: Mapping[str, int]) -> dict[str, AddedToken]:
+    """The added tokens by their texts, those that are named among them."""
+    decoder = config.fields.get("added_tokens_decoder")
+    named = {_content(name): name for name in _named_tokens(config.fields) if _content(name)}
+    tokens: dict[str, AddedToken] = {}
+    following = len(vocab)
+    entries = _decoder_entries(decoder) if not decoder.is_null else _added_entries(added_tokens_json, named)
+    for field, token in sorted(entries, key=lambda entry: entry[1].id):
+        if token.content in tokens:
+            raise field.error(f"the added token {token.content!r} stands twice")
+        expected = vocab.get(token.content, following)
+        following += token.content not in vocab
+        if token.id != expected:
+            raise field.error(
+                f"the added token {token.content!r} has the id {token.id}, and transformers would give it "
+                f"{expected}; correct it, or put the token into vocab.json"
+            )
+        tokens[token.content] = token._replace(special=token.special or token.content in named)
+    for content, name in named.items():
+        if content not in tokens:
+            if content not in vocab:
+                raise name.refused("is no token of vocab.json, nor an added token; set this to null")
+            tokens[content] = _flagged(name, content, vocab[content])
+    return tokens
+
+
+def _decoder_entries(field: Field) -> Iterator[tuple[Field, AddedToken]]:
+    for key in field.members():
+        entry = field.get(key)
+        if not (key.isascii() and key.isdecimal() and len(key) <= 10):
+            raise field.error(f"{key[:50]!r} is no id")
+        content = entry.need("content").text()
+        special = entry.get("special").flag(default=False)
+        yield entry, _flagged(entry, content, int(key))._replace(special=special)
+
+
+def _added_entries(path: Path, named: Mapping[str, Field]) -> Iterator[tuple[Field, AddedToken]]:
+    """The tokens of added_tokens.json, an object of texts and ids: special if they play a part."""
+    document = read_json(path) if path.exists() else Field(path, "", {})
+    for content in document.members():
+        field = document.get(content)
+        special = content in named
+        yield field, AddedToken(content, field.id(), special=special, normalized=not special)
+
+
+def _flagged(field: Field, content: str, token_id: int) -> AddedToken:
+    if not isinstance(field.value, dict):
+        return AddedToken(content, token_id)
+    names = ("single_word", "lstrip", "rstrip", "normalized")
+    return AddedToken(content, token_id, True, *(field.get(name).flag(default=False) for name in names))
+
+
+def _named_tokens(fields: Field) -> Iterator[Field]:
+    for name, value in fields.members().items():
+        if name.endswith("_token") and isinstance(value, str | dict):
+            yield fields.get(name)
+    for name in ("additional_special_tokens", "extra_special_tokens"):
+        names = fields.get(name)
+        if isinstance(names.value, dict):
+            yield from map(names.get, names.value)
+        elif not names.is_null:
+            yield from names.items()
+
+
+def _content(name: Field) -> str:
+    return name.need("content").text() if isinstance(name.value, dict) else name.text()
+
+
+def _read_named(config: Config, named: Mapping[str, str]) -> dict[str, str]:
+    """The named tokens, of files that `save` wrote without those that were found from the tokens' names."""
+    if config.own.is_null or config.own.get("roles").is_null:
+        return dict(named)
+    given = {role.text() for role in config.own.get("roles").items()}
+    return {role: content for role, content in named.items() if role in given}
+
+
+def _read_outside(config: Config) -> frozenset[int]:
+    if config.own.is_null or config.own.get("outside").is_null:
+        return frozenset()
+    return frozenset(item.id() for item in config.own.get("outside").items())
+
+
+def _read_around(config: Config, named: Mapping[str, str], ids: Mapping[str, int]) -> PostProcessor | None:
+    if not config.own.is_null and config.own.get("post_processor").value == "roles":
+        return None
+    around: list[tuple[int, ...]] = []
+    for name, role in zip(_AROUND, ("bos", "eos"), strict=True):
+        field = config.fields.get(name)
+        wanted = field.flag(default=False)
+        if wanted and named.get(role) not in ids:
+            raise field.error(f"is true, and there is no {role}_token")
+        around.append((ids[named[role]],) if wanted else ())
+    return PostProcessor(*around)
+
+
+def write_config(
+    class_name: str, added: Sequence[AddedToken], roles: Mapping[str, str], around: PostProcessor
+) -> dict[str, Any]:
+    """Return the tokenizer_config.json of a pair.
+
+    Args:
+        class_name: One of `CLASSES`.
+        added: The added tokens.
+        roles: The tokens that play a part, by role; empty: none does.
+        around: The ids around a text.
+
+    Raises:
+        FormatError: A role's token is no added token, or the ids around a text are not those of BOS and EOS.
+    """
+    ids = {token.content: token.id for token in added}
+    for role, content in roles.items():
+        if content and content not in ids:
+            raise FormatError(
+                f"{role}_token: {content!r} is no added token; transformers would make it one, and find it "
+                "in texts. add_special_tokens() adds one"
+            )
+    flags = {}
+    for name, role, wanted in zip(_AROUND, ("bos", "eos"), (around.prefix, around.suffix), strict=True):
+        if wanted and wanted != (ids.get(roles.get(role, "")),):
+            raise FormatError(
+                f"post_processor: tokenizer_config.json can only say that {role}_token is added, not {wanted}"
+            )
+        flags[name] = bool(wanted)
+    # A role that is left out would be `<|endoftext|>`.
+    names = {f"{role}_token": roles.get(role) or None for role in ("bos", "eos", "pad", "unk")}
+    return {
+        "tokenizer_class": class_name,
+        **names,
+        **flags,
+        "clean_up_tokenization_spaces": False,
+        "added_tokens_decoder": added_tokens_decoder(added),
+    }

@@ -1,0 +1,156 @@
+"""GPT-2's two files as they stand on the disk: found, read together, and checked against each other."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.formats._atomic import unfinished
+from bpe_tokenizer.formats._json import Field, parse_json, read_bytes
+from bpe_tokenizer.formats.huggingface.config import OWN
+
+__all__ = ["DIGEST", "PAIRS", "digest", "find_pair", "read_merges", "read_pair", "read_vocab"]
+
+# The names of the two files, which may stand behind another part (`gpt2-vocab.json`).
+PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
+# The key in our part of tokenizer_config.json that tells which two files belong together.
+DIGEST = "pair_sha256"
+_BYTES = tuple(_core.to_printable(bytes([byte])) for byte in range(256))
+
+
+def find_pair(path: Path, merges: Path | None) -> tuple[Path, Path]:
+    """Find the two files.
+
+    Args:
+        path: The directory of the two, or the vocabulary file, or the merges file under its usual name.
+        merges: The merges file, if it is named too.
+
+    Returns:
+        The paths of the vocabulary and of the merges.
+
+    Raises:
+        FormatError: They are not there.
+    """
+    if merges is not None:
+        return path, merges
+    if path.is_dir():
+        found = [pair for pair in PAIRS if all((path / name).exists() for name in pair)]
+        if len(found) == 1:
+            return path / found[0][0], path / found[0][1]
+        if found:
+            raise FormatError(
+                f"{path}: holds both {' and '.join(pair[0] for pair in found)}; name one of them"
+            )
+        raise FormatError(f"{path}: holds neither vocab.json and merges.txt nor encoder.json and vocab.bpe")
+    if not path.exists():
+        raise FormatError(f"{path}: there is no such file or directory")
+    for pair in PAIRS:
+        for name in pair:
+            if path.name.endswith(name):
+                start = path.name.removesuffix(name)
+                vocab, beside = (path.with_name(start + other) for other in pair)
+                other = beside if path == vocab else vocab
+                if not other.exists():
+                    raise FormatError(
+                        f"{path}: {other.name} is not beside it, and only the two are a tokenizer"
+                    )
+                return vocab, beside
+    raise FormatError(
+        f"{path}: is not called vocab.json, merges.txt, encoder.json or vocab.bpe; name both files"
+    )
+
+
+def read_pair(vocab_path: Path, merges_path: Path) -> tuple[bytes, bytes]:
+    """Return what the two files hold: of files that `save` wrote, those that were saved together.
+
+    Raises:
+        FormatError: A file cannot be read, or one was replaced without the other.
+    """
+    vocab, merges = read_bytes(vocab_path), read_bytes(merges_path)
+    config_path = vocab_path.with_name("tokenizer_config.json")
+    recorded = _recorded(config_path) if vocab_path.name in dict(PAIRS) else None
+    if recorded is None:
+        return vocab, merges
+    # The config is moved to its place first; a crash may have kept the others beside theirs.
+    vocabs = [vocab, *map(read_bytes, unfinished(vocab_path))]
+    others = [merges, *map(read_bytes, unfinished(merges_path))]
+    for together in product(vocabs, others):
+        if digest(*together) == recorded:
+            return together
+    raise FormatError(
+        f"{config_path}: {OWN}.{DIGEST}: {vocab_path.name} and {merges_path.name} were not saved together "
+        f"with it; save them again, or remove {OWN!r} from it if they were changed on purpose"
+    )
+
+
+def _recorded(config_path: Path) -> str | None:
+    if not config_path.exists():
+        return None
+    own = parse_json(config_path, read_bytes(config_path)).get(OWN)
+    return None if own.is_null or own.get(DIGEST).is_null else own.get(DIGEST).text()
+
+
+def digest(vocab: bytes, merges: bytes) -> str:
+    """Return what tells one pair from another."""
+    return hashlib.sha256(hashlib.sha256(vocab).digest() + hashlib.sha256(merges).digest()).hexdigest()
+
+
+def read_vocab(document: Field) -> dict[str, int]:
+    """Return the token strings and their ids.
+
+    Raises:
+        FormatError: An id is none, or stands twice, or there is no token for a byte.
+    """
+    vocab = document.members()
+    owners: dict[int, str] = {}
+    for token, value in vocab.items():
+        token_id = value if type(value) is int and 0 <= value < 2**32 - 1 else document.get(token).id()
+        if owners.setdefault(token_id, token) != token:
+            raise document.error(f"{owners[token_id]!r} and {token!r} both have the id {token_id}")
+    for byte, written in enumerate(_BYTES):
+        if written not in vocab:
+            raise document.error(
+                f"has no token for the byte 0x{byte:02x}, written {written!r}; it is not GPT-2's"
+            )
+    return vocab
+
+
+def read_merges(path: Path, data: bytes, vocab: Mapping[str, int]) -> tuple[list[tuple[str, str]], bool]:
+    """Read the merges.
+
+    Args:
+        path: The file, for messages.
+        data: What it holds.
+        vocab: The tokens that merges may name and make.
+
+    Returns:
+        The merges in the order of their ranks, each once, and whether the last line has an end.
+
+    Raises:
+        FormatError: A line is no merge, or a token is not in the vocabulary.
+    """
+    try:
+        lines = data.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path}: is not UTF-8 at offset {error.start}") from error
+    merges: dict[tuple[str, str], None] = {}
+    for number, line in enumerate((line.removesuffix("\r") for line in lines), 1):
+        if not line or (number == 1 and line.startswith("#version")):
+            continue
+        left, _, right = line.partition(" ")
+        where = f"{path}, line {number}"
+        if not left or not right or " " in right:
+            raise FormatError(
+                f"{where}: {line[:100]!r} is not a merge: it must be two tokens with a space between"
+            )
+        for token in (left, right, left + right):
+            if token not in vocab:
+                raise FormatError(f"{where}: {token!r} is not in the vocabulary")
+        # Of a merge that stands twice the last counts, as for every other reader.
+        merges.pop((left, right), None)
+        merges[left, right] = None
+    return list(merges), not lines[-1]

@@ -1,0 +1,325 @@
+r"""minbpe's `.model`: the split pattern, the special tokens, and the merges as pairs of ids.
+
+    minbpe v1
+    '(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+    1
+    <|endoftext|> 300
+    108 111
+    256 119
+
+Ids 0 to 255 are the bytes, and the merges make 256, 257, ... in the order of the lines. So only a vocabulary
+whose ids are just that can be saved: one that was trained with special tokens outside it, or with none. An
+empty pattern is `BasicTokenizer`'s, which does not split. The format is the code of `save` and `load` in
+https://github.com/karpathy/minbpe/blob/master/minbpe/base.py; `GPT4Tokenizer` there has no file.
+
+minbpe takes the matches of the pattern and drops what is between them, and its patterns are written for
+Python's `regex` module. A pattern that is read otherwise there is refused, and so is one that may leave text
+out, when it is saved; when it is loaded, what it leaves out is left out here too.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import FormatError, ModelError, OptionError, PatternError
+from bpe_tokenizer.formats._atomic import write_atomically
+from bpe_tokenizer.formats._json import read_bytes
+from bpe_tokenizer.formats._merging import mergeable
+from bpe_tokenizer.formats._python_regex import COVERING, python_objection
+from bpe_tokenizer.model import AddedToken, Model
+
+__all__ = ["load", "save"]
+
+_VERSION = "minbpe v1"
+_NAME = "a minbpe .model"
+_MAX_ID = 2**32 - 2
+_Split: TypeAlias = tuple[Literal["Split"], str, Literal["Isolated", "Removed"], bool]
+# A line like "256 256" doubles a token, so a short file could ask for any amount of memory.
+_MAX_TOKEN = 2**20
+_MAX_VOCABULARY = 2**28
+
+
+def load(path: str | Path) -> Model:
+    r"""Load a minbpe `.model`.
+
+    Args:
+        path: The file.
+
+    Raises:
+        FormatError: The file is broken, or holds what cannot be represented exactly: two merges that make the
+            same bytes, or a pattern that Python's `regex` module and our engine may read differently.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory, "small.model")
+    ...     _ = path.write_text("minbpe v1\n\n1\n<|end|> 300\n108 111\n256 119\n")
+    ...     model = load(path)
+    >>> model.core.merges, model.core.vocab[257], model.core.vocab[300]
+    ([(b'l', b'o'), (b'lo', b'w')], b'low', b'<|end|>')
+    """
+    path = Path(path)
+    lines = _read_lines(path)
+    if lines[0].strip() != _VERSION:
+        raise _error(path, 1, f"must be {_VERSION!r}")
+    if len(lines) < 3 or not _is_number(lines[2].strip()):
+        raise _error(path, 3, "must be the number of special tokens")
+    count = int(lines[2])
+    if count > len(lines) - 3:
+        raise _error(path, 3, f"announces {count} special tokens, and {len(lines) - 3} lines follow")
+    tokens, merges = _read_merges(path, lines, 3 + count)
+    special = _read_special_tokens(path, lines[3 : 3 + count], len(tokens))
+    try:
+        core = _core.Model(
+            dict(enumerate(tokens)),
+            merges,
+            added_tokens=[AddedToken(text, token_id) for text, token_id in special.items()],
+            pre_tokenizers=_read_pattern(path, lines[1]),
+        )
+    except (ModelError, PatternError) as error:
+        raise FormatError(f"{path}: {error}") from error
+    return Model(core)
+
+
+def save(model: Model, path: str | Path) -> list[Path]:
+    """Save a tokenizer for minbpe, with the listing that it writes beside (`.vocab`).
+
+    `RegexTokenizer.load` there keeps the pattern it was made with, so make it with the same one:
+    `RegexTokenizer(pattern)`.
+
+    Args:
+        model: What to save.
+        path: The file, whose name must end in `.model`; its directory is made if it is not there.
+
+    Returns:
+        The files.
+
+    Raises:
+        FormatError: The format cannot hold something of the model.
+        OptionError: The file's name does not end in `.model`.
+        OSError: A file cannot be written.
+    """
+    path = Path(path)
+    if path.suffix != ".model":
+        raise OptionError(f"path is {str(path)!r}; minbpe only loads files whose name ends in .model")
+    core = mergeable(model, _NAME)
+    pattern = _write_pattern(core)
+    special = _write_special_tokens(core)
+    pairs = _write_merges(core, frozenset(special.values()))
+    lines = [_VERSION, pattern, str(len(special))]
+    lines += [f"{text} {token_id}" for text, token_id in special.items()]
+    lines += [f"{left} {right}" for left, right in pairs]
+    listing = _listing(core.vocab, pairs)
+    files = {
+        path.with_suffix(".vocab"): "".join(listing).encode("utf-8"),
+        path: "".join(f"{line}\n" for line in lines).encode("utf-8"),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(files)
+    return list(files)
+
+
+# -- reading --------------------------------------------------------------------------------------------
+
+
+def _error(path: Path, line: int, problem: str) -> FormatError:
+    return FormatError(f"{path}, line {line}: {problem}")
+
+
+def _read_lines(path: Path) -> list[str]:
+    data = read_bytes(path)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path}: is not UTF-8 at offset {error.start}") from error
+    if not text.endswith("\n"):
+        raise FormatError(f"{path}: the last line has no end; the file may have been cut off")
+    return [line.removesuffix("\r") for line in text.split("\n")[:-1]]
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 10
+
+
+def _read_pattern(path: Path, pattern: str) -> list[_Split]:
+    """The steps of pre-tokenisation that split as the pattern does."""
+    if not pattern:
+        return []
+    if pattern != pattern.strip() or "\r" in pattern:
+        raise _error(
+            path, 2, "the pattern begins or ends with white space, which minbpe drops; write a space as [ ]"
+        )
+    try:
+        _core.SplitPattern(pattern)
+    except PatternError as error:
+        raise _error(path, 2, f"the pattern is not supported: {error}") from error
+    problem = python_objection(pattern)
+    if problem is not None:
+        raise _error(path, 2, f"the pattern {pattern!r} {problem}")
+    return [
+        ("Split", pattern, "Isolated", False) if pattern in COVERING else ("Split", pattern, "Removed", True)
+    ]
+
+
+def _read_merges(
+    path: Path, lines: Sequence[str], start: int
+) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
+    """The tokens in the order of their ids, and the merges."""
+    tokens = [bytes([byte]) for byte in range(256)]
+    merges: list[tuple[bytes, bytes]] = []
+    owners = {token: token_id for token_id, token in enumerate(tokens)}
+    size = 0
+    for number, line in enumerate(lines[start:], start + 1):
+        ids = line.split()
+        if len(ids) != 2 or not (_is_number(ids[0]) and _is_number(ids[1])):
+            raise _error(
+                path, number, f"{line[:100]!r} is not a merge: it must be two ids with a space between"
+            )
+        left, right = int(ids[0]), int(ids[1])
+        if max(left, right) >= len(tokens):
+            raise _error(
+                path, number, f"the id {max(left, right)} is neither a byte nor made by a line above"
+            )
+        length = len(tokens[left]) + len(tokens[right])
+        size += length
+        if length > _MAX_TOKEN or size > _MAX_VOCABULARY:
+            raise _error(
+                path, number, f"makes a token of {length:,} bytes, or a vocabulary of {size:,}: too large"
+            )
+        merges.append((tokens[left], tokens[right]))
+        token = tokens[left] + tokens[right]
+        if owners.setdefault(token, len(tokens)) != len(tokens):
+            raise _error(
+                path,
+                number,
+                f"makes the same bytes as the id {owners[token]}; two ids of one token cannot be represented",
+            )
+        tokens.append(token)
+    return tokens, merges
+
+
+def _read_special_tokens(path: Path, lines: Sequence[str], vocab_size: int) -> dict[str, int]:
+    special: dict[str, int] = {}
+    owners: dict[int, str] = {}
+    for number, line in enumerate(lines, 4):
+        parts = line.split()
+        if len(parts) != 2 or not _is_number(parts[1]) or int(parts[1]) > _MAX_ID:
+            raise _error(
+                path,
+                number,
+                f"{line[:100]!r} is not a special token: it must be a text without spaces and an id",
+            )
+        text, token_id = parts[0], int(parts[1])
+        if token_id < vocab_size:
+            raise _error(
+                path, number, f"the id {token_id} of {text!r} belongs to a token that merges make, or a byte"
+            )
+        if text in special:
+            raise _error(path, number, f"the special token {text!r} is listed twice")
+        if owners.setdefault(token_id, text) != text:
+            raise _error(path, number, f"{owners[token_id]!r} and {text!r} both have the id {token_id}")
+        special[text] = token_id
+    hidden = _hidden(list(special))
+    if hidden is not None:
+        raise FormatError(
+            f"{path}: the special token {hidden[0]!r} stands before {hidden[1]!r}, which begins with it: "
+            "minbpe finds the first, we the longer one; put the longer one first"
+        )
+    return special
+
+
+def _hidden(texts: Sequence[str]) -> tuple[str, str] | None:
+    """A text and a longer one behind it that begins with it; None if there are no such two."""
+    place = {text: index for index, text in enumerate(texts)}
+    # The texts that begin the present one, shortest first, each with the earliest of them so far.
+    begun: list[tuple[str, str]] = []
+    for text in sorted(texts):
+        while begun and not text.startswith(begun[-1][0]):
+            begun.pop()
+        earliest = min(begun[-1][1], text, key=place.__getitem__) if begun else text
+        if earliest != text:
+            return earliest, text
+        begun.append((text, earliest))
+    return None
+
+
+# -- writing --------------------------------------------------------------------------------------------
+
+
+def _write_pattern(core: _core.Model) -> str:
+    patterns = core.split_patterns
+    if patterns is None or len(patterns) > 1:
+        raise FormatError(f"split_patterns: {_NAME} holds one pattern, and no other step")
+    if not patterns:
+        return ""
+    pattern = patterns[0]
+    if pattern not in COVERING:
+        problem = python_objection(pattern) or (
+            "may leave text out, which minbpe drops and we keep; only known patterns are accepted"
+        )
+        raise FormatError(f"split_patterns: {_NAME} cannot hold {pattern!r}: it {problem}")
+    return pattern
+
+
+def _write_special_tokens(core: _core.Model) -> dict[str, int]:
+    """The special tokens, the longest first: minbpe takes the first that it finds."""
+    tokens = [AddedToken(*token) for token in core.added_tokens]
+    for token in tokens:
+        where = f"added_tokens: {_NAME} cannot hold {token.content!r}"
+        if not token.special:
+            raise FormatError(f"{where}: it is no special token, and always found in a text")
+        if token.single_word or token.lstrip or token.rstrip:
+            raise FormatError(f"{where} with single_word, lstrip or rstrip")
+        if token.content.split() != [token.content]:
+            raise FormatError(f"{where}: it holds white space, which separates the fields of a line")
+    tokens.sort(key=lambda token: -len(token.content))
+    return {token.content: token.id for token in tokens}
+
+
+def _write_merges(core: _core.Model, special: frozenset[int]) -> list[tuple[int, int]]:
+    """The merges as ids, once it is clear that the ids are the bytes and then the merges in order."""
+    vocab = {token_id: token for token_id, token in core.vocab.items() if token_id not in special}
+    merges = core.merges
+    ids = {bytes([byte]): byte for byte in range(256)}
+    pairs: list[tuple[int, int]] = []
+    for left, right in merges:
+        if left not in ids or right not in ids:
+            raise FormatError(f"merges: {(left, right)!r} stands before a merge that makes one of its parts")
+        pairs.append((ids[left], ids[right]))
+        ids.setdefault(left + right, 255 + len(pairs))
+    for token, token_id in ids.items():
+        if vocab.pop(token_id, None) != token:
+            found = next((str(other) for other, same in core.vocab.items() if same == token), "none")
+            raise FormatError(
+                f"vocab: {_NAME} numbers the bytes, then the merges, from 0 on, so {token!r} must have the "
+                f"id {token_id}, not {found}"
+            )
+    if vocab or len(ids) != 256 + len(merges):
+        extra = next(iter(vocab.items()), None)
+        what = (
+            "two merges make the same token"
+            if extra is None
+            else f"no merge makes {extra[1]!r} (id {extra[0]})"
+        )
+        raise FormatError(f"vocab: {_NAME} holds only bytes and what each merge makes; {what}")
+    return pairs
+
+
+def _listing(vocab: Mapping[int, bytes], pairs: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """The lines of the `.vocab`, which minbpe never reads."""
+    for token_id, token in vocab.items():
+        made = f"[{_shown(token)}] {token_id}\n"
+        if 256 <= token_id < 256 + len(pairs):
+            left, right = pairs[token_id - 256]
+            made = f"[{_shown(vocab[left])}][{_shown(vocab[right])}] -> {made}"
+        yield made
+
+
+def _shown(token: bytes) -> str:
+    return "".join(
+        f"\\u{ord(character):04x}" if unicodedata.category(character)[0] == "C" else character
+        for character in token.decode("utf-8", "replace")
+    )

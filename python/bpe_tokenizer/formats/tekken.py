@@ -1,0 +1,188 @@
+r"""Mistral's `tekken.json`: ranks of byte-level tokens, with the special tokens' ids before them.
+
+    {"config": {"pattern": "...", "num_vocab_tokens": 150000, "default_vocab_size": 131072,
+                "default_num_special_tokens": 1000, "version": "v3"},
+     "vocab": [{"rank": 0, "token_bytes": "AA==", "token_str": "\u0000"}, ...],
+     "special_tokens": [{"rank": 0, "token_str": "<unk>", "is_control": true}, ...]}
+
+The rules are those of `mistral_common`, version 1.13 (`tokens/tokenizers/tekken.py`):
+
+- The ids from 0 on are the special tokens: those of the file, or twenty known ones where it lists none, which
+  versions before v11 may do; then `<SPECIAL_n>` up to `default_num_special_tokens`.
+- A token's id is its rank plus that number, and ids are ranks: the lowest is merged first, and a piece that
+  is a token is that token. Ranks 0 to 255 are the bytes.
+- The vocabulary ends at `default_vocab_size`, special tokens included; the file may hold more.
+- A special token is never found in a text, control token or not, unless it is allowed.
+
+What the file says about images, audio and chats is none of a tokenizer's business and not kept.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections import Counter
+from pathlib import Path
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import ModelError, PatternError
+from bpe_tokenizer.formats._json import Field, read_json
+from bpe_tokenizer.model import AddedToken, Model
+
+__all__ = ["load"]
+
+# Versions of which this is known, and those whose files need not list their special tokens.
+_VERSIONS = ("v1", "v2", "v3", "v7", "v11", "v13", "v15")
+_WITHOUT_SPECIAL_TOKENS = ("v1", "v2", "v3", "v7")
+
+_KNOWN_SPECIAL_TOKENS = (
+    "<unk>",
+    "<s>",
+    "</s>",
+    "[INST]",
+    "[/INST]",
+    "[AVAILABLE_TOOLS]",
+    "[/AVAILABLE_TOOLS]",
+    "[TOOL_RESULTS]",
+    "[/TOOL_RESULTS]",
+    "[TOOL_CALLS]",
+    "[IMG]",
+    "<pad>",
+    "[IMG_BREAK]",
+    "[IMG_END]",
+    "[PREFIX]",
+    "[MIDDLE]",
+    "[SUFFIX]",
+    "[SYSTEM_PROMPT]",
+    "[/SYSTEM_PROMPT]",
+    "[TOOL_CONTENT]",
+)
+_FIELDS = frozenset(("rank", "token_bytes", "token_str"))
+# Mistral's files have 1,000. A number is all that a file needs to ask for fillers.
+_MAX_SPECIAL = 100_000
+_NAMES = {"bos": "<s>", "eos": "</s>", "pad": "<pad>", "unk": "<unk>"}
+
+
+def load(path: str | Path) -> Model:
+    r"""Load a `tekken.json`.
+
+    Args:
+        path: The file.
+
+    Raises:
+        FormatError: The file is broken, or of a version that is not known.
+
+    >>> import json, tempfile
+    >>> from base64 import b64encode
+    >>> tokens = [bytes([byte]) for byte in range(256)] + [b"lo"]
+    >>> vocab = [{"rank": rank, "token_bytes": b64encode(token).decode(), "token_str": None}
+    ...          for rank, token in enumerate(tokens)]
+    >>> config = {"pattern": r"\S+|\s+", "num_vocab_tokens": 257, "default_vocab_size": 357,
+    ...           "default_num_special_tokens": 100, "version": "v3"}
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory, "tekken.json")
+    ...     _ = path.write_text(json.dumps({"config": config, "vocab": vocab}))
+    ...     model = load(path)
+    >>> model.core.vocab[1], model.core.vocab[99], model.core.vocab[356]
+    (b'<s>', b'<SPECIAL_99>', b'lo')
+    """
+    document = read_json(Path(path))
+    config = document.need("config")
+    special = _special_tokens(document, config)
+    tokens = _tokens(document.need("vocab"), _size(config, len(special)))
+    # A special token is an entry of the vocabulary, unless another token has its bytes: of two entries with
+    # the same bytes only the lower would be found.
+    ordinary = frozenset(tokens)
+    vocab = {
+        token_id: text.encode() for token_id, text in enumerate(special) if text.encode() not in ordinary
+    }
+    pattern = config.need("pattern")
+    vocab.update((len(special) + rank, token) for rank, token in enumerate(tokens))
+    try:
+        _core.SplitPattern(pattern.text())
+        core = _core.Model(
+            vocab,
+            None,
+            split_patterns=[pattern.text()],
+            added_tokens=[AddedToken(text, token_id) for token_id, text in enumerate(special)],
+        )
+    except (ModelError, PatternError) as error:
+        raise document.error(str(error)) from error
+    return Model(core, {role: text for role, text in _NAMES.items() if text in special})
+
+
+def _special_tokens(document: Field, config: Field) -> list[str]:
+    """The special tokens in the order of their ids, which begin at 0."""
+    version = config.need("version")
+    if version.text() not in _VERSIONS:
+        raise version.refused(f"is not supported; {', '.join(_VERSIONS)} are")
+    count = config.need("default_num_special_tokens")
+    if count.id() > _MAX_SPECIAL:
+        raise count.refused(f"is too large; at most {_MAX_SPECIAL:,} are supported")
+    listed = document.get("special_tokens")
+    if not listed.is_null:
+        texts = _listed(listed)
+    elif version.text() in _WITHOUT_SPECIAL_TOKENS:
+        texts = list(_KNOWN_SPECIAL_TOKENS)
+    else:
+        raise listed.error(f"is missing; files of version {version.text()} must list their special tokens")
+    if len(texts) > count.id():
+        raise count.refused(f"is less than the number of special tokens, {len(texts)}")
+    texts += [f"<SPECIAL_{token_id}>" for token_id in range(len(texts), count.id())]
+    if len(set(texts)) < len(texts):
+        twice = Counter(texts).most_common(1)[0][0]
+        raise listed.error(f"{twice!r} stands twice, counting the fillers <SPECIAL_n>")
+    return texts
+
+
+def _listed(field: Field) -> list[str]:
+    texts = []
+    for index, item in enumerate(field.items()):
+        text = item.need("token_str").text()
+        if not text:
+            raise item.get("token_str").error("is empty")
+        if item.need("rank").id() != index:
+            raise item.get("rank").refused(f"is not the place of {text!r} in the list, which is {index}")
+        texts.append(text)
+    return texts
+
+
+def _size(config: Field, special: int) -> int:
+    """How many ordinary tokens count."""
+    size = config.need("default_vocab_size")
+    if size.id() < special + 256:
+        raise size.refused(f"leaves no room for 256 bytes behind {special} special tokens")
+    return size.id() - special
+
+
+def _tokens(field: Field, size: int) -> list[bytes]:
+    """The ordinary tokens in the order of their ranks."""
+    if len(field.values()) < size:
+        raise field.error(
+            f"holds {len(field.values())} tokens, and config.default_vocab_size asks for {size}"
+        )
+    tokens = []
+    for index, value in enumerate(field.values()[:size]):
+        if type(value) is not dict or value.keys() != _FIELDS:
+            raise field.item(index).refused(f"must have the fields {', '.join(sorted(_FIELDS))}")
+        if type(value["rank"]) is not int or value["rank"] != index:
+            raise field.item(index).get("rank").refused(f"is not its place in the list, which is {index}")
+        token = _from_base64(value["token_bytes"])
+        if not token:
+            raise field.item(index).get("token_bytes").refused("is not a token in base64")
+        if index < 256 and token != bytes([index]):
+            raise field.item(index).get("token_bytes").refused(f"must be the byte 0x{index:02x}")
+        tokens.append(token)
+    if len(set(tokens)) < len(tokens):
+        ranks: dict[bytes, int] = {}
+        for index, token in enumerate(tokens):
+            if ranks.setdefault(token, index) != index:
+                raise field.item(index).error(f"is the same token as {field.item(ranks[token]).path}")
+    return tokens
+
+
+def _from_base64(value: object) -> bytes:
+    """The bytes; none for what is no base64."""
+    try:
+        return b64decode(value, validate=True) if isinstance(value, str) else b""
+    except ValueError:
+        return b""

@@ -1,0 +1,147 @@
+"""Whether a tokenizer that was written and read again is still the same one, and what differs if not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bpe_tokenizer.formats.sample import sample_texts
+from bpe_tokenizer.model import Model
+from bpe_tokenizer.snapshot import Snapshot
+from bpe_tokenizer.special_tokens import ROLES
+
+__all__ = ["Difference", "differences"]
+
+# What may be behind a difference of ids, in the order of encoding.
+_SETTINGS = (
+    "normalizers",
+    "pre_tokenizers",
+    "alphabet",
+    "ignore_merges",
+    "byte_fallback",
+    "unk_id",
+    "fuse_unk",
+    "keeps_gaps",
+    "decoder",
+)
+
+
+class Difference(NamedTuple):
+    """Something that is not the same.
+
+    Args:
+        field: What it is: `vocab`, `added_tokens`, `bos_token`, ..., `post_processor`, `ids` or `decoding`.
+        message: What it was and what it became.
+    """
+
+    field: str
+    message: str
+
+
+def differences(original: Model, copy: Model) -> list[Difference]:
+    """Compare two tokenizers: the vocabulary, the special tokens and their parts, and ids and text.
+
+    Ids are compared on `sample_texts` and on every token of the vocabulary, with special tokens recognised
+    and not.
+
+    Args:
+        original: The one that was written.
+        copy: The one that was read again.
+
+    Returns:
+        What differs, at most one difference of a field; none if nothing does.
+
+    >>> from bpe_tokenizer import _core
+    >>> vocab = {byte: bytes([byte]) for byte in range(256)} | {256: b"ab"}
+    >>> models = [Model(_core.Model(vocab, [(b"a", b"b")], split_patterns=[p])) for p in ("[a-z]+", "[a-z]")]
+    >>> differences(*models)[0].field
+    'ids'
+    """
+    before, after = Snapshot.of(original), Snapshot.of(copy)
+    found = [
+        *_of_vocabularies(before, after),
+        *_of_added_tokens(before, after),
+        *_of_parts(before, after),
+    ]
+    # Where ids mean different tokens, comparing them says nothing new.
+    return found if any(each.field == "vocab" for each in found) else [*found, *_of_ids(before, after)]
+
+
+def _of_vocabularies(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
+    old, new = before.model.core.vocab, after.model.core.vocab
+    different = [token_id for token_id in old.keys() | new.keys() if old.get(token_id) != new.get(token_id)]
+    if different:
+        token_id = min(different)
+        yield Difference(
+            "vocab", f"the id {token_id} was {_shown(old.get(token_id))} and is {_shown(new.get(token_id))}"
+        )
+
+
+def _shown(token: bytes | None) -> str:
+    return "no token" if token is None else repr(token)
+
+
+def _of_added_tokens(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
+    normalises = bool(before.model.core.normalizers or after.model.core.normalizers)
+    for content in sorted(before.added.keys() | after.added.keys()):
+        old, new = before.added.get(content), after.added.get(content)
+        if old is None or new is None:
+            lost = "was an added token, and is none" if new is None else "was no added token, and is one"
+            yield Difference("added_tokens", f"{content!r} {lost}")
+            return
+        if not normalises:  # then it makes no difference where a token is looked for
+            old, new = old._replace(normalized=False), new._replace(normalized=False)
+        if old != new:
+            yield Difference("added_tokens", f"{content!r} was {old} and is {new}")
+            return
+
+
+def _of_parts(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
+    for role in ROLES:
+        old, new = before.role_ids.get(role), after.role_ids.get(role)
+        if old != new:
+            yield Difference(f"{role}_token", f"was {old and old[0]!r} and is {new and new[0]!r}")
+    if before.around != after.around:
+        yield Difference(
+            "post_processor", f"the ids around a text were {before.around} and are {after.around}"
+        )
+
+
+def _of_ids(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
+    tokens = list(before.model.core.vocab.values())
+    texts: list[str | bytes] = [*sample_texts(before.special), *map(_as_text, tokens)]
+    for special in (False, True):
+        old, new = before.encoder.encode_batch(texts, special), after.encoder.encode_batch(texts, special)
+        for text, was, became in zip(texts, old, new, strict=True):
+            if was != became:
+                yield Difference(
+                    "ids", f"{text[:100]!r} was {was[:20]} and is {became[:20]}{_suspects(before, after)}"
+                )
+                return
+        decoded = before.encoder.decode_batch(old), after.encoder.decode_batch(new)
+        for ids, was_text, became_text in zip(old, *decoded, strict=True):
+            if was_text != became_text:
+                yield Difference(
+                    "decoding", f"{ids[:20]} was {was_text[:100]!r} and is {became_text[:100]!r}"
+                )
+                return
+
+
+def _as_text(token: bytes) -> str | bytes:
+    """Text where possible: only text is normalised."""
+    try:
+        return token.decode("utf-8")
+    except UnicodeDecodeError:
+        return token
+
+
+def _suspects(before: Snapshot, after: Snapshot) -> str:
+    old, new = before.model.core, after.model.core
+    different = [
+        f"{name} was {getattr(old, name)!r} and is {getattr(new, name)!r}"
+        for name in _SETTINGS
+        if getattr(old, name) != getattr(new, name)
+    ]
+    if old.merges != new.merges:
+        different.append("merges are others")
+    return "; ".join(["", *different])

@@ -1,0 +1,247 @@
+"""GPT-2's pair and tekken.json against the libraries that read them, on published files and on ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from base64 import b64encode
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import AddedToken, BPETokenizer, Model, PostProcessor
+from bpe_tokenizer.formats import gpt2
+from bpe_tokenizer.patterns import NAMED_PATTERNS
+from hostile import hostile_texts, special_token_texts
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+
+pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
+
+CORPORA = ["books", "code", "multi", "zh"]
+SAMPLE = 200_000
+TEKKEN = NAMED_PATTERNS["tekken"].patterns[0]
+
+Corpus = Callable[[str, int], str]
+
+
+def well_formed(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+# -- GPT-2's published files ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def published(shared: Path) -> BPETokenizer:
+    return BPETokenizer.from_gpt2(shared / "vocab" / "gpt2-vocab.json")
+
+
+@pytest.fixture(scope="module")
+def r50k(ranks: Callable[[str], dict[bytes, int]]) -> Any:
+    tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is not installed")
+    return tiktoken.Encoding(
+        "r50k_base",
+        pat_str=NAMED_PATTERNS["r50k"].patterns[0],
+        mergeable_ranks=ranks("r50k_base"),
+        special_tokens={"<|endoftext|>": 50256},
+    )
+
+
+@pytest.fixture(scope="module")
+def tokenizers_gpt2(shared: Path) -> Any:
+    """`tokenizers` over the same two files, read by its own reader."""
+    tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
+    vocab = shared / "vocab"
+    files = str(vocab / "gpt2-vocab.json"), str(vocab / "gpt2-merges.txt")
+    theirs = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(*files))
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    theirs.decoder = tokenizers.decoders.ByteLevel()
+    theirs.add_special_tokens(["<|endoftext|>"])
+    return theirs
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize("corpus_name", CORPORA)
+def test_the_published_pair(
+    corpus_name: str, published: BPETokenizer, r50k: Any, tokenizers_gpt2: Any, corpus: Corpus
+) -> None:
+    text = corpus(corpus_name, SAMPLE)
+    ids = published.encode(text)
+    assert ids == r50k.encode_ordinary(text)
+    assert published.decode(ids) == text
+    # The texts hold `<|endoftext|>`, which `tokenizers` always finds.
+    assert published.encode(text, allowed_special="all") == tokenizers_gpt2.encode(text).ids
+
+
+@pytest.mark.fixtures
+def test_the_published_pair_on_hostile_texts(
+    published: BPETokenizer, r50k: Any, tokenizers_gpt2: Any
+) -> None:
+    assert published.special_tokens == {"<|endoftext|>": 50256}
+    for text in map(well_formed, [*hostile_texts(1000), *special_token_texts(["<|endoftext|>"])]):
+        assert published.encode(text) == r50k.encode_ordinary(text)
+        ids = published.encode(text, allowed_special="all")
+        assert ids == r50k.encode(text, allowed_special="all") == tokenizers_gpt2.encode(text).ids
+
+
+# -- what we save, opened by transformers ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def transformers() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip("transformers", reason="transformers is not installed", minversion="5")
+
+
+def assert_same(theirs: Any, ours: BPETokenizer, texts: list[str]) -> None:
+    for text in map(well_formed, texts):
+        for add in (False, True):
+            ids = ours.encode(text, add, allowed_special="all")
+            assert theirs.encode(text, add_special_tokens=add) == ids, repr(text[:500])
+            assert theirs.decode(ids) == ours.decode(ids)
+
+
+@pytest.mark.parametrize("pattern", ["gpt2", "qwen2"])
+@pytest.mark.parametrize(
+    "special",
+    [
+        None,
+        ["<bos>", "<eos>", "<pad>", "<unk>"],
+        {"<|endoftext|>": 400, "<|im_start|>": 401},
+        {"<s>": 100_257, "</s>": 100_260, "[PAD]": 399, "日本": 500},
+    ],
+)
+def test_transformers_opens_what_we_save(
+    pattern: str, special: Any, transformers: Any, stdlib_texts: list[str], mixed_text: str, tmp_path: Path
+) -> None:
+    tokenizer = BPETokenizer(pattern, "NFC" if pattern == "qwen2" else None)
+    tokenizer.train([*stdlib_texts, mixed_text], 400, special_tokens=special, verbose=False)
+    tokenizer.save_gpt2(tmp_path)
+    theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
+    assert type(theirs).__name__ == ("Qwen2Tokenizer" if pattern == "qwen2" else "GPT2Tokenizer")
+    assert len(theirs.get_vocab()) == len(tokenizer)
+    tokens = list(tokenizer.special_tokens)
+    assert_same(theirs, tokenizer, [mixed_text, *hostile_texts(300), *special_token_texts(tokens)])
+    for role in ("bos", "eos", "pad", "unk"):
+        assert getattr(theirs, f"{role}_token") == getattr(tokenizer, f"{role}_token")
+
+
+def test_transformers_reads_the_rest_of_the_config(
+    transformers: Any, stdlib_texts: list[str], tmp_path: Path
+) -> None:
+    core = (
+        BPETokenizer("gpt2", None)
+        .train(stdlib_texts, 300, special_tokens=["<a>", "<b>"], verbose=False)
+        .model.core
+    )
+    added = [
+        AddedToken("<a>", 256, lstrip=True),
+        AddedToken("<b>", 257, rstrip=True),
+        AddedToken("word", 300, False),
+    ]
+    model = Model(
+        core.with_added_tokens(added), {"bos": "<b>", "eos": "", "pad": "<a>"}, PostProcessor((257,), ())
+    )
+    gpt2.save(model, tmp_path)
+    theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
+    texts = ["x  <a>  y <b>  z word words", "", *hostile_texts(100)]
+    assert_same(theirs, BPETokenizer.from_model(model), texts)
+    assert (theirs.bos_token, theirs.eos_token, theirs.pad_token) == ("<b>", None, "<a>")
+
+
+def test_we_open_the_pair_of_another(transformers: Any, stdlib_texts: list[str], tmp_path: Path) -> None:
+    """A vocab.json and merges.txt of `tokenizers`, with the older files of `transformers` beside them."""
+    tokenizers = pytest.importorskip("tokenizers")
+    learned = tokenizers.ByteLevelBPETokenizer(add_prefix_space=False)
+    learned.train_from_iterator(
+        stdlib_texts, 500, special_tokens=["<s>", "<|endoftext|>"], show_progress=False
+    )
+    learned.save_model(str(tmp_path))
+    (tmp_path / "special_tokens_map.json").write_text(json.dumps({"pad_token": "<p>", "bos_token": "<s>"}))
+    (tmp_path / "added_tokens.json").write_text(json.dumps({"<p>": 500, "plain": 501}))
+    config = {"tokenizer_class": "GPT2Tokenizer", "add_bos_token": True, "add_prefix_space": True}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
+    ours = BPETokenizer.from_gpt2(tmp_path)
+    assert ours.special_tokens == {"<s>": 0, "<|endoftext|>": 1, "<p>": 500}
+    texts = [*stdlib_texts[:1], *hostile_texts(300), "a<s>b<p>c plain <|endoftext|>", " a", "a"]
+    assert_same(theirs, ours, texts)
+    for role in ("bos", "eos", "pad", "unk"):
+        assert getattr(theirs, f"{role}_token") == getattr(ours, f"{role}_token")
+
+
+# -- tekken.json ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tekken_json(ranks: Callable[[str], dict[bytes, int]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tekken.json of o200k's ranks, with the sizes of Mistral's: 131,072 ids, 1,000 of them special.
+
+    (The tokens behind those ids are cut off.)
+    """
+    tokens = [*(bytes([byte]) for byte in range(256)), *(t for t in ranks("o200k_base") if len(t) > 1)]
+    special = ["<unk>", "<s>", "</s>", "<pad>", "[INST]", "[THINK]"]
+    document = {
+        "config": {
+            "pattern": TEKKEN,
+            "num_vocab_tokens": len(tokens),
+            "default_vocab_size": 131_072,
+            "default_num_special_tokens": 1000,
+            "version": "v13",
+        },
+        "vocab": [
+            {"rank": rank, "token_bytes": b64encode(token).decode(), "token_str": None}
+            for rank, token in enumerate(tokens)
+        ],
+        "special_tokens": [
+            {"rank": rank, "token_str": text, "is_control": rank != 5} for rank, text in enumerate(special)
+        ],
+    }
+    path = tmp_path_factory.mktemp("tekken") / "tekken.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize("corpus_name", CORPORA)
+def test_tekken_ids_are_ranks_behind_the_special_tokens(
+    corpus_name: str, tekken_json: Path, ranks: Callable[[str], dict[bytes, int]], corpus: Corpus
+) -> None:
+    tiktoken = pytest.importorskip("tiktoken")
+    ours = BPETokenizer.from_tekken(tekken_json)
+    kept = {token: token_id - 1000 for token_id, token in ours.vocab.items() if token_id >= 1000}
+    assert len(ours) == ours.vocab_size == 131_072
+    assert kept.keys() - {bytes([byte]) for byte in range(256)} <= ranks("o200k_base").keys()
+    theirs = tiktoken.Encoding("cut", pat_str=TEKKEN, mergeable_ranks=kept, special_tokens={})
+    text = corpus(corpus_name, SAMPLE)
+    assert ours.encode(text) == [token_id + 1000 for token_id in theirs.encode_ordinary(text)]
+
+
+@pytest.mark.fixtures
+def test_tekken_against_mistral_common(tekken_json: Path, corpus: Corpus) -> None:
+    """Its own files come with it: the newest and the oldest kind are compared too."""
+    library = pytest.importorskip("mistral_common", reason="mistral-common is not installed")
+    from mistral_common.tokens.tokenizers.tekken import (  # type: ignore[import-not-found, unused-ignore]
+        SpecialTokenPolicy,
+        Tekkenizer,
+    )
+
+    data = Path(str(library.__file__)).parent / "data"
+    texts = [corpus(name, 50_000) for name in CORPORA] + list(map(well_formed, hostile_texts(500)))
+    texts += special_token_texts(["<s>", "[INST]", "<SPECIAL_30>"])
+    for path in [tekken_json, *sorted(data.glob("tekken*.json"))]:
+        ours, theirs = BPETokenizer.from_tekken(path), Tekkenizer.from_file(path)
+        assert list(ours.vocab) == list(range(theirs.n_words))
+        for token_id, token in ours.vocab.items():
+            assert theirs.id_to_byte_piece(token_id, SpecialTokenPolicy.KEEP) == token
+        for text in texts:
+            assert ours.encode(text) == theirs.encode(text, bos=False, eos=False)
+            assert ours.encode(text, add_special_tokens=True) == theirs.encode(text, bos=True, eos=True)
+    assert "mistral_common" in sys.modules

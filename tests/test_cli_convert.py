@@ -1,0 +1,267 @@
+"""`bpe-tokenizer convert`: what it writes, what it refuses, and that it leaves nothing behind then."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer, Model, PostProcessor
+from bpe_tokenizer.cli import main
+from bpe_tokenizer.cli.convert import Readable, Writable
+from bpe_tokenizer.formats import huggingface, recognise, tiktoken
+from bpe_tokenizer.formats.verify import differences
+
+TEXT = "low low low lower lowest newest widest, don't 123 naïve\n" * 5
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    def run_it(*arguments: object) -> Result:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as exit_:
+            main(["convert", *map(str, arguments)])
+        sys.stdout.flush()
+        assert isinstance(exit_.value.code, int)
+        return Result(exit_.value.code, *capfd.readouterr())
+
+    return run_it
+
+
+@pytest.fixture
+def tokenizer() -> BPETokenizer:
+    return BPETokenizer("gpt2", None).train(TEXT, 280, special_tokens={"<|end|>": 280}, verbose=False)
+
+
+@pytest.fixture
+def source(tokenizer: BPETokenizer, tmp_path: Path) -> Path:
+    tokenizer.save(tmp_path / "source")
+    return tmp_path / "source"
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
+
+
+def test_the_formats_are_those_of_the_table() -> None:
+    assert {kind.value for kind in Readable} == {
+        name for name, entry in recognise.FORMATS.items() if entry.load
+    }
+    assert {kind.value for kind in Writable} == {
+        name for name, entry in recognise.FORMATS.items() if entry.save
+    }
+
+
+WRITTEN = {
+    "huggingface": ["out/tokenizer.json", "out/tokenizer_config.json"],
+    "tiktoken": ["out"],
+    "gpt2": ["out/merges.txt", "out/tokenizer_config.json", "out/vocab.json"],
+    "gguf": ["out"],
+    "minbpe": ["out.model", "out.vocab"],
+    "base64-json": ["out"],
+    "readable": ["out"],
+}
+
+
+@pytest.mark.parametrize("to", WRITTEN)
+def test_every_format(to: str, run: Run, source: Path, tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    output = tmp_path / "new" / ("out.model" if to == "minbpe" else "out")
+    result = run(source, output, "--to", to, "--json")
+    assert (result.code, result.err) == (0, "")
+    said = json.loads(result.out)
+    assert names(tmp_path / "new") == WRITTEN[to]
+    assert sorted(said["files"]) == sorted(str(tmp_path / "new" / name) for name in WRITTEN[to])
+    assert (said["from"], said["to"], said["tokens"], said["dropped"]) == ("huggingface", to, 281, [])
+    assert said["verified"] is (to != "readable")
+    assert not list((tmp_path / "new").glob(".*"))
+    if to != "readable":
+        given = said["load_with"]
+        again = recognise.load(output, **given)
+        assert differences(tokenizer.model, again) == []
+        assert bool(given) is (to == "tiktoken")
+
+
+def test_what_it_says_to_people(run: Run, source: Path, tmp_path: Path) -> None:
+    result = run(source, tmp_path / "x.json", "--to", "base64-json")
+    assert result == (
+        0,
+        f"281 tokens saved in {tmp_path}/x.json (base64-json): the same ids and special tokens\n",
+        "",
+    )
+    assert "not meant to be loaded again" in run(source, tmp_path / "x.txt", "--to", "readable").out
+    said = run(source, tmp_path / "x.tiktoken", "--to", "tiktoken").out.splitlines()
+    assert said[1].startswith('load it with split_pattern=["')
+    assert said[1].endswith("and special_tokens={'<|end|>': 280}")
+
+
+def test_a_rank_file_that_does_not_say_all(run: Run, source: Path, tmp_path: Path) -> None:
+    run(source, tmp_path / "x.tiktoken", "--to", "tiktoken")
+    result = run(tmp_path / "x.tiktoken", tmp_path / "y", "--to", "huggingface")
+    assert result.code == 1
+    assert "give split_pattern=" in result.err
+    arguments = [
+        tmp_path / "x.tiktoken",
+        tmp_path / "y.json",
+        "--to",
+        "base64-json",
+        "--split-pattern",
+        "gpt2",
+    ]
+    assert run(*arguments, "--special", "<|end|>=280").code == 0
+    assert BPETokenizer.load(tmp_path / "y.json").special_tokens == {"<|end|>": 280}
+    assert run(*arguments).code == 0
+    assert BPETokenizer.load(tmp_path / "y.json").special_tokens == {}
+    assert run(*arguments, "--special", "<a>", "<b=c>").code == 0
+    assert BPETokenizer.load(tmp_path / "y.json").special_tokens == {"<a>": 280, "<b=c>": 281}
+    assert "write TOKEN=ID for all of them" in run(*arguments, "--special", "<a>", "<b>=300").err
+    assert "'<a>' is given twice" in run(*arguments, "--special", "<a>=300", "<a>=301").err
+
+
+def test_the_format_can_be_named(run: Run, source: Path, tmp_path: Path) -> None:
+    assert run(source, tmp_path / "x.json", "--to", "base64-json", "--from", "huggingface").code == 0
+    assert run(source, tmp_path / "y.json", "--to", "base64-json", "--from", "minbpe").code == 1
+    assert run(source, tmp_path / "y.json", "--to", "tekken").code == 2
+    assert run(source, tmp_path / "y.json", "--to", "base64-json", "--from", "readable").code == 2
+    assert not (tmp_path / "y.json").exists()
+
+
+# -- refused --------------------------------------------------------------------------------------------
+
+
+def assert_nothing_new(tmp_path: Path, before: list[str]) -> None:
+    assert names(tmp_path) == before
+    assert not list(tmp_path.rglob(".*"))
+
+
+def test_what_a_format_cannot_hold(run: Run, tmp_path: Path) -> None:
+    BPETokenizer("cl100k", "NFC").train(TEXT, 270, verbose=False).save(tmp_path / "source")
+    before = names(tmp_path)
+    for to, output in (("tiktoken", "x"), ("minbpe", "x.model"), ("gpt2", "pair")):
+        result = run(tmp_path / "source", tmp_path / output, "--to", to)
+        assert result.code == 1
+        assert result.err.startswith(("bpe-tokenizer: normalization: ", "bpe-tokenizer: split_patterns: "))
+        assert_nothing_new(tmp_path, before)
+
+
+@pytest.fixture
+def around(tokenizer: BPETokenizer, tmp_path: Path) -> Path:
+    """A tokenizer that a rank file cannot tell from one with an end token behind each text."""
+    model = Model(tokenizer.model.core, {"pad": "<|end|>", "eos": "<|end|>"}, PostProcessor((280,), ()))
+    huggingface.save(model, tmp_path / "around")
+    return tmp_path / "around"
+
+
+def test_what_would_be_lost(run: Run, around: Path, tmp_path: Path) -> None:
+    before = names(tmp_path)
+    result = run(around, tmp_path / "x.tiktoken", "--to", "tiktoken")
+    assert result.code == 1
+    assert result.err == (
+        "bpe-tokenizer: tiktoken would not give the same tokenizer: eos_token: was '<|end|>' and is None; "
+        "pad_token: was '<|end|>' and is None; post_processor: the ids around a text were ((280,), ()) and "
+        "are ((), ()); if that may be lost, add --drop eos_token pad_token post_processor. "
+        "Nothing was written\n"
+    )
+    assert_nothing_new(tmp_path, before)
+    result = run(around, tmp_path / "x.tiktoken", "--to", "tiktoken", "--drop", "post_processor")
+    assert result.code == 1
+    assert "add --drop eos_token pad_token." in result.err
+    assert_nothing_new(tmp_path, before)
+
+
+def test_what_may_be_lost(run: Run, around: Path, tmp_path: Path) -> None:
+    drop = ["--drop", "post_processor", "pad_token", "eos_token"]
+    result = run(around, tmp_path / "x.tiktoken", "--to", "tiktoken", *drop)
+    assert result.code == 0
+    assert "dropped: eos_token, pad_token, post_processor" in result.out
+    said = json.loads(run(around, tmp_path / "x.tiktoken", "--to", "tiktoken", "--json", *drop).out)
+    assert said["dropped"] == ["eos_token", "pad_token", "post_processor"]
+    assert run(around, tmp_path / "x.tiktoken", "--to", "tiktoken", "--drop", "ids").code == 2
+
+
+def test_settings_of_other_programs_are_not_kept_silently(run: Run, source: Path, tmp_path: Path) -> None:
+    config = json.loads((source / "tokenizer_config.json").read_bytes())
+    (source / "tokenizer_config.json").write_text(json.dumps(config | {"chat_template": "{{ x }}"}))
+    result = run(source, tmp_path / "x.model", "--to", "minbpe")
+    assert "not kept: chat_template" in result.out
+    assert "not kept" not in run(source, tmp_path / "x.json", "--to", "base64-json").out
+
+
+def test_a_converter_that_is_wrong_is_caught(
+    run: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(model: Model, path: Path) -> Any:
+        merges = model.core.merges[:-1]
+        vocab = {i: token for i, token in model.core.vocab.items() if i < 279}
+        core = type(model.core)(vocab, merges, pre_tokenizers=model.core.pre_tokenizers)
+        return tiktoken.save(Model(core), path)
+
+    before = names(tmp_path)
+    entry = recognise.FORMATS["tiktoken"]
+    broken = type(entry)(**{**vars(entry), "save": wrong})
+    monkeypatch.setattr(recognise, "FORMATS", {**recognise.FORMATS, "tiktoken": broken})
+    result = run(source, tmp_path / "x.tiktoken", "--to", "tiktoken", "--drop", "post_processor")
+    assert result.code == 1
+    assert "vocab: the id 279 was b'" in result.err
+    assert "--drop" not in result.err
+    assert_nothing_new(tmp_path, before)
+
+
+# -- where it is written --------------------------------------------------------------------------------
+
+
+def test_a_file_is_replaced(run: Run, source: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("old")
+    assert run(source, tmp_path / "x.json", "--to", "base64-json").code == 0
+    assert len(BPETokenizer.load(tmp_path / "x.json")) == 281
+    assert run(tmp_path / "x.json", tmp_path / "x.json", "--to", "base64-json").code == 0
+    assert len(BPETokenizer.load(tmp_path / "x.json")) == 281
+
+
+def test_a_directory_is_replaced_if_it_holds_nothing_else(run: Run, source: Path, tmp_path: Path) -> None:
+    assert run(source, tmp_path / "pair", "--to", "gpt2").code == 0
+    assert run(source, tmp_path / "pair", "--to", "gpt2").code == 0
+    before = (tmp_path / "pair" / "vocab.json").read_bytes()
+    (tmp_path / "pair" / "special_tokens_map.json").write_text("{}")
+    result = run(source, tmp_path / "pair", "--to", "gpt2")
+    assert (result.code, (tmp_path / "pair" / "vocab.json").read_bytes()) == (1, before)
+    assert "holds other files (special_tokens_map.json)" in result.err
+
+
+def test_a_file_in_the_place_of_a_directory(run: Run, source: Path, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("old")
+    assert "is written as a directory" in run(source, tmp_path / "x", "--to", "huggingface").err
+    assert (tmp_path / "x").read_text() == "old"
+    assert "is written as a file" in run(source, source, "--to", "base64-json").err
+
+
+def test_the_name_of_a_minbpe_file(run: Run, source: Path, tmp_path: Path) -> None:
+    assert "ends in .model" in run(source, tmp_path / "x.txt", "--to", "minbpe").err
+
+
+def test_an_input_that_is_none(run: Run, tmp_path: Path) -> None:
+    result = run(tmp_path / "nothing", tmp_path / "x.json", "--to", "base64-json")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"bpe-tokenizer: {tmp_path}/nothing: there is no such file")
+    (tmp_path / "empty").write_bytes(b"")
+    assert "is empty" in run(tmp_path / "empty", tmp_path / "x.json", "--to", "base64-json").err
+    assert names(tmp_path) == ["empty"]
+
+
+def test_the_traceback(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there is no such file"):
+        main(["convert", str(tmp_path / "nothing"), str(tmp_path / "x"), "--to", "gguf", "--debug"])

@@ -1,0 +1,105 @@
+"""Every way of `BPETokenizer` from and to files; the formats themselves have tests of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer, FormatError, NotTrainedError, OptionError, TokenizerError
+
+
+class Mine(BPETokenizer):
+    """A subclass is what its constructors make."""
+
+
+@pytest.fixture(scope="module")
+def small() -> BPETokenizer:
+    return BPETokenizer("gpt2", None).train("low low lower lowest", 260, verbose=False)
+
+
+SAVES: dict[str, Callable[[BPETokenizer, Path], Any]] = {
+    "huggingface": lambda tokenizer, path: tokenizer.save(path),
+    "tiktoken": lambda tokenizer, path: tokenizer.save_tiktoken(path),
+    "gguf": lambda tokenizer, path: tokenizer.save_gguf(path),
+    "gpt2": lambda tokenizer, path: tokenizer.save_gpt2(path),
+    "minbpe": lambda tokenizer, path: tokenizer.save_minbpe(path.with_suffix(".model")),
+    "base64-json": lambda tokenizer, path: tokenizer.save_base64_json(path),
+    "readable": lambda tokenizer, path: tokenizer.save_readable(path),
+}
+LOADS: dict[str, Callable[[Path], BPETokenizer]] = {
+    "huggingface": Mine.from_pretrained,
+    "hub": Mine.from_huggingface,
+    "tiktoken": lambda path: Mine.from_tiktoken(path, "gpt2", {}),
+    "gguf": Mine.from_gguf,
+    "gpt2": Mine.from_gpt2,
+    "minbpe": lambda path: Mine.from_minbpe(path.with_suffix(".model")),
+    "base64-json": Mine.from_base64_json,
+    "any": Mine.load,
+}
+
+
+@pytest.mark.parametrize("kind", LOADS)
+def test_back_and_forth(kind: str, small: BPETokenizer, tmp_path: Path) -> None:
+    written = {"hub": "huggingface", "any": "gpt2"}.get(kind, kind)
+    SAVES[written](small, tmp_path / "new" / "x")
+    loaded = LOADS[kind](tmp_path / "new" / "x")
+    assert type(loaded) is Mine
+    assert loaded.vocab == small.vocab
+    assert loaded.encode("lowest low!") == small.encode("lowest low!")
+
+
+@pytest.mark.parametrize("kind", SAVES)
+def test_nothing_to_save(kind: str, tmp_path: Path) -> None:
+    with pytest.raises(NotTrainedError):
+        SAVES[kind](BPETokenizer(), tmp_path / "x")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", LOADS)
+def test_nothing_to_load(kind: str, tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match="x"):
+        LOADS[kind](tmp_path / "x")
+
+
+def test_a_str_is_a_path_too(small: BPETokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = small.save_tiktoken("ranks")
+    assert BPETokenizer.from_tiktoken("ranks", **given).vocab == small.vocab
+    assert BPETokenizer.load("ranks", **given).vocab == small.vocab
+    small.save_gpt2("pair")
+    assert BPETokenizer.from_gpt2("pair/vocab.json", "pair/merges.txt").vocab == small.vocab
+
+
+def test_an_encoding_of_tiktoken(small: BPETokenizer) -> None:
+    pytest.importorskip("tiktoken", reason="tiktoken is not installed")
+    encoding = small.to_tiktoken("small")
+    assert encoding.name == "small"
+    again = Mine.from_tiktoken(encoding)
+    assert type(again) is Mine
+    assert again.encode("lowest low!") == encoding.encode("lowest low!") == small.encode("lowest low!")
+    with pytest.raises(NotTrainedError):
+        BPETokenizer().to_tiktoken("x")
+
+
+def test_names_of_encodings_and_paths_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    load = BPETokenizer.from_tiktoken
+    for path in ("x.tiktoken", "directory/x", str(tmp_path / "x"), tmp_path / "cl100k_base"):
+        with pytest.raises(FormatError, match="cannot be read"):
+            load(path)
+    with pytest.raises(OptionError, match=r"no published encoding 'cl100k'; did you mean 'cl100k_base'\?"):
+        load("cl100k")
+    with pytest.raises(OptionError, match="no published encoding"):
+        load("\0")
+    refused: list[dict[str, Any]] = [{"split_pattern": "gpt2"}, {"special_tokens": {}}]
+    for given in refused:
+        with pytest.raises(OptionError, match="'cl100k_base' is no file, and an encoding has its own"):
+            load("cl100k_base", **given)
+
+
+def test_a_published_encoding_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match="local_files_only"):
+        BPETokenizer.from_tiktoken("cl100k_base", cache_dir=tmp_path, local_files_only=True)

@@ -1,0 +1,266 @@
+"""Base64 JSON: everything a model is comes back; the lesson is read where a model does the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import (
+    CL100K_SPLIT_PATTERN,
+    GPT2_SPLIT_PATTERN,
+    AddedToken,
+    BPETokenizer,
+    FormatError,
+    Model,
+    PostProcessor,
+    _core,
+)
+from bpe_tokenizer.formats import base64_json
+from bpe_tokenizer.reference import CharBPETokenizer, NaiveBPETokenizer, RegexBPETokenizer
+from hostile import hostile_texts
+
+BYTES = {byte: bytes([byte]) for byte in range(256)}
+
+
+def contents(model: Model) -> Any:
+    return (
+        model.core.__getnewargs_ex__(),
+        dict(model.named_tokens),
+        model.post_processor,
+        dict(model.config),
+    )
+
+
+def characters() -> _core.Model:
+    """SentencePiece-style: characters with byte fallback."""
+    tokens = ["<unk>", "<s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "a", "b", "▁a", "ab"]
+    return _core.Model(
+        {token_id: token.encode() for token_id, token in enumerate(tokens)},
+        [("▁".encode(), b"a"), (b"a", b"b")],
+        normalizers=[("Prepend", "▁"), ("Replace", " ", "▁")],
+        alphabet="characters",
+        byte_fallback=True,
+        unk_id=0,
+        fuse_unk=True,
+        decoder=("▁", True, "one"),
+        added_tokens=[AddedToken("<s>", 1, True, True, True, True, True)],
+    )
+
+
+MODELS = {
+    "bytes": Model(_core.Model(BYTES, [])),
+    "ranks": Model(
+        _core.Model(BYTES | {256: b"ab", 300: b"abc"}, None, split_patterns=[CL100K_SPLIT_PATTERN])
+    ),
+    "prefix": Model(
+        _core.Model(BYTES, [], split_patterns=[r"\d", r"\s"], add_prefix_space=True, normalization="NFKD")
+    ),
+    "twice": Model(_core.Model(BYTES | {256: b"a", 257: b"ab", 258: b"ab"}, [(b"a", b"b")])),
+    "named": Model(
+        _core.Model(BYTES, [], added_tokens=[AddedToken("<é>", 256), AddedToken(" ", 999, special=False)]),
+        {"bos": "<é>", "eos": ""},
+        PostProcessor((256, 97), (999,)),
+        {"chat_template": "{{ '\n' }}", "model_max_length": 10**30, "x": [None, 1.5]},
+    ),
+    "steps": Model(
+        _core.Model(
+            BYTES,
+            [],
+            normalizers=[
+                ("NFKC",),
+                ("Lowercase",),
+                ("StripAccents",),
+                ("Strip", True, False),
+                ("Replace", r"\s+", " "),
+            ],
+            pre_tokenizers=[
+                ("Split", r"\d", "Removed", True),
+                ("PrefixSpace",),
+                ("Split", r"\s", "MergedWithNext", False),
+                ("SplitBytes", "Ġ", "Contiguous", False),
+            ],
+        )
+    ),
+    "metaspace": Model(_core.Model(BYTES, [], pre_tokenizers=[("Metaspace", "▁", "first", True)])),
+    "gaps": Model(_core.Model({0: b"a", 5: b"b"}, [], requires_all_bytes=False, keeps_gaps=True)),
+    "characters": Model(characters()),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_everything_comes_back(name: str, tmp_path: Path) -> None:
+    model = MODELS[name]
+    base64_json.save(model, tmp_path / "new" / "x.json")
+    again = base64_json.load(tmp_path / "new" / "x.json")
+    assert contents(again) == contents(model)
+    ours, theirs = BPETokenizer.from_model(model), BPETokenizer.from_model(again)
+    for text in ["ab  Ünï 12 a\u0301b", *hostile_texts(50)]:
+        assert ours.encode(text, True, "all") == theirs.encode(text, True, "all")
+
+
+def test_no_setting_of_the_core_is_forgotten() -> None:
+    settings = MODELS["bytes"].core.__getnewargs_ex__()[1]
+    assert {*base64_json._SETTINGS, "added_tokens"} == settings.keys()
+
+
+def test_a_trained_tokenizer_comes_back(tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    tokenizer.save_base64_json(tmp_path / "x.json")
+    again = BPETokenizer.from_base64_json(tmp_path / "x.json")
+    assert contents(again.model) == contents(tokenizer.model)
+    saved = json.loads((tmp_path / "x.json").read_bytes())
+    assert saved["vocab"]["97"] == "YQ=="
+    assert (saved["format"], saved["version"]) == ("bpe_tokenizer", 1)
+    tokenizer.save_base64_json(tmp_path / "y.json")
+    assert (tmp_path / "x.json").read_bytes() == (tmp_path / "y.json").read_bytes()
+
+
+def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    vocab = {str(byte): json.loads(json.dumps(encoded)) for byte, encoded in _saved_vocab(tmp_path).items()}
+    path.write_text(json.dumps({"format": "bpe_tokenizer", "version": 1, "vocab": vocab, "merges": []}))
+    assert contents(base64_json.load(path)) == contents(MODELS["bytes"])
+
+
+def _saved_vocab(tmp_path: Path) -> dict[str, str]:
+    base64_json.save(MODELS["bytes"], tmp_path / "bytes.json")
+    vocab: dict[str, str] = json.loads((tmp_path / "bytes.json").read_bytes())["vocab"]
+    return vocab
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": "other"}, "format: 'other' must be 'bpe_tokenizer'"),
+        ({"format": None}, "format: must be a string"),
+        ({"version": 2}, "version: 2 is not supported; only version 1 is"),
+        ({"new_field": 1}, "new_field: is no field of this format"),
+        ({"vocab": []}, "vocab: must be an object"),
+        ({"vocab": {"0": "AA=="}}, "the vocabulary has no token for the byte 0x01"),
+        ({"vocab": {"00": "AA=="}}, "vocab: '00' is no id"),
+        ({"vocab": {"-1": "AA=="}}, "vocab: '-1' is no id"),
+        ({"vocab": {"9" * 5000: "AA=="}}, "vocab: '9{50}' is no id"),
+        ({"vocab": {"4294967295": "AA=="}}, "4294967295 is no id: they end at 4294967294"),
+        ({"vocab": {"0": "A"}}, "vocab.0: 'A' is not a token in base64"),
+        ({"vocab": {"0": 7}}, "vocab.0: 7 is not a token in base64"),
+        ({"merges": {}}, "merges: must be an array"),
+        ({"merges": [["YQ=="]]}, r"merges\[0\]: \['YQ=='\] is not a pair"),
+        ({"merges": [["YQ==", 1]]}, r"merges\[0\]: .* is not a pair"),
+        ({"merges": [["YQ==", "Yg=="]]}, '"ab" is not in the vocabulary'),
+        ({"ignore_merges": 1}, "ignore_merges: must be true or false"),
+        ({"alphabet": "runes"}, 'alphabet "runes" is not known'),
+        ({"alphabet": 1}, "alphabet: must be a string"),
+        ({"unk_id": 999}, "the unknown token's id 999 is not in the vocabulary"),
+        ({"unk_id": 2**40}, "unk_id: must be an id"),
+        ({"decoder": ["a"]}, "decoder: .* must hold str and bool and str"),
+        ({"decoder": ["a", True, "x"]}, 'strip "x" is not known'),
+        ({"decoder": {}}, "decoder: must be an array"),
+        ({"normalizers": [["NFX"]]}, r"normalizers\[0\]: .* is no step; NFC, "),
+        ({"normalizers": [[]]}, "is no step"),
+        ({"normalizers": [[["NFC"]]]}, "is no step"),
+        ({"normalizers": ["NFC"]}, r"normalizers\[0\]: must be an array"),
+        ({"normalizers": [["NFC", 1]]}, "must hold nothing else"),
+        ({"normalizers": [["Strip", 1, 0]]}, "must hold bool and bool"),
+        ({"normalizers": [["Replace", "(", ""]]}, r"normalizers\[0\]: "),
+        ({"pre_tokenizers": [["Split", "(", "Isolated", False]]}, r"pre_tokenizers\[0\]: "),
+        ({"pre_tokenizers": [["Split", "a", "Isolated"]]}, "must hold str and str and bool"),
+        ({"pre_tokenizers": [["Split", "a", "Elsewhere", False]]}, "Elsewhere"),
+        ({"pre_tokenizers": [["Metaspace", "▁", "sometimes", True]]}, "sometimes"),
+        ({"added_tokens": {}}, "added_tokens: must be an array"),
+        ({"added_tokens": [{"content": "x"}]}, r"added_tokens\[0\].id: is missing"),
+        ({"added_tokens": [{"content": "x", "id": 256}]}, r"added_tokens\[0\].special: is missing"),
+        ({"named_tokens": {"boss": "x"}}, "named_tokens.boss: is no role"),
+        ({"named_tokens": {"bos": 1}}, "named_tokens.bos: must be a string"),
+        ({"post_processor": {"prefix": [1]}}, "post_processor.suffix: is missing"),
+        ({"post_processor": {"prefix": [256], "suffix": []}}, r"prefix\[0\]: 256 is the id of no token"),
+        ({"config": []}, "config: must be an object"),
+    ],
+)
+def test_broken_files_are_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    base64_json.save(MODELS["bytes"], tmp_path / "x.json")
+    saved = json.loads((tmp_path / "x.json").read_bytes())
+    (tmp_path / "x.json").write_text(json.dumps(saved | changes), encoding="utf-8")
+    with pytest.raises(FormatError, match=message) as error:
+        base64_json.load(tmp_path / "x.json")
+    assert str(error.value).startswith(str(tmp_path / "x.json"))
+
+
+@pytest.mark.parametrize("config", [{"x": {1, 2}}, {"x": float("nan")}, {1: 2}])
+def test_a_config_that_is_no_json(config: Any, tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="config: cannot be written as JSON"):
+        base64_json.save(Model(_core.Model(BYTES, []), config=config), tmp_path / "x.json")
+    assert not list(tmp_path.iterdir())
+
+
+# -- the lesson -----------------------------------------------------------------------------------------
+
+TEXT = "the cat in the hat, low lower lowest; naïve café \U0001f642 don't!  12 \n\n" * 3
+
+
+@pytest.mark.parametrize(
+    "lesson",
+    [
+        NaiveBPETokenizer().train(TEXT, 300),
+        RegexBPETokenizer().train(TEXT, 300),
+        RegexBPETokenizer(GPT2_SPLIT_PATTERN).train(TEXT, 300, special_tokens=["<|a|>", "<|b|>"]),
+        RegexBPETokenizer(r"[a-z]+|\s").train(TEXT, 300),
+        CharBPETokenizer(byte_level=True).train(TEXT, 300, special_tokens={"<|end|>": 1000}),
+    ],
+    ids=lambda lesson: type(lesson).__name__,
+)
+def test_the_lesson_is_read(lesson: Any, tmp_path: Path) -> None:
+    lesson.save(tmp_path / "x.json")
+    tokenizer = BPETokenizer.from_base64_json(tmp_path / "x.json")
+    assert tokenizer.special_tokens == lesson.special_tokens
+    assert tokenizer.vocab == {
+        **{token_id: lesson.id_bytes(token_id) for token_id in lesson.vocab},
+        **{token_id: text.encode() for text, token_id in lesson.special_tokens.items()},
+    }
+    for text in [TEXT, "the<|end|>cat<|a|><|endoftext|>", *(t for t in hostile_texts(200) if len(t) < 300)]:
+        for allowed in ("none", "all"):
+            assert tokenizer.encode(text, allowed_special=allowed) == lesson.encode(
+                text, allowed_special=allowed
+            )
+
+
+def test_a_lesson_of_characters_is_refused(tmp_path: Path) -> None:
+    CharBPETokenizer().train(TEXT, 300).save(tmp_path / "x.json")
+    with pytest.raises(
+        FormatError, match=r"class: 'CharBPETokenizer' starts from characters .* which no model does"
+    ):
+        BPETokenizer.from_base64_json(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"version": 2}, "version: 2 is not supported"),
+        ({"class": "Other"}, "class: 'Other' is no tokenizer of bpe_tokenizer.reference"),
+        ({"settings": {}}, "settings: .* must be the settings of a RegexBPETokenizer"),
+        ({"settings": {"pattern": "("}}, "settings.pattern: is not supported"),
+        ({"settings": {"pattern": r"\s+$"}}, r"settings.pattern: .* holds \$"),
+        ({"special_tokens": {"<a>": 97}}, "special_tokens.<a>: 97 is the id of a token"),
+        ({"special_tokens": {"": 999}}, "the text is empty"),
+        ({"special_tokens": {"<a>": 999, "<b>": 999}}, "has the same id"),
+        ({"merges": []}, "merges: none makes the token"),
+        ({"merges": [["AAE=", "AA=="]]}, r"merges\[0\]: .* made of a token that no merge before makes"),
+    ],
+)
+def test_a_broken_lesson_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    RegexBPETokenizer().train(TEXT, 300).save(tmp_path / "x.json")
+    saved = json.loads((tmp_path / "x.json").read_bytes())
+    (tmp_path / "x.json").write_text(json.dumps(saved | changes), encoding="utf-8")
+    with pytest.raises(FormatError, match=message) as error:
+        base64_json.load(tmp_path / "x.json")
+    assert str(error.value).startswith(str(tmp_path / "x.json"))
+
+
+def test_merges_that_make_the_same_token_are_refused(tmp_path: Path) -> None:
+    """The lesson merges all places of a pair at once, and then the order would matter."""
+    RegexBPETokenizer().train("ab ab", 257).save(tmp_path / "x.json")
+    saved = json.loads((tmp_path / "x.json").read_bytes())
+    (tmp_path / "x.json").write_text(json.dumps(saved | {"merges": saved["merges"] * 2}), encoding="utf-8")
+    with pytest.raises(FormatError, match=r"merges\[1\]: .* makes a token that is there already"):
+        base64_json.load(tmp_path / "x.json")

@@ -1,0 +1,529 @@
+"""GPT-2's vocab.json and merges.txt: round trips, the files beside them, every refusal, crashes while saving.
+
+tests/peers compares the published files with tiktoken, and what is saved with `transformers`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import (
+    GPT2_SPLIT_PATTERN,
+    AddedToken,
+    BPETokenizer,
+    FormatError,
+    Model,
+    ModelError,
+    OptionError,
+    PatternError,
+    PostProcessor,
+    _core,
+)
+from bpe_tokenizer.formats import gpt2
+from bpe_tokenizer.patterns import NAMED_PATTERNS
+from bpe_tokenizer.reference import CharBPETokenizer
+from hf_files import bytes_vocab
+from hostile import hostile_texts
+
+VOCAB = bytes_vocab("lo", "low", "Ġlow", "<|endoftext|>")
+MERGES = ["#version: 0.2", "l o", "lo w", "Ġ low"]
+
+
+def write(
+    directory: Path, vocab: Mapping[str, Any] = VOCAB, merges: Sequence[str] = MERGES, **beside: Any
+) -> Path:
+    directory.mkdir(exist_ok=True)
+    (directory / "vocab.json").write_text(json.dumps(vocab), encoding="utf-8")
+    text = "".join(f"{line}\n" for line in merges)
+    (directory / "merges.txt").write_text(text, encoding="utf-8", newline="")
+    for name, value in beside.items():
+        (directory / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
+    return directory
+
+
+def contents(model: Model) -> Any:
+    core = model.core.__getnewargs_ex__()
+    return core, dict(model.named_tokens), model.post_processor, dict(model.config)
+
+
+def parts(model: Model) -> tuple[dict[str, str | None], Any]:
+    tokenizer = BPETokenizer.from_model(model)
+    roles = {role: getattr(tokenizer, f"{role}_token") for role in ("bos", "eos", "pad", "unk")}
+    assert tokenizer._snapshot is not None
+    return roles, tokenizer._snapshot.around
+
+
+# -- round trips ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("names", ["vocab.json", "encoder.json"])
+@pytest.mark.parametrize("special", [None, ["<|endoftext|>"], {"<a>": 300, "<|b|>": 600, "é<": 9000}])
+def test_a_trained_tokenizer_comes_back(
+    names: Any, special: Any, stdlib_texts: list[str], mixed_text: str, tmp_path: Path
+) -> None:
+    tokenizer = BPETokenizer(split_pattern="gpt2", normalization=None)
+    tokenizer.train([*stdlib_texts, mixed_text], 600, special_tokens=special, verbose=False)
+    tokenizer.save_gpt2(tmp_path / "new" / "directory", names=names)
+    again = BPETokenizer.from_gpt2(tmp_path / "new" / "directory")
+    assert contents(again.model) == contents(tokenizer.model)
+    for text in [mixed_text, *hostile_texts(300)]:
+        for allowed in ("none", "all"):
+            assert again.encode(text, True, allowed) == tokenizer.encode(text, True, allowed)
+
+
+def core(**changes: Any) -> _core.Model:
+    vocab = {byte: bytes([byte]) for byte in range(256)} | {256: b"ab", 257: b"<s>"}
+    settings: dict[str, Any] = {
+        "split_patterns": [GPT2_SPLIT_PATTERN],
+        "added_tokens": [AddedToken("<s>", 257), AddedToken("</s>", 259)],
+    }
+    return _core.Model(vocab, [(b"a", b"b")], **(settings | changes))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Model(core()),
+        Model(core(add_prefix_space=True)),
+        Model(core(split_patterns=NAMED_PATTERNS["qwen2"].patterns, normalization="NFC")),
+        Model(core(), {"bos": "</s>", "eos": "", "pad": "<s>"}),
+        Model(core(), {}, PostProcessor()),
+        Model(core(), {}, PostProcessor((257,), ())),
+        Model(core(), {}, PostProcessor((257,), (259,))),
+        Model(core(), {}, None, {"model_max_length": 1024, "chat_template": "{{ x }}"}),
+        Model(core(added_tokens=[AddedToken("<s>", 257, False, True, True, True, True)])),
+        Model(core(added_tokens=[AddedToken("a b", 300), AddedToken("日本", 301, special=False)])),
+    ],
+)
+def test_everything_comes_back(model: Model, tmp_path: Path) -> None:
+    gpt2.save(model, tmp_path)
+    assert contents(gpt2.load(tmp_path)) == contents(model)
+
+
+def test_the_r50k_spelling_is_gpt2s(tmp_path: Path) -> None:
+    gpt2.save(Model(core(split_patterns=NAMED_PATTERNS["r50k"].patterns)), tmp_path)
+    assert gpt2.load(tmp_path).core.split_patterns == [GPT2_SPLIT_PATTERN]
+
+
+def test_ranks_that_merging_makes_can_be_saved(stdlib_texts: list[str], tmp_path: Path) -> None:
+    learned = BPETokenizer("gpt2", None).train(stdlib_texts, 500, verbose=False)
+    ranks = BPETokenizer.from_vocab(learned.vocab)
+    assert ranks.model.core.ignore_merges
+    ranks.save_gpt2(tmp_path)
+    again = BPETokenizer.from_gpt2(tmp_path)
+    assert (again.vocab, again.merges) == (learned.vocab, learned.merges)
+    unmade = Model(_core.Model({**learned.vocab, 500: b"zzzz"}, None, split_patterns=[GPT2_SPLIT_PATTERN]))
+    with pytest.raises(FormatError, match=r"ignore_merges: .* never makes the token b'zzzz'"):
+        gpt2.save(unmade, tmp_path)
+
+
+def test_what_save_writes(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    files = gpt2.save(plain_tokenizer.model, tmp_path)
+    assert sorted(file.name for file in files) == ["merges.txt", "tokenizer_config.json", "vocab.json"]
+    assert sorted(tmp_path.iterdir()) == sorted(files)
+    lines = (tmp_path / "merges.txt").read_text(encoding="utf-8").split("\n")
+    assert lines[0] == "#version: 0.2"
+    assert lines[-1] == ""
+    assert [tuple(line.split(" ")) for line in lines[1:-1]] == plain_tokenizer.model.core.printable_merges()
+    vocab = json.loads((tmp_path / "vocab.json").read_text(encoding="utf-8"))
+    assert list(vocab.values()) == list(range(600))
+    assert vocab["Ġ"] == 32
+
+
+def test_the_lesson_reads_what_is_saved(
+    plain_tokenizer: BPETokenizer, mixed_text: str, tmp_path: Path
+) -> None:
+    """Its reader of OpenAI's files is written apart from ours."""
+    plain_tokenizer.save_gpt2(tmp_path, names="encoder.json")
+    lesson = CharBPETokenizer().load_openai(tmp_path / "encoder.json", tmp_path / "vocab.bpe")
+    assert lesson.encode(mixed_text) == plain_tokenizer.encode(mixed_text)
+
+
+# -- where the files are --------------------------------------------------------------------------------
+
+
+def test_a_pair_is_found_by_either_file(tmp_path: Path) -> None:
+    directory = write(tmp_path / "x")
+    expected = contents(gpt2.load(directory))
+    for name in ("vocab.json", "merges.txt"):
+        assert contents(gpt2.load(directory / name)) == expected
+        (directory / name).rename(tmp_path / f"gpt2-{name}")
+        (tmp_path / f"gpt2-{name}").rename(directory / name)
+    for name in ("vocab.json", "merges.txt"):
+        (directory / name).rename(tmp_path / f"gpt2-{name}")
+    for name in ("vocab.json", "merges.txt"):
+        assert contents(gpt2.load(tmp_path / f"gpt2-{name}")) == expected
+    (tmp_path / "gpt2-vocab.json").rename(tmp_path / "a")
+    (tmp_path / "gpt2-merges.txt").rename(tmp_path / "b")
+    assert contents(gpt2.load(tmp_path / "a", tmp_path / "b")) == expected
+    with pytest.raises(FormatError, match="name both files"):
+        gpt2.load(tmp_path / "a")
+
+
+def test_half_a_pair(tmp_path: Path) -> None:
+    directory = write(tmp_path / "x")
+    (directory / "merges.txt").unlink()
+    with pytest.raises(FormatError, match="holds neither"):
+        gpt2.load(directory)
+    with pytest.raises(FormatError, match=r"merges\.txt is not beside it"):
+        gpt2.load(directory / "vocab.json")
+    with pytest.raises(FormatError, match="no such file or directory"):
+        gpt2.load(directory / "merges.txt")
+
+
+def test_two_pairs(tmp_path: Path) -> None:
+    directory = write(tmp_path / "x")
+    for old, new in (("vocab.json", "encoder.json"), ("merges.txt", "vocab.bpe")):
+        (directory / new).write_bytes((directory / old).read_bytes())
+    with pytest.raises(FormatError, match=r"holds both vocab\.json and encoder\.json"):
+        gpt2.load(directory)
+    assert contents(gpt2.load(directory / "encoder.json")) == contents(gpt2.load(directory / "vocab.json"))
+
+
+def test_a_tokenizer_json_would_hide_them(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    plain_tokenizer.save(tmp_path)
+    with pytest.raises(OptionError, match=r"holds a tokenizer\.json"):
+        plain_tokenizer.save_gpt2(tmp_path)
+
+
+def test_other_names(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    names: Any = "merges.txt"
+    with pytest.raises(OptionError, match=r"it must be 'vocab\.json' or 'encoder\.json'"):
+        plain_tokenizer.save_gpt2(tmp_path, names=names)
+
+
+# -- alone ----------------------------------------------------------------------------------------------
+
+
+def test_what_looks_like_a_control_token_is_special(tmp_path: Path) -> None:
+    tokens = ["<s>", "<pad>", "[MASK]", "<|im_start|>", "madeupword0000", "<", "low>", "<a b>", "lo"]
+    vocab = bytes_vocab(*(token for token in tokens if token not in ("<", "<a b>")))
+    model = gpt2.load(write(tmp_path, vocab, ["l o"]))
+    assert [token[0] for token in model.core.added_tokens] == ["<s>", "<pad>", "[MASK]", "<|im_start|>"]
+    assert model.core.vocab == {value: _core.from_printable(key) for key, value in vocab.items()}
+    assert BPETokenizer.from_model(model).encode("madeupword0000<s>", allowed_special="all")[-1] == 256
+
+
+def test_a_control_token_that_merges_make_is_none(tmp_path: Path) -> None:
+    vocab = bytes_vocab("<s", "<s>")
+    model = gpt2.load(write(tmp_path, vocab, ["< s", "<s >"]))
+    assert model.core.added_tokens == []
+    assert model.core.vocab[257] == b"<s>"
+
+
+def test_given_special_tokens(tmp_path: Path) -> None:
+    directory = write(tmp_path, VOCAB)
+    load = BPETokenizer.from_gpt2
+    assert load(directory).special_tokens == {"<|endoftext|>": 259}
+    assert load(directory, special_tokens=[]).special_tokens == {}
+    assert load(directory, special_tokens=["<a>", "<|endoftext|>", "low"]).special_tokens == {
+        "low": 257,
+        "<|endoftext|>": 259,
+        "<a>": 260,
+    }
+    assert load(directory, special_tokens={"<a>": 999}).special_tokens == {"<a>": 999}
+    with pytest.raises(ModelError, match="has the id 259 in the vocabulary; not 5"):
+        load(directory, special_tokens={"<|endoftext|>": 5})
+    with pytest.raises(ModelError, match="it belongs to 'lo'"):
+        load(directory, special_tokens={"<a>": 256})
+
+
+def test_a_given_split_pattern(tmp_path: Path) -> None:
+    directory = write(tmp_path)
+    assert gpt2.load(directory).core.split_patterns == [GPT2_SPLIT_PATTERN]
+    assert gpt2.load(directory, split_pattern="starcoder").core.split_patterns == list(
+        NAMED_PATTERNS["starcoder"].patterns
+    )
+    with pytest.raises(PatternError):
+        gpt2.load(directory, split_pattern="(")
+
+
+def test_an_added_token_with_the_bytes_of_another(tmp_path: Path) -> None:
+    """`" low"` as a special token must not stand in the way of the token `Ġlow`."""
+    vocab = {" low": 0} | {token: token_id + 1 for token, token_id in VOCAB.items()}
+    tokenizer = BPETokenizer.from_gpt2(write(tmp_path, vocab), special_tokens={" low": 0})
+    assert tokenizer.encode("a low") == [98, 259]
+    assert tokenizer.encode("a low", allowed_special="all") == [98, 0]
+
+
+# -- merges.txt -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        MERGES,
+        MERGES[1:],
+        ["#version: 0.2 - Trained by `huggingface/tokenizers`", *MERGES[1:]],
+        ["#version: 0.2\r", *(f"{line}\r" for line in MERGES[1:])],
+        ["#version: 0.2", "", "l o", "", "lo w", "Ġ low", "", ""],
+        ["#version: 0.2", "lo w", "l o", "lo w", "Ġ low"],  # the last of two counts
+    ],
+)
+def test_spellings_of_merges(lines: list[str], tmp_path: Path) -> None:
+    model = gpt2.load(write(tmp_path, merges=lines))
+    assert model.core.merges == [(b"l", b"o"), (b"lo", b"w"), (b" ", b"low")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["#version: 0.2", "l o", "lo"], "line 3: 'lo' is not a merge"),
+        (["l o", "lo w x"], "line 2: 'lo w x' is not a merge"),
+        (["l o", "lo\tw"], r"line 2: 'lo\\tw' is not a merge"),
+        (["l o", " lo w"], "line 2: ' lo w' is not a merge"),
+        (["l o", "o w"], "line 2: 'ow' is not in the vocabulary"),
+        (["l o", "日 w"], "line 2: '日' is not in the vocabulary"),
+        (["l o", "#version: 0.2"], "line 2: '#version:' is not in the vocabulary"),
+    ],
+)
+def test_broken_merges_are_refused(lines: list[str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=message) as error:
+        gpt2.load(write(tmp_path, merges=lines))
+    assert str(error.value).startswith(str(tmp_path / "merges.txt"))
+
+
+def test_merges_that_were_cut_off(tmp_path: Path) -> None:
+    path = write(tmp_path) / "merges.txt"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    assert len(gpt2.load(tmp_path).core.merges) == 3  # nothing is missing but the end of a line
+    for length in range(len("#version: 0.2\n"), len(whole) - 1):
+        path.write_bytes(whole[:length])
+        if whole[:length].endswith(b"\n"):
+            continue  # this cannot be seen
+        with pytest.raises(FormatError):
+            gpt2.load(tmp_path)
+
+
+def test_merges_that_are_no_text(tmp_path: Path) -> None:
+    (write(tmp_path) / "merges.txt").write_bytes(b"l o\n\xff\n")
+    with pytest.raises(FormatError, match=r"merges\.txt: is not UTF-8 at offset 4"):
+        gpt2.load(tmp_path)
+
+
+# -- vocab.json -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": 5}, "both have the id 5"),
+        ({"lo": -1}, "lo: must be an id, an integer from 0 to 4294967294, not -1"),
+        ({"lo": 2**32 - 1}, "lo: must be an id"),
+        ({"lo": 1.0}, "lo: must be an id"),
+        ({"lo": True}, "lo: must be an id"),
+        ({"lo": None}, "lo: must be an id"),
+        ({"日本": 999}, "'日本' holds a character that stands for no byte"),
+    ],
+)
+def test_a_broken_vocabulary_is_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=message) as error:
+        gpt2.load(write(tmp_path, {**VOCAB, **change}))
+    assert str(error.value).startswith(str(tmp_path / "vocab.json"))
+
+
+def test_a_vocabulary_without_a_byte(tmp_path: Path) -> None:
+    vocab = {token: token_id for token, token_id in VOCAB.items() if token != "a"}
+    with pytest.raises(FormatError, match="no token for the byte 0x61, written 'a'"):
+        gpt2.load(write(tmp_path, vocab))
+
+
+def test_ids_may_have_holes(tmp_path: Path) -> None:
+    vocab = {token: 10 * token_id + 3 for token, token_id in VOCAB.items()}
+    assert BPETokenizer.from_gpt2(write(tmp_path, vocab)).encode(" low") == [2583]
+
+
+# -- beside them ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("beside", "roles", "around"),
+    [
+        ({"tokenizer_config": {}}, ["<|endoftext|>", "<|endoftext|>", None, "<|endoftext|>"], ((), ())),
+        (
+            {"tokenizer_config": {"tokenizer_class": "GPT2TokenizerFast", "add_bos_token": True}},
+            ["<|endoftext|>", "<|endoftext|>", None, "<|endoftext|>"],
+            ((259,), ()),
+        ),
+        (
+            {"tokenizer_config": {"tokenizer_class": "Qwen2Tokenizer", "eos_token": "low"}},
+            [None, "low", "<|endoftext|>", "<|endoftext|>"],
+            ((), ()),
+        ),
+        (
+            {"tokenizer_config": {"bos_token": "lo", "add_bos_token": True, "add_eos_token": True}},
+            ["lo", "<|endoftext|>", None, "<|endoftext|>"],
+            ((256,), (259,)),
+        ),
+        (
+            {"special_tokens_map": {"pad_token": {"content": "low"}}},
+            ["<|endoftext|>", "<|endoftext|>", "low"],
+            ((), ()),
+        ),
+        ({"added_tokens": {"<x>": 260}}, ["<|endoftext|>", "<|endoftext|>"], ((), ())),
+        (
+            {"tokenizer_config": {"bos_token": None, "unk_token": None}},
+            [None, "<|endoftext|>", None, None],
+            ((), ()),
+        ),
+    ],
+)
+def test_the_parts_that_tokens_play(
+    beside: Any, roles: list[str | None], around: Any, tmp_path: Path
+) -> None:
+    model = gpt2.load(write(tmp_path, **beside))
+    found, found_around = parts(model)
+    assert list(found.values())[: len(roles)] == roles
+    assert found_around == around
+
+
+def test_added_tokens_of_the_config(tmp_path: Path) -> None:
+    decoder = {
+        "259": {"content": "<|endoftext|>", "special": True, "rstrip": True},
+        "260": {"content": "new", "lstrip": True, "normalized": True},
+        "261": {"content": "日本", "single_word": True, "special": False},
+    }
+    config = {"added_tokens_decoder": decoder, "extra_special_tokens": ["lo", "new"], "model_max_length": 5}
+    model = gpt2.load(write(tmp_path, tokenizer_config=config))
+    assert model.core.added_tokens == [
+        AddedToken("lo", 256),
+        AddedToken("<|endoftext|>", 259, rstrip=True),
+        AddedToken("new", 260, lstrip=True, normalized=True),
+        AddedToken("日本", 261, special=False, single_word=True),
+    ]
+    assert model.config == {"extra_special_tokens": ["lo", "new"], "model_max_length": 5}
+
+
+def test_added_tokens_json(tmp_path: Path) -> None:
+    named = {"pad_token": "<p>", "additional_special_tokens": ["<x>"]}
+    tokens = {"<x>": 261, "<p>": 260, "plain": 262}
+    model = gpt2.load(write(tmp_path, special_tokens_map=named, added_tokens=tokens))
+    assert model.core.added_tokens == [
+        AddedToken("<|endoftext|>", 259),
+        AddedToken("<p>", 260),
+        AddedToken("<x>", 261),
+        AddedToken("plain", 262, special=False, normalized=True),
+    ]
+
+
+def test_without_the_usual_name_nothing_beside_is_read(tmp_path: Path) -> None:
+    directory = write(tmp_path, tokenizer_config={"tokenizer_class": "Qwen2Tokenizer"})
+    for name in ("vocab.json", "merges.txt"):
+        (directory / name).rename(directory / f"my-{name}")
+    assert gpt2.load(directory / "my-vocab.json").core.normalization is None
+
+
+def decoder(token_id: str, content: Any) -> dict[str, Any]:
+    return {"tokenizer_config": {"added_tokens_decoder": {token_id: {"content": content}}}}
+
+
+@pytest.mark.parametrize(
+    ("beside", "message"),
+    [
+        (
+            {"tokenizer_config": {"tokenizer_class": "RobertaTokenizer"}},
+            "tokenizer_class: 'RobertaTokenizer' is not",
+        ),
+        ({"tokenizer_config": {"tokenizer_class": 3}}, "tokenizer_class: must be a string"),
+        ({"tokenizer_config": {"bos_token": "<new>"}}, "bos_token: '<new>' is no token of"),
+        (
+            {"tokenizer_config": {"add_bos_token": True, "bos_token": None}},
+            "add_bos_token: is true, and there is no",
+        ),
+        ({"tokenizer_config": {"add_prefix_space": 1}}, "add_prefix_space: must be true or false"),
+        ({"tokenizer_config": []}, "must be an object"),
+        (decoder("261", "<x>"), "added token '<x>' has the id 261, and transformers would give it 260"),
+        (decoder("5", "low"), "added token 'low' has the id 5, and transformers would give it 257"),
+        (decoder("x", "<x>"), "added_tokens_decoder: 'x' is no id"),
+        (decoder("9" * 5000, "<x>"), "added_tokens_decoder: '9{50}' is no id"),
+        (decoder("260", 3), "content: must be a string"),
+        ({"added_tokens": {"<x>": "a"}}, "<x>: must be an id"),
+        ({"added_tokens": {"<x>": 999}}, "would give it 260"),
+        ({"special_tokens_map": {"pad_token": {"content": 1}}}, "pad_token.content: must be a string"),
+    ],
+)
+def test_what_contradicts_the_vocabulary_is_refused(beside: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=message) as error:
+        gpt2.load(write(tmp_path, **beside))
+    assert str(tmp_path) in str(error.value)
+
+
+# -- refused when saved ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Model(core(split_patterns=[])), r"split_patterns: readers of .* not with \[\] and None"),
+        (Model(core(split_patterns=NAMED_PATTERNS["cl100k"].patterns)), "split_patterns: readers"),
+        (Model(core(normalization="NFC")), "split_patterns: readers .* and NFC"),
+        (Model(core(), {"bos": "ab"}), "bos_token: 'ab' is no added token"),
+        (Model(core(), {}, PostProcessor((97,), ())), "post_processor: .* bos_token is added, not"),
+        (Model(core(), {}, PostProcessor((257, 257), ())), "post_processor"),
+        (Model(core(), {}, None, {"x": {1, 2}}), "tokenizer_config.json: cannot be written as JSON"),
+        (
+            Model(core(added_tokens=[AddedToken("Ġ", 300)])),
+            "added_tokens: 'Ġ' has the id 300, and another written so has 32",
+        ),
+        (
+            Model(
+                _core.Model(
+                    {i: bytes([i]) for i in range(256)} | {256: b"a"}, [], split_patterns=[GPT2_SPLIT_PATTERN]
+                )
+            ),
+            "vocab: the ids 97 and 256 are the same token",
+        ),
+    ],
+)
+def test_what_cannot_be_held_is_refused_by_name(model: Model, message: str, tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=message):
+        gpt2.save(model, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+# -- crashes --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("crash_after", range(4))
+def test_a_crash_leaves_the_old_one_or_the_new_one(
+    crash_after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = BPETokenizer("gpt2", None).train("low low lower", 258, verbose=False)
+    new = BPETokenizer("gpt2", None).train("new new newer", 260, special_tokens=["<e>"], verbose=False)
+    old.save_gpt2(tmp_path)
+    moved = 0
+
+    def replace(self: Path, target: Path) -> Path:
+        nonlocal moved
+        if moved == crash_after:
+            raise KeyboardInterrupt
+        moved += 1
+        return Path(rename(self, target))
+
+    rename = Path.rename
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", replace)
+        if crash_after < 3:
+            with pytest.raises(KeyboardInterrupt):
+                new.save_gpt2(tmp_path)
+        else:
+            new.save_gpt2(tmp_path)
+    expected = new if crash_after else old
+    assert contents(gpt2.load(tmp_path)) == contents(expected.model)
+
+
+def test_a_file_that_was_replaced_alone_is_noticed(tmp_path: Path) -> None:
+    BPETokenizer("gpt2", None).train("low low lower", 258, verbose=False).save_gpt2(tmp_path)
+    (tmp_path / "merges.txt").write_text("#version: 0.2\n", encoding="utf-8")
+    with pytest.raises(FormatError, match="were not saved together"):
+        gpt2.load(tmp_path)
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text(encoding="utf-8"))
+    del config["bpe_tokenizer"]
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert gpt2.load(tmp_path).core.merges == []

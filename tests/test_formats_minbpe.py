@@ -1,0 +1,353 @@
+"""minbpe's `.model`: read as minbpe reads it, refused where it cannot be.
+
+`Minbpe` below is what https://github.com/karpathy/minbpe does with such a file, in other words.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, OptionError, PatternError, _core
+from bpe_tokenizer.formats import minbpe
+from bpe_tokenizer.formats._python_regex import COVERING, python_objection
+from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS
+from hostile import hostile_texts
+
+GPT4_AS_MINBPE_SPELLS_IT = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]"
+    r"|\s+(?!\S)|\s+"
+)
+
+
+class Minbpe:
+    """A `.model` as minbpe runs it: the naive way."""
+
+    def __init__(self, path: Path) -> None:
+        version, pattern, count, *lines = path.read_text(encoding="utf-8").splitlines()
+        assert version == "minbpe v1"
+        self.pattern = pattern.strip()
+        self.special: dict[str, int] = {}
+        for line in lines[: int(count)]:
+            text, number = line.strip().split()
+            self.special[text] = int(number)
+        self.ranks: dict[tuple[int, int], int] = {}
+        self.vocab = {byte: bytes([byte]) for byte in range(256)}
+        for made, line in enumerate(lines[int(count) :], 256):
+            left, right = map(int, line.split())
+            self.ranks[left, right] = made
+            self.vocab[made] = self.vocab[left] + self.vocab[right]
+
+    def encode(self, text: str, special: bool = False) -> list[int]:
+        if not special or not self.special:
+            pieces = regex.findall(self.pattern, text) if self.pattern else [text]
+            return [token_id for piece in pieces for token_id in self.merged(piece.encode())]
+        ids: list[int] = []
+        for part in regex.split("(" + "|".join(map(regex.escape, self.special)) + ")", text):
+            ids += [self.special[part]] if part in self.special else self.encode(part)
+        return ids
+
+    def merged(self, ids: Sequence[int]) -> list[int]:
+        ids = list(ids)
+        while found := [(self.ranks[pair], pair) for pair in pairwise(ids) if pair in self.ranks]:
+            token_id, pair = min(found)
+            merged: list[int] = []
+            at = 0
+            while at < len(ids):
+                match = tuple(ids[at : at + 2]) == pair
+                merged.append(token_id if match else ids[at])
+                at += 1 + match
+            ids = merged
+        return ids
+
+
+def write(path: Path, pattern: str = "", special: Sequence[str] = (), merges: Sequence[str] = ()) -> Path:
+    lines = ["minbpe v1", pattern, str(len(special)), *special, *merges]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="")
+    return path
+
+
+def texts() -> list[str]:
+    """Hostile texts, without lone surrogates (no text for minbpe) and what takes the naive way minutes."""
+    return [
+        text
+        for text in hostile_texts(400)
+        if len(text) < 300 and text == text.encode("utf-8", "ignore").decode()
+    ]
+
+
+def trained(split_pattern: str, texts: list[str], **settings: Any) -> BPETokenizer:
+    tokenizer = BPETokenizer(split_pattern=split_pattern, normalization=None)
+    return tokenizer.train(texts, verbose=False, **{"vocab_size": 600} | settings)
+
+
+# -- round trips ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k", "llama3", "qwen2", "tekken"])
+def test_what_is_saved_means_the_same_to_minbpe(name: str, stdlib_texts: list[str], tmp_path: Path) -> None:
+    tokenizer = trained(name, stdlib_texts, special_tokens={"<|end|>": 600, "<|e": 700})
+    tokenizer.save_minbpe(tmp_path / "x.model")
+    theirs = Minbpe(tmp_path / "x.model")
+    again = BPETokenizer.from_minbpe(tmp_path / "x.model")
+    assert again.vocab == tokenizer.vocab == theirs.vocab | {600: b"<|end|>", 700: b"<|e"}
+    assert again.merges == tokenizer.merges
+    assert again.split_pattern == tokenizer.split_pattern
+    for text in [*texts(), stdlib_texts[0][:3000], "a<|end|>b<|e<|end|>"]:
+        assert tokenizer.encode(text) == again.encode(text) == theirs.encode(text)
+        for row in (tokenizer.encode(text, allowed_special="all"), again.encode(text, allowed_special="all")):
+            assert row == theirs.encode(text, special=True)
+
+
+def test_the_basic_tokenizer_does_not_split(stdlib_texts: list[str], tmp_path: Path) -> None:
+    tokenizer = trained(r"(?s).+", [stdlib_texts[0][:5000]], vocab_size=400)
+    whole = Model(_core.Model(tokenizer.vocab, tokenizer.merges, split_patterns=[]))
+    minbpe.save(whole, tmp_path / "x.model")
+    theirs, ours = Minbpe(tmp_path / "x.model"), BPETokenizer.from_minbpe(tmp_path / "x.model")
+    assert theirs.pattern == ""
+    assert ours.model.core.pre_tokenizers == []
+    for text in [*texts(), stdlib_texts[0][:3000]]:
+        assert ours.encode(text) == theirs.encode(text)
+
+
+@pytest.mark.parametrize("pattern", [GPT2_SPLIT_PATTERN, GPT4_AS_MINBPE_SPELLS_IT])
+def test_the_published_patterns_load(pattern: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.model", pattern, ["<|endoftext|> 100257"], ["108 111", "256 119", "32 257"])
+    ours, theirs = BPETokenizer.from_minbpe(path), Minbpe(path)
+    assert ours.split_pattern == pattern
+    assert ours.special_tokens == {"<|endoftext|>": 100257}
+    for text in [*texts(), "low slow<|endoftext|>"]:
+        assert ours.encode(text) == theirs.encode(text)
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"[a-z]+|\d", r"\p{Lu}\p{Ll}*|[.,;]{2,3}?", r"(?i:[abc]+)| (?=x)|(?<!a)z"]
+)
+def test_what_a_pattern_leaves_out_is_dropped_as_there(pattern: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.model", pattern, merges=["97 98", "256 99"])
+    ours, theirs = BPETokenizer.from_minbpe(path), Minbpe(path)
+    for text in [*texts(), "Abc abcABC.,;.. x z az Ünïcode"]:
+        assert ours.encode(text) == theirs.encode(text)
+    with pytest.raises(FormatError, match="pre_tokenizers"):
+        ours.save_minbpe(tmp_path / "y.model")
+
+
+def test_the_vocab_file(stdlib_texts: list[str], tmp_path: Path) -> None:
+    tokenizer = trained("gpt2", ["é\x01\x01 " * 9], vocab_size=258, special_tokens={"<|end|>": 300})
+    tokenizer.save_minbpe(tmp_path / "x.model")
+    lines = (tmp_path / "x.vocab").read_text(encoding="utf-8").split("\n")
+    assert lines[0] == r"[\u0000] 0"
+    assert lines[97] == "[a] 97"
+    assert lines[0xC3] == "[\N{REPLACEMENT CHARACTER}] 195"
+    assert lines[256:] == [
+        "[\N{REPLACEMENT CHARACTER}][\N{REPLACEMENT CHARACTER}] -> [é] 256",
+        r"[\u0001][\u0001] -> [\u0001\u0001] 257",
+        "[<|end|>] 300",
+        "",
+    ]
+    assert all(unicodedata.category(character)[0] != "C" for line in lines for character in line)
+
+
+def test_windows_line_ends(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.model", r"\s+|\S+", ["<a> 300"], ["108 111"])
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert BPETokenizer.from_minbpe(path).merges == [(b"l", b"o")]
+
+
+# -- refused when loaded --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the last line has no end"),
+        (b"minbpe v2\n\n0\n", "line 1: must be 'minbpe v1'"),
+        (b"minbpe v1\n", "line 3: must be the number of special tokens"),
+        (b"minbpe v1\n\n-1\n", "line 3: must be the number"),
+        (b"minbpe v1\n\n" + b"9" * 5000 + b"\n", "line 3: must be the number"),
+        (b"minbpe v1\n\n2\n<a> 300\n", "line 3: announces 2 special tokens, and 1 lines follow"),
+        (b"minbpe v1\n\n1\n<a>\n", "line 4: '<a>' is not a special token"),
+        (b"minbpe v1\n\n1\n<a b> 300\n", "line 4: '<a b> 300' is not a special token"),
+        (b"minbpe v1\n\n1\n<a> 4294967295\n", "line 4"),
+        (b"minbpe v1\n\n1\n<a> 255\n", "line 4: the id 255 of '<a>' belongs to"),
+        (b"minbpe v1\n\n1\n<a> 256\n97 98\n", "line 4: the id 256 of '<a>' belongs to"),
+        (b"minbpe v1\n\n2\n<a> 300\n<a> 301\n", "line 5: the special token '<a>' is listed twice"),
+        (b"minbpe v1\n\n2\n<a> 300\n<b> 300\n", "line 5: '<a>' and '<b>' both have the id 300"),
+        (b"minbpe v1\n\n2\n<a 300\n<a> 301\n", "'<a' stands before '<a>'"),
+        (b"minbpe v1\n\n0\n97 98 99\n", "line 4: '97 98 99' is not a merge"),
+        (b"minbpe v1\n\n0\n97 -1\n", "line 4: '97 -1' is not a merge"),
+        (b"minbpe v1\n\n0\n97 98\n\n", "line 5: '' is not a merge"),
+        (b"minbpe v1\n\n0\n97 256\n", "line 4: the id 256 is neither a byte nor made by a line above"),
+        (b"minbpe v1\n\n0\n97 98\n97 98\n", "line 5: makes the same bytes as the id 256"),
+        (b"minbpe v1\n\n0\n97 98\n256 99\n98 99\n97 258\n", "line 7: makes the same bytes as the id 257"),
+        (b"minbpe v1\n\n0\n97 98\n97 9", "the last line has no end"),
+        (b"minbpe v1\n ?\\p{L}+\n0\n", "line 2: the pattern begins or ends with white space"),
+        (b"minbpe v1\n(\n0\n", "line 2: the pattern is not supported"),
+        (b"minbpe v1\n\\s+$\n0\n", r"line 2: the pattern '\\\\s\+\$' holds \$"),
+        (b"minbpe v1\n(a)|b\n0\n", "holds \\(, which may mean something else to Python's regex module"),
+        (b"minbpe v1\n\xff\n0\n", "is not UTF-8 at offset 10"),
+        (
+            b"minbpe v1\n\n0\n" + b"255 255\n" + b"".join(b"%d %d\n" % (i, i) for i in range(256, 300)),
+            "too large",
+        ),
+    ],
+)
+def test_broken_files_are_refused(content: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.model"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=message) as error:
+        minbpe.load(path)
+    assert str(error.value).startswith(str(path))
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="cannot be read"):
+        minbpe.load(tmp_path / "x.model")
+
+
+def test_hidden_special_tokens_are_found_in_any_order() -> None:
+    assert minbpe._hidden(["<abc", "<ab", "<a", "<x"]) is None
+    assert minbpe._hidden(["<abc", "<a", "<ab"]) == ("<a", "<ab")
+    assert minbpe._hidden(["<a", "<b", "<ad", "<ac"]) == ("<a", "<ac")
+
+
+# -- refused when saved ---------------------------------------------------------------------------------
+
+
+def model(vocab: dict[int, bytes], merges: Sequence[tuple[bytes, bytes]] | None, **settings: Any) -> Model:
+    whole = {byte: bytes([byte]) for byte in range(256)} | vocab
+    return Model(_core.Model(whole, merges, **{"split_patterns": [GPT2_SPLIT_PATTERN]} | settings))
+
+
+@pytest.mark.parametrize(
+    ("refused", "message"),
+    [
+        (model({257: b"ab"}, [(b"a", b"b")]), "vocab: .* b'ab' must have the id 256, not 257"),
+        (model({256: b"ab", 257: b"unmade"}, [(b"a", b"b")]), "no merge makes b'unmade'"),
+        (model({0: b"b", 98: b"\0"}, []), "must have the id 0, not 98"),
+        (model({256: b"abc", 257: b"ab"}, [(b"ab", b"c"), (b"a", b"b")]), "merges: .* stands before a merge"),
+        (model({256: b"aa", 257: b"aaa"}, [(b"a", b"a"), (b"aa", b"a"), (b"a", b"aa")]), "two merges make"),
+        (model({256: b"xyz"}, None), "ignore_merges: .* never makes the token b'xyz'"),
+        (model({}, [], normalization="NFC"), "normalization"),
+        (model({}, [], add_prefix_space=True), "add_prefix_space"),
+        (model({}, [], split_patterns=[r"\d", r"\s"]), "split_patterns: .* holds one pattern"),
+        (model({}, [], split_patterns=[r"\w+|\W+"]), "split_patterns: .* holds \\\\w"),
+        (model({}, [], split_patterns=[r"\s+"]), "split_patterns: .* may leave text out"),
+        (
+            model({}, [], added_tokens=[AddedToken("a", 300, special=False)]),
+            "added_tokens: .* no special token",
+        ),
+        (model({}, [], added_tokens=[AddedToken("a", 300, lstrip=True)]), "added_tokens: .* lstrip"),
+        (model({}, [], added_tokens=[AddedToken("a b", 300)]), "added_tokens: .* white space"),
+        (Model(_core.Model({0: b"a"}, [], alphabet="characters")), "alphabet"),
+    ],
+)
+def test_what_cannot_be_held_is_refused_by_name(refused: Model, message: str, tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=message):
+        minbpe.save(refused, tmp_path / "x.model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_special_tokens_among_the_ids_are_refused(tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    plain = BPETokenizer(normalization=None).train("low low", 259, special_tokens=["<a>"], verbose=False)
+    with pytest.raises(FormatError, match="must have the id 256, not 257"):
+        plain.save_minbpe(tmp_path / "x.model")
+
+
+def test_another_name_is_refused(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"ends in \.model"):
+        plain_tokenizer.save_minbpe(tmp_path / "x.txt")
+
+
+# -- patterns -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pattern", sorted(COVERING))
+def test_the_known_patterns_are_read_alike_and_leave_nothing_out(pattern: str) -> None:
+    split = _core.SplitPattern(pattern)
+    assert python_objection(pattern) is None
+    for text in texts():
+        pieces = regex.findall(pattern, text)
+        assert pieces == split.split(text)
+        assert "".join(pieces) == text
+
+
+ATOMS = [
+    *("a", "B", "é", " ", "日", ".", "^", r"\s", r"\S", r"\d", r"\D", r"\n", r"\r", r"\t", r"\.", r"\-"),
+    *(
+        r"\p{L}",
+        r"\p{Lu}",
+        r"\P{N}",
+        r"\p{Han}",
+        r"\x41",
+        r"\u00e9",
+        "[ab]",
+        r"[^\s\p{L}]",
+        "[a-z]",
+        r"[\r\n]",
+    ),
+    *(
+        "(?:ab|c)",
+        "(?:a|)",
+        "(?i:St)",
+        "(?i:[sk])",
+        "(?i:x|é)",
+        "(?=a)",
+        "(?!a)",
+        "(?<=a)",
+        r"(?<!\s)",
+        "(?>ab|a)",
+    ),
+    *("$", r"\w", "(a)", "(?i:i)", "{", "[[a]]", "a&&b", "[a--b]", r"\b", r"\Z", "a{e<=1}"),
+]
+QUANTIFIERS = ["", "", "", "?", "*", "+", "+?", "*+", "++", "{2}", "{1,2}", "{2,}", "{,2}"]
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from(ATOMS), st.sampled_from(QUANTIFIERS)), min_size=1, max_size=3),
+        min_size=1,
+        max_size=3,
+    ),
+    st.text(alphabet="aAbBsSkKiIxé日\u0130\u0131ſK \n\r\t.-1\u00a0", max_size=12),
+)
+def test_a_pattern_that_passes_is_read_alike(branches: list[list[tuple[str, str]]], text: str) -> None:
+    pattern = "|".join("".join(atom + quantifier for atom, quantifier in branch) for branch in branches)
+    try:
+        split = _core.SplitPattern(pattern)
+    except PatternError:
+        return
+    # The regex engine, which runs the others, finds `b` for `b+a?b+`, and so does tiktoken.
+    if split.is_compiled and python_objection(pattern) is None:
+        assert split.split(text) == _cut(text, [found for found in regex.finditer(pattern, text) if found[0]])
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"a(?=b)|\s", r"(?<=a)b+", r"(?<!\s)\d", r"(?>ab|a)b", r"a++b?", r"x*+y"]
+)
+def test_what_the_regex_engine_runs_is_read_alike(pattern: str) -> None:
+    assert python_objection(pattern) is None
+    for text in [*texts(), "aab abb ab xxy 1 a1"]:
+        assert _core.SplitPattern(pattern).split(text) == _cut(
+            text, [found for found in regex.finditer(pattern, text) if found[0]]
+        )
+
+
+def _cut(text: str, matches: Sequence[regex.Match[str]]) -> list[str]:
+    """The matches and what is between them."""
+    ends = [0, *(end for found in matches for end in found.span()), len(text)]
+    return [piece for piece in (text[start:end] for start, end in pairwise(ends)) if piece]
+
+
+def test_a_passing_pattern_is_not_rare() -> None:
+    passing = [atom for atom in ATOMS if python_objection(atom + "a") is None]
+    assert len(passing) > len(ATOMS) / 2
+    assert python_objection(NAMED_PATTERNS["starcoder"].patterns[0]) is None

@@ -1,0 +1,266 @@
+"""What a file is, by what it holds: every format under a misleading name, and what is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer, FormatError, OptionError
+from bpe_tokenizer.formats import _contents, gpt2, huggingface
+from bpe_tokenizer.formats.recognise import FORMATS, load, named, recognise, save
+from bpe_tokenizer.reference import RegexBPETokenizer
+from hf_files import bytes_vocab, tokenizer_json
+from test_formats_tekken import document as tekken_document
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of every format, named after it and nothing else."""
+    directory = tmp_path_factory.mktemp("formats")
+    tokenizer = BPETokenizer("gpt2", None).train("low low lower lowest", 260, verbose=False)
+    tokenizer.save_minbpe(directory / "x.model")
+    (directory / "x.model").rename(directory / "minbpe")
+    (directory / "x.vocab").unlink()
+    tokenizer.save_base64_json(directory / "base64-json")
+    RegexBPETokenizer().train("low low lower", 258).save(directory / "base64-json (lesson)")
+    tokenizer.save_tiktoken(directory / "tiktoken")
+    (directory / "tekken").write_text(json.dumps(tekken_document()), encoding="utf-8")
+    huggingface.save(tokenizer.model, directory / "hf")
+    (directory / "hf" / "tokenizer.json").rename(directory / "huggingface")
+    gpt2.save(tokenizer.model, directory / "pair")
+    (directory / "pair" / "vocab.json").rename(directory / "gpt2 (vocabulary)")
+    (directory / "pair" / "merges.txt").rename(directory / "gpt2 (merges)")
+    (directory / "gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 0))
+    for name in ("hf", "pair"):
+        for file in (directory / name).iterdir():
+            file.unlink()
+        (directory / name).rmdir()
+    return directory
+
+
+NAMES = [
+    "minbpe",
+    "base64-json",
+    "base64-json (lesson)",
+    "tiktoken",
+    "tekken",
+    "huggingface",
+    "gpt2 (vocabulary)",
+    "gpt2 (merges)",
+    "gguf",
+]
+
+
+def test_every_format_is_here(directory: Path) -> None:
+    assert sorted(path.name for path in directory.iterdir()) == sorted(NAMES)
+    assert {name.split(" ")[0] for name in NAMES} == FORMATS.keys() - {"readable"}
+
+
+@pytest.mark.parametrize(
+    "called", ["tokenizer.json", "vocab.json", "tokenizer.model", "x.gguf", "x.tiktoken", "x"]
+)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_is_recognised_whatever_its_name(
+    name: str, called: str, directory: Path, tmp_path: Path
+) -> None:
+    (tmp_path / called).write_bytes((directory / name).read_bytes())
+    found, path = recognise(tmp_path / called)
+    assert (found.name, path) == (name.split(" ")[0], tmp_path / called)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith(("gguf", "gpt2"))])
+def test_what_is_recognised_is_loaded(name: str, directory: Path, tmp_path: Path) -> None:
+    given: Any = {"split_pattern": "gpt2", "special_tokens": {}} if name == "tiktoken" else {}
+    assert len(BPETokenizer.load(directory / name, **given)) >= 258
+    (tmp_path / "only").write_bytes((directory / name).read_bytes())
+    (tmp_path / "README.md").write_text("# A tokenizer\n")
+    assert recognise(tmp_path) == (named(name.split(" ")[0]), tmp_path / "only")
+    assert len(BPETokenizer.load(tmp_path, **given)) >= 258
+
+
+def test_no_more_is_read_than_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_contents, "read_bytes", lambda path: pytest.fail(f"{path} was read whole"))
+    vocab = bytes_vocab(*(f"token{number}" for number in range(20_000)))
+    contents: dict[str, Any] = {
+        "huggingface": tokenizer_json(vocab),
+        "gpt2": vocab,
+        "tekken": tekken_document([f"token{number}".encode() for number in range(5_000)]),
+        "base64-json": {"format": "bpe_tokenizer", "version": 1, "vocab": vocab},
+    }
+    for name, value in contents.items():
+        path = tmp_path / name
+        path.write_text(json.dumps(value), encoding="utf-8")
+        assert path.stat().st_size > 4 * _contents.PREFIX
+        assert recognise(path)[0].name == name
+
+
+def test_a_long_first_field_does_not_hide_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    made: dict[str, Any] = {"version": "1.0" + " " * 100_000, "model": {}, "decoder": None}
+    path.write_text(json.dumps(made), encoding="utf-8")
+    assert recognise(path)[0].name == "huggingface"
+    path.write_text('{"a": "' + "\\\\" * 100_000 + '", "truncation": null}', encoding="utf-8")
+    assert recognise(path)[0].name == "huggingface"
+    path.write_text(json.dumps({"text": 'no \\" end, "vocab": [' * 10_000}), encoding="utf-8")
+    with pytest.raises(FormatError, match="is JSON, but of no tokenizer format"):
+        recognise(path)
+
+
+# -- directories ----------------------------------------------------------------------------------------
+
+
+def test_a_directory_is_what_its_usual_files_are(directory: Path, tmp_path: Path) -> None:
+    def put(name: str, called: str) -> None:
+        (tmp_path / called).write_bytes((directory / name).read_bytes())
+
+    put("tekken", "tekken.json")
+    assert recognise(tmp_path) == (named("tekken"), tmp_path / "tekken.json")
+    put("gpt2 (vocabulary)", "vocab.json")  # half a pair
+    assert recognise(tmp_path)[0].name == "tekken"
+    put("gpt2 (merges)", "merges.txt")
+    assert recognise(tmp_path) == (named("gpt2"), tmp_path / "vocab.json")
+    put("huggingface", "tokenizer.json")
+    assert recognise(tmp_path) == (named("huggingface"), tmp_path / "tokenizer.json")
+    put("minbpe", "tokenizer.json")
+    assert recognise(tmp_path) == (named("minbpe"), tmp_path / "tokenizer.json")
+
+
+def test_openais_names(directory: Path, tmp_path: Path) -> None:
+    (tmp_path / "encoder.json").write_bytes((directory / "gpt2 (vocabulary)").read_bytes())
+    (tmp_path / "vocab.bpe").write_bytes((directory / "gpt2 (merges)").read_bytes())
+    assert len(BPETokenizer.load(tmp_path)) == 260
+    assert len(BPETokenizer.load(tmp_path / "vocab.bpe")) == 260
+
+
+def test_a_directory_of_several_tokenizers(directory: Path, tmp_path: Path) -> None:
+    for name in ("minbpe", "tekken"):
+        (tmp_path / name).write_bytes((directory / name).read_bytes())
+    with pytest.raises(
+        FormatError, match=r"holds several tokenizers \(minbpe, tekken; minbpe, tekken\); name one"
+    ):
+        recognise(tmp_path)
+
+
+def test_a_directory_without_one(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="holds no file of a tokenizer format"):
+        recognise(tmp_path)
+    (tmp_path / "vocab.json").write_text(json.dumps(bytes_vocab()))
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / ".hidden").write_text("minbpe v1\n\n0\n")
+    with pytest.raises(FormatError, match="holds no file of a tokenizer format"):
+        recognise(tmp_path)
+
+
+# -- what is none ---------------------------------------------------------------------------------------
+
+SENTENCEPIECE = (
+    b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02\n\x0c\n\x03<s>\x15\x00\x00\x00\x00\x18\x03"
+    b"\n\x10\n\x09\xe2\x96\x81the\xe2\x96\x81\x15\x00\x00\x00\xc0"
+)
+WEIGHTS = struct.pack("<Q", 60) + b'{"__metadata__":{"format":"pt"},"w":{"dtype":"F32"}}' + bytes(100)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (SENTENCEPIECE, "is a SentencePiece model, which is not read: load the tokenizer.json beside it"),
+        (WEIGHTS, r"holds weights \(safetensors\), no tokenizer"),
+        (b"PK\x03\x04" + bytes(100), "is an archive or a PyTorch checkpoint"),
+        (b"\x80\x02}q\x00", "is an archive or a PyTorch checkpoint"),
+        (b"\x1f\x8b\x08" + bytes(100), "is compressed: unpack it first"),
+        (b"\xfd7zXZ\x00", "is compressed"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "is a pointer of Git LFS"),
+        (b"<!DOCTYPE html>\n<html>", "is a web page"),
+        (b"\n <html lang='en'>", "is a web page"),
+        (b'\xef\xbb\xbf{"a": 1}', "byte order mark"),
+        (b'\xff\xfe{\0"\0', "byte order mark"),
+        (b'{"tokenizer_class": "X"}', "only says what goes with a tokenizer.json"),
+        (b'{"model_type": "gpt2"}', "describes a model, not its tokenizer"),
+        (b'{"<mask>": 50257, "<pad>": 50258}', "is JSON, but of no tokenizer format"),
+        (b'{"a": {"b": [1, 2]}}', "is JSON, but of no tokenizer format"),
+        (b"{", "is JSON, but of no tokenizer format"),
+        (b"[1, 2]", "is of no tokenizer format"),
+        (b"null", "is of no tokenizer format"),
+        (b"Hello, this is some text.\nAnother line.\n", "is of no tokenizer format"),
+        (b"one word\n\xff\xfe broken\n", "is of no tokenizer format"),
+        (b"AA== one\n", "is of no tokenizer format"),
+        (bytes(range(256)), "is of no tokenizer format"),
+        (b"[" * 200_000, "is of no tokenizer format"),
+        (b'{"a":' * 200_000, "nested too deeply"),
+        (b'{"a":1,' * 200_000, "is not valid JSON"),
+        (b'{"' + b"a" * 200_000, "is not valid JSON"),
+    ],
+)
+def test_what_is_no_tokenizer_is_named(content: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=message) as error:
+        BPETokenizer.load(path)
+    assert str(error.value).startswith(str(path))
+
+
+def test_a_sentencepiece_model_in_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.model").write_bytes(SENTENCEPIECE)
+    with pytest.raises(FormatError, match=r"tokenizer\.model is a SentencePiece model"):
+        BPETokenizer.load(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FormatError, match="is no file, but a device or a pipe"):
+        BPETokenizer.load(tmp_path / "pipe")
+    with pytest.raises(FormatError, match="holds no file of a tokenizer format"):
+        BPETokenizer.load(tmp_path)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="no such file or directory"):
+        BPETokenizer.load(tmp_path / "nothing")
+
+
+# -- the table ------------------------------------------------------------------------------------------
+
+
+def test_what_is_given_along(directory: Path) -> None:
+    tokenizer = BPETokenizer.load(directory / "tiktoken", split_pattern=r"\s+|\S+", special_tokens=["<e>"])
+    assert tokenizer.special_tokens == {"<e>": 260}
+    assert tokenizer.split_pattern == r"\s+|\S+"
+    with pytest.raises(OptionError, match="a rank file does not hold the split pattern"):
+        BPETokenizer.load(directory / "tiktoken")
+    for name in ("minbpe", "huggingface", "tekken", "base64-json"):
+        with pytest.raises(OptionError, match="which holds its own; leave split_pattern out"):
+            BPETokenizer.load(directory / name, split_pattern="gpt2")
+
+
+def test_a_format_by_name(directory: Path, plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    assert len(load(directory / "minbpe", kind="minbpe").core) == 260
+    with pytest.raises(FormatError):
+        load(directory / "minbpe", kind="tekken")
+    for call in (
+        lambda: load(directory / "minbpe", kind="x"),
+        lambda: save(plain_tokenizer.model, tmp_path, "x"),
+    ):
+        with pytest.raises(OptionError, match="there is no format 'x'; the formats are gguf, minbpe"):
+            call()
+    with pytest.raises(OptionError, match="it is written only"):
+        load(directory / "minbpe", kind="readable")
+    with pytest.raises(OptionError, match="it is read only"):
+        save(plain_tokenizer.model, tmp_path / "x", "tekken")
+
+
+def test_what_save_tells(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    model = plain_tokenizer.model
+    saved = save(model, tmp_path / "x.tiktoken", "tiktoken")
+    assert saved.files == [tmp_path / "x.tiktoken"]
+    assert load(tmp_path / "x.tiktoken", **saved.given_along).core.merges == model.core.merges
+    assert save(model, tmp_path / "hf", "huggingface").files == sorted((tmp_path / "hf").iterdir())
+    assert save(model, tmp_path / "x.model", "minbpe") == ([tmp_path / "x.vocab", tmp_path / "x.model"], {})
+    assert save(model, tmp_path / "x.txt", "readable") == ([tmp_path / "x.txt"], {})
