@@ -60,7 +60,13 @@ def run_console(document: str, block: Block) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="the console blocks are for a POSIX shell")
 @pytest.mark.parametrize(
     ("document", "python", "console"),
-    [("README.md", 5, 1), ("docs/training.md", 2, 0), ("docs/command-line.md", 0, 1)],
+    [
+        ("README.md", 6, 1),
+        ("docs/training.md", 2, 0),
+        ("docs/command-line.md", 0, 1),
+        ("docs/tiktoken.md", 3, 0),
+        ("docs/formats.md", 1, 0),
+    ],
 )
 def test_the_blocks_of_a_document(
     document: str, python: int, console: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
