@@ -643,9 +643,11 @@ fn matchers(model: &Model, special: &Special) -> Result<Matchers> {
             ..token
         })
     });
+    let mut normalized: Vec<_> = normalized.collect::<Result<_>>()?;
+    normalized.retain(|token| !token.content.is_empty()); // what is normalised away is never found
     Ok(Matchers {
         given: Matcher::new(given)?,
-        normalized: Matcher::new(normalized.collect::<Result<_>>()?)?,
+        normalized: Matcher::new(normalized)?,
     })
 }
 
