@@ -43,7 +43,7 @@ test-peers: $(VENV)/.built $(VENV)/.peers $(TOKENIZERS1)/.installed  ## Compare 
 	BPE_TOKENIZER_TOKENIZERS1=$(abspath $(TOKENIZERS1)/bin/python) $(BIN)/python -m pytest -m "peer and not slow" $(PYTEST)
 
 test-llama-cpp: $(VENV)/.built $(LLAMA_CPP)/.installed  ## Compare with llama.cpp, which is compiled first
-	$(LLAMA_CPP)/bin/python -m pytest -m "llama_cpp and not slow" tests/peers/test_against_llama_cpp.py $(PYTEST)
+	PYTHONPATH=python $(LLAMA_CPP)/bin/python -m pytest -m "llama_cpp and not slow" tests/peers/test_against_llama_cpp.py $(PYTEST)
 
 test-slow: $(VENV)/.built $(VENV)/.peers  ## Run the long tests: fuzzing, whole corpora, big trainings
 	$(CARGO) test --package bpe-tokenizer-core -- --ignored --nocapture
@@ -65,6 +65,7 @@ format: $(VENV)/.lint  ## Format everything
 bench: $(VENV)/.built $(VENV)/.peers  ## Measure against tiktoken and tokenizers (needs BPE_TOKENIZER_FIXTURES)
 	$(BIN)/python -m benchmarks.encode_vs_tiktoken
 	$(BIN)/python -m benchmarks.train_vs_tokenizers
+	$(BIN)/python -m benchmarks.loading
 	$(BIN)/python -m benchmarks.worst_case
 
 clean:  ## Remove everything that was built or installed here
@@ -97,10 +98,8 @@ $(TOKENIZERS1)/.installed: | $(VENV)/.created
 
 $(LLAMA_CPP)/.installed: | $(VENV)/.built
 	$(BIN)/python -m venv $(LLAMA_CPP)
-	$(LLAMA_CPP)/bin/python -m pip --disable-pip-version-check install --quiet 'maturin>=1.9,<2'
 	CMAKE_ARGS="$(LEAN_LLAMA_CPP)" $(LLAMA_CPP)/bin/python -m pip --disable-pip-version-check install --quiet \
-	    llama-cpp-python==0.3.36
-	$(LLAMA_CPP)/bin/python -m pip --disable-pip-version-check install --quiet --no-build-isolation --editable '.[test]'
+	    llama-cpp-python==0.3.36 pytest hypothesis regex typer rich
 	@touch $@
 
 $(VENV)/.test: PACKAGES := '.[test]'

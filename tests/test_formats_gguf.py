@@ -324,6 +324,7 @@ def test_broken_tokens(path: Path) -> None:
     assert "tokens[256]: b'\\xff' is not UTF-8" in refusal(byte_level(path, more=[(b"\xff", NORMAL)]))
     assert "has 1 entries for 256 tokens" in refusal(byte_level(path, tokenizer__ggml__token_type=[1]))
     assert "token_type: must be an array" in refusal(byte_level(path, tokenizer__ggml__token_type="a"))
+    assert "tokens: there are none" in refusal(byte_level(path, tokenizer__ggml__tokens=[]))
     assert "tokens: is missing" in refusal(byte_level(path, tokenizer__ggml__tokens=None))
     assert "merges: is missing" in refusal(byte_level(path, tokenizer__ggml__merges=None))
     assert gguf.load(byte_level(path, pre="kimi-k2", tokenizer__ggml__merges=None)).core.merges == []
@@ -648,6 +649,11 @@ def test_what_a_gguf_file_cannot_hold(
     else:
         with pytest.raises(FormatError, match=problem):
             gguf.save(made, path)
+
+
+def test_a_model_without_tokens(path: Path) -> None:
+    with pytest.raises(FormatError, match="the model has no tokens"):
+        gguf.save(Model(_core.Model({}, [], split_patterns=[], requires_all_bytes=False)), path)
 
 
 def test_tokens_across_the_places_where_patterns_differ(path: Path) -> None:

@@ -32,7 +32,7 @@ llama_cpp: Any = pytest.importorskip("llama_cpp", reason="llama-cpp-python is no
 pytestmark = [pytest.mark.peer, pytest.mark.llama_cpp]
 
 CORPORA = ["books", "code", "multi", "zh"]
-SAMPLE = 50_000
+SAMPLE = 20_000
 FIRST_NAMES = [names.split()[0] for names, _ in FAMILIES]
 Documents = Callable[[str, int], list[str]]
 

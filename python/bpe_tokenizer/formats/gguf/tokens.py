@@ -149,6 +149,8 @@ def read_tokens(metadata: Metadata) -> Tokens:
         FormatError: They are not there, not UTF-8, or there twice; or what they are cannot be said.
     """
     texts = _texts(metadata)
+    if not texts:
+        raise metadata.error(TOKENS, "there are none")
     ids = {text: index for index, text in enumerate(texts)}
     if len(ids) < len(texts):
         index = next(index for index, text in enumerate(texts) if ids[text] != index)

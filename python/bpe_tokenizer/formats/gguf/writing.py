@@ -78,7 +78,9 @@ def metadata_pairs(model: Model) -> Pairs:
 def _tokens(core: _core.Model) -> tuple[list[str], list[Type]]:
     """The text and type of every id up to the largest."""
     vocab = core.vocab
-    count = max(vocab) + 1
+    count = max(vocab, default=-1) + 1
+    if not vocab:
+        raise FormatError("vocab: the model has no tokens, and llama.cpp opens no such file")
     if count - len(vocab) > _MAX_HOLES:
         raise FormatError(
             f"ids: llama.cpp needs a token for each id up to the largest, {count - 1}; "
