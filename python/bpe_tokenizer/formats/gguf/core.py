@@ -61,9 +61,10 @@ def byte_level(
         FormatError: It cannot be represented; names what.
     """
     stands_for = list(map(_core.from_printable, tokens.texts))
-    vocab = {
-        index: _shown(tokens.texts[index]) if data is None else data for index, data in enumerate(stands_for)
-    }
+    vocab: dict[int, bytes] = {}
+    for index, text in tokens.used():
+        data = stands_for[index]
+        vocab[index] = _shown(text) if data is None else data
     for token in added:
         data = stands_for[token.id]
         if data != token.content.encode():
@@ -236,7 +237,7 @@ def scored(
     return _model(
         metadata,
         lambda: _core.Model(
-            dict(enumerate(map(str.encode, tokens.texts))),
+            {index: text.encode() for index, text in tokens.used()},
             merges,
             added_tokens=added,
             normalizers=[("Prepend", SPACE), replace] if prefixed else [replace],

@@ -6,7 +6,7 @@ Beside `tokenizer.ggml.token_type` it goes by the texts of tokens and by the nam
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -21,6 +21,7 @@ __all__ = [
     "Tokens",
     "Type",
     "added_tokens",
+    "filler",
     "final_types",
     "read_tokens",
     "token_ids",
@@ -140,6 +141,23 @@ class Tokens:
     texts: Sequence[str]
     types: Sequence[Type]
     ids: Mapping[str, int]
+
+    def used(self) -> Iterator[tuple[int, str]]:
+        """Return every id with its text, but those that only fill a hole between the ids."""
+        for index, (text, kind) in enumerate(zip(self.texts, self.types, strict=True)):
+            if kind is not Type.UNUSED or text != filler(index):
+                yield index, text
+
+
+def filler(index: int) -> str:
+    """Return the text that we give an id without a token, because llama.cpp needs one for each.
+
+    No text becomes a token with a space in its text.
+
+    >>> filler(300)
+    '<unused 300>'
+    """
+    return f"<unused {index}>"
 
 
 def read_tokens(metadata: Metadata) -> Tokens:

@@ -12,7 +12,7 @@ from bpe_tokenizer.formats.gguf.core import BYTE_TOKENS, MERGES, SCORES, lacks_b
 from bpe_tokenizer.formats.gguf.file import Kind
 from bpe_tokenizer.formats.gguf.patterns import names_for
 from bpe_tokenizer.formats.gguf.pre import BYTE_LEVEL, PreTokenizer
-from bpe_tokenizer.formats.gguf.tokens import TOKENS, TYPES, Tokens, Type, added_tokens, final_types
+from bpe_tokenizer.formats.gguf.tokens import TOKENS, TYPES, Tokens, Type, added_tokens, filler, final_types
 from bpe_tokenizer.formats.gguf.writing_characters import Written, write_characters
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.special_tokens import ROLES, find_roles
@@ -86,8 +86,7 @@ def _tokens(core: _core.Model) -> tuple[list[str], list[Type]]:
             f"ids: llama.cpp needs a token for each id up to the largest, {count - 1}; "
             f"this model has {len(vocab)} tokens"
         )
-    # No text becomes a token with a space in its text.
-    texts = [f"<unused {index}>" for index in range(count)]
+    texts = list(map(filler, range(count)))
     types = [Type.UNUSED] * count
     for index, data in vocab.items():
         texts[index] = _core.to_printable(data) if core.alphabet == "bytes" else data.decode()
