@@ -15,6 +15,11 @@ struct Change {
     to: Range<usize>,
 }
 
+/// Of a text that nothing changed.
+static UNCHANGED: Alignment = Alignment {
+    changes: Vec::new(),
+};
+
 impl Alignment {
     /// Adds a change behind those that are there: `from` in the text as it was became `to`.
     pub fn push(&mut self, from: Range<usize>, to: Range<usize>) {
@@ -103,6 +108,16 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
+    /// The place of what begins at a byte of the text as given, and is not rewritten.
+    pub const fn given(base: usize) -> Place<'static> {
+        Place {
+            outer: None,
+            base,
+            alignment: &UNCHANGED,
+            offset: 0,
+        }
+    }
+
     /// The byte of the text as given where a span that begins at `at` begins.
     pub fn start(&self, at: usize) -> usize {
         let at = self.base + self.alignment.start(self.offset + at);

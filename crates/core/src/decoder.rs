@@ -116,7 +116,7 @@ impl<'a> Spaced<'a> {
 }
 
 /// The byte that a token such as `<0x0A>` stands for.
-fn byte_of(token: &[u8]) -> Option<u8> {
+pub(crate) fn byte_of(token: &[u8]) -> Option<u8> {
     let [b'<', b'0', b'x', high, low, b'>'] = token else {
         return None;
     };

@@ -108,16 +108,17 @@ pub struct Span {
 impl Encoder {
     /// Compiles the split patterns and builds the tables.
     pub fn new(model: Model) -> Result<Self> {
+        let normalizers = Normalizers::new(&model.settings().normalizers)?;
         Ok(Self {
-            normalizers: Normalizers::new(&model.settings().normalizers)?,
             pre_tokenizers: PreTokenizers::new(&model.settings().pre_tokenizers)?,
             symbols: Symbols::new(&model),
             joins: Joins::new(&model),
             table: PairTable::new(model.merges()),
-            none: Arc::new(matchers(&model, &Special::None)?),
-            all: Arc::new(matchers(&model, &Special::All)?),
+            none: Arc::new(matchers(&model, &normalizers, &Special::None)?),
+            all: Arc::new(matchers(&model, &normalizers, &Special::All)?),
             kept: Mutex::default(),
             caches: CachePool::default(),
+            normalizers,
             model,
         })
     }
@@ -345,8 +346,7 @@ impl Encoder {
         };
         let aligned = aligned || self.pre_tokenizers.asks_for_places();
         let (normalized, alignments) = self.normalizers.apply(stretch, aligned)?;
-        let unchanged = Alignment::default();
-        with_place(base, &unchanged, &alignments, &mut |place| {
+        with_place(base, &alignments, &mut |place| {
             let segment = |range: Range<usize>, part: &mut dyn FnMut(Part<'_>) -> Result<bool>| {
                 if range.is_empty() {
                     return Ok(true);
@@ -382,19 +382,17 @@ impl Encoder {
         mut piece: impl FnMut(&[u8], Range<usize>, &Place<'_>) -> bool,
     ) -> Result<()> {
         let Segment { text, place } = segment;
-        if let (Some(pattern), None) = (self.pre_tokenizers.only_pattern(), &self.joins) {
-            return pattern.split(text, |range| piece(text, range, place));
+        match &self.joins {
+            None => self.pre_tokenizers.split(text, place, aligned, |found| {
+                piece(found.text, found.range, found.place)
+            }),
+            Some(joins) => {
+                let cut: &mut dyn FnMut(Piece<'_>) -> bool = &mut |Piece { text, range, place }| {
+                    joins.cut(text, range, |range| piece(text, range, place))
+                };
+                self.pre_tokenizers.split(text, place, aligned, cut)
+            }
         }
-        self.pre_tokenizers
-            .split(
-                text,
-                place,
-                aligned,
-                &mut |Piece { text, range, place }| match &self.joins {
-                    None => piece(text, range, place),
-                    Some(joins) => joins.cut(text, range, |range| piece(text, range, place)),
-                },
-            )
     }
 
     fn merge_piece(
@@ -409,36 +407,12 @@ impl Encoder {
                 return Ok(());
             }
         }
-        if !self.symbols.is_total() {
-            return self.merge_characters(piece, ids, interrupt);
-        }
-        let symbols = piece.iter().map(|&byte| self.symbols.single(byte));
-        if piece.len() <= SHORT {
-            let mut buffer = [0; SHORT];
-            let buffer = &mut buffer[..piece.len()];
-            for (symbol, id) in buffer.iter_mut().zip(symbols) {
-                *symbol = id;
-            }
-            let length = merge_short(&self.table, buffer);
-            ids.extend_from_slice(&buffer[..length]);
-        } else {
-            let start = ids.len();
-            ids.extend(symbols);
-            let length = merge_long(&self.table, &mut ids[start..], interrupt)?;
-            ids.truncate(start + length);
-        }
-        Ok(())
-    }
-
-    /// The same where a symbol may be a character, or have no token.
-    fn merge_characters(
-        &self,
-        piece: &[u8],
-        ids: &mut Vec<u32>,
-        interrupt: &Interrupt<'_>,
-    ) -> Result<()> {
         let start = ids.len();
-        self.symbols.of(&self.model, piece, |id, _| ids.push(id));
+        if self.symbols.is_total() {
+            ids.extend(piece.iter().map(|&byte| self.symbols.single(byte)));
+        } else {
+            self.symbols.of(&self.model, piece, |id, _| ids.push(id));
+        }
         let symbols = &mut ids[start..];
         let length = if symbols.len() <= SHORT {
             merge_short(&self.table, symbols)
@@ -447,12 +421,8 @@ impl Encoder {
         };
         ids.truncate(start + length);
         if ids[start..].contains(&NONE) {
-            let mut kept = start;
-            for at in start..ids.len() {
-                ids[kept] = ids[at];
-                kept += usize::from(ids[at] != NONE);
-            }
-            ids.truncate(kept);
+            let merged = ids.split_off(start);
+            ids.extend(merged.into_iter().filter(|&id| id != NONE));
         }
         Ok(())
     }
@@ -464,13 +434,13 @@ impl Encoder {
         tokens: &mut Vec<(u32, usize)>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        let (mut ids, mut ends, mut end) = (Vec::new(), Vec::new(), 0);
         if self.model.settings().ignore_merges {
             if let Some(id) = self.whole_piece(piece) {
                 tokens.push((id, piece.len()));
                 return Ok(());
             }
         }
+        let (mut ids, mut ends, mut end) = (Vec::new(), Vec::new(), 0);
         self.symbols.of(&self.model, piece, |id, width| {
             end += width;
             ids.push(id);
@@ -510,7 +480,7 @@ impl Encoder {
         if let Some((_, matchers)) = known {
             return Ok(matchers.clone());
         }
-        let matchers = Arc::new(matchers(&self.model, special)?);
+        let matchers = Arc::new(matchers(&self.model, &self.normalizers, special)?);
         if let Some(kept) = &mut kept {
             kept.truncate(KEPT_MATCHERS - 1);
             kept.insert(0, (contents.clone(), matchers.clone()));
@@ -630,13 +600,12 @@ impl<'a> Run<'a> {
     }
 }
 
-fn matchers(model: &Model, special: &Special) -> Result<Matchers> {
+fn matchers(model: &Model, normalizers: &Normalizers, special: &Special) -> Result<Matchers> {
     let wanted = model
         .added()
         .iter()
         .filter(|token| !token.special || special.contains(token));
     let (normalized, given): (Vec<_>, Vec<_>) = wanted.cloned().partition(|token| token.normalized);
-    let normalizers = Normalizers::new(&model.settings().normalizers)?;
     let normalized = normalized.into_iter().map(|token| {
         Ok(AddedToken {
             content: normalizers.of_str(&token.content)?,
@@ -655,19 +624,13 @@ fn matchers(model: &Model, special: &Special) -> Result<Matchers> {
 /// given, the last rewriting first.
 fn with_place(
     base: usize,
-    unchanged: &Alignment,
     alignments: &[Alignment],
     inner: &mut dyn FnMut(&Place<'_>) -> Result<bool>,
 ) -> Result<bool> {
     let Some((last, before)) = alignments.split_first() else {
-        return inner(&Place {
-            outer: None,
-            base,
-            alignment: unchanged,
-            offset: 0,
-        });
+        return inner(&Place::given(base));
     };
-    with_place(base, unchanged, before, &mut |outer| {
+    with_place(base, before, &mut |outer| {
         inner(&Place {
             outer: Some(outer),
             base: 0,

@@ -7,7 +7,7 @@ use crate::alignment::{Alignment, Rewriting};
 use crate::encoder::Text;
 use crate::error::Result;
 use crate::normalize::Normalization;
-use crate::pretokenize::SplitPattern;
+use crate::pretokenize::{code_point, last_character, SplitPattern};
 use std::borrow::Cow;
 use unicode_normalization::char::is_combining_mark;
 
@@ -143,7 +143,7 @@ pub fn prepend(text: &[u8], content: &str, aligned: bool) -> Option<(Vec<u8>, Al
     if text.is_empty() || content.is_empty() {
         return None;
     }
-    let first = crate::pretokenize::code_point(text, 0).1;
+    let first = code_point(text, 0).1;
     let mut rewriting = Rewriting::new(text, aligned);
     rewriting.replace(0..first, &[content.as_bytes(), &text[..first]].concat());
     Some(rewriting.finish())
@@ -170,12 +170,6 @@ fn replace(
         true
     })?;
     Ok(rewriting.map(Rewriting::finish))
-}
-
-/// Where the last character begins.
-fn last_character(text: &[u8]) -> usize {
-    let start = text.iter().rposition(|byte| byte & 0xc0 != 0x80);
-    start.unwrap_or(0)
 }
 
 fn apply_form(form: Normalization, text: &str, aligned: bool) -> Option<(Vec<u8>, Alignment)> {

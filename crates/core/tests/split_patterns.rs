@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // tests
 
-use bpe_tokenizer_core::pretokenize::{SplitPattern, SplitPatterns};
+use bpe_tokenizer_core::alignment::Place;
+use bpe_tokenizer_core::pretokenize::{PreTokenizers, SplitPattern};
 use proptest::prelude::*;
 use serde::Deserialize;
 use std::ops::Range;
@@ -158,11 +159,11 @@ fn named() -> &'static [(String, Both)] {
 #[test]
 fn the_vectors_hold() {
     for vector in vectors() {
-        let patterns = SplitPatterns::new(&vector.patterns).unwrap();
+        let patterns = PreTokenizers::of_patterns(&vector.patterns).unwrap();
         for Pieces { text, pieces } in &vector.texts {
             let mut found = Vec::new();
-            let outcome = patterns.split(text.as_bytes(), |range| {
-                found.push(&text[range]);
+            let outcome = patterns.split(text.as_bytes(), &Place::given(0), false, |piece| {
+                found.push(&text[piece.range]);
                 true
             });
             outcome.unwrap();

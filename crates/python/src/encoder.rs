@@ -22,14 +22,6 @@ type WithOffsets<'py> = (Bound<'py, PyList>, Vec<(usize, usize)>);
 /// The ids of all texts, and where each text begins.
 type Ragged<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
 
-fn broken(replaced: bool) -> Broken {
-    if replaced {
-        Broken::Replaced
-    } else {
-        Broken::Kept
-    }
-}
-
 const NO_SPECIAL: PySpecial = PySpecial(Special::None);
 
 impl Encoder {
@@ -59,6 +51,28 @@ impl Encoder {
         self.core
             .encode(text.as_text(), special, &mut ids, interrupt)?;
         Ok(ids)
+    }
+
+    fn bytes_of(
+        &self,
+        ids: &PyIds,
+        skip_special_tokens: bool,
+        replaces_broken: bool,
+    ) -> Result<Vec<u8>> {
+        let broken = if replaces_broken {
+            Broken::Replaced
+        } else {
+            Broken::Kept
+        };
+        let mut bytes = Vec::with_capacity(4 * ids.0.len());
+        decode(
+            self.core.model(),
+            &ids.0,
+            skip_special_tokens,
+            broken,
+            &mut bytes,
+        )?;
+        Ok(bytes)
     }
 
     fn batch(
@@ -257,17 +271,8 @@ impl Encoder {
         skip_special_tokens: bool,
         replaces_broken: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let broken = broken(replaces_broken);
         let bytes = run(py, ids.0.len(), |_| {
-            let mut bytes = Vec::with_capacity(4 * ids.0.len());
-            decode(
-                self.core.model(),
-                &ids.0,
-                skip_special_tokens,
-                broken,
-                &mut bytes,
-            )?;
-            Ok(bytes)
+            self.bytes_of(&ids, skip_special_tokens, replaces_broken)
         })?;
         Ok(PyBytes::new(py, &bytes))
     }
@@ -281,7 +286,6 @@ impl Encoder {
         threads: usize,
         replaces_broken: bool,
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let broken = broken(replaces_broken);
         let total = batch.iter().map(|ids| ids.0.len()).sum();
         let texts = run(py, total, |interrupt| {
             batch::map(
@@ -289,17 +293,7 @@ impl Encoder {
                 threads,
                 |ids| 4 * ids.0.len(),
                 interrupt,
-                |ids| {
-                    let mut bytes = Vec::with_capacity(4 * ids.0.len());
-                    decode(
-                        self.core.model(),
-                        &ids.0,
-                        skip_special_tokens,
-                        broken,
-                        &mut bytes,
-                    )?;
-                    Ok(bytes)
-                },
+                |ids| self.bytes_of(ids, skip_special_tokens, replaces_broken),
             )
         })?;
         Ok(texts.iter().map(|bytes| PyBytes::new(py, bytes)).collect())

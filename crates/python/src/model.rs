@@ -73,12 +73,9 @@ impl Rest {
         }
     }
 
-    fn build(
-        self,
-        tokens: Vec<(u32, Vec<u8>)>,
-        merges: Option<&[(Vec<u8>, Vec<u8>)]>,
-    ) -> Result<Model> {
-        let core = Core::new(tokens, merges, self.settings, self.added)?;
+    /// Makes the model, and checks it.
+    fn build(self, make: impl FnOnce(Settings, Vec<AddedToken>) -> Result<Core>) -> Result<Model> {
+        let core = make(self.settings, self.added)?;
         if self.requires_all_bytes {
             core.require_bytes()?;
         }
@@ -128,7 +125,8 @@ impl Model {
     ) -> PyResult<Self> {
         let tokens = vocab_items(vocab)?;
         let rest = Rest::new(added_tokens, settings)?;
-        py.detach(|| rest.build(tokens, merges.as_deref()))
+        let make = |settings, added| Core::new(tokens, merges.as_deref(), settings, added);
+        py.detach(|| rest.build(make))
             .map_err(|error| to_python(py, &error))
     }
 
@@ -150,7 +148,7 @@ impl Model {
             let tokens = tokens.map(|token| token.map(|(id, token)| (id, token.into_owned())));
             let tokens = tokens.collect::<Result<_>>()?;
             let merges = merges_of(merges, bytes_of)?;
-            rest.build(tokens, Some(&merges))
+            rest.build(|settings, added| Core::new(tokens, Some(&merges), settings, added))
         })
         .map_err(|error| to_python(py, &error))
     }
@@ -171,11 +169,9 @@ impl Model {
                 .filter(|(_, token)| !left_out.contains(*token));
             let tokens = tokens_of(vocab, &rest.added, rest.bytes_of());
             let vocabulary = Vocabulary::from_sorted(tokens)?;
-            let core = Core::with_merge_ids(vocabulary, table.merges(), rest.settings, rest.added)?;
-            if rest.requires_all_bytes {
-                core.require_bytes()?;
-            }
-            Ok(Self { core })
+            rest.build(|settings, added| {
+                Core::with_merge_ids(vocabulary, table.merges(), settings, added)
+            })
         })
         .map_err(|error| to_python(py, &error))
     }

@@ -5,7 +5,9 @@
 //! can be merged apart: SentencePiece-style models, which do not cut text into pieces, still have no
 //! token that continues behind a word's end. Then a word is merged once and found in the cache after that.
 
-use crate::model::{Alphabet, Model};
+use crate::decoder::byte_of;
+use crate::model::{Alphabet, Model, Unknown};
+use crate::pretokenize::last_character;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
@@ -36,7 +38,7 @@ impl Joins {
                 return None;
             }
             if right.starts_with(space.as_bytes()) {
-                before.insert(last_character(left).to_vec());
+                before.insert(left[last_character(left)..].to_vec());
             }
         }
         Some(Self {
@@ -58,7 +60,8 @@ impl Joins {
             .map(|at| range.start + at)
             .filter(|&at| at > range.start)
         {
-            if !self.before.contains(last_character(&text[start..at])) {
+            let part = &text[start..at];
+            if !self.before.contains(&part[last_character(part)..]) {
                 if !piece(start..at) {
                     return false;
                 }
@@ -72,15 +75,10 @@ impl Joins {
 fn is_stand_in(model: &Model, token: &[u8]) -> bool {
     let settings = model.settings();
     let is_unknown = match settings.unknown {
-        crate::model::Unknown::Token { id, .. } => model.vocabulary().token(id) == Some(token),
+        Unknown::Token { id, .. } => model.vocabulary().token(id) == Some(token),
         _ => false,
     };
-    is_unknown || settings.byte_fallback && matches!(token, [b'<', b'0', b'x', _, _, b'>'])
-}
-
-fn last_character(text: &[u8]) -> &[u8] {
-    let start = text.iter().rposition(|byte| byte & 0xc0 != 0x80);
-    &text[start.unwrap_or(0)..]
+    is_unknown || settings.byte_fallback && byte_of(token).is_some()
 }
 
 #[cfg(test)]

@@ -58,8 +58,15 @@ impl Symbols {
     /// Calls `symbol` with each symbol of a piece, NONE for a gap, and the number of bytes that it stands
     /// for.
     pub fn of(&self, model: &Model, piece: &[u8], mut symbol: impl FnMut(u32, usize)) {
-        // Unknown symbols wait for a known one, as they may fuse; what falls back to bytes overtakes them.
-        let mut unknown: Option<(u32, usize)> = None;
+        // Bytes of unknown characters wait for a known one, as they may fuse; what falls back to bytes
+        // overtakes them.
+        let mut waiting = 0;
+        let flush = |waiting: &mut usize, symbol: &mut dyn FnMut(u32, usize)| {
+            let width = std::mem::take(waiting);
+            if let (Unknown::Token { id, .. }, 1..) = (self.unknown, width) {
+                symbol(id, width);
+            }
+        };
         let mut at = 0;
         while at < piece.len() {
             let width = match self.alphabet {
@@ -73,9 +80,7 @@ impl Symbols {
                 _ => model.vocabulary().id(character).unwrap_or(NONE),
             };
             if id != NONE {
-                if let Some((unk, width)) = unknown.take() {
-                    symbol(unk, width);
-                }
+                flush(&mut waiting, &mut symbol);
                 symbol(id, width);
             } else if let Some(bytes) = self.fall_back(character) {
                 for id in bytes {
@@ -85,21 +90,16 @@ impl Symbols {
                 match self.unknown {
                     Unknown::Dropped => {}
                     Unknown::Gap => symbol(NONE, width),
-                    Unknown::Token { id, fuse } => {
-                        let fused = unknown.take().filter(|(id, before)| {
-                            if !fuse {
-                                symbol(*id, *before);
-                            }
-                            fuse
-                        });
-                        unknown = Some((id, width + fused.map_or(0, |(_, before)| before)));
+                    Unknown::Token { fuse, .. } => {
+                        if !fuse {
+                            flush(&mut waiting, &mut symbol);
+                        }
+                        waiting += width;
                     }
                 }
             }
         }
-        if let Some((unk, width)) = unknown {
-            symbol(unk, width);
-        }
+        flush(&mut waiting, &mut symbol);
     }
 
     /// The tokens of a character's bytes, if each has one.

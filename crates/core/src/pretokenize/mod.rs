@@ -13,7 +13,7 @@ mod scan;
 mod steps;
 
 pub use dialect::{from_oniguruma, to_oniguruma};
-pub use scan::code_point;
+pub use scan::{code_point, last_character};
 pub use steps::{Behavior, Piece, PreTokenizer, PreTokenizers, Prepend};
 
 use crate::error::Result;
@@ -91,69 +91,4 @@ impl SplitPattern {
             Engine::Regex(fallback) => fallback.matches(text, piece),
         }
     }
-}
-
-/// Split patterns applied in sequence, each to the pieces of the one before.
-pub struct SplitPatterns {
-    stages: Vec<SplitPattern>,
-}
-
-impl SplitPatterns {
-    /// Compiles the patterns; without one, a text is a piece.
-    pub fn new(patterns: &[String]) -> Result<Self> {
-        let stages = patterns
-            .iter()
-            .map(|pattern| SplitPattern::new(pattern))
-            .collect::<Result<_>>()?;
-        Ok(Self { stages })
-    }
-
-    /// The patterns in sequence.
-    pub fn stages(&self) -> &[SplitPattern] {
-        &self.stages
-    }
-
-    /// Calls `piece` with each piece of the text until it returns false.
-    #[inline(always)]
-    pub fn split(&self, text: &[u8], mut piece: impl FnMut(Range<usize>) -> bool) -> Result<()> {
-        match self.stages.as_slice() {
-            [] => {
-                if !text.is_empty() {
-                    piece(0..text.len());
-                }
-                Ok(())
-            }
-            [only] => only.split(text, piece),
-            stages => run_stages(stages, text, 0, &mut piece).map(|_| ()),
-        }
-    }
-
-    /// The last position in `text[from..]` that always ends a piece (see `Dfa::is_safe_cut`).
-    pub fn last_safe_cut(
-        &self,
-        text: &str,
-        from: usize,
-        allowed: impl Fn(char, char) -> bool,
-    ) -> Option<usize> {
-        let first = self.stages.first()?;
-        first.automaton()?.last_safe_cut(text, from, allowed)
-    }
-}
-
-/// Returns false if `piece` did.
-fn run_stages(
-    stages: &[SplitPattern],
-    text: &[u8],
-    base: usize,
-    piece: &mut dyn FnMut(Range<usize>) -> bool,
-) -> Result<bool> {
-    let Some((stage, rest)) = stages.split_first() else {
-        return Ok(piece(base..base + text.len()));
-    };
-    let mut outcome = Ok(true);
-    stage.split(text, |range| {
-        outcome = run_stages(rest, &text[range.clone()], base + range.start, piece);
-        matches!(outcome, Ok(true))
-    })?;
-    outcome
 }

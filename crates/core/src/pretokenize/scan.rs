@@ -38,6 +38,12 @@ pub fn code_point(text: &[u8], at: usize) -> (u32, usize) {
     decoded.unwrap_or((REPLACEMENT, 1))
 }
 
+/// Where the last character of a text begins.
+pub fn last_character(text: &[u8]) -> usize {
+    let start = text.iter().rposition(|byte| byte & 0xc0 != 0x80);
+    start.unwrap_or(0)
+}
+
 /// What a pattern leaves unmatched is rare: its piece is handed over without inlining all that follows.
 #[cold]
 fn aside(range: Range<usize>, piece: &mut dyn FnMut(Range<usize>, bool) -> bool) -> bool {

@@ -151,8 +151,14 @@ impl PreTokenizers {
         })
     }
 
+    /// Compiles split patterns, whose matches are isolated.
+    pub fn of_patterns(patterns: &[String]) -> Result<Self> {
+        let steps: Vec<_> = patterns.iter().map(PreTokenizer::isolated).collect();
+        Self::new(&steps)
+    }
+
     /// The pattern whose pieces are all there is to it, if it is that simple.
-    pub fn only_pattern(&self) -> Option<&SplitPattern> {
+    fn only_pattern(&self) -> Option<&SplitPattern> {
         match self.steps.as_slice() {
             [Step::Split {
                 pattern,
@@ -179,19 +185,42 @@ impl PreTokenizers {
 
     /// Calls `piece` with each piece of the text until it returns false. Places are right in texts that
     /// steps rewrote only if `aligned` asks for them.
+    #[inline(always)]
     pub fn split(
         &self,
         text: &[u8],
         place: &Place<'_>,
         aligned: bool,
-        piece: &mut dyn FnMut(Piece<'_>) -> bool,
+        mut piece: impl FnMut(Piece<'_>) -> bool,
     ) -> Result<()> {
+        if let Some(pattern) = self.only_pattern() {
+            return pattern.split(text, |range| piece(Piece { text, range, place }));
+        }
         let whole = Piece {
             text,
             range: 0..text.len(),
             place,
         };
-        run(&self.steps, whole, aligned, piece).map(|_| ())
+        run(&self.steps, whole, aligned, &mut piece).map(|_| ())
+    }
+
+    /// The last position in `text[from..]` that always ends a piece (see `Dfa::is_safe_cut`).
+    pub fn last_safe_cut(
+        &self,
+        text: &str,
+        from: usize,
+        allowed: impl Fn(char, char) -> bool,
+    ) -> Option<usize> {
+        let Step::Split {
+            pattern,
+            behavior: Behavior::Isolated,
+            bytes: false,
+            ..
+        } = self.steps.first()?
+        else {
+            return None;
+        };
+        pattern.automaton()?.last_safe_cut(text, from, allowed)
     }
 }
 
@@ -410,17 +439,10 @@ mod tests {
     use super::*;
 
     fn split(steps: &[PreTokenizer], text: &str) -> Vec<String> {
-        let alignment = Alignment::default();
-        let place = Place {
-            outer: None,
-            base: 0,
-            alignment: &alignment,
-            offset: 0,
-        };
         let mut pieces = Vec::new();
         PreTokenizers::new(steps)
             .unwrap()
-            .split(text.as_bytes(), &place, true, &mut |piece| {
+            .split(text.as_bytes(), &Place::given(0), true, |piece| {
                 pieces.push(String::from_utf8_lossy(&piece.text[piece.range]).into_owned());
                 true
             })
@@ -488,17 +510,10 @@ mod tests {
             bytes: true,
         }];
         // ² is C2 B2, written Â², and its second half is a number.
-        let alignment = Alignment::default();
-        let place = Place {
-            outer: None,
-            base: 0,
-            alignment: &alignment,
-            offset: 0,
-        };
         let mut ranges = Vec::new();
         PreTokenizers::new(&steps)
             .unwrap()
-            .split("a 12²".as_bytes(), &place, false, &mut |piece| {
+            .split("a 12²".as_bytes(), &Place::given(0), false, |piece| {
                 ranges.push(piece.range);
                 true
             })

@@ -1,11 +1,12 @@
 //! Counting the distinct pieces of a corpus, in parallel and without holding the corpus.
 
+use crate::alignment::Place;
 use crate::batch::thread_count;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::merge::cache::{hash, key};
 use crate::normalize::Normalization;
-use crate::pretokenize::SplitPatterns;
+use crate::pretokenize::{Piece, PreTokenizers};
 use crate::special::{AddedToken, Matcher};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -130,7 +131,7 @@ impl PieceCounts {
 
 /// What a corpus is cut with before it is counted.
 pub struct Counter {
-    patterns: SplitPatterns,
+    patterns: PreTokenizers,
     normalization: Option<Normalization>,
     special: Matcher,
     threads: usize,
@@ -158,7 +159,7 @@ impl Counter {
             .zip(special_tokens)
             .map(|(id, content)| AddedToken::special(content, id));
         Ok(Self {
-            patterns: SplitPatterns::new(patterns)?,
+            patterns: PreTokenizers::of_patterns(patterns)?,
             normalization,
             special: Matcher::new(special_tokens.collect())?,
             threads,
@@ -342,10 +343,12 @@ impl Counter {
         };
         let text = text.as_bytes();
         let mut outcome = Ok(());
-        self.patterns.split(text, |range| {
-            outcome = counts.add(text, range, 1);
-            outcome.is_ok()
-        })?;
+        let place = Place::given(0); // nobody asks
+        self.patterns
+            .split(text, &place, false, |Piece { text, range, .. }| {
+                outcome = counts.add(text, range, 1);
+                outcome.is_ok()
+            })?;
         outcome
     }
 }
