@@ -20,6 +20,7 @@ from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.patterns import CL100K_SPLIT_PATTERN, GPT2_SPLIT_PATTERN, O200K_SPLIT_PATTERN
 from bpe_tokenizer.results import EncodingResult
 from bpe_tokenizer.special_tokens import CHATML_SPECIAL_TOKENS, LLAMA3_SPECIAL_TOKENS
+from bpe_tokenizer.streaming import StreamDecoder
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.training import train_bpe
 
@@ -45,6 +46,7 @@ __all__ = [
     "PatternError",
     "PostProcessor",
     "SpecialTokenError",
+    "StreamDecoder",
     "TokenizerError",
     "UnknownIdError",
     "__version__",

@@ -6,6 +6,8 @@ import numpy.typing as npt
 from typing_extensions import Unpack
 
 __all__ = [
+    "DecodeStream",
+    "EncodeStream",
     "Encoder",
     "Model",
     "PieceCounter",
@@ -225,6 +227,15 @@ class Encoder:
         unit: Literal["char", "byte"] = "char",
         tile: bool = True,
     ) -> tuple[list[int], list[tuple[int, int]]]: ...
+    # The ids of the segments' texts as one text, of which only some segments are trusted: special tokens, and
+    # further added tokens with the contents `markup`, are found only where they lie in trusted segments.
+    # With the first and the last segment that each id covers something of (an added token: of its content).
+    def encode_segments(
+        self,
+        segments: Sequence[tuple[str, bool]],
+        special: _Special = ...,
+        markup: Set[str] = ...,
+    ) -> tuple[list[int], list[tuple[int, int]]]: ...
     # threads=0: as many as there are processors.
     def encode_batch(
         self, texts: Sequence[str | bytes], special: _Special = ..., threads: int = 0
@@ -255,6 +266,28 @@ class Encoder:
     ) -> list[bytes]: ...
     def cache_statistics(self) -> CacheStatistics: ...
     def clear_cache(self) -> None: ...
+
+@final
+class EncodeStream:
+    """Text that comes some at a time to ids: those of the whole text, as soon as they are certain."""
+
+    def __new__(cls, encoder: Encoder, special: _Special = ...) -> EncodeStream: ...
+    # The ids that the text so far makes certain. A pair of surrogates must not be cut.
+    def push(self, text: str) -> list[int]: ...
+    # The rest; then another text may begin.
+    def finish(self) -> list[int]: ...
+
+@final
+class DecodeStream:
+    """Ids that come some at a time to bytes: whole characters, and what can be no part of one."""
+
+    def __new__(
+        cls, encoder: Encoder, skip_special_tokens: bool = False, replaces_broken: bool = False
+    ) -> DecodeStream: ...
+    # UnknownIdError names an id outside the vocabulary; then nothing was taken.
+    def step(self, ids: Sequence[int]) -> bytes: ...
+    # The rest; then another text may begin.
+    def finish(self) -> bytes: ...
 
 @final
 class PieceCounter:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from bpe_tokenizer.encoding import Encoding
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.formats import (
     base64_json,
@@ -26,6 +25,7 @@ from bpe_tokenizer.formats import (
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.snapshot import Snapshot
 from bpe_tokenizer.special_tokens import SpecialTokens
+from bpe_tokenizer.streaming import Streaming
 
 if TYPE_CHECKING:
     import tiktoken as tiktoken_library
@@ -36,7 +36,7 @@ __all__ = ["Files"]
 _Path: TypeAlias = str | os.PathLike[str]
 
 
-class Files(Encoding):
+class Files(Streaming):
     """The part of `BPETokenizer` that reads and writes files; see there.
 
     Whatever is read is checked, and refused if it cannot be represented exactly. Whatever is written is

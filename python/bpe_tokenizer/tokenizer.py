@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.decoded import check_error_handler, to_text
 from bpe_tokenizer.encoding import thread_count
-from bpe_tokenizer.errors import ArgumentTypeError, DecodingError, ModelError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError
 from bpe_tokenizer.files import Files
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import resolve_split_pattern
@@ -210,10 +210,10 @@ class BPETokenizer(Files):
         'ab!'
         """
         snapshot = self._trained()
-        _check_error_handler(errors)
+        check_error_handler(errors)
         values = as_ids(ids)
         row = [values] if isinstance(values, int) else values
-        return _to_text(snapshot.encoder.decode(row, skip_special_tokens, errors == "replace"), errors)
+        return to_text(snapshot.encoder.decode(row, skip_special_tokens, errors == "replace"), errors)
 
     def decode_bytes(self, ids: Any, skip_special_tokens: bool = False) -> bytes:
         r"""Return the bytes of ids, which need not be UTF-8; otherwise as `decode`.
@@ -252,7 +252,7 @@ class BPETokenizer(Files):
         ['ab!', 'ab']
         """
         snapshot = self._trained()
-        _check_error_handler(errors)
+        check_error_handler(errors)
         rows = []
         for number, row in enumerate(batch):
             ids = as_ids(row)
@@ -267,7 +267,7 @@ class BPETokenizer(Files):
         texts = snapshot.encoder.decode_batch(
             rows, skip_special_tokens, thread_count(threads), errors == "replace"
         )
-        return [_to_text(text, errors) for text in texts]
+        return [to_text(text, errors) for text in texts]
 
     def get_cache_stats(self) -> dict[str, float]:
         """Return how the cache of pieces does.
@@ -343,19 +343,3 @@ def _ids_in(vocab: Mapping[int, bytes], special_tokens: SpecialTokens | None) ->
                 f"it belongs to the token {vocab[token_id]!r}"
             )
     return dict(wanted)
-
-
-def _to_text(data: bytes, errors: str) -> str:
-    try:
-        return data.decode("utf-8", errors)
-    except UnicodeDecodeError as error:
-        raise DecodingError(error.encoding, error.object, error.start, error.end, error.reason) from None
-
-
-def _check_error_handler(errors: str) -> None:
-    try:
-        codecs.lookup_error(errors)
-    except LookupError:
-        raise OptionError(
-            f"errors is {errors!r}; it must be 'replace', 'strict', 'ignore' or another handler"
-        ) from None

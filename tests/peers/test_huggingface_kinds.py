@@ -256,6 +256,18 @@ def test_parts(name: str, tmp_path: Path) -> None:
     assert_saved_means_the_same(pair, tmp_path, some[::3])
 
 
+@pytest.mark.parametrize("name", [*PARTS, *CHARACTER_MODELS])
+def test_streams(name: str, tmp_path: Path) -> None:
+    """Text that comes some at a time has the ids of the whole, whatever the steps."""
+    write(tmp_path, (PARTS | CHARACTER_MODELS)[name]())
+    ours, rng = BPETokenizer.from_pretrained(tmp_path), random.Random(name)
+    for text in [*SHORT, *texts(40, 60)[::9]]:
+        places = sorted(rng.choices(range(len(text) + 1), k=6))
+        chunks = [text[start:end] for start, end in zip([0, *places], [*places, None], strict=True)]
+        ids = [token_id for part in ours.encode_streaming(chunks, "all") for token_id in part]
+        assert ids == ours.encode(text, allowed_special="all"), chunks
+
+
 def check_random_file(seed: int, directory: Path) -> None:
     try:
         pair = both(directory, random_file(seed))

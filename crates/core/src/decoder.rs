@@ -13,6 +13,17 @@ pub enum Broken {
     Replaced,
 }
 
+impl Broken {
+    /// Replaced, or kept.
+    pub fn replaced_if(replaced: bool) -> Self {
+        if replaced {
+            Self::Replaced
+        } else {
+            Self::Kept
+        }
+    }
+}
+
 /// Appends the bytes of the ids.
 pub fn decode(
     model: &Model,
@@ -21,72 +32,95 @@ pub fn decode(
     broken: Broken,
     bytes: &mut Vec<u8>,
 ) -> Result<()> {
-    let mut spaced = model
-        .settings()
-        .spaces
-        .as_ref()
-        .map(|spaces| Spaced::new(spaces, broken, bytes.len()));
-    let has_added = !model.added().is_empty();
-    for (position, &id) in ids.iter().enumerate() {
-        let added = if has_added {
-            model.added_token(id)
-        } else {
-            None
-        };
-        let token = match added {
-            Some(token) if token.special && skip_special_tokens => continue,
-            Some(token) => token.content.as_bytes(),
-            None => {
-                let token = model.vocabulary().token(id);
-                token.ok_or(Error::UnknownId { id, position })?
-            }
-        };
-        match &mut spaced {
-            Some(spaced) => spaced.push(token, bytes),
-            None => bytes.extend_from_slice(token),
-        }
-    }
-    if let Some(spaced) = spaced {
-        spaced.finish(bytes);
-    }
+    let mut decoder = Decoder::new(skip_special_tokens, broken);
+    decoder.push(model, ids, bytes)?;
+    decoder.finish(model, bytes);
     Ok(())
 }
 
-/// Puts tokens together that write spaces as another character.
-struct Spaced<'a> {
-    spaces: &'a Spaces,
+/// Ids to bytes, some at a time.
+pub struct Decoder {
+    skip_special_tokens: bool,
     broken: Broken,
-    /// Where the text begins in the output.
-    start: usize,
-    /// Where the run of tokens for bytes begins in the output that the last token belongs to.
-    run: Option<usize>,
+    /// The run of tokens for bytes that the last token belongs to.
+    run: Vec<u8>,
+    /// Whether no token came yet.
     is_first: bool,
+    /// Whether no byte left yet.
+    is_empty: bool,
 }
 
-impl<'a> Spaced<'a> {
-    fn new(spaces: &'a Spaces, broken: Broken, start: usize) -> Self {
+impl Decoder {
+    /// Begins a text.
+    pub fn new(skip_special_tokens: bool, broken: Broken) -> Self {
         Self {
-            spaces,
+            skip_special_tokens,
             broken,
-            start,
-            run: None,
+            run: Vec::new(),
             is_first: true,
+            is_empty: true,
         }
     }
 
-    fn push(&mut self, token: &[u8], bytes: &mut Vec<u8>) {
+    /// Appends the bytes of further ids, except those that what follows may change.
+    pub fn push(&mut self, model: &Model, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
+        let spaces = model.settings().spaces.as_ref();
+        let has_added = !model.added().is_empty();
+        let start = bytes.len();
+        for (position, &id) in ids.iter().enumerate() {
+            let added = if has_added {
+                model.added_token(id)
+            } else {
+                None
+            };
+            let token = match added {
+                Some(token) if token.special && self.skip_special_tokens => continue,
+                Some(token) => token.content.as_bytes(),
+                None => {
+                    let token = model.vocabulary().token(id);
+                    token.ok_or(Error::UnknownId { id, position })?
+                }
+            };
+            match spaces {
+                Some(spaces) => self.push_spaced(spaces, token, bytes),
+                None => bytes.extend_from_slice(token),
+            }
+        }
+        self.strip(spaces, start, bytes);
+        Ok(())
+    }
+
+    /// Appends what is left, and begins the next text.
+    pub fn finish(&mut self, model: &Model, bytes: &mut Vec<u8>) {
+        let start = bytes.len();
+        self.end_run(bytes);
+        self.strip(model.settings().spaces.as_ref(), start, bytes);
+        (self.is_first, self.is_empty) = (true, true);
+    }
+
+    /// Drops the text's first space, if the model does, and the text begins at `start`.
+    fn strip(&mut self, spaces: Option<&Spaces>, start: usize, bytes: &mut Vec<u8>) {
+        if self.is_empty && bytes.len() > start {
+            self.is_empty = false;
+            if spaces.is_some_and(|spaces| spaces.strip == Strip::One) && bytes[start] == b' ' {
+                bytes.remove(start);
+            }
+        }
+    }
+
+    /// A token of a model that writes spaces as another character.
+    fn push_spaced(&mut self, spaces: &Spaces, token: &[u8], bytes: &mut Vec<u8>) {
         let is_first = std::mem::take(&mut self.is_first);
-        if self.spaces.byte_fallback {
+        if spaces.byte_fallback {
             if let Some(byte) = byte_of(token) {
-                self.run.get_or_insert(bytes.len());
-                bytes.push(byte);
+                self.run.push(byte);
                 return;
             }
         }
         self.end_run(bytes);
         let mut space = [0; 4];
-        let space = self.spaces.space.encode_utf8(&mut space).as_bytes();
-        let drop = is_first && self.spaces.strip == Strip::FirstToken;
+        let space = spaces.space.encode_utf8(&mut space).as_bytes();
+        let drop = is_first && spaces.strip == Strip::FirstToken;
         let mut done = 0;
         for at in memchr::memmem::find_iter(token, space) {
             bytes.extend_from_slice(&token[done..at]);
@@ -97,21 +131,61 @@ impl<'a> Spaced<'a> {
     }
 
     fn end_run(&mut self, bytes: &mut Vec<u8>) {
-        let Some(start) = self.run.take() else {
-            return;
-        };
-        let length = bytes.len() - start;
-        if self.broken == Broken::Replaced && std::str::from_utf8(&bytes[start..]).is_err() {
-            bytes.truncate(start);
-            bytes.extend("\u{fffd}".repeat(length).into_bytes());
+        if self.broken == Broken::Replaced && std::str::from_utf8(&self.run).is_err() {
+            bytes.extend("\u{fffd}".repeat(self.run.len()).into_bytes());
+            self.run.clear();
+        } else {
+            bytes.append(&mut self.run);
+        }
+    }
+}
+
+/// Ids to text, some at a time: never a part of a character.
+pub struct DecodeStream {
+    decoder: Decoder,
+    /// The beginning of a character.
+    held: Vec<u8>,
+}
+
+impl DecodeStream {
+    /// Begins a text.
+    pub fn new(skip_special_tokens: bool, broken: Broken) -> Self {
+        Self {
+            decoder: Decoder::new(skip_special_tokens, broken),
+            held: Vec::new(),
         }
     }
 
-    fn finish(mut self, bytes: &mut Vec<u8>) {
-        self.end_run(bytes);
-        if self.spaces.strip == Strip::One && bytes.get(self.start) == Some(&b' ') {
-            bytes.remove(self.start);
+    /// The bytes that further ids complete: whole characters, and what can be no part of one. An unknown
+    /// id changes nothing.
+    pub fn step(&mut self, model: &Model, ids: &[u32]) -> Result<Vec<u8>> {
+        for (position, &id) in ids.iter().enumerate() {
+            if model.token(id).is_none() {
+                return Err(Error::UnknownId { id, position });
+            }
         }
+        self.decoder.push(model, ids, &mut self.held)?;
+        let rest = self.held.split_off(complete(&self.held));
+        Ok(std::mem::replace(&mut self.held, rest))
+    }
+
+    /// The bytes that are left; then begins another text.
+    pub fn finish(&mut self, model: &Model) -> Vec<u8> {
+        self.decoder.finish(model, &mut self.held);
+        std::mem::take(&mut self.held)
+    }
+}
+
+/// How many bytes there are before one that begins a character which is not all here.
+fn complete(bytes: &[u8]) -> usize {
+    let tail = bytes.len().saturating_sub(3);
+    let start = bytes[tail..].iter().rposition(|byte| byte & 0xc0 == 0xc0);
+    let Some(start) = start.map(|start| tail + start) else {
+        return bytes.len();
+    };
+    match std::str::from_utf8(&bytes[start..]) {
+        Err(error) if error.valid_up_to() == 0 && error.error_len().is_none() => start,
+        _ => bytes.len(),
     }
 }
 
@@ -145,6 +219,23 @@ mod tests {
         let mut bytes = b"before".to_vec();
         decode(&model, ids, false, broken, &mut bytes).unwrap();
         String::from_utf8_lossy(&bytes["before".len()..]).into_owned()
+    }
+
+    #[test]
+    fn the_beginning_of_a_character_is_held_back() {
+        for (bytes, whole) in [
+            (&b""[..], 0),
+            (b"a\xe2\x82", 1),
+            (b"a\xe2\x82\xac", 4),
+            (b"a\xf0\x9f\x98", 1),
+            (b"a\xf0\x9f\x98\x80", 5),
+            (b"a\xe2\x28", 3), // not the beginning of any character
+            (b"a\xe0\x80", 3), // likewise: it would be too long
+            (b"\x80\x80\x80", 3),
+            (b"a\xff", 2),
+        ] {
+            assert_eq!(complete(bytes), whole, "{bytes:?}");
+        }
     }
 
     #[test]

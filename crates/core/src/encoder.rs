@@ -1,5 +1,9 @@
 //! Text to ids: the one place that knows the order of the stages.
 
+mod stream;
+
+pub use stream::EncodeStream;
+
 use crate::alignment::{Alignment, Place};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
@@ -7,8 +11,8 @@ use crate::merge::cache::{self, Cache, CachePool, CacheStatistics};
 use crate::merge::{merge_and_tell, merge_long, merge_short, Joins, PairTable, Symbols, SHORT};
 use crate::model::{Model, NONE};
 use crate::normalizers::Normalizers;
-use crate::pretokenize::{Piece, PreTokenizers};
-use crate::special::{AddedToken, Found, Matcher};
+use crate::pretokenize::{floor_char_boundary, Piece, PreTokenizers};
+use crate::special::{AddedToken, Found, Matcher, Permits};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -28,6 +32,13 @@ impl<'a> Text<'a> {
         match self {
             Text::Str(text) => text.as_bytes(),
             Text::Bytes(text) => text,
+        }
+    }
+
+    fn slice(self, range: Range<usize>) -> Self {
+        match self {
+            Text::Str(text) => Text::Str(&text[range]),
+            Text::Bytes(text) => Text::Bytes(&text[range]),
         }
     }
 }
@@ -80,6 +91,21 @@ pub struct Encoder {
     all: Arc<Matchers>,
     kept: Mutex<Vec<(FxHashSet<String>, Arc<Matchers>)>>,
     caches: CachePool,
+}
+
+/// What is looked for in a text before it is split.
+#[derive(Clone, Copy)]
+struct Search<'a> {
+    special: &'a Special,
+    /// Where a token may be found in the text as given; None: anywhere.
+    permits: Option<Permits<'a>>,
+}
+
+impl<'a> From<&'a Special> for Search<'a> {
+    fn from(special: &'a Special) -> Self {
+        let permits = None;
+        Self { special, permits }
+    }
 }
 
 /// A stretch of normalised text between added tokens, ready to be split into pieces.
@@ -150,7 +176,7 @@ impl Encoder {
     ) -> Result<()> {
         self.caches.with(|cache| {
             let mut run = Run::new(self, cache, interrupt);
-            self.parts(text, special, false, &mut |part| {
+            self.parts(text, special.into(), false, &mut |part| {
                 match part {
                     Part::Added(found) => ids.push(found.id),
                     Part::Text(segment) => {
@@ -173,17 +199,62 @@ impl Encoder {
         interrupt: &Interrupt<'_>,
         mut token: impl FnMut(u32, Span) -> bool,
     ) -> Result<()> {
+        self.spans(text, special.into(), interrupt, |id, span, _| {
+            token(id, span)
+        })
+    }
+
+    /// Encodes a text in which only some stretches are trusted: special tokens, and further added tokens
+    /// with these contents, are found only inside of one. The ids are otherwise those of the text.
+    ///
+    /// Calls `token` with each id and the bytes that it covers; of an added token those of its content.
+    pub fn encode_trusted(
+        &self,
+        text: &str,
+        trusted: &[Range<usize>],
+        special: &Special,
+        markup: &FxHashSet<String>,
+        interrupt: &Interrupt<'_>,
+        mut token: impl FnMut(u32, Range<usize>),
+    ) -> Result<()> {
+        let permits = |token: &AddedToken, range: Range<usize>| {
+            if !token.special && !markup.contains(&token.content) {
+                return true;
+            }
+            let before = trusted.partition_point(|stretch| stretch.start <= range.start);
+            before > 0 && range.end <= trusted[before - 1].end
+        };
+        let search = Search {
+            special,
+            permits: Some(&permits),
+        };
+        self.spans(Text::Str(text), search, interrupt, |id, _, covered| {
+            token(id, covered);
+            true
+        })
+    }
+
+    /// Calls `token` with each id, its span, and the bytes that it covers without white space that an
+    /// added token takes along, until it returns false.
+    fn spans(
+        &self,
+        text: Text<'_>,
+        search: Search<'_>,
+        interrupt: &Interrupt<'_>,
+        mut token: impl FnMut(u32, Span, Range<usize>) -> bool,
+    ) -> Result<()> {
         let mut tokens = Vec::new();
         self.caches.with(|cache| {
             let mut run = Run::new(self, cache, interrupt);
-            self.parts(text, special, true, &mut |part| match part {
-                Part::Added(Found { id, range }) => Ok(token(
+            self.parts(text, search, true, &mut |part| match part {
+                Part::Added(Found { id, range, content }) => Ok(token(
                     id,
                     Span {
                         start: range.start,
                         tiled_end: range.end,
                         end: range.end,
                     },
+                    content,
                 )),
                 Part::Text(segment) => {
                     let mut go_on = true;
@@ -199,7 +270,7 @@ impl Encoder {
                                 end: place.end(end),
                             };
                             start = end;
-                            id == NONE || token(id, span)
+                            id == NONE || token(id, span, span.start..span.end)
                         });
                         whole && go_on
                     })?;
@@ -217,7 +288,7 @@ impl Encoder {
         special: &Special,
         mut piece: impl FnMut(&[u8]),
     ) -> Result<()> {
-        self.parts(text, special, false, &mut |part| {
+        self.parts(text, special.into(), false, &mut |part| {
             match part {
                 Part::Added(found) => piece(&text.as_bytes()[found.range]),
                 Part::Text(segment) => self.split(&segment, false, |text, range, _| {
@@ -277,7 +348,7 @@ impl Encoder {
         special: &Special,
     ) -> Result<Option<(String, usize)>> {
         let mut first = None;
-        self.parts(text, special, true, &mut |part| {
+        self.parts(text, special.into(), true, &mut |part| {
             if let Part::Added(found) = part {
                 let token = self
                     .model
@@ -305,45 +376,43 @@ impl Encoder {
     fn parts(
         &self,
         text: Text<'_>,
-        special: &Special,
+        search: Search<'_>,
         aligned: bool,
         part: &mut dyn FnMut(Part<'_>) -> Result<bool>,
     ) -> Result<()> {
-        let matchers = self.matchers(special)?;
+        let matchers = self.matchers(search.special)?;
         let bytes = text.as_bytes();
         let mut done = 0;
-        for found in matchers.given.find_iter(bytes) {
+        let mut take = |found: Found| {
             let range = found.range.clone();
-            if !self.between(text, done..range.start, &matchers, aligned, part)? {
-                return Ok(());
-            }
+            let before = text.slice(done..range.start);
+            let go_on = self.between(before, done, &matchers, search, aligned, part)?
+                && part(Part::Added(found))?;
             done = range.end;
-            if !part(Part::Added(found))? {
-                return Ok(());
-            }
+            Ok(go_on)
+        };
+        if !matchers.given.find(bytes, search.permits, &mut take)? {
+            return Ok(());
         }
-        self.between(text, done..bytes.len(), &matchers, aligned, part)?;
+        let last = text.slice(done..bytes.len());
+        self.between(last, done, &matchers, search, aligned, part)?;
         Ok(())
     }
 
-    /// The same for a stretch without added tokens of the first kind: normalises it, and finds those
-    /// of the second.
+    /// The same for a stretch without added tokens of the first kind, which begins at `base` in the text as
+    /// given: normalises it, and finds those of the second.
     fn between(
         &self,
-        text: Text<'_>,
-        range: Range<usize>,
+        stretch: Text<'_>,
+        base: usize,
         matchers: &Matchers,
+        search: Search<'_>,
         aligned: bool,
         part: &mut dyn FnMut(Part<'_>) -> Result<bool>,
     ) -> Result<bool> {
-        if range.is_empty() {
+        if stretch.as_bytes().is_empty() {
             return Ok(true);
         }
-        let base = range.start;
-        let stretch = match text {
-            Text::Str(text) => Text::Str(&text[range]),
-            Text::Bytes(text) => Text::Bytes(&text[range]),
-        };
         let aligned = aligned || self.pre_tokenizers.asks_for_places();
         let (normalized, alignments) = self.normalizers.apply(stretch, aligned)?;
         with_place(base, &alignments, &mut |place| {
@@ -357,16 +426,24 @@ impl Encoder {
                     place: Place { offset, ..*place },
                 }))
             };
+            let given = |range: Range<usize>| place.start(range.start)..place.end(range.end);
+            let permits = search.permits.map(|permits| {
+                move |token: &AddedToken, range: Range<usize>| permits(token, given(range))
+            });
             let mut done = 0;
-            for Found { id, range } in matchers.normalized.find_iter(&normalized) {
+            let mut take = |Found { id, range, content }: Found| {
                 let found = Found {
                     id,
-                    range: place.start(range.start)..place.end(range.end),
+                    range: given(range.clone()),
+                    content: given(content),
                 };
-                if !segment(done..range.start, part)? || !part(Part::Added(found))? {
-                    return Ok(false);
-                }
+                let go_on = segment(done..range.start, part)? && part(Part::Added(found))?;
                 done = range.end;
+                Ok(go_on)
+            };
+            let permits = permits.as_ref().map(|permits| permits as Permits<'_>);
+            if !matchers.normalized.find(&normalized, permits, &mut take)? {
+                return Ok(false);
             }
             segment(done..normalized.len(), part)
         })
@@ -638,14 +715,6 @@ fn with_place(
             offset: 0,
         })
     })
-}
-
-/// The last character boundary at or before `at`.
-fn floor_char_boundary(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ impl Normalization {
 
     /// Whether what begins with `c` can be normalised apart from what comes before, though `c` itself
     /// may change: it begins with a character that neither reorders nor composes backwards.
-    fn begins_run(self, c: char) -> bool {
+    pub fn begins_run(self, c: char) -> bool {
         if c.is_ascii() {
             return true;
         }

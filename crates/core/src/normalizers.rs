@@ -104,6 +104,32 @@ impl Normalizers {
         Ok((normalized, alignments))
     }
 
+    /// Begins a text that comes some at a time; None if a step has to see all of it.
+    pub fn open(&self) -> Option<OpenTexts> {
+        let sees_all = |step: &Step| match step {
+            Step::Replace(pattern, _) => pattern.automaton().is_none(),
+            _ => false,
+        };
+        (!self.steps.iter().any(sees_all)).then(|| OpenTexts {
+            steps: self.steps.iter().map(|_| OpenText::default()).collect(),
+        })
+    }
+
+    /// Normalises what came next of a text, as far as nothing that follows can change it; all of it if the
+    /// text `ends`, and then begins another.
+    pub fn apply_next<'a>(
+        &self,
+        open: &mut OpenTexts,
+        text: &'a str,
+        ends: bool,
+    ) -> Result<Cow<'a, str>> {
+        let mut text = Cow::Borrowed(text);
+        for (step, open) in self.steps.iter().zip(&mut open.steps) {
+            text = Cow::Owned(step.apply_next(open, &text, ends)?);
+        }
+        Ok(text)
+    }
+
     /// What a short text becomes.
     pub fn of_str(&self, text: &str) -> Result<String> {
         let (normalized, _) = self.apply(Text::Str(text), false)?;
@@ -111,7 +137,87 @@ impl Normalizers {
     }
 }
 
+/// A text that comes some at a time, on its way through the steps.
+pub struct OpenTexts {
+    steps: Vec<OpenText>,
+}
+
+/// The same before one of them.
+#[derive(Default)]
+struct OpenText {
+    /// What the step has not rewritten yet.
+    pending: String,
+    /// Whether something came out already.
+    begun: bool,
+}
+
 impl Step {
+    fn apply_next(&self, open: &mut OpenText, text: &str, ends: bool) -> Result<String> {
+        open.pending.push_str(text);
+        let pending = open.pending.as_str();
+        let (rewritten, certain) = match self {
+            Step::Replace(pattern, content) if !ends => {
+                let mut rewritten = String::new();
+                let (mut copied, mut certain) = (0, 0);
+                if let Some(automaton) = pattern.automaton() {
+                    (_, certain) =
+                        automaton.certain_matches(pending.as_bytes(), |range, is_match| {
+                            if is_match {
+                                rewritten.push_str(&pending[copied..range.start]);
+                                rewritten.push_str(content);
+                                copied = range.end;
+                            }
+                            true
+                        });
+                }
+                rewritten.push_str(&pending[copied..certain]);
+                (rewritten, certain)
+            }
+            Step::Prepend(_) if open.begun => (pending.to_owned(), pending.len()),
+            Step::Strip { left, right } => {
+                let left = *left && !open.begun;
+                let kept = if left { pending.trim_start() } else { pending };
+                let kept = if *right { kept.trim_end() } else { kept };
+                let start = if left {
+                    pending.len() - pending.trim_start().len()
+                } else {
+                    0
+                };
+                (kept.to_owned(), start + kept.len())
+            }
+            _ => {
+                let certain = if ends {
+                    pending.len()
+                } else {
+                    self.certain(pending)
+                };
+                let part = &pending[..certain];
+                let changed = self.apply(part.as_bytes(), true, false)?;
+                let rewritten = changed.map_or(part.to_owned(), |(text, _)| {
+                    String::from_utf8_lossy(&text).into_owned()
+                });
+                (rewritten, certain)
+            }
+        };
+        open.begun |= !rewritten.is_empty();
+        open.pending.drain(..certain);
+        if ends {
+            *open = OpenText::default();
+        }
+        Ok(rewritten)
+    }
+
+    /// How much of a text that goes on can be rewritten apart from what follows.
+    fn certain(&self, text: &str) -> usize {
+        match self {
+            Step::Form(form) => {
+                let last = text.char_indices().rev().find(|(_, c)| form.begins_run(*c));
+                last.map_or(0, |(at, _)| at)
+            }
+            _ => text.len(),
+        }
+    }
+
     /// None if nothing changes.
     fn apply(
         &self,

@@ -1,9 +1,11 @@
 //! Added tokens: found in a text before it is split into pieces, by one automaton for all of them.
 
 use crate::error::{Error, Result};
-use crate::pretokenize::code_point;
+use crate::pretokenize::{code_point, floor_char_boundary};
 use aho_corasick::{AhoCorasick, MatchKind};
+use std::cmp::Reverse;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// A token that is found in the text as it stands, and never merged.
 ///
@@ -48,53 +50,202 @@ pub struct Found {
     pub id: u32,
     /// Its bytes, with the white space that it takes along.
     pub range: Range<usize>,
+    /// Its bytes without.
+    pub content: Range<usize>,
 }
+
+/// What precedes a text in which tokens are found.
+#[derive(Clone, Copy, Default)]
+pub struct Before {
+    /// The character.
+    pub character: Option<char>,
+    /// How much white space at the beginning of the text the last token took along.
+    pub taken: usize,
+}
+
+/// What a text that goes on surely holds.
+pub struct Certain {
+    /// The tokens.
+    pub found: Vec<Found>,
+    /// Up to where that is certain; no token that is found reaches beyond.
+    pub end: usize,
+    /// From where on to look for further tokens: at the end, or in white space that the last one took along.
+    pub resume: usize,
+}
+
+/// Whether a token may be found at these bytes of a text.
+pub type Permits<'a> = &'a dyn Fn(&AddedToken, Range<usize>) -> bool;
 
 /// Finds a set of added tokens: leftmost first, the longest of those that begin together.
 pub struct Matcher {
     /// None if there is nothing to find.
     automaton: Option<AhoCorasick>,
+    /// Finds all occurrences, overlapping ones too; made when it is needed first.
+    overlapping: OnceLock<Option<AhoCorasick>>,
     tokens: Vec<AddedToken>,
+    longest: usize,
 }
 
 impl Matcher {
     /// Builds the automaton over the tokens' contents, in time linear in their length.
     pub fn new(tokens: Vec<AddedToken>) -> Result<Self> {
-        let automaton = if tokens.is_empty() {
-            None
-        } else {
-            let automaton = AhoCorasick::builder()
-                .match_kind(MatchKind::LeftmostLongest)
-                .build(tokens.iter().map(|token| &token.content))
-                .map_err(|error| {
-                    Error::Model(format!("the added tokens are too large: {error}"))
-                })?;
-            Some(automaton)
-        };
-        Ok(Self { automaton, tokens })
+        Ok(Self {
+            automaton: automaton(&tokens, MatchKind::LeftmostLongest)?,
+            overlapping: OnceLock::new(),
+            longest: tokens
+                .iter()
+                .map(|token| token.content.len())
+                .max()
+                .unwrap_or(0),
+            tokens,
+        })
+    }
+
+    /// Whether there is nothing to find.
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
     }
 
     /// The longest content, in bytes.
     pub fn longest(&self) -> usize {
-        let lengths = self.tokens.iter().map(|token| token.content.len());
-        lengths.max().unwrap_or(0)
+        self.longest
     }
 
     /// The tokens in the text, from left to right, none overlapping another.
     pub fn find_iter<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = Found> + 'a {
-        let mut done = 0;
-        self.automaton
-            .iter()
-            .flat_map(move |automaton| automaton.find_iter(text))
-            .filter_map(move |found| {
-                let token = &self.tokens[found.pattern().as_usize()];
-                let range = self.extend(token, text, found.range(), done)?;
-                done = range.end;
-                Some(Found {
-                    id: token.id,
-                    range,
-                })
+        self.find_after(text, Before::default())
+    }
+
+    /// The same in a text that follows another.
+    pub fn find_after<'a>(
+        &'a self,
+        text: &'a [u8],
+        before: Before,
+    ) -> impl Iterator<Item = Found> + 'a {
+        let automaton = self.automaton.iter();
+        let contents = automaton.flat_map(move |automaton| automaton.find_iter(text));
+        let contents = contents.map(|found| (found.pattern().as_usize(), found.range()));
+        self.found(text, contents, before)
+    }
+
+    /// The tokens in a text that goes on, as far as nothing that comes later can change them.
+    pub fn find_certain(&self, text: &str, before: Before) -> Certain {
+        let mut found = Vec::new();
+        let Some(automaton) = &self.automaton else {
+            let (end, resume) = (text.len(), text.len());
+            return Certain { found, end, resume };
+        };
+        // A longer token may begin from here on than the text holds yet.
+        let limit = (text.len() + 1).saturating_sub(self.longest);
+        let mut resume = floor_char_boundary(text, limit);
+        let (mut rejected, mut done) = (Vec::new(), before.taken);
+        for content in automaton.find_iter(text.as_bytes()) {
+            if content.start() >= resume {
+                break;
+            }
+            let token = &self.tokens[content.pattern().as_usize()];
+            let content = content.range();
+            let extended = self.extend(token, text.as_bytes(), content.clone(), done, before);
+            let reach = extended.as_ref().map_or(content.end, |range| range.end);
+            let asks_for_more = (token.single_word || token.rstrip) && reach == text.len();
+            if asks_for_more || extended.is_none() && reach > resume {
+                resume = content.start; // what follows decides about this one
+                break;
+            }
+            match extended {
+                None => rejected.push(content),
+                Some(range) => {
+                    done = range.end;
+                    resume = resume.max(content.end);
+                    found.push(Found {
+                        id: token.id,
+                        range,
+                        content,
+                    });
+                }
+            }
+        }
+        resume = self.without_white_space(text, done, resume);
+        for content in rejected.into_iter().rev() {
+            // Whatever begins inside of a content that was passed over is no token.
+            if content.start < resume && resume < content.end {
+                resume = self.without_white_space(text, done, content.start);
+            }
+        }
+        let end = resume.max(done);
+        Certain { found, end, resume }
+    }
+
+    /// The end of a text without white space that a token behind it may take along.
+    fn without_white_space(&self, text: &str, start: usize, end: usize) -> usize {
+        if end > start && self.tokens.iter().any(|token| token.lstrip) {
+            start + text[start..end].trim_end().len()
+        } else {
+            end
+        }
+    }
+
+    /// The same of those that are permitted where they stand: the others are not there at all.
+    pub fn find_permitted<'a>(
+        &'a self,
+        text: &'a [u8],
+        permits: Permits<'_>,
+    ) -> Result<impl Iterator<Item = Found> + 'a> {
+        let overlapping = match self.overlapping.get() {
+            Some(overlapping) => overlapping,
+            None => {
+                let made = automaton(&self.tokens, MatchKind::Standard)?;
+                self.overlapping.get_or_init(|| made)
+            }
+        };
+        let automaton = overlapping.iter();
+        let contents = automaton.flat_map(|automaton| automaton.find_overlapping_iter(text));
+        let mut contents: Vec<_> = contents
+            .map(|found| (found.pattern().as_usize(), found.range()))
+            .filter(|(token, range)| permits(&self.tokens[*token], range.clone()))
+            .collect();
+        contents.sort_unstable_by_key(|(_, range)| (range.start, Reverse(range.end)));
+        let mut end = 0;
+        contents.retain(|(_, range)| {
+            let follows = range.start >= end;
+            end = if follows { range.end } else { end };
+            follows
+        });
+        Ok(self.found(text, contents.into_iter(), Before::default()))
+    }
+
+    /// Calls `take` with the tokens in the text, or with those that are permitted where they stand, until it
+    /// returns false; returns what it did.
+    pub fn find(
+        &self,
+        text: &[u8],
+        permits: Option<Permits<'_>>,
+        take: &mut dyn FnMut(Found) -> Result<bool>,
+    ) -> Result<bool> {
+        match permits {
+            None => all(self.find_iter(text), take),
+            Some(permits) => all(self.find_permitted(text, permits)?, take),
+        }
+    }
+
+    /// Applies the tokens' flags to where their contents stand.
+    fn found<'a>(
+        &'a self,
+        text: &'a [u8],
+        contents: impl Iterator<Item = (usize, Range<usize>)> + 'a,
+        before: Before,
+    ) -> impl Iterator<Item = Found> + 'a {
+        let mut done = before.taken;
+        contents.filter_map(move |(token, content)| {
+            let token = &self.tokens[token];
+            let range = self.extend(token, text, content.clone(), done, before)?;
+            done = range.end;
+            Some(Found {
+                id: token.id,
+                range,
+                content,
             })
+        })
     }
 
     /// Applies the token's flags to where its content stands; `done` is where the one before ended.
@@ -104,14 +255,17 @@ impl Matcher {
         text: &[u8],
         mut range: Range<usize>,
         done: usize,
+        before: Before,
     ) -> Option<Range<usize>> {
         if range.start < done {
             return None; // white space that the token before took along
         }
         let touches_word = |c: Option<char>| c.is_some_and(is_word);
         if token.single_word
-            && (touches_word(chars_back(&text[..range.start]).next())
-                || touches_word(chars(&text[range.end..]).next()))
+            && (touches_word(match range.start {
+                0 => before.character,
+                start => chars_back(&text[..start]).next(),
+            }) || touches_word(chars(&text[range.end..]).next()))
         {
             return None;
         }
@@ -123,6 +277,30 @@ impl Matcher {
         }
         Some(range)
     }
+}
+
+fn all(
+    found: impl Iterator<Item = Found>,
+    take: &mut dyn FnMut(Found) -> Result<bool>,
+) -> Result<bool> {
+    for found in found {
+        if !take(found)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// None if there is nothing to find.
+fn automaton(tokens: &[AddedToken], kind: MatchKind) -> Result<Option<AhoCorasick>> {
+    if tokens.is_empty() {
+        return Ok(None);
+    }
+    let automaton = AhoCorasick::builder()
+        .match_kind(kind)
+        .build(tokens.iter().map(|token| &token.content))
+        .map_err(|error| Error::Model(format!("the added tokens are too large: {error}")))?;
+    Ok(Some(automaton))
 }
 
 fn is_word(c: char) -> bool {
@@ -203,6 +381,22 @@ mod tests {
         word.single_word = true;
         let found = find(vec![word], "ab xab abé ab_ (ab) ab");
         assert_eq!(found.len(), 3);
+    }
+
+    #[test]
+    fn what_is_not_permitted_hides_nothing() {
+        let tokens = vec![token("<<x>", 1), token("<x>", 2), token("x><y", 3)];
+        let matcher = Matcher::new(tokens).unwrap();
+        let text = "<<x><y<x>";
+        let find = |permits: Permits<'_>| -> Vec<_> {
+            let found = matcher.find_permitted(text.as_bytes(), permits).unwrap();
+            found.map(|found| (found.id, found.range)).collect()
+        };
+        let all: Vec<_> = matcher.find_iter(text.as_bytes()).collect();
+        let all: Vec<_> = all.into_iter().map(|f| (f.id, f.range)).collect();
+        assert_eq!(find(&|_, _| true), all);
+        assert_eq!(find(&|_, range| range.start > 0), [(2, 1..4), (2, 6..9)]);
+        assert_eq!(find(&|token, _| token.id == 3), [(3, 2..6)]);
     }
 
     #[test]

@@ -10,19 +10,19 @@ use bpe_tokenizer_core::{batch, Interrupt, Result};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
+use rustc_hash::FxHashSet;
+use std::ops::Range;
 
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
 pub struct Encoder {
-    core: Core,
+    pub core: Core,
     integers: Integers,
 }
 
-/// Ids, and a span each.
+/// Ids, and a span each: from and to, or first and last.
 type WithOffsets<'py> = (Bound<'py, PyList>, Vec<(usize, usize)>);
 /// The ids of all texts, and where each text begins.
 type Ragged<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
-
-const NO_SPECIAL: PySpecial = PySpecial(Special::None);
 
 impl Encoder {
     fn ids(&self, py: Python<'_>, text: &PyText, special: &Special) -> PyResult<Vec<u32>> {
@@ -36,7 +36,7 @@ impl Encoder {
         self.integers.expect(py, ids, vocab_size);
     }
 
-    fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+    pub fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
         self.expect(py, ids.len());
         self.integers.list(py, ids)
     }
@@ -59,11 +59,7 @@ impl Encoder {
         skip_special_tokens: bool,
         replaces_broken: bool,
     ) -> Result<Vec<u8>> {
-        let broken = if replaces_broken {
-            Broken::Replaced
-        } else {
-            Broken::Kept
-        };
+        let broken = Broken::replaced_if(replaces_broken);
         let mut bytes = Vec::with_capacity(4 * ids.0.len());
         decode(
             self.core.model(),
@@ -112,7 +108,7 @@ impl Encoder {
         }
     }
 
-    #[pyo3(signature = (text, special=NO_SPECIAL))]
+    #[pyo3(signature = (text, special=PySpecial::none()))]
     fn encode<'py>(
         &self,
         py: Python<'py>,
@@ -122,7 +118,7 @@ impl Encoder {
         self.list(py, &self.ids(py, &text, &special.0)?)
     }
 
-    #[pyo3(signature = (text, special=NO_SPECIAL))]
+    #[pyo3(signature = (text, special=PySpecial::none()))]
     fn encode_numpy<'py>(
         &self,
         py: Python<'py>,
@@ -134,7 +130,7 @@ impl Encoder {
         Ok(PyArray1::from_vec(py, ids))
     }
 
-    #[pyo3(signature = (text, special=NO_SPECIAL, unit="char", tile=true))]
+    #[pyo3(signature = (text, special=PySpecial::none(), unit="char", tile=true))]
     fn encode_with_offsets<'py>(
         &self,
         py: Python<'py>,
@@ -171,7 +167,47 @@ impl Encoder {
         Ok((self.list(py, &ids)?, spans))
     }
 
-    #[pyo3(signature = (texts, special=NO_SPECIAL, threads=0))]
+    #[pyo3(signature = (segments, special=PySpecial::none(), markup=FxHashSet::default()))]
+    fn encode_segments<'py>(
+        &self,
+        py: Python<'py>,
+        segments: Vec<(PyText, bool)>,
+        special: PySpecial,
+        markup: FxHashSet<String>,
+    ) -> PyResult<WithOffsets<'py>> {
+        let (mut text, mut ends) = (String::new(), Vec::new());
+        let mut trusted: Vec<Range<usize>> = Vec::new();
+        for (segment, is_trusted) in &segments {
+            let start = text.len();
+            text.push_str(segment.expect_str(py)?);
+            ends.push(text.len());
+            match trusted.last_mut() {
+                _ if !is_trusted => {}
+                Some(last) if last.end == start => last.end = text.len(),
+                _ => trusted.push(start..text.len()),
+            }
+        }
+        let segment_of = |byte: usize| ends.partition_point(|&end| end <= byte);
+        let (ids, covered) = run(py, text.len(), |interrupt| {
+            let (mut ids, mut covered) = (Vec::new(), Vec::new());
+            self.core.encode_trusted(
+                &text,
+                &trusted,
+                &special.0,
+                &markup,
+                interrupt,
+                |id, bytes| {
+                    ids.push(id);
+                    let last = bytes.start.max(bytes.end.saturating_sub(1));
+                    covered.push((segment_of(bytes.start), segment_of(last)));
+                },
+            )?;
+            Ok((ids, covered))
+        })?;
+        Ok((self.list(py, &ids)?, covered))
+    }
+
+    #[pyo3(signature = (texts, special=PySpecial::none(), threads=0))]
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
@@ -187,7 +223,7 @@ impl Encoder {
             .collect()
     }
 
-    #[pyo3(signature = (texts, special=NO_SPECIAL, threads=0))]
+    #[pyo3(signature = (texts, special=PySpecial::none(), threads=0))]
     fn encode_ragged<'py>(
         &self,
         py: Python<'py>,
@@ -206,12 +242,12 @@ impl Encoder {
         Ok((PyArray1::from_vec(py, ids), PyArray1::from_vec(py, offsets)))
     }
 
-    #[pyo3(signature = (text, special=NO_SPECIAL))]
+    #[pyo3(signature = (text, special=PySpecial::none()))]
     fn count(&self, py: Python<'_>, text: PyText, special: PySpecial) -> PyResult<usize> {
         Ok(self.ids(py, &text, &special.0)?.len())
     }
 
-    #[pyo3(signature = (text, max_tokens, special=NO_SPECIAL))]
+    #[pyo3(signature = (text, max_tokens, special=PySpecial::none()))]
     fn truncate(
         &self,
         py: Python<'_>,
@@ -219,13 +255,7 @@ impl Encoder {
         max_tokens: usize,
         special: PySpecial,
     ) -> PyResult<usize> {
-        let string = text.as_str().ok_or_else(|| {
-            exception(
-                py,
-                "ArgumentTypeError",
-                "text must be str, not bytes".to_owned(),
-            )
-        })?;
+        let string = text.expect_str(py)?;
         let bytes = run(py, text.len(), |interrupt| {
             self.core
                 .truncate(string, max_tokens, &special.0, interrupt)
@@ -245,7 +275,7 @@ impl Encoder {
         Ok(found.map(|(content, byte)| (content, text.characters().floor(byte))))
     }
 
-    #[pyo3(signature = (text, special=NO_SPECIAL))]
+    #[pyo3(signature = (text, special=PySpecial::none()))]
     fn pieces<'py>(
         &self,
         py: Python<'py>,

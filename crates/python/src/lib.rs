@@ -9,6 +9,7 @@ mod ids;
 mod model;
 mod pattern;
 mod settings;
+mod stream;
 mod text;
 mod token_table;
 
@@ -37,6 +38,8 @@ mod _core {
     use super::model::Model;
     #[pymodule_export]
     use super::pattern::SplitPattern;
+    #[pymodule_export]
+    use super::stream::{DecodeStream, EncodeStream};
     #[pymodule_export]
     use super::to_printable;
     #[pymodule_export]

@@ -86,6 +86,14 @@ impl PyText {
         }
     }
 
+    /// The same where nothing else will do.
+    pub fn expect_str(&self, py: Python<'_>) -> PyResult<&str> {
+        self.as_str().ok_or_else(|| {
+            let message = "text must be str, not bytes".to_owned();
+            exception(py, "ArgumentTypeError", message)
+        })
+    }
+
     /// Turns byte positions, asked for in about ascending order, into characters of the `str` as given
     /// (bytes of `bytes`).
     pub fn characters(&self) -> Characters<'_> {
@@ -152,6 +160,12 @@ impl Characters<'_> {
 
 /// Which special tokens: a `bool` for none or all, or a collection of their contents.
 pub struct PySpecial(pub Special);
+
+impl PySpecial {
+    pub const fn none() -> Self {
+        Self(Special::None)
+    }
+}
 
 impl<'py> FromPyObject<'_, 'py> for PySpecial {
     type Error = PyErr;

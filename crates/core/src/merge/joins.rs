@@ -54,6 +54,19 @@ impl Joins {
         range: Range<usize>,
         mut piece: impl FnMut(Range<usize>) -> bool,
     ) -> bool {
+        let end = range.end;
+        let last = self.cut_open(text, range, &mut piece);
+        last.is_some_and(|start| piece(start..end))
+    }
+
+    /// The same of a piece that goes on behind the range: not with its last part, but returns where that
+    /// begins; none if `piece` returned false.
+    pub fn cut_open(
+        &self,
+        text: &[u8],
+        range: Range<usize>,
+        mut piece: impl FnMut(Range<usize>) -> bool,
+    ) -> Option<usize> {
         let mut start = range.start;
         let found = memchr::memmem::find_iter(&text[range.clone()], &self.space);
         for at in found
@@ -63,12 +76,12 @@ impl Joins {
             let part = &text[start..at];
             if !self.before.contains(&part[last_character(part)..]) {
                 if !piece(start..at) {
-                    return false;
+                    return None;
                 }
                 start = at;
             }
         }
-        piece(start..range.end)
+        Some(start)
     }
 }
 

@@ -8,12 +8,14 @@ mod classes;
 mod dfa;
 mod dialect;
 mod fallback;
+mod open;
 mod pattern;
 mod scan;
 mod steps;
 
 pub use dialect::{from_oniguruma, to_oniguruma};
-pub use scan::{code_point, last_character};
+pub use open::OpenPieces;
+pub use scan::{code_point, floor_char_boundary, last_character};
 pub use steps::{Behavior, Piece, PreTokenizer, PreTokenizers, Prepend};
 
 use crate::error::Result;

@@ -44,6 +44,14 @@ pub fn last_character(text: &[u8]) -> usize {
     start.unwrap_or(0)
 }
 
+/// The last character boundary at or before `at`.
+pub fn floor_char_boundary(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
 /// What a pattern leaves unmatched is rare: its piece is handed over without inlining all that follows.
 #[cold]
 fn aside(range: Range<usize>, piece: &mut dyn FnMut(Range<usize>, bool) -> bool) -> bool {
@@ -54,11 +62,34 @@ impl Dfa {
     /// Calls `piece` with each piece of the text, and whether it is a match, until it returns false; they
     /// cover the text.
     #[inline(always)]
-    pub fn matches(&self, text: &[u8], mut piece: impl FnMut(Range<usize>, bool) -> bool) {
+    pub fn matches(&self, text: &[u8], piece: impl FnMut(Range<usize>, bool) -> bool) {
+        self.scan::<true>(text, piece);
+    }
+
+    /// The same of a text that goes on: only pieces that stay what they are whatever follows.
+    ///
+    /// Returns where they end, and where the next match may begin: between the two there is none.
+    pub fn certain_matches(
+        &self,
+        text: &[u8],
+        piece: impl FnMut(Range<usize>, bool) -> bool,
+    ) -> (usize, usize) {
+        self.scan::<false>(text, piece)
+    }
+
+    #[inline(always)]
+    fn scan<const ENDS: bool>(
+        &self,
+        text: &[u8],
+        mut piece: impl FnMut(Range<usize>, bool) -> bool,
+    ) -> (usize, usize) {
         // No piece covers `gap..start`; the one that begins at `start` can end at `end`.
         let (mut gap, mut start, mut end) = (0, 0, 0);
         let (mut state, mut at) = (0, 0);
         while start < text.len() {
+            if !ENDS && at == text.len() {
+                return (gap, start);
+            }
             let (class, width) = self.class_at(text, at);
             let entry = self.step_on(state, class);
             if entry & MATCH != 0 {
@@ -80,13 +111,14 @@ impl Dfa {
                 (state, at) = (0, end);
             }
             if gap < start && !aside(gap..start, &mut piece) || !piece(start..end, true) {
-                return;
+                return (gap, start);
             }
             (gap, start) = (end, end);
         }
-        if gap < start {
+        if ENDS && gap < start {
             aside(gap..start, &mut piece);
         }
+        (gap, start)
     }
 
     /// The class of the code point at `at` (at the end of the text: what stands for it) and its bytes.

@@ -88,7 +88,7 @@ impl PreTokenizer {
     }
 }
 
-enum Step {
+pub(super) enum Step {
     Split {
         pattern: Box<SplitPattern>,
         behavior: Behavior,
@@ -103,6 +103,19 @@ enum Step {
     },
 }
 
+impl Step {
+    /// Whether it asks where a piece stood in the text as given.
+    pub fn asks_for_place(&self) -> bool {
+        matches!(
+            self,
+            Step::Metaspace {
+                prepend: Prepend::First,
+                ..
+            }
+        )
+    }
+}
+
 /// A piece of a text.
 pub struct Piece<'a> {
     /// The text, which steps may have rewritten.
@@ -115,7 +128,7 @@ pub struct Piece<'a> {
 
 /// The steps, ready to run.
 pub struct PreTokenizers {
-    steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
 }
 
 impl PreTokenizers {
@@ -172,15 +185,7 @@ impl PreTokenizers {
 
     /// Whether a step asks where a piece stood in the text as given.
     pub fn asks_for_places(&self) -> bool {
-        self.steps.iter().any(|step| {
-            matches!(
-                step,
-                Step::Metaspace {
-                    prepend: Prepend::First,
-                    ..
-                }
-            )
-        })
+        self.steps.iter().any(Step::asks_for_place)
     }
 
     /// Calls `piece` with each piece of the text until it returns false. Places are right in texts that
@@ -224,8 +229,8 @@ impl PreTokenizers {
     }
 }
 
-/// Returns false if `piece` did.
-fn run(
+/// Applies the steps to a piece; returns false if `piece` did.
+pub(super) fn run(
     steps: &[Step],
     whole: Piece<'_>,
     aligned: bool,
@@ -378,15 +383,15 @@ fn matches_in_bytes(
 }
 
 /// Makes pieces of the matches of a pattern and of what is between them.
-struct Folded {
+pub(super) struct Folded {
     behavior: Behavior,
     invert: bool,
     /// A piece that what follows may become a part of, and whether it ended with a match.
-    held: Option<(Range<usize>, bool)>,
+    pub held: Option<(Range<usize>, bool)>,
 }
 
 impl Folded {
-    fn new(behavior: Behavior, invert: bool) -> Self {
+    pub fn new(behavior: Behavior, invert: bool) -> Self {
         Self {
             behavior,
             invert,
@@ -395,7 +400,7 @@ impl Folded {
     }
 
     /// Returns false if `piece` did.
-    fn add(
+    pub fn add(
         &mut self,
         range: Range<usize>,
         is_match: bool,
@@ -427,7 +432,7 @@ impl Folded {
         go_on
     }
 
-    fn finish(self, piece: &mut impl FnMut(Range<usize>) -> bool) {
+    pub fn finish(self, piece: &mut impl FnMut(Range<usize>) -> bool) {
         if let Some((range, _)) = self.held {
             piece(range);
         }

@@ -1,0 +1,81 @@
+//! `EncodeStream` and `DecodeStream`.
+
+use crate::call::run;
+use crate::encoder::Encoder;
+use crate::ids::PyIds;
+use crate::text::{PySpecial, PyText};
+use bpe_tokenizer_core::decoder::{Broken, DecodeStream as CoreDecoder};
+use bpe_tokenizer_core::encoder::EncodeStream as CoreEncoder;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+#[pyclass(module = "bpe_tokenizer._core")]
+pub struct EncodeStream {
+    encoder: Py<Encoder>,
+    stream: CoreEncoder,
+}
+
+#[pymethods]
+impl EncodeStream {
+    #[new]
+    #[pyo3(signature = (encoder, special=PySpecial::none()))]
+    fn new(py: Python<'_>, encoder: Py<Encoder>, special: PySpecial) -> PyResult<Self> {
+        let stream = run(py, 0, |_| CoreEncoder::new(&encoder.get().core, &special.0))?;
+        Ok(Self { encoder, stream })
+    }
+
+    fn push<'py>(&mut self, py: Python<'py>, text: PyText) -> PyResult<Bound<'py, PyList>> {
+        let encoder = self.encoder.get();
+        let string = text.expect_str(py)?;
+        let ids = run(py, string.len(), |interrupt| {
+            let mut ids = Vec::new();
+            self.stream
+                .push(&encoder.core, string, &mut ids, interrupt)?;
+            Ok(ids)
+        })?;
+        encoder.list(py, &ids)
+    }
+
+    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let encoder = self.encoder.get();
+        // What is held may be long.
+        let ids = run(py, usize::MAX, |interrupt| {
+            let mut ids = Vec::new();
+            self.stream.finish(&encoder.core, &mut ids, interrupt)?;
+            Ok(ids)
+        })?;
+        encoder.list(py, &ids)
+    }
+}
+
+#[pyclass(module = "bpe_tokenizer._core")]
+pub struct DecodeStream {
+    encoder: Py<Encoder>,
+    stream: CoreDecoder,
+}
+
+#[pymethods]
+impl DecodeStream {
+    #[new]
+    #[pyo3(signature = (encoder, skip_special_tokens=false, replaces_broken=false))]
+    fn new(encoder: Py<Encoder>, skip_special_tokens: bool, replaces_broken: bool) -> Self {
+        let broken = Broken::replaced_if(replaces_broken);
+        Self {
+            encoder,
+            stream: CoreDecoder::new(skip_special_tokens, broken),
+        }
+    }
+
+    fn step<'py>(&mut self, py: Python<'py>, ids: PyIds) -> PyResult<Bound<'py, PyBytes>> {
+        let encoder = self.encoder.get();
+        let bytes = run(py, ids.0.len(), |_| {
+            self.stream.step(encoder.core.model(), &ids.0)
+        })?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn finish<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let model = self.encoder.get().core.model();
+        PyBytes::new(py, &self.stream.finish(model))
+    }
+}

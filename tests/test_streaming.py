@@ -1,0 +1,359 @@
+"""Streams: the ids of a text however it is cut, the text of ids however they come."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpe_tokenizer import (
+    ArgumentTypeError,
+    BPETokenizer,
+    DecodingError,
+    NotTrainedError,
+    OptionError,
+    SpecialTokenError,
+    StreamDecoder,
+    UnknownIdError,
+    _core,
+)
+from bpe_tokenizer.model import AddedToken, Model
+from bpe_tokenizer.patterns import NAMED_PATTERNS
+from hostile import LONE_SURROGATES, hostile_texts, special_token_texts
+
+SPECIAL = ["<|a|>", "<|a|><|b|>", "b|>", "<|"]
+TEXTS = [text for text in hostile_texts(300) if len(text) < 5000]
+
+
+def cut(text: str, rng: random.Random) -> list[str]:
+    """A text in chunks: single characters, or a few of any length, empty ones too."""
+    if rng.random() < 0.2:
+        return list(text)
+    places = sorted(rng.randrange(len(text) + 1) for _ in range(rng.choice([1, 2, 3, 8, 20])))
+    return [text[start:end] for start, end in zip([0, *places], [*places, len(text)], strict=True)]
+
+
+def streamed(tokenizer: BPETokenizer, chunks: Iterable[str], allowed: str = "none") -> list[int]:
+    return [token_id for ids in tokenizer.encode_streaming(chunks, allowed) for token_id in ids]
+
+
+def assert_streams(tokenizer: BPETokenizer, texts: Iterable[str], rng: random.Random) -> None:
+    """Same ids in one piece and in many."""
+    for text in texts:
+        for allowed in ("none", "all"):
+            chunks = cut(text, rng)
+            assert streamed(tokenizer, chunks, allowed) == tokenizer.encode(text, allowed_special=allowed), (
+                chunks
+            )
+
+
+def trained(pattern: str, texts: list[str]) -> BPETokenizer:
+    return BPETokenizer(pattern).train([*texts[:2], *TEXTS[::7]], 600, special_tokens=SPECIAL, verbose=False)
+
+
+# -- encoding -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMED_PATTERNS)
+def test_every_named_pattern_streams(name: str, stdlib_texts: list[str]) -> None:
+    tokenizer, rng = trained(name, stdlib_texts), random.Random(name)
+    assert_streams(tokenizer, [*rng.sample(TEXTS, 200), *special_token_texts(SPECIAL)], rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMED_PATTERNS)
+def test_100_000_cuttings_of_hostile_text(name: str, stdlib_texts: list[str]) -> None:
+    tokenizer, rng = trained(name, stdlib_texts), random.Random(f"slow {name}")
+    for _ in range(50):
+        parts = rng.choices([*TEXTS, *SPECIAL, *stdlib_texts[0].splitlines(keepends=True)], k=6)
+        text = "".join(part[:80] for part in parts)
+        expected = {allowed: tokenizer.encode(text, allowed_special=allowed) for allowed in ("none", "all")}
+        for _ in range(1000):
+            chunks = cut(text, rng)
+            for allowed, ids in expected.items():
+                assert streamed(tokenizer, chunks, allowed) == ids, chunks
+
+
+PATTERNS = [
+    r"\w+|\W",  # the regex engine agrees
+    r"(?=a)\w+|.",
+    r"a+b?a+|[^a]",
+    r"(\w)\1|.",  # only the regex engine can run this
+    r"x",  # nearly nothing matches
+    r"\s+$|\s+(?!\S)|\S+|\s",
+]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD", None])
+def test_other_patterns_and_forms_stream(pattern: str, form: str | None, stdlib_texts: list[str]) -> None:
+    tokenizer = BPETokenizer(pattern, form)  # type: ignore[arg-type]
+    tokenizer.train(stdlib_texts[0][:20_000], 300, special_tokens=SPECIAL, verbose=False)
+    rng = random.Random(pattern)
+    assert_streams(tokenizer, [text[:500] for text in rng.sample(TEXTS, 60)], rng)
+
+
+@pytest.mark.parametrize(
+    "patterns", [["[\r\n]", r"\s?\p{L}+", r"\p{N}"], [r"\p{N}{1,3}", r"\s+(?!\S)|\S+"], ["x", "y", "z|a+"]]
+)
+def test_sequences_of_patterns_stream(patterns: list[str], stdlib_texts: list[str]) -> None:
+    tokenizer = BPETokenizer(patterns).train(stdlib_texts[0], 400, special_tokens=SPECIAL, verbose=False)
+    rng = random.Random(0)
+    assert_streams(tokenizer, rng.sample(TEXTS, 200), rng)
+
+
+FLAGS = ["single_word", "lstrip", "rstrip", "normalized"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_added_tokens_with_flags_stream(seed: int) -> None:
+    rng = random.Random(seed)
+    contents = ["<m>", "ab", "a b", " x ", "é", "abc", "b", "<m><m>"]
+    tokens = [
+        AddedToken(content, 256 + index, **{flag: rng.random() < 0.4 for flag in ("special", *FLAGS)})
+        for index, content in enumerate(rng.sample(contents, 5))
+    ]
+    core = _core.Model(
+        {byte: bytes([byte]) for byte in range(256)} | {t.id: t.content.encode() for t in tokens},
+        [],
+        split_patterns=[r"\w+|\s+|[^\w\s]+"],
+        normalization=rng.choice([None, "NFD"]),
+        added_tokens=tokens,
+    )
+    tokenizer = BPETokenizer.from_model(Model(core))
+    texts = [
+        "".join(rng.choices(["<m>", "ab", " ", "  ", "a", "b", "c", "é", "\n", "x"], k=30))
+        for _ in range(200)
+    ]
+    assert_streams(tokenizer, texts, rng)
+
+
+def metaspace(prepend: str, split: bool, replaced: bool) -> BPETokenizer:
+    """A model in the manner of SentencePiece, whose text is cut only before spaces that no merge joins."""
+    words = ["▁", "a", "b", "l", "o", "w", "lo", "low", "▁low", "▁▁", "▁a", "ab", "<unk>", "é"]
+    tokens = [*words, *(f"<0x{byte:02X}>" for byte in range(256))]
+    merges = [("l", "o"), ("lo", "w"), ("▁", "low"), ("▁", "▁"), ("▁", "a"), ("a", "b")]
+    steps = [("Prepend", "▁"), ("Replace", " ", "▁")] if replaced else []
+    core = _core.Model(
+        {index: token.encode() for index, token in enumerate(tokens)},
+        [(left.encode(), right.encode()) for left, right in merges],
+        normalizers=steps,  # type: ignore[arg-type]
+        pre_tokenizers=[] if replaced else [("Metaspace", "▁", prepend, split)],  # type: ignore[list-item]
+        alphabet="characters",
+        byte_fallback=True,
+        unk_id=12,
+        fuse_unk=True,
+        decoder=("▁", True, "one"),
+        added_tokens=[AddedToken("<s>", 300), AddedToken("low", 301, special=False, normalized=True)],
+    )
+    return BPETokenizer.from_model(Model(core))
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+@pytest.mark.parametrize("split", [True, False])
+@pytest.mark.parametrize("prepend", ["always", "first", "never"])
+def test_models_that_do_not_split_stream(prepend: str, split: bool, replaced: bool) -> None:
+    rng = random.Random(0)
+    tokenizer = metaspace(prepend, split, replaced)
+    parts = ["low", " ", "  ", "lo", "w", "ab", "é", "日", "<s>", "▁", "\n", "<unk>", "<0x0A>", "x"]
+    assert_streams(tokenizer, ["".join(rng.choices(parts, k=20)) for _ in range(300)], rng)
+    assert_decodes(tokenizer, rng)
+
+
+def test_text_without_a_cut_streams_as_it_comes() -> None:
+    """Ids come while the text does, for a model that cuts at words, lines, digits or nowhere."""
+    trained = [BPETokenizer(name).train("a b", 260, verbose=False) for name in NAMED_PATTERNS]
+    for tokenizer in [*trained, metaspace("first", False, False), metaspace("always", True, False)]:
+        yielded = list(tokenizer.encode_streaming(["low ab "] * 100))
+        assert len(yielded) > 95, tokenizer
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=()), max_size=6), max_size=12))
+def test_any_chunks(tokenizer: BPETokenizer, chunks: list[str]) -> None:
+    assert streamed(tokenizer, chunks) == tokenizer.encode("".join(chunks))
+
+
+def test_a_pair_of_surrogates_may_be_cut(tokenizer: BPETokenizer) -> None:
+    for text in [*LONE_SURROGATES, "\ud83d\ude00", "a\ud83d\ude00\ud83d"]:
+        assert streamed(tokenizer, list(text)) == tokenizer.encode(text)
+
+
+def test_chunks_are_texts(tokenizer: BPETokenizer) -> None:
+    assert streamed(tokenizer, "one text") == tokenizer.encode("one text")
+    assert streamed(tokenizer, []) == streamed(tokenizer, ["", ""]) == []
+    with pytest.raises(ArgumentTypeError, match="chunk 1 is bytes"):
+        streamed(tokenizer, ["a", b"b"])  # type: ignore[list-item]
+    with pytest.raises(SpecialTokenError, match="'<x>'"):
+        tokenizer.encode_streaming(["a"], {"<x>"})
+    with pytest.raises(NotTrainedError):
+        BPETokenizer().encode_streaming(["a"])
+
+
+def test_streams_of_one_tokenizer_are_apart(tokenizer: BPETokenizer) -> None:
+    one, two = tokenizer.encode_streaming(["he", "llo"]), tokenizer.encode_streaming(["wor", "ld"])
+    ids = [(next(one), next(two))]
+    assert ids == [(tokenizer.encode("hello"), tokenizer.encode("world"))]
+
+
+def long_pieces(units: int) -> Iterator[str]:
+    """One piece, a character at a time."""
+    return ("a" for _ in range(units))
+
+
+def seconds(tokenizer: BPETokenizer, units: int) -> float:
+    begin = time.perf_counter()
+    assert sum(map(len, tokenizer.encode_streaming(long_pieces(units)))) > 0
+    return time.perf_counter() - begin
+
+
+def test_a_long_piece_in_short_chunks_takes_linear_time(tokenizer: BPETokenizer) -> None:
+    """Scanned again with every chunk, ten times the text would take a hundred times as long."""
+    small = min(seconds(tokenizer, 20_000) for _ in range(3))
+    assert seconds(tokenizer, 200_000) < 40 * small
+
+
+MEMORY = """
+import resource, sys
+from bpe_tokenizer import BPETokenizer
+tokenizer = BPETokenizer.load(sys.argv[1])
+text = open(sys.argv[2], encoding="utf-8").read()
+def run(millions):
+    chunks = (text[:100_000] for _ in range(10 * millions))
+    total = sum(len(ids) for ids in tokenizer.encode_streaming(chunks))
+    return total, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before, small = run(5)
+after, large = run(int(sys.argv[3]))
+print(after / before, (large - small) / 1024)
+"""
+
+
+def grown(tokenizer: BPETokenizer, directory: str, text: str, millions: int) -> float:
+    """MiB by which the memory of a process grows from 5 MB of text to so many."""
+    tokenizer.save(directory)
+    path = os.path.join(directory, "text.txt")  # noqa: PTH118
+    with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
+        file.write(text)
+    command = [sys.executable, "-c", MEMORY, directory, path, str(millions)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    ratio, growth = map(float, output.split())
+    assert ratio == pytest.approx(millions / 5, rel=0.01)
+    return growth
+
+
+@pytest.mark.parametrize(
+    "millions", [pytest.param(50, id="50 MB"), pytest.param(1000, id="1 GB", marks=pytest.mark.slow)]
+)
+def test_a_stream_takes_flat_memory(
+    millions: int, tokenizer: BPETokenizer, stdlib_texts: list[str], tmp_path: os.PathLike[str]
+) -> None:
+    text = "".join(stdlib_texts)
+    assert len(text) > 100_000
+    assert grown(tokenizer, os.fspath(tmp_path), text, millions) < 8
+
+
+def test_encoding_asynchronously(tokenizer: BPETokenizer, mixed_text: str) -> None:
+    async def chunks() -> AsyncIterator[str]:
+        for character in mixed_text:
+            await asyncio.sleep(0)
+            yield character
+
+    async def ids() -> list[int]:
+        return [each async for part in tokenizer.encode_streaming_async(chunks()) for each in part]
+
+    assert asyncio.run(ids()) == tokenizer.encode(mixed_text)
+
+
+# -- decoding -------------------------------------------------------------------------------------------
+
+
+def assert_decodes(tokenizer: BPETokenizer, rng: random.Random) -> None:
+    """Same text from random ids in one row and in many."""
+    vocab = list(tokenizer.vocab)
+    for _ in range(100):
+        ids = rng.choices(vocab, k=30)
+        for skip in (False, True):
+            for errors in ("replace", "ignore", "backslashreplace"):
+                decoder = StreamDecoder(tokenizer, skip, errors)
+                text = "".join(decoder.decode(ids)) if rng.random() < 0.5 else ""
+                text = text or "".join(decoder.decode(ids[at : at + 4] for at in range(0, 30, 4)))
+                assert text == tokenizer.decode(ids, skip, errors)
+
+
+def test_random_ids_decode(tokenizer: BPETokenizer, plain_tokenizer: BPETokenizer) -> None:
+    assert_decodes(tokenizer, random.Random(1))
+    assert_decodes(plain_tokenizer, random.Random(2))
+
+
+@given(st.lists(st.integers(0, 255), max_size=40))
+def test_any_bytes_decode(plain_tokenizer: BPETokenizer, data: list[int]) -> None:
+    decoder = StreamDecoder(plain_tokenizer)
+    steps = [decoder.step(byte) for byte in data]
+    assert "".join(steps) + decoder.flush() == bytes(data).decode("utf-8", "replace")
+
+
+@given(st.text())
+def test_a_step_never_holds_a_part_of_a_character(plain_tokenizer: BPETokenizer, text: str) -> None:
+    decoder = StreamDecoder(plain_tokenizer)
+    steps = [decoder.step(byte) for byte in text.encode()]
+    assert "".join(steps) == text  # each character with its last byte
+    assert all(len(step) <= 1 for step in steps)
+    assert decoder.flush() == ""
+
+
+def test_a_decoder_can_be_used_again_after_flush(plain_tokenizer: BPETokenizer) -> None:
+    decoder = StreamDecoder(plain_tokenizer)
+    assert decoder.step([0x61, 0xC3]) + decoder.flush() == "a\ufffd"
+    assert decoder.step([0xA9]) + decoder.flush() == "\ufffd"
+    spaced = StreamDecoder(metaspace("always", False, False))
+    first = [spaced.step(0) + spaced.step(7) + spaced.flush() for _ in range(2)]
+    assert first == ["low", "low"]  # the space before a text is dropped each time
+
+
+def test_what_cannot_be_decoded(tokenizer: BPETokenizer) -> None:
+    decoder = StreamDecoder(tokenizer, errors="strict")
+    assert decoder.step([0xC3]) == ""
+    with pytest.raises(UnknownIdError, match="1000 at position 1"):
+        decoder.step([0xA9, 1000])
+    assert decoder.step([0xA9]) == "é"  # nothing was taken
+    with pytest.raises(DecodingError):
+        decoder.step([0xFF])
+    with pytest.raises(OptionError, match="'wrong'"):
+        StreamDecoder(tokenizer, errors="wrong")
+    with pytest.raises(NotTrainedError):
+        StreamDecoder(BPETokenizer())
+
+
+def test_a_step_costs_the_same_at_the_millionth_token(tokenizer: BPETokenizer) -> None:
+    decoder = StreamDecoder(tokenizer)
+    ids = tokenizer.encode("some text, some more text; é日🙂" * 20)
+
+    def steps() -> float:
+        begin = time.perf_counter()
+        for token_id in ids:
+            decoder.step(token_id)
+        return time.perf_counter() - begin
+
+    steps()
+    early = min(steps() for _ in range(20))
+    for _ in range(1_000_000 // len(ids)):
+        decoder.step(ids)
+    assert min(steps() for _ in range(20)) < 5 * early
+
+
+def test_decoding_asynchronously(tokenizer: BPETokenizer, mixed_text: str) -> None:
+    async def ids() -> AsyncIterator[int]:
+        for token_id in tokenizer.encode(mixed_text):
+            yield token_id
+
+    async def text() -> str:
+        return "".join([part async for part in StreamDecoder(tokenizer).decode_async(ids())])
+
+    assert asyncio.run(text()) == tokenizer.decode(tokenizer.encode(mixed_text))
