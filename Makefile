@@ -11,8 +11,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # The release candidate of the next tokenizers has an environment of its own.
 TOKENIZERS1 := $(VENV)/tokenizers1
-# So has llama.cpp, which is compiled when it is installed (minutes).
-LLAMA_CPP := $(VENV)/llama_cpp
+# So have the engines of language models; llama.cpp is compiled when it is installed (minutes).
+ENGINES := $(VENV)/engines
 CRATES := Cargo.toml $(wildcard Cargo.lock) $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
 LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_TESTS=OFF \
@@ -21,7 +21,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-slow lint format bench clean
+.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-slow lint format bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,8 +42,11 @@ test-python: $(VENV)/.built $(VENV)/.test
 test-peers: $(VENV)/.built $(VENV)/.peers $(TOKENIZERS1)/.installed  ## Compare with tiktoken, tokenizers and transformers
 	BPE_TOKENIZER_TOKENIZERS1=$(abspath $(TOKENIZERS1)/bin/python) $(BIN)/python -m pytest -m "peer and not slow" $(PYTEST)
 
-test-llama-cpp: $(VENV)/.built $(LLAMA_CPP)/.installed  ## Compare with llama.cpp, which is compiled first
-	PYTHONPATH=python $(LLAMA_CPP)/bin/python -m pytest -m "llama_cpp and not slow" tests/peers/test_against_llama_cpp.py $(PYTEST)
+test-llama-cpp: $(VENV)/.built $(ENGINES)/.installed  ## Compare with llama.cpp, which is compiled first
+	PYTHONPATH=python $(ENGINES)/bin/python -m pytest -m "llama_cpp and not slow" tests/peers/test_against_llama_cpp.py $(PYTEST)
+
+test-inference: $(VENV)/.built $(ENGINES)/.installed  ## Run a tiny language model on every local engine
+	PYTHONPATH=python $(ENGINES)/bin/python -m pytest -m "inference and not slow" tests/inference $(PYTEST)
 
 test-slow: $(VENV)/.built $(VENV)/.peers  ## Run the long tests: fuzzing, whole corpora, big trainings
 	$(CARGO) test --package bpe-tokenizer-core -- --ignored --nocapture
@@ -96,10 +99,13 @@ $(TOKENIZERS1)/.installed: | $(VENV)/.created
 	$(TOKENIZERS1)/bin/python -m pip --disable-pip-version-check install --quiet tokenizers==1.0.0rc3
 	@touch $@
 
-$(LLAMA_CPP)/.installed: | $(VENV)/.built
-	$(BIN)/python -m venv $(LLAMA_CPP)
-	CMAKE_ARGS="$(LEAN_LLAMA_CPP)" $(LLAMA_CPP)/bin/python -m pip --disable-pip-version-check install --quiet \
-	    llama-cpp-python==0.3.36 pytest hypothesis regex typer rich
+# torch first: 2.13.0 is the one for processors where that is at hand, others bring gigabytes of CUDA.
+$(ENGINES)/.installed: | $(VENV)/.built
+	$(BIN)/python -m venv $(ENGINES)
+	$(ENGINES)/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
+	CMAKE_ARGS="$(LEAN_LLAMA_CPP)" $(ENGINES)/bin/python -m pip --disable-pip-version-check install --quiet \
+	    llama-cpp-python==0.3.36 gguf transformers 'mlx-lm[cpu]' openvino-genai \
+	    numpy typer rich jinja2 pytest hypothesis regex
 	@touch $@
 
 $(VENV)/.test: PACKAGES := '.[test]'

@@ -61,11 +61,14 @@ def run_console(document: str, block: Block) -> None:
 @pytest.mark.parametrize(
     ("document", "python", "console"),
     [
-        ("README.md", 6, 1),
+        ("README.md", 8, 1),
         ("docs/training.md", 2, 0),
         ("docs/command-line.md", 0, 1),
         ("docs/tiktoken.md", 3, 0),
         ("docs/formats.md", 1, 0),
+        ("docs/streams.md", 2, 0),
+        ("docs/chat.md", 6, 0),
+        ("docs/inference.md", 2, 0),
     ],
 )
 def test_the_blocks_of_a_document(

@@ -1,12 +1,19 @@
 """Byte-level BPE tokenizers: train, encode, decode, save and load, exactly and fast."""
 
 from bpe_tokenizer._core import __version__
+from bpe_tokenizer.chat import ChatTemplate
+from bpe_tokenizer.chat_session import ChatSession
+from bpe_tokenizer.chatting import Reply
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
+    ChatTemplateError,
+    ContextLengthError,
     CorpusError,
     DecodingError,
     FormatError,
+    GenerationError,
     HubError,
+    MismatchError,
     MissingDependencyError,
     ModelError,
     NotTrainedError,
@@ -16,6 +23,7 @@ from bpe_tokenizer.errors import (
     TokenizerError,
     UnknownIdError,
 )
+from bpe_tokenizer.inference import InferenceBackend, detect_best_backend
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.patterns import CL100K_SPLIT_PATTERN, GPT2_SPLIT_PATTERN, O200K_SPLIT_PATTERN
 from bpe_tokenizer.results import EncodingResult
@@ -33,11 +41,18 @@ __all__ = [
     "AddedToken",
     "ArgumentTypeError",
     "BPETokenizer",
+    "ChatSession",
+    "ChatTemplate",
+    "ChatTemplateError",
+    "ContextLengthError",
     "CorpusError",
     "DecodingError",
     "EncodingResult",
     "FormatError",
+    "GenerationError",
     "HubError",
+    "InferenceBackend",
+    "MismatchError",
     "MissingDependencyError",
     "Model",
     "ModelError",
@@ -45,10 +60,12 @@ __all__ = [
     "OptionError",
     "PatternError",
     "PostProcessor",
+    "Reply",
     "SpecialTokenError",
     "StreamDecoder",
     "TokenizerError",
     "UnknownIdError",
     "__version__",
+    "detect_best_backend",
     "train_bpe",
 ]

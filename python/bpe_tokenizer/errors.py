@@ -4,12 +4,18 @@ Every error is a `TokenizerError` and also the built-in that fits (`ValueError`,
 so callers may catch either. A message says what was wrong, where, and what to do about it.
 """
 
+from __future__ import annotations
+
 __all__ = [
     "ArgumentTypeError",
+    "ChatTemplateError",
+    "ContextLengthError",
     "CorpusError",
     "DecodingError",
     "FormatError",
+    "GenerationError",
     "HubError",
+    "MismatchError",
     "MissingDependencyError",
     "ModelError",
     "NotTrainedError",
@@ -45,6 +51,10 @@ class SpecialTokenError(TokenizerError, ValueError):
     """A disallowed special token stands in a text, or a special token is not known."""
 
 
+class ChatTemplateError(TokenizerError, ValueError):
+    """A chat template is not valid, fails, or refuses a conversation; says where in the template."""
+
+
 class CorpusError(TokenizerError, ValueError):
     """A training corpus is empty, cannot be read or is not UTF-8; says which file and byte."""
 
@@ -75,3 +85,30 @@ class NotTrainedError(TokenizerError, RuntimeError):
 
 class MissingDependencyError(TokenizerError, ImportError):
     """An optional library is not installed; the message holds the install command."""
+
+
+class ContextLengthError(TokenizerError, ValueError):
+    """A prompt or a conversation is longer than it may be.
+
+    Args:
+        message: What is too long.
+        length: How many ids it has.
+        limit: How many it may have.
+    """
+
+    def __init__(self, message: str, length: int, limit: int) -> None:
+        super().__init__(message)
+        self.length = length
+        self.limit = limit
+
+    def __reduce__(self) -> tuple[type[ContextLengthError], tuple[str, int, int]]:
+        """Return what a pickle makes it of again."""
+        return type(self), (str(self), self.length, self.limit)
+
+
+class GenerationError(TokenizerError, RuntimeError):
+    """An inference engine or server cannot load a model, or failed while it generated."""
+
+
+class MismatchError(TokenizerError, ValueError):
+    """A tokenizer is not the one of the language model that it is used with."""

@@ -58,6 +58,11 @@ class Snapshot:
                 found[role] = content, token_id
         return found
 
+    @cached_property
+    def matching_models(self) -> set[object]:
+        """The language models that were found to be made for this tokenizer."""
+        return set()
+
     def id_of_content(self, content: str) -> int | None:
         """Return the id of the added token, or else of the vocabulary's token, with this text."""
         if content in self.added:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.chatting import Chatting
 from bpe_tokenizer.decoded import check_error_handler, to_text
 from bpe_tokenizer.encoding import thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError
-from bpe_tokenizer.files import Files
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.snapshot import Snapshot, with_special_tokens
@@ -22,7 +22,7 @@ __all__ = ["BPETokenizer"]
 Normalization: TypeAlias = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 
-class BPETokenizer(Files):
+class BPETokenizer(Chatting):
     """A byte-level BPE tokenizer: train it or load it, then encode and decode.
 
     It never changes under its users: training and adding special tokens put a new vocabulary in the place

@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from bpe_tokenizer.cli.chat import chat
 from bpe_tokenizer.cli.convert import convert
 from bpe_tokenizer.cli.decode import decode
 from bpe_tokenizer.cli.demo import demo
@@ -20,12 +21,12 @@ from bpe_tokenizer.cli.train import train
 __all__ = ["app", "main", "repeat_options"]
 
 # The options that take several values.
-_REPEATABLE = frozenset({"--allowed-special", "--corpus", "--drop", "--ids", "--special"})
+_REPEATABLE = frozenset({"--allowed-special", "--corpus", "--drop", "--ids", "--message", "--special"})
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
-for command in (train, encode, decode, info, convert, demo):
+for command in (train, encode, decode, chat, info, convert, demo):
     app.command()(reports_errors(command))
 
 
@@ -44,7 +45,7 @@ def _options(
         typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Train byte-level BPE tokenizers, and encode and decode with them."""
+    """Train byte-level BPE tokenizers, encode and decode with them, and talk to language models."""
 
 
 def repeat_options(arguments: Sequence[str]) -> list[str]:

@@ -1,0 +1,68 @@
+"""The built-in templates."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from bpe_tokenizer.chat.turn_template import InstructionTemplate, RoleMarkup, TurnTemplate
+
+__all__ = ["BUILT_IN"]
+
+
+def _llama3(role: str) -> RoleMarkup:
+    return RoleMarkup(f"<|start_header_id|>{role}<|end_header_id|>\n\n", "<|eot_id|>")
+
+
+def _chatml(role: str) -> RoleMarkup:
+    return RoleMarkup(f"<|im_start|>{role}\n", "<|im_end|>", "\n")
+
+
+def _gemma(role: str) -> RoleMarkup:
+    return RoleMarkup(f"<start_of_turn>{role}\n", "<end_of_turn>", "\n")
+
+
+def _phi3(role: str) -> RoleMarkup:
+    return RoleMarkup(f"<|{role}|>\n", "<|end|>", "\n")
+
+
+_TEMPLATES: Final = (
+    # https://github.com/meta-llama/llama-models/blob/main/models/llama3_1/prompt_format.md
+    TurnTemplate(
+        "llama3",
+        {role: _llama3(role) for role in ("system", "user", "assistant")} | {"tool": _llama3("ipython")},
+        begin="<|begin_of_text|>",
+        reply=_llama3("assistant").before,
+    ),
+    # https://github.com/openai/openai-python/blob/release-v0.28.0/chatml.md
+    TurnTemplate(
+        "chatml",
+        {role: _chatml(role) for role in ("system", "user", "assistant", "tool")},
+        reply=_chatml("assistant").before,
+    ),
+    # https://github.com/tatsu-lab/stanford_alpaca#data-release
+    InstructionTemplate("alpaca", instruction="### Instruction:\n", response="### Response:\n"),
+    # https://huggingface.co/mistralai/Mistral-7B-Instruct-v0.2
+    TurnTemplate(
+        "mistral",
+        {"user": RoleMarkup("[INST] ", "", " [/INST]"), "assistant": RoleMarkup("", "</s>")},
+        begin="<s>",
+    ),
+    # https://huggingface.co/google/gemma-2-2b-it; the system text as in gemma-3
+    TurnTemplate(
+        "gemma",
+        {"user": _gemma("user"), "assistant": _gemma("model")},
+        begin="<bos>",
+        reply=_gemma("model").before,
+        strips=True,
+    ),
+    # https://huggingface.co/microsoft/Phi-3.5-mini-instruct
+    TurnTemplate(
+        "phi3",
+        {role: _phi3(role) for role in ("system", "user", "assistant")},
+        reply=_phi3("assistant").before,
+        end="<|endoftext|>",
+        skips_empty_system=True,
+    ),
+)
+BUILT_IN: Final = MappingProxyType({template.name: template for template in _TEMPLATES})

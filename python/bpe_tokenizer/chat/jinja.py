@@ -1,0 +1,206 @@
+"""Chat templates in Jinja, as models' files hold them, rendered so that content can never be markup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from jinja2 import Template, nodes
+from jinja2.exceptions import TemplateError, TemplateSyntaxError
+
+from bpe_tokenizer.chat.environment import TrackingEnvironment
+from bpe_tokenizer.chat.inputs import REASONING, tracked_values
+from bpe_tokenizer.chat.segment import Rendered, Segment
+from bpe_tokenizer.chat.tracked import Tracked, concat, tracked
+from bpe_tokenizer.errors import ChatTemplateError, OptionError
+
+__all__ = ["JinjaTemplate"]
+
+_ENVIRONMENT = TrackingEnvironment()
+# Set behind the final message while rendering, so that its end is found: the text that transformers uses,
+# because templates see it.
+_END = "CONTINUE_FINAL_MESSAGE_TAG "
+
+
+class JinjaTemplate:
+    r"""A chat template in Hugging Face's dialect of Jinja.
+
+    It renders what `transformers` renders, and knows of every character whether the template wrote it or
+    whose content it is.
+
+    Args:
+        source: The template.
+        name: Its name in messages of errors.
+
+    Raises:
+        ChatTemplateError: The source is not valid Jinja.
+
+    Example:
+        >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}\n{% endfor %}"
+        >>> template = JinjaTemplate(source)
+        >>> rendered = template.render([{"role": "user", "content": " Hi<user> "}])
+        >>> rendered.text
+        '<user>Hi<user>\n'
+        >>> [(segment.text, segment.origin and segment.origin.field) for segment in rendered.segments]
+        [('<user>', None), ('Hi<user>', 'content'), ('\n', None)]
+    """
+
+    def __init__(self, source: str, name: str = "") -> None:
+        self.source = source
+        self.name = name
+        self._compiled = self._compile()
+
+    def __repr__(self) -> str:
+        return f"JinjaTemplate(name={self.name!r}, {len(self.source):,} characters)"
+
+    def __reduce__(self) -> tuple[type[JinjaTemplate], tuple[str, str]]:
+        return JinjaTemplate, (self.source, self.name)
+
+    def render(
+        self,
+        messages: Sequence[Any],
+        *,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool | str = False,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        special_tokens: Mapping[str, str] | None = None,
+        variables: Mapping[str, Any] | None = None,
+    ) -> Rendered:
+        """Render a conversation.
+
+        Args:
+            messages: The messages, each a mapping with a role and a content.
+            add_generation_prompt: Whether the beginning of a reply follows.
+            continue_final_message: Whether the final message stays open for the model to continue; or the
+                field of it that does, instead of "content".
+            tools: JSON schemas of functions, or Python functions with type hints and a docstring.
+            documents: Documents for the model to use.
+            special_tokens: Names and texts of special tokens ("bos_token": "<s>"): the template's own text.
+            variables: Other variables of the template, such as `enable_thinking`: content if they are text.
+
+        Raises:
+            OptionError: The arguments don't go together, or there is no message.
+            ArgumentTypeError: An argument is of the wrong type.
+            ChatTemplateError: The template refuses the conversation, or fails on it.
+        """
+        if continue_final_message and add_generation_prompt:
+            raise OptionError(
+                "continue_final_message leaves the final message open and add_generation_prompt begins a new "
+                "one; ask for one of them"
+            )
+        try:
+            values = tracked_values(messages, tools, documents, variables or {})
+        except RecursionError as error:
+            raise OptionError("the messages, tools or documents are nested too deeply") from error
+        field = "content" if continue_final_message is True else continue_final_message or ""
+        final = self._open(values["messages"][-1], field) if field else None
+        tokens = {name: str.__str__(text) for name, text in (special_tokens or {}).items()}
+        values = tokens | values | {"add_generation_prompt": add_generation_prompt}
+        text = self._render(values)
+        if final is not None:
+            text = self._cut_behind(text, final)
+        return _rendered(tracked(text), self._compiled.marks_generated)
+
+    def _compile(self) -> _Compiled:
+        try:
+            return _compile(self.source)
+        except TemplateSyntaxError as error:
+            raise ChatTemplateError(f"{self._place(error.lineno)}: {error.message}") from error
+        except RecursionError as error:
+            raise ChatTemplateError(f"{self._place(None)} is nested too deeply") from error
+
+    def _render(self, values: dict[str, Any]) -> str:
+        template = self._compiled.template
+        try:
+            return concat(template.root_render_func(template.new_context(values)))
+        except Exception as error:
+            # Templates are programs: they may fail in any way that Python knows.
+            place = self._place(_line(error.__traceback__))
+            kind = "" if isinstance(error, TemplateError) and str(error) else f"{type(error).__name__}: "
+            raise ChatTemplateError(f"{place}: {kind}{error}") from error
+
+    def _place(self, line: int | None) -> str:
+        name = f"the chat template {self.name!r}" if self.name else "the chat template"
+        return name if line is None else f"{name}, line {line}"
+
+    def _open(self, message: dict[str, Any], field: str) -> str:
+        """Set the mark of the end behind a field of the final message, and return its text."""
+        final = message.get(field)
+        if final is None:
+            raise OptionError(f"the final message has no {field!r} to continue")
+        names = [name for name in REASONING if message.get(name) == final] if field in REASONING else [field]
+        if not any(name in self.source for name in names):
+            raise ChatTemplateError(f"{self._place(None)} does not use {field!r}, which is to be continued")
+        parts = [_last_text(message[name]) for name in names] if isinstance(final, (list, tuple)) else []
+        if None in parts:
+            raise OptionError(f"the {field!r} of the final message has no text to continue")
+        if not parts and not isinstance(final, str):
+            raise OptionError(f"the {field!r} of the final message is no text, and cannot be continued")
+        holders = [(part, "text") for part in parts if part] or [(message, name) for name in names]
+        text = str.__str__(holders[0][0][holders[0][1]])
+        for holder, key in holders:
+            holder[key] += _END
+        return text
+
+    def _cut_behind(self, text: str, final: str) -> str:
+        """Cut a rendered text where the final message ends."""
+        end = text.rfind(_END.strip())
+        if end < 0 or final.strip() not in text:
+            raise ChatTemplateError(
+                f"{self._place(None)} leaves out or changes the final message, which then cannot be continued"
+            )
+        if text.startswith(_END, end):
+            return text[:end]
+        # The template took the space at the end away, so it takes the message's own away as well.
+        return text[:end].rstrip()
+
+
+def _last_text(parts: Sequence[Any]) -> dict[str, Any] | None:
+    """Return the last part of a message that is text."""
+    texts = (part for part in reversed(parts) if isinstance(part, dict) and isinstance(part.get("text"), str))
+    return next(texts, None)
+
+
+class _Compiled(NamedTuple):
+    template: Template
+    marks_generated: bool
+
+
+@lru_cache(maxsize=64)
+def _compile(source: str) -> _Compiled:
+    tree = _ENVIRONMENT.parse(source)
+    blocks = tree.find_all(nodes.CallBlock)
+    marks = any(isinstance(block.call.node, nodes.ExtensionAttribute) for block in blocks)
+    return _Compiled(_ENVIRONMENT.from_string(source), marks)
+
+
+def _line(traceback: TracebackType | None) -> int | None:
+    """Return the line of the template that an error came from."""
+    line = None
+    while traceback is not None:
+        template = traceback.tb_frame.f_globals.get("__jinja_template__")
+        if template is not None:
+            line = template.get_corresponding_lineno(traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return line
+
+
+def _rendered(text: Tracked, marks_generated: bool) -> Rendered:
+    """Return rendered text as segments."""
+    segments: list[Segment] = []
+    generated: list[tuple[int, int]] = []
+    for start, end, tag in text.runs():
+        piece = str.__getitem__(text, slice(start, end))
+        if segments and segments[-1].origin == tag.origin:
+            segments[-1] = Segment(segments[-1].text + piece, tag.origin)
+        else:
+            segments.append(Segment(piece, tag.origin))
+        if tag.generated:
+            if generated and generated[-1][1] == start:
+                start = generated.pop()[0]
+            generated.append((start, end))
+    reasons = dict.fromkeys(tag.untracked for tag in text.tags if tag.untracked)
+    return Rendered(tuple(segments), tuple(generated) if marks_generated else None, tuple(reasons))

@@ -1,0 +1,132 @@
+"""Conversations as they are handed in: checked, and their contents as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError
+
+__all__ = ["Messages", "checked_messages", "content_text", "is_batch", "with_system_prompt"]
+
+Messages: TypeAlias = Sequence[Mapping[str, Any]]
+
+
+def is_batch(messages: Any) -> bool:
+    """Whether these are several conversations: a sequence of sequences, or of objects with `messages`."""
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence) or not messages:
+        return False
+    first = messages[0]
+    return (isinstance(first, Sequence) and not isinstance(first, str | bytes)) or hasattr(first, "messages")
+
+
+def checked_messages(messages: Any) -> Messages:
+    """Return the messages of a conversation, each of them a mapping with a role.
+
+    Args:
+        messages: A sequence of mappings, or an object that has one as its attribute `messages`. A message has
+            a `role`, a `str`, and mostly a `content`. What that may be, and which further fields there are,
+            is up to the template.
+
+    Raises:
+        ArgumentTypeError: It is no sequence of mappings, or a role is no `str`.
+        OptionError: There is no message, or one has no role.
+
+    >>> checked_messages([{"role": "user", "content": "hi"}])
+    [{'role': 'user', 'content': 'hi'}]
+    >>> checked_messages([{"content": "hi"}])
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.OptionError: message 0 has no 'role': a message is a dict such as ...
+    """
+    messages = getattr(messages, "messages", messages)
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        raise ArgumentTypeError(
+            "messages must be a list of dicts such as {'role': 'user', 'content': 'text'}, "
+            f"not {type(messages).__name__}"
+        )
+    if not messages:
+        raise OptionError("there are no messages: a conversation needs at least one")
+    for number, message in enumerate(messages):
+        _check(number, message)
+    return messages
+
+
+def _check(number: int, message: Any) -> None:
+    if not isinstance(message, Mapping):
+        raise ArgumentTypeError(
+            f"message {number} must be a dict such as {{'role': 'user', 'content': 'text'}}, "
+            f"not {type(message).__name__}"
+        )
+    if "role" not in message:
+        raise OptionError(
+            f"message {number} has no 'role': a message is a dict such as "
+            "{'role': 'user', 'content': 'text'}"
+        )
+    if not isinstance(message["role"], str):
+        raise ArgumentTypeError(f"message {number}: role must be a str, not {type(message['role']).__name__}")
+
+
+def content_text(number: int, message: Mapping[str, Any]) -> str:
+    """Return the content of a message as text; the texts of several parts are joined.
+
+    Args:
+        number: Where it stands in its conversation, for messages of errors.
+        message: The message.
+
+    Raises:
+        ArgumentTypeError: The content is neither text nor parts.
+        OptionError: There is no content, or a part of it is no text.
+
+    >>> content_text(0, {"role": "user", "content": [{"type": "text", "text": "a"}, "b"]})
+    'ab'
+    """
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if content is None:
+        raise OptionError(f"message {number} (role {message['role']!r}) has no 'content'")
+    if not isinstance(content, Mapping | list | tuple):
+        raise ArgumentTypeError(
+            f"message {number}: content must be a str or a list of parts, not {type(content).__name__}"
+        )
+    parts = [content] if isinstance(content, Mapping) else content
+    return "".join(_part_text(number, place, part) for place, part in enumerate(parts))
+
+
+def _part_text(number: int, place: int, part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
+    if kind != "text":
+        raise OptionError(
+            f"message {number}: part {place} of its content is {kind!r}; this template writes only 'text'"
+        )
+    text = part.get("text")
+    if not isinstance(text, str):
+        raise OptionError(f"message {number}: part {place} of its content has no 'text' that is a str")
+    return text
+
+
+def with_system_prompt(messages: Messages, system_prompt: str | None) -> tuple[Messages, bool]:
+    """Put a system prompt before the messages, unless they have a system message of their own.
+
+    Args:
+        messages: The messages.
+        system_prompt: The text; None or "" for none.
+
+    Returns:
+        The messages, and whether a message was put before them.
+
+    Raises:
+        ArgumentTypeError: The system prompt is no `str`.
+
+    >>> with_system_prompt([{"role": "user", "content": "hi"}], "Be brief.")[0][0]
+    {'role': 'system', 'content': 'Be brief.'}
+    >>> with_system_prompt([{"role": "system", "content": "Rhyme."}], "Be brief.")
+    ([{'role': 'system', 'content': 'Rhyme.'}], False)
+    """
+    if not (system_prompt is None or isinstance(system_prompt, str)):
+        raise ArgumentTypeError(f"system_prompt must be a str, not {type(system_prompt).__name__}")
+    if not system_prompt or any(message["role"] == "system" for message in messages):
+        return messages, False
+    return [{"role": "system", "content": system_prompt}, *messages], True

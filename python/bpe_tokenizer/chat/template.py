@@ -1,0 +1,228 @@
+"""Templates by name: the built-in ones, and those that users register."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
+
+from bpe_tokenizer.chat.builtin import BUILT_IN
+from bpe_tokenizer.chat.messages import Messages, checked_messages, with_system_prompt
+from bpe_tokenizer.chat.segment import Rendered
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError
+
+__all__ = ["ChatTemplate", "Template", "is_jinja", "jinja_template", "template_error"]
+
+RenderText: TypeAlias = Callable[..., str]
+
+_JINJA: Final = re.compile(r"\{[{%#]")
+
+
+@runtime_checkable
+class Template(Protocol):
+    """What turns a conversation into segments."""
+
+    @property
+    def source(self) -> str:
+        """All text that it may write as markup, wherever it stands."""
+
+    def render(
+        self,
+        messages: Messages,
+        *,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool | str = False,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        special_tokens: Mapping[str, str] = MappingProxyType({}),
+        variables: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Rendered:
+        """Render a conversation.
+
+        Args:
+            messages: Its messages, checked.
+            add_generation_prompt: Write what asks for a reply.
+            continue_final_message: Write the final message without its end, so that it can be continued; a
+                `str` names its field that is continued.
+            tools: Descriptions of tools.
+            documents: Texts to answer from.
+            special_tokens: Texts of special tokens by name: `"bos_token"`, `"eos_token"`, ...
+            variables: Further variables of the template.
+        """
+
+
+def is_jinja(text: str) -> bool:
+    """Whether a text is the source of a Jinja template, and not the name of one."""
+    return _JINJA.search(text) is not None
+
+
+@lru_cache(maxsize=64)
+def jinja_template(source: str, name: str = "") -> Template:
+    """Return the template of a Jinja source."""
+    # Only here: Jinja takes longer to import than the rest of the package.
+    from bpe_tokenizer.chat.jinja import JinjaTemplate
+
+    return JinjaTemplate(source, name)
+
+
+def template_error(name: object, known: Sequence[str]) -> OptionError:
+    """Return the error of a template that is not known."""
+    close = difflib.get_close_matches(str(name), known, n=3)
+    hint = f"; close to it: {', '.join(map(repr, close))}" if close else ""
+    return OptionError(
+        f"there is no chat template {name!r}{hint}. There are {', '.join(known)}; ChatTemplate.register() "
+        "adds one, and a Jinja source is a template too"
+    )
+
+
+def _text(
+    template: Template,
+    messages: Messages,
+    add_generation_prompt: bool = True,
+    system_prompt: str | None = None,
+) -> str:
+    """Render a conversation as text."""
+    all_messages, _ = with_system_prompt(checked_messages(messages), system_prompt)
+    return template.render(all_messages, add_generation_prompt=add_generation_prompt).text
+
+
+class ChatTemplate:
+    r"""The chat templates by name, as functions from messages to text.
+
+    Each takes the messages, `add_generation_prompt` (whether the text ends with what asks for a reply), and
+    `system_prompt`, a system message for messages that have none. A text is for reading: ids that nobody's
+    message can forge come from `BPETokenizer.apply_chat_template`.
+
+    >>> ChatTemplate.chatml([{"role": "user", "content": "Why?"}])
+    '<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n'
+    >>> ChatTemplate.names()
+    ['alpaca', 'chatml', 'gemma', 'llama3', 'mistral', 'phi3']
+    """
+
+    _registered: ClassVar[dict[str, Template]] = {}
+
+    @staticmethod
+    def llama3(
+        messages: Messages, add_generation_prompt: bool = True, system_prompt: str | None = None
+    ) -> str:
+        """Return a conversation as Llama 3 reads it; a tool's result has Llama 3.1's role `ipython`."""
+        return _text(BUILT_IN["llama3"], messages, add_generation_prompt, system_prompt)
+
+    @staticmethod
+    def chatml(
+        messages: Messages, add_generation_prompt: bool = True, system_prompt: str | None = None
+    ) -> str:
+        """Return a conversation in OpenAI's ChatML."""
+        return _text(BUILT_IN["chatml"], messages, add_generation_prompt, system_prompt)
+
+    @staticmethod
+    def alpaca(
+        messages: Messages, add_generation_prompt: bool = True, system_prompt: str | None = None
+    ) -> str:
+        """Return the system texts and the last user message as Stanford Alpaca reads them.
+
+        Earlier messages are left out. Where no reply is asked for, the assistant's messages behind the last
+        user message are its response.
+        """
+        return _text(BUILT_IN["alpaca"], messages, add_generation_prompt, system_prompt)
+
+    @staticmethod
+    def mistral(
+        messages: Messages, add_generation_prompt: bool = True, system_prompt: str | None = None
+    ) -> str:
+        """Return a conversation as Mistral 7B Instruct reads it; a system text begins the user message."""
+        return _text(BUILT_IN["mistral"], messages, add_generation_prompt, system_prompt)
+
+    @staticmethod
+    def gemma(
+        messages: Messages, add_generation_prompt: bool = True, system_prompt: str | None = None
+    ) -> str:
+        """Return a conversation as Gemma reads it; a system text begins the user message."""
+        return _text(BUILT_IN["gemma"], messages, add_generation_prompt, system_prompt)
+
+    @staticmethod
+    def phi3(messages: Messages, add_generation_prompt: bool = True, system_prompt: str | None = None) -> str:
+        """Return a conversation as Phi-3 reads it."""
+        return _text(BUILT_IN["phi3"], messages, add_generation_prompt, system_prompt)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return the names of all templates."""
+        return sorted({*BUILT_IN, *cls._registered})
+
+    @classmethod
+    def get_template(cls, name: str) -> RenderText:
+        """Return the function of a name, with the arguments of `llama3`.
+
+        Raises:
+            OptionError: There is no such template.
+
+        >>> ChatTemplate.get_template("chatml") is ChatTemplate.chatml
+        True
+        """
+        if isinstance(name, str) and name in BUILT_IN:
+            function: RenderText = getattr(cls, name)
+            return function
+        return partial(_text, cls.find(name))
+
+    @classmethod
+    def find(cls, name: str) -> Template:
+        """Return the template of a name.
+
+        Raises:
+            OptionError: There is no such template.
+        """
+        template = (BUILT_IN.get(name) or cls._registered.get(name)) if isinstance(name, str) else None
+        if template is None:
+            raise template_error(name, cls.names())
+        return template
+
+    @classmethod
+    def register(cls, name: str, template: str | Template) -> None:
+        """Add a template, for `get_template` and for `BPETokenizer.apply_chat_template`.
+
+        Args:
+            name: Its name; one that was registered before is replaced.
+            template: The source of a Jinja template, a `TurnTemplate`, or any object with `source` and
+                `render`, as `Template` describes it.
+
+        Raises:
+            ArgumentTypeError: The template is none of these.
+            ChatTemplateError: The Jinja source is not valid.
+            OptionError: The name is that of a built-in template, or no name.
+
+        >>> from bpe_tokenizer.chat import RoleMarkup, TurnTemplate
+        >>> ChatTemplate.register("dialogue", TurnTemplate("dialogue", {"user": RoleMarkup("- ")}))
+        >>> ChatTemplate.get_template("dialogue")([{"role": "user", "content": "Why?"}])
+        '- Why?'
+        >>> ChatTemplate.unregister("dialogue")
+        """
+        if not isinstance(name, str) or not name or is_jinja(name):
+            raise OptionError(f"{name!r} cannot name a template: a name is a str without Jinja's brackets")
+        if name in BUILT_IN:
+            raise OptionError(f"the template {name!r} is built in; choose another name")
+        cls._registered[name] = (
+            jinja_template(template, name) if isinstance(template, str) else _checked(template)
+        )
+
+    @classmethod
+    def unregister(cls, name: str) -> None:
+        """Remove a template that was registered.
+
+        Raises:
+            OptionError: None of this name was.
+        """
+        if cls._registered.pop(name, None) is None:
+            raise template_error(name, sorted(cls._registered))
+
+
+def _checked(template: Any) -> Template:
+    if not isinstance(template, Template):
+        raise ArgumentTypeError(
+            "a template is the source of a Jinja template or an object with `source` and `render`, "
+            f"not {type(template).__name__}"
+        )
+    return template

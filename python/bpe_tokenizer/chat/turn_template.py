@@ -1,0 +1,249 @@
+"""Templates as data: what stands around the content of each role."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from bpe_tokenizer.chat.messages import Messages, content_text
+from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
+from bpe_tokenizer.errors import OptionError
+
+__all__ = ["InstructionTemplate", "RoleMarkup", "TurnTemplate"]
+
+
+class RoleMarkup(NamedTuple):
+    """What stands around the content of a role.
+
+    Args:
+        before: The text before it.
+        end: The end marker right behind it; of the assistant, what a model writes to end its reply.
+        after: The text behind the end marker.
+    """
+
+    before: str
+    end: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class TurnTemplate:
+    r"""A template that writes every message, each between the markup of its role.
+
+    Args:
+        name: What errors call it.
+        roles: The markup of each role. Without one for `"system"`, a system text is put before the content of
+            the user message that follows it, with a blank line between them.
+        begin: What stands before all messages.
+        reply: What asks for a reply: the beginning of an assistant's turn.
+        end: What stands behind all messages if no reply is asked for.
+        strips: Whether white space around the contents of users and assistants is left out.
+        skips_empty_system: Whether a system message without text is left out.
+
+    >>> plain = TurnTemplate("plain", {"user": RoleMarkup("Q: ", "", "\n")}, reply="A:")
+    >>> plain.render([{"role": "user", "content": "Why?"}]).text
+    'Q: Why?\nA:'
+    """
+
+    name: str
+    roles: Mapping[str, RoleMarkup]
+    begin: str = ""
+    reply: str = ""
+    end: str = ""
+    strips: bool = False
+    skips_empty_system: bool = False
+
+    @property
+    def source(self) -> str:
+        """All text that it may write as markup."""
+        texts = [text for markup in self.roles.values() for text in markup]
+        return "\n".join([self.begin, *texts, self.reply, self.end])
+
+    def render(
+        self,
+        messages: Messages,
+        *,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool | str = False,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        special_tokens: Mapping[str, str] = MappingProxyType({}),
+        variables: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Rendered:
+        """Render a conversation; see `Template.render`."""
+        _refuse_unknown(self.name, tools, documents, variables)
+        _check_continued(self.name, messages, continue_final_message)
+        written = _Writer()
+        written.markup(self.begin)
+        joining: list[tuple[int, str]] = []
+        for number, message in enumerate(messages):
+            role = message["role"]
+            content = _content(self.name, (*self.roles, "system"), number, message)
+            if role == "system" and role not in self.roles:
+                joining.append((number, content))
+            elif content or not (role == "system" and self.skips_empty_system):
+                open_ended = bool(continue_final_message) and number == len(messages) - 1
+                self._write_turn(
+                    written, role, number, content, joining if role == "user" else [], open_ended
+                )
+                joining = [] if role == "user" else joining
+        if joining:
+            raise OptionError(
+                f"message {joining[0][0]}: the template {self.name!r} puts a system text into the user "
+                "message behind it, and there is none"
+            )
+        if not continue_final_message:
+            written.markup(self.reply if add_generation_prompt else self.end)
+        return written.finish()
+
+    def _write_turn(
+        self,
+        written: _Writer,
+        role: str,
+        number: int,
+        content: str,
+        joining: Sequence[tuple[int, str]],
+        open_ended: bool,
+    ) -> None:
+        """Write a message; `joining` are the system texts that go before its content."""
+        markup = self.roles[role]
+        written.markup(markup.before)
+        for place, text in joining:
+            written.content(place, text)
+            written.markup("\n\n" if text else "")
+        start = written.length
+        written.content(number, content.strip() if self.strips and role != "system" else content)
+        written.markup("" if open_ended else markup.end)
+        if role == "assistant":
+            written.generated.append((start, written.length))
+        written.markup("" if open_ended else markup.after)
+
+
+@dataclass(frozen=True)
+class InstructionTemplate:
+    """A template for a single instruction: the last user message, and the reply to it.
+
+    System texts come first; earlier users and assistants are left out. An assistant's messages behind the
+    last user message are written as the response if no other is asked for.
+
+    Args:
+        name: What errors call it.
+        instruction: What stands before the instruction.
+        response: What stands before the response.
+        separator: What stands between the texts.
+    """
+
+    name: str
+    instruction: str
+    response: str
+    separator: str = "\n\n"
+
+    @property
+    def source(self) -> str:
+        """All text that it may write as markup."""
+        return f"{self.instruction}\n{self.response}"
+
+    def render(
+        self,
+        messages: Messages,
+        *,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool | str = False,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        special_tokens: Mapping[str, str] = MappingProxyType({}),
+        variables: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Rendered:
+        """Render a conversation; see `Template.render`."""
+        _refuse_unknown(self.name, tools, documents, variables)
+        _check_continued(self.name, messages, continue_final_message)
+        roles = ("system", "user", "assistant")
+        contents = [_content(self.name, roles, number, message) for number, message in enumerate(messages)]
+        users = [number for number, message in enumerate(messages) if message["role"] == "user"]
+        if not users:
+            raise OptionError(f"the template {self.name!r} needs a user message, which is the instruction")
+        written = _Writer()
+        for number, message in enumerate(messages):
+            if message["role"] == "system" and contents[number]:
+                written.content(number, contents[number])
+                written.markup(self.separator)
+        written.markup(self.instruction)
+        written.content(users[-1], contents[users[-1]])
+        if continue_final_message and users[-1] == len(messages) - 1:
+            return written.finish()
+        written.markup(self.separator)
+        if add_generation_prompt and not continue_final_message:
+            written.markup(self.response)
+            return written.finish()
+        answers = [n for n in range(users[-1], len(messages)) if messages[n]["role"] == "assistant"]
+        for number in answers:
+            written.markup(self.response if number == answers[0] else self.separator + self.response)
+            start = written.length
+            written.content(number, contents[number])
+            written.generated.append((start, written.length))
+        return written.finish()
+
+
+class _Writer:
+    """Collects segments, and which characters are the assistant's."""
+
+    def __init__(self) -> None:
+        self.segments: list[Segment] = []
+        self.generated: list[tuple[int, int]] = []
+        self.length = 0
+
+    def markup(self, text: str) -> None:
+        self._write(text, None)
+
+    def content(self, number: int, text: str) -> None:
+        self._write(text, Origin("messages", number, "content"))
+
+    def _write(self, text: str, origin: Origin | None) -> None:
+        if not text:
+            return
+        self.length += len(text)
+        if self.segments and self.segments[-1].origin == origin:
+            text = self.segments.pop().text + text
+        self.segments.append(Segment(text, origin))
+
+    def finish(self) -> Rendered:
+        return Rendered(tuple(self.segments), tuple(self.generated))
+
+
+def _content(name: str, roles: Sequence[str], number: int, message: Mapping[str, Any]) -> str:
+    """Return a message's content as text, after a look whether the template can say all that it says."""
+    role = message["role"]
+    if role not in roles:
+        raise OptionError(
+            f"message {number} has the role {role!r}, which the template {name!r} does not know; "
+            f"it knows {', '.join(sorted(set(roles)))}"
+        )
+    if message.get("tool_calls"):
+        raise OptionError(
+            f"message {number} has 'tool_calls', which the template {name!r} has no place for; "
+            "use the model's own chat template"
+        )
+    return content_text(number, message)
+
+
+def _refuse_unknown(
+    name: str, tools: Sequence[Any] | None, documents: Sequence[Any] | None, variables: Mapping[str, Any]
+) -> None:
+    given = [key for key, value in (("tools", tools), ("documents", documents)) if value]
+    unknown = [*given, *variables]
+    if unknown:
+        raise OptionError(
+            f"the template {name!r} has no place for {', '.join(unknown)}; use the model's own chat template"
+        )
+
+
+def _check_continued(name: str, messages: Messages, continue_final_message: bool | str) -> None:
+    if continue_final_message not in (True, False, "content"):
+        raise OptionError(
+            f"continue_final_message is {continue_final_message!r}; "
+            f"the template {name!r} knows no field but 'content'"
+        )
+    if continue_final_message and messages[-1]["role"] == "system":
+        raise OptionError("continue_final_message: the final message is a system message")

@@ -1,0 +1,208 @@
+"""The terminal of `bpe-tokenizer chat`: what is typed, what is said, and what begins with a slash."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TextIO
+
+from bpe_tokenizer.errors import TokenizerError
+from bpe_tokenizer.view.terminal import printable
+
+if TYPE_CHECKING:
+    from bpe_tokenizer.chat_session import ChatSession
+
+__all__ = ["ChatLoop"]
+
+_HELP = """\
+/system TEXT  set the system prompt; without TEXT show it, with - remove it
+/undo         take the last turn back
+/reset        forget what was said
+/history      show what was said
+/tokens       show the segments of the conversation and their ids
+/save FILE    write the conversation to a file, as JSON
+/load FILE    go on with one that was written
+/quit         end (or Ctrl-D)
+//TEXT        say something that begins with a slash
+A line that ends with \\ goes on in the next one. Ctrl-C stops a reply."""
+
+
+class ChatLoop:
+    """A conversation at a terminal or in a pipe.
+
+    Replies go to stdout; all else, such as how fast they came, to stderr.
+
+    Args:
+        session: The conversation.
+        as_json: Print replies as lines of JSON.
+    """
+
+    def __init__(self, session: ChatSession, as_json: bool = False) -> None:
+        self._session = session
+        self._as_json = as_json
+        self._commands: dict[str, Callable[[str], object]] = {
+            "help": lambda _: _tell(_HELP),
+            "system": self._system,
+            "undo": lambda _: _tell("taken back" if session.undo() else "nothing was said yet"),
+            "reset": self._reset,
+            "history": lambda _: self._history(),
+            "tokens": lambda _: self._tokens(),
+            "save": self._save,
+            "load": self._load,
+        }
+
+    def run(self) -> None:
+        """Ask what to say until the user ends it; no error but that of a broken program does."""
+        with contextlib.suppress(ImportError):
+            import readline  # noqa: F401  (gives `input` a history and an editor)
+        _tell("/help lists the commands, Ctrl-D ends")
+        while True:
+            try:
+                line = _ask()
+            except EOFError:
+                _tell()
+                return
+            except KeyboardInterrupt:
+                _tell("\nCtrl-D or /quit ends")
+                continue
+            if line.strip() == "/quit":
+                return
+            try:
+                self.take(line)
+            except KeyboardInterrupt:
+                _tell("\nstopped; /undo takes the turn back")
+            except (TokenizerError, OSError) as error:
+                # The turn was taken back: it can be said again, perhaps in other words.
+                _tell(f"error: {' '.join(str(error).splitlines())}")
+
+    def take(self, line: str) -> None:
+        """Take a line as it was typed: a command, or something to say.
+
+        Raises:
+            OSError: A file cannot be read or written.
+            TokenizerError: The model cannot reply.
+        """
+        if line.startswith("//"):
+            self.say(line[1:])
+        elif line.startswith("/"):
+            name, _, argument = line[1:].partition(" ")
+            command = self._commands.get(name)
+            if command is None:
+                _tell(f"there is no /{name}; /help lists the commands, //{name} says it")
+            else:
+                command(argument.strip())
+        elif line.strip():
+            self.say(line)
+
+    def say(self, text: str) -> None:
+        """Say something, and print the reply as it comes.
+
+        Raises:
+            KeyboardInterrupt: The reply was stopped; what there is of it stays in the conversation.
+            TokenizerError: The model cannot reply.
+        """
+        with contextlib.closing(self._session.send(text)) as reply:
+            if self._as_json:
+                for _ in reply:
+                    pass
+                self._print_json()
+                return
+            try:
+                for part in _first_awaited(reply):
+                    print(_shown(part, sys.stdout), end="", flush=True)
+            finally:
+                if self._session.reply is not None and self._session.reply.text:
+                    print(flush=True)
+        if self._session.reply is not None and sys.stderr.isatty():
+            _tell(self._session.reply.summary())
+
+    def _print_json(self) -> None:
+        reply = self._session.reply
+        if reply is None:
+            return
+        line = {
+            "reply": reply.text,
+            "prompt_tokens": reply.prompt_tokens,
+            "new_tokens": reply.new_tokens,
+            "finish_reason": reply.finish_reason,
+            "seconds_to_first_token": reply.seconds_to_first_token,
+            "tokens_per_second": reply.tokens_per_second,
+        }
+        print(json.dumps(line), flush=True)
+
+    def _system(self, text: str) -> None:
+        if text:
+            self._session.system_prompt = None if text == "-" else text
+        prompt = self._session.system_prompt
+        shown = "none" if prompt is None else _shown(prompt, sys.stderr)
+        _tell(f"system prompt: {shown}")
+
+    def _reset(self, _: str) -> None:
+        self._session.reset()
+        _tell("forgotten")
+
+    def _history(self) -> None:
+        for message in self._session.conversation():
+            _tell(f"{message['role']}: {_shown(str(message['content']), sys.stderr)}")
+
+    def _tokens(self) -> None:
+        if not self._session.conversation():
+            _tell("nothing was said yet")
+            return
+        total = 0
+        for segment, ids in self._session.segments():
+            origin = segment.origin
+            whose = "markup" if origin is None else f"{origin.source} {origin.index} {origin.field}"
+            _tell(f"{whose:>20}  {printable(segment.text.encode('utf-8', 'replace'))}")
+            _tell(f"{'':>20}  {' '.join(map(str, ids))}")
+            total += len(ids)
+        _tell(f"{total} tokens")
+
+    def _save(self, path: str) -> None:
+        if not path:
+            _tell("/save needs the name of a file")
+            return
+        self._session.save(path)
+        _tell(f"saved in {path}")
+
+    def _load(self, path: str) -> None:
+        if not path:
+            _tell("/load needs the name of a file")
+            return
+        self._session.load(path)
+        _tell(f"{len(self._session.messages)} messages from {path}")
+
+
+def _ask() -> str:
+    """Return what is typed: a line, and the next one while lines end with a backslash."""
+    line = input("> ")
+    while line.endswith("\\"):
+        line = f"{line[:-1]}\n{input('. ')}"
+    return line
+
+
+def _tell(text: str = "") -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _shown(text: str, stream: TextIO) -> str:
+    """Return text that cannot move the cursor of a terminal; a pipe gets it as it is."""
+    if not stream.isatty():
+        return text
+    return "".join(
+        character if character in "\n\t" else printable(character.encode("utf-8", "replace"))
+        for character in text
+    )
+
+
+def _first_awaited(texts: Iterator[str]) -> Iterator[str]:
+    """Yield texts; while the first is not there, a terminal shows that something goes on."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status("…"):
+            first = next(texts, "")
+        yield first
+    yield from texts

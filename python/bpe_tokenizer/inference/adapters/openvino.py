@@ -1,0 +1,120 @@
+"""OpenVINO GenAI: F16 GGUF files and OpenVINO model directories, on Intel's processors and GPUs.
+
+https://docs.openvino.ai/2026/openvino-workflow-generative/inference-with-genai.html
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bpe_tokenizer.errors import GenerationError
+from bpe_tokenizer.inference.callbacks import Callback, Worker
+from bpe_tokenizer.inference.config_file import positions, read_config, smaller, vocab_size
+from bpe_tokenizer.inference.gguf_file import read_sizes
+from bpe_tokenizer.inference.loaded import Cancellation
+from bpe_tokenizer.inference.options import GenerationOptions, LoadOptions
+
+__all__ = ["OpenVino"]
+
+# On the processor all is computed in 32 bits: with less (the cache of keys and values has 8 by itself) the
+# likeliest ids are not those of the other engines.
+_EXACT = {
+    "ATTENTION_BACKEND": "SDPA",
+    "INFERENCE_PRECISION_HINT": "f32",
+    "KV_CACHE_PRECISION": "f32",
+}
+
+
+class OpenVino:
+    """A model that OpenVINO GenAI has loaded.
+
+    Args:
+        path: A GGUF file, or a directory with an openvino_model.xml.
+        options: `n_ctx`.
+
+    Raises:
+        FormatError: A GGUF file or config.json is broken.
+        GenerationError: OpenVINO cannot load it.
+    """
+
+    def __init__(self, path: Path, options: LoadOptions) -> None:
+        openvino: Any = import_module("openvino")
+        openvino_genai: Any = import_module("openvino_genai")
+        if path.is_dir():
+            config = read_config(path)
+            rows, made_for = vocab_size(config) or _rows(openvino, path), positions(config)
+        else:
+            rows, made_for = read_sizes(path)
+        self._vocab_size = rows
+        self._context_length = smaller(options.n_ctx, made_for)
+        has_gpu = any(device.startswith("GPU") for device in openvino.Core().available_devices)
+        try:
+            self._pipeline: Any = openvino_genai.LLMPipeline(
+                str(path), "GPU" if has_gpu else "CPU", **({} if has_gpu else _EXACT)
+            )
+        except Exception as error:
+            raise GenerationError(f"{path}: OpenVINO cannot load it: {error}") from error
+        self._worker = Worker()
+
+    @property
+    def vocab_size(self) -> int | None:
+        """Ids below it have a row in the embedding."""
+        return self._vocab_size
+
+    @property
+    def context_length(self) -> int | None:
+        """The most ids of a prompt and what is generated together."""
+        return self._context_length
+
+    def generate(
+        self, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation
+    ) -> Iterator[int]:
+        """Yield one id after the other, each as soon as it is sampled."""
+        return self._worker.iterate(lambda callback: self._run(ids, options, callback), cancellation)
+
+    def close(self) -> None:
+        """Free its memory."""
+        self._pipeline = None
+        self._worker.close()
+
+    def _run(self, ids: Sequence[int], options: GenerationOptions, callback: Callback) -> None:
+        openvino_genai: Any = import_module("openvino_genai")
+        status = openvino_genai.StreamingStatus
+
+        class Streamer(openvino_genai.StreamerBase):  # type: ignore[misc]
+            def write(self, token: Any) -> Any:
+                new_ids = [token] if isinstance(token, int) else token
+                goes_on = all(callback(new_id) for new_id in new_ids)
+                return status.RUNNING if goes_on else status.CANCEL
+
+            def end(self) -> None:
+                pass
+
+        prompt = import_module("openvino").Tensor(np.array([ids], dtype=np.int64))
+        self._pipeline.generate(prompt, _config(openvino_genai, options), Streamer())
+
+
+def _rows(openvino: Any, path: Path) -> int | None:
+    """Return how many logits a model gives; None if its file leaves that open."""
+    last = openvino.Core().read_model(path / "openvino_model.xml").output(0).partial_shape[-1]
+    return int(last.get_length()) if last.is_static else None
+
+
+def _config(openvino_genai: Any, options: GenerationOptions) -> Any:
+    """Return a configuration that owes nothing to the model's generation_config.json."""
+    config = openvino_genai.GenerationConfig()
+    config.max_new_tokens = options.max_new_tokens
+    config.ignore_eos = True
+    config.do_sample = not options.is_greedy
+    if config.do_sample:
+        config.temperature = options.temperature
+        config.top_p = options.top_p
+        config.top_k = 2**63 - 1
+        config.rng_seed = secrets.randbits(32) if options.seed is None else options.seed
+    return config

@@ -1,0 +1,123 @@
+"""Hugging Face Transformers: model directories with safetensors, on CUDA, ROCm, Metal or the processor.
+
+https://huggingface.co/docs/transformers/main_classes/text_generation
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from bpe_tokenizer.errors import GenerationError
+from bpe_tokenizer.inference.callbacks import Callback, Worker
+from bpe_tokenizer.inference.config_file import positions, smaller
+from bpe_tokenizer.inference.loaded import Cancellation
+from bpe_tokenizer.inference.options import GenerationOptions, LoadOptions
+from bpe_tokenizer.inference.sampling import Sampler
+
+__all__ = ["Transformers"]
+
+
+class Transformers:
+    """A model directory that Transformers has loaded.
+
+    Args:
+        path: The directory.
+        options: `n_ctx`.
+
+    Raises:
+        GenerationError: Transformers cannot load it.
+    """
+
+    def __init__(self, path: Path, options: LoadOptions) -> None:
+        torch: Any = import_module("torch")
+        transformers: Any = import_module("transformers")
+        with _quiet(transformers):
+            try:
+                model = transformers.AutoModelForCausalLM.from_pretrained(
+                    str(path), dtype="auto", local_files_only=True
+                )
+                self._model: Any = model.to(_device(torch)).eval()
+            except Exception as error:
+                raise GenerationError(f"{path}: Transformers cannot load it: {error}") from error
+        # Nothing of what the model's generation_config.json asks for by itself: penalties, top-k, stop ids.
+        self._model.generation_config = transformers.GenerationConfig()
+        self._worker = Worker()
+        self._torch = torch
+        self._transformers = transformers
+        self._vocab_size = int(model.get_input_embeddings().weight.shape[0])
+        self._context_length = smaller(options.n_ctx, positions(model.config.to_dict()))
+
+    @property
+    def vocab_size(self) -> int:
+        """Ids below it have a row in the embedding."""
+        return self._vocab_size
+
+    @property
+    def context_length(self) -> int | None:
+        """The most ids of a prompt and what is generated together."""
+        return self._context_length
+
+    def generate(
+        self, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation
+    ) -> Iterator[int]:
+        """Yield one id after the other, each as soon as it is sampled."""
+        return self._worker.iterate(lambda callback: self._run(ids, options, callback), cancellation)
+
+    def close(self) -> None:
+        """Free its memory."""
+        self._model = None
+        self._worker.close()
+        if self._torch.cuda.is_available():
+            self._torch.cuda.empty_cache()
+
+    def _run(self, ids: Sequence[int], options: GenerationOptions, callback: Callback) -> None:
+        sampler = Sampler(options)
+        is_stopped = False
+
+        def choose(_: Any, scores: Any) -> Any:
+            """Leave only the id that is drawn possible, so that the greedy search takes it."""
+            nonlocal is_stopped
+            new_id = sampler.draw(scores[0].float().cpu().numpy())
+            is_stopped = not callback(new_id)
+            chosen = self._torch.full_like(scores, -self._torch.inf)
+            chosen[0, new_id] = 0
+            return chosen
+
+        def stops(input_ids: Any, *_: Any, **__: Any) -> Any:
+            return self._torch.full((len(input_ids),), is_stopped, device=input_ids.device)
+
+        prompt = self._torch.tensor([ids], device=self._model.device)
+        self._model.generate(
+            input_ids=prompt,
+            attention_mask=self._torch.ones_like(prompt),
+            logits_processor=self._transformers.LogitsProcessorList([choose]),
+            stopping_criteria=self._transformers.StoppingCriteriaList([stops]),
+            max_new_tokens=options.max_new_tokens,
+            do_sample=False,
+            num_beams=1,
+        )
+
+
+def _device(torch: Any) -> str:
+    if torch.cuda.is_available():  # also ROCm
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+@contextlib.contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """Keep its progress bars and advice from the user's terminal while it loads."""
+    logging = transformers.utils.logging
+    level, shows_progress = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.ERROR)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if shows_progress:
+            logging.enable_progress_bar()

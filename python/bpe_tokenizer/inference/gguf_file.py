@@ -1,0 +1,37 @@
+"""The sizes of a model in a GGUF file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from bpe_tokenizer.formats.gguf.file import read_metadata
+
+__all__ = ["Sizes", "read_sizes"]
+
+_ARCHITECTURE = "general.architecture"
+_TOKENS = "tokenizer.ggml.tokens"
+_CONTEXT = ".context_length"
+
+
+class Sizes(NamedTuple):
+    """The sizes that a model's file states; None where it does not.
+
+    Args:
+        vocab_size: How many ids the tokenizer has.
+        context_length: How many positions the model was made for.
+    """
+
+    vocab_size: int | None
+    context_length: int | None
+
+
+def read_sizes(path: Path) -> Sizes:
+    """Read the sizes of the model in a GGUF file.
+
+    Raises:
+        FormatError: It cannot be read, or is no GGUF.
+    """
+    metadata = read_metadata(path, lambda key: key in (_ARCHITECTURE, _TOKENS) or key.endswith(_CONTEXT))
+    count = len(metadata.strings(_TOKENS)) if _TOKENS in metadata.values else None
+    return Sizes(count, metadata.integer(metadata.text(_ARCHITECTURE, "") + _CONTEXT))

@@ -1,0 +1,114 @@
+"""Whether a tokenizer is the one of a language model: what the model's own files say."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from bpe_tokenizer.errors import FormatError, MismatchError
+from bpe_tokenizer.formats import recognise
+from bpe_tokenizer.inference.source import ModelKind, file_states, kind_of
+
+__all__ = ["check_match", "tokenizer_path"]
+
+_Path = str | os.PathLike[str]
+
+
+class _Own(NamedTuple):
+    """A model's own tokenizer.
+
+    Args:
+        tokens: The bytes of each id.
+        added: The ids of the added tokens.
+    """
+
+    tokens: Mapping[int, bytes]
+    added: frozenset[int]
+
+
+def tokenizer_path(model_path: _Path) -> Path | None:
+    """Return where a model's own tokenizer is.
+
+    Args:
+        model_path: Of the model, as `load_model` takes it.
+
+    Returns:
+        A GGUF file, or a file of a model directory, which any way to load a tokenizer takes; None if the
+        model has none of a known format, as behind a server.
+
+    Raises:
+        OptionError: There is no such model.
+
+    >>> tokenizer_path("http://localhost:8000") is None
+    True
+    """
+    if kind_of(model_path) is ModelKind.SERVER:
+        return None
+    try:
+        return recognise.recognise(model_path)[1]
+    except FormatError:
+        return None
+
+
+def check_match(model_path: _Path, tokens: Mapping[int, bytes], vocab_size: int | None = None) -> None:
+    """Check that a tokenizer is the one of a model, before the first id is wasted.
+
+    Its ids must stand for what they stand for in the model's own tokenizer, which may have further special
+    tokens. A model without one that we can read, as behind a server, must at least have a row for each id.
+    The model's own tokenizer is read once, until its files change.
+
+    Args:
+        model_path: Of the model, as `load_model` takes it.
+        tokens: The bytes of each id of the tokenizer, special tokens included.
+        vocab_size: `LanguageModel.vocab_size`.
+
+    Raises:
+        MismatchError: It is not; names the first id that differs, and both tokens.
+        OptionError: There is no such model.
+
+    >>> check_match("http://localhost:8000", {0: b"a", 9: b"b"}, vocab_size=10)
+    >>> check_match("http://localhost:8000", {0: b"a", 10: b"b"}, vocab_size=10)
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.MismatchError: the tokenizer is not that of http://localhost:8000: id 10 (b'b') ...
+    """
+    path = tokenizer_path(model_path)
+    own = None if path is None else _own(path, file_states(model_path))
+    if own is not None:
+        difference = _difference(tokens, own)
+    else:
+        beyond = [token_id for token_id in tokens if vocab_size is not None and token_id >= vocab_size]
+        difference = (
+            f"id {min(beyond)} ({tokens[min(beyond)]!r}) is not below the model's {vocab_size}"
+            if beyond
+            else None
+        )
+    if difference is not None:
+        raise MismatchError(f"the tokenizer is not that of {os.fspath(model_path)}: {difference}")
+
+
+@lru_cache(maxsize=4)
+def _own(path: Path, states: object) -> _Own | None:
+    """Read a tokenizer; None if it cannot be represented. `states` is another one when its files change."""
+    try:
+        core = recognise.load(path).core
+    except FormatError:
+        return None
+    return _Own(core.vocab, frozenset(token[1] for token in core.added_tokens))
+
+
+def _difference(tokens: Mapping[int, bytes], own: _Own) -> str | None:
+    """Return where two tokenizers differ first."""
+    if tokens == own.tokens:
+        return None
+    for token_id in sorted(tokens.keys() | own.tokens.keys()):
+        ours, theirs = tokens.get(token_id), own.tokens.get(token_id)
+        if ours != theirs and (ours is not None or token_id not in own.added):
+            return f"id {token_id} is {_shown(ours)}, and {_shown(theirs)} in the model's own tokenizer"
+    return None
+
+
+def _shown(token: bytes | None) -> str:
+    return "no token" if token is None else repr(token)

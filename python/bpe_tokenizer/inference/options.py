@@ -1,0 +1,119 @@
+"""How to generate, and how to load a model: checked when they are made, the same for every backend."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError
+
+__all__ = ["GenerationOptions", "LoadOptions"]
+
+_MAX_SEED = 2**32 - 1
+# Engines that count in 32 bits divide logits by no less.
+_MIN_TEMPERATURE = 1e-6
+
+
+@dataclass(frozen=True)
+class GenerationOptions:
+    """How to generate; the options mean the same on every backend.
+
+    The logits are divided by the temperature; of the softmax of these the likeliest ids whose probabilities
+    sum up to at least `top_p` are kept, and one of them is drawn. Nothing else takes part: no top-k, no
+    min-p, no penalties, whatever a backend or a model's `generation_config.json` would do by itself.
+
+    Args:
+        max_new_tokens: The most ids to generate, at least 1; fewer where the context ends.
+        temperature: 0, or less than a millionth, always takes the likeliest id.
+        top_p: More than 0, at most 1, which keeps all.
+        seed: The same seed gives the same ids again, on the same backend and machine; from 0 to 2**32 - 1.
+            None draws others each time.
+        stop_ids: Ids that end the generation. The one that did is reported and is not part of it.
+
+    Raises:
+        ArgumentTypeError: A value is of the wrong type.
+        OptionError: A value is out of range.
+
+    >>> GenerationOptions(temperature=0, stop_ids=frozenset({2})).is_greedy
+    True
+    >>> GenerationOptions(top_p=1.5)
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.OptionError: top_p=1.5 must be more than 0 and at most 1
+    """
+
+    max_new_tokens: int = 512
+    temperature: float = 0.7
+    top_p: float = 0.9
+    seed: int | None = None
+    stop_ids: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if _integer("max_new_tokens", self.max_new_tokens) < 1:
+            raise OptionError(f"max_new_tokens={self.max_new_tokens} must be at least 1")
+        temperature = _number("temperature", self.temperature)
+        if not (math.isfinite(temperature) and temperature >= 0):
+            raise OptionError(f"temperature={self.temperature} must be 0 or more, and finite")
+        if not 0 < _number("top_p", self.top_p) <= 1:
+            raise OptionError(f"top_p={self.top_p} must be more than 0 and at most 1")
+        if self.seed is not None and not 0 <= _integer("seed", self.seed) <= _MAX_SEED:
+            raise OptionError(f"seed={self.seed} must be from 0 to {_MAX_SEED}, or None")
+        if isinstance(self.stop_ids, str) or not isinstance(self.stop_ids, Iterable):
+            raise ArgumentTypeError(f"stop_ids={self.stop_ids!r} must be a set of ids")
+        object.__setattr__(self, "stop_ids", frozenset(_integer("stop_ids", item) for item in self.stop_ids))
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether the likeliest id is always taken."""
+        return self.temperature < _MIN_TEMPERATURE
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """How to load a model; a backend takes what concerns it.
+
+    Args:
+        n_gpu_layers: llama.cpp: how many layers a GPU computes; -1 for all.
+        n_ctx: The largest context in ids, prompt and generated ids together; 0 for the model's own. Never
+            more than the model was made for. A server has its own.
+        verbose: Let llama.cpp print its log to stderr.
+        api_key: Servers: the key that they ask for.
+        timeout: Servers: seconds to wait for a connection, and between two pieces of an answer.
+
+    Raises:
+        ArgumentTypeError: A value is of the wrong type.
+        OptionError: A value is out of range.
+    """
+
+    n_gpu_layers: int = -1
+    n_ctx: int = 8192
+    verbose: bool = field(default=False, compare=False)
+    api_key: str | None = field(default=None, repr=False)
+    timeout: float = 600.0
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if _integer("n_gpu_layers", self.n_gpu_layers) < -1:
+            raise OptionError(f"n_gpu_layers={self.n_gpu_layers} must be -1 (all layers), 0 or more")
+        if _integer("n_ctx", self.n_ctx) < 0:
+            raise OptionError(f"n_ctx={self.n_ctx} must be a number of ids, or 0 for the model's own context")
+        timeout = _number("timeout", self.timeout)
+        if not (math.isfinite(timeout) and timeout > 0):
+            raise OptionError(f"timeout={self.timeout} must be a number of seconds, more than 0")
+        if self.api_key is not None and not isinstance(self.api_key, str):
+            raise ArgumentTypeError(f"api_key must be a str, not {type(self.api_key).__name__}")
+        if self.api_key is not None and not (self.api_key.isascii() and self.api_key.isprintable()):
+            raise OptionError("api_key must be printable ASCII, as a header of HTTP is")
+
+
+def _integer(name: str, value: object) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ArgumentTypeError(f"{name} must be an integer, not {value!r}")
+    return int(value.__index__())
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        raise ArgumentTypeError(f"{name} must be a number, not {value!r}")
+    return float(value.__float__())

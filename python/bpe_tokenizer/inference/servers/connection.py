@@ -1,0 +1,185 @@
+"""Requests to a server, which answers with JSON or with a stream of events."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bpe_tokenizer.errors import GenerationError, OptionError
+from bpe_tokenizer.inference.loaded import Cancellation
+from bpe_tokenizer.inference.options import LoadOptions
+from bpe_tokenizer.inference.servers.events import read_events
+
+__all__ = ["Address", "Json"]
+
+Json = dict[str, Any]
+
+# No answer of an inference server is longer; it bounds what a broken one can make us hold.
+_MAX_ANSWER = 1 << 26
+_MAX_MESSAGE = 2000
+
+
+class Address:
+    """A server; opens a connection for each request.
+
+    Args:
+        url: `http://host:port` or `https://...`, with a path where the server is behind one. `/v1` at its
+            end is left out; what follows a `#` is `model`.
+        options: `api_key` and `timeout`.
+
+    Attributes:
+        model: The name after the `#`; "" if there is none.
+
+    Raises:
+        OptionError: It is no address.
+
+    >>> address = Address("https://example.com/llm/v1#small", LoadOptions())
+    >>> str(address), address.model
+    ('https://example.com/llm', 'small')
+    """
+
+    def __init__(self, url: str, options: LoadOptions) -> None:
+        try:
+            parts = urllib.parse.urlsplit(url)
+            self._host, self._port = parts.hostname, parts.port
+        except ValueError as error:
+            raise OptionError(f"{url}: is no address of a server: {error}") from None
+        if not self._host or parts.query:
+            raise OptionError(f"{url}: is no address of a server: it must be like http://host:port")
+        if parts.username is not None:
+            raise OptionError(f"{self._host}: leave user and password out of the address; api_key is the way")
+        self._is_secure = parts.scheme == "https"
+        self._path = parts.path.rstrip("/").removesuffix("/v1")
+        self._text = f"{parts.scheme}://{parts.netloc}{self._path}"
+        self._api_key = options.api_key
+        self._timeout = options.timeout
+        self.model = urllib.parse.unquote(parts.fragment)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def get(self, path: str) -> Json:
+        """Return the JSON object that is at a path.
+
+        Raises:
+            GenerationError: The server does not answer, or answers something else.
+        """
+        with self._open("GET", path, None, Cancellation()) as answer:
+            return self._object(answer.read(_MAX_ANSWER))
+
+    def post(self, path: str, body: Json, cancellation: Cancellation) -> Json:
+        """Return the JSON object that the server answers with.
+
+        Raises:
+            GenerationError: The server does not answer, or answers something else.
+        """
+        with self._open("POST", path, body, cancellation) as answer:
+            return self._object(answer.read(_MAX_ANSWER))
+
+    def events(self, path: str, body: Json, cancellation: Cancellation) -> Iterator[Json]:
+        """Yield the JSON objects of the events that the server answers with, to `[DONE]` or the end.
+
+        Raises:
+            GenerationError: The server does not answer, answers something else, or reports an error.
+        """
+        with self._open("POST", path, body, cancellation) as answer:
+            kind = answer.headers.get_content_type()
+            if kind != "text/event-stream":
+                raise self.error(
+                    f"answers with {kind} instead of events: {_shown(answer.read(_MAX_MESSAGE))}"
+                )
+            for data in read_events(_lines(answer)):
+                if data == "[DONE]":
+                    return
+                event = self._object(data)
+                if event.get("error"):
+                    raise self.error(_message(event))
+                yield event
+
+    def error(self, problem: str) -> GenerationError:
+        """Return an error that names the server."""
+        return GenerationError(f"{self}: {problem}")
+
+    @contextlib.contextmanager
+    def _open(
+        self, method: str, path: str, body: Json | None, cancellation: Cancellation
+    ) -> Iterator[http.client.HTTPResponse]:
+        kind = http.client.HTTPSConnection if self._is_secure else http.client.HTTPConnection
+        connection = kind(self._host or "", self._port, timeout=self._timeout)
+        try:
+            connection.connect()
+            # The answer may take the socket over from the connection.
+            opened = connection.sock
+            cancellation.call(lambda: _shut_down(opened))
+            data = None if body is None else json.dumps(body).encode()
+            connection.request(method, self._path + path, data, self._headers())
+            with connection.getresponse() as answer:
+                if answer.status != http.client.OK:
+                    raise self._refusal(answer)
+                yield answer
+        except TimeoutError as error:
+            raise self.error(f"sent nothing for {self._timeout:g} seconds") from error
+        except ConnectionRefusedError as error:
+            raise self.error("nothing listens there; is the server running?") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise self.error(f"the connection failed: {_described(error)}") from error
+        finally:
+            connection.close()
+
+    def _headers(self) -> Mapping[str, str]:
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        if self._api_key is not None:
+            headers["Authorization"] = f"Bearer {self._api_key}"
+        return headers
+
+    def _refusal(self, answer: http.client.HTTPResponse) -> GenerationError:
+        data = answer.read(_MAX_ANSWER)
+        try:
+            said = _message(json.loads(data))
+        except (ValueError, RecursionError):
+            said = _shown(data)
+        hint = " (api_key is what it asks for)" if answer.status in (401, 403) else ""
+        return self.error(f"HTTP {answer.status} {answer.reason}{hint}: {said}")
+
+    def _object(self, data: str | bytes) -> Json:
+        try:
+            found = json.loads(data)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise self.error(f"sent something else than a JSON object: {_shown(data)}")
+        return found
+
+
+def _lines(answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    while line := answer.readline(_MAX_ANSWER):
+        yield line
+
+
+def _shut_down(opened: socket.socket) -> None:
+    """End a connection under a thread that waits for it; to close the socket would not wake the thread."""
+    with contextlib.suppress(OSError):
+        opened.shutdown(socket.SHUT_RDWR)
+
+
+def _message(said: Any) -> str:
+    """Return the message of an error, where OpenAI's servers and FastAPI's put it."""
+    for name in ("error", "message", "detail"):
+        if isinstance(said, dict) and said.get(name):
+            said = said[name]
+    return said if isinstance(said, str) else _shown(json.dumps(said))
+
+
+def _shown(data: str | bytes) -> str:
+    text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+    text = " ".join(text.split())
+    return text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]}..."
+
+
+def _described(error: Exception) -> str:
+    return str(error) or type(error).__name__

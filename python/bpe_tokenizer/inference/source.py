@@ -1,0 +1,131 @@
+"""What a model's path is, and which backends can load it."""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from pathlib import Path
+
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError
+from bpe_tokenizer.inference.backend import InferenceBackend
+
+__all__ = ["FileStates", "ModelKind", "file_states", "is_address", "kind_of"]
+
+# Name, time of change in nanoseconds and size in bytes of each file.
+FileStates = tuple[tuple[str, int, int], ...]
+
+_Backend = InferenceBackend
+
+
+class ModelKind(Enum):
+    """The forms in which models come.
+
+    >>> ModelKind.GGUF.backends[0]
+    <InferenceBackend.NVIDIA_CUDA: 'nvidia_cuda'>
+    """
+
+    GGUF = "a GGUF file"
+    SAFETENSORS = "a model directory with safetensors"
+    OPENVINO_IR = "an OpenVINO model directory"
+    SERVER = "the address of a server"
+
+    @property
+    def backends(self) -> tuple[InferenceBackend, ...]:
+        """The backends that can load it, the best for it first."""
+        return _BACKENDS[self]
+
+
+_BACKENDS = {
+    ModelKind.GGUF: (
+        _Backend.NVIDIA_CUDA,
+        _Backend.AMD_ROCM,
+        _Backend.CPU_LLAMA_CPP,
+        _Backend.INTEL_OPENVINO,
+    ),
+    ModelKind.SAFETENSORS: (_Backend.APPLE_MLX, _Backend.HUGGINGFACE_TRANSFORMERS),
+    ModelKind.OPENVINO_IR: (_Backend.INTEL_OPENVINO,),
+    ModelKind.SERVER: (_Backend.OPENAI_HTTP,),
+}
+_IR = "openvino_model.xml"
+
+
+def kind_of(path: str | os.PathLike[str]) -> ModelKind:
+    """Find out what a model's path is.
+
+    Args:
+        path: A GGUF file; a directory with a config.json and safetensors, or with an openvino_model.xml; or
+            the address of a server, `http://host:port` or `https://...`.
+
+    Raises:
+        ArgumentTypeError: It is no path.
+        OptionError: There is no such file, or it is of no kind that is known; says what would do.
+
+    >>> kind_of("http://localhost:8000").value
+    'the address of a server'
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise ArgumentTypeError(f"a model's path must be a str or a path, not {type(path).__name__}")
+    if is_address(path):
+        return ModelKind.SERVER
+    file = Path(path)
+    try:
+        return _kind_of_directory(file) if file.is_dir() else _kind_of_file(file)
+    except (FileNotFoundError, NotADirectoryError):
+        raise OptionError(
+            f"{file}: there is no such file or directory; a model is {_kinds()}, and is not downloaded here"
+        ) from None
+    except OptionError:
+        raise
+    except (OSError, ValueError) as error:
+        raise OptionError(f"{file}: cannot be read as a model: {error}") from error
+
+
+def _kind_of_file(file: Path) -> ModelKind:
+    with file.open("rb") as opened:
+        if opened.read(4) == b"GGUF":
+            return ModelKind.GGUF
+    raise OptionError(f"{file}: is no GGUF file; a model is {_kinds()}")
+
+
+def _kind_of_directory(file: Path) -> ModelKind:
+    names = {entry.name for entry in file.iterdir()}
+    if _IR in names:
+        return ModelKind.OPENVINO_IR
+    if "config.json" in names and any(name.endswith(".safetensors") for name in names):
+        return ModelKind.SAFETENSORS
+    raise OptionError(f"{file}: is no model directory{_hint(names)}; a model is {_kinds()}")
+
+
+def is_address(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is the address of a server."""
+    return isinstance(path, str) and path.lower().startswith(("http://", "https://"))
+
+
+def file_states(path: str | os.PathLike[str]) -> FileStates:
+    """Return what changes when a model or a tokenizer changes on disk; empty for a server.
+
+    Raises:
+        OSError: There is no such file any more.
+    """
+    if is_address(path):
+        return ()
+    file = Path(path)
+    files = sorted(entry for entry in file.iterdir() if entry.is_file()) if file.is_dir() else [file]
+    states = ((entry.name, entry.stat()) for entry in files)
+    return tuple((name, state.st_mtime_ns, state.st_size) for name, state in states)
+
+
+def _kinds() -> str:
+    return (
+        "a GGUF file, a directory with config.json and safetensors, "
+        f"a directory with {_IR}, or the address of a server (http://host:port)"
+    )
+
+
+def _hint(names: set[str]) -> str:
+    ggufs = sorted(name for name in names if name.endswith(".gguf"))
+    if ggufs:
+        return f", but holds {ggufs[0]}: name that file"
+    if "config.json" in names:
+        return ": it has a config.json, but no weights in the form of safetensors"
+    return ""

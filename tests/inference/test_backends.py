@@ -1,0 +1,589 @@
+"""The four local engines run for real on a tiny model: the same ids, the same meaning of every option.
+
+`make test-inference` installs them. The model and its tokenizer are made here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import shutil
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.errors import ContextLengthError, GenerationError, MismatchError, OptionError
+from bpe_tokenizer.formats import recognise
+from bpe_tokenizer.inference import (
+    GenerationOptions,
+    InferenceBackend,
+    LanguageModel,
+    ModelCache,
+    check_match,
+    tokenizer_path,
+)
+from bpe_tokenizer.inference.options import LoadOptions
+from bpe_tokenizer.inference.sampling import nucleus
+from inference.tiny_model import CONTEXT, VOCAB_SIZE, save_directory, save_gguf, tiny_tokenizer
+
+for library in ("torch", "transformers", "llama_cpp", "gguf", "mlx_lm", "openvino_genai"):
+    pytest.importorskip(library, reason=f"{library} is not installed; `make test-inference` does it")
+
+pytestmark = pytest.mark.inference
+
+BACKENDS = [
+    InferenceBackend.CPU_LLAMA_CPP,
+    InferenceBackend.HUGGINGFACE_TRANSFORMERS,
+    InferenceBackend.APPLE_MLX,
+    InferenceBackend.INTEL_OPENVINO,
+]
+NAMES = [backend.name for backend in BACKENDS]
+GREEDY = GenerationOptions(temperature=0, max_new_tokens=60)
+PROMPTS = [
+    "d",
+    "def parse(self, arguments):\n    ",
+    "naïve café 日本語 👩‍👩‍👧",
+    "class ArgumentParser:\n" * 8,
+]
+
+
+class Models:
+    """The tiny model on every backend."""
+
+    def __init__(self, directory: Path) -> None:
+        self.tokenizer = tiny_tokenizer()
+        self.directory = save_directory(directory / "model", self.tokenizer)
+        self.gguf = save_gguf(directory / "model.gguf", self.directory, self.tokenizer)
+        self.cache = ModelCache(len(BACKENDS))
+
+    def path(self, backend: InferenceBackend) -> Path:
+        is_gguf = backend in (InferenceBackend.CPU_LLAMA_CPP, InferenceBackend.INTEL_OPENVINO)
+        return self.gguf if is_gguf else self.directory
+
+    def load(self, backend: InferenceBackend) -> LanguageModel:
+        return self.cache.load(self.path(backend), backend)
+
+    @cache  # noqa: B019
+    def logits(self, ids: tuple[int, ...]) -> np.ndarray[Any, Any]:
+        """The logits of the next id, from Transformers without a cache of keys and values."""
+        torch, model = import_module("torch"), self._reference()
+        with torch.no_grad():
+            return np.asarray(model(torch.tensor([ids])).logits[0, -1])
+
+    def greedy(self, prompt: Sequence[int], count: int) -> list[int]:
+        """The ids that must come: the likeliest again and again, each from the whole text before it."""
+        ids = tuple(prompt)
+        for _ in range(count):
+            ids = (*ids, self._likeliest(ids))
+        return list(ids[len(prompt) :])
+
+    @cache  # noqa: B019
+    def _likeliest(self, ids: tuple[int, ...]) -> int:
+        return int(self.logits(ids).argmax())
+
+    @cache  # noqa: B019
+    def _reference(self) -> Any:
+        transformers: Any = import_module("transformers")
+        transformers.utils.logging.disable_progress_bar()
+        return transformers.AutoModelForCausalLM.from_pretrained(self.directory)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Models]:
+    models = Models(tmp_path_factory.mktemp("models"))
+    yield models
+    models.cache.free_all()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def computes_in_one_thread() -> Iterator[None]:
+    """A tiny model gains nothing from more, and engines whose threads wait for a busy core take for ever."""
+    torch: Any = import_module("torch")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("multiprocessing.cpu_count", lambda: 1)
+        yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(params=BACKENDS, ids=NAMES)
+def backend(request: pytest.FixtureRequest) -> InferenceBackend:
+    found: InferenceBackend = request.param
+    return found
+
+
+@pytest.fixture
+def model(models: Models, backend: InferenceBackend) -> LanguageModel:
+    return models.load(backend)
+
+
+@pytest.fixture
+def prompt(models: Models) -> list[int]:
+    return models.tokenizer.encode(PROMPTS[1])
+
+
+@pytest.fixture(autouse=True)
+def leaves_no_thread(models: Models) -> Iterator[None]:
+    """A loaded model may have a thread; nothing else may."""
+    yield
+    gc.collect()
+    ours = [thread for thread in threading.enumerate() if "inference" in thread.name]
+    assert len(ours) <= len(models.cache.models())
+
+
+# -- the same ids everywhere ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", PROMPTS)
+def test_greedy_ids_are_those_of_a_plain_loop(models: Models, model: LanguageModel, text: str) -> None:
+    ids = models.tokenizer.encode(text)
+    expected = models.greedy(ids, GREEDY.max_new_tokens)
+    generation = model.generate(ids, GREEDY)
+    assert list(generation) == expected
+    assert (generation.finish_reason, generation.stop_id) == ("length", None)
+    assert generation.prompt_tokens == len(ids)
+    assert generation.new_tokens == GREEDY.max_new_tokens
+
+
+def test_ids_come_one_at_a_time(models: Models, model: LanguageModel, prompt: list[int]) -> None:
+    expected = models.greedy(prompt, 20)
+    generation = model.generate(prompt, GREEDY)
+    for count, new_id in enumerate(itertools.islice(generation, 20), start=1):
+        assert generation.ids == expected[:count]
+        assert new_id == expected[count - 1]
+    assert generation.finish_reason is None
+    generation.close()
+    assert generation.finish_reason == "cancelled"
+    assert list(generation) == []
+
+
+def test_it_ends_at_a_stop_id(models: Models, model: LanguageModel, prompt: list[int]) -> None:
+    expected = models.greedy(prompt, 30)
+    for at in (0, 1, 7, 29):
+        stop_id = expected[at]
+        first = expected.index(stop_id)
+        options = GenerationOptions(
+            temperature=0, max_new_tokens=30, stop_ids=frozenset({stop_id, VOCAB_SIZE + 5})
+        )
+        generation = model.generate(prompt, options)
+        assert list(generation) == expected[:first]
+        assert (generation.finish_reason, generation.stop_id) == ("stop", stop_id)
+        assert generation.new_tokens == first
+
+
+# -- sampling -------------------------------------------------------------------------------------------
+
+
+def test_a_seed_gives_the_same_ids_again(model: LanguageModel, prompt: list[int]) -> None:
+    def run(seed: int | None, count: int = 30) -> list[int]:
+        return list(model.generate(prompt, GenerationOptions(count, 1.0, 1.0, seed)))
+
+    by_seed = {seed: run(seed) for seed in (0, 1, 2, 2**32 - 1)}
+    assert len({tuple(ids) for ids in by_seed.values()}) == len(by_seed)
+    for seed, ids in by_seed.items():
+        assert run(seed) == ids
+        assert run(seed, 10) == ids[:10]
+    assert run(None) != run(None)
+
+
+@pytest.mark.parametrize(
+    "options", [{"top_p": 1e-6, "temperature": 1.0}, {"top_p": 1.0, "temperature": 1e-4}]
+)
+def test_next_to_nothing_is_greedy(
+    models: Models, model: LanguageModel, prompt: list[int], options: dict[str, float]
+) -> None:
+    generation = model.generate(prompt, GenerationOptions(20, options["temperature"], options["top_p"]))
+    assert list(generation) == models.greedy(prompt, 20)
+
+
+@pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (2.0, 0.7), (0.5, 0.95), (3.0, 0.9)], ids=str)
+@pytest.mark.parametrize("draws", [300, pytest.param(5000, marks=pytest.mark.slow)])
+def test_ids_are_as_frequent_as_the_softmax_says(
+    models: Models, model: LanguageModel, prompt: list[int], temperature: float, top_p: float, draws: int
+) -> None:
+    drawn: Counter[int] = Counter()
+    for seed in range(draws):
+        drawn.update(model.generate(prompt, GenerationOptions(1, temperature, top_p, seed)))
+    ids, weights = plain_nucleus(models.logits(tuple(prompt)), temperature, top_p)
+    assert drawn.keys() <= set(ids)
+    assert_frequencies(drawn, dict(zip(ids, weights, strict=True)))
+
+
+def plain_nucleus(
+    logits: np.ndarray[Any, Any], temperature: float, top_p: float
+) -> tuple[list[int], list[float]]:
+    """The definition, one step after the other: temperature, softmax, the likeliest up to top_p."""
+    powers = np.exp((logits.astype(np.float64) - logits.max()) / temperature)
+    shares = powers / powers.sum()
+    kept: list[int] = []
+    for token_id in np.argsort(-shares, kind="stable"):
+        if sum(shares[kept]) >= top_p:
+            break
+        kept.append(int(token_id))
+    return kept, list(shares[kept] / shares[kept].sum())
+
+
+def assert_frequencies(drawn: Counter[int], shares: dict[int, float]) -> None:
+    """Pearson's chi-squared test; rare ids count together. Fails by chance less than once in 10**5 times."""
+    total = drawn.total()
+    rare = {token_id for token_id, share in shares.items() if share * total < 5}
+    cells = [(drawn[token_id], share * total) for token_id, share in shares.items() if token_id not in rare]
+    if rare:
+        cells.append((sum(drawn[i] for i in rare), max(sum(shares[i] for i in rare) * total, 1e-9)))
+    cells = [(seen, expected) for seen, expected in cells if expected > 0.5 or seen > 3]
+    chi_squared = sum((seen - expected) ** 2 / expected for seen, expected in cells)
+    freedom = max(len(cells) - 1, 1)
+    assert chi_squared < freedom + 5 * (2 * freedom) ** 0.5 + 8
+
+
+def test_our_nucleus_is_the_plain_one(models: Models, prompt: list[int]) -> None:
+    logits = models.logits(tuple(prompt))
+    for temperature, top_p in itertools.product((0.1, 1.0, 5.0), (0.01, 0.5, 0.99)):
+        ids, weights = nucleus(logits, temperature, top_p)
+        expected_ids, shares = plain_nucleus(logits, temperature, top_p)
+        assert ids.tolist() == expected_ids
+        np.testing.assert_allclose(weights / weights.sum(), shares, rtol=1e-9)
+
+
+# -- the ends of a generation ---------------------------------------------------------------------------
+
+
+def test_cancelled_midway_and_used_again(models: Models, model: LanguageModel, prompt: list[int]) -> None:
+    expected = models.greedy(prompt, 60)
+    for count in (0, 1, 5, 30):
+        generation = model.generate(prompt, GREEDY)
+        assert list(itertools.islice(generation, count)) == expected[:count]
+        generation.cancel()
+        assert list(generation) == []
+        assert generation.finish_reason == "cancelled"
+        assert generation.ids == expected[:count]
+    assert list(model.generate(prompt, GREEDY)) == expected
+
+
+def test_cancelled_from_another_thread(models: Models, model: LanguageModel, prompt: list[int]) -> None:
+    seen: list[int] = []
+    started, finished = threading.Event(), threading.Event()
+    generation = model.generate(prompt, GenerationOptions(200, 1.0, 1.0))
+
+    def read() -> None:
+        for new_id in generation:
+            seen.append(new_id)
+            started.set()
+            time.sleep(0.001)
+        finished.set()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    assert started.wait(30)
+    generation.cancel()
+    assert finished.wait(10)
+    thread.join()
+    assert generation.finish_reason == "cancelled"
+    assert generation.ids == seen
+    assert list(model.generate(prompt, GREEDY)) == models.greedy(prompt, 60)
+
+
+def test_forgotten_midway(models: Models, model: LanguageModel, prompt: list[int]) -> None:
+    for new_id in model.generate(prompt, GREEDY):
+        assert new_id == models.greedy(prompt, 1)[0]
+        break
+    gc.collect()
+    assert list(model.generate(prompt, GREEDY)) == models.greedy(prompt, 60)
+
+
+def test_generations_leave_no_thread_of_the_system(model: LanguageModel, prompt: list[int]) -> None:
+    """Engines keep threads of their own for each thread that they are called from."""
+    tasks = Path("/proc/self/task")
+    if not tasks.exists():
+        pytest.skip("only Linux lists the threads of a process here")
+    options = GenerationOptions(3, 1.0)
+    list(model.generate(prompt, options))
+    before = len(list(tasks.iterdir()))
+    run_in_threads([lambda: list(model.generate(prompt, options)) for _ in range(20)])
+    # Those of Python take a moment to be gone.
+    assert len(list(tasks.iterdir())) < before + 10
+
+
+def test_an_interrupt_ends_the_reply_alone(models: Models, model: LanguageModel, prompt: list[int]) -> None:
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for microseconds in (500, 3000, 7000, 15000):
+            signal.setitimer(signal.ITIMER_REAL, microseconds / 1e6, 1.0)
+            with pytest.raises(KeyboardInterrupt):
+                generate_for_ever(model, prompt)
+            gc.collect()
+            assert list(model.generate(prompt, GREEDY)) == models.greedy(prompt, 60)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def generate_for_ever(model: LanguageModel, prompt: list[int]) -> None:
+    while True:
+        list(model.generate(prompt, GREEDY))
+
+
+# -- limits ---------------------------------------------------------------------------------------------
+
+
+def test_prompts_around_the_context(models: Models, model: LanguageModel) -> None:
+    ids = models.tokenizer.encode("import argparse, textwrap\n" * 100)
+    assert (model.context_length, model.vocab_size) == (CONTEXT, VOCAB_SIZE)
+    below = model.generate(ids[: CONTEXT - 1], GREEDY)
+    assert list(below) == models.greedy(ids[: CONTEXT - 1], 1)
+    assert (below.finish_reason, below.max_new_tokens) == ("length", 1)
+    for length in (CONTEXT, CONTEXT + 1):
+        with pytest.raises(ContextLengthError, match=rf"{length} ids.*holds {CONTEXT}") as caught:
+            model.generate(ids[:length], GREEDY)
+        assert (caught.value.length, caught.value.limit) == (length, CONTEXT)
+    filling = model.generate(ids[: CONTEXT - 30], GREEDY)
+    assert list(filling) == models.greedy(ids[: CONTEXT - 30], 30)
+    assert filling.finish_reason == "length"
+
+
+def test_n_ctx_makes_the_context_smaller(models: Models, backend: InferenceBackend) -> None:
+    cache = ModelCache()
+    model = cache.load(models.path(backend), backend, LoadOptions(n_ctx=40))
+    ids = models.tokenizer.encode(PROMPTS[3])
+    assert model.context_length == 40
+    assert list(model.generate(ids[:30], GREEDY)) == models.greedy(ids[:30], 10)
+    with pytest.raises(ContextLengthError):
+        model.generate(ids[:40], GREEDY)
+    assert cache.load(models.path(backend), backend, LoadOptions(n_ctx=0)).context_length == CONTEXT
+    assert cache.free_all() == 2
+
+
+@pytest.mark.parametrize("wrong", [VOCAB_SIZE, -1, 10**6, 2**40])
+def test_ids_out_of_range_are_refused(model: LanguageModel, prompt: list[int], wrong: int) -> None:
+    with pytest.raises(OptionError, match=rf"ids\[{len(prompt)}\] = {wrong} "):
+        model.generate([*prompt, wrong], GREEDY)
+    with pytest.raises(OptionError, match="empty"):
+        model.generate([], GREEDY)
+
+
+def test_every_id_can_be_in_a_prompt(models: Models, model: LanguageModel) -> None:
+    for ids in (range(0, 250), range(250, 500), range(VOCAB_SIZE - 30, VOCAB_SIZE)):
+        assert list(model.generate(ids, GenerationOptions(5, 0))) == models.greedy(list(ids), 5)
+
+
+# -- sharing --------------------------------------------------------------------------------------------
+
+
+def test_threads_take_turns(models: Models, model: LanguageModel) -> None:
+    prompts = [models.tokenizer.encode(text) for text in PROMPTS]
+    results: dict[int, list[list[int]]] = {}
+
+    def work(index: int) -> None:
+        results[index] = [list(model.generate(prompts[index], GREEDY)) for _ in range(3)]
+
+    run_in_threads([lambda index=index: work(index) for index in range(len(prompts))])  # type: ignore[misc]
+    for index, ids in enumerate(prompts):
+        assert results[index] == [models.greedy(ids, 60)] * 3
+
+
+def test_tasks_take_turns_and_do_not_block_the_loop(models: Models, model: LanguageModel) -> None:
+    prompts = [models.tokenizer.encode(text) for text in PROMPTS[:3]]
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0)
+
+    async def collect(ids: list[int]) -> list[int]:
+        return [new_id async for new_id in model.generate(ids, GREEDY)]
+
+    async def run() -> list[list[int]]:
+        ticker = asyncio.create_task(tick())
+        found = await asyncio.gather(*map(collect, prompts))
+        ticker.cancel()
+        return found
+
+    assert asyncio.run(run()) == [models.greedy(ids, 60) for ids in prompts]
+    assert ticks > 100
+
+
+def test_a_cancelled_task_frees_the_model(models: Models, model: LanguageModel, prompt: list[int]) -> None:
+    async def read(generation: Any) -> None:
+        async for _ in generation:
+            await asyncio.sleep(0.001)
+
+    async def run() -> str | None:
+        generation = model.generate(prompt, GenerationOptions(200))
+        task = asyncio.create_task(read(generation))
+        while generation.new_tokens < 3:
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await generation.aclose()
+        return generation.finish_reason
+
+    assert asyncio.run(run()) == "cancelled"
+    assert list(model.generate(prompt, GREEDY)) == models.greedy(prompt, 60)
+
+
+def run_in_threads(work: Sequence[Callable[[], object]]) -> None:
+    threads = [threading.Thread(target=each) for each in work]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+# -- loading --------------------------------------------------------------------------------------------
+
+
+def test_two_models_and_one_is_freed(models: Models, prompt: list[int]) -> None:
+    cache = ModelCache(2)
+    first = cache.load(models.gguf, "cpu_llama_cpp")
+    second = cache.load(models.directory, "huggingface_transformers")
+    assert cache.models() == [first, second]
+    assert cache.load(models.gguf, "cpu_llama_cpp") is first
+    assert cache.models() == [second, first]
+    running = first.generate(prompt, GREEDY)
+    assert next(running) == models.greedy(prompt, 1)[0]
+    assert cache.free(models.gguf) == 1
+    assert list(running) == []
+    assert running.finish_reason == "cancelled"
+    with pytest.raises(GenerationError, match="closed"):
+        first.generate(prompt, GREEDY)
+    assert cache.models() == [second]
+    assert list(second.generate(prompt, GREEDY)) == models.greedy(prompt, 60)
+    again = cache.load(models.gguf, "cpu_llama_cpp")
+    assert list(again.generate(prompt, GREEDY)) == models.greedy(prompt, 60)
+    assert cache.free_all() == 2
+
+
+def test_a_model_that_makes_room_goes_on(
+    models: Models, prompt: list[int], backend: InferenceBackend
+) -> None:
+    cache = ModelCache(1)
+    running = cache.load(models.path(backend), backend).generate(prompt, GREEDY)
+    first = next(running)
+    cache.load(models.path(backend), backend, LoadOptions(n_ctx=100))
+    gc.collect()
+    assert [first, *running] == models.greedy(prompt, 60)
+    assert cache.free_all() == 1
+
+
+def test_nothing_is_printed(
+    models: Models, backend: InferenceBackend, prompt: list[int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    cache = ModelCache()
+    model = cache.load(models.path(backend), backend)
+    assert list(model.generate(prompt, GREEDY)) == models.greedy(prompt, 60)
+    list(model.generate(prompt, GenerationOptions(20)))
+    cache.free_all()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_broken_model_is_one_error(
+    models: Models, backend: InferenceBackend, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = models.path(backend)
+    if path.is_dir():
+        broken = tmp_path / "broken"
+        broken.mkdir()
+        for file in path.iterdir():
+            data = file.read_bytes()
+            (broken / file.name).write_bytes(data[:500] if file.suffix == ".safetensors" else data)
+    else:
+        broken = tmp_path / "broken.gguf"
+        if backend is InferenceBackend.INTEL_OPENVINO:  # takes what is missing at the end for zeros
+            models.tokenizer.save_gguf(broken)
+        else:
+            broken.write_bytes(path.read_bytes()[:-5000])
+    with pytest.raises(GenerationError, match="broken"):
+        ModelCache().load(broken, backend)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_openvino_directory(models: Models, tmp_path: Path, prompt: list[int]) -> None:
+    genai: Any = import_module("openvino_genai")
+    shutil.copy(models.gguf, tmp_path)
+    genai.LLMPipeline(str(tmp_path / models.gguf.name), "CPU", enable_save_ov_model=True)
+    cache = ModelCache()
+    model = cache.load(tmp_path)
+    assert model.backend is InferenceBackend.INTEL_OPENVINO
+    assert (model.vocab_size, model.context_length) == (VOCAB_SIZE, 8192)
+    assert list(model.generate(prompt, GREEDY)) == models.greedy(prompt, 60)
+    shutil.copy(models.directory / "config.json", tmp_path)
+    again = cache.load(tmp_path)
+    assert (again.vocab_size, again.context_length) == (VOCAB_SIZE, CONTEXT)
+    assert cache.free_all() == 1
+
+
+def test_llama_cpp_evaluates_the_same_whatever_was_before(
+    models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A conversation that grows keeps what it has; the logits are the same to the last bit."""
+    monkeypatch.setattr("bpe_tokenizer.inference.adapters.llama_cpp._BATCH", 16)
+    adapter = import_module("bpe_tokenizer.inference.adapters.llama_cpp").LlamaCpp
+    text = models.tokenizer.encode("def parse(self, arguments):\n    return textwrap.dedent(arguments)\n" * 8)
+    assert len(text) > 150
+    kept = adapter(models.gguf, LoadOptions())
+    evaluated: list[int] = []
+    evaluate = kept._llama.eval
+
+    def count_and_evaluate(ids: list[int]) -> None:
+        evaluated[-1] += len(ids)
+        evaluate(ids)
+
+    kept._llama.eval = count_and_evaluate
+    cancellation = import_module("bpe_tokenizer.inference").Cancellation()
+    options = GenerationOptions(10, 1.0, 1.0, seed=3)
+    for length in (20, 40, 90, 90, 33, 32, 31, 150, 16, 17):
+        prompt = text[:length] if length != 33 else [*text[:30], 5, 6, 7]
+        fresh = adapter(models.gguf, LoadOptions())
+        evaluated.append(0)
+        assert list(fresh.generate(prompt, options, cancellation)) == list(
+            kept.generate(prompt, options, cancellation)
+        )
+        np.testing.assert_array_equal(fresh._logits(), kept._logits())
+        fresh.close()
+    # Of every prompt the batches that were there are missing; 9 generated ids were evaluated each time.
+    new = [20, 40 - 16, 90 - 32, 90 - 80, 33 - 16, 32 - 16, 31 - 16, 150 - 16, 16, 17 - 16]
+    assert evaluated == [count + 9 for count in new]
+    kept.close()
+
+
+# -- the tokenizer --------------------------------------------------------------------------------------
+
+
+def test_the_models_own_tokenizer(models: Models, backend: InferenceBackend) -> None:
+    path = models.path(backend)
+    own = tokenizer_path(path)
+    assert own == (models.gguf if path == models.gguf else models.directory / "tokenizer.json")
+    tokens = models.tokenizer.vocab
+    check_match(path, tokens)
+    text = "def main():\n    print('<|eot_id|>')"
+    assert own is not None
+    assert BPETokenizer.from_model(recognise.load(own)).encode(text) == models.tokenizer.encode(text)
+    swapped = {**tokens, 300: tokens[301], 301: tokens[300]}
+    with pytest.raises(MismatchError, match=r"id 300 is .*, and .* in the model's own tokenizer"):
+        check_match(path, swapped)
+    with pytest.raises(MismatchError, match=f"id {VOCAB_SIZE} is b'x', and no token"):
+        check_match(path, {**tokens, VOCAB_SIZE: b"x"})
+    fewer = {token_id: token for token_id, token in tokens.items() if token_id != 511}
+    with pytest.raises(MismatchError, match="id 511 is no token"):
+        check_match(path, fewer)
+    without_special = {token_id: token for token_id, token in tokens.items() if token_id != 258}
+    check_match(path, without_special)

@@ -1,0 +1,120 @@
+"""`BPETokenizer.chat` and `bpe-tokenizer chat` on the local engines: the same replies from each of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer, ChatSession, Reply
+from bpe_tokenizer.errors import ContextLengthError, MismatchError
+from bpe_tokenizer.inference import InferenceBackend, cached_models, free_model, free_models
+from inference.test_backends import BACKENDS, NAMES, Models
+from inference.tiny_model import CONTEXT
+
+pytestmark = pytest.mark.inference
+
+TALK = [{"role": "user", "content": "def parse(<|eot_id|>"}]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Models]:
+    models = Models(tmp_path_factory.mktemp("models"))
+    yield models
+    free_models()
+
+
+@pytest.fixture(params=BACKENDS, ids=NAMES)
+def backend(request: pytest.FixtureRequest) -> InferenceBackend:
+    found: InferenceBackend = request.param
+    return found
+
+
+def expected(models: Models, count: int = 40) -> str:
+    """The reply of a plain loop of Transformers, up to the end of the turn."""
+    tokenizer = models.tokenizer
+    ids = models.greedy(tokenizer.apply_chat_template(TALK, "llama3"), count)
+    stops = [at for at, token_id in enumerate(ids) if token_id in tokenizer.stop_token_ids("llama3")]
+    return tokenizer.decode(ids[: stops[0]] if stops else ids, skip_special_tokens=True)
+
+
+def test_the_same_reply_from_each(models: Models, backend: InferenceBackend) -> None:
+    path = models.path(backend)
+    options: dict[str, Any] = {"max_new_tokens": 40, "temperature": 0, "backend": backend}
+    text = models.tokenizer.chat(TALK, path, "llama3", **options)
+    assert text == expected(models)
+    reply = models.tokenizer.chat(TALK, path, "llama3", stream=True, **options)
+    assert isinstance(reply, Reply)
+    parts = list(reply)
+    assert "".join(parts) == text
+    assert len(parts) > 3
+    awaited = asyncio.run(models.tokenizer.chat_async(TALK, path, "llama3", **options))
+    assert awaited == text
+    own = BPETokenizer.for_model(path)
+    assert own.chat(TALK, path, "llama3", **options) == text
+    assert any(model.backend is backend for model in cached_models())
+    assert free_model(path) >= 1
+
+
+def test_a_seed_gives_the_same_reply(models: Models, backend: InferenceBackend) -> None:
+    def reply(seed: int) -> str:
+        path = models.path(backend)
+        return models.tokenizer.chat(
+            TALK, path, "llama3", max_new_tokens=30, temperature=1.5, top_p=1.0, seed=seed, backend=backend
+        )
+
+    assert reply(1) == reply(1)
+    assert len({reply(seed) for seed in range(4)}) > 1
+
+
+def test_lengths_around_the_context(models: Models, backend: InferenceBackend) -> None:
+    tokenizer, path = models.tokenizer, models.path(backend)
+    around = tokenizer.count_chat_tokens([{"role": "user", "content": ""}], "llama3")
+
+    def talk(length: int) -> list[dict[str, str]]:
+        messages = [{"role": "user", "content": "!" * (length - around)}]
+        # Exclamation marks may be tokens together: add what is missing.
+        while (missing := length - tokenizer.count_chat_tokens(messages, "llama3")) > 0:
+            messages[0]["content"] += "!?" * (missing // 2) + "!" * (missing % 2)
+        assert tokenizer.count_chat_tokens(messages, "llama3") == length
+        return messages
+
+    for length in (CONTEXT, CONTEXT + 1):
+        with pytest.raises(ContextLengthError) as raised:
+            tokenizer.chat(talk(length), path, "llama3", backend=backend)
+        assert (raised.value.length, raised.value.limit) == (length, CONTEXT)
+    reply = tokenizer.chat(talk(CONTEXT - 1), path, "llama3", backend=backend, stream=True)
+    assert isinstance(reply, Reply)
+    list(reply)
+    assert reply.new_tokens <= 1
+
+
+def test_another_tokenizer_is_refused(models: Models, backend: InferenceBackend) -> None:
+    other = BPETokenizer().train("other words, other words", 300, verbose=False)
+    with pytest.raises(MismatchError):
+        other.chat(TALK, models.path(backend), "llama3", backend=backend)
+
+
+def test_a_session_on_each(models: Models, backend: InferenceBackend) -> None:
+    session = ChatSession(
+        models.path(backend), template="llama3", max_new_tokens=10, temperature=0, backend=backend
+    )
+    for text in ["one"] * 12:  # more than the context holds
+        assert "".join(session.send(text)) == session.messages[-1]["content"]
+    assert len(session.messages) == 24
+
+
+def test_the_command_line_on_each(models: Models, backend: InferenceBackend) -> None:
+    command = [sys.executable, "-m", "bpe_tokenizer", "chat", "--model", str(models.path(backend))]
+    command += ["--template", "llama3", "--max-tokens", "40", "--temperature", "0", "--json"]
+    command += ["--backend", backend.value, "--message", TALK[0]["content"]]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["reply"] == expected(models)

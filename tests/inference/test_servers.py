@@ -1,0 +1,282 @@
+"""Models behind a server: the protocols of vLLM, SGLang and llama-server, also where they go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from bpe_tokenizer.errors import ContextLengthError, GenerationError, OptionError
+from bpe_tokenizer.inference import (
+    GenerationOptions,
+    InferenceBackend,
+    LanguageModel,
+    LoadOptions,
+    ModelCache,
+    check_match,
+)
+from inference.local_server import END_OF_TURN, LocalServer, continuation, running
+
+KINDS = ["vllm", "sglang", "llamacpp"]
+STREAMING = KINDS[:2]
+PROMPT = [3, 1, 4]
+
+
+@pytest.fixture
+def server() -> Iterator[LocalServer]:
+    with running() as local:
+        yield local
+
+
+def load(server: LocalServer, suffix: str = "", **options: object) -> LanguageModel:
+    return ModelCache().load(server.address + suffix, None, LoadOptions(**options))  # type: ignore[arg-type]
+
+
+def expected(kind: str, count: int) -> list[int]:
+    ids = continuation(PROMPT, count)
+    if kind == "llamacpp" and END_OF_TURN in ids:
+        return ids[: ids.index(END_OF_TURN)]
+    return ids
+
+
+# -- what goes well -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("per_event", [1, 3, 64])
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_come_as_the_model_gives_them(server: LocalServer, kind: str, per_event: int) -> None:
+    server.kind, server.per_event = kind, per_event
+    model = load(server)
+    assert model.backend is InferenceBackend.OPENAI_HTTP
+    generation = model.generate(PROMPT, GenerationOptions(40))
+    assert list(generation) == expected(kind, 40)
+    assert generation.finish_reason == ("stop" if len(expected(kind, 40)) < 40 else "length")
+
+
+@pytest.mark.parametrize("per_event", [1, 5])
+def test_sglang_may_send_only_what_is_new(server: LocalServer, per_event: int) -> None:
+    server.kind, server.is_incremental, server.per_event = "sglang", True, per_event
+    assert list(load(server).generate(PROMPT, GenerationOptions(23))) == continuation(PROMPT, 23)
+
+
+@pytest.mark.parametrize("fault", ["", "stop id left out"])
+@pytest.mark.parametrize("per_event", [1, 4])
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_ends_at_a_stop_id(server: LocalServer, kind: str, per_event: int, fault: str) -> None:
+    server.kind, server.per_event, server.fault = kind, per_event, fault
+    ids = continuation(PROMPT, 6)
+    stop_id = ids[5]
+    assert stop_id not in ids[:5]
+    generation = load(server).generate(PROMPT, GenerationOptions(30, stop_ids=frozenset({stop_id, 98})))
+    assert list(generation) == ids[:5]
+    assert (generation.finish_reason, generation.stop_id) == ("stop", stop_id)
+
+
+def test_llama_server_stops_at_the_models_own_stop_id(server: LocalServer) -> None:
+    server.kind = "llamacpp"
+    prompt = next([start] for start in range(90) if END_OF_TURN in continuation([start], 12)[3:])
+    ids = continuation(prompt, 12)
+    ids = ids[: ids.index(END_OF_TURN)]
+    own = load(server).generate(prompt, GenerationOptions(50))
+    assert list(own) == ids
+    assert (own.finish_reason, own.stop_id) == ("stop", None)
+    ours = load(server).generate(prompt, GenerationOptions(50, stop_ids=frozenset({END_OF_TURN})))
+    assert list(ours) == ids
+    assert (ours.finish_reason, ours.stop_id) == ("stop", END_OF_TURN)
+
+
+def test_what_vllm_is_asked(server: LocalServer) -> None:
+    options = GenerationOptions(5, 0.3, 0.8, 11, frozenset({98, 99}))
+    list(load(server).generate(PROMPT, options))
+    asked = server.requests[-1]
+    assert (asked["model"], asked["prompt"], asked["max_tokens"]) == ("tiny", PROMPT, 5)
+    assert (asked["temperature"], asked["top_p"], asked["seed"]) == (0.3, 0.8, 11)
+    assert (asked["stop_token_ids"], asked["ignore_eos"]) == ([98, 99], True)
+    assert (asked["top_k"], asked["min_p"], asked["repetition_penalty"]) == (0, 0, 1)
+    assert (asked["presence_penalty"], asked["frequency_penalty"]) == (0, 0)
+    assert (asked["stream"], asked["return_token_ids"]) == (True, True)
+    list(load(server).generate(PROMPT, GenerationOptions(5)))
+    assert "seed" not in server.requests[-1]
+
+
+def test_what_sglang_is_asked(server: LocalServer) -> None:
+    server.kind = "sglang"
+    list(load(server).generate(PROMPT, GenerationOptions(5, 0.3, 0.8, 11)))
+    asked = server.requests[-1]
+    assert (asked["input_ids"], asked["stream"]) == (PROMPT, True)
+    sampling = asked["sampling_params"]
+    assert (sampling["temperature"], sampling["top_p"], sampling["sampling_seed"]) == (0.3, 0.8, 11)
+    assert (sampling["max_new_tokens"], sampling["top_k"], sampling["min_p"]) == (5, -1, 0)
+    assert (sampling["repetition_penalty"], sampling["ignore_eos"]) == (1, True)
+
+
+def test_what_llama_server_is_asked(server: LocalServer) -> None:
+    server.kind = "llamacpp"
+    ids = list(load(server).generate(PROMPT, GenerationOptions(20, 0.3, 0.8, 2**32 - 2)))
+    assert ids == expected("llamacpp", 20)
+    counts = [asked["n_predict"] for asked in server.requests]
+    assert counts == [1, 2, 4, 8, 5]
+    assert [asked["seed"] for asked in server.requests[:3]] == [2**32 - 2, 2**32 - 1, 1]
+    asked = server.requests[2]
+    assert asked["prompt"] == PROMPT + ids[:3]
+    assert asked["samplers"] == ["temperature", "top_p"]
+    assert (asked["temperature"], asked["top_p"], asked["cache_prompt"]) == (0.3, 0.8, True)
+    assert (asked["return_tokens"], asked["stream"]) == (True, False)
+
+
+def test_the_sizes_that_servers_tell(server: LocalServer) -> None:
+    assert (load(server).vocab_size, load(server).context_length) == (None, 200)
+    with pytest.raises(ContextLengthError, match="200 ids"):
+        load(server).generate([1] * 200)
+    assert load(server).generate([1] * 199).max_new_tokens == 1
+    server.kind = "llamacpp"
+    model = load(server)
+    assert (model.vocab_size, model.context_length) == (100, 150)
+    with pytest.raises(OptionError, match="100 is not in"):
+        model.generate([100])
+    check_match(server.address, {0: b"a", 99: b"b"}, model.vocab_size)
+
+
+def test_names_keys_and_paths(server: LocalServer) -> None:
+    server.names, server.api_key = ("first", "a/second model"), "secret"
+    with pytest.raises(GenerationError, match=r"HTTP 401 Unauthorized.*api_key.*Unauthorized"):
+        load(server)
+    with pytest.raises(OptionError, match="'third'; its models are first, a/second model"):
+        load(server, "/v1#third", api_key="secret")
+    model = load(server, "/v1/#a/second%20model", api_key="secret")
+    assert list(model.generate(PROMPT, GenerationOptions(5))) == continuation(PROMPT, 5)
+    assert server.requests[-1]["model"] == "a/second model"
+
+
+# -- cancelling -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", STREAMING)
+def test_closing_ends_the_servers_work(server: LocalServer, kind: str) -> None:
+    server.kind, server.pause = kind, 0.01
+    model = load(server)
+    generation = model.generate(PROMPT, GenerationOptions(190))
+    assert list(itertools.islice(generation, 5)) == continuation(PROMPT, 5)
+    generation.close()
+    assert server.has_lost_client.wait(5)
+    assert generation.finish_reason == "cancelled"
+    server.pause = 0
+    assert list(model.generate(PROMPT, GenerationOptions(9))) == continuation(PROMPT, 9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cancelling_wakes_who_waits(server: LocalServer, kind: str) -> None:
+    server.kind, server.fault = kind, "silence"
+    generation = load(server).generate(PROMPT)
+    timer = threading.Timer(0.2, generation.cancel)
+    timer.start()
+    begin = time.monotonic()
+    assert list(generation) == []
+    assert time.monotonic() - begin < 5
+    assert generation.finish_reason == "cancelled"
+    assert server.has_lost_client.wait(5)
+    timer.join()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tasks(server: LocalServer, kind: str) -> None:
+    server.kind = kind
+    model = load(server)
+
+    async def read(count: int) -> list[int]:
+        return [new_id async for new_id in model.generate(PROMPT, GenerationOptions(count))]
+
+    async def both() -> list[list[int]]:
+        return list(await asyncio.gather(read(7), read(12)))
+
+    assert asyncio.run(both()) == [expected(kind, 7), expected(kind, 12)]
+
+
+# -- what goes wrong ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault", "message"),
+    [
+        ("vllm", "refusal", "HTTP 400 Bad Request: temperature must be warm"),
+        ("sglang", "refusal", "HTTP 400 Bad Request: temperature must be warm"),
+        ("llamacpp", "refusal", "HTTP 400 Bad Request: temperature must be warm"),
+        ("vllm", "crash", "HTTP 500 .*Internal Server Error"),
+        ("llamacpp", "crash", "HTTP 500 .*Internal Server Error"),
+        ("vllm", "page", "answers with text/html instead of events: <html>Please log in"),
+        ("vllm", "no ids", r"sends no token ids \(choices\[0\].token_ids is missing\)"),
+        ("sglang", "no ids", r"sends no token ids \(output_ids is missing\)"),
+        ("llamacpp", "no ids", r"sends no token ids \(tokens is missing\)"),
+        ("vllm", "bad ids", r"choices\[0\].token_ids must be a list of ids, and is \['x'\]"),
+        ("sglang", "lost ids", "lost ids: 1 were generated, and 0 sent"),
+        ("llamacpp", "lost ids", "lost ids: 1 were generated, and 0 sent"),
+        ("llamacpp", "garbage", r"sent something else than a JSON object: \[1, 2"),
+        ("vllm", "silence", "sent nothing for 0.3 seconds"),
+        ("llamacpp", "silence", "sent nothing for 0.3 seconds"),
+    ],
+)
+def test_a_bad_answer_is_an_error_that_says_what(
+    server: LocalServer, kind: str, fault: str, message: str
+) -> None:
+    server.kind, server.fault = kind, fault
+    model = load(server, timeout=0.3)
+    generation = model.generate(PROMPT)
+    with pytest.raises(GenerationError, match=f"^{server.address}: {message}"):
+        next(generation)
+    assert generation.finish_reason == "error"
+    assert list(generation) == []
+    server.fault = ""
+    assert list(model.generate(PROMPT, GenerationOptions(9))) == expected(kind, 9)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("cut", "the connection failed|broke off"),
+        ("end", "broke off before the answer was complete"),
+        ("garbage", "something else than a JSON object: {oops"),
+        ("error event", "out of memory"),
+    ],
+)
+@pytest.mark.parametrize("kind", STREAMING)
+def test_what_came_before_a_failure_is_there(
+    server: LocalServer, kind: str, fault: str, message: str
+) -> None:
+    server.kind, server.fault = kind, fault
+    generation = load(server).generate(PROMPT, GenerationOptions(20))
+    assert list(itertools.islice(generation, 3)) == continuation(PROMPT, 3)
+    with pytest.raises(GenerationError, match=message):
+        next(generation)
+    assert (generation.finish_reason, generation.ids) == ("error", continuation(PROMPT, 3))
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"), [("no models", "lists no models"), ("portal", "something else than a JSON object")]
+)
+def test_what_is_no_inference_server(server: LocalServer, fault: str, message: str) -> None:
+    server.fault = fault
+    with pytest.raises(GenerationError, match=message):
+        load(server)
+
+
+def test_nobody_listens() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(GenerationError, match=rf"http://127.0.0.1:{port}: nothing listens there"):
+        ModelCache().load(f"http://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://", "http://:80", "http://host:port", "http://host?x=1", "http://[::1", "http://me:secret@host"],
+)
+def test_what_is_no_address(address: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        ModelCache().load(address)
+    assert "secret" not in str(caught.value)

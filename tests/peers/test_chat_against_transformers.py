@@ -1,0 +1,314 @@
+"""Jinja chat templates as `transformers` renders them: the same text, and refusals where it refuses."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from bpe_tokenizer.chat.jinja import JinjaTemplate
+from bpe_tokenizer.chat.segment import Rendered
+from bpe_tokenizer.chat.tool_schema import tool_schema
+from bpe_tokenizer.errors import TokenizerError
+from conversations import ATTACKS, Conversation, vary
+from jinja_templates import CONSTRUCTS, FAMILIES
+from provenance import assert_no_content_is_trusted, shifted, trusted_mask, unshifted
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    pytest.importorskip("transformers", reason="transformers is not installed", minversion="5")
+    from transformers.utils import chat_template_utils
+
+pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
+
+TOKENS = {"bos_token": "<BOS>", "eos_token": "<EOS>", "pad_token": "<PAD>", "unk_token": "<UNK>"}
+GIVEN = [
+    "HuggingFaceTB-SmolLM3-3B",
+    "NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use",
+    "Qwen-Qwen2.5-7B-Instruct",
+    "Qwen-Qwen3-0.6B",
+    "deepseek-ai-DeepSeek-V3.1",
+    "google-gemma-2-2b-it",
+    "ibm-granite-granite-4.0",
+    "meta-llama-Llama-3.1-8B-Instruct",
+    "meta-llama-Llama-3.2-3B-Instruct",
+    "microsoft-Phi-3.5-mini-instruct",
+    "mistralai-Mistral-Nemo-Instruct-2407",
+    "openai-gpt-oss-120b",
+]
+# What a template accepts at all, so that enough conversations are compared.
+ACCEPTED: dict[str, dict[str, Any]] = {
+    "google-gemma-2-2b-it": {"system": False, "tools": False, "parts": False},
+    "NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use": {"tools": True, "parts": False},
+}
+VARIABLES: list[dict[str, Any]] = [
+    {},
+    {},
+    {"enable_thinking": False},
+    {"enable_thinking": True, "date_string": "1 Jan 2025", "thinking": True},
+    {"reasoning_effort": "high", "builtin_tools": ["python", "browser"], "tools_in_user_message": False},
+]
+
+
+@cache
+def ours(source: str) -> JinjaTemplate:
+    return JinjaTemplate(source)
+
+
+def our_rendering(source: str, conversation: Conversation, **options: Any) -> Rendered:
+    return ours(source).render(
+        conversation.messages,
+        tools=conversation.tools,
+        documents=conversation.documents,
+        special_tokens=TOKENS,
+        **options,
+    )
+
+
+def their_rendering(
+    source: str,
+    conversation: Conversation,
+    add_generation_prompt: bool,
+    continue_final_message: bool | str,
+    variables: dict[str, Any],
+) -> tuple[str, list[tuple[int, int]]]:
+    # As apply_chat_template() does before it renders.
+    messages = [
+        {key: value for key, value in message.items() if value is not None}
+        for message in conversation.messages
+    ]
+    # The annotation there says that it is a string.
+    result: Any = chat_template_utils.render_jinja_template(
+        [messages],
+        tools=[*conversation.tools] if conversation.tools is not None else None,
+        documents=conversation.documents,
+        chat_template=source,
+        return_assistant_tokens_mask="{% generation %}" in source,
+        continue_final_message=continue_final_message,
+        add_generation_prompt=add_generation_prompt,
+        **{**TOKENS, **variables},
+    )
+    (text,), generated = result
+    return text, generated[0] if generated else []
+
+
+def assert_same(source: str, conversation: Conversation, **options: Any) -> bool:
+    """Compare one rendering; return whether there is one."""
+    try:
+        text, generated = their_rendering(source, conversation, **options)
+    except Exception:
+        with pytest.raises(TokenizerError):
+            our_rendering(source, conversation, **options)
+        return False
+    rendered = our_rendering(source, conversation, **options)
+    assert rendered.text == text
+    assert "".join(segment.text for segment in rendered.segments) == text
+    if rendered.generated is not None and not options["continue_final_message"]:
+        assert rendered.generated == tuple((start, end) for start, end in generated if start < end)
+    return True
+
+
+def compare(source: str, wanted: int, **fixed: Any) -> None:
+    """Compare until so many conversations were rendered."""
+    rendered = 0
+    for seed in range(5 * wanted):
+        conversation = vary(seed, attacks=ATTACKS if seed % 3 == 0 else (), **fixed)
+        kind = seed % 4
+        rendered += assert_same(
+            source,
+            conversation,
+            add_generation_prompt=kind in (0, 1),
+            continue_final_message=kind == 2 and conversation.messages[-1]["role"] != "tool",
+            variables=VARIABLES[seed % len(VARIABLES)],
+        )
+        if rendered == wanted:
+            return
+    pytest.fail(f"only {rendered} conversations were accepted")
+
+
+def given_source(shared: Path, name: str) -> str:
+    return (shared / "chat_templates" / f"{name}.jinja").read_text(encoding="utf-8")
+
+
+@pytest.mark.fixtures
+def test_every_given_template_is_tried(shared: Path) -> None:
+    assert sorted(path.stem for path in (shared / "chat_templates").glob("*.jinja")) == sorted(GIVEN)
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize("name", GIVEN)
+def test_given_templates_render_the_same_text(shared: Path, name: str) -> None:
+    compare(given_source(shared, name), 200, **ACCEPTED.get(name, {}))
+
+
+@pytest.mark.parametrize("name", [*FAMILIES, *CONSTRUCTS])
+def test_other_templates_render_the_same_text(name: str) -> None:
+    compare((FAMILIES | CONSTRUCTS)[name], 60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*FAMILIES, *CONSTRUCTS])
+def test_other_templates_render_the_same_text_of_many(name: str) -> None:
+    compare((FAMILIES | CONSTRUCTS)[name], 300)
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize("name", GIVEN)
+def test_no_content_is_ever_markup_in_given_templates(shared: Path, name: str) -> None:
+    source, compared = given_source(shared, name), 0
+    for seed in range(200):
+        conversation = vary(seed, attacks=ATTACKS, **ACCEPTED.get(name, {}))
+        try:
+            oracle = our_rendering(source, shifted(conversation))
+            rendered = our_rendering(source, conversation)
+        except TokenizerError:
+            continue
+        assert_no_content_is_trusted(oracle)
+        assert oracle.untracked == rendered.untracked == ()
+        if unshifted(oracle.text) == rendered.text:
+            compared += 1
+            assert trusted_mask(rendered) == trusted_mask(oracle), seed
+    assert compared > 50
+
+
+class Unit(Enum):
+    CELSIUS = "C"
+    FAHRENHEIT = "F"
+
+
+class Tools:
+    def method(self, place: str) -> None:
+        """Go somewhere.
+
+        Args:
+            place: Where to: it is
+                a place, say
+        """
+
+
+def plain(a: int, b: str = "x", c: float | None = None) -> str:
+    """
+    Do one thing.
+    And more.
+
+    Args:
+        a: The first: with a colon
+        b: The second (choices: ["x", " y"])
+        c: The third
+          goes on: here
+
+    Returns:
+        A string
+        of two lines.
+    """
+    return f"{a}{b}{c}"
+
+
+def rich(
+    a: list[int],
+    b: dict[str, float],
+    c: tuple[int, str],
+    d: Literal["p", 3],
+    e: Unit,
+    f: int | str,
+    g: list[str] | int | None,
+    h: Any,
+    i: dict,  # type: ignore[type-arg]
+    *j: list,  # type: ignore[type-arg]
+) -> Tools:
+    """Short.
+    Args:
+        a: 1
+        b: 2
+        c: 3
+        d: 4
+        e: 5
+        f: 6
+        g: 7
+        h: 8
+        i: 9
+        j: 10
+    Raises:
+        ValueError: never
+    """
+    raise ValueError
+
+
+def nothing() -> None:
+    """Do nothing. Returns: none"""
+
+
+@pytest.mark.parametrize("tool", [plain, rich, nothing, Tools.method, Tools().method])
+def test_functions_have_the_same_schema(tool: Any) -> None:
+    # As text, because the order is what a model sees.
+    assert str(tool_schema(tool)) == str(chat_template_utils.get_json_schema(tool))
+    assert_same(
+        "{{ tools | tojson }}",
+        Conversation([{"role": "user", "content": "Hi"}], [tool]),
+        add_generation_prompt=True,
+        continue_final_message=False,
+        variables={},
+    )
+
+
+def no_docstring(a: int) -> None:
+    pass
+
+
+def no_hint(a) -> None:  # type: ignore[no-untyped-def]
+    """Do it.
+
+    Args:
+        a: One.
+    """
+
+
+def no_description(a: int) -> None:
+    """Do it."""
+
+
+def open_tuple(a: tuple[int, ...]) -> None:
+    """Do it.
+
+    Args:
+        a: Some.
+    """
+
+
+def bad_choices(a: str) -> None:
+    """Do it.
+
+    Args:
+        a: One (choices: x, y)
+    """
+
+
+@pytest.mark.parametrize("tool", [no_docstring, no_hint, no_description, open_tuple, bad_choices, 7, Tools])
+def test_functions_are_refused_alike(tool: Any) -> None:
+    conversation = Conversation([{"role": "user", "content": "Hi"}], [tool])
+    options: dict[str, Any] = {
+        "add_generation_prompt": True,
+        "continue_final_message": False,
+        "variables": {},
+    }
+    assert not assert_same("{{ tools | tojson }}", conversation, **options)
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "thinking", "reasoning", "content"])
+def test_any_field_can_be_continued(field: str) -> None:
+    source = "{% for m in messages %}<think>{{ m.thinking | trim }}</think>{{ m.content }}{% endfor %}"
+    for value in ("hm", " hm ", "", [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]):
+        assert_same(
+            source,
+            Conversation([{"role": "assistant", field: value}]),
+            add_generation_prompt=False,
+            continue_final_message=field,
+            variables={},
+        )

@@ -1,0 +1,345 @@
+"""Which tokens are the assistant's: exactly its texts and end tokens, for every template."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer, OptionError
+from bpe_tokenizer.chat import Origin, Rendered, Segment, Template
+from bpe_tokenizer.chat.builtin import BUILT_IN
+from bpe_tokenizer.chat.parts import parts_of
+from bpe_tokenizer.chat.turns import assistant_ranges
+from bpe_tokenizer.errors import ChatTemplateError
+from chat_cases import JINJA, Undeclared, chat_tokenizer, published, published_names
+from conversations import vary
+
+# The end token of the turns of published templates; where the last turn ends otherwise, that too.
+ENDS: Mapping[str, tuple[str, str]] = {
+    "HuggingFaceTB-SmolLM3-3B": ("<|im_end|>", "<|im_end|>"),
+    "NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use": ("<|im_end|>", "<|im_end|>"),
+    "Qwen-Qwen2.5-7B-Instruct": ("<|im_end|>", "<|im_end|>"),
+    "Qwen-Qwen3-0.6B": ("<|im_end|>", "<|im_end|>"),
+    "deepseek-ai-DeepSeek-V3.1": ("<｜end▁of▁sentence｜>", "<｜end▁of▁sentence｜>"),
+    "google-gemma-2-2b-it": ("<end_of_turn>", "<end_of_turn>"),
+    "ibm-granite-granite-4.0": ("<|end_of_text|>", "<|end_of_text|>"),
+    "meta-llama-Llama-3.1-8B-Instruct": ("<|eot_id|>", "<|eot_id|>"),
+    "meta-llama-Llama-3.2-3B-Instruct": ("<|eot_id|>", "<|eot_id|>"),
+    "microsoft-Phi-3.5-mini-instruct": ("<|end|>", "<|end|>"),
+    # Its eos_token, which is the tokenizer's: here another one than Mistral's.
+    "mistralai-Mistral-Nemo-Instruct-2407": ("<|endoftext|>", "<|endoftext|>"),
+    "openai-gpt-oss-120b": ("<|end|>", "<|return|>"),
+}
+OWN_ENDS: Mapping[str, tuple[str, str]] = {
+    "plain turns": ("<|im_end|>", "<|im_end|>"),
+    "roles inside of tokens": ("<|end|>", "<|end|>"),
+    "generation": ("<|end|>", "<|end|>"),
+    "another end for the last": ("<|end|>", "<|return|>"),
+    "no markup but words": ("", ""),
+}
+BUILT_IN_ENDS = {
+    "llama3": "<|eot_id|>",
+    "chatml": "<|im_end|>",
+    "alpaca": "",
+    "mistral": "</s>",
+    "gemma": "<end_of_turn>",
+    "phi3": "<|end|>",
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> BPETokenizer:
+    return chat_tokenizer()
+
+
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "rain",
+        "description": "Whether it rains.",
+        "parameters": {"type": "object", "properties": {"x": {"type": "string", "description": "Where."}}},
+    },
+}
+
+
+def masked_text(tokenizer: BPETokenizer, messages: Any, template: Any, **options: Any) -> str:
+    ids, mask = tokenizer.apply_chat_template(messages, template, return_assistant_mask=True, **options)
+    assert len(ids) == len(mask)
+    assert ids == tokenizer.apply_chat_template(messages, template, **options)
+    return tokenizer.decode([token_id for token_id, learned in zip(ids, mask, strict=True) if learned])
+
+
+def plain_talk(*roles: str) -> list[dict[str, str]]:
+    # Letters without white space at the ends: nothing strips them, and no token joins them with markup.
+    return [{"role": role, "content": f"{role[0]}{number}."} for number, role in enumerate(roles)]
+
+
+TALKS = [
+    plain_talk("user", "assistant"),
+    plain_talk("user", "assistant", "user", "assistant", "user", "assistant"),
+    plain_talk("user", "assistant", "user"),
+]
+
+
+def expected(talk: Sequence[Mapping[str, str]], end: str, last_end: str) -> str:
+    texts = [message["content"] for message in talk if message["role"] == "assistant"]
+    final = talk[-1]["role"] == "assistant"
+    ends = [end] * (len(texts) - final) + [last_end] * final
+    return "".join(text + end for text, end in zip(texts, ends, strict=True))
+
+
+@pytest.mark.parametrize("name", [name for name in BUILT_IN if name != "alpaca"])
+def test_turns_of_built_in_templates(name: str, tokenizer: BPETokenizer) -> None:
+    end = BUILT_IN_ENDS[name]
+    for talk in [*TALKS, plain_talk("assistant", "user", "assistant", "assistant"), plain_talk("assistant")]:
+        for prompt in (True, False):
+            for template in (name, Undeclared(BUILT_IN[name])):
+                text = masked_text(tokenizer, talk, template, add_generation_prompt=prompt)
+                assert text == expected(talk, end, end)
+    with_system = plain_talk("system", "user", "assistant")
+    assert masked_text(tokenizer, with_system, name) == "a2." + end
+    prompted = masked_text(tokenizer, with_system[1:], name, system_prompt="Be brief.")
+    assert prompted == "a2." + end
+
+
+@pytest.mark.parametrize("name", JINJA)
+def test_turns_of_jinja_templates(name: str, tokenizer: BPETokenizer) -> None:
+    for talk in TALKS:
+        assert masked_text(tokenizer, talk, JINJA[name], add_generation_prompt=False) == expected(
+            talk, *OWN_ENDS[name]
+        )
+
+
+@pytest.mark.parametrize("name", published_names())
+def test_turns_of_published_templates(name: str, tokenizer: BPETokenizer) -> None:
+    source = published(name)
+    tools = [TOOL] if "Hermes" in name else None
+    for talk in TALKS:
+        text = masked_text(tokenizer, talk, source, add_generation_prompt=False, tools=tools)
+        assert text == expected(talk, *ENDS[name])
+    assert masked_text(tokenizer, talk, source, tools=tools) == text
+
+
+@pytest.mark.parametrize("name", published_names())
+def test_turns_with_calls_of_tools(name: str, tokenizer: BPETokenizer) -> None:
+    """They hold the calls with their markup, and nothing of the users' and the tools'."""
+    source = published(name)
+    if "tool_calls" not in source and "tool_call" not in source:
+        pytest.skip("the template knows no tools")
+    call = {"id": "abcdefghi", "type": "function", "function": {"name": "rain", "arguments": {"x": "Zug"}}}
+    talk = [
+        {"role": "user", "content": "QUESTION"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "abcdefghi", "name": "rain", "content": "RESULT"},
+        {"role": "assistant", "content": "Yes."},
+    ]
+    options: dict[str, Any] = {"tools": [TOOL], "add_generation_prompt": False}
+    text = masked_text(tokenizer, talk, source, **options)
+    first, _, second = text.partition("Yes.")
+    assert second == ENDS[name][1]
+    assert "rain" in first
+    assert "Zug" in first
+    assert "QUESTION" not in text
+    assert "RESULT" not in text
+    # What asks for a reply is not the model's. What it writes from there until the tool answers is.
+    asked = tokenizer.apply_chat_template(talk[:1], source, tools=[TOOL], tokenize=False)
+    whole = tokenizer.apply_chat_template(talk, source, tokenize=False, **options)
+    assert asked.rpartition("QUESTION")[2] + first in whole
+    alone = tokenizer.apply_chat_template(talk[:2], source, tokenize=False, **options)
+    assert alone.rstrip().endswith(first)
+
+
+def test_exact_turns_with_calls_of_tools(tokenizer: BPETokenizer) -> None:
+    """One written out: what stands before the name of the tool is learned too."""
+    source = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.tool_calls %}{% for c in m.tool_calls %}"
+        '<tool_call>{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}'
+        "</tool_call>{% endfor %}{% else %}{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    call = {"type": "function", "function": {"name": "rain", "arguments": {"x": 1}}}
+    talk = [
+        {"role": "user", "content": "Does it rain?"},
+        {"role": "assistant", "tool_calls": [call, call]},
+        {"role": "tool", "content": "no"},
+    ]
+    written = '<tool_call>{"name": "rain", "arguments": ' + json.dumps({"x": 1}) + "}</tool_call>"
+    assert masked_text(tokenizer, talk, source) == written * 2 + "<|im_end|>"
+    # A call of which the template repeats the name as the author of the result.
+    repeating = source.replace(
+        "{% else %}{{ m.content }}",
+        "{% elif m.role == 'tool' %}{{ messages[loop.index0 - 1].tool_calls[0].function.name }}: "
+        "{{ m.content }}"
+        "{% else %}{{ m.content }}",
+    )
+    assert masked_text(tokenizer, talk, repeating) == written * 2 + "<|im_end|>"
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_turns_are_found_without_being_declared(name: str) -> None:
+    """What is found by rendering beginnings is what the built-in templates know of themselves."""
+    template = BUILT_IN[name]
+    undeclared = Undeclared(template)
+    special = frozenset(filter(None, BUILT_IN_ENDS.values()))
+    for seed in range(200):
+        last = "assistant" if seed % 3 else "user"
+        talk = vary(seed, tools=False, reasoning=False, documents=False, last=last).messages
+        messages = [{**message, "content": message["content"] or ""} for message in talk]
+        prompt = bool(seed % 2)
+        declared = template.render(messages, add_generation_prompt=prompt)
+        expected_ranges = [(start, end) for start, end in declared.generated or () if start < end]
+        rendered = undeclared.render(messages, add_generation_prompt=prompt)
+
+        def render(some: Any, asks: bool) -> Rendered:
+            return undeclared.render(some, add_generation_prompt=asks)
+
+        if expected_ranges or all(message["role"] != "assistant" for message in messages):
+            assert assistant_ranges(rendered, messages, render, special) == expected_ranges
+
+
+@pytest.mark.parametrize("name", ["chatml", "llama3", "phi3", "mistral", "gemma"])
+def test_empty_turns_are_their_end_tokens(name: str, tokenizer: BPETokenizer) -> None:
+    end = BUILT_IN_ENDS[name]
+    talk = plain_talk("user", "assistant", "user", "assistant")
+    talk[1]["content"] = ""
+    for template in (name, Undeclared(BUILT_IN[name])):
+        assert masked_text(tokenizer, talk, template, add_generation_prompt=False) == f"{end}a3.{end}"
+
+
+def test_contents_that_a_template_strips_or_drops(tokenizer: BPETokenizer) -> None:
+    stripping = JINJA["roles inside of tokens"]
+    talk = plain_talk("user", "assistant", "user", "assistant")
+    talk[1]["content"] = "  yes \n"
+    talk[3]["content"] = " \n "
+    text = masked_text(tokenizer, talk, stripping, add_generation_prompt=False)
+    assert text == "yes<|end|><|end|>"
+    dropping = "{% for m in messages[-2:] %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
+    assert masked_text(tokenizer, TALKS[1], dropping) == "a5.<|end|>"
+
+
+def test_reasoning_is_learned_where_it_is_written(tokenizer: BPETokenizer) -> None:
+    source = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if loop.last and m.thinking %}"
+        "<think>{{ m.thinking }}</think>{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    talk: list[dict[str, str]] = plain_talk("user", "assistant", "user", "assistant")
+    talk[1]["thinking"] = talk[3]["thinking"] = "hm"
+    text = masked_text(tokenizer, talk, source, add_generation_prompt=False)
+    assert text == "a1.<|im_end|><think>hm</think>a3.<|im_end|>"
+
+
+def test_a_turn_to_be_continued_has_no_end(tokenizer: BPETokenizer) -> None:
+    talk = plain_talk("user", "assistant", "user", "assistant")
+    for template in ("chatml", JINJA["plain turns"]):
+        text = masked_text(tokenizer, talk, template, continue_final_message=True)
+        assert text == "a1.<|im_end|>a3."
+
+
+def test_end_markers_that_are_no_tokens() -> None:
+    """Without its special tokens, a tokenizer reads the end marker as text."""
+    plain = chat_tokenizer(special=(), markup=())
+    for template in ("chatml", JINJA["plain turns"]):
+        assert masked_text(plain, TALKS[0], template).startswith("a1.<|im_end|>")
+
+
+def test_a_token_of_both_is_learned(tokenizer: BPETokenizer) -> None:
+    """The corpus makes two line ends a token, of which one is the template's."""
+    talk = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "yes\n"}]
+    source = JINJA["no markup but words"]
+    assert tokenizer.apply_chat_template(talk, source, False, tokenize=False).endswith("yes\n\n")
+    assert masked_text(tokenizer, talk, source, add_generation_prompt=False) == "yes\n\n"
+
+
+def test_masks_that_cannot_be(tokenizer: BPETokenizer) -> None:
+    with pytest.raises(OptionError, match="the assistant has 1 messages, and the template writes nothing"):
+        tokenizer.apply_chat_template(TALKS[2], "alpaca", return_assistant_mask=True)
+    ids, mask = tokenizer.apply_chat_template(TALKS[2][:1], "chatml", return_assistant_mask=True)
+    assert mask == [0] * len(ids)
+
+    class Hiding:
+        source = ""
+
+        def render(self, messages: Any, **options: Any) -> Rendered:
+            return Rendered((Segment("sdrawkcab", Origin("messages")),), untracked=("it was reversed",))
+
+    with pytest.raises(OptionError, match=r"hides whose text 'sdrawkcab' is \(it was reversed\)"):
+        tokenizer.apply_chat_template(TALKS[0], Hiding(), return_assistant_mask=True)
+
+
+def test_few_renderings_find_the_turns() -> None:
+    calls = []
+
+    class Counting(Undeclared):
+        def render(self, messages: Any, **options: Any) -> Rendered:
+            calls.append(len(messages))
+            return super().render(messages, **options)
+
+    template: Template = Counting(BUILT_IN["chatml"])
+    talk = plain_talk(*["user", "assistant"] * 50)
+
+    def render(some: Any, asks: bool) -> Rendered:
+        return template.render(some, add_generation_prompt=asks)
+
+    ranges = assistant_ranges(template.render(talk), talk, render, {"<|im_end|>"})
+    assert len(ranges) == 50
+    assert len(calls) <= 5
+
+
+def test_parts_of_a_conversation() -> None:
+    rendered = Rendered(
+        (
+            Segment("<u>"),
+            Segment("user", Origin("messages", 0, "role")),
+            Segment("a", Origin("messages", 0, "content")),
+            Segment("<t>"),
+            Segment("{}", Origin("tools", 0)),
+            Segment("</t>"),
+            Segment("b", Origin("messages", 1, "content")),
+            Segment("<c>"),
+            Segment("c", Origin("messages", 1, "tool_calls")),
+            Segment("<e>"),
+        )
+    )
+    first, second = parts_of(rendered)
+    assert (first.index, first.start, first.end, first.before, first.after) == (0, 7, 8, "<u>user", "<t>")
+    assert (second.index, second.pieces, second.gaps) == (1, [(17, 18), (21, 22)], ["<c>"])
+    assert (second.before, second.after, second.fields) == ("</t>", "<e>", {"content", "tool_calls"})
+
+
+@pytest.mark.parametrize("name", published_names())
+def test_turns_of_made_up_conversations(name: str, tokenizer: BPETokenizer) -> None:
+    """All that assistants say is learned, and nothing that others do."""
+    source = published(name)
+    fixed: dict[str, Any] = {"system": False} if "gemma" in name else {}
+    fixed |= {"tools": True} if "Hermes" in name else {}
+    taken = 0
+    for seed in range(150):
+        talk = vary(seed, parts=False, empty=False, **fixed)
+        given: dict[str, Any] = {"tools": talk.tools, "documents": talk.documents, "return_dict": True}
+        try:
+            row = tokenizer.apply_chat_template(
+                talk.messages, source, return_assistant_mask=True, return_message_spans=True, **given
+            )
+        except ChatTemplateError:
+            continue
+        taken += 1
+        mask, ids = row["assistant_masks"], row["input_ids"]
+        for span in row["message_spans"]:
+            learned = mask[span.start : span.end]
+            if span.role == "assistant":
+                # The header of a tool's result may repeat the tool's name, as gpt-oss does.
+                assert learned == sorted(learned, reverse=True)
+            else:
+                # A run of white space at an end may be a token together with the template's.
+                assert not any(learned[1:-1])
+        # Each run of learned tokens ends with the end token, or with a token of a text that is cut off.
+        ends = {tokenizer.special_tokens[end] for end in ENDS[name]}
+        others = {tokenizer.special_tokens[end] for end in ("<|eom_id|>", "<|call|>")}
+        last = [ids[n] for n in range(len(ids)) if mask[n] and not [*mask, 0][n + 1]]
+        assert set(last) <= ends | others
+        assert len(last) <= sum(message["role"] == "assistant" for message in talk.messages)
+    assert taken > 60

@@ -1,0 +1,319 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import ArgumentTypeError, OptionError
+from bpe_tokenizer.chat import ChatTemplate, Origin, RoleMarkup, Segment, TurnTemplate
+from bpe_tokenizer.chat.budget import longest_beginning, newest_that_fit
+from bpe_tokenizer.chat.builtin import BUILT_IN
+from bpe_tokenizer.chat.messages import content_text
+from bpe_tokenizer.chat.template import jinja_template
+from chat_cases import JINJA, published
+from conversations import ATTACKS, vary
+
+TALK = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": " Why? "},
+    {"role": "assistant", "content": "Because."},
+    {"role": "user", "content": "Really?"},
+]
+NAMES = sorted(BUILT_IN)
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    yield
+    for name in set(ChatTemplate.names()) - set(BUILT_IN):
+        ChatTemplate.unregister(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "prompt", "end"),
+    [
+        (
+            "llama3",
+            "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|>"
+            "<|start_header_id|>user<|end_header_id|>\n\n Why? <|eot_id|>"
+            "<|start_header_id|>assistant<|end_header_id|>\n\nBecause.<|eot_id|>"
+            "<|start_header_id|>user<|end_header_id|>\n\nReally?<|eot_id|>",
+            "<|start_header_id|>assistant<|end_header_id|>\n\n",
+            "",
+        ),
+        (
+            "chatml",
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n Why? <|im_end|>\n"
+            "<|im_start|>assistant\nBecause.<|im_end|>\n<|im_start|>user\nReally?<|im_end|>\n",
+            "<|im_start|>assistant\n",
+            "",
+        ),
+        ("alpaca", "Be brief.\n\n### Instruction:\nReally?\n\n", "### Response:\n", ""),
+        ("mistral", "<s>[INST] Be brief.\n\n Why?  [/INST]Because.</s>[INST] Really? [/INST]", "", ""),
+        (
+            "gemma",
+            "<bos><start_of_turn>user\nBe brief.\n\nWhy?<end_of_turn>\n<start_of_turn>model\n"
+            "Because.<end_of_turn>\n<start_of_turn>user\nReally?<end_of_turn>\n",
+            "<start_of_turn>model\n",
+            "",
+        ),
+        (
+            "phi3",
+            "<|system|>\nBe brief.<|end|>\n<|user|>\n Why? <|end|>\n<|assistant|>\nBecause.<|end|>\n"
+            "<|user|>\nReally?<|end|>\n",
+            "<|assistant|>\n",
+            "<|endoftext|>",
+        ),
+    ],
+)
+def test_built_in_templates_write(name: str, text: str, prompt: str, end: str) -> None:
+    function = ChatTemplate.get_template(name)
+    assert function is getattr(ChatTemplate, name)
+    assert function(TALK) == text + prompt
+    assert function(TALK, add_generation_prompt=False) == text + end
+    # The system text may also be given beside the messages, as long as they have none.
+    assert function(TALK[1:], system_prompt="Be brief.") == text + prompt
+    assert function(TALK, system_prompt="Rhyme.") == text + prompt
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_markup_does_not_depend_on_contents(name: str) -> None:
+    """Other contents change the content segments and nothing else."""
+    template = BUILT_IN[name]
+    for seed in range(100):
+        talk = vary(
+            seed, tools=False, reasoning=False, documents=False, empty=False, attacks=ATTACKS
+        ).messages
+        harmless = [{**message, "content": "x"} for message in talk]
+        segments, expected = template.render(talk).segments, template.render(harmless).segments
+        assert [segment.origin for segment in segments] == [segment.origin for segment in expected]
+        for (text, origin), (other, _) in zip(segments, expected, strict=True):
+            if origin is None:
+                assert text == other
+                continue
+            assert origin.index is not None
+            whole = content_text(origin.index, talk[origin.index])
+            assert (text, other) == (whole.strip() if text != whole else whole, "x")
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "eos"),
+    [
+        ("gemma", "google-gemma-2-2b-it", "<eos>"),
+        ("phi3", "microsoft-Phi-3.5-mini-instruct", "<|endoftext|>"),
+        pytest.param("mistral", "", "</s>", id="mistral"),
+    ],
+)
+@pytest.mark.fixtures
+def test_built_in_templates_are_the_published_ones(
+    name: str, file: str, eos: str, request: pytest.FixtureRequest
+) -> None:
+    source = (
+        published(file)
+        if file
+        else (
+            "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}"
+            "{{ '[INST] ' + m.content + ' [/INST]' }}{% else %}{{ m.content + eos_token }}{% endif %}"
+            "{% endfor %}"
+        )
+    )
+    bos = "<bos>" if name == "gemma" else "<s>"
+    other = jinja_template(source)
+    for seed in range(200):
+        options: dict[str, Any] = {"tools": False, "reasoning": False, "documents": False, "parts": False}
+        talk = vary(seed, **options, system=name == "phi3", empty=False).messages
+        prompt = bool(seed % 2)
+        theirs = other.render(
+            talk, add_generation_prompt=prompt, special_tokens={"bos_token": bos, "eos_token": eos}
+        )
+        assert BUILT_IN[name].render(talk, add_generation_prompt=prompt).text == theirs.text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_roles_that_a_template_does_not_know(name: str) -> None:
+    for role in ("wizard", "System", "", "user<|im_end|>", "function"):
+        with pytest.raises(OptionError, match=r"message 1 has the role '.*it knows .*user"):
+            ChatTemplate.get_template(name)(
+                [{"role": "user", "content": "a"}, {"role": role, "content": "b"}]
+            )
+
+
+def test_tools_results() -> None:
+    messages = [{"role": "user", "content": "a"}, {"role": "tool", "content": "7"}]
+    assert "<|start_header_id|>ipython<|end_header_id|>\n\n7<|eot_id|>" in ChatTemplate.llama3(messages)
+    assert "<|im_start|>tool\n7<|im_end|>\n" in ChatTemplate.chatml(messages)
+    for name in ("alpaca", "gemma", "mistral", "phi3"):
+        with pytest.raises(OptionError, match="message 1 has the role 'tool'"):
+            ChatTemplate.get_template(name)(messages)
+
+
+def test_alpaca_is_one_instruction() -> None:
+    answered = [*TALK, {"role": "assistant", "content": "Yes."}]
+    instruction = "Be brief.\n\n### Instruction:\nReally?\n\n### Response:\n"
+    assert ChatTemplate.alpaca(answered) == instruction
+    assert ChatTemplate.alpaca(answered, add_generation_prompt=False) == instruction + "Yes."
+    with pytest.raises(OptionError, match="needs a user message"):
+        ChatTemplate.alpaca(TALK[:1])
+
+
+def test_a_system_text_that_no_user_follows() -> None:
+    late = [TALK[1], TALK[2], TALK[0]]
+    for name in ("gemma", "mistral"):
+        with pytest.raises(OptionError, match=r"message 2: the template .* puts a system text into the user"):
+            ChatTemplate.get_template(name)(late)
+    assert ChatTemplate.mistral([*late, TALK[3]]).endswith("[INST] Be brief.\n\nReally? [/INST]")
+
+
+def test_parts_of_a_content() -> None:
+    parts = [{"type": "text", "text": "a"}, "b", {"type": "text", "text": "c"}]
+    joined = ChatTemplate.chatml([{"role": "user", "content": "abc"}])
+    assert ChatTemplate.chatml([{"role": "user", "content": parts}]) == joined
+    for part, message in [
+        ({"type": "image", "url": "x"}, "part 0 of its content is 'image'"),
+        ({"type": "text"}, "part 0 of its content has no 'text'"),
+        (7, "part 0 of its content is 'int'"),
+    ]:
+        with pytest.raises(OptionError, match=f"message 0: {message}"):
+            ChatTemplate.chatml([{"role": "user", "content": [part]}])
+
+
+@pytest.mark.parametrize(
+    ("messages", "error", "message"),
+    [
+        ("hi", ArgumentTypeError, "messages must be a list of dicts"),
+        ({"role": "user", "content": "a"}, ArgumentTypeError, "not dict"),
+        (None, ArgumentTypeError, "not NoneType"),
+        ([], OptionError, "there are no messages"),
+        (["hi"], ArgumentTypeError, "message 0 must be a dict"),
+        ([{"content": "a"}], OptionError, "message 0 has no 'role'"),
+        ([TALK[0], {"role": 7, "content": "a"}], ArgumentTypeError, "message 1: role must be a str, not int"),
+        ([{"role": "user", "content": 7}], ArgumentTypeError, "message 0: content must be a str .* not int"),
+        ([{"role": "user"}], OptionError, "message 0 .* has no 'content'"),
+        ([{"role": "assistant", "tool_calls": [{}]}], OptionError, "message 0 has 'tool_calls'"),
+    ],
+)
+def test_messages_that_are_none(messages: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        ChatTemplate.chatml(messages)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_continuing_the_final_message(name: str) -> None:
+    template = BUILT_IN[name]
+    begun = [*TALK[1:], {"role": "assistant", "content": "Yes, "}]
+    whole = template.render(begun, add_generation_prompt=False).text
+    continued = template.render(begun, continue_final_message=True)
+    assert whole.startswith(continued.text)
+    assert continued.text.endswith("Yes," if name == "gemma" else "Yes, ")
+    assert continued.generated is not None
+    start, end = continued.generated[-1]
+    assert (continued.text[start:].strip(), end) == ("Yes,", len(continued.text))
+    assert template.render(TALK[1:], continue_final_message="content").text.endswith("Really?")
+    with pytest.raises(OptionError, match="continue_final_message is 'thinking'"):
+        template.render(begun, continue_final_message="thinking")
+    with pytest.raises(OptionError, match="the final message is a system message"):
+        template.render([*TALK[1:], TALK[0]], continue_final_message=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_built_in_template_has_no_place_for(name: str) -> None:
+    template = BUILT_IN[name]
+    given: list[dict[str, Any]] = [
+        {"tools": [{}]},
+        {"documents": [{}]},
+        {"variables": {"enable_thinking": False}},
+    ]
+    for options in given:
+        with pytest.raises(OptionError, match=r"has no place for (tools|documents|enable_thinking); use"):
+            template.render(TALK, **options)
+    assert template.render(TALK, tools=[], documents=None).text == ChatTemplate.get_template(name)(TALK)
+
+
+def test_names_that_nothing_has() -> None:
+    with pytest.raises(OptionError, match=r"there is no chat template 'llama-3'; close to it: 'llama3'\."):
+        ChatTemplate.get_template("llama-3")
+    with pytest.raises(OptionError, match="there is no chat template None"):
+        ChatTemplate.get_template(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("registered")
+def test_registering_templates() -> None:
+    dialogue = TurnTemplate("dialogue", {"user": RoleMarkup("- ", "", "\n")}, reply="+ ")
+    ChatTemplate.register("dialogue", dialogue)
+    ChatTemplate.register("jinja", JINJA["no markup but words"])
+    assert ChatTemplate.names() == sorted([*NAMES, "dialogue", "jinja"])
+    question = [{"role": "user", "content": "Why?"}]
+    assert ChatTemplate.get_template("dialogue")(question) == "- Why?\n+ "
+    assert ChatTemplate.get_template("dialogue")(question, False, "Be brief.") == "- Be brief.\n\nWhy?\n"
+    assert ChatTemplate.get_template("jinja")(question) == "Human: Why?\nAI: "
+    ChatTemplate.register("jinja", dialogue)
+    assert ChatTemplate.find("jinja") is dialogue
+    for name in ("chatml", "", "{{ x }}", 7):
+        with pytest.raises(OptionError):
+            ChatTemplate.register(name, dialogue)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentTypeError, match="not int"):
+        ChatTemplate.register("seven", 7)  # type: ignore[arg-type]
+    ChatTemplate.unregister("jinja")
+    with pytest.raises(OptionError, match="there is no chat template 'jinja'"):
+        ChatTemplate.unregister("jinja")
+
+
+def test_a_template_writes_segments() -> None:
+    segments = BUILT_IN["chatml"].render(TALK[3:]).segments
+    assert segments == (
+        Segment("<|im_start|>user\n"),
+        Segment("Really?", Origin("messages", 0, "content")),
+        Segment("<|im_end|>\n<|im_start|>assistant\n"),
+    )
+
+
+def _roles(messages: Any) -> str:
+    return "".join(message["role"][0] for message in messages or [])
+
+
+def _talk(roles: str) -> list[dict[str, str]]:
+    names = {"s": "system", "u": "user", "a": "assistant", "t": "tool"}
+    return [{"role": names[role], "content": ""} for role in roles]
+
+
+@pytest.mark.parametrize(
+    ("roles", "limit", "kept"),
+    [
+        ("suauau", 6, "suauau"),
+        ("suauau", 5, "suau"),
+        ("suauau", 2, "su"),
+        ("suauau", 1, ""),
+        ("uatatauatau", 6, "uatau"),
+        ("uatatauatau", 4, "u"),
+        ("auau", 3, "uau"),
+        ("auau", 4, "auau"),
+        ("uau", 2, "u"),
+        ("uuu", 2, "uu"),
+        ("suasu", 3, "su"),
+        ("s", 0, ""),
+    ],
+)
+def test_dropping_the_oldest_turns(roles: str, limit: int, kept: str) -> None:
+    asked = []
+
+    def fits(messages: Any) -> bool:
+        asked.append(len(messages))
+        return len(messages) <= limit
+
+    assert _roles(newest_that_fit(_talk(roles), fits)) == kept
+    assert len(asked) <= 5
+    # What stands at the end was never dropped, and it begins with a user's message.
+    assert not kept or roles.endswith(kept.lstrip("s"))
+
+
+def test_dropping_the_system_messages_too() -> None:
+    assert _roles(newest_that_fit(_talk("suauau"), lambda some: len(some) <= 4, keep_system=False)) == "uau"
+
+
+@pytest.mark.parametrize(
+    ("roles", "limit", "kept"),
+    [("suatauau", 8, "suatauau"), ("suatauau", 6, "suata"), ("suatauau", 4, ""), ("uaua", 3, "ua")],
+)
+def test_dropping_the_last_turns(roles: str, limit: int, kept: str) -> None:
+    assert _roles(longest_beginning(_talk(roles), lambda some: len(some) <= limit)) == kept

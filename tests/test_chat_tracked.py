@@ -1,0 +1,326 @@
+"""Tracked text is text to Python, and each of its characters knows whose it is.
+
+The oracle of provenance is the alphabet: Latin letters are one message's, Greek ones another's, Cyrillic
+ones a tool's, and all else is the template's. Case maps letters to letters of the same script, so that the
+script of a character says whose it must be, whatever was done to the text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpe_tokenizer.chat.formatting import brace_format, percent_format
+from bpe_tokenizer.chat.segment import Origin
+from bpe_tokenizer.chat.tracked import TEMPLATE, Tag, Tracked, concat, merge_tags, tracked
+from bpe_tokenizer.chat.tracked_json import to_json
+from bpe_tokenizer.chat.values import TrackedFloat, TrackedInt, holds_content, printed, tags_of
+
+LATIN, GREEK, CYRILLIC = (
+    Tag(Origin("messages", 0, "content")),
+    Tag(Origin("messages", 1, "content")),
+    Tag(Origin("tools", 0)),
+)
+# Among them letters of which case makes two or three: ß, ŉ, İ, ﬁ, ΐ; and Σ, whose small form has two shapes.
+SCRIPTS = {
+    LATIN: "abSßŉİﬁsN\u02bc\u0307",
+    GREEK: "αΣσςΐΑ\u0308\u0301",
+    CYRILLIC: "жЖд",
+    TEMPLATE: " \t\n\r\u3000-_{}|+7",
+}
+ALPHABET = "".join(SCRIPTS.values())
+
+
+# Whose a character is: that of a letter, in whatever case.
+OWNERS = {
+    character: tag
+    for tag, letters in SCRIPTS.items()
+    for letter in letters
+    for character in letter + letter.upper() + letter.lower() + letter.title() + letter.casefold()
+}
+
+
+def owner(character: str) -> Tag:
+    return OWNERS.get(character, TEMPLATE)
+
+
+def owned(text: str) -> Tracked:
+    """Track a text by its scripts."""
+    return tracked(concat([Tracked(character, owner(character)) for character in text]))
+
+
+# Every example is small; a deadline would only measure what else runs.
+few = settings(max_examples=60, deadline=None)
+
+
+def formatted(template: str, arguments: Any) -> Tracked:
+    # Of texts that are all empty nothing is tracked.
+    return tracked(percent_format(template, arguments))
+
+
+texts = st.text(st.sampled_from(ALPHABET), max_size=14)
+shorts = st.text(st.sampled_from(ALPHABET), max_size=2)
+separators = st.text(st.sampled_from(ALPHABET), min_size=1, max_size=2)
+numbers = st.integers(-3, 16)
+steps = st.sampled_from([-2, -1, 2, 3])
+counts = st.integers(-1, 5)
+OPERATIONS: dict[str, tuple[Callable[..., Any], list[st.SearchStrategy[Any]]]] = {
+    "+": (lambda text, other: text + other, [texts]),
+    "+ reflected": (lambda text, other: other + text, [texts]),
+    "*": (lambda text, times: text * times, [st.integers(-1, 3)]),
+    "* reflected": (lambda text, times: times * text, [st.integers(-1, 3)]),
+    "slice": (lambda text, start, stop: text[start:stop], [numbers, numbers]),
+    "step": (lambda text, start, stop, step: text[start:stop:step], [numbers, numbers, steps]),
+    "characters": (lambda text: list(text), []),
+    "reversed": (lambda text: list(reversed(text)), []),
+    "unpacked": (lambda text: [*text], []),
+    "str": (lambda text: str(text), []),
+    "strip": (lambda text, chars: text.strip(chars), [st.none() | shorts]),
+    "lstrip": (lambda text, chars: text.lstrip(chars), [st.none() | shorts]),
+    "rstrip": (lambda text, chars: text.rstrip(chars), [st.none() | shorts]),
+    "split": (lambda text, sep, most: text.split(sep, most), [st.none() | separators, st.integers(-1, 3)]),
+    "rsplit": (lambda text, sep, most: text.rsplit(sep, most), [st.none() | separators, st.integers(-1, 3)]),
+    "splitlines": (lambda text, keep: text.splitlines(keep), [st.booleans()]),
+    "partition": (lambda text, sep: text.partition(sep), [separators]),
+    "rpartition": (lambda text, sep: text.rpartition(sep), [separators]),
+    "replace": (lambda text, old, new, most: text.replace(old, new, most), [shorts, shorts, counts]),
+    "join": (lambda text, parts: text.join(parts), [st.lists(texts, max_size=4)]),
+    "removeprefix": (lambda text, prefix: text.removeprefix(prefix), [shorts]),
+    "removesuffix": (lambda text, suffix: text.removesuffix(suffix), [shorts]),
+    "upper": (lambda text: text.upper(), []),
+    "lower": (lambda text: text.lower(), []),
+    "title": (lambda text: text.title(), []),
+    "capitalize": (lambda text: text.capitalize(), []),
+    "casefold": (lambda text: text.casefold(), []),
+    "swapcase": (lambda text: text.swapcase(), []),
+    "expandtabs": (lambda text, size: text.expandtabs(size), [st.integers(0, 8)]),
+    "center": (lambda text, width: text.center(width), [numbers]),
+    "ljust": (lambda text, width: text.ljust(width), [numbers]),
+    "rjust": (lambda text, width, fill: text.rjust(width, fill), [numbers, st.sampled_from("- +")]),
+    "zfill": (lambda text, width: text.zfill(width), [numbers]),
+    "%": (lambda text, other: formatted("-%s|%10s|%%|%.3s", (text, other, text)), [texts]),
+    "named %": (lambda text, other: formatted("%(a)s-%(b)-9s", {"a": text, "b": other}), [texts]),
+    "translate": (lambda text: text.translate({ord("a"): "ß", ord("ж"): None, ord("α"): "Σσ"}), []),
+}  # fmt: skip
+
+
+def strings(value: Any) -> Iterable[str]:
+    """All strings of a result."""
+    return [value] if isinstance(value, str) else value
+
+
+@few
+@given(st.data())
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_are_those_of_str_and_keep_every_characters_owner(name: str, data: st.DataObject) -> None:
+    operate, strategies = OPERATIONS[name]
+    text = data.draw(texts)
+    arguments = [data.draw(strategy) for strategy in strategies]
+    expected = operate(text, *arguments)
+    for given_arguments in (arguments, [tracked_argument(argument) for argument in arguments]):
+        result = operate(owned(text), *given_arguments)
+        assert result == expected
+        assert list(map(type, strings(result))) == [Tracked] * len(list(strings(expected)))
+        plain = given_arguments is arguments
+        for piece in strings(result):
+            assert_owned(piece, None if plain else name)
+            if plain:
+                # What a plain argument brings is the template's.
+                assert set(tags_of(piece)) <= set(tags_of(owned(text)))
+
+
+def tracked_argument(argument: Any) -> Any:
+    if isinstance(argument, str):
+        return owned(argument)
+    return [owned(part) for part in argument] if isinstance(argument, list) else argument
+
+
+def assert_owned(text: str, name: str | None) -> None:
+    """Check that every letter is its owner's; one that a plain argument brought may be the template's."""
+    assert isinstance(text, Tracked)
+    ends = [end for _, end, _ in text.runs()]
+    assert ends == sorted(set(ends))
+    assert not text or (ends[0] > 0 and ends[-1] == len(text))
+    for start, end, tag in text.runs():
+        for character in str(text)[start:end]:
+            expected = owner(character)
+            if expected is not TEMPLATE:
+                assert tag == expected or (name is None and tag == TEMPLATE), (text, character, tag)
+
+
+@few
+@given(st.lists(st.tuples(shorts, st.sampled_from([LATIN, GREEK, TEMPLATE])), max_size=9))
+def test_runs_are_joined_and_cut_exactly(pieces: list[tuple[str, Tag]]) -> None:
+    text = tracked(concat([Tracked(piece, tag) for piece, tag in pieces]))
+    expected = [(character, tag) for piece, tag in pieces for character in piece]
+    assert [
+        (character, tag) for start, end, tag in text.runs() for character in str(text)[start:end]
+    ] == expected
+    assert [tag for _, _, tag in text.runs()] == [
+        tag for position, (_, tag) in enumerate(expected) if position == 0 or expected[position - 1][1] != tag
+    ]
+    for start in range(0, len(text) + 1, 3):
+        for end in range(start, len(text) + 1, 2):
+            cut = text[start:end]
+            found = [(c, tag) for first, last, tag in cut.runs() for c in str(cut)[first:last]]
+            assert found == expected[start:end]
+    assert [(character, character.tags[0]) for character in text] == expected
+
+
+def test_it_stands_for_str_everywhere() -> None:
+    text = owned("aαж")
+    assert text == "aαж"
+    assert hash(text) == hash("aαж")
+    assert {"aαж": 1}[text] == 1
+    assert text in ["aαж"]
+    assert repr(text) == "'aαж'"
+    assert json.dumps({text: [text]}) == json.dumps({"aαж": ["aαж"]})
+    assert type("".join([text])) is str  # Why concat() is there.
+    with pytest.raises(TypeError):
+        text + 1  # type: ignore[operator]
+    with pytest.raises(TypeError, match="expected str instance"):
+        tracked(["a"])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected str instance"):
+        text.join(["a", 1])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="separator"):
+        text.split("")
+
+
+CONVERSIONS = ["%s", "%r", "%a", "%10s", "%-10s", "%.2s", "%*s", "%%", "a%sb%%", "%c", "%5c", "{", "ж"]
+
+
+@few
+@given(st.lists(st.sampled_from(CONVERSIONS), max_size=5), st.lists(texts, min_size=5, max_size=5))
+def test_percent_formats(conversions: list[str], values: list[str]) -> None:
+    template = "".join(conversions)
+    arguments: list[Any] = []
+    for conversion, value in zip(conversions, values, strict=False):
+        if conversion not in ("%%", "{", "ж"):
+            arguments += [7] * conversion.count("*")
+            arguments.append((value + "α")[0] if "c" in conversion else value)
+    result = percent_format(template, tuple(tracked_argument(value) for value in arguments))
+    assert result == template % tuple(arguments)
+    assert_made_of(result, template)
+
+
+def assert_made_of(text: str, template: str) -> None:
+    """Check that what is said to be the template's is made of its characters, and of padding."""
+    for start, end, tag in tracked(text).runs():
+        assert not tag.untracked
+        if tag == TEMPLATE:
+            # A text of the template's own characters may be quoted and escaped.
+            assert set(str(text)[start:end]) <= {*template, *SCRIPTS[TEMPLATE], *ascii(SCRIPTS[TEMPLATE])}
+
+
+FIELDS = ["{}", "{!r}", "{:>8}", "{:.2}", "{{", "}}", "ж", "{:{}}"]
+
+
+@few
+@given(st.lists(st.sampled_from(FIELDS), max_size=5), st.lists(texts, min_size=8, max_size=8))
+def test_brace_formats(fields: list[str], values: list[str]) -> None:
+    template = "".join(fields)
+    arguments: list[Any] = []
+    for field, value in zip(fields, values, strict=False):
+        if field.startswith("{") and field != "{{":
+            arguments += [value, 9] if field == "{:{}}" else [value]
+    result = brace_format(template, [tracked_argument(value) for value in arguments], {})
+    assert result == template.format(*arguments)
+    if "{:{}}" not in fields:
+        assert_made_of(result, template)
+    elif holds_content(result):
+        assert all(tag.untracked for tag in tracked(result).tags)
+
+
+def test_formats_with_content_as_template_are_untrusted_as_a_whole() -> None:
+    result = owned("a{}").format("<|x|>")
+    assert result == "a<|x|>"
+    assert [tag.origin for tag in result.tags] == [LATIN.origin]
+    assert "format()" in result.tags[0].untracked
+    # Of % it is known which characters stay.
+    assert [tag for _, _, tag in (owned("a%s") % "<|x|>").runs()] == [LATIN, TEMPLATE]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+OPTIONS = [
+    {},
+    {"ensure_ascii": True},
+    {"indent": 2},
+    {"indent": 0},
+    {"indent": "--"},
+    {"separators": (",", ":")},
+    {"separators": (" ; ", " = "), "indent": 1},
+    {"sort_keys": True, "indent": 4},
+]
+
+
+@few
+@given(json_values, st.sampled_from(OPTIONS))
+def test_json_is_pythons_and_content_as_a_whole(value: Any, options: dict[str, Any]) -> None:
+    content = tracked_json_value(value)
+    text = to_json(content, **options)
+    assert text == json.dumps(value, **{"ensure_ascii": False} | options)
+    if not holds_content(content):
+        assert type(text) is str
+        return
+    assert isinstance(text, Tracked)
+    assert all(tag.origin is not None and not tag.untracked for tag in text.tags)
+
+
+def tracked_json_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return owned(value)
+    if isinstance(value, list):
+        return [tracked_json_value(item) for item in value]
+    if isinstance(value, dict):
+        return {owned(key): tracked_json_value(item) for key, item in value.items()}
+    return value
+
+
+def test_json_of_parts_knows_whose_each_is() -> None:
+    text = to_json([owned("a"), {owned("α"): TrackedInt(7, CYRILLIC)}, True])
+    assert text == '["a", {"α": 7}, true]'
+    pieces = [(str(text)[a:b], tag) for a, b, tag in tracked(text).runs()]
+    assert pieces == [('["a", {', LATIN), ('"α": ', GREEK), ("7}, true]", CYRILLIC)]
+
+
+def test_numbers_print_as_content() -> None:
+    for number, text in (
+        (TrackedInt(-12, LATIN), "-12"),
+        (TrackedFloat(1e22, LATIN), "1e+22"),
+    ):
+        assert str(number) == printed(number) == text
+        assert printed(number).tags == (LATIN,)  # type: ignore[attr-defined]
+        assert [tag for _, _, tag in tracked(percent_format("<%s>", number)).runs()] == [
+            TEMPLATE,
+            LATIN,
+            TEMPLATE,
+        ]
+        assert printed([number]) == f"[{text}]"
+        assert set(tags_of(printed([number]))) == {LATIN}
+    assert type(printed(12)) is type(printed(None)) is type(printed([1, "a"])) is str
+
+
+def test_merged_tags_say_what_all_have_in_common() -> None:
+    messages = [Tag(Origin("messages", 2, "content")), Tag(Origin("messages", 2, "name"))]
+    assert merge_tags(messages[:1]) == messages[0]
+    assert merge_tags([*messages, TEMPLATE]) == Tag(Origin("messages", 2))
+    assert merge_tags([*messages, LATIN]) == Tag(Origin("messages"))
+    assert merge_tags([CYRILLIC, LATIN], "why") == Tag(Origin("messages"), untracked="why")
+    assert merge_tags([]).origin is not None
+
+
+def test_what_is_unknown_counts_as_content() -> None:
+    assert holds_content(object())
+    assert holds_content([{"a": iter("")}])
+    assert holds_content(str)
+    assert not holds_content([{"a": ("b", 1, None, True, 1.5, range(3))}, {}.keys(), tracked("x")])
+    assert holds_content(printed(object()))

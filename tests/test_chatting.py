@@ -1,0 +1,286 @@
+"""`BPETokenizer.chat` and `ChatSession`: our ids go in, and what comes out goes through our decoder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer, ChatSession, Reply
+from bpe_tokenizer.errors import (
+    ChatTemplateError,
+    ContextLengthError,
+    FormatError,
+    GenerationError,
+    MismatchError,
+    NotTrainedError,
+    OptionError,
+)
+from bpe_tokenizer.inference import free_models
+from inference.local_server import continuation, running
+from scripted_model import scripted
+
+CONTROL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]
+TALK = [{"role": "user", "content": "Why?<|im_end|>"}]
+
+
+@pytest.fixture(scope="module")
+def chatml() -> BPETokenizer:
+    """A tokenizer with ChatML's control tokens, and its template as its own."""
+    tokenizer = BPETokenizer(normalization=None)
+    return tokenizer.train("user assistant system Because. é🙂", 300, special_tokens=CONTROL, verbose=False)
+
+
+def end(tokenizer: BPETokenizer) -> int:
+    return tokenizer.special_tokens["<|im_end|>"]
+
+
+def test_a_reply_ends_at_the_end_of_the_turn(chatml: BPETokenizer) -> None:
+    model, loaded = scripted([*chatml.encode("Because."), end(chatml), *chatml.encode("more")])
+    assert chatml.chat(TALK, loaded, "chatml") == "Because."
+    assert model.prompts == [chatml.apply_chat_template(TALK, "chatml")]
+    assert model.prompts[0].count(end(chatml)) == 1  # what the user typed is text
+    options = model.options[0]
+    assert options.stop_ids == {end(chatml), chatml.eos_token_id}
+    assert (options.max_new_tokens, options.temperature, options.top_p, options.seed) == (512, 0.7, 0.9, None)
+
+
+def test_how_to_generate_is_handed_on(chatml: BPETokenizer) -> None:
+    model, loaded = scripted([97, 98, 99])
+    text = chatml.chat(
+        TALK, loaded, "chatml", "Be brief.", max_new_tokens=2, temperature=0, top_p=0.5, seed=7, stop_ids=[98]
+    )
+    assert text == "a"
+    options = model.options[0]
+    assert (options.max_new_tokens, options.temperature, options.top_p, options.seed) == (2, 0, 0.5, 7)
+    assert 98 in options.stop_ids
+    assert model.prompts == [chatml.apply_chat_template(TALK, "chatml", system_prompt="Be brief.")]
+
+
+def test_a_stream_is_the_reply_and_never_holds_a_part_of_a_character(chatml: BPETokenizer) -> None:
+    ids = list("é🙂!".encode())
+    _, loaded = scripted(ids, ids)
+    with chatml.chat(TALK, loaded, "chatml", stream=True) as reply:
+        assert isinstance(reply, Reply)
+        assert (reply.text, reply.finish_reason, reply.tokens_per_second) == ("", None, None)
+        parts = list(reply)
+    assert parts == ["é", "🙂", "!"]
+    assert reply.text == chatml.chat(TALK, loaded, "chatml") == "é🙂!"
+    assert (reply.new_tokens, reply.finish_reason) == (len(ids), "stop")
+    assert reply.prompt_tokens == chatml.count_chat_tokens(TALK, "chatml")
+    assert reply.tokens_per_second is not None
+    assert reply.seconds_to_first_token is not None
+    assert reply.summary().startswith(f"{len(ids)} tokens after a prompt of {reply.prompt_tokens}, ")
+
+
+def test_what_is_no_text_at_the_end_comes_at_the_end(chatml: BPETokenizer) -> None:
+    _, loaded = scripted([97, 0xC3])
+    assert list(chatml.chat(TALK, loaded, "chatml", stream=True)) == ["a", "\ufffd"]
+
+
+def test_control_tokens_are_not_in_the_text(chatml: BPETokenizer) -> None:
+    _, loaded = scripted([97, chatml.special_tokens["<|im_start|>"], 98])
+    assert chatml.chat(TALK, loaded, "chatml") == "ab"
+
+
+def test_a_reply_can_be_cancelled(chatml: BPETokenizer) -> None:
+    _, loaded = scripted([97] * 100, [98])
+    reply = chatml.chat(TALK, loaded, "chatml", stream=True)
+    for _ in reply:
+        reply.cancel()
+    assert (reply.text, reply.finish_reason) == ("a", "cancelled")
+    assert chatml.chat(TALK, loaded, "chatml") == "b"  # the model can be used again
+
+
+def test_replies_are_awaited(chatml: BPETokenizer) -> None:
+    async def both() -> tuple[object, list[str]]:
+        _, loaded = scripted(list(b"abc"), list("é!".encode()))
+        whole = await chatml.chat_async(TALK, loaded, "chatml")
+        reply = await chatml.chat_async(TALK, loaded, "chatml", stream=True)
+        assert isinstance(reply, Reply)
+        return whole, [text async for text in reply]
+
+    assert asyncio.run(both()) == ("abc", ["é", "!"])
+
+
+def test_nothing_is_printed_unless_asked(chatml: BPETokenizer, capfd: pytest.CaptureFixture[str]) -> None:
+    _, loaded = scripted([97], [97])
+    chatml.chat(TALK, loaded, "chatml")
+    assert capfd.readouterr() == ("", "")
+    chatml.chat(TALK, loaded, "chatml", verbose=True)
+    assert "1 tokens after a prompt of" in capfd.readouterr().err
+
+
+def test_a_prompt_that_does_not_fit(chatml: BPETokenizer) -> None:
+    length = chatml.count_chat_tokens(TALK, "chatml")
+    for context in (length - 1, length):
+        _, loaded = scripted([97], context_length=context)
+        with pytest.raises(ContextLengthError, match=f"{length} ids.*{context}") as raised:
+            chatml.chat(TALK, loaded, "chatml")
+        assert (raised.value.length, raised.value.limit) == (length, context)
+    _, loaded = scripted([97, 98], context_length=length + 1)
+    assert chatml.chat(TALK, loaded, "chatml") == "a"
+
+
+def test_what_goes_wrong_says_so(chatml: BPETokenizer, tmp_path: Path) -> None:
+    _, loaded = scripted([97, ValueError("out of order")])
+    with pytest.raises(GenerationError, match="out of order"):
+        chatml.chat(TALK, loaded, "chatml")
+    with pytest.raises(OptionError, match="temperature"):
+        chatml.chat(TALK, loaded, "chatml", temperature=-1)
+    with pytest.raises(ChatTemplateError):
+        chatml.chat(TALK, loaded, "{{ raise_exception('no') }}")
+    with pytest.raises(OptionError, match="no such file"):
+        chatml.chat(TALK, tmp_path / "nowhere.gguf", "chatml")
+    with pytest.raises(NotTrainedError):
+        BPETokenizer().chat(TALK, loaded, "chatml")
+
+
+def test_another_models_tokenizer_is_refused_before_anything_is_loaded(
+    chatml: BPETokenizer, tokenizer: BPETokenizer, tmp_path: Path
+) -> None:
+    chatml.save_gguf(tmp_path / "model.gguf")
+    with pytest.raises(MismatchError, match="id 256"):
+        tokenizer.chat(TALK, tmp_path / "model.gguf", "chatml")
+
+
+def test_the_models_own_tokenizer(chatml: BPETokenizer, tmp_path: Path) -> None:
+    chatml.save_gguf(tmp_path / "model.gguf")
+    assert BPETokenizer.for_model(tmp_path / "model.gguf").vocab == chatml.vocab
+    directory = tmp_path / "model"
+    chatml.save(directory)
+    (directory / "config.json").write_text("{}")
+    (directory / "model.safetensors").write_bytes(b"")
+    assert BPETokenizer.for_model(directory).vocab == chatml.vocab
+    with pytest.raises(OptionError, match="without a tokenizer"):
+        BPETokenizer.for_model("http://localhost:1")
+
+
+def test_a_server_is_a_model() -> None:
+    tokenizer = BPETokenizer(normalization=None).train("abab", 257, verbose=False)
+    with running() as server:
+        prompt = tokenizer.apply_chat_template(TALK, "chatml")
+        expected = bytes(continuation(prompt, 20)).decode("ascii")
+        assert tokenizer.chat(TALK, server.address, "chatml", max_new_tokens=20) == expected
+        assert server.requests[-1]["prompt"] == prompt
+        with pytest.raises(OptionError, match="cannot load"):
+            tokenizer.chat(TALK, server.address, "chatml", backend="cpu_llama_cpp")
+    free_models()
+
+
+# -- sessions -------------------------------------------------------------------------------------------
+
+
+def session_of(
+    tokenizer: BPETokenizer, *replies: str, **settings: object
+) -> tuple[ChatSession, list[list[int]]]:
+    model, loaded = scripted(*(tokenizer.encode(reply) for reply in replies), **settings)
+    return ChatSession(loaded, tokenizer, template="chatml"), model.prompts
+
+
+def test_a_session_remembers(chatml: BPETokenizer) -> None:
+    session, prompts = session_of(chatml, "One.", "Two.")
+    assert ["".join(session.send(text)) for text in ("1?", "2?")] == ["One.", "Two."]
+    said = [("user", "1?"), ("assistant", "One."), ("user", "2?"), ("assistant", "Two.")]
+    assert session.messages == [{"role": role, "content": content} for role, content in said]
+    assert prompts[1] == chatml.apply_chat_template(session.messages[:3], "chatml")
+    assert session.undo()
+    assert len(session.messages) == 2
+    session.reset()
+    assert session.messages == []
+    assert not session.undo()
+
+
+def test_the_system_prompt_comes_first(chatml: BPETokenizer) -> None:
+    session, prompts = session_of(chatml, "One.")
+    session.system_prompt = "Be brief."
+    list(session.send("1?"))
+    asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1?"}]
+    assert prompts == [chatml.apply_chat_template(asked, "chatml")]
+    assert session.conversation()[:2] == asked
+
+
+def test_a_failed_turn_is_taken_back(chatml: BPETokenizer) -> None:
+    _, loaded = scripted([97, RuntimeError("broken")], [98])
+    session = ChatSession(loaded, chatml, template="chatml")
+    with pytest.raises(GenerationError, match="broken"):
+        list(session.send("1?"))
+    assert session.messages == []
+    assert list(session.send("1?")) == ["b"]
+    assert [message["content"] for message in session.messages] == ["1?", "b"]
+
+
+def test_of_a_stopped_reply_what_there_is_stays(chatml: BPETokenizer) -> None:
+    session, _ = session_of(chatml, "aaaa", "bbbb")
+    texts = session.send("1?")
+    next(texts)
+    texts.close()
+    assert [message["content"] for message in session.messages] == ["1?", "a"]
+    assert "".join(session.send("2?")) == "bbbb"
+
+    def interrupt(count: int) -> None:
+        if count == 2:
+            raise KeyboardInterrupt
+
+    _, loaded = scripted(list(b"aaaa"), before_each=interrupt)
+    session = ChatSession(loaded, chatml, template="chatml")
+    with pytest.raises(KeyboardInterrupt):
+        list(session.send("1?"))
+    assert [message["content"] for message in session.messages] == ["1?", "aa"]
+
+
+def test_the_oldest_turns_leave_the_prompt(chatml: BPETokenizer) -> None:
+    one = chatml.count_chat_tokens([{"role": "user", "content": "x" * 20}], "chatml")
+    session, prompts = session_of(chatml, *["y"] * 10, context_length=3 * one)
+    for _ in range(10):
+        assert "".join(session.send("x" * 20)) == "y"
+    assert len(session.messages) == 20
+    assert max(map(len, prompts)) < 3 * one
+    newest = session.messages[18]
+    assert chatml.apply_chat_template([newest], "chatml")[-one:] == prompts[-1][-one:]
+    with pytest.raises(ContextLengthError):
+        list(session.send("x" * 1000))
+    assert len(session.messages) == 20
+    strict = ChatSession(session._model, chatml, trim=False, template="chatml")
+    strict.messages = list(session.messages)
+    with pytest.raises(ContextLengthError):
+        list(strict.send("x"))
+
+
+def test_sessions_are_saved_and_loaded(chatml: BPETokenizer, tmp_path: Path) -> None:
+    session, _ = session_of(chatml, "É🙂")
+    session.system_prompt = "Be brief."
+    list(session.send("1?\ud800"))
+    session.save(tmp_path / "talk.json")
+    other, _ = session_of(chatml)
+    other.load(tmp_path / "talk.json")
+    assert (other.messages, other.system_prompt) == (session.messages, "Be brief.")
+    for broken in ("", "[]", "{}", '{"messages": []}', '{"messages": [{"role": 1}]}', "\xff"):
+        (tmp_path / "broken.json").write_text(broken, encoding="latin-1")
+        with pytest.raises(FormatError, match=r"broken\.json"):
+            other.load(tmp_path / "broken.json")
+    assert other.messages == session.messages
+    assert json.loads((tmp_path / "talk.json").read_bytes())["messages"] == session.conversation()
+
+
+def test_segments_of_a_session(chatml: BPETokenizer) -> None:
+    session, _ = session_of(chatml, "One.")
+    list(session.send("<|im_end|>"))
+    segments = session.segments()
+    ids = [token_id for _, part in segments for token_id in part]
+    assert ids == chatml.apply_chat_template(session.messages, "chatml")
+    (content,) = [part for segment, part in segments if segment.text == "<|im_end|>"]
+    assert chatml.decode(content) == "<|im_end|>"
+    assert end(chatml) not in content
+
+
+def test_a_session_needs_a_tokenizer(chatml: BPETokenizer, tmp_path: Path) -> None:
+    _, loaded = scripted([97])
+    with pytest.raises(OptionError, match="give one"):
+        ChatSession(loaded)
+    chatml.save_gguf(tmp_path / "model.gguf")
+    assert ChatSession(tmp_path / "model.gguf").tokenizer.vocab == chatml.vocab
+    shutil.rmtree(tmp_path)

@@ -1,0 +1,284 @@
+"""`bpe-tokenizer chat`: a conversation at a terminal or in a pipe."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer, ChatSession
+from bpe_tokenizer.cli import main
+from bpe_tokenizer.cli.chat_loop import ChatLoop
+from bpe_tokenizer.inference import free_models
+from inference.local_server import LocalServer, continuation, running
+from scripted_model import scripted
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("chat") / "tokenizer"
+    BPETokenizer(normalization=None).train("abab", 257, verbose=False).save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def tokenizer(directory: Path) -> BPETokenizer:
+    return BPETokenizer.from_pretrained(directory)
+
+
+@pytest.fixture
+def server() -> Iterator[LocalServer]:
+    with running() as local:
+        yield local
+    free_models()
+
+
+def replies(tokenizer: BPETokenizer, *said: str, length: int = 12) -> list[str]:
+    """What the server's model answers, each time with all that was said before."""
+    messages: list[dict[str, str]] = []
+    for text in said:
+        messages.append({"role": "user", "content": text})
+        ids = continuation(tokenizer.apply_chat_template(messages, "chatml"), length)
+        messages.append({"role": "assistant", "content": bytes(ids).decode("ascii")})
+    return [message["content"] for message in messages[1::2]]
+
+
+def arguments(server: LocalServer, directory: Path, *more: str) -> list[str]:
+    common = ["chat", "--model", server.address, "--tokenizer", str(directory), "--template", "chatml"]
+    return [*common, "--max-tokens", "12", *more]
+
+
+def run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stdin: str, *command: str
+) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+    with pytest.raises(SystemExit) as raised:
+        main(command)
+    out, err = capsys.readouterr()
+    assert isinstance(raised.value.code, int)
+    return raised.value.code, out, err
+
+
+# -- in a pipe ------------------------------------------------------------------------------------------
+
+
+def test_each_line_of_a_pipe_is_said(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    server: LocalServer,
+    directory: Path,
+    tokenizer: BPETokenizer,
+) -> None:
+    code, out, err = run(capsys, monkeypatch, "One?\n\nTwo?\n", *arguments(server, directory))
+    assert (code, err) == (0, "")
+    assert out == "".join(f"{reply}\n" for reply in replies(tokenizer, "One?", "Two?"))
+
+
+def test_replies_as_json(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    server: LocalServer,
+    directory: Path,
+    tokenizer: BPETokenizer,
+) -> None:
+    command = arguments(server, directory, "--json", "--message", "One?", "//Two?")
+    code, out, err = run(capsys, monkeypatch, "", *command)
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert (code, err) == (0, "")
+    assert [line["reply"] for line in lines] == replies(tokenizer, "One?", "//Two?")
+    assert [(line["new_tokens"], line["finish_reason"]) for line in lines] == [(12, "length")] * 2
+    assert all(line["tokens_per_second"] > 0 for line in lines)
+
+
+def test_how_to_generate_reaches_the_server(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, server: LocalServer, directory: Path
+) -> None:
+    more = ["--system", "Be brief.", "--temperature", "0.3", "--top-p", "0.8", "--seed", "9"]
+    assert run(capsys, monkeypatch, "One?", *arguments(server, directory, *more))[0] == 0
+    body = server.requests[-1]
+    assert (body["temperature"], body["top_p"], body["seed"], body["max_tokens"]) == (0.3, 0.8, 9, 12)
+    assert b"system\nBe brief." in bytes(body["prompt"][:40])
+
+
+def test_a_template_may_be_a_file(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    server: LocalServer,
+    directory: Path,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "own.jinja").write_text("{% for m in messages %}[{{ m.content }}]{% endfor %}")
+    command = arguments(server, directory, "--template", str(tmp_path / "own.jinja"))
+    assert run(capsys, monkeypatch, "One?", *command)[0] == 0
+    assert bytes(server.requests[-1]["prompt"]) == b"[One?]"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--model", "nowhere.gguf"], "no such file"),
+        (["--template", "nonsense"], "nonsense"),
+        (["--temperature", "-1"], "temperature"),
+        (["--backend", "nonsense"], "nonsense"),
+        (["--tokenizer", "nowhere"], "nowhere"),
+    ],
+)
+def test_an_error_is_one_line(
+    options: list[str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    server: LocalServer,
+    directory: Path,
+) -> None:
+    code, out, err = run(capsys, monkeypatch, "One?", *arguments(server, directory, *options))
+    assert (code, out) == (1, "")
+    assert err.count("\n") == 1
+    assert said in err
+
+
+# -- commands -------------------------------------------------------------------------------------------
+
+
+def loop_of(tokenizer: BPETokenizer, *texts: str) -> tuple[ChatLoop, ChatSession]:
+    _, loaded = scripted(*(tokenizer.encode(text) for text in texts))
+    session = ChatSession(loaded, tokenizer, template="chatml")
+    return ChatLoop(session), session
+
+
+def test_commands(tokenizer: BPETokenizer, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    loop, session = loop_of(tokenizer, "One.", "Two.", "Three.")
+
+    def told(line: str) -> str:
+        loop.take(line)
+        return capsys.readouterr().err
+
+    assert "/undo" in told("/help")
+    assert "nothing was said yet" in told("/undo")
+    assert "nothing was said yet" in told("/tokens")
+    assert "none" in told("/system")
+    assert "Be brief." in told("/system Be brief.")
+    loop.take("1?")
+    assert capsys.readouterr().out == "One.\n"
+    assert told("/history") == "system: Be brief.\nuser: 1?\nassistant: One.\n"
+    shown = told("/tokens")
+    assert "messages 1 content  1?" in shown
+    assert "markup  <|im_start|>" in shown
+    assert f"{tokenizer.count_chat_tokens(session.conversation(), 'chatml')} tokens" in shown
+    path = tmp_path / "talk.json"
+    assert str(path) in told(f"/save {path}")
+    assert "taken back" in told("/undo")
+    assert session.messages == []
+    assert "2 messages" in told(f"/load {path}")
+    assert "none" in told("/system -")
+    assert session.conversation() == session.messages
+    assert "forgotten" in told("/reset")
+    assert "there is no /nonsense" in told("/nonsense")
+    assert "name of a file" in told("/save")
+    loop.take("//help")
+    assert session.messages[0]["content"] == "/help"
+    assert capsys.readouterr().out == "Two.\n"
+
+
+# -- at a terminal --------------------------------------------------------------------------------------
+
+
+class Terminal:
+    """A process at a terminal of its own."""
+
+    def __init__(self, *command: str) -> None:
+        self._keyboard, there = pty.openpty()
+        environment = {**os.environ, "TERM": "dumb", "COLUMNS": "200"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "bpe_tokenizer", *command],
+            stdin=there,
+            stdout=there,
+            stderr=there,
+            env=environment,
+            start_new_session=True,
+        )
+        os.close(there)
+        os.set_blocking(self._keyboard, False)
+        self.screen = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._keyboard, text.encode())
+
+    def wait_for(self, text: str, seconds: float = 30) -> None:
+        """Wait until something new is on the screen; what is before it is forgotten."""
+        end = time.monotonic() + seconds
+        while text not in self.screen:
+            assert time.monotonic() < end, self.screen
+            time.sleep(0.02)
+            try:
+                self.screen += os.read(self._keyboard, 65536).decode("utf-8", "replace")
+            except BlockingIOError:
+                continue
+            except OSError:
+                assert text in self.screen, self.screen
+        self.screen = self.screen[self.screen.index(text) + len(text) :]
+
+    def close(self) -> int:
+        code = self.process.wait(30)
+        os.close(self._keyboard)
+        return code
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_conversation_at_a_terminal(server: LocalServer, directory: Path, tokenizer: BPETokenizer) -> None:
+    terminal = Terminal(*arguments(server, directory))
+    terminal.wait_for("> ")
+    terminal.type("/system\n")
+    terminal.wait_for("system prompt: none")
+    terminal.type("One\\\n")
+    terminal.wait_for(". ")
+    terminal.type("more?\n")
+    terminal.wait_for("12 tokens after a prompt of")
+    terminal.wait_for("> ")
+    said = server.requests[-1]["prompt"]
+    assert said == tokenizer.apply_chat_template([{"role": "user", "content": "One\nmore?"}], "chatml")
+    # Ctrl-C stops a reply, and not the program.
+    server.pause = 0.3
+    terminal.type("Two?\n")
+    while len(server.requests) < 2:
+        time.sleep(0.02)
+    time.sleep(0.7)
+    os.kill(terminal.process.pid, signal.SIGINT)
+    terminal.wait_for("stopped; /undo takes the turn back")
+    terminal.wait_for("> ")
+    assert server.has_lost_client.wait(10)
+    # An error ends neither: the turn can be said again.
+    server.pause, server.fault = 0.0, "bad ids"
+    terminal.type("Three?\n")
+    terminal.wait_for("error: ")
+    terminal.wait_for("> ")
+    server.fault = ""
+    terminal.type("Three?\n")
+    terminal.wait_for("12 tokens after")
+    terminal.wait_for("> ")
+    # Ctrl-C at the prompt says how to end.
+    os.kill(terminal.process.pid, signal.SIGINT)
+    terminal.wait_for("Ctrl-D or /quit ends")
+    terminal.type("/quit\n")
+    assert terminal.close() == 0
+
+
+def test_what_a_model_says_cannot_move_the_cursor(
+    tokenizer: BPETokenizer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, _ = loop_of(tokenizer, "a\x1b[2Jb\tc\nd", "a\x1b[2Jb")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    loop.take("1?")
+    assert capsys.readouterr().out == "a\\x1b[2Jb\tc\nd\n"
+    monkeypatch.undo()
+    loop.take("2?")
+    assert capsys.readouterr().out == "a\x1b[2Jb\n"  # a pipe gets it as it is

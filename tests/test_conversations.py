@@ -1,0 +1,466 @@
+from __future__ import annotations
+
+import pickle
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from bpe_tokenizer import (
+    ArgumentTypeError,
+    BPETokenizer,
+    Model,
+    NotTrainedError,
+    OptionError,
+    SpecialTokenError,
+)
+from bpe_tokenizer.chat import ChatTemplate, Origin
+from bpe_tokenizer.chat.builtin import BUILT_IN
+from bpe_tokenizer.encoded_chat import MessageSpan
+from bpe_tokenizer.errors import ChatTemplateError, ContextLengthError, MissingDependencyError
+from chat_cases import JINJA, MARKUP, SPECIAL, Undeclared, chat_tokenizer, published, published_names
+from conversations import vary
+
+TALK = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Why?"},
+    {"role": "assistant", "content": "Because."},
+    {"role": "user", "content": "Really?"},
+    {"role": "assistant", "content": "Yes."},
+]
+QUESTION = [{"role": "user", "content": "Why?"}]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> BPETokenizer:
+    return chat_tokenizer()
+
+
+def with_config(tokenizer: BPETokenizer, **config: Any) -> BPETokenizer:
+    model = tokenizer.model
+    return BPETokenizer.from_model(Model(model.core, model.named_tokens, model.post_processor, config))
+
+
+# Ids
+
+
+def holds_control_text(value: object) -> bool:
+    text = repr(value)
+    return any(control in text for control in (*SPECIAL, *MARKUP))
+
+
+@pytest.mark.parametrize("name", [*BUILT_IN, *JINJA])
+@pytest.mark.parametrize("normalization", ["NFC", "NFKC", None])
+def test_ids_are_those_of_the_text(name: str, normalization: Any) -> None:
+    """As long as no content holds the text of a control token, segments change nothing."""
+    tokenizer = chat_tokenizer(normalization=normalization, split_pattern="gpt2")
+    template = JINJA.get(name, name)
+    compared = 0
+    for seed in range(120):
+        messages = vary(
+            seed, tools=False, documents=False, reasoning=False, parts=False, empty=False
+        ).messages
+        if holds_control_text(messages):
+            continue
+        compared += 1
+        text = tokenizer.apply_chat_template(messages, template, tokenize=False)
+        ids = tokenizer.apply_chat_template(messages, template)
+        assert ids == tokenizer.encode(text, allowed_special="all")
+    assert compared > 80
+
+
+@pytest.mark.parametrize("name", published_names())
+def test_ids_of_published_templates_are_those_of_the_text(name: str, tokenizer: BPETokenizer) -> None:
+    source = published(name)
+    fixed: dict[str, Any] = {"system": False} if "gemma" in name else {}
+    fixed |= {"tools": True} if "Hermes" in name else {}
+    compared = 0
+    for seed in range(200):
+        talk = vary(seed, **fixed)
+        if holds_control_text([talk.messages, talk.tools, talk.documents]):
+            continue
+        given: dict[str, Any] = {"tools": talk.tools, "documents": talk.documents}
+        try:
+            text = tokenizer.apply_chat_template(talk.messages, source, tokenize=False, **given)
+        except ChatTemplateError:
+            continue
+        compared += 1
+        ids = tokenizer.apply_chat_template(talk.messages, source, **given)
+        assert ids == tokenizer.encode(text, allowed_special="all")
+    assert compared > 60
+
+
+def test_which_special_tokens_are_recognised(tokenizer: BPETokenizer) -> None:
+    start, end = (tokenizer.special_tokens[text] for text in ("<|im_start|>", "<|im_end|>"))
+    for allowed, found in [("all", {start, end}), ("none", set()), ({"<|im_end|>"}, {end}), ((), set())]:
+        ids = tokenizer.apply_chat_template(QUESTION, "chatml", allowed_special=allowed)
+        assert {token_id for token_id in ids if token_id in (start, end)} == found
+        assert tokenizer.decode(ids) == ChatTemplate.chatml(QUESTION)
+        assert tokenizer.count_chat_tokens(QUESTION, "chatml", allowed_special=allowed) == len(ids)
+    with pytest.raises(SpecialTokenError, match=r"names '<\|nothing\|>'"):
+        tokenizer.apply_chat_template(QUESTION, "chatml", allowed_special={"<|nothing|>"})
+
+
+# Templates
+
+
+def test_the_template_of_the_model(tokenizer: BPETokenizer) -> None:
+    bare = tokenizer.apply_chat_template(QUESTION, tokenize=False)
+    assert bare == ChatTemplate.llama3(QUESTION)
+    named = {"default": "{{ 'D' }}", "tool_use": "{{ 'T' }}", "rag": "{{ 'R' }}"}
+    listed = [{"name": name, "template": source} for name, source in named.items()]
+    for form in (named, listed):
+        model = with_config(tokenizer, chat_template=form)
+        assert model.apply_chat_template(QUESTION, tokenize=False) == "D"
+        assert model.apply_chat_template(QUESTION, tokenize=False, tools=[{"name": "f"}]) == "T"
+        assert model.apply_chat_template(QUESTION, "rag", tokenize=False) == "R"
+        assert model.apply_chat_template(QUESTION, "chatml", tokenize=False) == ChatTemplate.chatml(QUESTION)
+        with pytest.raises(OptionError, match="no chat template 'ragg'; close to it: 'rag'"):
+            model.apply_chat_template(QUESTION, "ragg")
+    single = with_config(tokenizer, chat_template="{{ messages[0].content }}!")
+    assert single.apply_chat_template(QUESTION, tokenize=False, tools=[{}]) == "Why?!"
+    with pytest.raises(OptionError, match=r"several chat templates and none is its default: .* rag"):
+        with_config(tokenizer, chat_template={"rag": "{{ 1 }}"}).apply_chat_template(QUESTION)
+    for wrong in (7, [7], [{"name": "default"}], {"default": 7}):
+        with pytest.raises(OptionError, match="chat_template is neither a str nor a list"):
+            with_config(tokenizer, chat_template=wrong).apply_chat_template(QUESTION)
+
+
+def test_templates_that_are_handed_in(tokenizer: BPETokenizer) -> None:
+    text = ChatTemplate.chatml(QUESTION)
+    assert tokenizer.apply_chat_template(QUESTION, BUILT_IN["chatml"], tokenize=False) == text
+    assert tokenizer.apply_chat_template(QUESTION, Undeclared(BUILT_IN["chatml"]), tokenize=False) == text
+    ChatTemplate.register("ours", BUILT_IN["chatml"])
+    try:
+        assert tokenizer.apply_chat_template(QUESTION, "ours", tokenize=False) == text
+    finally:
+        ChatTemplate.unregister("ours")
+    with pytest.raises(ArgumentTypeError, match=r"template must be a name, the source .* not int"):
+        tokenizer.apply_chat_template(QUESTION, 7)  # type: ignore[call-overload]
+    with pytest.raises(ChatTemplateError):
+        tokenizer.apply_chat_template(QUESTION, "{% for %}")
+    with pytest.raises(ChatTemplateError, match="no, thanks"):
+        tokenizer.apply_chat_template(QUESTION, "{{ raise_exception('no, thanks') }}")
+
+
+def test_the_special_tokens_that_templates_know(tokenizer: BPETokenizer) -> None:
+    source = (
+        "{{ bos_token }} {{ eos_token }} {{ pad_token }} {{ unk_token }} {{ sep_token }} {{ image_token }}"
+    )
+    assert tokenizer.apply_chat_template(QUESTION, source, tokenize=False) == "<s> <|endoftext|> <|pad|>   "
+    more = with_config(
+        tokenizer,
+        sep_token={"content": "[INST]", "lstrip": False},
+        cls_token=None,
+        bos_token="<bos>",
+        extra_special_tokens={"image_token": "<eos>"},
+    )
+    text = more.apply_chat_template(QUESTION, source, tokenize=False)
+    assert text == "<s> <|endoftext|> <|pad|>  [INST] <eos>"
+    ids = more.apply_chat_template(QUESTION, source)
+    assert more.special_tokens["[INST]"] in ids
+
+
+def test_variables_tools_and_documents_reach_the_template(tokenizer: BPETokenizer) -> None:
+    source = "{{ tools[0].name }} {{ documents[0].text }} {{ enable_thinking }} {{ messages | length }}"
+    text = tokenizer.apply_chat_template(
+        QUESTION,
+        source,
+        tools=[{"name": "f"}],
+        documents=[{"text": "d"}],
+        enable_thinking=False,
+        tokenize=False,
+    )
+    assert text == "f d False 1"
+    for name in ("tools", "documents"):
+        with pytest.raises(ArgumentTypeError, match=f"{name} must be a list, not str"):
+            tokenizer.apply_chat_template(QUESTION, source, True, None, True, "all", **{name: "f"})
+
+
+def test_the_system_prompt(tokenizer: BPETokenizer) -> None:
+    with_prompt = tokenizer.apply_chat_template(QUESTION, "chatml", system_prompt="Be brief.")
+    assert with_prompt == tokenizer.apply_chat_template([TALK[0], *QUESTION], "chatml")
+    assert tokenizer.apply_chat_template(
+        TALK, "chatml", system_prompt="Rhyme."
+    ) == tokenizer.apply_chat_template(TALK, "chatml")
+    spans = tokenizer.message_spans(QUESTION, "chatml", system_prompt="Be brief.")
+    assert [(span.index, span.role) for span in spans] == [(None, "system"), (0, "user")]
+    with pytest.raises(ArgumentTypeError, match="system_prompt must be a str, not int"):
+        tokenizer.apply_chat_template(QUESTION, "chatml", system_prompt=7)  # type: ignore[call-overload]
+
+
+def test_continuing_the_final_message(tokenizer: BPETokenizer) -> None:
+    for template in ("chatml", JINJA["plain turns"]):
+        text = tokenizer.apply_chat_template(TALK, template, continue_final_message=True, tokenize=False)
+        assert text.endswith("<|im_start|>assistant\nYes.")
+        ids = tokenizer.apply_chat_template(TALK, template, continue_final_message=True)
+        assert tokenizer.decode(ids) == text
+
+
+# Forms of the result
+
+
+class Talk(NamedTuple):
+    messages: Any
+
+
+def test_forms_of_one_conversation(tokenizer: BPETokenizer) -> None:
+    ids = tokenizer.apply_chat_template(TALK, "chatml", False)
+    pair = tokenizer.apply_chat_template(TALK, "chatml", False, return_assistant_mask=True)
+    assert isinstance(pair, tuple)
+    assert pair[0] == ids
+    row = tokenizer.apply_chat_template(TALK, "chatml", False, return_dict=True)
+    assert row == {"input_ids": ids, "attention_mask": [1] * len(ids)}
+    row = tokenizer.apply_chat_template(
+        TALK, "chatml", False, return_dict=True, return_assistant_mask=True, return_message_spans=True
+    )
+    assert row["assistant_masks"] == pair[1]
+    assert row["message_spans"] == tokenizer.message_spans(TALK, "chatml", False)
+    arrays = tokenizer.apply_chat_template(TALK, "chatml", False, return_tensors="np")
+    assert {name: (array.shape, array.dtype) for name, array in arrays.items()} == {
+        "input_ids": ((1, len(ids)), np.int64),
+        "attention_mask": ((1, len(ids)), np.int64),
+    }
+    assert arrays["input_ids"][0].tolist() == ids
+    # An object that has messages, as some libraries' conversations are.
+    assert tokenizer.apply_chat_template(type("Chat", (), {"messages": TALK})(), "chatml", False) == ids
+
+
+def test_forms_of_several_conversations(tokenizer: BPETokenizer) -> None:
+    talks = [TALK, TALK[:3], QUESTION]
+    texts = tokenizer.apply_chat_template(talks, "chatml", tokenize=False)
+    assert texts == [ChatTemplate.chatml(talk) for talk in talks]
+    rows = tokenizer.apply_chat_template(talks, "chatml")
+    assert rows == [tokenizer.apply_chat_template(talk, "chatml") for talk in talks]
+    pairs = tokenizer.apply_chat_template(talks, "chatml", return_assistant_mask=True)
+    assert [ids for ids, _ in pairs] == rows
+    assert [sum(mask) > 0 for _, mask in pairs] == [True, True, False]
+    table = tokenizer.apply_chat_template(
+        talks, "chatml", return_dict=True, return_assistant_mask=True, padding=True
+    )
+    longest, pad = max(map(len, rows)), tokenizer.pad_token_id
+    for number, row in enumerate(rows):
+        missing = longest - len(row)
+        assert table["input_ids"][number] == row + [pad] * missing
+        assert table["attention_mask"][number] == [1] * len(row) + [0] * missing
+        assert table["assistant_masks"][number] == pairs[number][1] + [0] * missing
+    arrays = tokenizer.apply_chat_template(
+        talks, "chatml", return_assistant_mask=True, padding=True, return_tensors="np"
+    )
+    for name, column in table.items():
+        assert arrays[name].tolist() == column
+    assert tokenizer.apply_chat_template([Talk(TALK)], "chatml") == rows[:1]
+
+
+def test_padding_and_truncation(tokenizer: BPETokenizer) -> None:
+    ids = tokenizer.apply_chat_template(TALK, "chatml")
+    cut = tokenizer.apply_chat_template(
+        TALK,
+        "chatml",
+        truncation=True,
+        max_length=20,
+        return_dict=True,
+        return_assistant_mask=True,
+        return_message_spans=True,
+    )
+    assert cut["input_ids"] == ids[:20]
+    assert len(cut["assistant_masks"]) == 20
+    assert max(span.end for span in cut["message_spans"]) <= 20
+    filled = tokenizer.apply_chat_template(QUESTION, "chatml", padding="max_length", max_length=50)
+    assert len(filled) == 50
+    with pytest.raises(OptionError, match="truncation=True needs max_length"):
+        tokenizer.apply_chat_template(TALK, "chatml", truncation=True)
+    with pytest.raises(OptionError, match="rows of one length"):
+        tokenizer.apply_chat_template([TALK, QUESTION], "chatml", return_tensors="np")
+    with pytest.raises(OptionError, match="return_tensors is 'tf'"):
+        tokenizer.apply_chat_template(TALK, "chatml", return_tensors="tf")
+    with pytest.raises(OptionError, match="return_message_spans needs return_dict=True"):
+        tokenizer.apply_chat_template(TALK, "chatml", return_message_spans=True)
+
+
+def test_tensors_need_pytorch(tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(MissingDependencyError, match="pip install torch"):
+        tokenizer.apply_chat_template(TALK, "chatml", return_tensors="pt")
+
+
+def test_an_untrained_tokenizer() -> None:
+    for call in ("apply_chat_template", "message_spans", "count_chat_tokens", "training_examples"):
+        with pytest.raises(NotTrainedError):
+            getattr(BPETokenizer(), call)(TALK, "chatml")
+
+
+def test_spans_hold_contents(tokenizer: BPETokenizer) -> None:
+    ids = tokenizer.apply_chat_template(TALK, "chatml")
+    spans = tokenizer.message_spans(TALK, "chatml")
+    assert [tokenizer.decode(ids[span.start : span.end]) for span in spans] == [m["content"] for m in TALK]
+    assert [span.role for span in spans] == [message["role"] for message in TALK]
+    empty = [{"role": "user", "content": ""}, *QUESTION]
+    assert [span.index for span in tokenizer.message_spans(empty, "chatml")] == [1]
+    assert tokenizer.message_spans(QUESTION, JINJA["plain turns"]) == [MessageSpan(0, "user", 4, 8)]
+
+
+# Budgets
+
+
+def test_trimming_drops_the_oldest_turns(tokenizer: BPETokenizer) -> None:
+    talk = [TALK[0]]
+    for number in range(40):
+        talk += [
+            {"role": "user", "content": f"Question {number}?"},
+            {"role": "assistant", "content": f"Answer {number}!" * (number % 5)},
+        ]
+    talk.append({"role": "user", "content": "The last?"})
+    whole = tokenizer.count_chat_tokens(talk, "chatml")
+    shortest = tokenizer.count_chat_tokens([talk[0], talk[-1]], "chatml")
+    assert tokenizer.trim_messages(talk, whole, "chatml") == talk
+    for limit in range(shortest, whole, 29):
+        left = tokenizer.trim_messages(talk, limit, "chatml")
+        assert tokenizer.count_chat_tokens(left, "chatml") <= limit
+        assert left[0] is talk[0]
+        assert left[1]["role"] == "user"
+        dropped = len(talk) - len(left)
+        assert left[1:] == talk[dropped + 1 :]
+        # One turn more would be too much.
+        assert tokenizer.count_chat_tokens([talk[0], *talk[dropped - 1 :]], "chatml") > limit
+    with pytest.raises(
+        ContextLengthError, match=f"is {shortest} ids long.* only {shortest - 1} are"
+    ) as caught:
+        tokenizer.trim_messages(talk, shortest - 1, "chatml")
+    assert (caught.value.length, caught.value.limit) == (shortest, shortest - 1)
+    assert isinstance(caught.value, ValueError)
+    assert pickle.loads(pickle.dumps(caught.value)).length == shortest
+
+
+def test_trimming_keeps_calls_and_results_together(tokenizer: BPETokenizer) -> None:
+    roles = ["user", "assistant", "tool", "assistant", "user", "assistant", "tool", "tool", "assistant"]
+    talk = [{"role": role, "content": f"{role} {number}"} for number, role in enumerate(roles)]
+    whole = tokenizer.count_chat_tokens(talk, "chatml")
+    left = tokenizer.trim_messages(talk, whole - 1, "chatml")
+    assert left == talk[4:]
+    length = tokenizer.count_chat_tokens(left, "chatml")
+    with pytest.raises(ContextLengthError):
+        tokenizer.trim_messages(talk, length - 1, "chatml")
+
+
+def test_options_of_budgets(tokenizer: BPETokenizer) -> None:
+    count = tokenizer.count_chat_tokens
+    assert (
+        count(QUESTION, "chatml", False)
+        < count(QUESTION, "chatml")
+        < count(QUESTION, "chatml", system_prompt="Be brief.")
+    )
+    source = "{{ tools | tojson }}{{ extra }}" + JINJA["plain turns"]
+    options: dict[str, Any] = {"tools": [{"name": "f"}], "extra": "more"}
+    ids = tokenizer.apply_chat_template(QUESTION, source, **options)
+    assert count(QUESTION, source, **options) == len(ids)
+    assert tokenizer.trim_messages(QUESTION, len(ids), source, **options) == QUESTION
+    with pytest.raises(ContextLengthError):
+        tokenizer.trim_messages(QUESTION, len(ids) - 1, source, **options)
+    short = tokenizer.count_chat_tokens(TALK[3:], "chatml")
+    assert tokenizer.trim_messages(TALK, short, "chatml", keep_system=False) == TALK[3:]
+    for limit in (0, -1):
+        with pytest.raises(OptionError, match=f"max_tokens is {limit}; it must be at least 1"):
+            tokenizer.trim_messages(TALK, limit)
+    with pytest.raises(ArgumentTypeError, match="max_tokens must be an int, not str"):
+        tokenizer.trim_messages(TALK, "7")  # type: ignore[arg-type]
+
+
+# Training
+
+
+def test_training_examples(tokenizer: BPETokenizer) -> None:
+    examples = tokenizer.training_examples([TALK, TALK[:3]], "chatml", labels=True)
+    for _ in range(2):
+        first, second = examples
+        ids, mask = tokenizer.apply_chat_template(TALK, "chatml", False, return_assistant_mask=True)
+        assert (first["input_ids"], first["assistant_masks"]) == (ids, mask)
+        assert first["labels"] == [i if each else -100 for i, each in zip(ids, mask, strict=True)]
+        learned = [token_id for token_id in second["labels"] if token_id != -100]
+        assert tokenizer.decode(learned) == "Because.<|im_end|>"
+        assert (examples.skipped, examples.shortened) == ([], 0)
+    (plain,) = tokenizer.training_examples(iter([TALK]), "chatml")
+    assert list(plain) == ["input_ids", "assistant_masks"]
+
+
+def test_training_examples_lose_whole_turns(tokenizer: BPETokenizer) -> None:
+    short, whole = (tokenizer.count_chat_tokens(talk, "chatml", False) for talk in (TALK[:3], TALK))
+    talks = [TALK, TALK[:2], TALK[:3], QUESTION]
+    for limit in (whole - 1, short):
+        examples = tokenizer.training_examples(talks, "chatml", limit)
+        rows = [tokenizer.decode(row["input_ids"]) for row in examples]
+        assert rows == [ChatTemplate.chatml(TALK[:3], False)] * 2
+        assert (examples.skipped, examples.shortened) == ([1, 3], 1)
+    examples = tokenizer.training_examples(talks, "chatml", short - 1)
+    assert list(examples) == []
+    assert examples.skipped == [0, 1, 2, 3]
+
+
+def test_training_rows_with_tools(tokenizer: BPETokenizer) -> None:
+    source = "{{ tools | tojson }}" + JINJA["plain turns"]
+    rows: list[Any] = [{"messages": TALK, "tools": [{"name": "f"}]}, {"messages": TALK, "tools": None}, TALK]
+    texts = [
+        tokenizer.decode(row["input_ids"])
+        for row in tokenizer.training_examples(rows, source, tools=[{"name": "g"}])
+    ]
+    assert [text.partition("<s>")[0] for text in texts] == [
+        '[{"name": "f"}]',
+        '[{"name": "g"}]',
+        '[{"name": "g"}]',
+    ]
+
+
+def test_training_examples_that_cannot_be(tokenizer: BPETokenizer) -> None:
+    for wrong, message in [
+        ([{"role": "wizard", "content": ""}], "conversation 1: message 0 has the role 'wizard'"),
+        ({"text": "a"}, "conversation 1: messages must be a list of dicts"),
+        ([], "conversation 1: there are no messages"),
+    ]:
+        examples = iter(tokenizer.training_examples([TALK, wrong], "chatml"))
+        next(examples)
+        with pytest.raises(OptionError, match=message):
+            next(examples)
+    with pytest.raises(OptionError, match="max_length is 0; it must be at least 1"):
+        tokenizer.training_examples([TALK], "chatml", 0)
+
+
+# Segments, and what ends a reply
+
+
+def test_segments_say_whose_they_are(tokenizer: BPETokenizer) -> None:
+    for template in ("chatml", JINJA["plain turns"]):
+        plain = tokenizer.chat_segments(TALK, template)
+        text = tokenizer.apply_chat_template(TALK, template, tokenize=False)
+        assert "".join(segment.text for segment, _ in plain) == text
+        ids = tokenizer.apply_chat_template(TALK, template)
+        assert [token_id for _, part in plain for token_id in part] == ids
+        prompted = tokenizer.chat_segments(TALK[1:], template, system_prompt="Be brief.")
+        assert [segment.text for segment, _ in prompted] == [segment.text for segment, _ in plain]
+        origins = [segment.origin for segment, _ in prompted]
+        contents = [origin for origin in origins if origin is not None and origin.field != "role"]
+        assert contents[0] == Origin("system_prompt")
+        assert [origin.index for origin in contents[1:]] == [0, 1, 2, 3]
+
+
+def test_what_ends_a_reply(tokenizer: BPETokenizer) -> None:
+    def stops(template: Any, **options: Any) -> set[str]:
+        return {*tokenizer.convert_ids_to_tokens(tokenizer.stop_token_ids(template, **options))}
+
+    eos = "<|endoftext|>"
+    assert stops("chatml") == {"<|im_end|>", eos}
+    assert stops("mistral") == {"</s>", eos}
+    assert stops("alpaca") == {eos}
+    assert stops(JINJA["another end for the last"]) == {"<|return|>", eos}
+    assert stops(JINJA["no markup but words"]) == {eos}
+    assert stops("{{ raise_exception('no') }}") == {eos}
+    with pytest.raises(OptionError, match="there is no chat template 'nothing'"):
+        tokenizer.stop_token_ids("nothing")
+    bare = chat_tokenizer(special=(), markup=())
+    assert bare.stop_token_ids("chatml") == []
+
+
+def test_names_that_transformers_has_for_arguments(tokenizer: BPETokenizer) -> None:
+    with pytest.raises(OptionError, match="chat_template is called template here"):
+        tokenizer.apply_chat_template(QUESTION, chat_template="chatml")
+    with pytest.raises(OptionError, match="return_assistant_tokens_mask is called return_assistant_mask"):
+        tokenizer.apply_chat_template(QUESTION, "chatml", return_assistant_tokens_mask=True)
