@@ -177,16 +177,7 @@ impl Encoder {
         self.caches.with(|cache| {
             let mut run = Run::new(self, cache, interrupt);
             self.parts(text, special.into(), false, &mut |part| {
-                match part {
-                    Part::Added(found) => ids.push(found.id),
-                    Part::Text(segment) => {
-                        self.split(&segment, false, |text, range, _| {
-                            run.piece(text, range, ids) && ids.len() < enough
-                        })?;
-                        run.outcome()?;
-                    }
-                }
-                Ok(ids.len() < enough)
+                run.part(part, enough, ids)
             })
         })
     }
@@ -592,6 +583,20 @@ impl<'a> Run<'a> {
             failure: None,
             ids: Vec::new(),
         }
+    }
+
+    /// Appends the ids of a part until there are enough; false if there are.
+    fn part(&mut self, part: Part<'_>, enough: usize, ids: &mut Vec<u32>) -> Result<bool> {
+        match part {
+            Part::Added(found) => ids.push(found.id),
+            Part::Text(segment) => {
+                self.encoder.split(&segment, false, |text, range, _| {
+                    self.piece(text, range, ids) && ids.len() < enough
+                })?;
+                self.outcome()?;
+            }
+        }
+        Ok(ids.len() < enough)
     }
 
     /// Appends the ids of the piece `text[range]`; false if that failed.

@@ -84,6 +84,8 @@ pub struct Matcher {
     overlapping: OnceLock<Option<AhoCorasick>>,
     tokens: Vec<AddedToken>,
     longest: usize,
+    /// Whether a token takes the white space before it along.
+    any_lstrip: bool,
 }
 
 impl Matcher {
@@ -92,6 +94,7 @@ impl Matcher {
         Ok(Self {
             automaton: automaton(&tokens, MatchKind::LeftmostLongest)?,
             overlapping: OnceLock::new(),
+            any_lstrip: tokens.iter().any(|token| token.lstrip),
             longest: tokens
                 .iter()
                 .map(|token| token.content.len())
@@ -178,7 +181,7 @@ impl Matcher {
 
     /// The end of a text without white space that a token behind it may take along.
     fn without_white_space(&self, text: &str, start: usize, end: usize) -> usize {
-        if end > start && self.tokens.iter().any(|token| token.lstrip) {
+        if end > start && self.any_lstrip {
             start + text[start..end].trim_end().len()
         } else {
             end

@@ -14,15 +14,19 @@ use std::sync::Arc;
 /// follows may be composed with, a piece that may go on. Where a step has to see all of the text between
 /// added tokens (a pattern that only the regex engine can run), it holds all of that.
 pub struct EncodeStream {
-    special: Special,
     matchers: Arc<Matchers>,
     given: OpenText,
+    rest: Rest,
+}
+
+/// What happens to the text between the added tokens that are looked for in the text as given.
+struct Rest {
     stages: Stages,
+    special: Special,
     /// Whether nothing came yet.
     is_first: bool,
 }
 
-/// The stages between the two kinds of added tokens, and after the second.
 enum Stages {
     Open(Box<OpenStages>),
     /// The text since the last added token: some stage has to see all of it.
@@ -39,11 +43,13 @@ impl EncodeStream {
     /// Begins a text, for this encoder only.
     pub fn new(encoder: &Encoder, special: &Special) -> Result<Self> {
         Ok(Self {
-            special: special.clone(),
             matchers: encoder.matchers(special)?,
             given: OpenText::default(),
-            stages: Stages::new(encoder),
-            is_first: true,
+            rest: Rest {
+                stages: Stages::new(encoder),
+                special: special.clone(),
+                is_first: true,
+            },
         })
     }
 
@@ -66,7 +72,7 @@ impl EncodeStream {
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
         self.advance(encoder, "", true, ids, interrupt)?;
-        self.is_first = true;
+        self.rest.is_first = true;
         Ok(())
     }
 
@@ -78,22 +84,22 @@ impl EncodeStream {
         ids: &mut Vec<u32>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        let matchers = self.matchers.clone();
+        let Self {
+            matchers,
+            given,
+            rest,
+        } = self;
         encoder.caches.with(|cache| {
             let mut run = Run::new(encoder, cache, interrupt);
-            self.given.next(&matchers.given, text, ends, &mut |part| {
-                let (text, ends) = part.text_and_end();
-                self.stages.advance(
-                    &matchers,
-                    &self.special,
-                    text,
-                    ends,
-                    &mut self.is_first,
-                    &mut run,
-                    ids,
-                )?;
-                part.push_id(ids, &mut self.is_first);
-                Ok(())
+            given.next(&matchers.given, text, ends, &mut |next| match next {
+                Next::Text(text) => rest.advance(matchers, text, false, &mut run, ids),
+                Next::End => rest.advance(matchers, "", true, &mut run, ids),
+                Next::Added(id) => {
+                    rest.advance(matchers, "", true, &mut run, ids)?;
+                    ids.push(id);
+                    rest.is_first = false;
+                    Ok(())
+                }
             })
         })
     }
@@ -111,13 +117,43 @@ impl Stages {
             _ => Self::Held(String::new()),
         }
     }
+}
 
-    /// Takes what came next of a text without added tokens of the first kind.
-    #[allow(clippy::too_many_arguments)] // the state of a call, and of the stream
+impl Rest {
     fn advance(
         &mut self,
         matchers: &Matchers,
-        special: &Special,
+        text: &str,
+        ends: bool,
+        run: &mut Run<'_>,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let encoder = run.encoder;
+        match &mut self.stages {
+            Stages::Open(stages) => {
+                stages.advance(matchers, text, ends, &mut self.is_first, run, ids)
+            }
+            Stages::Held(held) => {
+                held.push_str(text);
+                if !ends || held.is_empty() {
+                    return Ok(());
+                }
+                let held = std::mem::take(held);
+                let base = usize::from(!std::mem::take(&mut self.is_first));
+                let (stretch, search) = (Text::Str(&held), Search::from(&self.special));
+                let mut part = |part: Part<'_>| run.part(part, usize::MAX, ids);
+                encoder
+                    .between(stretch, base, matchers, search, false, &mut part)
+                    .map(|_| ())
+            }
+        }
+    }
+}
+
+impl OpenStages {
+    fn advance(
+        &mut self,
+        matchers: &Matchers,
         text: &str,
         ends: bool,
         is_first: &mut bool,
@@ -125,53 +161,31 @@ impl Stages {
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         let encoder = run.encoder;
-        match self {
-            Self::Held(held) => {
-                held.push_str(text);
-                if ends && !held.is_empty() {
-                    let base = usize::from(!std::mem::take(is_first));
-                    let stretch = Text::Str(held);
-                    let search = Search::from(special);
-                    encoder.between(stretch, base, matchers, search, false, &mut |part| {
-                        match part {
-                            Part::Added(found) => ids.push(found.id),
-                            Part::Text(segment) => {
-                                encoder.split(&segment, false, |text, range, _| {
-                                    run.piece(text, range, ids)
-                                })?;
-                                run.outcome()?;
-                            }
-                        }
-                        Ok(true)
-                    })?;
-                    held.clear();
-                }
+        let Self {
+            normalizing,
+            normalized,
+            pieces,
+        } = self;
+        let text = encoder.normalizers.apply_next(normalizing, text, ends)?;
+        let mut split = |text: &str, ends: bool, is_first: &mut bool, ids: &mut Vec<u32>| {
+            let joins = encoder.joins.as_ref();
+            let piece = &mut |text: &[u8], range| run.piece(text, range, ids);
+            encoder
+                .pre_tokenizers
+                .split_next(pieces, text, *is_first, ends, joins, piece)?;
+            *is_first &= text.is_empty();
+            run.outcome()
+        };
+        normalized.next(&matchers.normalized, &text, ends, &mut |next| match next {
+            Next::Text(text) => split(text, false, is_first, ids),
+            Next::End => split("", true, is_first, ids),
+            Next::Added(id) => {
+                split("", true, is_first, ids)?;
+                ids.push(id);
+                *is_first = false;
                 Ok(())
             }
-            Self::Open(stages) => {
-                let OpenStages {
-                    normalizing,
-                    normalized,
-                    pieces,
-                } = &mut **stages;
-                let text = encoder.normalizers.apply_next(normalizing, text, ends)?;
-                normalized.next(&matchers.normalized, &text, ends, &mut |part| {
-                    let (text, ends) = part.text_and_end();
-                    encoder.pre_tokenizers.split_next(
-                        pieces,
-                        text,
-                        *is_first,
-                        ends,
-                        encoder.joins.as_ref(),
-                        &mut |text, range| run.piece(text, range, ids),
-                    )?;
-                    run.outcome()?;
-                    *is_first &= text.is_empty();
-                    part.push_id(ids, is_first);
-                    Ok(())
-                })
-            }
-        }
+        })
     }
 }
 
@@ -192,43 +206,26 @@ enum Next<'a> {
     End,
 }
 
-impl Next<'_> {
-    /// Text for the next stage, and whether it ends there.
-    fn text_and_end(&self) -> (&str, bool) {
-        match self {
-            Next::Text(text) => (text, false),
-            Next::Added(_) | Next::End => ("", true),
-        }
-    }
-
-    fn push_id(&self, ids: &mut Vec<u32>, is_first: &mut bool) {
-        if let Next::Added(id) = self {
-            ids.push(*id);
-            *is_first = false;
-        }
-    }
-}
-
 impl OpenText {
-    /// Calls `part` with what is certain.
+    /// Calls `take` with what is certain.
     fn next(
         &mut self,
         matcher: &Matcher,
         text: &str,
         ends: bool,
-        part: &mut dyn FnMut(Next<'_>) -> Result<()>,
+        take: &mut dyn FnMut(Next<'_>) -> Result<()>,
     ) -> Result<()> {
         if matcher.is_empty() {
             if !text.is_empty() {
-                part(Next::Text(text))?;
+                take(Next::Text(text))?;
             }
         } else {
             self.pending.push_str(text);
-            self.take(matcher, ends, part)?;
+            self.take(matcher, ends, take)?;
         }
         if ends {
             *self = Self::default();
-            part(Next::End)?;
+            take(Next::End)?;
         }
         Ok(())
     }
@@ -237,7 +234,7 @@ impl OpenText {
         &mut self,
         matcher: &Matcher,
         ends: bool,
-        part: &mut dyn FnMut(Next<'_>) -> Result<()>,
+        take: &mut dyn FnMut(Next<'_>) -> Result<()>,
     ) -> Result<()> {
         let text = self.pending.as_str();
         let Certain { found, end, resume } = if ends {
@@ -254,13 +251,13 @@ impl OpenText {
         let mut done = self.before.taken;
         for found in found {
             if done < found.range.start {
-                part(Next::Text(&text[done..found.range.start]))?;
+                take(Next::Text(&text[done..found.range.start]))?;
             }
-            part(Next::Added(found.id))?;
+            take(Next::Added(found.id))?;
             done = found.range.end;
         }
         if done < end {
-            part(Next::Text(&text[done..end]))?;
+            take(Next::Text(&text[done..end]))?;
         }
         self.before = Before {
             character: text[..resume].chars().next_back().or(self.before.character),
