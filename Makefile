@@ -73,7 +73,7 @@ bench: $(VENV)/.built $(VENV)/.peers  ## Measure against tiktoken and tokenizers
 
 clean:  ## Remove everything that was built or installed here
 	rm -rf $(VENV) target demo-output build .hypothesis .pytest_cache .mypy_cache .ruff_cache
-	find python tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find python tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -f python/bpe_tokenizer/_core.*.so
 
 # What is installed is recorded in stamp files; each rule runs again when a file it names has changed.

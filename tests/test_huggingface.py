@@ -135,6 +135,18 @@ def test_another_name(plain_tokenizer: BPETokenizer, tokenizer: BPETokenizer, tm
     assert contents(huggingface.load(str(tmp_path / "tokenizer.json"))) == contents(tokenizer.model)
 
 
+def test_what_was_saved_under_another_name_is_found(
+    plain_tokenizer: BPETokenizer, tokenizer: BPETokenizer, tmp_path: Path
+) -> None:
+    plain_tokenizer.save(tmp_path, name="plain")
+    assert contents(BPETokenizer.from_pretrained(tmp_path).model) == contents(plain_tokenizer.model)
+    plain_tokenizer.save(tmp_path, name="other")
+    with pytest.raises(FormatError, match=r"tokenizer\.json"):
+        BPETokenizer.from_pretrained(tmp_path)  # which of the two?
+    tokenizer.save(tmp_path)
+    assert contents(BPETokenizer.from_pretrained(tmp_path).model) == contents(tokenizer.model)
+
+
 @pytest.mark.parametrize("name", ["", "a/b", "../x", "/tmp/x"])
 def test_a_name_that_is_none(name: str, plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="must be the first part of a file's name"):

@@ -395,13 +395,17 @@ def test_the_lesson_runs_on_its_own() -> None:
 
 
 def test_without_the_regex_module() -> None:
-    code = "import sys; sys.modules['regex'] = None\nimport bpe_tokenizer.reference"
+    code = """
+import sys
+sys.modules["regex"] = None
+from bpe_tokenizer.reference import NaiveBPETokenizer, RegexBPETokenizer
+tokenizer = NaiveBPETokenizer().train("aaabdaaabac", 259, special_tokens={"<|end|>": 300})
+print(tokenizer.encode("aaab<|end|>", allowed_special="all"))
+RegexBPETokenizer()
+"""
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.returncode == 1
-    assert (
-        'ImportError: bpe_tokenizer.reference needs the regex module: pip install "bpe-tokenizer['
-        in result.stderr
-    )
+    assert (result.returncode, result.stdout) == (1, "[258, 300]\n")
+    assert 'ImportError: split patterns need the regex module: pip install "bpe-tokenizer[' in result.stderr
 
 
 # --- Traces -----------------------------------------------------------------------------------------------

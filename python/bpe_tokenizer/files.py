@@ -22,6 +22,7 @@ from bpe_tokenizer.formats import (
     tekken,
     tiktoken,
 )
+from bpe_tokenizer.formats._atomic import unfinished
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.snapshot import Snapshot
 from bpe_tokenizer.special_tokens import SpecialTokens
@@ -91,13 +92,14 @@ class Files(Streaming):
         """Load a tokenizer from a Hugging Face directory.
 
         Args:
-            directory: Holds `tokenizer.json`, and `tokenizer_config.json` if there is more to say.
+            directory: Holds `tokenizer.json`, and `tokenizer_config.json` if there is more to say; or what
+                `save` has written there under another name.
             verbose: Say on stderr what was loaded.
 
         Raises:
             FormatError: A file is missing or broken, or holds what this package cannot represent.
         """
-        tokenizer = cls.from_model(huggingface.load(Path(directory)))
+        tokenizer = cls.from_model(huggingface.load(_saved_in(Path(directory))))
         if verbose:
             print(f"Loaded {tokenizer} from {directory}", file=sys.stderr)
         return tokenizer
@@ -124,10 +126,10 @@ class Files(Streaming):
     def from_huggingface(
         cls,
         source: Any,
+        cache_dir: _Path | None = None,
+        token: str | bool | None = None,
         *,
         revision: str | None = None,
-        token: str | bool | None = None,
-        cache_dir: _Path | None = None,
         local_files_only: bool = False,
         split_pattern: str | Sequence[str] | None = None,
         special_tokens: Mapping[str, int] | None = None,
@@ -137,9 +139,9 @@ class Files(Streaming):
         Args:
             source: The name of a repository, `"owner/name"`; a path; a `tokenizers.Tokenizer`; or a fast
                 tokenizer of `transformers`.
-            revision: A branch, a tag or a commit of the repository; None for its main branch.
-            token: An access token, for what is private or gated; None for the one that is stored, if any.
             cache_dir: Where downloads are kept; None for where `huggingface_hub` keeps them.
+            token: An access token, for what is private or gated; None for the one that is stored, if any.
+            revision: A branch, a tag or a commit of the repository; None for its main branch.
             local_files_only: Take only what has been downloaded before.
             split_pattern: How text is split, for a repository that holds nothing but a rank file.
             special_tokens: The special tokens of one, text to id.
@@ -369,3 +371,12 @@ def _names_a_file(source: str) -> bool:
     with contextlib.suppress(OSError, ValueError):  # a text that cannot be a path here
         return Path(source).is_file() or source.endswith(".tiktoken") or len(Path(source).parts) > 1
     return False
+
+
+def _saved_in(directory: Path) -> Path:
+    """Return the directory, or the file in it that was saved under another name, if there is a single one."""
+    configs = directory.glob("*_config.json")
+    names = [config.name.removesuffix("_config.json") for config in configs]
+    files = [directory / f"{name}.json" for name in names if (directory / f"{name}.json").is_file()]
+    has_usual = (directory / "tokenizer.json").exists() or unfinished(directory / "tokenizer.json")
+    return files[0] if len(files) == 1 and not has_usual else directory

@@ -99,7 +99,7 @@ def _show_corpus(console: Console, root: Path, seen: Sequence[Path], unseen: Seq
     size = sum(path.stat().st_size for path in seen)
     _step(console, "corpus", f"{len(seen):,} Python files of {root}: {size / 1e6:.1f} MB")
     if size < _EXPECTED_BYTES:
-        _step(console, "", "a small corpus: this Python came without most of its library's sources")
+        _step(console, "", "a small corpus, so there is little to learn")
     _step(console, "held out", ", ".join(path.relative_to(root).as_posix() for path in unseen))
 
 

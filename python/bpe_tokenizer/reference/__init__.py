@@ -13,22 +13,14 @@
 11. `oracle`: training and encoding once more, as plainly as they can be put. The tests hold the fast core
     against it.
 
-Nothing here is fast, and nothing else of the package is imported. The split patterns need the `regex`
-module: `pip install "bpe-tokenizer[reference]"`.
+Nothing here is fast, and nothing else of the package is imported. Split patterns, from 7 on, need the `regex`
+module, because Python's own knows no classes of Unicode: `pip install "bpe-tokenizer[reference]"`.
 
 The algorithm is that of Sennrich, Haddow and Birch, "Neural Machine Translation of Rare Words with Subword
 Units", 2016, https://aclanthology.org/P16-1162/; on bytes, as in Radford et al., "Language Models are
 Unsupervised Multitask Learners", 2019 (GPT-2). The order of the lesson owes much to
 https://github.com/karpathy/minbpe.
 """
-
-try:
-    import regex as _regex
-except ImportError as error:
-    raise ImportError(
-        'bpe_tokenizer.reference needs the regex module: pip install "bpe-tokenizer[reference]"',
-        name=error.name,
-    ) from error
 
 from .characters import CharBPETokenizer
 from .merging import learn_merges, merge_all, origins, rank_merges
@@ -55,5 +47,3 @@ __all__ = [
     "rank_merges",
     "split",
 ]
-
-del _regex

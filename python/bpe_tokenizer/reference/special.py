@@ -7,10 +7,9 @@ And since anyone can type these characters, encoding takes them for plain text u
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, TypeAlias
-
-import regex
 
 __all__ = [
     "AllowedSpecial",
@@ -40,8 +39,8 @@ def cut_at_special(text: str, special_tokens: Collection[str]) -> list[str]:
     if not special_tokens:
         return [text] if text else []
     longest_first = sorted(special_tokens, key=len, reverse=True)
-    pattern = "(" + "|".join(regex.escape(token) for token in longest_first) + ")"
-    return [part for part in regex.split(pattern, text) if part]
+    pattern = "(" + "|".join(re.escape(token) for token in longest_first) + ")"
+    return [part for part in re.split(pattern, text) if part]
 
 
 def special_texts(special_tokens: SpecialTokens) -> list[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-import regex
+from typing import TYPE_CHECKING, ClassVar
 
 from .naive import NaiveBPETokenizer
+
+if TYPE_CHECKING:
+    import regex
 
 __all__ = ["GPT2_PATTERN", "GPT4_PATTERN", "RegexBPETokenizer", "split"]
 
@@ -58,8 +59,14 @@ def compiled(pattern: str) -> regex.Pattern[str]:
     """Compile a split pattern.
 
     Raises:
+        ImportError: The `regex` module is not installed.
         ValueError: The pattern is not a regular expression.
     """
+    try:
+        import regex
+    except ImportError as error:
+        message = 'split patterns need the regex module: pip install "bpe-tokenizer[reference]"'
+        raise ImportError(message, name=error.name) from error
     try:
         return regex.compile(pattern)
     except regex.error as error:

@@ -1,0 +1,145 @@
+"""§1: the vocabulary and how it is trained."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from contextlib import redirect_stderr
+from typing import Any
+
+from bpe_tokenizer import (
+    ArgumentTypeError,
+    BPETokenizer,
+    CorpusError,
+    ModelError,
+    NotTrainedError,
+    OptionError,
+    train_bpe,
+)
+from shared import heading, library_files, refused, show
+
+# The example of https://aclanthology.org/P16-1162/: the pairs "e s" and "s t" are both seen 9 times.
+WORDS = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
+
+
+def main() -> None:
+    """Train, in every way that there is."""
+    heading(1, "The vocabulary and how it is trained")
+    train_on_files()
+    forms_of_a_corpus()
+    ties_and_limits()
+    ids_of_special_tokens()
+    plain_function()
+    what_is_refused()
+
+
+def train_on_files() -> None:
+    """Train on Python's library, with the summary that a user sees."""
+    report = io.StringIO()
+    with redirect_stderr(report):
+        tokenizer = BPETokenizer().train(library_files(), vocab_size=2000, verbose=True)
+    show(f"Train on {len(library_files())} modules of Python's library", report.getvalue(), tokenizer)
+    assert tokenizer.vocab_size == len(tokenizer) == 2000
+    first, last = tokenizer.merges[0], tokenizer.merges[-1]
+    show("The first merge and the last one", first, last)
+    # A merge makes the token that its two halves are together, and the first takes the id behind the bytes.
+    assert tokenizer.vocab[65] == b"A"
+    assert tokenizer.vocab[256] == b"".join(first)
+    assert tokenizer.vocab[1999] == b"".join(last)
+
+
+def forms_of_a_corpus() -> None:
+    """Give the same documents in several forms, in another order, to one thread and to many."""
+    files = library_files()[:12]
+    texts = [path.read_text(encoding="utf-8") for path in files]
+    forms: dict[str, Any] = {
+        "paths": files,
+        "documents": texts,
+        "a generator of documents": (text for text in texts),
+        "bytes": [text.encode() for text in texts],
+        "backwards": texts[::-1],
+    }
+    trained = {name: BPETokenizer().train(corpus, 600, verbose=False) for name, corpus in forms.items()}
+    trained["one thread"] = BPETokenizer().train(files, 600, threads=1, verbose=False)
+    assert len({tuple(tokenizer.merges) for tokenizer in trained.values()}) == 1
+    show("The same merges from the same documents as", ", ".join(trained))
+
+    assert (
+        BPETokenizer().train(files[0], 300, verbose=False).merges
+        == BPETokenizer().train(str(files[0]), 300, verbose=False).merges
+        == BPETokenizer().train(texts[0], 300, verbose=False).merges
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        BPETokenizer().train("corpora/missing.txt", 257, verbose=False)
+    assert caught[0].category is UserWarning
+    show("A str that looks like a path and names no file is text, with a warning", caught[0].message)
+
+
+def ties_and_limits() -> None:
+    """Choose between pairs that are as frequent, and stop early."""
+    largest = BPETokenizer().train(WORDS, 260, verbose=False)
+    huggingface = BPETokenizer().train(WORDS, 260, tie_break="huggingface", verbose=False)
+    assert largest.merges[0] == (b"s", b"t")
+    assert huggingface.merges[0] == (b"e", b"s")
+    show("Two pairs, each seen 9 times: the largest bytes first, or as Hugging Face does", *_merges(largest))
+    show("... and with tie_break='huggingface'", *_merges(huggingface))
+
+    often = BPETokenizer().train(WORDS, 1000, min_frequency=6, verbose=False)
+    every = BPETokenizer().train(WORDS, 1000, min_frequency=1, verbose=False)
+    short = BPETokenizer().train(WORDS, 1000, max_token_length=3, verbose=False)
+    assert len(often.merges) < len(every.merges)
+    assert max(map(len, short.vocab.values())) == 3
+    show("Merges of pairs seen 6 times and more, of all pairs", len(often.merges), len(every.merges))
+
+
+def _merges(tokenizer: BPETokenizer) -> list[str]:
+    return [f"{left.decode()} + {right.decode()}" for left, right in tokenizer.merges[:3]]
+
+
+def ids_of_special_tokens() -> None:
+    """Give special tokens their ids: right after the bytes, or where a dict says."""
+    corpus = library_files()[:40]
+    listed = BPETokenizer().train(corpus, 512, special_tokens=["<s>", "</s>", "<pad>"], verbose=False)
+    assert listed.special_tokens == {"<s>": 256, "</s>": 257, "<pad>": 258}
+    assert len(listed.merges) == 253
+    show("512 ids with three listed special tokens", listed, listed.special_tokens)
+
+    outside = BPETokenizer().train(corpus, 276, special_tokens={"<|endoftext|>": 100257}, verbose=False)
+    assert len(outside.merges) == 20
+    assert (outside.vocab_size, len(outside)) == (276, 277)
+    show("276 ids and a special token far outside of them", outside, outside.special_tokens)
+
+    inside = BPETokenizer().train(corpus, 300, special_tokens={"<mask>": 270}, verbose=False)
+    assert inside.vocab[270] == b"<mask>"
+    assert sorted(inside.vocab) == list(range(300))
+
+
+def plain_function() -> None:
+    """Learn with the plain function, and make a tokenizer of what it returns."""
+    path = library_files()[0]
+    vocab, merges = train_bpe(path, 400, ["<|endoftext|>"])
+    tokenizer = BPETokenizer.from_vocab(vocab, merges, ["<|endoftext|>"])
+    text = path.read_text(encoding="utf-8")
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    show(f"train_bpe learns {len(merges)} merges from {path.name}; from_vocab runs them", tokenizer)
+
+
+def what_is_refused() -> None:
+    """See what training refuses, and how it says so."""
+    with refused(CorpusError, "Train on nothing"):
+        BPETokenizer().train([], 300, verbose=False)
+    with refused(CorpusError, "Train on bytes that are no UTF-8"):
+        BPETokenizer().train([b"fine", b"not \xff fine"], 300, verbose=False)
+    with refused(OptionError, "Ask for 256 ids, which the bytes have already"):
+        BPETokenizer().train("low lower", 256, verbose=False)
+    with refused(ModelError, "Give a special token the id of a byte"):
+        BPETokenizer().train("low lower", 300, special_tokens={"<s>": 97}, verbose=False)
+    with refused(ArgumentTypeError, "Train on a number"):
+        BPETokenizer().train(300)  # type: ignore[arg-type]
+    with refused(NotTrainedError, "Encode before training"):
+        BPETokenizer().encode("low")
+
+
+if __name__ == "__main__":
+    main()

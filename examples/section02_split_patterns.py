@@ -1,0 +1,85 @@
+"""§2: split patterns, which cut a text into the pieces that no token crosses."""
+
+from __future__ import annotations
+
+from bpe_tokenizer import (
+    CL100K_SPLIT_PATTERN,
+    GPT2_SPLIT_PATTERN,
+    O200K_SPLIT_PATTERN,
+    BPETokenizer,
+    PatternError,
+)
+from bpe_tokenizer.patterns import NAMED_PATTERNS, NamedPattern, resolve_split_pattern
+from shared import heading, library_files, refused, show
+
+TEXT = "I can't say 12345 words!"
+
+
+def main() -> None:
+    """Cut the same text with every named pattern, and with patterns of our own."""
+    heading(2, "Split patterns")
+    named_patterns()
+    exported_patterns()
+    own_patterns()
+    what_is_refused()
+
+
+def pieces(split_pattern: str, text: str = TEXT) -> list[str]:
+    """Return the pieces that a pattern cuts a text into.
+
+    Trained on the text alone, until no pair is left, every piece becomes a token.
+    """
+    tokenizer = BPETokenizer(split_pattern, normalization=None)
+    tokenizer.train(text, vocab_size=1000, min_frequency=1, verbose=False)
+    return [tokenizer.decode(token_id) for token_id in tokenizer.encode(text)]
+
+
+def named_patterns() -> None:
+    """Show how the published tokenizers cut a text."""
+    ways: dict[str, list[str]] = {}
+    for name, published in NAMED_PATTERNS.items():
+        assert isinstance(published, NamedPattern)
+        assert published.source
+        assert resolve_split_pattern(name) == published.patterns
+        found = pieces(name)
+        assert "".join(found) == TEXT
+        ways.setdefault("|".join(found), []).append(name)
+    show(f"{TEXT!r}, as {len(NAMED_PATTERNS)} published patterns cut it")
+    for cut, names in ways.items():
+        print(f"    {cut:<39} {', '.join(names)}")
+
+
+def exported_patterns() -> None:
+    """Train with the three patterns that have names of their own."""
+    for pattern in (GPT2_SPLIT_PATTERN, CL100K_SPLIT_PATTERN, O200K_SPLIT_PATTERN):
+        tokenizer = BPETokenizer(pattern).train(library_files()[:40], 500, verbose=False)
+        assert tokenizer.split_pattern == pattern
+    assert BPETokenizer().split_pattern == CL100K_SPLIT_PATTERN
+    assert pieces(GPT2_SPLIT_PATTERN) == pieces("gpt2")
+    show("GPT-2's pattern", GPT2_SPLIT_PATTERN)
+
+
+def own_patterns() -> None:
+    """Cut with other regular expressions; what they leave unmatched is a piece too."""
+    words = pieces(r"[a-z]+")
+    assert words == ["I ", "can", "'", "t", " ", "say", " 12345 ", "words", "!"]
+    whole = pieces(r"(?s).+")
+    assert whole == [TEXT]
+    look_around = pieces(r"(?<=\d)(?=\d)|[^\d]+|\d")
+    assert "".join(look_around) == TEXT
+    show("Lower-case words only, and nothing is lost", words)
+    several = BPETokenizer([r"\d", r"\s+"], normalization=None).train(TEXT, 300, 1, verbose=False)
+    assert several.split_pattern == (r"\d", r"\s+")
+    show("Several patterns, one after the other", several.split_pattern)
+
+
+def what_is_refused() -> None:
+    """See what is said about names and patterns that are wrong."""
+    with refused(PatternError, "A name that is none"):
+        BPETokenizer("gpt-2")
+    with refused(PatternError, "A pattern that is none"):
+        BPETokenizer("(unclosed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""§5: the class `BPETokenizer`: texts to ids and back, one or many at a time."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from bpe_tokenizer import (
+    BPETokenizer,
+    DecodingError,
+    EncodingResult,
+    MissingDependencyError,
+    OptionError,
+    TokenizerError,
+    UnknownIdError,
+)
+from shared import heading, library_files, library_tokenizer, refused, show, without
+
+LINE = "for path in sorted(root.glob('*.py')):  # naïve 🙂"
+
+
+def main() -> None:
+    """Use every method that turns texts into ids, and ids into texts."""
+    heading(5, "The class BPETokenizer")
+    one_text()
+    many_texts()
+    arrays_and_tensors()
+    offsets()
+    back_to_text()
+    token_strings()
+    budgets()
+    shared_and_copied()
+
+
+def one_text() -> None:
+    """Encode a text, as a list, as an array, counted, and from its bytes."""
+    tokenizer = library_tokenizer()
+    ids = tokenizer.encode(LINE)
+    assert tokenizer(LINE) == ids
+    array = tokenizer.encode_to_numpy(LINE)
+    assert array.dtype == np.uint32
+    assert array.tolist() == ids == tokenizer.encode_bytes(LINE.encode())
+    assert tokenizer.count_tokens(LINE) == len(ids)
+    show(f"{len(LINE.encode())} bytes in {len(ids)} ids", LINE, ids)
+
+
+def many_texts() -> None:
+    """Encode a batch: as objects with padding, cut to a length, and as one array."""
+    tokenizer = copy.copy(library_tokenizer())
+    tokenizer.pad_token = "<|pad|>"
+    texts = ["import os", "import sys, this", ""]
+    results = tokenizer.encode_batch(texts, padding=True)
+    for text, result in zip(texts, results, strict=True):
+        assert isinstance(result, EncodingResult)
+        assert result.input_ids[: sum(result.attention_mask)] == tokenizer.encode(text)
+        assert len(result) == len(result.tokens) == len(results[1])
+        assert result.token_type_ids is None
+    show("A batch with padding", *(f"{result.tokens} {result.attention_mask}" for result in results))
+    assert tokenizer(texts) == tokenizer.encode_batch(texts)
+    short = tokenizer(texts, truncation=True, max_length=2)
+    assert max(map(len, short)) == 2  # type: ignore[arg-type]
+    flat, starts = tokenizer.encode_ragged(texts)
+    assert flat[starts[1] : starts[2]].tolist() == tokenizer.encode(texts[1])
+    show("The same as one array, and where each text begins", flat, starts)
+    with refused(OptionError, "Truncate, but to which length?"):
+        tokenizer.encode_batch(texts, truncation=True)
+
+
+def arrays_and_tensors() -> None:
+    """Make the matrices that models take."""
+    tokenizer = copy.copy(library_tokenizer())
+    tokenizer.pad_token = "<|pad|>"
+    texts = ["import os", "import sys, this"]
+    arrays = tokenizer.encode_batch(texts, padding=True, return_tensors="np")
+    assert arrays["input_ids"].dtype == arrays["attention_mask"].dtype == np.int64
+    assert arrays["input_ids"].shape == arrays["attention_mask"].shape
+    assert tokenizer.decode_batch(arrays["input_ids"]) == texts
+    show("As NumPy arrays", arrays["input_ids"], arrays["attention_mask"])
+    with refused(OptionError, "A matrix of rows of different length"):
+        tokenizer.encode_batch(texts, return_tensors="np")
+    with without("torch"), refused(MissingDependencyError, "PyTorch's tensors, without PyTorch"):
+        tokenizer.encode_batch(texts, padding=True, return_tensors="pt")
+
+
+def offsets() -> None:
+    """Find out which part of a text each id stands for."""
+    tokenizer = library_tokenizer()
+    ids, spans = tokenizer.encode_with_offsets(LINE)
+    assert "".join(LINE[start:end] for start, end in spans) == LINE
+    show(
+        "Each id with its part of the text",
+        " ".join(f"{i}={LINE[a:b]!r}" for i, (a, b) in zip(ids, spans, strict=True)),
+    )
+    _, in_bytes = tokenizer.encode_with_offsets(LINE, unit="byte")
+    assert in_bytes[-1][1] == len(LINE.encode())
+    # The ids of the bytes of one character: they share it, or the last one has it.
+    face = library_tokenizer().encode_with_offsets("🙂", tile=False)[1]
+    assert set(face) == {(0, 1)}
+    assert library_tokenizer().encode_with_offsets("🙂")[1][-1] == (0, 1)
+
+
+def back_to_text() -> None:
+    """Decode ids: whole texts, halves of characters, ids that are none."""
+    tokenizer = library_tokenizer()
+    ids = tokenizer.encode(LINE)
+    assert tokenizer.decode(ids) == tokenizer.decode(np.array(ids)) == LINE
+    assert tokenizer.decode_bytes(ids) == LINE.encode()
+    assert tokenizer.decode_batch([ids, ids[:1]]) == [LINE, "for"]
+    with_end = [*ids, tokenizer.special_tokens["<|endoftext|>"]]
+    assert tokenizer.decode(with_end) == LINE + "<|endoftext|>"
+    assert tokenizer.decode(with_end, skip_special_tokens=True) == LINE
+    half = tokenizer.encode_bytes("🙂".encode()[:2])
+    show("Half a character", repr(tokenizer.decode(half)), tokenizer.decode_bytes(half))
+    with refused(DecodingError, "Half a character, strictly"):
+        tokenizer.decode(half, errors="strict")
+    with refused(UnknownIdError, "An id that is none"):
+        tokenizer.decode([0, 123_456])
+    # Every error is a TokenizerError, and the built-in that fits.
+    assert issubclass(UnknownIdError, TokenizerError)
+    assert issubclass(UnknownIdError, KeyError)
+
+
+def token_strings() -> None:
+    """Look at tokens as strings, with bytes as GPT-2's printable characters."""
+    tokenizer = library_tokenizer()
+    tokens = tokenizer.tokenize("  naïve")
+    assert tokenizer.convert_tokens_to_string(tokens) == "  naïve"
+    ids = tokenizer.convert_tokens_to_ids(tokens)
+    assert ids == tokenizer.encode("  naïve")
+    assert tokenizer.convert_ids_to_tokens(ids) == tokens
+    assert tokenizer.convert_tokens_to_ids("no such token") == -1
+    assert tokenizer.convert_ids_to_tokens(123_456) == ""
+    assert tokenizer.get_vocab()["Ġ"] == 32
+    assert len(tokenizer.get_vocab()) == len(tokenizer.vocab) == len(tokenizer)
+    show("'  naïve' as token strings", tokens)
+
+
+def budgets() -> None:
+    """Cut texts by tokens, never inside a character."""
+    tokenizer = library_tokenizer()
+    source = library_files()[0].read_text(encoding="utf-8")
+    beginning = tokenizer.truncate(source, 100)
+    assert source.startswith(beginning)
+    assert tokenizer.count_tokens(beginning) <= 100
+    chunks = tokenizer.split_by_tokens(source, 200)
+    assert "".join(chunks) == source
+    assert max(map(tokenizer.count_tokens, chunks)) <= 200
+    overlapping = tokenizer.split_by_tokens(source, 200, overlap=50)
+    assert len(overlapping) > len(chunks)
+    show(
+        f"{library_files()[0].name}, {tokenizer.count_tokens(source):,} tokens",
+        f"its first 100 tokens end with {beginning[-30:]!r}",
+        f"{len(chunks)} chunks of 200 tokens, {len(overlapping)} if 50 are repeated",
+    )
+
+
+def shared_and_copied() -> None:
+    """Share a tokenizer between threads, pickle it, copy it, and look at its cache."""
+    tokenizer = library_tokenizer()
+    texts = [path.read_text(encoding="utf-8") for path in library_files()[:24]]
+    tokenizer.clear_cache()
+    one_by_one = [tokenizer.encode(text) for text in texts]
+    statistics = tokenizer.get_cache_stats()
+    show("The cache of pieces", {name: round(value, 1) for name, value in statistics.items()})
+    assert statistics["hits"] > statistics["misses"]
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(tokenizer.encode, texts)) == one_by_one
+    twin: BPETokenizer = pickle.loads(pickle.dumps(tokenizer))
+    assert twin.encode(texts[0]) == one_by_one[0]
+    assert repr(twin) == repr(tokenizer)
+    show("Pickled and made again", twin)
+
+
+if __name__ == "__main__":
+    main()

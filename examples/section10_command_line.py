@@ -1,0 +1,111 @@
+"""§10: the command line, from training to talking."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bpe_tokenizer import BPETokenizer
+from shared import heading, library_files, show
+
+# Nobody listens there: a connection is refused at once.
+NO_SERVER = "http://127.0.0.1:9"
+
+
+def main() -> None:
+    """Run each command in a directory that is thrown away."""
+    heading(10, "The command line")
+    with TemporaryDirectory() as directory:
+        here = Path(directory)
+        show("bpe-tokenizer --help", run(here, "--help"))
+        train(here)
+        encode_and_decode(here)
+        look_at_it(here)
+        convert(here)
+        chat(here)
+        demo(here)
+        what_goes_wrong(here)
+
+
+def run(here: Path, *arguments: str, stdin: str = "", exit_code: int = 0) -> str:
+    """Run a command and return what it prints; of one that fails, its error."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bpe_tokenizer", *arguments],
+        cwd=here,
+        input=stdin,
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONUTF8": "1", "NO_COLOR": "1", "COLUMNS": "100"},
+        check=False,
+    )
+    assert done.returncode == exit_code, done.stderr
+    return done.stderr if exit_code else done.stdout
+
+
+def train(here: Path) -> None:
+    """Learn from two files."""
+    corpus = [str(path) for path in library_files()[:2]]
+    options = ["--vocab-size", "600", "--special", "<|im_start|>", "<|im_end|>", "--pattern", "gpt2"]
+    plain = ["--normalization", "none", "--min-frequency", "2", "--json"]
+    report = json.loads(run(here, "train", "--corpus", *corpus, "--output", "small", *options, *plain))
+    assert BPETokenizer.load(here / "small").vocab_size == 600
+    show("bpe-tokenizer train --corpus FILE FILE --output small", report)
+
+
+def encode_and_decode(here: Path) -> None:
+    """Encode a text, and decode its ids, also from pipes."""
+    text = "import this  # 🙂"
+    shown = run(here, "encode", "--tokenizer", "small", "--text", text, "--show-tokens")
+    ids = shown.splitlines()[0].split()
+    assert list(map(int, ids)) == BPETokenizer.load(here / "small").encode(text)
+    assert run(here, "decode", "--tokenizer", "small", "--ids", *ids) == text
+    piped = run(here, "encode", "--tokenizer", "small", "--json", stdin=text)
+    assert run(here, "decode", "--tokenizer", "small", stdin=piped) == text
+    show("bpe-tokenizer encode --show-tokens", shown)
+
+
+def look_at_it(here: Path) -> None:
+    """Show what the tokenizer is."""
+    shown = run(here, "info", "--tokenizer", "small", "--sample-text", "import this")
+    assert "round trip      exact" in shown
+    show("bpe-tokenizer info", shown)
+
+
+def convert(here: Path) -> None:
+    """Write the same tokenizer in another format."""
+    report = run(here, "convert", "small", "small.gguf", "--to", "gguf")
+    converted = BPETokenizer.from_gguf(here / "small.gguf")
+    assert converted.vocab == BPETokenizer.load(here / "small").vocab
+    show("bpe-tokenizer convert small small.gguf --to gguf", report)
+
+
+def chat(here: Path) -> None:
+    """Say something to a server that is not there: one line, and exit code 1."""
+    said = ["--template", "chatml", "--message", "Hello?"]
+    error = run(here, "chat", "--tokenizer", "small", "--model", NO_SERVER, *said, exit_code=1)
+    assert len(error.splitlines()) == 1
+    show("bpe-tokenizer chat, where no model answers", error)
+
+
+def demo(here: Path) -> None:
+    """Let the package show itself, on some of the library."""
+    sources = str(library_files()[0].parent / "email")
+    shown = run(here, "demo", "--sources", sources, "--vocab-size", "2000")
+    assert "round trip" in shown
+    show("bpe-tokenizer demo", shown)
+
+
+def what_goes_wrong(here: Path) -> None:
+    """See the exit codes: 1 for what can be expected to fail, 2 for a command that is wrong."""
+    error = run(here, "decode", "--tokenizer", "small", "--ids", "99999", exit_code=1)
+    show("bpe-tokenizer decode --ids 99999", error)
+    assert "Traceback" not in error
+    show("bpe-tokenizer decode --idz 1", run(here, "decode", "--idz", "1", exit_code=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""What the examples share: a text that every machine has, a tokenizer of it, and how they print."""
+
+from __future__ import annotations
+
+import io
+import sys
+import sysconfig
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from bpe_tokenizer import BPETokenizer
+
+__all__ = ["heading", "library_files", "library_tokenizer", "refused", "show", "without"]
+
+_WIDTH = 110
+
+
+def library_files() -> list[Path]:
+    """Return the modules at the top of Python's own library, in the order of their names."""
+    return sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
+
+
+@lru_cache
+def library_tokenizer() -> BPETokenizer:
+    """Return a tokenizer of Python's own library, with the control tokens of ChatML; none may change it."""
+    control = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|pad|>"]
+    return BPETokenizer().train(library_files(), 4096, special_tokens=control, verbose=False)
+
+
+def heading(section: int, title: str) -> None:
+    """Print the title of a section."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A character that the terminal's encoding lacks is shown escaped instead of ending the example.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    line = f"§{section}  {title}"
+    print(f"\n{line}\n{'=' * len(line)}")
+
+
+def show(what: str, *results: object) -> None:
+    """Print what was done, and below it what came out, a line or more each."""
+    print(f"\n- {what}")
+    for result in results:
+        for line in str(result).splitlines():
+            print(textwrap.fill(line, _WIDTH, initial_indent="    ", subsequent_indent="      "))
+
+
+@contextmanager
+def refused(error: type[Exception] | tuple[type[Exception], ...], what: str) -> Iterator[list[Any]]:
+    """Show that something is refused, and what the error says about it.
+
+    Args:
+        error: The class of the error, or several.
+        what: What is tried.
+
+    Yields:
+        A list that holds the error afterwards.
+
+    Raises:
+        AssertionError: Nothing was refused.
+    """
+    errors: list[Any] = []
+    try:
+        yield errors
+    except error as caught:
+        errors.append(caught)
+        show(f"{what}: {type(caught).__name__}", caught)
+        return
+    raise AssertionError(f"{what}: this should have been refused")
+
+
+@contextmanager
+def without(library: str) -> Iterator[None]:
+    """Make a library impossible to import, as if it were not installed."""
+    hidden = {name: sys.modules[name] for name in sys.modules if name.split(".")[0] == library}
+    for name in hidden:
+        del sys.modules[name]
+    sys.modules[library] = None  # type: ignore[assignment]  # what Python itself takes for "not there"
+    try:
+        yield
+    finally:
+        del sys.modules[library]
+        sys.modules.update(hidden)

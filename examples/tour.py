@@ -1,0 +1,49 @@
+"""A tour through everything that the package does, section by section.
+
+It needs no network and no library that is not installed with the package, and takes a few seconds:
+
+    python examples/tour.py
+
+Each section is a program of its own beside this one.
+"""
+
+from __future__ import annotations
+
+import section01_training
+import section02_split_patterns
+import section03_normalization
+import section04_special_tokens
+import section05_tokenizer
+import section06_streams
+import section07_files
+import section08_chat_templates
+import section09_inference
+import section10_command_line
+import section11_reference
+from bpe_tokenizer import __version__
+
+SECTIONS = (
+    section01_training,
+    section02_split_patterns,
+    section03_normalization,
+    section04_special_tokens,
+    section05_tokenizer,
+    section06_streams,
+    section07_files,
+    section08_chat_templates,
+    section09_inference,
+    section10_command_line,
+    section11_reference,
+)
+
+
+def main() -> None:
+    """Run the sections in their order."""
+    print(f"bpe-tokenizer {__version__}")
+    for section in SECTIONS:
+        section.main()
+    print("\nThat was everything, and all of it was as expected.")
+
+
+if __name__ == "__main__":
+    main()
