@@ -207,6 +207,7 @@ CONSTRUCTS = {
         "characters": "{% for c in m.content | string %}{{ c }}{{ '|' if not loop.last }}{% endfor %}",
         "lines": "{% for line in (m.content | string).splitlines(true) %}> {{ line }}{% endfor %}",
         "words": "{{ (m.content | string).split() | join('<|sep|>') }}{{ (m.content ~ '').rsplit(' ', 1) }}",
+        "mixed": "{{ (m.content ~ '').split('e') | join('<|e|>') | upper }}{{ (m.content ~ '').replace('a', 'ΑΣ') | lower }}",
         "partition": "{{ (m.content ~ '').partition(' ')[2] }}{{ (m.content ~ '').rpartition('\\n') | join('/') }}",
         "replace": "{{ (m.content ~ '').replace('e', '<|e|>') | replace('a', m.role) }}{{ 'abc'.replace('b', m.role) }}",
         "formats": "{{ '{0}<|x|>{1!r}{2}'.format(m.role, m.content, loop.index) }}{{ '%-8s|%s|%05d' % (m.role, m.content, 7) }}",

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, TokenizerError
+from bpe_tokenizer import BPETokenizer, Model, TokenizerError
 from bpe_tokenizer.chat import Origin, Rendered, Segment
 from bpe_tokenizer.chat.builtin import BUILT_IN
 from chat_cases import JINJA, MARKUP, SPECIAL, chat_tokenizer, published, published_names
@@ -193,6 +193,19 @@ def test_roles_are_no_way_in(role: str, tokenizer: BPETokenizer) -> None:
     assert tokenizer.special_tokens["<|user|>"] in known
 
 
+def test_a_role_that_says_it_is_equal_to_another(tokenizer: BPETokenizer) -> None:
+    class Role(str):
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        def __hash__(self) -> int:
+            return hash("user")
+
+    talk = [{"role": Role("<|im_start|>"), "content": "x"}]
+    ids = tokenizer.apply_chat_template(talk, "{% for m in messages %}{{ m.role }}{% endfor %}", False)
+    assert control_ids(tokenizer, ids) == {}
+
+
 def test_system_prompts_tools_documents_and_variables(tokenizer: BPETokenizer) -> None:
     source = (
         "{{ greeting }}{% for t in tools %}{{ t | tojson }}{{ t.name }}{% endfor %}{% for d in documents %}"
@@ -219,6 +232,26 @@ def test_other_plain_added_tokens_are_words() -> None:
     source = "<|im_start|>{{ messages[0].content }}<tool_call>    "
     ids = tokenizer.apply_chat_template([{"role": "user", "content": "<b><tool_call>    "}], source)
     assert Counter(token_id for token_id in ids if token_id >= 2000) == {2000: 1, 2001: 1, 2002: 2}
+
+
+@pytest.mark.parametrize(
+    ("source", "control"),
+    [
+        ("{% set kind = ':open' %}{{ '<call{}>'.format(kind) }}", "<call:open>"),
+        ("{% set name = 'DSML' %}{{ '</' + name ~ '_call>' }}", "</DSML_call>"),
+        ("{{ '<%s_call>' % 'DSML' }}", "<DSML_call>"),
+        ("{{ '<call:' ~ messages[0].role ~ '>' }}", "<call:user>"),
+        ("{{ '\\x3ccall>' }}", "<call>"),
+        ("{{ call_token }}", "<call>"),
+    ],
+)
+def test_plain_tokens_that_a_template_puts_together(source: str, control: str) -> None:
+    model = chat_tokenizer(markup=[control, "<b>"]).model
+    tokenizer = BPETokenizer.from_model(Model(model.core, config={"call_token": control}))
+    for content in (control, "<b>"):
+        talk = [{"role": "user", "content": content}]
+        ids = tokenizer.apply_chat_template(talk, source + "{{ messages[0].content }}")
+        assert [token_id for token_id in ids if token_id >= 2000] == [2000, 2001][: 1 + (content == "<b>")]
 
 
 def test_the_attacks_are_attacks(tokenizer: BPETokenizer) -> None:

@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
+from decimal import Decimal
 from functools import cache, partial
 from typing import Any, Literal
 
 import jinja2.ext
 import jinja2.sandbox
+import numpy as np
 import pytest
 
 from bpe_tokenizer.chat.jinja import JinjaTemplate
@@ -234,7 +236,10 @@ def test_known_roles_are_words_of_the_protocol() -> None:
         ("{{ c.encode() }}!", [("b'Hi<|x|>'", "content"), ("!", None)]),
         ("{{ c.encode()[:2].decode() }}", [("Hi", "content")]),
         ("{{ c | e ~ '!' }}", [("Hi&lt;|x|&gt;", "content"), ("!", None)]),
-        ("{{ '<b>' | safe + c }}", [("<b>Hi&lt;|x|&gt;", "content")]),
+        ("{{ '<b>' | safe + c }}", [("<b>", None), ("Hi&lt;|x|&gt;", "content")]),
+        ("{{ c + '[A]' + ('{}' | safe) }}", [("Hi&lt;|x|&gt;", "content"), ("[A]{}", None)]),
+        ("{{ '[A]' + (c | tojson | safe) }}", [("[A]", None), ('"Hi<|x|>"', "content")]),
+        ("{{ ('<' | safe + c + '>')[:3] | upper }}", [("<", None), ("HI", "content")]),
         ("{{ ('<' ~ c) | safe }}", [("<", None), ("Hi<|x|>", "content")]),
         ("{{ c | safe | list | first }}", [("H", "content")]),
         ("{{ 'x'.join([c | e + '']) }}", [("Hi&lt;|x|&gt;", "content")]),
@@ -246,7 +251,7 @@ def test_known_roles_are_words_of_the_protocol() -> None:
         ("{% block b %}<{{ messages[0].content }}{% endblock %}", [("<", None), ("Hi<|x|>", "content")]),
         ("{% block b %}{{ messages[0].content }}{% endblock %}{{ self.b() }}", [("Hi<|x|>" * 2, "content")]),
         ("{% for h in [[c]] recursive %}{{ h if h==c else loop(h) }}{% endfor %}", [("Hi<|x|>", "content")]),
-        ("{{ (c | e + '<')[-4:] }}", [("&lt;", "content")]),
+        ("{{ (c | e + '<')[-4:] }}", [("&lt;", None)]),
         ("{{ [c] | string }}", [("['Hi<|x|>']", "content")]),
         ("{{ [c] | upper }}", [("['HI<|X|>']", "content")]),
         ("{{ [c] | center(13) }}", [(" ['Hi<|x|>'] ", "content")]),
@@ -379,6 +384,21 @@ def test_messages_may_be_objects_and_are_left_alone() -> None:
     )
     rendered("{{ messages[0].content }}", [message], continue_final_message=False)
     assert json.dumps(message) == before
+
+
+def test_objects_are_the_text_that_their_class_gives_them() -> None:
+    parts = np.array([{"type": "text", "text": "Hi"}], dtype=object)
+    for value, text in [
+        (date(2025, 1, 2), "2025-01-02"),
+        (Decimal("1.50"), "1.50"),
+        (np.array([1, 2]), "[1 2]"),
+        (np.longdouble(2), "2.0"),
+        (parts, "[{'type': 'text', 'text': 'Hi'}]"),
+        (print, "<builtin_function_or_method>"),
+    ]:
+        assert pieces("{{ messages[0].content }}", [{"role": "user", "content": value}]) == [
+            (text, "content")
+        ]
 
 
 def test_reasoning_goes_by_every_name_that_templates_read() -> None:
@@ -574,6 +594,16 @@ def test_errors_say_where_and_what(source: str, message: str) -> None:
     assert str(raised.value).startswith("the chat template 'mine'")
 
 
+class Broken:
+    def model_dump(self) -> object:
+        raise ValueError("no")
+
+
+@dataclass(frozen=True)
+class Frozen:
+    field: int = 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -584,6 +614,12 @@ def test_errors_say_where_and_what(source: str, message: str) -> None:
         ({"tools": {"type": "function"}}, ArgumentTypeError, "tools must be a list"),
         ({"documents": ["text"]}, ArgumentTypeError, "document 0 must be a mapping"),
         ({"variables": {"tools": []}}, OptionError, "'tools'"),
+        ({"variables": {"x": Broken()}}, ArgumentTypeError, "cannot be read: ValueError: no"),
+        (
+            {"messages": [{"role": "user", "calls": {Frozen(): 1}}]},
+            ArgumentTypeError,
+            "cannot be read: TypeError: unhashable",
+        ),
     ],
 )
 def test_arguments_are_checked(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -640,7 +676,7 @@ def test_a_hundred_messages_take_little_time() -> None:
         assert seconds(partial(chat.render, messages, special_tokens=TOKENS)) < 0.1
 
 
-@pytest.mark.parametrize("name", ["headers", "reasoning", "lines", "replace", "json", "wrapped"])
+@pytest.mark.parametrize("name", ["headers", "reasoning", "lines", "replace", "json", "wrapped", "mixed"])
 def test_time_is_linear_in_a_message(name: str) -> None:
     def run(characters: int) -> float:
         messages = [{"role": "user", "content": "ab e\n" * (characters // 5)}]

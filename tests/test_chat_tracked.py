@@ -8,6 +8,7 @@ script of a character says whose it must be, whatever was done to the text.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -241,8 +242,22 @@ def test_formats_with_content_as_template_are_untrusted_as_a_whole() -> None:
     assert result == "a<|x|>"
     assert [tag.origin for tag in result.tags] == [LATIN.origin]
     assert "format()" in result.tags[0].untracked
-    # Of % it is known which characters stay.
-    assert [tag for _, _, tag in (owned("a%s") % "<|x|>").runs()] == [LATIN, TEMPLATE]
+    for template, arguments in [("a%s", "<|x|>"), ("a%c", 60), ("a%.2s", "<|x|>"), ("a%%", ()), ("a", ())]:
+        result = owned(template) % arguments
+        assert result == template % arguments
+        assert [tag.origin for tag in result.tags] == [LATIN.origin]
+        assert "%" in result.tags[0].untracked
+
+
+def test_rewriting_many_runs_takes_little_time() -> None:
+    """A run that is written otherwise behind another is found by what stands before it: of many, none is."""
+    few, many = (tracked(concat([owned("as"), "ß"] * times)) for times in (20, 20_000))
+    for rewrite in (str.upper, str.title):
+        assert [tag for _, _, tag in few.rewritten(rewrite).runs()] == [LATIN, TEMPLATE] * 20
+    start = time.perf_counter()
+    assert len(many.upper().tags) == 40_000
+    assert [bool(tag.untracked) for tag in many.title().tags] == [True]
+    assert time.perf_counter() - start < 2
 
 
 json_values = st.recursive(

@@ -464,3 +464,20 @@ def test_names_that_transformers_has_for_arguments(tokenizer: BPETokenizer) -> N
         tokenizer.apply_chat_template(QUESTION, chat_template="chatml")
     with pytest.raises(OptionError, match="return_assistant_tokens_mask is called return_assistant_mask"):
         tokenizer.apply_chat_template(QUESTION, "chatml", return_assistant_tokens_mask=True)
+
+
+@pytest.mark.parametrize("template", ["chatml", "{{ messages }}"])
+def test_fields_that_cannot_be_continued(template: str, tokenizer: BPETokenizer) -> None:
+    fields: list[Any] = [["content"], {}, None, 1]
+    for field in fields:
+        with pytest.raises(ArgumentTypeError, match="must be a bool or the name of a field"):
+            tokenizer.apply_chat_template(TALK, template, continue_final_message=field)
+
+
+def test_calls_as_an_array(tokenizer: BPETokenizer) -> None:
+    """Tables have lists as arrays, which are neither true nor false."""
+    talk = [{"role": "assistant", "content": "x", "tool_calls": np.array([])}]
+    assert tokenizer.apply_chat_template(talk, "chatml")
+    talk[0]["tool_calls"] = np.array([1, 2])
+    with pytest.raises(OptionError, match="'tool_calls'"):
+        tokenizer.apply_chat_template(talk, "chatml")

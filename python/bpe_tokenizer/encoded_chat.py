@@ -54,7 +54,7 @@ class EncodedChat:
     spans: list[MessageSpan] | None = None
 
 
-def markup_tokens(snapshot: Snapshot, source: str) -> frozenset[str]:
+def markup_tokens(snapshot: Snapshot, conversation: Conversation) -> frozenset[str]:
     """Return the added tokens that are not special, and that a template writes as markup.
 
     Models have such tokens for the parts of a turn (`<tool_call>`, `<think>`); in a template's markup they
@@ -62,10 +62,10 @@ def markup_tokens(snapshot: Snapshot, source: str) -> frozenset[str]:
 
     Args:
         snapshot: The model.
-        source: All text that the template may write.
+        conversation: Its template says what it may write.
     """
     plain = (token.content for token in snapshot.added.values() if not token.special)
-    return frozenset(text for text in plain if text in source and not text.isspace())
+    return frozenset(text for text in plain if not text.isspace() and conversation.may_write(text))
 
 
 def encode_chat(
@@ -88,7 +88,7 @@ def encode_chat(
         OptionError: The mask cannot be known, or would be all 0 although the assistant has messages.
     """
     rendered = conversation.render()
-    markup = markup_tokens(snapshot, conversation.template.source)
+    markup = markup_tokens(snapshot, conversation)
     learned: list[Range] = []
     if mask:
         control = {*snapshot.special, *markup}
@@ -130,7 +130,7 @@ def ids_of_segments(
     """
     rendered = conversation.render()
     pieces = [(segment.text, segment.trusted) for segment in rendered.segments]
-    markup = markup_tokens(snapshot, conversation.template.source)
+    markup = markup_tokens(snapshot, conversation)
     segments = conversation.segments_as_given(rendered)
     ids: list[list[int]] = [[] for _ in segments]
     for token_id, (first, _) in zip(*snapshot.encoder.encode_segments(pieces, special, markup), strict=True):

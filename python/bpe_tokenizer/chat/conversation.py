@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +41,11 @@ class ChatOptions:
         for name, value in (("tools", self.tools), ("documents", self.documents)):
             if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
                 raise ArgumentTypeError(f"{name} must be a list, not {type(value).__name__}")
+        if not isinstance(self.continue_final_message, (bool, str)):
+            kind = type(self.continue_final_message).__name__
+            raise ArgumentTypeError(
+                f"continue_final_message must be a bool or the name of a field, not {kind}"
+            )
         for name in _OTHER_NAMES.keys() & self.variables.keys():
             raise OptionError(f"{name} is called {_OTHER_NAMES[name]} here")
 
@@ -73,6 +78,14 @@ class Conversation:
     def render_some(self, messages: Messages, add_generation_prompt: bool) -> Rendered:
         """Return other messages, rendered the same way."""
         return self._rendered(messages, add_generation_prompt, False)
+
+    def may_write(self, text: str) -> bool:
+        """Whether the template may write a text as markup."""
+        if text in self._special_tokens.values():
+            return True
+        # A template that puts texts together knows more than its source shows.
+        may_write: Callable[[str], bool] | None = getattr(self.template, "may_write", None)
+        return may_write(text) if may_write else text in self.template.source
 
     def _rendered(self, messages: Messages, asks: bool, continued: bool | str) -> Rendered:
         return self.template.render(

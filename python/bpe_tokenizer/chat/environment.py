@@ -23,7 +23,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
 from jinja2.utils import Cycler, Joiner, Namespace
 from markupsafe import Markup
 
-from bpe_tokenizer.chat.filters import followed, tracking_filters
+from bpe_tokenizer.chat.filters import escaped, followed, safe, tracking_filters
 from bpe_tokenizer.chat.formatting import brace_format, percent_format
 from bpe_tokenizer.chat.tracked import Tracked, concat, tracked
 from bpe_tokenizer.chat.values import (
@@ -175,6 +175,8 @@ class TrackingEnvironment(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Return `left operator right`."""
+        if operator == "+" and _is_html(left, right):
+            return safe(concat(map(escaped, (left, right))))
         left, right = unmixed(left), unmixed(right)
         if isinstance(left, str) and not isinstance(left, Markup) and not isinstance(right, Markup):
             if operator == "%":
@@ -229,6 +231,11 @@ class TrackingEnvironment(ImmutableSandboxedEnvironment):
         if kind is str and self.is_safe_attribute(obj, attribute, value):
             return StringMethod(self, obj, attribute)
         return value
+
+
+def _is_html(*texts: Any) -> bool:
+    """Whether these are texts, and one of them is said to be HTML: then the others are escaped."""
+    return all(isinstance(text, str) for text in texts) and any(hasattr(text, "__html__") for text in texts)
 
 
 def _bare(value: Any) -> Any:

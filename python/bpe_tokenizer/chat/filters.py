@@ -23,7 +23,7 @@ from bpe_tokenizer.chat.tracked import Tracked, concat, merge_tags, tracked
 from bpe_tokenizer.chat.tracked_json import to_json
 from bpe_tokenizer.chat.values import TrackedMarkup, as_content, printed, tags_of, unmixed
 
-__all__ = ["followed", "tracking_filters"]
+__all__ = ["escaped", "followed", "safe", "tracking_filters"]
 
 # These return what they were given, or items of it, and make no text.
 _SELECTING = (
@@ -39,14 +39,14 @@ _COUNTING = ("count", "length", "wordcount")
 def tracking_filters() -> dict[str, Callable[..., Any]]:
     """Return all filters of Jinja by their names, each so that its result knows what of it is content."""
     own: dict[str, Callable[..., Any]] = {
-        "e": _escape,
-        "escape": _escape,
+        "e": escaped,
+        "escape": escaped,
         "forceescape": _force_escape,
         "format": _format,
         "indent": _indent,
         "join": _join,
         "replace": _replace,
-        "safe": _safe,
+        "safe": safe,
         "string": printed,
         "title": _title,
         "tojson": to_json,
@@ -90,7 +90,7 @@ def _printing(function: Callable[..., str]) -> Callable[..., str]:
     @wraps(function)
     def filtered(value: Any, *arguments: Any, **named: Any) -> str:
         text: str = function(printed(value), *arguments, **named)
-        return _safe(text) if isinstance(value, TrackedMarkup) else text
+        return safe(text) if isinstance(value, TrackedMarkup) else text
 
     return filtered
 
@@ -126,10 +126,11 @@ def _indent(value: Any, width: int | str = 4, first: bool = False, blank: bool =
     indented = [indention + line if line or blank else line for line in lines[1:]]
     start = indention if first else ""
     text = concat([start, tracked("\n").join([*lines[:1], *indented])])
-    return _safe(text) if isinstance(value, TrackedMarkup) else text
+    return safe(text) if isinstance(value, TrackedMarkup) else text
 
 
-def _escape(value: Any) -> str:
+def escaped(value: Any) -> str:
+    """Return a value as text that is escaped for HTML; what is already stays as it is."""
     return value if isinstance(value, (Markup, TrackedMarkup)) else _force_escape(value)
 
 
@@ -137,10 +138,11 @@ def _force_escape(value: Any) -> str:
     text = printed(value)
     if not isinstance(text, Tracked):
         return escape(str(text))
-    return _safe(text.rewritten(lambda part: str(escape(str.__str__(part)))))
+    return safe(text.rewritten(lambda part: str(escape(str.__str__(part)))))
 
 
-def _safe(value: Any) -> str:
+def safe(value: Any) -> str:
+    """Return a value as text that counts as escaped for HTML."""
     text = printed(value)
     return TrackedMarkup.of_runs(text, text.ends, text.tags) if isinstance(text, Tracked) else Markup(text)
 

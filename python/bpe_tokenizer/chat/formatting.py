@@ -32,8 +32,10 @@ _CONVERSION = re.compile(
 def percent_format(template: str, arguments: Any) -> str:
     """Return `template % arguments`."""
     text = str.__mod__(template, arguments)
-    if not (isinstance(template, Tracked) or holds_content(arguments)):
+    if not holds_content((template, arguments)):
         return text
+    if holds_content(template):
+        return _untracked(text, (template, arguments), "% was given content as its template")
     named = arguments if isinstance(arguments, Mapping) else None
     positional = list(arguments) if isinstance(arguments, tuple) else [arguments]
     parts: list[str] = []

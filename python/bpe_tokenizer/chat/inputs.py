@@ -85,9 +85,11 @@ def _message(message: Any, index: int) -> dict[str, Any]:
         fields = {"thinking": reasoning, **fields, "reasoning_content": reasoning}
     copy = {}
     for key, value in fields.items():
-        origin = Origin("messages", index, str(key))
-        known = key == "role" and isinstance(value, str) and value in ROLES
-        copy[tracked_copy(key, origin)] = str.__str__(value) if known else tracked_copy(value, origin)
+        name = str.__str__(key) if isinstance(key, str) else ""
+        origin = Origin("messages", index, name)
+        # Of a class of its own, a text may be equal to any other.
+        role = str.__str__(value) if name == "role" and isinstance(value, str) else None
+        copy[tracked_copy(key, origin)] = role if role in ROLES else tracked_copy(value, origin)
     return copy
 
 
@@ -126,19 +128,21 @@ def _document(document: Any, index: int) -> Mapping[str, Any]:
 def tracked_copy(value: Any, origin: Origin) -> Any:
     """Copy what was handed in, so that each text and number in it knows where it came from.
 
-    Only plain values are left: objects of other classes become their fields (dataclasses, pydantic models) or
-    their class's name, because templates are code of strangers and objects have methods.
+    Only plain values are left, because templates are code of strangers and objects have methods: objects of
+    other classes become their fields (dataclasses, pydantic models), the text that their class gives them
+    (dates, decimal numbers), or their class's name.
 
     Args:
         value: A value as JSON knows it, or one of the above.
         origin: Where it came from.
     """
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.dtype.hasobject):
+        # Tables have the parts of a content as an array of objects.
+        value = value.tolist()
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
         return Tracked(str.__str__(value), Tag(origin))
-    if isinstance(value, np.generic):
-        return tracked_copy(value.item(), origin)
     if isinstance(value, int):
         return TrackedInt(int.__int__(value), Tag(origin))
     if isinstance(value, float):
@@ -153,4 +157,5 @@ def tracked_copy(value: Any, origin: Origin) -> Any:
         return tracked_copy(fields, origin)
     if callable(getattr(value, "model_dump", None)):
         return tracked_copy(value.model_dump(), origin)
-    return Tracked(f"<{type(value).__name__}>", Tag(origin))
+    says_itself = any("__str__" in vars(kind) for kind in type(value).__mro__[:-1])
+    return Tracked(str(value) if says_itself else f"<{type(value).__name__}>", Tag(origin))

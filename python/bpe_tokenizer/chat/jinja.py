@@ -14,7 +14,8 @@ from bpe_tokenizer.chat.environment import TrackingEnvironment
 from bpe_tokenizer.chat.inputs import REASONING, tracked_values
 from bpe_tokenizer.chat.segment import Rendered, Segment
 from bpe_tokenizer.chat.tracked import Tracked, concat, tracked
-from bpe_tokenizer.errors import ChatTemplateError, OptionError
+from bpe_tokenizer.chat.written import WrittenTexts
+from bpe_tokenizer.errors import ArgumentTypeError, ChatTemplateError, OptionError, TokenizerError
 
 __all__ = ["JinjaTemplate"]
 
@@ -95,6 +96,14 @@ class JinjaTemplate:
             values = tracked_values(messages, tools, documents, variables or {})
         except RecursionError as error:
             raise OptionError("the messages, tools or documents are nested too deeply") from error
+        except TokenizerError:
+            raise
+        except Exception as error:
+            # Objects in them are code of others.
+            raise ArgumentTypeError(
+                "the messages, tools, documents or variables hold something that cannot be read: "
+                f"{type(error).__name__}: {error}"
+            ) from error
         field = "content" if continue_final_message is True else continue_final_message or ""
         final = self._open(values["messages"][-1], field) if field else None
         tokens = {name: str.__str__(text) for name, text in (special_tokens or {}).items()}
@@ -103,6 +112,10 @@ class JinjaTemplate:
         if final is not None:
             text = self._cut_behind(text, final)
         return _rendered(tracked(text), self._compiled.marks_generated)
+
+    def may_write(self, text: str) -> bool:
+        """Whether the template may write a text as markup, put together of its own texts or not."""
+        return text in self.source or text in self._compiled.written
 
     def _compile(self) -> _Compiled:
         try:
@@ -167,6 +180,7 @@ def _last_text(parts: Sequence[Any]) -> dict[str, Any] | None:
 class _Compiled(NamedTuple):
     template: Template
     marks_generated: bool
+    written: WrittenTexts
 
 
 @lru_cache(maxsize=64)
@@ -174,7 +188,7 @@ def _compile(source: str) -> _Compiled:
     tree = _ENVIRONMENT.parse(source)
     blocks = tree.find_all(nodes.CallBlock)
     marks = any(isinstance(block.call.node, nodes.ExtensionAttribute) for block in blocks)
-    return _Compiled(_ENVIRONMENT.from_string(source), marks)
+    return _Compiled(_ENVIRONMENT.from_string(source), marks, WrittenTexts(tree))
 
 
 def _line(traceback: TracebackType | None) -> int | None:

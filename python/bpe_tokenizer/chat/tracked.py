@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple, SupportsIndex
 
 from bpe_tokenizer.chat.segment import Origin
@@ -34,6 +35,8 @@ class Tag(NamedTuple):
 
 
 TEMPLATE = Tag()
+# Each prefix is rewritten from its beginning: many take time that grows with the square of the text.
+_MOST_PREFIXES = 200
 
 
 def merge_tags(tags: Iterable[Tag], untracked: str = "") -> Tag:
@@ -244,10 +247,16 @@ class Tracked(str):
         text = rewrite(self, *arguments)
         if len(self.tags) == 1:
             return Tracked(text, self.tags[0])
-        prefixes = (str.__getitem__(self, slice(end)) for end in self.ends)
-        return Tracked.of_runs(
-            text, *_merged_runs((len(rewrite(p, *arguments)) for p in prefixes), self.tags)
-        )
+        runs = (str.__getitem__(self, slice(start, end)) for start, end, _ in self.runs())
+        pieces = [rewrite(run, *arguments) for run in runs]
+        if "".join(pieces) == text:
+            ends = list(accumulate(map(len, pieces)))
+        elif len(self.tags) <= _MOST_PREFIXES:
+            # A run is written otherwise because of what stands before it.
+            ends = [len(rewrite(str.__getitem__(self, slice(end)), *arguments)) for end in self.ends]
+        else:
+            return Tracked(text, merge_tags(self.tags, "text of very many parts was rewritten"))
+        return Tracked.of_runs(text, *_merged_runs(ends, self.tags))
 
     def upper(self) -> Tracked:
         return self.rewritten(str.upper)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -220,7 +220,8 @@ def _content(name: str, roles: Sequence[str], number: int, message: Mapping[str,
             f"message {number} has the role {role!r}, which the template {name!r} does not know; "
             f"it knows {', '.join(sorted(set(roles)))}"
         )
-    if message.get("tool_calls"):
+    calls = message.get("tool_calls")
+    if calls is not None and not (isinstance(calls, Sized) and len(calls) == 0):
         raise OptionError(
             f"message {number} has 'tool_calls', which the template {name!r} has no place for; "
             "use the model's own chat template"
