@@ -124,6 +124,11 @@ async def without_blocking(model: LanguageModel) -> None:
     await generation.aclose()
     assert generation.ids == [first]
     show("Two replies at once, and one as it comes", *answers, "|".join([text async for text in reply]))
+    stopped = await tokenizer.chat_async(asked("bdb"), model, "chatml", temperature=0, stream=True)
+    assert isinstance(stopped, Reply)
+    begun = await anext(stopped)
+    await stopped.aclose()
+    assert (stopped.text, stopped.finish_reason) == (begun, "cancelled")
 
 
 def ids_only(model: LanguageModel) -> None:

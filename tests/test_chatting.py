@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from bpe_tokenizer.errors import (
     NotTrainedError,
     OptionError,
 )
-from bpe_tokenizer.inference import free_models
+from bpe_tokenizer.inference import LanguageModel, free_models
 from inference.local_server import continuation, running
 from scripted_model import scripted
 
@@ -95,6 +96,37 @@ def test_a_reply_can_be_cancelled(chatml: BPETokenizer) -> None:
     assert chatml.chat(TALK, loaded, "chatml") == "b"  # the model can be used again
 
 
+def test_an_id_without_a_token_is_a_replacement_character(chatml: BPETokenizer) -> None:
+    """Embeddings are padded, and a model may draw what pads them."""
+    _, loaded = scripted([97, 0xC3, 5000, 98], vocab_size=5120)
+    assert chatml.chat(TALK, loaded, "chatml") == "a\ufffd\ufffdb"
+
+
+def test_a_reply_ends_where_the_models_files_say(chatml: BPETokenizer) -> None:
+    start = chatml.special_tokens["<|im_start|>"]
+    model, _ = scripted([97, start, 98], [97, 98])
+    loaded = LanguageModel(model, stop_ids=[start, 98, 10_000])
+    assert chatml.chat(TALK, loaded, "chatml") == "a"
+    assert model.options[0].stop_ids == {start, end(chatml), chatml.eos_token_id}
+    # A word is none, whatever a file says.
+    assert chatml.chat(TALK, loaded, "chatml") == "ab"
+
+
+def test_a_reply_is_closed_in_a_loop(chatml: BPETokenizer) -> None:
+    async def first() -> str:
+        _, loaded = scripted([97] * 100, [98])
+        async with aclosing(chatml.chat(TALK, loaded, "chatml", stream=True)) as reply:
+            async for text in reply:
+                assert text == "a"
+                break
+        assert reply.finish_reason == "cancelled"
+        whole = await chatml.chat_async(TALK, loaded, "chatml")
+        assert isinstance(whole, str)
+        return whole
+
+    assert asyncio.run(first()) == "b"
+
+
 def test_replies_are_awaited(chatml: BPETokenizer) -> None:
     async def both() -> tuple[object, list[str]]:
         _, loaded = scripted(list(b"abc"), list("é!".encode()))
@@ -150,6 +182,14 @@ def test_another_models_tokenizer_is_refused_before_anything_is_loaded(
 def test_the_models_own_tokenizer(chatml: BPETokenizer, tmp_path: Path) -> None:
     chatml.save_gguf(tmp_path / "model.gguf")
     assert BPETokenizer.for_model(tmp_path / "model.gguf").vocab == chatml.vocab
+    # It is not read again to be compared with itself.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr("bpe_tokenizer.chatting.check_match")
+        patch.setattr("bpe_tokenizer.chatting.load_model", lambda *_, **__: scripted([97])[1])
+        own = BPETokenizer.for_model(tmp_path / "model.gguf")
+        assert own.chat(TALK, tmp_path / "model.gguf", "chatml") == "a"
+        with pytest.raises(NameError):
+            chatml.chat(TALK, tmp_path / "model.gguf", "chatml")
     directory = tmp_path / "model"
     chatml.save(directory)
     (directory / "config.json").write_text("{}")
@@ -244,6 +284,19 @@ def test_the_oldest_turns_leave_the_prompt(chatml: BPETokenizer) -> None:
     with pytest.raises(ContextLengthError):
         list(session.send("x" * 1000))
     assert len(session.messages) == 20
+    assert session.reply is None
+    # The last turn may take more than what is left for the reply otherwise.
+    long = "x" * (2 * one + 10)
+    length = chatml.count_chat_tokens([{"role": "user", "content": long}], "chatml")
+    assert 3 * one * 3 // 4 < length < 3 * one
+    session, prompts = session_of(chatml, "y", "y", context_length=3 * one)
+    for text in ("x", long):
+        assert "".join(session.send(text)) == "y"
+    assert [len(prompt) for prompt in prompts][1:] == [length]
+    # What cannot be said says what it is and what there is room for.
+    with pytest.raises(ContextLengthError, match="the context of scripted holds") as raised:
+        list(session.send("x" * 1000))
+    assert raised.value.limit == 3 * one
     strict = ChatSession(session._model, chatml, trim=False, template="chatml")
     strict.messages = list(session.messages)
     with pytest.raises(ContextLengthError):
@@ -258,12 +311,21 @@ def test_sessions_are_saved_and_loaded(chatml: BPETokenizer, tmp_path: Path) -> 
     other, _ = session_of(chatml)
     other.load(tmp_path / "talk.json")
     assert (other.messages, other.system_prompt) == (session.messages, "Be brief.")
-    for broken in ("", "[]", "{}", '{"messages": []}', '{"messages": [{"role": 1}]}', "\xff"):
+    for broken in ("", "[]", "{}", '{"messages": []}', '{"messages": [{"role": 1}]}', "\xff", "[" * 10**5):
         (tmp_path / "broken.json").write_text(broken, encoding="latin-1")
         with pytest.raises(FormatError, match=r"broken\.json"):
             other.load(tmp_path / "broken.json")
     assert other.messages == session.messages
     assert json.loads((tmp_path / "talk.json").read_bytes())["messages"] == session.conversation()
+
+
+def test_a_system_message_in_parts_is_loaded_as_it_is(chatml: BPETokenizer, tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": "Be brief."}]
+    talk = [{"role": "system", "content": parts}, {"role": "user", "content": "1?"}]
+    (tmp_path / "talk.json").write_text(json.dumps({"messages": talk}))
+    session, _ = session_of(chatml)
+    session.load(tmp_path / "talk.json")
+    assert (session.system_prompt, session.conversation()) == (None, talk)
 
 
 def test_segments_of_a_session(chatml: BPETokenizer) -> None:

@@ -9,15 +9,18 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from bpe_tokenizer import BPETokenizer, ChatSession
 from bpe_tokenizer.cli import main
 from bpe_tokenizer.cli.chat_loop import ChatLoop
+from bpe_tokenizer.errors import TokenizerError
 from bpe_tokenizer.inference import free_models
 from inference.local_server import LocalServer, continuation, running
 from scripted_model import scripted
@@ -81,6 +84,38 @@ def test_each_line_of_a_pipe_is_said(
     code, out, err = run(capsys, monkeypatch, "One?\n\nTwo?\n", *arguments(server, directory))
     assert (code, err) == (0, "")
     assert out == "".join(f"{reply}\n" for reply in replies(tokenizer, "One?", "Two?"))
+
+
+def test_a_pipe_gets_each_reply_before_it_sends_more(
+    server: LocalServer, directory: Path, tokenizer: BPETokenizer
+) -> None:
+    command = [sys.executable, "-m", "bpe_tokenizer", *arguments(server, directory)]
+    said = ("One?", "Two\u2028or three?")
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
+        give_up = threading.Timer(30, process.kill)
+        give_up.start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for text, reply in zip(said, replies(tokenizer, *said), strict=True):
+            process.stdin.write(f"{text}\n".encode())
+            process.stdin.flush()
+            expected = f"{reply}\n".encode()
+            assert process.stdout.read(len(expected)) == expected
+        process.stdin.write(b"/quit\nFour?\n")
+        process.stdin.close()
+        assert process.stdout.read() == b""
+        assert process.wait() == 0
+        give_up.cancel()
+    assert len(server.requests) == 2
+
+
+def test_a_pipe_that_is_no_text(
+    capfd: pytest.CaptureFixture[str], server: LocalServer, directory: Path
+) -> None:
+    command = [sys.executable, "-m", "bpe_tokenizer", *arguments(server, directory)]
+    assert subprocess.run(command, input=b"One?\n\xff\n", check=False).returncode == 1
+    assert "line 2 of standard input is not UTF-8" in capfd.readouterr().err
 
 
 def test_replies_as_json(
@@ -189,19 +224,46 @@ def test_commands(tokenizer: BPETokenizer, capsys: pytest.CaptureFixture[str], t
     assert capsys.readouterr().out == "Two.\n"
 
 
+def test_an_empty_reply_is_a_line_and_an_error_is_none(
+    tokenizer: BPETokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, loaded = scripted(tokenizer.encode("One."), [], [RuntimeError("broken")], context_length=200)
+    loop = ChatLoop(ChatSession(loaded, tokenizer, template="chatml"))
+    for line in ("1?", "2?"):
+        loop.take(line)
+    for line in ("3?", "x" * 1000):
+        with pytest.raises(TokenizerError):
+            loop.take(line)
+    assert capsys.readouterr().out == "One.\n\n"
+
+
+def test_files_in_the_home_directory(
+    tokenizer: BPETokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    loop, session = loop_of(tokenizer, "One.")
+    loop.take("1?")
+    loop.take("/save ~/talk.json")
+    assert (tmp_path / "talk.json").exists()
+    loop.take("/reset")
+    loop.take("/load ~/talk.json")
+    assert len(session.messages) == 2
+
+
 # -- at a terminal --------------------------------------------------------------------------------------
 
 
 class Terminal:
     """A process at a terminal of its own."""
 
-    def __init__(self, *command: str) -> None:
+    def __init__(self, *command: str, stdout: IO[bytes] | None = None) -> None:
         self._keyboard, there = pty.openpty()
-        environment = {**os.environ, "TERM": "dumb", "COLUMNS": "200"}
+        environment = {**os.environ, "TERM": "dumb", "COLUMNS": "200", "PYTHONIOENCODING": "utf-8:strict"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "bpe_tokenizer", *command],
             stdin=there,
-            stdout=there,
+            stdout=there if stdout is None else stdout,
             stderr=there,
             env=environment,
             start_new_session=True,
@@ -211,7 +273,7 @@ class Terminal:
         self.screen = ""
 
     def type(self, text: str) -> None:
-        os.write(self._keyboard, text.encode())
+        os.write(self._keyboard, text.encode("utf-8", "surrogateescape"))
 
     def wait_for(self, text: str, seconds: float = 30) -> None:
         """Wait until something new is on the screen; what is before it is forgotten."""
@@ -256,6 +318,19 @@ def test_a_conversation_at_a_terminal(server: LocalServer, directory: Path, toke
     terminal.wait_for("stopped; /undo takes the turn back")
     terminal.wait_for("> ")
     assert server.has_lost_client.wait(10)
+    # Before its first word it leaves no turn to take back.
+    server.pause = 3.0
+    terminal.type("Two and a half?\n")
+    while len(server.requests) < 3:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    os.kill(terminal.process.pid, signal.SIGINT)
+    terminal.wait_for("stopped\r\n")
+    terminal.wait_for("> ")
+    # Nor does what is no text.
+    terminal.type("\udcff\n")
+    terminal.wait_for("error: what was typed is not UTF-8")
+    terminal.wait_for("> ")
     # An error ends neither: the turn can be said again.
     server.pause, server.fault = 0.0, "bad ids"
     terminal.type("Three?\n")
@@ -265,11 +340,28 @@ def test_a_conversation_at_a_terminal(server: LocalServer, directory: Path, toke
     terminal.type("Three?\n")
     terminal.wait_for("12 tokens after")
     terminal.wait_for("> ")
+    assert "half" not in tokenizer.decode(server.requests[-1]["prompt"])
     # Ctrl-C at the prompt says how to end.
     os.kill(terminal.process.pid, signal.SIGINT)
     terminal.wait_for("Ctrl-D or /quit ends")
     terminal.type("/quit\n")
     assert terminal.close() == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_replies_of_a_terminal_in_a_file(
+    server: LocalServer, directory: Path, tokenizer: BPETokenizer, tmp_path: Path
+) -> None:
+    with (tmp_path / "replies").open("wb") as file:
+        terminal = Terminal(*arguments(server, directory), stdout=file)
+        for _ in range(2):
+            terminal.wait_for("> ")
+            terminal.type("One?\n")
+        terminal.wait_for("> ")
+        terminal.type("/quit\n")
+        assert terminal.close() == 0
+    expected = "".join(f"{reply}\n" for reply in replies(tokenizer, "One?", "One?"))
+    assert (tmp_path / "replies").read_bytes() == expected.encode()
 
 
 def test_what_a_model_says_cannot_move_the_cursor(

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
+import json
+import os
 import subprocess
 import sys
 import threading
@@ -31,6 +33,7 @@ from bpe_tokenizer.errors import (
     MissingDependencyError,
     OptionError,
 )
+from bpe_tokenizer.formats.gguf.file import Kind, write_metadata
 from bpe_tokenizer.inference import (
     Cancellation,
     Generation,
@@ -44,9 +47,11 @@ from bpe_tokenizer.inference import (
     cached_models,
     check_match,
     choose_backend,
+    config_file,
     detect_best_backend,
     free_model,
     free_models,
+    gguf_file,
     install_command,
     kind_of,
     load_model,
@@ -162,6 +167,12 @@ def test_detection_says_why(capsys: pytest.CaptureFixture[str]) -> None:
         "CPU_LLAMA_CPP": "can be used",
         "HUGGINGFACE_TRANSFORMERS": "transformers and torch are not installed",
     }
+
+
+def test_what_only_some_need_is_not_imported() -> None:
+    code = "import sys, bpe_tokenizer; print(sorted({'asyncio', 'jinja2', 'rich'} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (run.stdout, run.stderr) == ("[]\n", "")
 
 
 def test_detection_loads_nothing() -> None:
@@ -758,6 +769,81 @@ def test_closing_a_model_ends_its_generations() -> None:
     model.close()
 
 
+def test_closing_a_model_within_a_step() -> None:
+    """As the handler of a signal may: an engine that works is not taken its memory."""
+
+    class Closing(Counting):
+        def generate(self, *arguments: Any) -> Iterator[int]:
+            for new_id in super().generate(*arguments):
+                model.close()
+                was_closed.append(self.is_closed)
+                yield new_id
+
+    was_closed: list[bool] = []
+    model = LanguageModel(Closing())
+    generation = model.generate([5])
+    assert list(generation) == []
+    assert (generation.finish_reason, model.is_closed, was_closed) == ("cancelled", True, [False])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_a_forked_process_loads_its_own() -> None:
+    """It has copies of the models, and none of the threads that engines wait for."""
+    code = """
+import os, sys
+from bpe_tokenizer.errors import GenerationError
+from bpe_tokenizer.inference import InferenceBackend, LoadOptions, ModelCache, loading
+from bpe_tokenizer.inference.callbacks import Worker
+
+class Engine:
+    vocab_size = context_length = 1000
+    def __init__(self): self.worker = Worker()
+    def generate(self, ids, options, cancellation):
+        run = lambda callback: all(callback(new_id) for new_id in range(1000))
+        return self.worker.iterate(run, cancellation)
+    def close(self):
+        self.worker.call(int)
+        self.worker.close()
+
+loading._adapter = lambda *_: Engine()
+models = ModelCache()
+model = models.load("http://a")
+def load_engine(): loading.load("b.gguf", InferenceBackend.CPU_LLAMA_CPP, LoadOptions())
+loading._stop_ids = lambda *_: ()
+load_engine()
+generation = model.generate([1])
+next(generation), next(generation)
+child = os.fork()
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+    print(next(generation), model.is_closed)
+else:
+    try:
+        model.generate([1])
+    except GenerationError as error:
+        print(error)
+    generation.close()
+    del generation
+    model.close()
+    print(model.is_closed, next(models.load("http://a").generate([1])))
+    try:
+        load_engine()
+    except GenerationError as error:
+        print(error)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (run.returncode, run.stderr.replace("DeprecationWarning", "")) == (0, "")
+    told = "http://a was loaded before this process was forked: load it again in here"
+    refused = (
+        "b.gguf: this process was forked from one that has loaded a model, and engines do not work in it"
+    )
+    lines = run.stdout.splitlines()
+    assert [*lines[:2], *lines[3:]] == [told, "True 0", "2 False"]
+    assert lines[2].startswith(refused)
+
+
 # -- engines that call back -----------------------------------------------------------------------------
 
 
@@ -932,6 +1018,34 @@ def test_the_cache_is_a_list_of_the_last_used(names: list[str], size: int) -> No
 def test_a_cache_of_nothing_is_refused() -> None:
     with pytest.raises(OptionError, match="max_models=0"):
         ModelCache(0)
+
+
+# -- what a model's files say ends a reply ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "stop_ids"),
+    [
+        ({"config": {}}, set()),
+        ({"config": {"eos_token_id": 2}}, {2}),
+        ({"config": {"text_config": {"eos_token_id": [2, 3]}}}, {2, 3}),
+        ({"config": {"eos_token_id": 2}, "generation_config": {"eos_token_id": [7, 8, 9]}}, {7, 8, 9}),
+        ({"config": {"eos_token_id": 0}, "generation_config": {"top_k": 50}}, {0}),
+        ({"config": {"eos_token_id": "</s>"}, "generation_config": {"eos_token_id": [True, None, 4]}}, {4}),
+    ],
+)
+def test_the_stop_ids_of_a_directory(tmp_path: Path, files: dict[str, Any], stop_ids: set[int]) -> None:
+    for name, content in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    assert config_file.read_stop_ids(tmp_path) == stop_ids
+
+
+def test_the_stop_ids_of_a_gguf_file(tmp_path: Path) -> None:
+    pairs = [
+        (f"tokenizer.ggml.{name}_token_id", Kind.UINT32, at) for at, name in enumerate(["eos", "eom"], 5)
+    ]
+    (tmp_path / "pairs.gguf").write_bytes(write_metadata(pairs))
+    assert gguf_file.read_stop_ids(tmp_path / "pairs.gguf") == {5, 6}
 
 
 # -- tokenizer and model --------------------------------------------------------------------------------

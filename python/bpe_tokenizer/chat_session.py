@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ class ChatSession:
         """Say something, and yield the reply as it comes.
 
         The turn becomes part of `messages` when the reply ends, or when the iterator is closed; `reply` is
-        the one that runs, or was the last.
+        the one that runs, or was the last; None if it could not begin.
 
         Args:
             text: What the user says.
@@ -98,6 +99,7 @@ class ChatSession:
             Text of the reply. Errors are those of `BPETokenizer.chat`.
         """
         asked = {"role": "user", "content": text}
+        self.reply = None
         self.reply = reply = self._ask([*self.messages, asked])
         try:
             with reply:
@@ -150,16 +152,18 @@ class ChatSession:
 
         Raises:
             FormatError: It holds no conversation.
+            OSError: It cannot be read.
         """
         try:
             content = json.loads(Path(path).read_bytes())
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FormatError(f"{path} is no JSON: {error}") from None
         try:
             messages = checked_messages(content["messages"])
         except (KeyError, TypeError, TokenizerError) as error:
             raise FormatError(f"{path} holds no conversation: {error}") from None
-        has_prompt = messages[0]["role"] == "system"
+        # Content in several parts is no text to set: such a message stays one of the messages.
+        has_prompt = messages[0]["role"] == "system" and isinstance(messages[0].get("content"), str)
         self.system_prompt = messages[0]["content"] if has_prompt else None
         self.messages = [dict(message) for message in messages[has_prompt:]]
 
@@ -170,16 +174,21 @@ class ChatSession:
         try:
             return self._reply(messages)
         except ContextLengthError as error:
-            if not self._trim:
+            kept = self._trimmed(messages, error.limit) if self._trim else None
+            if kept is None:
                 raise
-            # A quarter of the context, or less where less is wanted, is left for the reply.
-            room = min(self._options.get("max_new_tokens", _MAX_NEW_TOKENS), error.limit // 4)
-            template = self._template_options()
-            prompt = self.system_prompt
-            kept = self.tokenizer.trim_messages(
-                messages, error.limit - room, system_prompt=prompt, **template
-            )
             return self._reply(kept)
+
+    def _trimmed(self, messages: Sequence[Mapping[str, Any]], limit: int) -> list[Mapping[str, Any]] | None:
+        """Return the newest turns that fit into a context; None if not even the last one does."""
+        # A quarter of the context, or less where less is wanted, is left for the reply. The last turn may be
+        # so long that it leaves less.
+        wanted = min(self._options.get("max_new_tokens", _MAX_NEW_TOKENS), limit // 4)
+        options = {"system_prompt": self.system_prompt, **self._template_options()}
+        for room in (wanted, 1):
+            with suppress(ContextLengthError):
+                return self.tokenizer.trim_messages(messages, max(limit - room, 1), **options)
+        return None
 
     def _reply(self, messages: Sequence[Mapping[str, Any]]) -> Reply:
         return self.tokenizer.chat(

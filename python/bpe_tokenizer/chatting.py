@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import time
 from collections.abc import AsyncIterator, Collection, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from bpe_tokenizer.chat.messages import Messages
 from bpe_tokenizer.chat_encoding import ChatTemplateLike
 from bpe_tokenizer.conversations import Conversations
-from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.errors import OptionError, UnknownIdError
 from bpe_tokenizer.inference import (
     FinishReason,
     Generation,
@@ -25,7 +25,7 @@ from bpe_tokenizer.inference import (
     load_model,
     tokenizer_path,
 )
-from bpe_tokenizer.inference.source import file_states
+from bpe_tokenizer.inference.source import FileStates, file_states
 from bpe_tokenizer.streaming import StreamDecoder
 
 if TYPE_CHECKING:
@@ -115,6 +115,10 @@ class Reply(Iterator[str], AsyncIterator[str]):
         """End it, and wait until the model can be used again."""
         self.generation.close()
 
+    async def aclose(self) -> None:
+        """The same without blocking the loop; with `contextlib.aclosing`, at the end of a block."""
+        await self.generation.aclose()
+
     def __enter__(self) -> Reply:
         """Return itself; the end of the block closes it."""
         return self
@@ -160,7 +164,11 @@ class Reply(Iterator[str], AsyncIterator[str]):
         self._last = time.perf_counter()
         if self._first is None:
             self._first = self._last
-        text = self._decoder.step(token_id)
+        try:
+            text = self._decoder.step(token_id)
+        except UnknownIdError:
+            # The embeddings of many models have more rows than there are tokens, and any may be drawn.
+            text = self._decoder.flush() + "\ufffd"
         self.text += text
         return text
 
@@ -193,7 +201,11 @@ class Chatting(Conversations):
                 f"{os.fspath(model_path)} comes without a tokenizer of a known format: load the one that it "
                 "was trained with, such as BPETokenizer.load(directory)"
             )
-        return cls.load(path)
+        state = _state(model_path)
+        tokenizer = cls.load(path)
+        # It need not be read again to be compared with itself.
+        tokenizer._trained().matching_models.add(state)
+        return tokenizer
 
     @overload
     def chat(
@@ -259,7 +271,9 @@ class Chatting(Conversations):
         """Let a language model reply to a conversation.
 
         The prompt is the ids of `apply_chat_template`, so no message can forge another's turn, and the reply
-        ends at an id of `stop_token_ids`. The model stays loaded (`inference.free_models` frees it), and is
+        ends at an id of `stop_token_ids`, or at a special token that the model's own files name as an end, as
+        those of Llama 3.1 do with `<|eom_id|>`. An id without a token, such as a row that pads the embedding,
+        is U+FFFD in the text. The model stays loaded (`inference.free_models` frees it), and is
         checked to be one for this tokenizer before anything is generated.
 
         Args:
@@ -316,7 +330,9 @@ class Chatting(Conversations):
         else:
             loading = {"n_gpu_layers": n_gpu_layers, "n_ctx": n_ctx, "api_key": api_key, "timeout": timeout}
             model = self._load(model_path, backend, **loading)
-        generation = model.generate(prompt, chosen)
+        # Special tokens alone: no file can make a word end every reply.
+        stops |= model.stop_ids.intersection(self._trained().special.values())
+        generation = model.generate(prompt, replace(chosen, stop_ids=frozenset(stops)))
         reply = Reply(generation, StreamDecoder(self, skip_special_tokens=True))
         if stream:
             return reply
@@ -351,6 +367,8 @@ class Chatting(Conversations):
         >>> asyncio.run(reply())
         ['W', 'h', 'y', '?']
         """
+        import asyncio  # takes longer than the rest of this package to import
+
         streams = options.pop("stream", False)
         chat = partial(self.chat, messages, model_path, *args, **options)
         reply = cast("Reply", await asyncio.to_thread(chat, stream=True))
@@ -360,7 +378,7 @@ class Chatting(Conversations):
             async for _ in reply:
                 pass
         finally:
-            await reply.generation.aclose()
+            await reply.aclose()
         if options.get("verbose"):
             print(f"{model_path}: {reply.summary()}", file=sys.stderr)
         return reply.text
@@ -371,7 +389,7 @@ class Chatting(Conversations):
         """Load a model that this tokenizer is made for."""
         snapshot = self._trained()
         kind_of(model_path)  # is there such a model?
-        state = os.fspath(model_path), file_states(model_path)
+        state = _state(model_path)
         if state in snapshot.matching_models:
             return load_model(model_path, backend, **options)
         tokens = snapshot.model.core.vocab
@@ -380,3 +398,8 @@ class Chatting(Conversations):
         check_match(model_path, tokens, model.vocab_size)
         snapshot.matching_models.add(state)
         return model
+
+
+def _state(model_path: _Path) -> tuple[str, FileStates]:
+    """Return what is another one when a model on disk changes."""
+    return os.fspath(model_path), file_states(model_path)

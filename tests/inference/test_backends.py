@@ -327,6 +327,7 @@ def test_an_interrupt_ends_the_reply_alone(models: Models, model: LanguageModel,
             signal.setitimer(signal.ITIMER_REAL, microseconds / 1e6, 1.0)
             with pytest.raises(KeyboardInterrupt):
                 generate_for_ever(model, prompt)
+            signal.setitimer(signal.ITIMER_REAL, 0)
             gc.collect()
             assert list(model.generate(prompt, GREEDY)) == models.greedy(prompt, 60)
     finally:
@@ -587,3 +588,8 @@ def test_the_models_own_tokenizer(models: Models, backend: InferenceBackend) -> 
         check_match(path, fewer)
     without_special = {token_id: token for token_id, token in tokens.items() if token_id != 258}
     check_match(path, without_special)
+
+
+def test_the_models_own_stop_ids(models: Models, model: LanguageModel, backend: InferenceBackend) -> None:
+    is_directory = models.path(backend).is_dir()
+    assert sorted(model.stop_ids) == (list(range(200)) if is_directory else [models.tokenizer.eos_token_id])

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from bpe_tokenizer.errors import ContextLengthError, GenerationError, OptionError
@@ -151,6 +152,15 @@ def test_names_keys_and_paths(server: LocalServer) -> None:
     model = load(server, "/v1/#a/second%20model", api_key="secret")
     assert list(model.generate(PROMPT, GenerationOptions(5))) == continuation(PROMPT, 5)
     assert server.requests[-1]["model"] == "a/second model"
+    with pytest.raises(GenerationError, match="HTTP 404"):
+        load(server, "/é x", api_key="secret")
+
+
+def test_numbers_may_be_those_of_numpy(server: LocalServer) -> None:
+    options = GenerationOptions(np.int64(5), np.float32(0.5), np.float64(0.9), np.uint32(3))  # type: ignore[arg-type]
+    assert list(load(server).generate(PROMPT, options)) == continuation(PROMPT, 5)
+    body = server.requests[-1]
+    assert (body["max_tokens"], body["temperature"], body["top_p"], body["seed"]) == (5, 0.5, 0.9, 3)
 
 
 # -- cancelling -----------------------------------------------------------------------------------------
@@ -274,7 +284,17 @@ def test_nobody_listens() -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["http://", "http://:80", "http://host:port", "http://host?x=1", "http://[::1", "http://me:secret@host"],
+    [
+        "http://",
+        "http://:80",
+        "http://host:port",
+        "http://host?x=1",
+        "http://[::1",
+        "http://me:secret@host",
+        "http://a..b:80",
+        f"http://{'a' * 70}.com",
+        "http://ho\0st:80",
+    ],
 )
 def test_what_is_no_address(address: str) -> None:
     with pytest.raises(OptionError) as caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from bpe_tokenizer.cli.chat_loop import ChatLoop
 from bpe_tokenizer.cli.run import Debug, load_tokenizer, read_text
+from bpe_tokenizer.errors import OptionError
 
 __all__ = ["chat"]
 
@@ -102,5 +104,15 @@ def chat(
     elif sys.stdin.isatty():
         loop.run()
     else:
-        for line in read_text("-").splitlines():
-            loop.take(line)
+        for line in _piped_lines():
+            if not loop.take(line):
+                break
+
+
+def _piped_lines() -> Iterator[str]:
+    """Yield each line of standard input as soon as it comes: who writes them may wait for the replies."""
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        try:
+            yield line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise OptionError(f"line {number} of standard input is not UTF-8: {error}") from None

@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from bpe_tokenizer.errors import TokenizerError
@@ -67,18 +68,26 @@ class ChatLoop:
             except KeyboardInterrupt:
                 _tell("\nCtrl-D or /quit ends")
                 continue
-            if line.strip() == "/quit":
-                return
+            except UnicodeDecodeError as error:
+                _tell(f"error: what was typed is not UTF-8: {error}")
+                continue
+            count = len(self._session.messages)
             try:
-                self.take(line)
+                if not self.take(line):
+                    return
             except KeyboardInterrupt:
-                _tell("\nstopped; /undo takes the turn back")
+                # Before its first word a reply leaves nothing to take back.
+                has_begun = len(self._session.messages) > count
+                _tell("\nstopped; /undo takes the turn back" if has_begun else "\nstopped")
             except (TokenizerError, OSError) as error:
                 # The turn was taken back: it can be said again, perhaps in other words.
                 _tell(f"error: {' '.join(str(error).splitlines())}")
 
-    def take(self, line: str) -> None:
+    def take(self, line: str) -> bool:
         """Take a line as it was typed: a command, or something to say.
+
+        Returns:
+            Whether the conversation goes on: not after `/quit`.
 
         Raises:
             OSError: A file cannot be read or written.
@@ -87,7 +96,9 @@ class ChatLoop:
         if line.startswith("//"):
             self.say(line[1:])
         elif line.startswith("/"):
-            name, _, argument = line[1:].partition(" ")
+            name, _, argument = line[1:].rstrip().partition(" ")
+            if name == "quit":
+                return False
             command = self._commands.get(name)
             if command is None:
                 _tell(f"there is no /{name}; /help lists the commands, //{name} says it")
@@ -95,6 +106,7 @@ class ChatLoop:
                 command(argument.strip())
         elif line.strip():
             self.say(line)
+        return True
 
     def say(self, text: str) -> None:
         """Say something, and print the reply as it comes.
@@ -109,11 +121,14 @@ class ChatLoop:
                     pass
                 self._print_json()
                 return
+            has_line = False
             try:
                 for part in _first_awaited(reply):
                     print(_shown(part, sys.stdout), end="", flush=True)
+                    has_line = has_line or part != ""
+                has_line = True  # an empty reply too
             finally:
-                if self._session.reply is not None and self._session.reply.text:
+                if has_line:
                     print(flush=True)
         if self._session.reply is not None and sys.stderr.isatty():
             _tell(self._session.reply.summary())
@@ -164,23 +179,31 @@ class ChatLoop:
         if not path:
             _tell("/save needs the name of a file")
             return
-        self._session.save(path)
+        self._session.save(Path(path).expanduser())
         _tell(f"saved in {path}")
 
     def _load(self, path: str) -> None:
         if not path:
             _tell("/load needs the name of a file")
             return
-        self._session.load(path)
+        self._session.load(Path(path).expanduser())
         _tell(f"{len(self._session.messages)} messages from {path}")
 
 
 def _ask() -> str:
     """Return what is typed: a line, and the next one while lines end with a backslash."""
-    line = input("> ")
+    line = _typed("> ")
     while line.endswith("\\"):
-        line = f"{line[:-1]}\n{input('. ')}"
+        line = f"{line[:-1]}\n{_typed('. ')}"
     return line
+
+
+def _typed(prompt: str) -> str:
+    if sys.stdout.isatty():
+        return input(prompt)
+    # `input` would write it among the replies.
+    print(prompt, end="", file=sys.stderr, flush=True)
+    return input()
 
 
 def _tell(text: str = "") -> None:

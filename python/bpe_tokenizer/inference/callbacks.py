@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -146,6 +147,11 @@ class _Handover:
         with self._changed:
             self._changed.wait_for(lambda: self._has_ended, timeout)
 
+    def abandon(self) -> None:
+        """Take the engine for ended, in a forked process, where its thread is not."""
+        self._changed = threading.Condition()
+        self._has_ended = True
+
     def _leave(self, new_id: int) -> bool:
         """Leave an id when the one before was taken; returns whether the engine goes on."""
         with self._changed:
@@ -162,3 +168,12 @@ def _stop_all() -> None:
     for handover in list(_handovers):
         handover.stop()
         handover.wait(_PATIENCE)
+
+
+def _abandon_all() -> None:
+    for handover in list(_handovers):
+        handover.abandon()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_abandon_all)

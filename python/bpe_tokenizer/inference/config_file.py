@@ -1,4 +1,4 @@
-"""The sizes of a model in its config.json, under the names of its kinds."""
+"""What a model directory says about its model: the sizes, and the ids that end a reply."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 from bpe_tokenizer.errors import FormatError
 
-__all__ = ["positions", "read_config", "smaller", "vocab_size"]
+__all__ = ["positions", "read_config", "read_stop_ids", "smaller", "vocab_size"]
 
 # What the configurations of transformers call the number of positions.
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx")
 
 
-def read_config(directory: Path) -> dict[str, Any]:
-    """Read a config.json; empty if there is none.
+def read_config(directory: Path, name: str = "config.json") -> dict[str, Any]:
+    """Read a file with a configuration; empty if there is none.
 
     Raises:
         FormatError: It cannot be read, or is no JSON object.
     """
-    path = directory / "config.json"
+    path = directory / name
     try:
         config = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -31,6 +31,21 @@ def read_config(directory: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise FormatError(f"{path}: must hold a JSON object")
     return config
+
+
+def read_stop_ids(directory: Path) -> frozenset[int]:
+    """Read the ids that end a reply: `eos_token_id`, one id or several.
+
+    They stand in generation_config.json, or in the config.json of models whose other file leaves them out:
+    https://huggingface.co/docs/transformers/main_classes/text_generation
+
+    Raises:
+        FormatError: A file cannot be read, or is no JSON object.
+    """
+    configs = (read_config(directory, "generation_config.json"), read_config(directory))
+    values = (part.get("eos_token_id") for config in configs for part in _parts(config))
+    found: Any = next((value for value in values if value is not None), [])
+    return frozenset(item for item in (found if isinstance(found, list) else [found]) if type(item) is int)
 
 
 def positions(config: Mapping[str, Any]) -> int | None:

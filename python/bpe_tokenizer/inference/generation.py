@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
@@ -60,6 +60,7 @@ class Generation(Iterator[int], AsyncIterator[int]):
         # Whoever takes a step or closes has it. Re-entrant: the handler of a signal may close within a step.
         self._step = threading.RLock()
         self._is_stepping = False
+        self._process = os.getpid()
 
     @property
     def new_tokens(self) -> int:
@@ -72,6 +73,8 @@ class Generation(Iterator[int], AsyncIterator[int]):
 
     def close(self) -> None:
         """End it, and wait until the model can be used again; from any thread."""
+        if self._process != os.getpid():
+            return  # The copy of a forked process: the engine's work, or the connection, is the other's.
         self.cancel()
         with self._step:
             if not self._is_stepping:
@@ -79,6 +82,8 @@ class Generation(Iterator[int], AsyncIterator[int]):
 
     async def aclose(self) -> None:
         """The same without blocking the loop."""
+        import asyncio
+
         self.cancel()
         await asyncio.get_running_loop().run_in_executor(None, self.close)
 
@@ -124,6 +129,8 @@ class Generation(Iterator[int], AsyncIterator[int]):
         Raises:
             GenerationError: As for `__next__`, with this task instead of this thread.
         """
+        import asyncio
+
         loop = asyncio.get_running_loop()
         try:
             if self.finish_reason is None:
@@ -151,6 +158,8 @@ class Generation(Iterator[int], AsyncIterator[int]):
         self._turns.holder = caller
 
     async def _wait_for_turn_in_loop(self) -> None:
+        import asyncio
+
         caller = Caller.current()
         turn = self._ask_for_turn(lambda holder: holder.task is caller.task, "task")
         if not turn.done():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from bpe_tokenizer.errors import ArgumentTypeError, ContextLengthError, GenerationError, OptionError
 from bpe_tokenizer.inference.backend import InferenceBackend
@@ -27,6 +28,8 @@ class LanguageModel:
         loaded: What an engine has loaded.
         name: What messages call it, such as the path of its file.
         backend: Which engine it is; None for one of your own.
+        stop_ids: The ids that the model's own files say end a reply. A generation ends at none of them by
+            itself: `GenerationOptions.stop_ids` says at which it does.
 
     >>> class Counting:
     ...     vocab_size, context_length = 100, 8
@@ -43,10 +46,18 @@ class LanguageModel:
     ([5, 6, 7, 8, 9, 10], 'length')
     """
 
-    def __init__(self, loaded: LoadedModel, name: str = "", backend: InferenceBackend | None = None) -> None:
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        name: str = "",
+        backend: InferenceBackend | None = None,
+        stop_ids: Collection[int] = (),
+    ) -> None:
         self.name = name
         self.backend = backend
+        self.stop_ids = frozenset(stop_ids)
         self._loaded: LoadedModel | None = loaded
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._turns = Turns()
         self._generations: weakref.WeakSet[Generation] = weakref.WeakSet()
@@ -67,8 +78,8 @@ class LanguageModel:
 
     @property
     def is_closed(self) -> bool:
-        """Whether its memory was freed."""
-        return self._loaded is None
+        """Whether its memory was freed, or it was loaded before this process was forked from another."""
+        return self._loaded is None or self._process != os.getpid()
 
     def generate(self, ids: Sequence[int], options: GenerationOptions | None = None) -> Generation:
         """Generate ids that go on from a prompt.
@@ -114,9 +125,14 @@ class LanguageModel:
         with self._lock:
             loaded, self._loaded = self._loaded, None
             generations = list(self._generations)
+        if self._process != os.getpid():
+            return  # What an engine does in threads and on devices belongs to the process that loaded it.
         for generation in generations:
             generation.close()
-        if loaded is not None:
+        # The handler of a signal may be here while the engine is at a step of this thread: then the memory is
+        # freed after that, with the last reference.
+        has_ended = all(generation.finish_reason is not None for generation in generations)
+        if loaded is not None and has_ended:
             loaded.close()
 
     def __enter__(self) -> LanguageModel:
@@ -129,6 +145,10 @@ class LanguageModel:
     def _open(self) -> LoadedModel:
         if self._loaded is None:
             raise GenerationError(f"{self.name or 'the model'} was closed: load it again")
+        if self._process != os.getpid():
+            raise GenerationError(
+                f"{self.name or 'the model'} was loaded before this process was forked: load it again in here"
+            )
         return self._loaded
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
-from bpe_tokenizer.errors import MissingDependencyError
+from bpe_tokenizer.errors import GenerationError, MissingDependencyError
+from bpe_tokenizer.inference import config_file, gguf_file
 from bpe_tokenizer.inference.backend import InferenceBackend, install_command
 from bpe_tokenizer.inference.language_model import LanguageModel
 from bpe_tokenizer.inference.loaded import LoadedModel
@@ -15,6 +17,8 @@ from bpe_tokenizer.inference.options import LoadOptions
 __all__ = ["load"]
 
 _Backend = InferenceBackend
+# The processes that engines were loaded in: this one, or those that it was forked from.
+_processes: set[int] = set()
 
 
 def load(path: str, backend: InferenceBackend, options: LoadOptions) -> LanguageModel:
@@ -26,17 +30,35 @@ def load(path: str, backend: InferenceBackend, options: LoadOptions) -> Language
         options: How to load it.
 
     Raises:
+        FormatError: A file of the model, such as its config.json, is broken.
         GenerationError: The engine cannot load it, or the server does not answer.
         MissingDependencyError: A library that the backend needs cannot be imported.
     """
+    is_engine = backend is not _Backend.OPENAI_HTTP
+    if is_engine and _processes - {os.getpid()}:
+        # It would wait for ever: the threads of OpenMP do not come along into a forked process.
+        raise GenerationError(
+            f"{path}: this process was forked from one that has loaded a model, and engines do not work in "
+            'it: start it with multiprocessing.get_context("spawn"), or load models only in it'
+        )
     try:
-        return LanguageModel(_adapter(path, backend, options), path, backend)
+        loaded = _adapter(path, backend, options)
     except ImportError as error:
         if isinstance(error, MissingDependencyError):
             raise
         raise MissingDependencyError(
             f"{backend.label} cannot be imported ({error}): {install_command(backend, Machine.here().system)}"
         ) from error
+    if is_engine:
+        _processes.add(os.getpid())
+    return LanguageModel(loaded, path, backend, _stop_ids(path, backend))
+
+
+def _stop_ids(path: str, backend: InferenceBackend) -> frozenset[int]:
+    if backend is _Backend.OPENAI_HTTP:
+        return frozenset()
+    model = Path(path)
+    return config_file.read_stop_ids(model) if model.is_dir() else gguf_file.read_stop_ids(model)
 
 
 def _adapter(path: str, backend: InferenceBackend, options: LoadOptions) -> LoadedModel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
@@ -50,14 +50,15 @@ class GenerationOptions:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        if _integer("max_new_tokens", self.max_new_tokens) < 1:
+        _make_plain(self, _integer, "max_new_tokens", *(() if self.seed is None else ("seed",)))
+        _make_plain(self, _number, "temperature", "top_p")
+        if self.max_new_tokens < 1:
             raise OptionError(f"max_new_tokens={self.max_new_tokens} must be at least 1")
-        temperature = _number("temperature", self.temperature)
-        if not (math.isfinite(temperature) and temperature >= 0):
+        if not (math.isfinite(self.temperature) and self.temperature >= 0):
             raise OptionError(f"temperature={self.temperature} must be 0 or more, and finite")
-        if not 0 < _number("top_p", self.top_p) <= 1:
+        if not 0 < self.top_p <= 1:
             raise OptionError(f"top_p={self.top_p} must be more than 0 and at most 1")
-        if self.seed is not None and not 0 <= _integer("seed", self.seed) <= _MAX_SEED:
+        if self.seed is not None and not 0 <= self.seed <= _MAX_SEED:
             raise OptionError(f"seed={self.seed} must be from 0 to {_MAX_SEED}, or None")
         if isinstance(self.stop_ids, str) or not isinstance(self.stop_ids, Iterable):
             raise ArgumentTypeError(f"stop_ids={self.stop_ids!r} must be a set of ids")
@@ -94,17 +95,24 @@ class LoadOptions:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        if _integer("n_gpu_layers", self.n_gpu_layers) < -1:
+        _make_plain(self, _integer, "n_gpu_layers", "n_ctx")
+        _make_plain(self, _number, "timeout")
+        if self.n_gpu_layers < -1:
             raise OptionError(f"n_gpu_layers={self.n_gpu_layers} must be -1 (all layers), 0 or more")
-        if _integer("n_ctx", self.n_ctx) < 0:
+        if self.n_ctx < 0:
             raise OptionError(f"n_ctx={self.n_ctx} must be a number of ids, or 0 for the model's own context")
-        timeout = _number("timeout", self.timeout)
-        if not (math.isfinite(timeout) and timeout > 0):
+        if not (math.isfinite(self.timeout) and self.timeout > 0):
             raise OptionError(f"timeout={self.timeout} must be a number of seconds, more than 0")
         if self.api_key is not None and not isinstance(self.api_key, str):
             raise ArgumentTypeError(f"api_key must be a str, not {type(self.api_key).__name__}")
         if self.api_key is not None and not (self.api_key.isascii() and self.api_key.isprintable()):
             raise OptionError("api_key must be printable ASCII, as a header of HTTP is")
+
+
+def _make_plain(options: object, plain: Callable[[str, object], float], *names: str) -> None:
+    """Replace numbers of numpy and others by Python's, which all engines and JSON take."""
+    for name in names:
+        object.__setattr__(options, name, plain(name, getattr(options, name)))
 
 
 def _integer(name: str, value: object) -> int:

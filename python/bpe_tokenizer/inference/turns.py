@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import weakref
 from collections import deque
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ["Caller", "Turns"]
 
@@ -26,6 +28,8 @@ class Caller(NamedTuple):
     @classmethod
     def current(cls) -> Caller:
         """Return who calls this."""
+        import asyncio
+
         try:
             task = asyncio.current_task()
         except RuntimeError:

@@ -58,21 +58,11 @@ class LlamaCpp:
                 f"{path}: llama.cpp cannot load it (verbose=True shows why): {error}"
             ) from error
         self._api = llama_cpp
-        self._vocab_size = int(self._llama.n_vocab())
-        self._context_length = min([int(self._llama.n_ctx()), *limits])
+        self.vocab_size = int(self._llama.n_vocab())
+        self.context_length = min([int(self._llama.n_ctx()), *limits])
         # The ids of the whole batches that are in the model's cache.
         self._kept: list[int] = []
         self._can_keep = _can_keep(llama_cpp, self._llama)
-
-    @property
-    def vocab_size(self) -> int:
-        """Ids below it have a row in the embedding."""
-        return self._vocab_size
-
-    @property
-    def context_length(self) -> int:
-        """The most ids of a prompt and what is generated together."""
-        return self._context_length
 
     def generate(
         self, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation
@@ -121,7 +111,7 @@ class LlamaCpp:
 
     def _logits(self) -> np.ndarray[Any, np.dtype[np.float32]]:
         pointer = self._api.llama_get_logits_ith(self._llama.ctx, -1)
-        logits: np.ndarray[Any, np.dtype[np.float32]] = np.ctypeslib.as_array(pointer, (self._vocab_size,))
+        logits: np.ndarray[Any, np.dtype[np.float32]] = np.ctypeslib.as_array(pointer, (self.vocab_size,))
         return logits
 
 

@@ -40,18 +40,8 @@ class Mlx:
         except Exception as error:
             self._worker.close()
             raise GenerationError(f"{path}: MLX cannot load it: {error}") from error
-        self._vocab_size = vocab_size(config)
-        self._context_length = smaller(options.n_ctx, positions(config))
-
-    @property
-    def vocab_size(self) -> int | None:
-        """Ids below it have a row in the embedding."""
-        return self._vocab_size
-
-    @property
-    def context_length(self) -> int | None:
-        """The most ids of a prompt and what is generated together."""
-        return self._context_length
+        self.vocab_size = vocab_size(config)
+        self.context_length = smaller(options.n_ctx, positions(config))
 
     def generate(
         self, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation

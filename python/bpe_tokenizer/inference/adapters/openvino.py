@@ -51,8 +51,8 @@ class OpenVino:
             rows, made_for = vocab_size(config) or _rows(openvino, path), positions(config)
         else:
             rows, made_for = read_sizes(path)
-        self._vocab_size = rows
-        self._context_length = smaller(options.n_ctx, made_for)
+        self.vocab_size = rows
+        self.context_length = smaller(options.n_ctx, made_for)
         has_gpu = any(device.startswith("GPU") for device in openvino.Core().available_devices)
         try:
             self._pipeline: Any = openvino_genai.LLMPipeline(
@@ -61,16 +61,6 @@ class OpenVino:
         except Exception as error:
             raise GenerationError(f"{path}: OpenVINO cannot load it: {error}") from error
         self._worker = Worker()
-
-    @property
-    def vocab_size(self) -> int | None:
-        """Ids below it have a row in the embedding."""
-        return self._vocab_size
-
-    @property
-    def context_length(self) -> int | None:
-        """The most ids of a prompt and what is generated together."""
-        return self._context_length
 
     def generate(
         self, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation

@@ -48,18 +48,8 @@ class Transformers:
         self._worker = Worker()
         self._torch = torch
         self._transformers = transformers
-        self._vocab_size = int(model.get_input_embeddings().weight.shape[0])
-        self._context_length = smaller(options.n_ctx, positions(model.config.to_dict()))
-
-    @property
-    def vocab_size(self) -> int:
-        """Ids below it have a row in the embedding."""
-        return self._vocab_size
-
-    @property
-    def context_length(self) -> int | None:
-        """The most ids of a prompt and what is generated together."""
-        return self._context_length
+        self.vocab_size = int(model.get_input_embeddings().weight.shape[0])
+        self.context_length = smaller(options.n_ctx, positions(model.config.to_dict()))
 
     def generate(
         self, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation

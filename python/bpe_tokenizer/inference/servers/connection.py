@@ -46,16 +46,19 @@ class Address:
     def __init__(self, url: str, options: LoadOptions) -> None:
         try:
             parts = urllib.parse.urlsplit(url)
-            self._host, self._port = parts.hostname, parts.port
+            self._host, self._port = parts.hostname or "", parts.port
+            # As the system's resolver will, which would fail there with another kind of error.
+            self._host.encode("idna")
         except ValueError as error:
             raise OptionError(f"{url}: is no address of a server: {error}") from None
-        if not self._host or parts.query:
+        if not self._host or not self._host.isprintable() or parts.query:
             raise OptionError(f"{url}: is no address of a server: it must be like http://host:port")
         if parts.username is not None:
             raise OptionError(f"{self._host}: leave user and password out of the address; api_key is the way")
         self._is_secure = parts.scheme == "https"
-        self._path = parts.path.rstrip("/").removesuffix("/v1")
-        self._text = f"{parts.scheme}://{parts.netloc}{self._path}"
+        path = parts.path.rstrip("/").removesuffix("/v1")
+        self._path = urllib.parse.quote(path, safe="/%!$&'()*+,;=:@~")
+        self._text = f"{parts.scheme}://{parts.netloc}{path}"
         self._api_key = options.api_key
         self._timeout = options.timeout
         self.model = urllib.parse.unquote(parts.fragment)
@@ -110,7 +113,7 @@ class Address:
         self, method: str, path: str, body: Json | None, cancellation: Cancellation
     ) -> Iterator[http.client.HTTPResponse]:
         kind = http.client.HTTPSConnection if self._is_secure else http.client.HTTPConnection
-        connection = kind(self._host or "", self._port, timeout=self._timeout)
+        connection = kind(self._host, self._port, timeout=self._timeout)
         try:
             connection.connect()
             # The answer may take the socket over from the connection.

@@ -32,21 +32,10 @@ class Server:
         self._model = str(card.get("id", ""))
         self._kind = card.get("owned_by")
         meta = card.get("meta")
-        self._vocab_size = _count(meta.get("n_vocab")) if isinstance(meta, dict) else None
-        served = _count(card.get("max_model_len"))
-        if self._kind == "llamacpp":
-            served = self._slot_context()
-        self._context_length = served
-
-    @property
-    def vocab_size(self) -> int | None:
-        """Ids below it have a row in the embedding; only llama-server tells it."""
-        return self._vocab_size
-
-    @property
-    def context_length(self) -> int | None:
-        """The most ids of a prompt and what is generated together."""
-        return self._context_length
+        # Only llama-server tells it.
+        self.vocab_size = _count(meta.get("n_vocab")) if isinstance(meta, dict) else None
+        is_llama_server = self._kind == "llamacpp"
+        self.context_length = self._slot_context() if is_llama_server else _count(card.get("max_model_len"))
 
     def generate(
         self, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation
