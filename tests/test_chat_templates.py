@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import ArgumentTypeError, OptionError
+from bpe_tokenizer import ArgumentTypeError, BPETokenizer, OptionError
 from bpe_tokenizer.chat import ChatTemplate, Origin, RoleMarkup, Segment, TurnTemplate
 from bpe_tokenizer.chat.budget import longest_beginning, newest_that_fit
 from bpe_tokenizer.chat.builtin import BUILT_IN
@@ -317,3 +317,13 @@ def test_dropping_the_system_messages_too() -> None:
 )
 def test_dropping_the_last_turns(roles: str, limit: int, kept: str) -> None:
     assert _roles(longest_beginning(_talk(roles), lambda some: len(some) <= limit)) == kept
+
+
+def test_surrogates_are_joined_or_replaced() -> None:
+    messages = [{"role": "user", "content": "\ud83d\ude00 \ud800 \udc00"}]
+    assert "\U0001f600 \ufffd \ufffd" in ChatTemplate.chatml(messages)
+    tokenizer = BPETokenizer(normalization=None).train("abab", 257, verbose=False)
+    for template in ("chatml", "{% for m in messages %}{{ m.content }}{% endfor %}"):
+        text = tokenizer.apply_chat_template(messages, template, tokenize=False)
+        assert "\U0001f600 \ufffd \ufffd" in text
+        assert tokenizer.apply_chat_template(messages, template) == tokenizer.encode(text)

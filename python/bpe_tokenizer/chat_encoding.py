@@ -152,7 +152,7 @@ class ChatEncoding(Files):
         )
         conversations = conversations_of(snapshot, messages if batched else [messages], template, options)
         if not tokenize:
-            texts = [conversation.render().text for conversation in conversations]
+            texts = [conversation.render().well_formed() for conversation in conversations]
             return texts if batched else texts[0]
         if return_tensors not in (None, "np", "pt"):
             raise OptionError(f"return_tensors is {return_tensors!r}; it must be None, 'np' or 'pt'")

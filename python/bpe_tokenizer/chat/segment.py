@@ -60,3 +60,12 @@ class Rendered:
     def text(self) -> str:
         """The conversation as one string."""
         return "".join(segment.text for segment in self.segments)
+
+    def well_formed(self) -> str:
+        """Return the string as it is encoded: pairs of surrogates joined, lone ones as U+FFFD."""
+        text = self.text
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return text

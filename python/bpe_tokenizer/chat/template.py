@@ -86,7 +86,7 @@ def _text(
 ) -> str:
     """Render a conversation as text."""
     all_messages, _ = with_system_prompt(checked_messages(messages), system_prompt)
-    return template.render(all_messages, add_generation_prompt=add_generation_prompt).text
+    return template.render(all_messages, add_generation_prompt=add_generation_prompt).well_formed()
 
 
 class ChatTemplate:
