@@ -32,6 +32,7 @@ def main() -> None:
     back_to_text()
     token_strings()
     budgets()
+    to_look_at()
     shared_and_copied()
 
 
@@ -155,6 +156,15 @@ def budgets() -> None:
         f"its first 100 tokens end with {beginning[-30:]!r}",
         f"{len(chunks)} chunks of 200 tokens, {len(overlapping)} if 50 are repeated",
     )
+
+
+def to_look_at() -> None:
+    """Look at the tokens of a text, and at how they were merged; a notebook shows them in colour."""
+    tokenizer = library_tokenizer()
+    seen = tokenizer.visualize("import argparse")
+    assert seen.ids == tokenizer.encode("import argparse")
+    assert "argparse" in seen._repr_html_()
+    show("tokenizer.visualize('import argparse')", seen, seen.counts)
 
 
 def shared_and_copied() -> None:

@@ -87,7 +87,7 @@ def own_templates() -> None:
     assert rendered.untracked == ()
     assert "<|im_end|>" in dialogue.source
     ChatTemplate.register("dialogue", dialogue)
-    assert library_tokenizer().apply_chat_template(TALK, "dialogue", tokenize=False) == rendered.text
+    assert library_tokenizer().apply_chat_template(TALK, "dialogue", tokenize=False) == rendered.well_formed()
     show("A template as a table", rendered.text)
     ChatTemplate.unregister("dialogue")
     task = InstructionTemplate("task", instruction="Task: ", response="Result: ", separator="\n")

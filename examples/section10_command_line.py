@@ -26,6 +26,8 @@ def main() -> None:
         encode_and_decode(here)
         look_at_it(here)
         convert(here)
+        compare(here)
+        token_files(here)
         chat(here)
         demo(here)
         what_goes_wrong(here)
@@ -73,6 +75,10 @@ def look_at_it(here: Path) -> None:
     shown = run(here, "info", "--tokenizer", "small", "--sample-text", "import this")
     assert "round trip      exact" in shown
     show("bpe-tokenizer info", shown)
+    chips = run(here, "view", "--tokenizer", "small", "--text", "import this", "--plain")
+    run(here, "view", "--tokenizer", "small", "--text", "import this", "--html", "tokens.html")
+    assert "<html" in (here / "tokens.html").read_text(encoding="utf-8")
+    show("bpe-tokenizer view --plain", chips)
 
 
 def convert(here: Path) -> None:
@@ -81,6 +87,38 @@ def convert(here: Path) -> None:
     converted = BPETokenizer.from_gguf(here / "small.gguf")
     assert converted.vocab == BPETokenizer.load(here / "small").vocab
     show("bpe-tokenizer convert small small.gguf --to gguf", report)
+
+
+def compare(here: Path) -> None:
+    """See what a tokenizer does with a corpus, and two of them side by side."""
+    corpus = str(library_files()[2])
+    report = run(here, "report", "--tokenizer", "small", "--corpus", corpus)
+    run(here, "report", "--tokenizer", "small", "--corpus", corpus, "--html", "report.html")
+    assert "<svg" in (here / "report.html").read_text(encoding="utf-8")
+    show("bpe-tokenizer report", *report.splitlines()[:8])
+    run(here, "train", "--corpus", corpus, "--output", "own", "--vocab-size", "600", "--quiet")
+    report = run(here, "compare", "small", "own", "--corpus", corpus)
+    show("bpe-tokenizer compare small own", *report.splitlines()[:8])
+
+
+def token_files(here: Path) -> None:
+    """Write the token files that training programs read."""
+    corpus = str(library_files()[2])
+    run(
+        here,
+        "tokenize-corpus",
+        "--tokenizer",
+        "small",
+        "--corpus",
+        corpus,
+        "--documents",
+        "file",
+        "--output",
+        "ids",
+    )
+    files = sorted(path.name for path in (here / "ids").iterdir())
+    show("bpe-tokenizer tokenize-corpus", files)
+    assert any(name.endswith(".bin") for name in files)
 
 
 def chat(here: Path) -> None:

@@ -23,7 +23,19 @@ from bpe_tokenizer.errors import OptionError, TokenizerError
 
 TEXT = "low low low low low lower lower newest newest newest newest newest newest widest widest widest\n"
 HOSTILE = "Grüße,\r\n\tdu 🙂!\x00 <|end|> ﬁn\n\n  e\u0301"
-COMMANDS = ("train", "encode", "decode", "chat", "info", "convert", "demo")
+COMMANDS = (
+    "train",
+    "encode",
+    "decode",
+    "chat",
+    "info",
+    "convert",
+    "compare",
+    "report",
+    "tokenize-corpus",
+    "view",
+    "demo",
+)
 
 
 class Result(NamedTuple):

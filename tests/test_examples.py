@@ -186,7 +186,9 @@ def test_every_public_attribute_is_used(kind: type) -> None:
 
 def test_every_command_is_used() -> None:
     commands = {
-        command.name or command.callback.__name__ for command in app.registered_commands if command.callback
+        command.name or command.callback.__name__.replace("_", "-")
+        for command in app.registered_commands
+        if command.callback
     }
     nodes = (node for tree in trees() for node in ast.walk(tree))
     calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]

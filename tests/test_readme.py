@@ -69,6 +69,7 @@ def run_console(document: str, block: Block) -> None:
         ("docs/streams.md", 2, 0),
         ("docs/chat.md", 6, 0),
         ("docs/inference.md", 2, 0),
+        ("docs/corpora.md", 1, 0),
     ],
 )
 def test_the_blocks_of_a_document(

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from bpe_tokenizer.atomic import unfinished
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.formats import (
     base64_json,
@@ -22,7 +23,6 @@ from bpe_tokenizer.formats import (
     tekken,
     tiktoken,
 )
-from bpe_tokenizer.formats._atomic import unfinished
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.snapshot import Snapshot
 from bpe_tokenizer.special_tokens import SpecialTokens

@@ -13,8 +13,9 @@ from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.snapshot import Snapshot, with_special_tokens
-from bpe_tokenizer.special_tokens import SpecialTokens, checked_tokens
+from bpe_tokenizer.special_tokens import AllowedSpecial, SpecialTokens, checked_tokens, names_of
 from bpe_tokenizer.training import Corpus, TieBreak, TrainingOptions, train_model
+from bpe_tokenizer.visualization import Visualization, visualize
 from bpe_tokenizer.vocabulary import as_ids
 
 __all__ = ["BPETokenizer"]
@@ -268,6 +269,37 @@ class BPETokenizer(Chatting):
             rows, skip_special_tokens, thread_count(threads), errors == "replace"
         )
         return [to_text(text, errors) for text in texts]
+
+    def visualize(
+        self, text: str, add_special_tokens: bool = False, allowed_special: AllowedSpecial = "none"
+    ) -> Visualization:
+        """Return a text cut into its tokens, which shows itself in notebooks and terminals.
+
+        Args:
+            text: The text.
+            add_special_tokens: Put the model's special tokens around it.
+            allowed_special: The special tokens that are recognised: `"none"`, `"all"` or a set.
+
+        Returns:
+            The tokens with their ids, bytes and places, and the merges that made them.
+
+        Raises:
+            ArgumentTypeError: The text is no `str`.
+            NotTrainedError: There is no vocabulary yet.
+            SpecialTokenError: A set names an unknown token.
+
+        >>> tokenizer = BPETokenizer().train("low low lower", vocab_size=258, verbose=False)
+        >>> shown = tokenizer.visualize("a low")
+        >>> print(shown)
+        a| |low
+        >>> shown.tokens[2]
+        Token(id=257, bytes=b'low', characters=(2, 5), text_bytes=(2, 5), is_added=False)
+        """
+        snapshot = self._trained()
+        names = names_of("allowed_special", allowed_special, snapshot.special)
+        special = allowed_special == "all" or names or False
+        around = snapshot.around if add_special_tokens else ((), ())
+        return visualize(snapshot, text, special, around)
 
     def get_cache_stats(self) -> dict[str, float]:
         """Return how the cache of pieces does.

@@ -10,13 +10,17 @@ from typing import Annotated, NoReturn
 import typer
 
 from bpe_tokenizer.cli.chat import chat
+from bpe_tokenizer.cli.compare import compare
 from bpe_tokenizer.cli.convert import convert
 from bpe_tokenizer.cli.decode import decode
 from bpe_tokenizer.cli.demo import demo
 from bpe_tokenizer.cli.encode import encode
 from bpe_tokenizer.cli.info import info
+from bpe_tokenizer.cli.report import report
 from bpe_tokenizer.cli.run import reports_errors
+from bpe_tokenizer.cli.tokenize_corpus import tokenize_corpus
 from bpe_tokenizer.cli.train import train
+from bpe_tokenizer.cli.view import view
 
 __all__ = ["app", "main", "repeat_options"]
 
@@ -26,7 +30,7 @@ _REPEATABLE = frozenset({"--allowed-special", "--corpus", "--drop", "--ids", "--
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
-for command in (train, encode, decode, chat, info, convert, demo):
+for command in (train, encode, decode, chat, info, convert, compare, report, tokenize_corpus, view, demo):
     app.command()(reports_errors(command))
 
 

@@ -150,8 +150,8 @@ def _special_tokens(special: Sequence[str]) -> dict[str, int] | list[str]:
 
 def _converted(model: Model, output: Path, to: Writable, droppable: Collection[str]) -> tuple[Saved, Losses]:
     """Write a tokenizer beside its place, compare it with the original, and move it there."""
+    from bpe_tokenizer.atomic import write_atomically
     from bpe_tokenizer.formats import recognise
-    from bpe_tokenizer.formats._atomic import write_atomically
 
     is_directory = recognise.named(to.value).is_directory
     if output.exists() and output.is_dir() != is_directory:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bpe_tokenizer.cli.run import Debug, TokenizerDirectory, load_tokenizer, read_text
+from bpe_tokenizer.cli.run import Debug, TokenizerDirectory, allowed_tokens, load_tokenizer, read_text
 
 __all__ = ["encode"]
 
@@ -48,7 +48,7 @@ def encode(
         text = read_text(file)
     loaded = load_tokenizer(tokenizer)
     ids = loaded.encode(
-        text, add_special_tokens=add_special_tokens, allowed_special=_special(allowed_special)
+        text, add_special_tokens=add_special_tokens, allowed_special=allowed_tokens(allowed_special)
     )
     if as_json:
         print(json.dumps({"ids": ids, "tokens": loaded.convert_ids_to_tokens(ids)}))
@@ -60,9 +60,3 @@ def encode(
         from bpe_tokenizer.view.terminal import print_tokens
 
         print_tokens((loaded.decode_bytes([each]) for each in ids), Console())
-
-
-def _special(names: list[str] | None) -> str | set[str]:
-    if names is None:
-        return "none"
-    return names[0] if names in (["all"], ["none"]) else set(names)

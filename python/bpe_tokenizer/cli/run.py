@@ -17,7 +17,15 @@ from bpe_tokenizer.errors import OptionError, TokenizerError
 if TYPE_CHECKING:
     from bpe_tokenizer.tokenizer import BPETokenizer
 
-__all__ = ["Debug", "TokenizerDirectory", "load_tokenizer", "parse_ids", "read_text", "reports_errors"]
+__all__ = [
+    "Debug",
+    "TokenizerDirectory",
+    "allowed_tokens",
+    "load_tokenizer",
+    "parse_ids",
+    "read_text",
+    "reports_errors",
+]
 
 _Parameters = ParamSpec("_Parameters")
 
@@ -68,6 +76,13 @@ def _describe(error: Exception) -> str:
         parts = [str(error.filename)] if error.filename is not None else []
         return ": ".join([*parts, error.strerror])
     return " ".join(str(error).splitlines())
+
+
+def allowed_tokens(names: list[str] | None) -> str | set[str]:
+    """Return `--allowed-special` as `allowed_special`: `"none"` or `"all"`, or the tokens that are named."""
+    if names is None:
+        return "none"
+    return names[0] if names in (["all"], ["none"]) else set(names)
 
 
 def load_tokenizer(directory: Path) -> BPETokenizer:

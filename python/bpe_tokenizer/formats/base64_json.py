@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError, TokenizerError
 from bpe_tokenizer.formats import _reference_json
-from bpe_tokenizer.formats._atomic import write_atomically
 from bpe_tokenizer.formats._base64 import read_merges, read_vocab
 from bpe_tokenizer.formats._json import Field, read_json, write_json
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor

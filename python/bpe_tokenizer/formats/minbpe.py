@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError, PatternError
-from bpe_tokenizer.formats._atomic import write_atomically
 from bpe_tokenizer.formats._json import read_bytes
 from bpe_tokenizer.formats._merging import mergeable
 from bpe_tokenizer.formats._python_regex import COVERING, python_objection

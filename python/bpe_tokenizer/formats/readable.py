@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.formats._atomic import write_atomically
+from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.model import AddedToken, Model
 
 __all__ = ["listing", "printable", "save"]

@@ -6,8 +6,8 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError, MissingDependencyError
-from bpe_tokenizer.formats._atomic import write_atomically
 from bpe_tokenizer.formats.tiktoken.cache import Cache, download, has_sha256
 from bpe_tokenizer.formats.tiktoken.data_gym import ranks_of_data_gym
 from bpe_tokenizer.formats.tiktoken.ranks import parse_ranks, write_ranks

@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats._atomic import write_atomically
 from bpe_tokenizer.formats.gguf.core import byte_level, characters, scored
 from bpe_tokenizer.formats.gguf.file import Metadata, read_metadata, write_metadata
 from bpe_tokenizer.formats.gguf.pre import BYTE_LEVEL, CHARACTERS, PreTokenizer

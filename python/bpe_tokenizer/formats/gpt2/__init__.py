@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError
-from bpe_tokenizer.formats._atomic import write_atomically
 from bpe_tokenizer.formats._json import parse_json, write_json
 from bpe_tokenizer.formats._merging import mergeable
 from bpe_tokenizer.formats.gpt2.config import CLASSES, Beside, Splitting, read_beside, write_config

@@ -8,8 +8,8 @@ from itertools import product
 from pathlib import Path
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.atomic import unfinished
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats._atomic import unfinished
 from bpe_tokenizer.formats._json import Field, parse_json, read_bytes
 from bpe_tokenizer.formats.huggingface.config import OWN
 

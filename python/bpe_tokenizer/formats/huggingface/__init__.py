@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError, OptionError
-from bpe_tokenizer.formats._atomic import write_atomically
 from bpe_tokenizer.formats._collector import collector_paused
 from bpe_tokenizer.formats._json import Field, parse_json, read_bytes, write_json
 from bpe_tokenizer.formats.huggingface.config import (

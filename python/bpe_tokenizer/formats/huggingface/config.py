@@ -9,8 +9,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from bpe_tokenizer.atomic import unfinished
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats._atomic import unfinished
 from bpe_tokenizer.formats._json import Field, parse_json, read_bytes, read_json
 from bpe_tokenizer.formats.huggingface.added_tokens import FLAGS
 from bpe_tokenizer.formats.huggingface.table import Table

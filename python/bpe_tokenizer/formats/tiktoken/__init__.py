@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     FormatError,
@@ -26,7 +27,6 @@ from bpe_tokenizer.errors import (
     OptionError,
     PatternError,
 )
-from bpe_tokenizer.formats._atomic import write_atomically
 from bpe_tokenizer.formats._json import read_bytes
 from bpe_tokenizer.formats._plain import plain
 from bpe_tokenizer.formats.tiktoken.cache import Cache, has_sha256

@@ -14,8 +14,8 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError, HubError
-from bpe_tokenizer.formats._atomic import write_atomically
 
 __all__ = ["Cache", "download", "has_sha256"]
 

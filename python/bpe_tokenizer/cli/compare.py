@@ -1,0 +1,52 @@
+"""`bpe-tokenizer compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bpe_tokenizer.cli.report import Corpus, Html, UnderUsed, progress, write
+from bpe_tokenizer.cli.run import Debug, load_tokenizer
+
+__all__ = ["compare"]
+
+
+def compare(
+    tokenizers: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="A B...", help="Two or more saved tokenizers, of any format.", show_default=False
+        ),
+    ],
+    corpus: Corpus,
+    html: Html = None,
+    under_used: UnderUsed = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Show what tokenizers do with the same corpus side by side, and where they disagree."""
+    from bpe_tokenizer.view.compare import disagreement_tables, find_disagreements
+    from bpe_tokenizer.view.reading import documents
+    from bpe_tokenizer.view.report import make_report
+    from bpe_tokenizer.view.report_tables import report_tables
+
+    if len(tokenizers) < 2:
+        raise typer.BadParameter("name at least two tokenizers before --corpus")
+    loaded = [load_tokenizer(each) for each in tokenizers]
+    with documents(corpus) as files:
+        # The corpus is read once for each tokenizer, and once more line by line.
+        size = sum(each.path.stat().st_size for each in files) * (len(loaded) + 1)
+        with progress(size) as advance:
+            reports = [
+                make_report(str(name), tokenizer, files, under_used, advance)
+                for name, tokenizer in zip(tokenizers, loaded, strict=True)
+            ]
+            found = find_disagreements(loaded, files, advance)
+    result = as_json and {
+        "tokenizers": [report.to_dict() for report in reports],
+        "disagreements": found.to_dict(reports),
+    }
+    tables = [*report_tables(reports), *disagreement_tables(found, reports)]
+    write(f"Tokenizers compared: {', '.join(map(str, tokenizers))}", reports, tables, html, result)

@@ -1,0 +1,105 @@
+"""`bpe-tokenizer report`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bpe_tokenizer.cli.run import Debug, TokenizerDirectory, load_tokenizer
+
+if TYPE_CHECKING:
+    from bpe_tokenizer.view.report import Report
+    from bpe_tokenizer.view.tables import Table
+
+__all__ = ["Corpus", "Html", "UnderUsed", "progress", "report", "write"]
+
+Corpus = Annotated[
+    list[str],
+    typer.Option(
+        metavar="FILE...",
+        help="Text files in UTF-8; - is standard input. A file is one document.",
+        show_default=False,
+    ),
+]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write a page with plots to this file.", show_default=False),
+]
+UnderUsed = Annotated[
+    int,
+    typer.Option(metavar="N", min=1, help="A token that occurs fewer times than this is under-used."),
+]
+
+
+def report(
+    tokenizer: TokenizerDirectory,
+    corpus: Corpus,
+    html: Html = None,
+    under_used: UnderUsed = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Show what a tokenizer does with a corpus: compression, fertility, how its tokens are used."""
+    from bpe_tokenizer.view.reading import documents
+    from bpe_tokenizer.view.report import make_report
+    from bpe_tokenizer.view.report_tables import report_tables
+
+    loaded = load_tokenizer(tokenizer)
+    with documents(corpus) as files, progress(sum(each.path.stat().st_size for each in files)) as advance:
+        made = make_report(str(tokenizer), loaded, files, under_used, advance)
+    write(f"Tokenizer report: {tokenizer}", [made], report_tables([made]), html, as_json and made.to_dict())
+
+
+def write(
+    title: str, reports: Sequence[Report], tables: Iterable[Table], page_file: Path | None, as_json: Any
+) -> None:
+    """Give the result: as a page, as JSON, or as text where neither is wanted.
+
+    Args:
+        title: The heading of the page.
+        reports: What the plots of the page show.
+        tables: What is shown to people.
+        page_file: Where to write the page.
+        as_json: What to print as JSON; False for no JSON.
+    """
+    if page_file is not None:
+        from bpe_tokenizer.atomic import write_atomically
+        from bpe_tokenizer.view.report_html import page
+        from bpe_tokenizer.view.tables import name_text
+
+        write_atomically({page_file: page(name_text(title), reports, tables)})
+    if as_json is not False:
+        print(json.dumps(as_json))
+    elif page_file is not None:
+        print(f"report saved in {page_file}")
+    else:
+        from bpe_tokenizer.view.tables import table_text
+
+        print("\n\n".join(map(table_text, tables)))
+
+
+@contextlib.contextmanager
+def progress(total: int) -> Iterator[Callable[[int], None] | None]:
+    """Show a bar on standard error where that is a terminal.
+
+    Args:
+        total: Number of bytes to read.
+
+    Yields:
+        What to call with each number of bytes read; None where nothing is shown.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("Reading", total=total)
+        yield lambda count: bars.advance(task, count)

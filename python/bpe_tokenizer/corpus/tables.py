@@ -1,0 +1,134 @@
+"""A column of Parquet and Arrow files as rows."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from typing import Any, BinaryIO
+
+from bpe_tokenizer.corpus.inputs import Input
+from bpe_tokenizer.errors import CorpusError, MissingDependencyError
+
+__all__ = ["arrow_rows", "import_pyarrow", "parquet_rows"]
+
+_ROWS = 1024
+
+
+def import_pyarrow() -> Any:
+    """Return `pyarrow` with its `ipc` and `parquet`.
+
+    Raises:
+        MissingDependencyError: It is not installed.
+    """
+    try:
+        pyarrow = import_module("pyarrow")
+        for submodule in ("pyarrow.ipc", "pyarrow.parquet"):
+            import_module(submodule)
+    except ImportError:
+        raise MissingDependencyError(
+            "Parquet and Arrow files need the library pyarrow: pip install pyarrow"
+        ) from None
+    return pyarrow
+
+
+def parquet_rows(
+    source: Input, stream: BinaryIO, column: str, after: int
+) -> Iterator[tuple[int, bytes | None]]:
+    """Read a text column of a Parquet file, https://parquet.apache.org/docs/file-format/.
+
+    Args:
+        source: Which file.
+        stream: What it holds; must be seekable, for Parquet begins at its end.
+        column: The name of the column.
+        after: Leave out the rows up to this number, counted from 1 on.
+
+    Returns:
+        Numbers of rows and their UTF-8 (not checked); None for a null.
+
+    Raises:
+        CorpusError: It is no Parquet file, or has no such column of text.
+        MissingDependencyError: `pyarrow` is not installed.
+    """
+    pyarrow = import_pyarrow()
+    if not (isinstance(stream, io.BufferedReader) and stream.seekable()):
+        raise CorpusError(
+            f"{source.name} is compressed or a pipe, and Parquet is read from its end; make it a plain file"
+        )
+    try:
+        with pyarrow.parquet.ParquetFile(stream) as table:
+            _check_column(pyarrow, source, table.schema_arrow, column)
+            yield from _rows(pyarrow, table.iter_batches(_ROWS, columns=[column]), column, after)
+    except pyarrow.ArrowException as error:
+        raise CorpusError(f"{source.name} cannot be read as Parquet: {error}") from None
+
+
+def arrow_rows(
+    source: Input, stream: BinaryIO, column: str, after: int
+) -> Iterator[tuple[int, bytes | None]]:
+    """Read a text column of an Arrow stream or file, https://arrow.apache.org/docs/format/Columnar.html.
+
+    Arguments, results and errors are those of `parquet_rows`; the stream need not be seekable.
+    """
+    pyarrow = import_pyarrow()
+    try:
+        with _record_batches(pyarrow, stream) as batches:
+            _check_column(pyarrow, source, batches.schema, column)
+            yield from _rows(pyarrow, batches, column, after)
+    except pyarrow.ArrowException as error:
+        raise CorpusError(f"{source.name} cannot be read as Arrow: {error}") from None
+
+
+def _record_batches(pyarrow: Any, stream: BinaryIO) -> Any:
+    """Open an Arrow stream; an Arrow file is one between `ARROW1`, two zero bytes, and its footer."""
+    head = stream.read(8)
+    if head == b"ARROW1\0\0":
+        return pyarrow.ipc.open_stream(stream)
+    return pyarrow.ipc.open_stream(_Joined(head, stream))
+
+
+class _Joined:
+    """A stream whose first bytes have been read already."""
+
+    def __init__(self, head: bytes, stream: BinaryIO) -> None:
+        self._head = head
+        self._stream = stream
+        self.closed = False
+
+    def read(self, size: int = -1) -> bytes:
+        taken = self._head if size < 0 else self._head[:size]
+        self._head = self._head[len(taken) :]
+        rest = self._stream.read(size if size < 0 else size - len(taken))
+        return taken + rest
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _check_column(pyarrow: Any, source: Input, schema: Any, column: str) -> None:
+    names = schema.names
+    if column not in names:
+        raise CorpusError(f"{source.name} has no column {column!r}; it has {', '.join(map(repr, names))}")
+    kind = schema.field(column).type
+    types = pyarrow.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
+        raise CorpusError(f"the column {column!r} of {source.name} holds {kind}, not strings")
+
+
+def _rows(
+    pyarrow: Any, batches: Iterable[Any], column: str, after: int
+) -> Iterator[tuple[int, bytes | None]]:
+    number = 0
+    for batch in batches:
+        if number + batch.num_rows > after:
+            array = batch.column(column)
+            if pyarrow.types.is_dictionary(array.type):
+                array = array.dictionary_decode()
+            # As bytes, so that a row that is not UTF-8 spoils no other.
+            values = array.cast(pyarrow.large_binary()).to_pylist()
+            for index, value in enumerate(values, number + 1):
+                if index > after:
+                    yield index, value
+        number += batch.num_rows

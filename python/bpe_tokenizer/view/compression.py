@@ -1,0 +1,106 @@
+"""How well smaller vocabularies of the same merges would compress."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.view.reachability import merging_alone
+
+__all__ = ["CompressionPoint", "compression_curve"]
+
+
+class CompressionPoint(NamedTuple):
+    """What a vocabulary of the first merges gives.
+
+    Args:
+        vocab_size: Number of ids without added tokens.
+        tokens: Number of tokens of the corpus.
+    """
+
+    vocab_size: int
+    tokens: int
+
+
+def compression_curve(core: _core.Model, counts: npt.NDArray[np.int64]) -> list[CompressionPoint] | str:
+    """Return the number of tokens that the first n merges would give, for sizes at powers of two.
+
+    Where every token is made by one merge, of tokens made before it, merging goes through the merges in their
+    order, so what the first n give is what all give with the later ones undone. How often each merge was
+    used follows from the counts of the tokens: no text is encoded again, and the numbers are exact.
+
+    Args:
+        core: The model.
+        counts: How often each id occurs in the corpus.
+
+    Returns:
+        Points from the vocabulary without merges to the whole one; or the reason why there are none.
+
+    Example:
+        >>> from bpe_tokenizer import BPETokenizer
+        >>> tokenizer = BPETokenizer().train("low low lower", vocab_size=258, verbose=False)
+        >>> ids = tokenizer.encode("low low lower")
+        >>> compression_curve(tokenizer.model.core, np.bincount(ids, minlength=258))
+        [CompressionPoint(vocab_size=256, tokens=13), CompressionPoint(vocab_size=258, tokens=7)]
+    """
+    merges = core.merges
+    if reason := _obstacle(core, counts, merges):
+        return reason
+    products = {left + right for left, right in merges}
+    joined = {part for pair in merges for part in pair}
+    added = {token[1] for token in core.added_tokens}
+    remaining: dict[bytes, int] = {}
+    for each, token in core.vocab.items():
+        if each not in added or token in products or token in joined:
+            remaining[token] = remaining.get(token, 0) + int(counts[each])
+    alphabet = len(remaining) - len(products)
+    tokens = int(counts.sum())
+    # Undo the merges from the last to the first: each use of one leaves a token more.
+    totals = [tokens]
+    for left, right in reversed(merges):
+        uses = remaining[left + right]
+        remaining[left] += uses
+        remaining[right] += uses
+        tokens += uses
+        totals.append(tokens)
+    return [
+        CompressionPoint(size, totals[alphabet + len(merges) - size]) for size in _sizes(alphabet, merges)
+    ]
+
+
+def _sizes(alphabet: int, merges: list[tuple[bytes, bytes]]) -> list[int]:
+    whole = alphabet + len(merges)
+    powers = [1 << k for k in range(whole.bit_length()) if alphabet < 1 << k < whole]
+    return sorted({alphabet, *powers, whole})
+
+
+def _obstacle(
+    core: _core.Model, counts: npt.NDArray[np.int64], merges: list[tuple[bytes, bytes]]
+) -> str | None:
+    """Say why the number of uses of a merge does not follow from the counts, if it does not."""
+    if not merges:
+        return "the vocabulary has no merges"
+    products = {left + right for left, right in merges}
+    if len(products) < len(merges):
+        return "some tokens are made by more than one merge, so a token does not tell how it was made"
+    made: set[bytes] = set()
+    for left, right in merges:
+        if any(part in products and part not in made for part in (left, right)):
+            return "some merges join a token that only a later merge makes"
+        made.add(left + right)
+    found = {token[1] for token in core.added_tokens if not token[2]}
+    if any(core.token(each) in products and counts[each] for each in found):
+        return "some tokens of the corpus are both added tokens and made by merges"
+    if core.ignore_merges and (strangers := _strangers(core, counts)):
+        return f"{strangers} tokens of the corpus are whole pieces that merging does not give"
+    return None
+
+
+def _strangers(core: _core.Model, counts: npt.NDArray[np.int64]) -> int:
+    added = {token[1] for token in core.added_tokens}
+    used = [each for each in np.flatnonzero(counts).tolist() if each not in added]
+    merged = merging_alone(core).encode_batch([core.token(each) or b"" for each in used])
+    return sum(ids != [each] for each, ids in zip(used, merged, strict=True))

@@ -1,0 +1,231 @@
+"""What a tokenizer does with a corpus, in figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bpe_tokenizer.tokenizer import BPETokenizer
+from bpe_tokenizer.view.compression import CompressionPoint, compression_curve
+from bpe_tokenizer.view.figures import Figures, TextCounter, TokenCounter, by_script
+from bpe_tokenizer.view.reachability import Reachability, reachability
+from bpe_tokenizer.view.reading import Document, read_blocks
+
+__all__ = ["Report", "make_report"]
+
+# Entries of the list of the longest tokens.
+_LONGEST = 10
+# Shares of the corpus whose tokens are counted.
+_SHARES = (50, 90, 99)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a tokenizer does with a corpus.
+
+    Args:
+        name: What people call the tokenizer.
+        tokenizer: The tokenizer.
+        files: The figures of each file, by name, in the order given.
+        scripts: What was counted of each script.
+        counts: How often each id occurs, int64, as long as the largest id.
+        under_used_below: A token that occurs, but less often than this, is under-used.
+        reachability: Which of the tokens that do not occur cannot occur.
+        compression: Tokens with fewer merges; or the reason why that cannot be said.
+    """
+
+    name: str
+    tokenizer: BPETokenizer
+    files: list[tuple[str, Figures]]
+    scripts: list[dict[str, Any]]
+    counts: npt.NDArray[np.int64]
+    under_used_below: int
+    reachability: Reachability
+    compression: list[CompressionPoint] | str
+
+    @property
+    def total(self) -> Figures:
+        """The figures of all files together."""
+        figures = [each for _, each in self.files]
+        return Figures(
+            sum(each.bytes for each in figures),
+            sum(each.characters for each in figures),
+            sum(each.words for each in figures),
+            sum(each.tokens for each in figures),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as what JSON can hold; tokens are written as `info --json` writes them."""
+        unused = _unused(self.tokenizer, self.counts)
+        under_used = self._under_used()
+        return {
+            "tokenizer": self.name,
+            "vocab_size": self.tokenizer.vocab_size,
+            "corpus": {"documents": len(self.files), **self.total.to_dict()},
+            "files": [{"name": name, **each.to_dict()} for name, each in self.files],
+            "scripts": self.scripts,
+            "token_lengths": self._lengths(),
+            "rank_frequency": self._ranks(),
+            "coverage": self._coverage(),
+            "unused": {"count": len(unused), "ids": unused},
+            "under_used": {
+                "below": self.under_used_below,
+                "count": len(under_used),
+                "ids": under_used,
+            },
+            "unreachable": [
+                {**self._token(each), "reason": reason}
+                for each, reason in self.reachability.unreachable.items()
+            ],
+            "reachability_undecided": self.reachability.undecided,
+            "longest_tokens": self._longest(),
+            "compression": self._compression(),
+            "compression_left_out": self.compression if isinstance(self.compression, str) else None,
+        }
+
+    def _token(self, token_id: int) -> dict[str, Any]:
+        return {
+            "id": token_id,
+            "token": self.tokenizer.convert_ids_to_tokens(token_id),
+            "count": int(self.counts[token_id]),
+        }
+
+    def _under_used(self) -> list[int]:
+        rare = np.flatnonzero((self.counts > 0) & (self.counts < self.under_used_below))
+        return [int(each) for each in rare]
+
+    def _lengths(self) -> list[dict[str, int]]:
+        """Tokens by their length in bytes: how many there are, and how often they occur."""
+        ids = np.array(_learned(self.tokenizer), dtype=np.int64)
+        vocab = self.tokenizer.vocab
+        lengths = np.array([len(vocab[each]) for each in ids.tolist()], dtype=np.int64)
+        in_vocabulary = np.bincount(lengths)
+        in_corpus = np.zeros(len(in_vocabulary), dtype=np.int64)
+        np.add.at(in_corpus, lengths, self.counts[ids])
+        return [
+            {"bytes": k, "vocabulary": int(in_vocabulary[k]), "corpus": int(in_corpus[k])}
+            for k in np.flatnonzero(in_vocabulary).tolist()
+        ]
+
+    def _by_frequency(self) -> npt.NDArray[np.int64]:
+        """The ids that occur, the most frequent first, equally frequent ones in their order."""
+        order = np.argsort(-self.counts, kind="stable")
+        return order[: int(np.count_nonzero(self.counts))]
+
+    def _ranks(self) -> list[dict[str, Any]]:
+        order = self._by_frequency()
+        return [{"rank": rank, **self._token(int(order[rank - 1]))} for rank in _spread(len(order))]
+
+    def _coverage(self) -> list[dict[str, int]]:
+        """How many of the most frequent tokens make up these shares of the corpus."""
+        running = np.cumsum(self.counts[self._by_frequency()])
+        if not len(running):
+            return []
+        needed = [int(np.searchsorted(running * 100, share * running[-1])) + 1 for share in _SHARES]
+        return [{"percent": share, "tokens": each} for share, each in zip(_SHARES, needed, strict=True)]
+
+    def _longest(self) -> list[dict[str, Any]]:
+        vocab = self.tokenizer.vocab
+        longest = sorted(_learned(self.tokenizer), key=lambda each: (-len(vocab[each]), each))[:_LONGEST]
+        return [{**self._token(each), "bytes": len(vocab[each])} for each in longest]
+
+    def _compression(self) -> list[dict[str, Any]]:
+        if isinstance(self.compression, str):
+            return []
+        size = self.total.bytes
+        return [
+            {**each._asdict(), "bytes_per_token": round(size / each.tokens, 4)}
+            for each in self.compression
+            if each.tokens
+        ]
+
+
+def make_report(
+    name: str,
+    tokenizer: BPETokenizer,
+    corpus: Sequence[Document],
+    under_used_below: int = 10,
+    progress: Callable[[int], None] | None = None,
+) -> Report:
+    """Encode a corpus and count.
+
+    A file is one document, encoded as a whole while it is read; special tokens in it are plain text.
+
+    Args:
+        name: What people call the tokenizer.
+        tokenizer: The tokenizer.
+        corpus: Files in UTF-8.
+        under_used_below: A token that occurs, but less often than this, is under-used.
+        progress: Called with the number of bytes of each block that was read.
+
+    Raises:
+        CorpusError: A file is not UTF-8.
+        OSError: A file cannot be read.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> tokenizer = BPETokenizer().train("low low lower", vocab_size=258, verbose=False)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     path = pathlib.Path(directory, "corpus.txt")
+        ...     _ = path.write_bytes(b"low lower")
+        ...     report = make_report("words", tokenizer, [Document("corpus.txt", path)])
+        >>> report.total
+        Figures(bytes=9, characters=9, words=2, tokens=5)
+    """
+    text, tokens = TextCounter(), TokenCounter(tokenizer)
+    files = [(each.name, _count(tokenizer, each, text, tokens, progress)) for each in corpus]
+    counts = tokens.counts
+    return Report(
+        name,
+        tokenizer,
+        files,
+        list(by_script(text, tokens)),
+        counts,
+        under_used_below,
+        reachability(tokenizer, _unused(tokenizer, counts)),
+        compression_curve(tokenizer.model.core, counts),
+    )
+
+
+def _count(
+    tokenizer: BPETokenizer,
+    document: Document,
+    text: TextCounter,
+    tokens: TokenCounter,
+    progress: Callable[[int], None] | None,
+) -> Figures:
+    def counted() -> Iterator[str]:
+        for block in read_blocks(document, progress):
+            text.add(block)
+            yield block
+
+    before = _so_far(text, tokens)
+    for ids in tokenizer.encode_streaming(counted()):
+        tokens.add(ids)
+    text.finish()
+    tokens.finish()
+    return Figures(*(now - then for now, then in zip(_so_far(text, tokens), before, strict=True)))
+
+
+def _so_far(text: TextCounter, tokens: TokenCounter) -> tuple[int, int, int, int]:
+    return text.bytes, int(text.characters.sum()), int(text.words.sum()), int(tokens.counts.sum())
+
+
+def _learned(tokenizer: BPETokenizer) -> list[int]:
+    """The ids without those of added tokens, which stand for a text as a whole."""
+    added = {token[1] for token in tokenizer.model.core.added_tokens}
+    return [each for each in tokenizer.vocab if each not in added and each != tokenizer.model.core.unk_id]
+
+
+def _unused(tokenizer: BPETokenizer, counts: npt.NDArray[np.int64]) -> list[int]:
+    return [each for each in _learned(tokenizer) if not counts[each]]
+
+
+def _spread(length: int) -> list[int]:
+    """Ranks from 1 to `length`, evenly spread over their logarithms: 1, 2, 5, 10, 20, ..."""
+    ranks = {digit * 10**power for power in range(len(str(length))) for digit in (1, 2, 5)}
+    return sorted({rank for rank in ranks if rank < length} | ({length} if length else set()))

@@ -1,0 +1,126 @@
+"""Which script the letters of a text are in."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["OTHER", "SCRIPTS", "SPACE", "UNSPACED", "Characters", "characters_of", "script_of"]
+
+# The scripts that are told apart, by the word that the names of their letters begin with.
+_BY_NAME = {
+    "LATIN": "Latin",
+    "GREEK": "Greek",
+    "CYRILLIC": "Cyrillic",
+    "ARMENIAN": "Armenian",
+    "GEORGIAN": "Georgian",
+    "HEBREW": "Hebrew",
+    "ARABIC": "Arabic",
+    "SYRIAC": "Syriac",
+    "THAANA": "Thaana",
+    "NKO": "Nko",
+    "DEVANAGARI": "Devanagari",
+    "BENGALI": "Bengali",
+    "GURMUKHI": "Gurmukhi",
+    "GUJARATI": "Gujarati",
+    "ORIYA": "Oriya",
+    "TAMIL": "Tamil",
+    "TELUGU": "Telugu",
+    "KANNADA": "Kannada",
+    "MALAYALAM": "Malayalam",
+    "SINHALA": "Sinhala",
+    "THAI": "Thai",
+    "LAO": "Lao",
+    "TIBETAN": "Tibetan",
+    "MYANMAR": "Myanmar",
+    "KHMER": "Khmer",
+    "MONGOLIAN": "Mongolian",
+    "ETHIOPIC": "Ethiopic",
+    "TIFINAGH": "Tifinagh",
+    "CHEROKEE": "Cherokee",
+    "HANGUL": "Hangul",
+    "HIRAGANA": "Hiragana",
+    "KATAKANA": "Katakana",
+    "BOPOMOFO": "Bopomofo",
+    "CJK": "Han",
+}
+
+OTHER, SPACE = 0, 1
+# The name of each class of characters: what is no letter of the scripts below, white space, and the scripts.
+SCRIPTS = ("other", "white space", *_BY_NAME.values())
+# Written without spaces between words.
+UNSPACED = frozenset(
+    {"Han", "Hiragana", "Katakana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"}
+)
+_UNSEEN = 255
+# Filled as characters are met: looking up the names of all of Unicode would take a second.
+_CLASSES = np.full(0x110000, _UNSEEN, dtype=np.uint8)
+
+
+def script_of(character: str) -> str:
+    """Return the script of a letter or a mark, by its name in the Unicode database.
+
+    Compatibility characters (full width, superscript) are in the script of the letter they are a form of.
+
+    Args:
+        character: One character.
+
+    Returns:
+        The name of the script; "" for other characters, accents and scripts that are not told apart.
+
+    Example:
+        >>> [script_of(character) for character in "aжक語!"]
+        ['Latin', 'Cyrillic', 'Devanagari', 'Han', '']
+    """
+    if unicodedata.category(character)[0] not in "LM":
+        return ""
+    for part in unicodedata.normalize("NFKC", character) + character:
+        if script := _BY_NAME.get(unicodedata.name(part, "").split(" ")[0]):
+            return script
+    return ""
+
+
+class Characters(NamedTuple):
+    """The characters of UTF-8.
+
+    Args:
+        starts: Where each begins, in bytes.
+        classes: The class of each: an index of `SCRIPTS`, uint8.
+    """
+
+    starts: npt.NDArray[np.int64]
+    classes: npt.NDArray[np.uint8]
+
+
+def characters_of(data: bytes) -> Characters:
+    """Find the characters of UTF-8 and classify them.
+
+    Args:
+        data: UTF-8; where it is broken, every byte that continues no character begins one.
+
+    Example:
+        >>> [SCRIPTS[each] for each in characters_of("я 1".encode()).classes]
+        ['Cyrillic', 'white space', 'other']
+    """
+    code = np.frombuffer(data + b"\0\0\0", dtype=np.uint8).astype(np.uint32)
+    starts = np.flatnonzero((code[:-3] & 0xC0) != 0x80)
+    lead, second, third, fourth = code[starts], *(code[starts + k] & 0x3F for k in (1, 2, 3))
+    points = np.select(
+        [lead < 0x80, lead < 0xE0, lead < 0xF0],
+        [lead, (lead & 0x1F) << 6 | second, (lead & 0x0F) << 12 | second << 6 | third],
+        (lead & 0x07) << 18 | second << 12 | third << 6 | fourth,
+    )
+    points = np.minimum(points, 0x10FFFF)
+    for point in np.unique(points[_CLASSES[points] == _UNSEEN]).tolist():
+        _CLASSES[point] = _class_of(chr(point))
+    return Characters(starts, _CLASSES[points])
+
+
+def _class_of(character: str) -> int:
+    if character.isspace():
+        return SPACE
+    script = script_of(character)
+    return SCRIPTS.index(script) if script else OTHER

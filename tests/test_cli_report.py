@@ -1,0 +1,213 @@
+"""`bpe-tokenizer report` and `bpe-tokenizer compare`: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.cli import main
+
+TEXT = "low low low lower lowest newest widest, don't 123 naïve <|end|>\n" * 5
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Result]
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    def run_it(*arguments: object, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as exit_:
+            main([str(each) for each in arguments])
+        sys.stdout.flush()
+        assert isinstance(exit_.value.code, int)
+        return Result(exit_.value.code, *capfd.readouterr())
+
+    return run_it
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    tokenizer = BPETokenizer("gpt2", None).train(TEXT, 280, special_tokens=["<|end|>"], verbose=False)
+    tokenizer.save(tmp_path / "small")
+    return tmp_path / "small"
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    BPETokenizer("cl100k").train(TEXT, 300, verbose=False).save(tmp_path / "large")
+    return tmp_path / "large"
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.txt"
+    path.write_text(TEXT, encoding="utf-8", newline="")
+    return path
+
+
+def test_report_prints_tables(run: Run, small: Path, corpus: Path) -> None:
+    code, out, err = run("report", "--tokenizer", small, "--corpus", corpus)
+    assert (code, err) == (0, "")
+    overview = [line.split() for line in out.split("\n\n")[0].splitlines()]
+    assert ["tokens", str(len(BPETokenizer.load(small).encode(TEXT)))] in overview
+    for title in ("Overview", "Files", "Scripts", "Token lengths", "Rank and frequency", "Coverage"):
+        assert f"{title}\n" in out
+    assert out.endswith("\n")
+    assert not out.endswith("\n\n")
+    assert "\x1b" not in out
+
+
+def test_report_as_json(run: Run, small: Path, corpus: Path) -> None:
+    code, out, err = run(
+        "report", "--tokenizer", small, "--corpus", corpus, "-", "--json", stdin=b"new wow\n"
+    )
+    assert (code, err) == (0, "")
+    facts = json.loads(out)
+    tokenizer = BPETokenizer.load(small)
+    assert facts["tokenizer"] == str(small)
+    assert [each["name"] for each in facts["files"]] == [str(corpus), "standard input"]
+    assert [each["tokens"] for each in facts["files"]] == [
+        len(tokenizer.encode(TEXT)),
+        len(tokenizer.encode("new wow\n")),
+    ]
+    assert facts["corpus"]["documents"] == 2
+    assert facts["files"][1]["words"] == 2
+    assert [each["script"] for each in facts["scripts"]] == ["Latin"]
+    assert facts["compression"][0]["vocab_size"] == 256
+    assert facts["compression"][0]["tokens"] == facts["corpus"]["bytes"]
+    assert facts["compression"][-1]["tokens"] == facts["corpus"]["tokens"]
+    assert tokenizer.special_tokens["<|end|>"] not in facts["unused"]["ids"]
+
+
+def test_under_used_is_what_the_command_line_says(run: Run, small: Path, corpus: Path) -> None:
+    arguments = ("report", "--tokenizer", small, "--corpus", corpus, "--json", "--under-used")
+    few, many = (json.loads(run(*arguments, n).out)["under_used"] for n in (1, 6))
+    assert (few["count"], many["below"]) == (0, 6)
+    assert many["count"] == len(many["ids"]) > 0
+
+
+def test_report_writes_a_page(run: Run, small: Path, corpus: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    result = run("report", "--tokenizer", small, "--corpus", corpus, "--html", page)
+    assert result == Result(0, f"report saved in {page}\n", "")
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert text.count("<svg role") == 3
+    assert str(small) in text
+    result = run("report", "--tokenizer", small, "--corpus", corpus, "--html", page, "--json")
+    assert json.loads(result.out)["corpus"]["documents"] == 1
+    assert page.read_text(encoding="utf-8") == text
+
+
+def test_compare_prints_both_side_by_side(run: Run, small: Path, large: Path, corpus: Path) -> None:
+    code, out, err = run("compare", small, large, "--corpus", corpus)
+    assert (code, err) == (0, "")
+    overview = [line.split() for line in out.split("\n\n")[0].splitlines()]
+    counts = [str(len(BPETokenizer.load(each).encode(TEXT))) for each in (small, large)]
+    assert ["tokens", *counts] in overview
+    assert f"A is {small}. B is {large}." in out
+    assert "Lines with the largest differences\n" in out
+    assert "Tokens of A that B cuts\n" in out
+    assert "Tokens of B that A cuts\n" in out
+
+
+def test_compare_as_json_and_as_a_page(
+    run: Run, small: Path, large: Path, corpus: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    result = run(
+        "compare", small, large, small, "--corpus", "-", "--json", "--html", page, stdin=TEXT.encode()
+    )
+    assert (result.code, result.err) == (0, "")
+    facts = json.loads(result.out)
+    first, second, third = facts["tokenizers"]
+    assert first == third
+    assert first["corpus"]["tokens"] > second["corpus"]["tokens"]
+    found = facts["disagreements"]
+    assert (found["lines"], found["lines_of_same_count"]) == (5, 0)
+    counts = [BPETokenizer.load(each).count_tokens(TEXT[: TEXT.index("\n") + 1]) for each in (small, large)]
+    assert found["largest_differences"][0] == {
+        "file": "standard input",
+        "line": 1,
+        "tokens": [*counts, counts[0]],
+        "text": TEXT[: TEXT.index("\n") + 1],
+    }
+    pairs = [(each["tokens_of"], each["cut_by"]) for each in found["cuts"]]
+    assert pairs == [
+        (str(a), str(b)) for a, b in ((small, large), (large, small), (small, small), (small, small))
+    ]
+    assert found["cuts"][1]["times"] > 0
+    assert found["cuts"][2] == found["cuts"][3]
+    assert found["cuts"][2]["times"] == 0
+    assert page.read_text(encoding="utf-8").count('<ul class="legend">') == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_corpus_may_be_a_named_pipe(run: Run, small: Path, large: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(TEXT,), kwargs={"encoding": "utf-8"})
+    writer.start()
+    result = run("compare", small, large, "--corpus", pipe, "--json")
+    writer.join(timeout=30)
+    assert [each["corpus"]["bytes"] for each in json.loads(result.out)["tokenizers"]] == [
+        len(TEXT.encode())
+    ] * 2
+    assert json.loads(result.out)["tokenizers"][0]["files"][0]["name"] == str(pipe)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["report", "--tokenizer", "{small}"], 2, "--corpus"),
+        (["report", "--tokenizer", "{small}", "--corpus", "nowhere"], 1, "nowhere: No such file"),
+        (["report", "--tokenizer", "{small}", "--corpus", "{tmp}"], 1, "Is a directory"),
+        (["report", "--tokenizer", "{small}", "--corpus", "-", "-"], 1, "only once"),
+        (["report", "--tokenizer", "{small}", "--corpus", "{bad}"], 1, "byte 0xff at offset 2"),
+        (["report", "--tokenizer", "{small}", "--corpus", "-", "--under-used", "0"], 2, "--under-used"),
+        (["compare", "{small}", "--corpus", "-"], 2, "at least two"),
+        (["compare", "{small}", "nowhere", "--corpus", "-"], 1, "nowhere"),
+    ],
+)
+def test_errors_are_one_line(
+    run: Run, small: Path, tmp_path: Path, arguments: list[str], code: int, said: str
+) -> None:
+    (tmp_path / "bad").write_bytes(b"ab\xff")
+    result = run(*(each.format(small=small, tmp=tmp_path, bad=tmp_path / "bad") for each in arguments))
+    assert (result.code, result.out) == (code, "")
+    assert said in result.err
+    assert "Traceback" not in result.err
+    assert code == 2 or result.err.count("\n") == 1
+
+
+def test_progress_is_for_terminals_only(
+    run: Run, small: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("report", "--tokenizer", small, "--corpus", corpus)
+    silent = run(*arguments)
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert run(*arguments).out == silent.out
+    assert "Reading" in terminal.getvalue()

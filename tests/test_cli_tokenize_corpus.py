@@ -1,0 +1,190 @@
+"""`bpe-tokenizer tokenize-corpus`: what it reads, writes and says."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+import numpy as np
+import pytest
+
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.cli import main
+from bpe_tokenizer.corpus.batches import OnError
+from bpe_tokenizer.corpus.readers import DocumentEnd, InputFormat
+from bpe_tokenizer.corpus.shards import FORMATS, TokenType
+
+# The package's attribute of this name is the command.
+module = import_module("bpe_tokenizer.cli.tokenize_corpus")
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    special = ["<|eos|>", "<|other|>"]
+    tokenizer = BPETokenizer().train("low lower lowest " * 3, 265, special_tokens=special, verbose=False)
+    tokenizer.save(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+@pytest.fixture
+def run(
+    saved: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Run:
+    def run_it(*arguments: object, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capfd.readouterr()
+        options = ["--tokenizer", saved, "--output", tmp_path / "out"]
+        with pytest.raises(SystemExit) as exit_:
+            main(["tokenize-corpus", *map(str, [*options, *arguments])])
+        sys.stdout.flush()
+        assert isinstance(exit_.value.code, int)
+        return Result(exit_.value.code, *capfd.readouterr())
+
+    return run_it
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.txt"
+    path.write_text("low lower\nlowest\n", encoding="utf-8")
+    return path
+
+
+def tokens(directory: Path) -> list[int]:
+    paths = sorted(directory.glob("tokens-*.bin"))
+    return [each for path in paths for each in np.fromfile(path, dtype="<u2").tolist()]
+
+
+def test_the_choices_are_those_of_the_package() -> None:
+    assert [each.value for each in module.Format] == list(FORMATS)
+    for choices, literal in (
+        (module.InputFormat, InputFormat),
+        (module.DocumentEnd, DocumentEnd),
+        (module.TokenType, TokenType),
+        (module.OnError, OnError),
+    ):
+        assert [each.value for each in choices] == list(get_args(literal))
+
+
+def test_what_it_says_to_people(run: Run, corpus: Path, saved: Path, tmp_path: Path) -> None:
+    tokenizer = BPETokenizer.load(saved)
+    eos = tokenizer.special_tokens["<|eos|>"]
+    expected = [*tokenizer.encode("low lower"), eos, *tokenizer.encode("lowest"), eos]
+    result = run("--corpus", corpus)
+    assert result == (0, f"2 documents, {len(expected)} tokens (uint16) in {tmp_path / 'out'}, 1 file\n", "")
+    assert tokens(tmp_path / "out") == expected
+    assert "1 shards kept" not in run("--corpus", corpus, "--quiet").out
+
+
+def test_what_it_says_to_programs(run: Run, corpus: Path, tmp_path: Path) -> None:
+    result = run("--corpus", corpus, corpus, "--format", "megatron", "--shard-tokens", 1, "--json")
+    made = json.loads(result.out)
+    assert (result.code, result.err) == (0, "")
+    assert (made["documents"], made["skipped"], made["dtype"], made["kept"]) == (4, 0, "uint16", 0)
+    assert [Path(name).name for name in made["files"]][:2] == ["tokens-00000.bin", "tokens-00000.idx"]
+    assert len(made["files"]) == 8
+    assert all(Path(name).is_file() for name in made["files"])
+    again = json.loads(
+        run("--corpus", corpus, corpus, "--format", "megatron", "--shard-tokens", 1, "--json").out
+    )
+    assert again == {**made, "kept": 4}
+
+
+def test_quiet(run: Run, corpus: Path) -> None:
+    assert run("--corpus", corpus, "--quiet") == (0, "", "")
+
+
+def test_standard_input(run: Run, saved: Path, tmp_path: Path) -> None:
+    tokenizer = BPETokenizer.load(saved)
+    result = run(
+        "--corpus", "-", "--separator", "<|other|>", "--no-eos", stdin=b"low<|other|>\nlower<|other|>"
+    )
+    assert (result.code, result.err) == (0, "")
+    assert tokens(tmp_path / "out") == [*tokenizer.encode("low"), *tokenizer.encode("\nlower")]
+    result = run("--corpus", "-", "--separator", "<|other|>", "--no-eos", stdin=b"low")
+    assert (result.code, result.out) == (1, "")
+    assert "standard input, which cannot be read again" in result.err
+    assert run("--corpus", "-", "--overwrite", "--no-eos", stdin=b"low").code == 0
+    assert tokens(tmp_path / "out") == tokenizer.encode("low")
+
+
+def test_options_reach_the_package(run: Run, saved: Path, tmp_path: Path) -> None:
+    tokenizer = BPETokenizer.load(saved)
+    path = tmp_path / "corpus"
+    path.write_text('{"body": "low<|eos|>"}\n{"body": 1}\n', encoding="utf-8")
+    result = run(
+        *("--corpus", path, "--input-format", "jsonl", "--field", "body", "--on-error", "skip"),
+        *("--eos-token", "<|other|>", "--allowed-special", "all", "--dtype", "uint32", "--shard-tokens", 0),
+        *("--threads", 1),
+    )
+    assert (result.code, result.err) == (0, "")
+    assert ", 1 bad rows skipped" in result.out
+    other = tokenizer.special_tokens["<|other|>"]
+    expected = [*tokenizer.encode("low<|eos|>", allowed_special="all"), other]
+    assert np.fromfile(tmp_path / "out" / "tokens-00000.bin", dtype="<u4").tolist() == expected
+    (tmp_path / "file.txt").write_text("low\nlow\n", encoding="utf-8")
+    assert run("--corpus", tmp_path / "file.txt", "--documents", "file", "--overwrite").out.startswith(
+        "1 doc"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--corpus", "nothing.txt"], 1, "bpe-tokenizer: there is no file nothing.txt"),
+        (["--corpus", "bad.jsonl"], 1, "bad.jsonl, row 2 has no field 'text'"),
+        (["--corpus", "bad.jsonl", "--eos-token", "<x>"], 1, "no special token"),
+        (["--corpus", "bad.jsonl", "--shard-tokens", "-1"], 1, "shard_tokens is -1"),
+        (["--corpus", "bad.jsonl", "--format", "zip"], 2, "zip"),
+        (["--corpus", "bad.jsonl", "--eos-token", "<|eos|>", "--no-eos"], 2, "not both"),
+        ([], 2, "--corpus"),
+    ],
+)
+def test_errors(
+    run: Run, arguments: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.jsonl").write_text('{"text": "low"}\n{"body": "low"}\n', encoding="utf-8")
+    result = run(*arguments)
+    assert (result.code, result.out) == (code, "")
+    assert said in result.err
+    assert "Traceback" not in result.err
+    if code == 1:
+        assert result.err.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")
+def test_ctrl_c(saved: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options = ["--tokenizer", saved, "--output", out, "--corpus", "-", "--shard-tokens", "50000"]
+    command_line = [sys.executable, "-m", "bpe_tokenizer", "tokenize-corpus", *map(str, options)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command_line, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"low\n" * 150_000)
+        process.stdin.flush()
+        while process.poll() is None and not list(out.glob("tokens-*")):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate()
+    assert process.returncode == 130
+    assert error == b""
+    assert not list(out.glob(".*"))
+    assert json.loads((out / "manifest.json").read_bytes())["complete"] is False

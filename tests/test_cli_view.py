@@ -1,0 +1,149 @@
+"""`bpe-tokenizer view`: what it prints, writes and serves, and how it ends."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.cli import main
+from bpe_tokenizer.view.page import page
+
+CORPUS = "low low low lower lowest newer newer newest wider widest"
+HAS_SERVER = all(importlib.util.find_spec(name) for name in ("starlette", "uvicorn"))
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the command with `stdin` piped in; returns the exit code and both outputs."""
+
+    def run_it(*arguments: object, stdin: bytes = b"") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as exit_:
+            main(["view", *map(str, arguments)])
+        sys.stdout.flush()
+        out, err = capfd.readouterr()
+        assert isinstance(exit_.value.code, int)
+        return exit_.value.code, out, err
+
+    return run_it
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Save two tokenizers, only the first of which has a special token."""
+    root = tmp_path_factory.mktemp("tokenizers")
+    first = BPETokenizer(normalization=None).train(
+        CORPUS, vocab_size=275, special_tokens=["<|end|>"], verbose=False
+    )
+    first.save(root / "first")
+    BPETokenizer(normalization=None).train(CORPUS, vocab_size=258, verbose=False).save(root / "second")
+    return root / "first", root / "second"
+
+
+def test_plain_shows_tokens_and_counts(run: Run, saved: tuple[Path, Path]) -> None:
+    tokenizer = BPETokenizer.load(saved[0])
+    code, out, err = run("--tokenizer", saved[0], "--text", "lower [b]newest[/b]", "--plain")
+    tokens, counts = out.splitlines()
+    assert (code, err) == (0, "")
+    assert tokens.replace("|", "") == "lower [b]newest[/b]"
+    assert counts == tokenizer.visualize("lower [b]newest[/b]").counts
+    assert len(tokens.split("|")) == tokenizer.count_tokens("lower [b]newest[/b]")
+
+
+def test_plain_shows_two_tokenizers_one_after_the_other(run: Run, saved: tuple[Path, Path]) -> None:
+    both = ("--tokenizer", saved[0], "--tokenizer", saved[1])
+    code, out, _ = run(*both, "--plain", "--allowed-special", "<|end|>", stdin=b"low<|end|>")
+    assert code == 0
+    lines = out.splitlines()
+    assert (lines[0], lines[3]) == (str(saved[0]), str(saved[1]))
+    assert lines[1].endswith("w|<|end|>")
+    assert lines[4].count("|") > lines[1].count("|")
+
+
+def test_html_writes_one_page(run: Run, saved: tuple[Path, Path], tmp_path: Path) -> None:
+    text = "low </script>\r\n<|end|>"
+    (tmp_path / "text").write_bytes(text.encode())
+    arguments = ("--tokenizer", saved[0], "--file", tmp_path / "text", "--allowed-special", "all", "--html")
+    assert run(*arguments, tmp_path / "page.html") == (0, "", "")
+    expected = page({str(saved[0]): BPETokenizer.load(saved[0])}, text, "all")
+    assert (tmp_path / "page.html").read_bytes() == expected.encode()
+    code, out, _ = run(*arguments, "-")
+    assert (code, out.encode()) == (0, expected.encode())
+
+
+def test_an_expected_error_is_one_line(run: Run, saved: tuple[Path, Path], tmp_path: Path) -> None:
+    first = ("--tokenizer", saved[0])
+    for arguments, said in (
+        (("--tokenizer", tmp_path / "missing", "--text", "x", "--plain"), "missing"),
+        ((*first, *first, "--text", "x", "--plain"), "given twice"),
+        ((*first, "--text", "x", "--plain", "--allowed-special", "<|no|>"), "<|no|>"),
+        ((*first, "--text", "x" * 50_001, "--html", tmp_path / "page.html"), "--plain"),
+        ((*first, "--text", "x", "--html", tmp_path), str(tmp_path)),
+    ):
+        code, out, err = run(*arguments)
+        assert (code, out) == (1, "")
+        assert err.startswith("bpe-tokenizer: ")
+        assert said in err
+        assert err.count("\n") == 1
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_wrong_command_line(run: Run, saved: tuple[Path, Path]) -> None:
+    first = ("--tokenizer", saved[0])
+    for arguments in (
+        (*first, "--text", "x", "--file", "y", "--plain"),
+        (*first, "--text", "x", "--html", "y", "--plain"),
+        (*first, "--port", "70000"),
+        ("--text", "x", "--plain"),
+    ):
+        assert run(*arguments)[0] == 2
+
+
+def test_without_the_libraries_the_error_names_the_command(
+    run: Run, saved: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("starlette", "uvicorn")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    code, out, err = run("--tokenizer", saved[0], "--no-browser")
+    assert (code, out) == (1, "")
+    assert "pip install starlette uvicorn" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.skipif(not HAS_SERVER, reason="the local page needs starlette and uvicorn")
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_the_local_page_from_start_to_ctrl_c(saved: tuple[Path, Path]) -> None:
+    command = [sys.executable, "-m", "bpe_tokenizer", "view", "--tokenizer", str(saved[0]), "--no-browser"]
+    with subprocess.Popen(
+        [*command, "--text", "low"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        said = running.stdout.readline()
+        found = re.fullmatch(r"(http://127\.0\.0\.1:\d+/) \(Ctrl-C ends\)\n", said)
+        assert found, running.stderr.read()
+        with urllib.request.urlopen(found[1], timeout=30) as answer:
+            assert ">\nlow</textarea>" in answer.read().decode()
+        forged = urllib.request.Request(found[1], headers={"Host": "evil.example"})
+        with pytest.raises(urllib.error.HTTPError, match="400") as refused:
+            urllib.request.urlopen(forged, timeout=30)
+        refused.value.close()
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=30) == 130
+        assert running.stderr.read() == ""
