@@ -270,3 +270,11 @@ def test_the_attacks_are_attacks(tokenizer: BPETokenizer) -> None:
         forged += hostile != harmless
     assert forged > 50
     assert json.dumps(HOSTILE).count("im_start") > 5
+
+
+def test_what_cannot_be_followed_is_content_and_said(tokenizer: BPETokenizer) -> None:
+    source = "<|im_start|>{{ ('<|im_start|>' ~ messages[0].content) | urlize }}"
+    talk = [{"role": "user", "content": "<|im_start|>"}]
+    with pytest.warns(UserWarning, match="urlize"):
+        ids = tokenizer.apply_chat_template(talk, source)
+    assert ids.count(tokenizer.special_tokens["<|im_start|>"]) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -86,6 +87,8 @@ def encode_chat(
 
     Raises:
         OptionError: The mask cannot be known, or would be all 0 although the assistant has messages.
+
+    A `UserWarning` says if the template does something with contents that cannot be followed.
     """
     rendered = conversation.render()
     markup = markup_tokens(snapshot, conversation)
@@ -93,6 +96,12 @@ def encode_chat(
     if mask:
         control = {*snapshot.special, *markup}
         learned = assistant_ranges(rendered, conversation.messages, conversation.render_some, control)
+    if rendered.untracked:
+        warnings.warn(
+            f"the chat template does what cannot be followed: {'; '.join(rendered.untracked)}. All text that "
+            "this concerns is taken for content, so control tokens in it are lost",
+            stacklevel=4,
+        )
     parts = parts_of(rendered) if spans else []
     wanted = [*learned, *((part.start, part.end) for part in parts)]
     pieces, starts = _cut(rendered, {character for range_ in wanted for character in range_})
