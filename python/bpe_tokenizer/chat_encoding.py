@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, overload
 
 from bpe_tokenizer.chat.conversation import ChatOptions, Conversation
@@ -11,11 +11,12 @@ from bpe_tokenizer.chat.segment import Segment
 from bpe_tokenizer.chat.template import Template
 from bpe_tokenizer.chat_templates import named_special_tokens, template_of
 from bpe_tokenizer.encoded_chat import EncodedChat, MessageSpan, encode_chat, ids_of_segments, to_columns
+from bpe_tokenizer.encoding import recognised
 from bpe_tokenizer.errors import OptionError, TokenizerError
 from bpe_tokenizer.files import Files
 from bpe_tokenizer.results import BatchOptions, Padding, import_torch
 from bpe_tokenizer.snapshot import Snapshot
-from bpe_tokenizer.special_tokens import AllowedSpecial, names_of
+from bpe_tokenizer.special_tokens import AllowedSpecial
 
 __all__ = ["ChatEncoding", "ChatTemplateLike", "chat_options", "conversations_of", "encoded"]
 
@@ -239,7 +240,7 @@ class ChatEncoding(Files):
         snapshot = self._trained()
         chosen = chat_options(add_generation_prompt, system_prompt, options)
         (conversation,) = conversations_of(snapshot, [messages], template, chosen)
-        return ids_of_segments(snapshot, conversation, recognised(snapshot, allowed_special))
+        return ids_of_segments(snapshot, conversation, recognised(snapshot, (), allowed_special))
 
     def stop_token_ids(self, template: ChatTemplateLike = None, **options: Any) -> list[int]:
         """Return the ids that end a reply: the end token of the template's turns, and the model's EOS token.
@@ -289,13 +290,7 @@ def encoded(
     spans: bool = False,
 ) -> EncodedChat:
     """Return a conversation's ids, and the mask and the spans if they are asked for."""
-    return encode_chat(snapshot, conversation, recognised(snapshot, allowed_special), mask, spans)
-
-
-def recognised(snapshot: Snapshot, allowed_special: AllowedSpecial) -> bool | Collection[str]:
-    """Return the special tokens that are recognised in markup, as the core takes them."""
-    allowed = names_of("allowed_special", allowed_special, snapshot.special)
-    return allowed_special == "all" or allowed
+    return encode_chat(snapshot, conversation, recognised(snapshot, (), allowed_special), mask, spans)
 
 
 def chat_options(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,7 +15,8 @@ from bpe_tokenizer.chat_encoding import (
     encoded,
 )
 from bpe_tokenizer.encoded_chat import EncodedChat
-from bpe_tokenizer.errors import ArgumentTypeError, ContextLengthError, OptionError
+from bpe_tokenizer.encoding import checked_limit
+from bpe_tokenizer.errors import ContextLengthError
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.training_examples import TrainingExamples
 
@@ -94,7 +94,7 @@ class Conversations(ChatEncoding):
         >>> tokenizer.trim_messages(talk, 60, "chatml")
         [{'role': 'user', 'content': 'Why?'}]
         """
-        limit = _limit("max_tokens", max_tokens)
+        limit = checked_limit("max_tokens", max_tokens, 1)
         snapshot = self._trained()
         chosen = chat_options(add_generation_prompt, system_prompt, options)
         shortest = 0
@@ -156,7 +156,7 @@ class Conversations(ChatEncoding):
         >>> tokenizer.decode([token_id for token_id in example["labels"] if token_id != -100])
         '2</s>'
         """
-        limit = None if max_length is None else _limit("max_length", max_length)
+        limit = None if max_length is None else checked_limit("max_length", max_length, 1)
 
         snapshot = self._trained()
 
@@ -166,11 +166,3 @@ class Conversations(ChatEncoding):
             return encoded(snapshot, conversation, "all", mask=True)
 
         return TrainingExamples(conversations, encode, limit, labels)
-
-
-def _limit(name: str, value: int) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ArgumentTypeError(f"{name} must be an int, not {type(value).__name__}")
-    if operator.index(value) < 1:
-        raise OptionError(f"{name} is {value}; it must be at least 1")
-    return operator.index(value)

@@ -24,7 +24,7 @@ from bpe_tokenizer.snapshot import Snapshot
 from bpe_tokenizer.special_tokens import AllowedSpecial, DisallowedSpecial, names_of
 from bpe_tokenizer.vocabulary import Vocabulary
 
-__all__ = ["BatchEncoding", "Encoding", "thread_count"]
+__all__ = ["BatchEncoding", "Encoding", "checked_limit", "recognised", "thread_count"]
 
 BatchEncoding: TypeAlias = list[EncodingResult] | dict[str, npt.NDArray[np.int64]] | dict[str, Any]
 
@@ -63,7 +63,7 @@ class Encoding(Vocabulary):
         snapshot = self._trained()
         if not isinstance(text, str):
             raise _not_a_text("encode", text)
-        special = _recognised(snapshot, (text,), allowed_special, disallowed_special)
+        special = recognised(snapshot, (text,), allowed_special, disallowed_special)
         ids = snapshot.encoder.encode(text, special)
         if add_special_tokens:
             before, after = snapshot.around
@@ -87,7 +87,7 @@ class Encoding(Vocabulary):
         snapshot = self._trained()
         if not isinstance(text, str):
             raise _not_a_text("encode_to_numpy", text)
-        special = _recognised(snapshot, (text,), allowed_special, disallowed_special)
+        special = recognised(snapshot, (text,), allowed_special, disallowed_special)
         ids = snapshot.encoder.encode_numpy(text, special)
         if add_special_tokens:
             before, after = (np.array(added, dtype=np.uint32) for added in snapshot.around)
@@ -114,7 +114,7 @@ class Encoding(Vocabulary):
                 f"encode_bytes expects bytes, not {type(data).__name__}; encode() takes a str"
             )
         data = bytes(data)
-        special = _recognised(snapshot, (data,), allowed_special, disallowed_special)
+        special = recognised(snapshot, (data,), allowed_special, disallowed_special)
         ids = snapshot.encoder.encode(data, special)
         if add_special_tokens:
             before, after = snapshot.around
@@ -216,7 +216,7 @@ class Encoding(Vocabulary):
         pad = snapshot.role_ids.get("pad")
         options = BatchOptions(padding, truncation, max_length, before, after, pad[1] if pad else 0)
         batch = _texts("encode_batch", texts)
-        special = _recognised(snapshot, batch, allowed_special, disallowed_special)
+        special = recognised(snapshot, batch, allowed_special, disallowed_special)
         if return_tensors is None:
             rows = snapshot.encoder.encode_batch(batch, special, thread_count(threads))
             return to_results(rows, options, snapshot.token_strings)
@@ -277,7 +277,7 @@ class Encoding(Vocabulary):
         """
         snapshot = self._trained()
         batch = _texts("encode_ragged", texts)
-        special = _recognised(snapshot, batch, allowed_special, disallowed_special)
+        special = recognised(snapshot, batch, allowed_special, disallowed_special)
         ids, offsets = snapshot.encoder.encode_ragged(batch, special, thread_count(threads))
         return _with_ids_around(ids, offsets, *snapshot.around) if add_special_tokens else (ids, offsets)
 
@@ -317,7 +317,7 @@ class Encoding(Vocabulary):
             raise _not_a_text("encode_with_offsets", text)
         if unit not in ("char", "byte"):
             raise OptionError(f"unit is {unit!r}; it must be 'char' or 'byte'")
-        special = _recognised(snapshot, (text,), allowed_special, disallowed_special)
+        special = recognised(snapshot, (text,), allowed_special, disallowed_special)
         ids, spans = snapshot.encoder.encode_with_offsets(text, special, unit, tile)
         if add_special_tokens:
             before, after = snapshot.around
@@ -360,7 +360,7 @@ class Encoding(Vocabulary):
         snapshot = self._trained()
         if not isinstance(text, str):
             raise _not_a_text("count_tokens", text)
-        special = _recognised(snapshot, (text,), allowed_special, disallowed_special)
+        special = recognised(snapshot, (text,), allowed_special, disallowed_special)
         added = sum(map(len, snapshot.around)) if add_special_tokens else 0
         return snapshot.encoder.count(text, special) + added
 
@@ -396,8 +396,8 @@ class Encoding(Vocabulary):
         if not isinstance(text, str):
             raise _not_a_text("truncate", text)
         added = sum(map(len, snapshot.around)) if add_special_tokens else 0
-        limit = _limit("max_tokens", max_tokens, added)
-        special = _recognised(snapshot, (text,), allowed_special, disallowed_special)
+        limit = checked_limit("max_tokens", max_tokens, added)
+        special = recognised(snapshot, (text,), allowed_special, disallowed_special)
         return text[: snapshot.encoder.truncate(text, limit - added, special)]
 
     def split_by_tokens(
@@ -437,20 +437,20 @@ class Encoding(Vocabulary):
         snapshot = self._trained()
         if not isinstance(text, str):
             raise _not_a_text("split_by_tokens", text)
-        limit = _limit("max_tokens", max_tokens, 1)
-        if _limit("overlap", overlap, 0) >= limit:
+        limit = checked_limit("max_tokens", max_tokens, 1)
+        if checked_limit("overlap", overlap, 0) >= limit:
             raise OptionError(f"overlap is {overlap}; it must be less than max_tokens={max_tokens}")
-        special = _recognised(snapshot, (text,), allowed_special, disallowed_special)
+        special = recognised(snapshot, (text,), allowed_special, disallowed_special)
         return split_by_tokens(snapshot.encoder, text, limit, overlap, special)
 
 
-def _recognised(
+def recognised(
     snapshot: Snapshot,
     texts: Sequence[str | bytes],
     allowed_special: AllowedSpecial,
-    disallowed_special: DisallowedSpecial,
+    disallowed_special: DisallowedSpecial = (),
 ) -> bool | Collection[str]:
-    """Return the special tokens to recognise, after a look for the disallowed ones."""
+    """Return the special tokens to recognise, as the core takes them, and look for the disallowed ones."""
     if allowed_special == "none" and disallowed_special == ():
         return False
     allowed = names_of("allowed_special", allowed_special, snapshot.special)
@@ -518,7 +518,8 @@ def _not_a_text(method: str, text: object) -> ArgumentTypeError:
     return ArgumentTypeError(f"{method} expects a str, not {type(text).__name__}{hint}")
 
 
-def _limit(name: str, value: int, least: int) -> int:
+def checked_limit(name: str, value: int, least: int) -> int:
+    """Return a number as an `int` that is not less than the least."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ArgumentTypeError(f"{name} must be an int, not {type(value).__name__}")
     if operator.index(value) < least:
@@ -528,4 +529,4 @@ def _limit(name: str, value: int, least: int) -> int:
 
 def thread_count(threads: int | None) -> int:
     """Return a number of threads as the core takes it: 0 for as many as there are processors."""
-    return 0 if threads is None else _limit("threads", threads, 1)
+    return 0 if threads is None else checked_limit("threads", threads, 1)

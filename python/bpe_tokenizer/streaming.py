@@ -7,9 +7,9 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.decoded import check_error_handler, to_text
-from bpe_tokenizer.encoding import Encoding
+from bpe_tokenizer.encoding import Encoding, recognised
 from bpe_tokenizer.errors import ArgumentTypeError
-from bpe_tokenizer.special_tokens import AllowedSpecial, names_of
+from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.vocabulary import Vocabulary, as_ids
 
 __all__ = ["StreamDecoder", "Streaming"]
@@ -75,8 +75,8 @@ class _EncodeStream:
 
     def __init__(self, tokenizer: Encoding, allowed_special: AllowedSpecial) -> None:
         snapshot = tokenizer._trained()
-        allowed = names_of("allowed_special", allowed_special, snapshot.special)
-        self._stream = _core.EncodeStream(snapshot.encoder, allowed_special == "all" or allowed)
+        special = recognised(snapshot, (), allowed_special)
+        self._stream = _core.EncodeStream(snapshot.encoder, special)
         self._high = ""
         self._number = 0
 

@@ -8,12 +8,12 @@ from typing import Any, Literal, TypeAlias
 from bpe_tokenizer import _core
 from bpe_tokenizer.chatting import Chatting
 from bpe_tokenizer.decoded import check_error_handler, to_text
-from bpe_tokenizer.encoding import thread_count
+from bpe_tokenizer.encoding import recognised, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.snapshot import Snapshot, with_special_tokens
-from bpe_tokenizer.special_tokens import AllowedSpecial, SpecialTokens, checked_tokens, names_of
+from bpe_tokenizer.special_tokens import AllowedSpecial, SpecialTokens, checked_tokens
 from bpe_tokenizer.training import Corpus, TieBreak, TrainingOptions, train_model
 from bpe_tokenizer.visualization import Visualization, visualize
 from bpe_tokenizer.vocabulary import as_ids
@@ -296,8 +296,7 @@ class BPETokenizer(Chatting):
         Token(id=257, bytes=b'low', characters=(2, 5), text_bytes=(2, 5), is_added=False)
         """
         snapshot = self._trained()
-        names = names_of("allowed_special", allowed_special, snapshot.special)
-        special = allowed_special == "all" or names or False
+        special = recognised(snapshot, (), allowed_special)
         around = snapshot.around if add_special_tokens else ((), ())
         return visualize(snapshot, text, special, around)
 
