@@ -1,14 +1,19 @@
 //! Text to ids: the one place that knows the order of the stages.
 
+mod run;
 mod stream;
 
 pub use stream::EncodeStream;
 
+use run::Run;
+
 use crate::alignment::{Alignment, Place};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::interrupt::Interrupt;
-use crate::merge::cache::{self, Cache, CachePool, CacheStatistics};
-use crate::merge::{merge_and_tell, merge_long, merge_short, Joins, PairTable, Symbols, SHORT};
+use crate::merge::{
+    merge_and_tell, merge_long, merge_short, CacheStatistics, Joins, PairTable, Pool, Symbols,
+    SHORT,
+};
 use crate::model::{Model, NONE};
 use crate::normalizers::Normalizers;
 use crate::pretokenize::{floor_char_boundary, Piece, PreTokenizers};
@@ -75,8 +80,6 @@ struct Matchers {
 
 /// How many sets of special tokens keep their automata.
 const KEPT_MATCHERS: usize = 8;
-/// Pieces between two looks at whether to stop.
-const PATIENCE: u32 = 1 << 14;
 
 /// A model made ready to run; may be shared between threads.
 pub struct Encoder {
@@ -90,7 +93,7 @@ pub struct Encoder {
     none: Arc<Matchers>,
     all: Arc<Matchers>,
     kept: Mutex<Vec<(FxHashSet<String>, Arc<Matchers>)>>,
-    caches: CachePool,
+    workspaces: Pool,
 }
 
 /// What is looked for in a text before it is split.
@@ -111,6 +114,8 @@ impl<'a> From<&'a Special> for Search<'a> {
 /// A stretch of normalised text between added tokens, ready to be split into pieces.
 struct Segment<'a> {
     text: &'a [u8],
+    /// Whether it is known to be UTF-8.
+    is_utf8: bool,
     place: Place<'a>,
 }
 
@@ -143,7 +148,7 @@ impl Encoder {
             none: Arc::new(matchers(&model, &normalizers, &Special::None)?),
             all: Arc::new(matchers(&model, &normalizers, &Special::All)?),
             kept: Mutex::default(),
-            caches: CachePool::default(),
+            workspaces: Pool::default(),
             normalizers,
             model,
         })
@@ -174,8 +179,8 @@ impl Encoder {
         ids: &mut Vec<u32>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        self.caches.with(|cache| {
-            let mut run = Run::new(self, cache, interrupt);
+        self.workspaces.with(|workspace| {
+            let mut run = Run::new(self, workspace, interrupt);
             self.parts(text, special.into(), false, &mut |part| {
                 run.part(part, enough, ids)
             })
@@ -235,8 +240,8 @@ impl Encoder {
         mut token: impl FnMut(u32, Span, Range<usize>) -> bool,
     ) -> Result<()> {
         let mut tokens = Vec::new();
-        self.caches.with(|cache| {
-            let mut run = Run::new(self, cache, interrupt);
+        self.workspaces.with(|workspace| {
+            let mut run = Run::new(self, workspace, interrupt);
             self.parts(text, search, true, &mut |part| match part {
                 Part::Added(Found { id, range, content }) => Ok(token(
                     id,
@@ -354,12 +359,12 @@ impl Encoder {
 
     /// What the caches did.
     pub fn cache_statistics(&self) -> CacheStatistics {
-        self.caches.statistics()
+        self.workspaces.statistics()
     }
 
     /// Empties the caches.
     pub fn clear_cache(&self) {
-        self.caches.clear();
+        self.workspaces.clear();
     }
 
     /// Calls `part` with the added tokens and the text between them until it returns false. Places in
@@ -414,6 +419,7 @@ impl Encoder {
                 let offset = place.offset + range.start;
                 part(Part::Text(Segment {
                     text: &normalized[range],
+                    is_utf8: matches!(stretch, Text::Str(_)),
                     place: Place { offset, ..*place },
                 }))
             };
@@ -449,7 +455,7 @@ impl Encoder {
         aligned: bool,
         mut piece: impl FnMut(&[u8], Range<usize>, &Place<'_>) -> bool,
     ) -> Result<()> {
-        let Segment { text, place } = segment;
+        let Segment { text, place, .. } = segment;
         match &self.joins {
             None => self.pre_tokenizers.split(text, place, aligned, |found| {
                 piece(found.text, found.range, found.place)
@@ -554,131 +560,6 @@ impl Encoder {
             kept.insert(0, (contents.clone(), matchers.clone()));
         }
         Ok(matchers)
-    }
-}
-
-/// Encodes piece after piece of one call.
-struct Run<'a> {
-    encoder: &'a Encoder,
-    cache: Option<&'a mut Cache>,
-    interrupt: &'a Interrupt<'a>,
-    /// Pieces until the next look at whether to stop.
-    patience: u32,
-    failure: Option<Error>,
-    /// A piece's ids, kept to be filled again.
-    ids: Vec<u32>,
-}
-
-impl<'a> Run<'a> {
-    fn new(
-        encoder: &'a Encoder,
-        cache: Option<&'a mut Cache>,
-        interrupt: &'a Interrupt<'a>,
-    ) -> Self {
-        Self {
-            encoder,
-            cache,
-            interrupt,
-            patience: PATIENCE,
-            failure: None,
-            ids: Vec::new(),
-        }
-    }
-
-    /// Appends the ids of a part until there are enough; false if there are.
-    fn part(&mut self, part: Part<'_>, enough: usize, ids: &mut Vec<u32>) -> Result<bool> {
-        match part {
-            Part::Added(found) => ids.push(found.id),
-            Part::Text(segment) => {
-                self.encoder.split(&segment, false, |text, range, _| {
-                    self.piece(text, range, ids) && ids.len() < enough
-                })?;
-                self.outcome()?;
-            }
-        }
-        Ok(ids.len() < enough)
-    }
-
-    /// Appends the ids of the piece `text[range]`; false if that failed.
-    #[inline(always)]
-    fn piece(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> bool {
-        self.patience -= 1;
-        if self.patience > 0 {
-            if range.len() == 1 {
-                let id = self.encoder.symbols.single(text[range.start]);
-                if id != NONE {
-                    ids.push(id);
-                    return true;
-                }
-            }
-            if let (Some(cache), Some(key)) =
-                (&mut self.cache, cache::key(text, range.start, range.len()))
-            {
-                if cache.get(key, ids) {
-                    return true;
-                }
-            }
-        }
-        let outcome = self.piece_by_merging(text, range, ids);
-        self.failure = outcome.err();
-        self.failure.is_none()
-    }
-
-    /// The same with the number of bytes that each token stands for; gaps are NONE.
-    fn piece_with_widths(
-        &mut self,
-        text: &[u8],
-        range: Range<usize>,
-        tokens: &mut Vec<(u32, usize)>,
-    ) -> bool {
-        if self.encoder.symbols.is_total() {
-            let mut ids = std::mem::take(&mut self.ids);
-            ids.clear();
-            let whole = self.piece(text, range, &mut ids);
-            let vocabulary = self.encoder.model.vocabulary();
-            let width = |id| vocabulary.token(id).map_or(0, <[u8]>::len);
-            tokens.extend(ids.iter().map(|&id| (id, width(id))));
-            self.ids = ids;
-            return whole;
-        }
-        let outcome = self
-            .encoder
-            .merge_with_widths(&text[range], tokens, self.interrupt);
-        self.failure = outcome.err();
-        self.failure.is_none()
-    }
-
-    #[inline(never)]
-    fn piece_by_merging(
-        &mut self,
-        text: &[u8],
-        range: Range<usize>,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        if self.patience == 0 {
-            self.interrupt.poll()?;
-            self.patience = PATIENCE;
-        }
-        let key = cache::key(text, range.start, range.len());
-        let piece = &text[range];
-        let Some(cache) = &mut self.cache else {
-            return self.encoder.merge_piece(piece, ids, self.interrupt);
-        };
-        if cache.get_long(piece, ids) {
-            return Ok(());
-        }
-        let start = ids.len();
-        self.encoder.merge_piece(piece, ids, self.interrupt)?;
-        let found = &ids[start..];
-        match key {
-            Some(key) if Cache::fits(found.len()) => cache.insert(key, found),
-            _ => cache.insert_long(piece, found),
-        }
-        Ok(())
-    }
-
-    fn outcome(&mut self) -> Result<()> {
-        self.failure.take().map_or(Ok(()), Err)
     }
 }
 

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)] // tests
 
 use bpe_tokenizer_core::alignment::Place;
-use bpe_tokenizer_core::pretokenize::{PreTokenizers, SplitPattern};
+use bpe_tokenizer_core::pretokenize::{
+    Block, PreTokenizer, PreTokenizers, Processor, SplitPattern,
+};
 use proptest::prelude::*;
 use serde::Deserialize;
 use std::ops::Range;
@@ -90,6 +92,62 @@ const PARTS: [&str; 72] = [
 struct Both {
     ours: SplitPattern,
     theirs: SplitPattern,
+    machines: Machines,
+}
+
+/// Patterns one behind the other, as machines for each kind of instructions that is here.
+struct Machines(Vec<PreTokenizers>);
+
+impl Machines {
+    fn new(patterns: &[String]) -> Self {
+        let steps: Vec<_> = patterns.iter().map(PreTokenizer::isolated).collect();
+        let machines = Processor::all()
+            .into_iter()
+            .map(|processor| PreTokenizers::on(processor, &steps).unwrap());
+        Self(machines.filter(PreTokenizers::has_blocks).collect())
+    }
+
+    /// Compares what they find with the pieces of the automata, in a text and in repetitions of it: these
+    /// have several lanes, and the text falls on all places of their words.
+    fn check(&self, text: &[u8]) {
+        let Some(first) = self.0.first() else {
+            return;
+        };
+        for text in [text.to_vec(), text.repeat(30)] {
+            let mut pieces = Vec::new();
+            let outcome = first.split(&text, &Place::given(0), false, |piece| {
+                pieces.push(piece.range.start);
+                true
+            });
+            outcome.unwrap();
+            let is_utf8 = std::str::from_utf8(&text).is_ok();
+            for machine in &self.0 {
+                let mut ways = vec![false];
+                ways.extend(is_utf8.then_some(true));
+                for is_utf8 in ways {
+                    let found = begins(machine, &text, is_utf8);
+                    assert!(
+                        found == pieces,
+                        "{:?}: {found:?}, {pieces:?}",
+                        String::from_utf8_lossy(&text)
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Where pieces begin, block by block.
+fn begins(machine: &PreTokenizers, text: &[u8], is_utf8: bool) -> Vec<usize> {
+    let (mut block, mut found, mut from) = (Block::default(), Vec::new(), 0);
+    while from < text.len() {
+        let to = machine.next_block(text, is_utf8, from, &mut block).unwrap();
+        let (last, begins) = block.bounds().split_last().unwrap();
+        assert_eq!(from + *last as usize, to);
+        found.extend(begins.iter().map(|&begin| from + begin as usize));
+        from = to;
+    }
+    found
 }
 
 impl Both {
@@ -97,6 +155,7 @@ impl Both {
         Self {
             ours: SplitPattern::new(pattern).unwrap(),
             theirs: SplitPattern::on_regex_engine(pattern).unwrap(),
+            machines: Machines::new(&[pattern.to_owned()]),
         }
     }
 
@@ -117,6 +176,7 @@ impl Both {
             "{} loses text of {shown:?}",
             self.ours.pattern()
         );
+        self.machines.check(text);
     }
 }
 
@@ -154,6 +214,31 @@ fn named() -> &'static [(String, Both)] {
         }
         named
     })
+}
+
+/// The patterns of each published tokenizer that has several.
+fn pipelines() -> &'static [Machines] {
+    static PIPELINES: OnceLock<Vec<Machines>> = OnceLock::new();
+    PIPELINES.get_or_init(|| {
+        let several = vectors()
+            .into_iter()
+            .filter(|vector| vector.patterns.len() > 1);
+        let machines = several.map(|vector| Machines::new(&vector.patterns));
+        machines
+            .inspect(|machines| assert!(!machines.0.is_empty()))
+            .collect()
+    })
+}
+
+#[test]
+fn every_named_pattern_has_a_machine() {
+    for vector in vectors() {
+        assert!(
+            !Machines::new(&vector.patterns).0.is_empty(),
+            "{}",
+            vector.name
+        );
+    }
 }
 
 #[test]
@@ -198,6 +283,13 @@ proptest! {
     fn named_patterns_split_as_the_regex_engine_does(text in text()) {
         for (_, pattern) in named() {
             pattern.check(text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn patterns_one_behind_the_other_have_machines_too(text in text()) {
+        for machines in pipelines() {
+            machines.check(text.as_bytes());
         }
     }
 

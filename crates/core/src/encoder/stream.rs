@@ -89,8 +89,8 @@ impl EncodeStream {
             given,
             rest,
         } = self;
-        encoder.caches.with(|cache| {
-            let mut run = Run::new(encoder, cache, interrupt);
+        encoder.workspaces.with(|workspace| {
+            let mut run = Run::new(encoder, workspace, interrupt);
             given.next(&matchers.given, text, ends, &mut |next| match next {
                 Next::Text(text) => rest.advance(matchers, text, false, &mut run, ids),
                 Next::End => rest.advance(matchers, "", true, &mut run, ids),

@@ -1,130 +1,218 @@
 //! Pieces that were merged before: a bounded table, which never changes a result.
 
+use super::memory::{prefetch, table};
 use rustc_hash::FxHashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 /// Pieces of at most so many bytes are found by a key that holds them.
-const KEY_BYTES: usize = 15;
-/// Ids that a slot holds.
+pub const KEY_BYTES: usize = 15;
+/// Ids that a slot holds; those of a piece with more are elsewhere, and the first id says where.
 const SLOT_IDS: usize = 3;
-/// Two neighbouring slots are where a key may be.
-const WAYS: usize = 2;
-/// Slots of the table: 4 MiB.
-const SLOTS: usize = 1 << 17;
-/// Longer pieces are not kept.
+/// Sets of a new table, as a power of two: 128 KiB.
+const FEWEST: u32 = 11;
+/// Sets of the largest table: 8 MiB.
+const MOST: u32 = 17;
+/// Pieces whose ids no slot holds share so many ids at most: 4 MiB.
+const SPILLED: usize = 1 << 20;
+/// Pieces longer than this are not kept.
 const LONGEST: usize = 512;
-/// Bytes of pieces and ids that are kept beside the table before all of these are dropped.
+/// Bytes of longer pieces and ids that are kept beside the table before all of these are dropped.
 const LONG_BYTES: usize = 4 << 20;
 
 /// A key's two halves, then three ids and their number. A key's top byte is the piece's length, so
-/// a free slot is zero, and a fresh table costs nothing until it is touched.
-type Slot = [u64; 4];
+/// the key of a free slot is zero.
+#[derive(Clone, Copy, Default)]
+#[repr(C, align(32))]
+struct Slot {
+    key: Key,
+    ids: [u32; SLOT_IDS + 1],
+}
+
+/// Slots where a key may be: they share a line of the processor's cache. A key has another set too.
+type Set = [Slot; 2];
+
+/// A short piece as two numbers: its bytes, and its length in the top byte.
+pub type Key = [u64; 2];
 
 /// One thread's cache.
 pub struct Cache {
-    slots: Box<[Slot; SLOTS]>,
+    sets: Box<[Set]>,
+    /// Bits to shift a hash so that it is the number of a set.
+    shift: u32,
+    spilled: Vec<u32>,
     long: FxHashMap<Box<[u8]>, Box<[u32]>>,
     long_bytes: usize,
-    entries: u64,
-    generation: u64,
-    hits: u64,
-    misses: u64,
+    /// Pieces in slots.
+    kept: usize,
+    /// Pieces that were found.
+    pub hits: u64,
+    /// Pieces that were merged.
+    pub misses: u64,
 }
 
-/// The low bytes of a number, for each number of bytes.
-const MASKS: [u128; KEY_BYTES + 1] = {
-    let mut masks = [0; KEY_BYTES + 1];
+/// The bytes of a key, and its length, for each number of bytes; a piece that is too long has a key that
+/// no slot has.
+const MASKS: [[u64; 4]; KEY_BYTES + 2] = {
+    let mut masks = [[0; 4]; KEY_BYTES + 2];
     let mut length = 0;
     while length <= KEY_BYTES {
-        masks[length] = (1 << (8 * length)) - 1;
+        let mask: u128 = (1 << (8 * length)) - 1;
+        masks[length] = [mask as u64, (mask >> 64) as u64, (length as u64) << 56, 0];
         length += 1;
     }
+    masks[length][2] = (length as u64) << 56;
     masks
 };
 
-/// A short piece as a number: its bytes, and its length in the top byte.
-///
-/// `text[start..start + length]` is the piece; the bytes behind it are read but do not count.
+/// The key of the piece of so many bytes that begins at `start`; the bytes behind it do not count.
 #[inline(always)]
-pub fn key(text: &[u8], start: usize, length: usize) -> Option<u128> {
-    if length > KEY_BYTES {
-        return None;
-    }
-    let bytes = match text.get(start..start + 16) {
-        Some(bytes) => {
-            let mut whole = [0; 16];
-            whole.copy_from_slice(bytes);
-            u128::from_le_bytes(whole) & MASKS[length]
-        }
+pub fn key(text: &[u8], start: usize, length: usize) -> Key {
+    let [low, high, tag, _] = MASKS[length.min(KEY_BYTES + 1)];
+    let mut whole = [0; 16];
+    match text.get(start..start + 16) {
+        Some(bytes) => whole.copy_from_slice(bytes),
         None => {
-            let mut padded = [0; 16];
-            padded[..length].copy_from_slice(&text[start..start + length]);
-            u128::from_le_bytes(padded)
+            let end = text.len().min(start + length.min(16));
+            whole[..end - start].copy_from_slice(&text[start..end]);
         }
-    };
-    Some(bytes | (length as u128) << 120)
+    }
+    let whole = u128::from_le_bytes(whole);
+    [whole as u64 & low, (whole >> 64) as u64 & high | tag]
 }
 
-/// A number that depends on every bit of a key.
+/// Whether a piece of so many bytes is found by its key.
 #[inline(always)]
-pub fn hash(key: u128) -> u64 {
-    let (low, high) = (key as u64, (key >> 64) as u64);
-    let product = u128::from(low ^ 0x9e37_79b9_7f4a_7c15)
-        * u128::from(high.rotate_left(32) ^ 0xd6e8_feb8_6659_fd93);
-    (product as u64) ^ (product >> 64) as u64
+pub fn has_key(length: usize) -> bool {
+    length <= KEY_BYTES
 }
 
-impl Cache {
-    fn new(generation: u64) -> Self {
+/// A number whose high half depends on every bit of a key.
+#[inline(always)]
+pub fn hash([low, high]: Key) -> u64 {
+    let mixed = low ^ high.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+impl Default for Cache {
+    fn default() -> Self {
         Self {
-            slots: fresh_slots(),
+            sets: table(1 << FEWEST),
+            shift: u64::BITS - FEWEST,
+            spilled: Vec::new(),
             long: FxHashMap::default(),
             long_bytes: 0,
-            entries: 0,
-            generation,
+            kept: 0,
             hits: 0,
             misses: 0,
         }
     }
+}
+
+impl Cache {
+    /// Where a key may be, and asks for it.
+    #[inline(always)]
+    pub fn expect(&self, key: Key) -> u32 {
+        let set = (hash(key) >> self.shift) as usize;
+        prefetch(&self.sets, set);
+        set as u32
+    }
+
+    /// Writes the ids of a short piece that is in this set, with any behind them; returns how many they
+    /// are. None if it is not there; it may be in another set.
+    #[inline(always)]
+    pub fn write(&self, set: u32, key: Key, ids: &mut [u32; KEY_BYTES]) -> Option<usize> {
+        let set = self.sets.get(set as usize)?;
+        // Which of the two it is cannot be foreseen, so nothing may depend on that but an address.
+        let differ = |slot: &Slot| (slot.key[0] ^ key[0]) | (slot.key[1] ^ key[1]);
+        let slot = &set[usize::from(differ(&set[0]) != 0)];
+        if differ(slot) != 0 {
+            return None;
+        }
+        ids[..=SLOT_IDS].copy_from_slice(&slot.ids);
+        let count = slot.ids[SLOT_IDS] as usize;
+        if count > SLOT_IDS {
+            let start = slot.ids[0] as usize;
+            ids[..count].copy_from_slice(&self.spilled[start..start + count]);
+        }
+        Some(count)
+    }
 
     /// Appends the ids of a short piece, if they are here.
     #[inline(always)]
-    pub fn get(&mut self, key: u128, ids: &mut Vec<u32>) -> bool {
-        let set = set_of(key);
-        let holds = |slot: &Slot| slot[0] == key as u64 && slot[1] == (key >> 64) as u64;
-        if !holds(&self.slots[set]) {
-            if !holds(&self.slots[set + 1]) {
-                return false;
-            }
-            self.slots.swap(set, set + 1); // the one that was used last is kept longest
-        }
-        let slot = &self.slots[set];
+    pub fn get(&mut self, key: Key, ids: &mut Vec<u32>) -> bool {
+        let mut found = [0; KEY_BYTES];
+        let first = (hash(key) >> self.shift) as u32;
+        let in_first = self.write(first, key, &mut found);
+        let Some(count) = in_first.or_else(|| self.write(other(first, key), key, &mut found))
+        else {
+            return false;
+        };
         self.hits += 1;
-        let found = [slot[2] as u32, (slot[2] >> 32) as u32, slot[3] as u32];
-        match slot[3] >> 32 {
-            1 => ids.push(found[0]),
-            2 => ids.extend_from_slice(&found[..2]),
-            _ => ids.extend_from_slice(&found),
-        }
+        ids.extend_from_slice(&found[..count]);
         true
     }
 
-    /// Keeps the ids of a short piece, which must fit, in place of the one of its slots
-    /// that was used less recently.
-    pub fn insert(&mut self, key: u128, ids: &[u32]) {
+    /// Keeps the ids of a short piece that is not here, in place of one that came earlier.
+    pub fn insert(&mut self, key: Key, ids: &[u32]) {
         self.misses += 1;
-        let id = |i: usize| u64::from(ids.get(i).copied().unwrap_or(0));
-        let set = set_of(key);
-        let [newer, older] = [self.slots[set], self.slots[set + 1]];
-        self.entries += u64::from(older == [0; 4]);
-        self.slots[set + 1] = newer;
-        self.slots[set] = [
-            key as u64,
-            (key >> 64) as u64,
-            id(0) | id(1) << 32,
-            id(2) | (ids.len() as u64) << 32,
-        ];
+        if ids.len() > KEY_BYTES {
+            return;
+        }
+        let mut slot = Slot {
+            key,
+            ..Slot::default()
+        };
+        slot.ids[SLOT_IDS] = ids.len() as u32;
+        if ids.len() <= SLOT_IDS {
+            slot.ids[..ids.len()].copy_from_slice(ids);
+        } else {
+            if self.spilled.len() + ids.len() > SPILLED {
+                self.drop_spilled();
+            }
+            slot.ids[0] = self.spilled.len() as u32;
+            self.spilled.extend_from_slice(ids);
+        }
+        self.put(slot);
+    }
+
+    /// Puts a slot into one of its sets: where there is room, or else in place of the last one. What came
+    /// early comes often.
+    fn put(&mut self, slot: Slot) {
+        let first = (hash(slot.key) >> self.shift) as u32;
+        for set in [first, other(first, slot.key)] {
+            let set = &mut self.sets[set as usize];
+            if let Some(free) = set.iter_mut().find(|slot| slot.key == [0; 2]) {
+                *free = slot;
+                self.kept += 1;
+                return;
+            }
+        }
+        self.sets[first as usize][1] = slot;
+    }
+
+    /// Makes the table bigger if it is full. Sets are others then.
+    pub fn make_room(&mut self) {
+        let bits = self.sets.len().trailing_zeros();
+        if self.kept > self.sets.len() && bits < MOST {
+            let bits = (bits + 2).min(MOST);
+            let old = std::mem::replace(&mut self.sets, table(1 << bits));
+            (self.shift, self.kept) = (u64::BITS - bits, 0);
+            for slot in old.as_flattened() {
+                if slot.key != [0; 2] {
+                    self.put(*slot);
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn drop_spilled(&mut self) {
+        self.spilled.clear();
+        for slot in self.sets.as_flattened_mut() {
+            if slot.ids[SLOT_IDS] as usize > SLOT_IDS {
+                *slot = Slot::default();
+                self.kept -= 1;
+            }
+        }
     }
 
     /// Appends the ids of any other piece, if they are here.
@@ -145,127 +233,23 @@ impl Cache {
         }
         let bytes = piece.len() + 4 * ids.len() + 64;
         if self.long_bytes + bytes > LONG_BYTES {
-            self.entries -= self.long.len() as u64;
             self.long.clear();
             self.long_bytes = 0;
         }
         self.long_bytes += bytes;
-        self.entries += 1;
         self.long.insert(piece.into(), ids.into());
     }
 
-    /// Whether a slot holds so many ids (of a piece without any, its symbols being unknown, none does).
-    pub fn fits(ids: usize) -> bool {
-        (1..=SLOT_IDS).contains(&ids)
+    /// Pieces that are kept.
+    pub fn size(&self) -> usize {
+        self.kept + self.long.len()
     }
 }
 
-/// A table that the system zeroes page by page, when a page is touched first.
-fn fresh_slots() -> Box<[Slot; SLOTS]> {
-    let slots = vec![[0; 4]; SLOTS].into_boxed_slice();
-    match slots.try_into() {
-        Ok(slots) => slots,
-        Err(_) => unreachable!("the table has as many slots as it was made with"),
-    }
-}
-
+/// The other set of a key, which shares a page with the first.
 #[inline(always)]
-fn set_of(key: u128) -> usize {
-    hash(key) as usize % (SLOTS / WAYS) * WAYS
-}
-
-/// Threads that can have a cache at the same time; more go without.
-const POOL: usize = 64;
-
-/// The caches of an encoder: a call takes one that is free.
-///
-/// Nothing ever waits here: a lock that another thread held when the process forked stays locked
-/// in the child, which then takes another.
-pub struct CachePool {
-    caches: Vec<Mutex<Option<Cache>>>,
-    generation: AtomicU64,
-    hits: AtomicU64,
-    misses: AtomicU64,
-    entries: AtomicU64,
-}
-
-/// What the caches did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CacheStatistics {
-    /// Pieces that were found.
-    pub hits: u64,
-    /// Pieces that were merged.
-    pub misses: u64,
-    /// Pieces that are kept now.
-    pub size: u64,
-}
-
-impl Default for CachePool {
-    fn default() -> Self {
-        Self {
-            caches: (0..POOL).map(|_| Mutex::new(None)).collect(),
-            generation: AtomicU64::new(0),
-            hits: AtomicU64::new(0),
-            misses: AtomicU64::new(0),
-            entries: AtomicU64::new(0),
-        }
-    }
-}
-
-impl CachePool {
-    /// Runs `work` with a cache, or without one if all are taken.
-    pub fn with<R>(&self, work: impl FnOnce(Option<&mut Cache>) -> R) -> R {
-        let mut free = self.caches.iter().filter_map(|cache| cache.try_lock().ok());
-        let Some(mut guard) = free.next() else {
-            return work(None);
-        };
-        let cache = self.current(&mut guard);
-        let entries = cache.entries;
-        let result = work(Some(cache));
-        self.hits
-            .fetch_add(std::mem::take(&mut cache.hits), Ordering::Relaxed);
-        self.misses
-            .fetch_add(std::mem::take(&mut cache.misses), Ordering::Relaxed);
-        if cache.generation == self.generation.load(Ordering::Relaxed) {
-            let grown = cache.entries.wrapping_sub(entries);
-            self.entries.fetch_add(grown, Ordering::Relaxed);
-        }
-        result
-    }
-
-    /// The cache behind the lock, emptied if it was cleared since.
-    fn current<'a>(&self, guard: &'a mut MutexGuard<'_, Option<Cache>>) -> &'a mut Cache {
-        let generation = self.generation.load(Ordering::Relaxed);
-        if guard
-            .as_ref()
-            .is_some_and(|cache| cache.generation != generation)
-        {
-            **guard = None;
-        }
-        guard.get_or_insert_with(|| Cache::new(generation))
-    }
-
-    /// Hits and misses since the last clearing, and pieces kept.
-    pub fn statistics(&self) -> CacheStatistics {
-        CacheStatistics {
-            hits: self.hits.load(Ordering::Relaxed),
-            misses: self.misses.load(Ordering::Relaxed),
-            size: self.entries.load(Ordering::Relaxed),
-        }
-    }
-
-    /// Drops every piece (a cache in use is dropped when it is next taken) and resets the counters.
-    pub fn clear(&self) {
-        self.generation.fetch_add(1, Ordering::Relaxed);
-        for counter in [&self.hits, &self.misses, &self.entries] {
-            counter.store(0, Ordering::Relaxed);
-        }
-        for cache in &self.caches {
-            if let Ok(mut cache) = cache.try_lock() {
-                *cache = None;
-            }
-        }
-    }
+fn other(first: u32, key: Key) -> u32 {
+    first ^ (1 | (hash(key) >> 8) as u32 & 0xf)
 }
 
 #[cfg(test)]
@@ -282,52 +266,44 @@ mod tests {
             }
         }
         assert_ne!(key(b"a", 0, 1), key(b"a\0", 0, 2));
-        assert_eq!(key(text, 0, 16), None);
+        assert!(!has_key(16));
     }
 
     #[test]
     fn what_was_put_in_comes_out() {
-        let mut cache = Cache::new(0);
+        let mut cache = Cache::default();
         let pieces: Vec<String> = (0..50_000).map(|i| format!(" piece{i}")).collect();
+        let ids_of = |i: u32| (i..i + 1 + i % 7).collect::<Vec<u32>>();
         for (i, piece) in (0..).zip(&pieces) {
-            let key = key(piece.as_bytes(), 0, piece.len()).unwrap();
-            cache.insert(key, &[i, i + 1, i + 2][..1 + i as usize % 3]);
+            cache.insert(key(piece.as_bytes(), 0, piece.len()), &ids_of(i));
+            cache.make_room();
         }
         let mut found = 0;
         for (i, piece) in (0..).zip(&pieces) {
             let mut ids = Vec::new();
-            if cache.get(key(piece.as_bytes(), 0, piece.len()).unwrap(), &mut ids) {
-                assert_eq!(ids, [i, i + 1, i + 2][..1 + i as usize % 3]);
+            if cache.get(key(piece.as_bytes(), 0, piece.len()), &mut ids) {
+                assert_eq!(ids, ids_of(i));
                 found += 1;
             }
         }
-        assert_eq!(found, cache.entries);
+        assert_eq!(found, cache.size());
         assert!(found > 40_000);
     }
 
     #[test]
     fn memory_stays_bounded() {
-        let mut cache = Cache::new(0);
-        for i in 0..200_000 {
-            cache.insert_long(
-                format!("a rather long piece of text {i}").as_bytes(),
-                &[1; 9],
-            );
+        let mut cache = Cache::default();
+        for i in 0..400_000 {
+            let long = format!("a rather long piece of text {i}");
+            cache.insert_long(long.as_bytes(), &[1; 9]);
+            let short = format!("{i}");
+            cache.insert(key(short.as_bytes(), 0, short.len()), &[1; 6]);
+            cache.make_room();
         }
-        assert!(cache.long_bytes <= LONG_BYTES);
-        assert_eq!(cache.entries, cache.long.len() as u64);
-    }
-
-    #[test]
-    fn a_pool_never_waits() {
-        let pool = CachePool::default();
-        pool.with(|outer| {
-            assert!(outer.is_some());
-            pool.clear();
-            pool.with(|inner| assert!(inner.is_some()));
-        });
-        let locks: Vec<_> = pool.caches.iter().map(|cache| cache.lock()).collect();
-        pool.with(|cache| assert!(cache.is_none()));
-        drop(locks);
+        assert!(cache.long_bytes <= LONG_BYTES && cache.spilled.len() <= SPILLED);
+        assert_eq!(cache.sets.len(), 1 << MOST);
+        let slots = cache.sets.as_flattened().iter();
+        let kept = slots.filter(|slot| slot.key != [0; 2]).count();
+        assert_eq!(cache.size(), kept + cache.long.len());
     }
 }

@@ -3,6 +3,8 @@
 pub mod cache;
 mod joins;
 mod long;
+mod memory;
+mod pool;
 mod queue;
 mod short;
 mod symbols;
@@ -10,6 +12,7 @@ mod table;
 
 pub use joins::Joins;
 pub use long::{merge_and_tell, merge_long};
+pub use pool::{CacheStatistics, Lookup, Pool, Workspace, BATCH};
 pub use short::{merge_short, SHORT};
 pub use symbols::Symbols;
 pub use table::PairTable;

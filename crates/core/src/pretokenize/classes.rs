@@ -37,6 +37,10 @@ impl Classes {
         let mut class_from = Vec::with_capacity(starts.len());
         let mut next_range = vec![0; sets.len()];
         for &start in &starts {
+            if char::from_u32(start).is_none() {
+                class_from.push((start, 0)); // not in any text, and no class of its own
+                continue;
+            }
             let signature: Vec<bool> = sets
                 .iter()
                 .zip(&mut next_range)
@@ -74,6 +78,11 @@ impl Classes {
     /// Whether a class lies in the set of this index.
     pub fn is_member(&self, set: usize, class: usize) -> bool {
         self.members[set][class]
+    }
+
+    /// The classes of the ASCII bytes.
+    pub fn ascii(&self) -> &[u8; 128] {
+        &self.ascii
     }
 
     /// The class of an ASCII byte.

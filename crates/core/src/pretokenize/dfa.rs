@@ -102,6 +102,13 @@ impl Dfa {
         self.safe_cuts[usize::from(before) * self.classes.count() + usize::from(after)]
     }
 
+    /// Whether a code point of this class is part of no match, whatever comes before and after.
+    pub fn is_in_no_match(&self, class: u8) -> bool {
+        let row = self.classes.count() + 1;
+        let mut entries = self.table.iter().skip(usize::from(class)).step_by(row);
+        entries.all(|entry| entry & DEAD == DEAD)
+    }
+
     fn find_safe_cuts(&self) -> Vec<bool> {
         let (count, end) = (self.classes.count(), self.classes.count());
         let mut safe = vec![false; count * count];

@@ -4,6 +4,7 @@
 //! the regex engine otherwise. Pieces cover the text: what a pattern leaves unmatched between two
 //! matches is a piece too. Text may be any bytes; a byte that is not UTF-8 counts as one U+FFFD.
 
+mod blocks;
 mod classes;
 mod dfa;
 mod dialect;
@@ -12,11 +13,15 @@ mod open;
 mod pattern;
 mod scan;
 mod steps;
+mod transducer;
+mod vector;
 
+pub use blocks::Block;
 pub use dialect::{from_oniguruma, to_oniguruma};
 pub use open::OpenPieces;
 pub use scan::{code_point, floor_char_boundary, last_character};
 pub use steps::{Behavior, Piece, PreTokenizer, PreTokenizers, Prepend};
+pub use vector::Processor;
 
 use crate::error::Result;
 use dfa::Dfa;

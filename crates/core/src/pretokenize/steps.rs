@@ -3,6 +3,9 @@
 //! The steps and their details are those of Hugging Face `tokenizers` (its `pre_tokenizers` module and
 //! `NormalizedString::split`).
 
+use super::blocks::{Block, Machines};
+use super::dfa::Dfa;
+use super::vector::Processor;
 use super::{code_point, SplitPattern};
 use crate::alignment::{Alignment, Place, Rewriting};
 use crate::error::Result;
@@ -104,6 +107,19 @@ pub(super) enum Step {
 }
 
 impl Step {
+    /// The automaton of a step that only cuts, at the ends of the matches of a pattern that has one.
+    pub fn automaton(&self) -> Option<&Dfa> {
+        match self {
+            Step::Split {
+                pattern,
+                behavior: Behavior::Isolated,
+                bytes: false,
+                ..
+            } => pattern.automaton(),
+            _ => None,
+        }
+    }
+
     /// Whether it asks where a piece stood in the text as given.
     pub fn asks_for_place(&self) -> bool {
         matches!(
@@ -129,11 +145,17 @@ pub struct Piece<'a> {
 /// The steps, ready to run.
 pub struct PreTokenizers {
     pub(super) steps: Vec<Step>,
+    machines: Option<Machines>,
 }
 
 impl PreTokenizers {
     /// Compiles the patterns; without a step, a text is a piece.
     pub fn new(steps: &[PreTokenizer]) -> Result<Self> {
+        Self::on(Processor::best(), steps)
+    }
+
+    /// The same for the instructions of a processor.
+    pub fn on(processor: Processor, steps: &[PreTokenizer]) -> Result<Self> {
         let compile = |step: &PreTokenizer| {
             Ok(match step {
                 PreTokenizer::Split {
@@ -159,9 +181,9 @@ impl PreTokenizers {
                 },
             })
         };
-        Ok(Self {
-            steps: steps.iter().map(compile).collect::<Result<_>>()?,
-        })
+        let steps: Vec<Step> = steps.iter().map(compile).collect::<Result<_>>()?;
+        let machines = Machines::new(&steps, processor);
+        Ok(Self { steps, machines })
     }
 
     /// Compiles split patterns, whose matches are isolated.
@@ -180,6 +202,27 @@ impl PreTokenizers {
                 ..
             }] => Some(pattern),
             _ => None,
+        }
+    }
+
+    /// Whether [`PreTokenizers::next_block`] can be asked.
+    pub fn has_blocks(&self) -> bool {
+        self.machines.is_some()
+    }
+
+    /// Finds the pieces of a block of the text that begins at `from`, where a piece does; returns where
+    /// the block ends. They are those that [`PreTokenizers::split`] finds one by one.
+    #[inline]
+    pub fn next_block(
+        &self,
+        text: &[u8],
+        is_utf8: bool,
+        from: usize,
+        block: &mut Block,
+    ) -> Result<usize> {
+        match &self.machines {
+            Some(machines) => machines.next(&self.steps, text, is_utf8, from, block),
+            None => Ok(text.len()),
         }
     }
 

@@ -4,7 +4,7 @@ use crate::alignment::Place;
 use crate::batch::thread_count;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::merge::cache::{hash, key};
+use crate::merge::cache::{has_key, hash, key, Key as Halves};
 use crate::normalize::Normalization;
 use crate::pretokenize::{Piece, PreTokenizers};
 use crate::special::{AddedToken, Matcher};
@@ -22,6 +22,15 @@ const STRETCHES_A_READ: usize = 4;
 /// A key as bytes: 15 for a piece, one for its length.
 type Key = [u8; 16];
 const FREE: Key = [0; 16];
+
+fn joined([low, high]: Halves) -> Key {
+    (u128::from(low) | u128::from(high) << 64).to_le_bytes()
+}
+
+fn halves(key: Key) -> Halves {
+    let whole = u128::from_le_bytes(key);
+    [whole as u64, (whole >> 64) as u64]
+}
 
 /// Distinct pieces with their counts. Counts are checked: none wraps.
 #[derive(Default)]
@@ -55,20 +64,21 @@ impl PieceCounts {
     /// Counts the piece `text[range]` `count` more times.
     #[inline(always)]
     pub fn add(&mut self, text: &[u8], range: Range<usize>, count: u64) -> Result<()> {
-        match key(text, range.start, range.len()) {
-            Some(key) => self.add_short(key, count),
-            None => self.add_long(&text[range], count),
+        if has_key(range.len()) {
+            self.add_short(key(text, range.start, range.len()), count)
+        } else {
+            self.add_long(&text[range], count)
         }
     }
 
     #[inline(always)]
-    fn add_short(&mut self, key: u128, count: u64) -> Result<()> {
+    fn add_short(&mut self, key: Halves, count: u64) -> Result<()> {
         if 2 * self.short_count >= self.short.len() {
             self.grow();
         }
         let mask = self.short.len() - 1;
-        let mut index = hash(key) as usize;
-        let key = key.to_le_bytes();
+        let mut index = (hash(key) >> 32) as usize;
+        let key = joined(key);
         loop {
             let slot = &mut self.short[index & mask];
             if slot.0 == key || slot.0 == FREE {
@@ -86,7 +96,7 @@ impl PieceCounts {
         let capacity = (2 * self.short.len()).max(1 << 10);
         let old = std::mem::replace(&mut self.short, vec![(FREE, 0); capacity]);
         for (key, count) in old.into_iter().filter(|(key, _)| *key != FREE) {
-            let mut index = hash(u128::from_le_bytes(key)) as usize & (capacity - 1);
+            let mut index = (hash(halves(key)) >> 32) as usize & (capacity - 1);
             while self.short[index].0 != FREE {
                 index = (index + 1) & (capacity - 1);
             }
@@ -107,7 +117,7 @@ impl PieceCounts {
     /// Adds all of another's counts.
     pub fn merge(&mut self, other: PieceCounts) -> Result<()> {
         for (key, count) in other.short.into_iter().filter(|(key, _)| *key != FREE) {
-            self.add_short(u128::from_le_bytes(key), count)?;
+            self.add_short(halves(key), count)?;
         }
         for (piece, count) in other.long {
             match self.long.get_mut(&piece) {

@@ -1,0 +1,236 @@
+//! Pieces to ids: the cache, and merging what is not in it.
+
+use super::{Encoder, Part, Segment};
+use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
+use crate::merge::cache::{self, Cache};
+use crate::merge::{Lookup, Workspace, BATCH};
+use std::ops::Range;
+
+/// Pieces between two looks at whether to stop.
+const PATIENCE: usize = 1 << 14;
+/// Encodes piece after piece of one call.
+pub(super) struct Run<'a> {
+    pub encoder: &'a Encoder,
+    workspace: Option<&'a mut Workspace>,
+    interrupt: &'a Interrupt<'a>,
+    /// Pieces until the next look at whether to stop.
+    patience: usize,
+    failure: Option<Error>,
+    /// A piece's ids, kept to be filled again.
+    ids: Vec<u32>,
+}
+
+impl<'a> Run<'a> {
+    pub fn new(
+        encoder: &'a Encoder,
+        workspace: Option<&'a mut Workspace>,
+        interrupt: &'a Interrupt<'a>,
+    ) -> Self {
+        Self {
+            encoder,
+            workspace,
+            interrupt,
+            patience: PATIENCE,
+            failure: None,
+            ids: Vec::new(),
+        }
+    }
+
+    /// Appends the ids of a part until there are enough; false if there are.
+    pub fn part(&mut self, part: Part<'_>, enough: usize, ids: &mut Vec<u32>) -> Result<bool> {
+        match part {
+            Part::Added(found) => ids.push(found.id),
+            Part::Text(segment) if enough == usize::MAX && self.has_blocks() => {
+                self.blocks(&segment, ids)?;
+            }
+            Part::Text(segment) => {
+                self.encoder.split(&segment, false, |text, range, _| {
+                    self.piece(text, range, ids) && ids.len() < enough
+                })?;
+                self.outcome()?;
+            }
+        }
+        Ok(ids.len() < enough)
+    }
+
+    fn has_blocks(&self) -> bool {
+        let encoder = self.encoder;
+        self.workspace.is_some() && encoder.joins.is_none() && encoder.pre_tokenizers.has_blocks()
+    }
+
+    /// Appends the ids of all pieces of a segment.
+    fn blocks(&mut self, segment: &Segment<'_>, ids: &mut Vec<u32>) -> Result<()> {
+        let Segment { text, is_utf8, .. } = *segment;
+        let encoder = self.encoder;
+        let Some(Workspace {
+            cache,
+            block,
+            lookup,
+            ..
+        }) = self.workspace.as_deref_mut()
+        else {
+            return Ok(());
+        };
+        let mut run = Batches {
+            encoder,
+            cache,
+            interrupt: self.interrupt,
+        };
+        let mut from = 0;
+        while from < text.len() {
+            let to = encoder
+                .pre_tokenizers
+                .next_block(text, is_utf8, from, block)?;
+            let bounds = block.bounds();
+            self.patience = self.patience.saturating_sub(bounds.len());
+            if self.patience == 0 {
+                self.interrupt.poll()?;
+                self.patience = PATIENCE;
+            }
+            let mut done = 0;
+            while done + 1 < bounds.len() {
+                let end = (done + BATCH + 1).min(bounds.len());
+                run.batch(text, from, &bounds[done..end], lookup, ids)?;
+                done = end - 1;
+            }
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// Appends the ids of the piece `text[range]`; false if that failed.
+    #[inline(always)]
+    pub fn piece(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> bool {
+        self.patience -= 1;
+        if self.patience > 0 {
+            if let Some(workspace) = &mut self.workspace {
+                let key = cache::key(text, range.start, range.len());
+                if workspace.cache.get(key, ids) {
+                    return true;
+                }
+            }
+        }
+        let outcome = self.piece_by_merging(text, range, ids);
+        self.failure = outcome.err();
+        self.failure.is_none()
+    }
+
+    #[inline(never)]
+    fn piece_by_merging(
+        &mut self,
+        text: &[u8],
+        range: Range<usize>,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        if self.patience == 0 {
+            self.interrupt.poll()?;
+            self.patience = PATIENCE;
+        }
+        let Some(Workspace { cache, .. }) = self.workspace.as_deref_mut() else {
+            let piece = &text[range];
+            return self.encoder.merge_piece(piece, ids, self.interrupt);
+        };
+        let mut run = Batches {
+            encoder: self.encoder,
+            cache,
+            interrupt: self.interrupt,
+        };
+        run.missing(text, range, ids)?;
+        cache.make_room();
+        Ok(())
+    }
+
+    /// The same with the number of bytes that each token stands for; gaps are NONE.
+    pub fn piece_with_widths(
+        &mut self,
+        text: &[u8],
+        range: Range<usize>,
+        tokens: &mut Vec<(u32, usize)>,
+    ) -> bool {
+        if self.encoder.symbols.is_total() {
+            let mut ids = std::mem::take(&mut self.ids);
+            ids.clear();
+            let whole = self.piece(text, range, &mut ids);
+            let vocabulary = self.encoder.model.vocabulary();
+            let width = |id| vocabulary.token(id).map_or(0, <[u8]>::len);
+            tokens.extend(ids.iter().map(|&id| (id, width(id))));
+            self.ids = ids;
+            return whole;
+        }
+        let outcome = self
+            .encoder
+            .merge_with_widths(&text[range], tokens, self.interrupt);
+        self.failure = outcome.err();
+        self.failure.is_none()
+    }
+
+    pub fn outcome(&mut self) -> Result<()> {
+        self.failure.take().map_or(Ok(()), Err)
+    }
+}
+
+/// Encodes some pieces at a time.
+struct Batches<'a> {
+    encoder: &'a Encoder,
+    cache: &'a mut Cache,
+    interrupt: &'a Interrupt<'a>,
+}
+
+impl Batches<'_> {
+    /// Appends the ids of at most [`BATCH`] pieces, which begin at all bounds but the last.
+    #[inline]
+    fn batch(
+        &mut self,
+        text: &[u8],
+        from: usize,
+        bounds: &[u32],
+        lookup: &mut Lookup,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let Lookup {
+            keys,
+            sets,
+            ids: found,
+        } = lookup;
+        for ((key, set), pair) in keys.iter_mut().zip(&mut *sets).zip(bounds.windows(2)) {
+            let length = (pair[1] - pair[0]) as usize;
+            *key = cache::key(text, from + pair[0] as usize, length);
+            *set = self.cache.expect(*key);
+        }
+        let mut count = 0;
+        self.cache.hits += bounds.len() as u64 - 1;
+        for ((&key, &set), pair) in keys.iter().zip(&*sets).zip(bounds.windows(2)) {
+            let room = found[count..].first_chunk_mut();
+            if let Some(written) = room.and_then(|room| self.cache.write(set, key, room)) {
+                count += written;
+                continue;
+            }
+            ids.extend_from_slice(&found[..count]);
+            count = 0;
+            self.cache.hits -= 1;
+            let range = from + pair[0] as usize..from + pair[1] as usize;
+            self.missing(text, range, ids)?;
+        }
+        ids.extend_from_slice(&found[..count]);
+        self.cache.make_room();
+        Ok(())
+    }
+
+    /// Appends the ids of a piece that has no key, or is not where it was expected.
+    #[inline(never)]
+    fn missing(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> Result<()> {
+        let (piece, start) = (&text[range.clone()], ids.len());
+        if cache::has_key(piece.len()) {
+            let key = cache::key(text, range.start, piece.len());
+            if !self.cache.get(key, ids) {
+                self.encoder.merge_piece(piece, ids, self.interrupt)?;
+                self.cache.insert(key, &ids[start..]);
+            }
+        } else if !self.cache.get_long(piece, ids) {
+            self.encoder.merge_piece(piece, ids, self.interrupt)?;
+            self.cache.insert_long(piece, &ids[start..]);
+        }
+        Ok(())
+    }
+}

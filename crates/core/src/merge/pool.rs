@@ -1,0 +1,166 @@
+//! What a thread works with while it encodes, kept from call to call.
+
+use super::cache::{Cache, Key, KEY_BYTES};
+use crate::pretokenize::Block;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// Threads that can have a workspace of their own at the same time; more go without a cache.
+const POOL: usize = 64;
+
+/// One thread's cache, and room for what it finds.
+#[derive(Default)]
+pub struct Workspace {
+    /// Pieces that were merged before.
+    pub cache: Cache,
+    /// Where the pieces of a block of text begin.
+    pub block: Block,
+    /// What is looked for in the cache at the same time.
+    pub lookup: Lookup,
+    generation: u64,
+}
+
+/// Pieces that are looked for before the ids of the first are written, so that waiting for the memory of
+/// one is waiting for that of the others too.
+pub const BATCH: usize = 128;
+
+/// Pieces that are looked for at the same time.
+pub struct Lookup {
+    /// Their keys.
+    pub keys: [Key; BATCH],
+    /// Where these may be.
+    pub sets: [u32; BATCH],
+    /// Their ids.
+    pub ids: [u32; BATCH * KEY_BYTES],
+}
+
+impl Default for Lookup {
+    fn default() -> Self {
+        Self {
+            keys: [[0; 2]; BATCH],
+            sets: [0; BATCH],
+            ids: [0; BATCH * KEY_BYTES],
+        }
+    }
+}
+
+/// The workspaces of an encoder: a call takes one that is free.
+///
+/// Nothing ever waits here: a lock that another thread held when the process forked stays locked
+/// in the child, which then takes another.
+pub struct Pool {
+    workspaces: Vec<Mutex<Option<Box<Workspace>>>>,
+    generation: AtomicU64,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    entries: AtomicU64,
+}
+
+/// What the caches did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStatistics {
+    /// Pieces that were found.
+    pub hits: u64,
+    /// Pieces that were merged.
+    pub misses: u64,
+    /// Pieces that are kept now.
+    pub size: u64,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self {
+            workspaces: (0..POOL).map(|_| Mutex::new(None)).collect(),
+            generation: AtomicU64::new(0),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            entries: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Pool {
+    /// Runs `work` with a workspace, or without one if all are taken.
+    pub fn with<R>(&self, work: impl FnOnce(Option<&mut Workspace>) -> R) -> R {
+        let mut free = self
+            .workspaces
+            .iter()
+            .filter_map(|workspace| workspace.try_lock().ok());
+        let Some(mut guard) = free.next() else {
+            return work(None);
+        };
+        let workspace = self.current(&mut guard);
+        let entries = workspace.cache.size() as u64;
+        let result = work(Some(workspace));
+        let cache = &mut workspace.cache;
+        self.hits
+            .fetch_add(std::mem::take(&mut cache.hits), Ordering::Relaxed);
+        self.misses
+            .fetch_add(std::mem::take(&mut cache.misses), Ordering::Relaxed);
+        if workspace.generation == self.generation.load(Ordering::Relaxed) {
+            let grown = (workspace.cache.size() as u64).wrapping_sub(entries);
+            self.entries.fetch_add(grown, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// The workspace behind the lock, made anew if the caches were cleared since.
+    fn current<'a>(
+        &self,
+        guard: &'a mut MutexGuard<'_, Option<Box<Workspace>>>,
+    ) -> &'a mut Workspace {
+        let generation = self.generation.load(Ordering::Relaxed);
+        if guard
+            .as_ref()
+            .is_some_and(|workspace| workspace.generation != generation)
+        {
+            **guard = None;
+        }
+        guard.get_or_insert_with(|| {
+            Box::new(Workspace {
+                generation,
+                ..Workspace::default()
+            })
+        })
+    }
+
+    /// Hits and misses since the last clearing, and pieces kept.
+    pub fn statistics(&self) -> CacheStatistics {
+        CacheStatistics {
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+            size: self.entries.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Drops every piece (a cache in use is dropped when it is next taken) and resets the counters.
+    pub fn clear(&self) {
+        self.generation.fetch_add(1, Ordering::Relaxed);
+        for counter in [&self.hits, &self.misses, &self.entries] {
+            counter.store(0, Ordering::Relaxed);
+        }
+        for workspace in &self.workspaces {
+            if let Ok(mut workspace) = workspace.try_lock() {
+                *workspace = None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_never_waits() {
+        let pool = Pool::default();
+        pool.with(|outer| {
+            assert!(outer.is_some());
+            pool.clear();
+            pool.with(|inner| assert!(inner.is_some()));
+        });
+        let locks: Vec<_> = pool.workspaces.iter().map(|place| place.lock()).collect();
+        pool.with(|workspace| assert!(workspace.is_none()));
+        drop(locks);
+    }
+}

@@ -1,0 +1,355 @@
+//! Bytes looked up in small tables, 64 at a time, in the processor's vector registers.
+//!
+//! Everything here is a table lookup that [`Portable`] does byte by byte; the others do the same with
+//! the instructions of one family of processors, and are chosen when the program runs.
+//!
+//! `unsafe` because vector instructions are: each may run only on a processor that has it, and loads and
+//! stores go through pointers. [`Processor`] asks the processor once; every load and store is of an array
+//! of exactly so many bytes.
+#![allow(unsafe_code)]
+
+use super::transducer::SAME;
+
+/// 64 bytes in registers.
+trait Word: Copy {
+    /// # Safety
+    /// For this and all below: the processor has the instructions.
+    unsafe fn load(bytes: &[u8; 64]) -> Self;
+    unsafe fn store(self, bytes: &mut [u8; 64]);
+    /// Each byte's entry; [`SAME`] for each from 128 on.
+    unsafe fn of_ascii(self, table: &[u8; 128]) -> Self;
+    /// A bit for each byte that is not less.
+    unsafe fn at_least(self, least: u8) -> u64;
+}
+
+/// The bytes of a word that are not ASCII: from which byte on the bits of each mask are set.
+pub const NOT_ASCII: [u8; 4] = [0x80, 0xc0, 0xe0, 0xf0];
+
+#[inline(always)]
+unsafe fn classify<W: Word>(
+    text: &[[u8; 64]],
+    table: &[u8; 128],
+    classes: &mut [[u8; 64]],
+    others: &mut [[u64; 4]],
+) {
+    for ((text, classes), others) in text.iter().zip(classes).zip(others) {
+        let word = W::load(text);
+        word.of_ascii(table).store(classes);
+        *others = [0; 4];
+        others[0] = word.at_least(NOT_ASCII[0]);
+        if others[0] != 0 {
+            for (others, least) in others.iter_mut().zip(NOT_ASCII).skip(1) {
+                *others = word.at_least(least);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn compare<W: Word>(states: &[[u8; 64]], least: [u8; 2], masks: &mut [[u64; 2]]) {
+    for (states, masks) in states.iter().zip(masks) {
+        let word = W::load(states);
+        *masks = [word.at_least(least[0]), word.at_least(least[1])];
+    }
+}
+
+/// What a processor's vector instructions are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Processor {
+    /// AVX-512 with VBMI.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    /// AVX2.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// NEON.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    /// None.
+    Portable,
+}
+
+impl Processor {
+    /// All that this processor can do, the best first.
+    pub fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vbmi") {
+                all.push(Self::Avx512);
+            }
+            if is_x86_feature_detected!("avx2") {
+                all.push(Self::Avx2);
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        all.push(Self::Neon);
+        all.push(Self::Portable);
+        all
+    }
+
+    /// The best.
+    pub fn best() -> Self {
+        Self::all()[0]
+    }
+
+    /// The class of each ASCII byte, [`SAME`] for each other, and which these are.
+    pub fn classify(
+        self,
+        text: &[[u8; 64]],
+        table: &[u8; 128],
+        classes: &mut [[u8; 64]],
+        others: &mut [[u64; 4]],
+    ) {
+        match self {
+            // SAFETY: `all` asked the processor.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => unsafe { x86::classify_avx512(text, table, classes, others) },
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { x86::classify_avx2(text, table, classes, others) },
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => unsafe { classify::<neon::Neon>(text, table, classes, others) },
+            // SAFETY: no instructions are asked for.
+            Self::Portable => unsafe { classify::<Portable>(text, table, classes, others) },
+        }
+    }
+
+    /// A bit for each state that is not less than the one, and than the other.
+    pub fn compare(self, states: &[[u8; 64]], least: [u8; 2], masks: &mut [[u64; 2]]) {
+        match self {
+            // SAFETY: `all` asked the processor.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => unsafe { x86::compare_avx512(states, least, masks) },
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { x86::compare_avx2(states, least, masks) },
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => unsafe { compare::<neon::Neon>(states, least, masks) },
+            // SAFETY: no instructions are asked for.
+            Self::Portable => unsafe { compare::<Portable>(states, least, masks) },
+        }
+    }
+}
+
+/// Any processor.
+#[derive(Clone, Copy)]
+struct Portable([u8; 64]);
+
+impl Word for Portable {
+    #[inline(always)]
+    unsafe fn load(bytes: &[u8; 64]) -> Self {
+        Self(*bytes)
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, bytes: &mut [u8; 64]) {
+        *bytes = self.0;
+    }
+
+    #[inline(always)]
+    unsafe fn of_ascii(self, table: &[u8; 128]) -> Self {
+        Self(
+            self.0
+                .map(|byte| table.get(usize::from(byte)).copied().unwrap_or(SAME)),
+        )
+    }
+
+    #[inline(always)]
+    unsafe fn at_least(self, least: u8) -> u64 {
+        let bit = |(place, byte): (usize, &u8)| u64::from(*byte >= least) << place;
+        self.0.iter().enumerate().map(bit).sum()
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::Word;
+    use std::arch::x86_64::*;
+
+    #[derive(Clone, Copy)]
+    struct Avx512(__m512i);
+
+    impl Word for Avx512 {
+        #[inline(always)]
+        unsafe fn load(bytes: &[u8; 64]) -> Self {
+            Self(_mm512_loadu_si512(bytes.as_ptr().cast()))
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, bytes: &mut [u8; 64]) {
+            _mm512_storeu_si512(bytes.as_mut_ptr().cast(), self.0);
+        }
+
+        #[inline(always)]
+        unsafe fn of_ascii(self, table: &[u8; 128]) -> Self {
+            let low = _mm512_loadu_si512(table.as_ptr().cast());
+            let high = _mm512_loadu_si512(table.as_ptr().add(64).cast());
+            let found = _mm512_permutex2var_epi8(low, self.0, high);
+            let same = _mm512_set1_epi8(-1);
+            Self(_mm512_mask_blend_epi8(
+                _mm512_movepi8_mask(self.0),
+                found,
+                same,
+            ))
+        }
+
+        #[inline(always)]
+        unsafe fn at_least(self, least: u8) -> u64 {
+            _mm512_cmpge_epu8_mask(self.0, _mm512_set1_epi8(least as i8))
+        }
+    }
+
+    #[derive(Clone, Copy)]
+    struct Avx2([__m256i; 2]);
+
+    impl Word for Avx2 {
+        #[inline(always)]
+        unsafe fn load(bytes: &[u8; 64]) -> Self {
+            let at: *const __m256i = bytes.as_ptr().cast();
+            Self([_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1))])
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, bytes: &mut [u8; 64]) {
+            let at: *mut __m256i = bytes.as_mut_ptr().cast();
+            _mm256_storeu_si256(at, self.0[0]);
+            _mm256_storeu_si256(at.add(1), self.0[1]);
+        }
+
+        /// A shuffle looks sixteen entries up: of each group of sixteen, those of the bytes in it.
+        #[inline(always)]
+        unsafe fn of_ascii(self, table: &[u8; 128]) -> Self {
+            let none = _mm256_setzero_si256();
+            // What is below zero as a signed number is not ASCII, and becomes all ones.
+            let mut found = self.0.map(|bytes| _mm256_cmpgt_epi8(none, bytes));
+            for (group, entries) in table.as_chunks::<16>().0.iter().enumerate() {
+                let entries = _mm_loadu_si128(entries.as_ptr().cast());
+                let entries = _mm256_broadcastsi128_si256(entries);
+                let first = _mm256_set1_epi8((16 * group) as i8);
+                for (found, bytes) in found.iter_mut().zip(self.0) {
+                    // Where the high half is another, the highest bit is set, and the shuffle gives 0.
+                    let place = _mm256_xor_si256(bytes, first);
+                    let place = _mm256_adds_epu8(place, _mm256_set1_epi8(0x70));
+                    *found = _mm256_or_si256(*found, _mm256_shuffle_epi8(entries, place));
+                }
+            }
+            Self(found)
+        }
+
+        #[inline(always)]
+        unsafe fn at_least(self, least: u8) -> u64 {
+            let least = _mm256_set1_epi8(least as i8);
+            let bits = self.0.map(|bytes| {
+                let equal = _mm256_cmpeq_epi8(_mm256_max_epu8(bytes, least), bytes);
+                u64::from(_mm256_movemask_epi8(equal) as u32)
+            });
+            bits[0] | bits[1] << 32
+        }
+    }
+
+    #[target_feature(enable = "avx512bw,avx512vbmi")]
+    pub unsafe fn classify_avx512(
+        text: &[[u8; 64]],
+        table: &[u8; 128],
+        classes: &mut [[u8; 64]],
+        others: &mut [[u64; 4]],
+    ) {
+        super::classify::<Avx512>(text, table, classes, others);
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub unsafe fn classify_avx2(
+        text: &[[u8; 64]],
+        table: &[u8; 128],
+        classes: &mut [[u8; 64]],
+        others: &mut [[u64; 4]],
+    ) {
+        super::classify::<Avx2>(text, table, classes, others);
+    }
+
+    #[target_feature(enable = "avx512bw,avx512vbmi")]
+    pub unsafe fn compare_avx512(states: &[[u8; 64]], least: [u8; 2], masks: &mut [[u64; 2]]) {
+        super::compare::<Avx512>(states, least, masks);
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub unsafe fn compare_avx2(states: &[[u8; 64]], least: [u8; 2], masks: &mut [[u64; 2]]) {
+        super::compare::<Avx2>(states, least, masks);
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod neon {
+    use super::{Word, SAME};
+    use std::arch::aarch64::*;
+
+    #[derive(Clone, Copy)]
+    pub struct Neon([uint8x16_t; 4]);
+
+    impl Word for Neon {
+        #[inline(always)]
+        unsafe fn load(bytes: &[u8; 64]) -> Self {
+            let uint8x16x4_t(a, b, c, d) = vld1q_u8_x4(bytes.as_ptr());
+            Self([a, b, c, d])
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, bytes: &mut [u8; 64]) {
+            let [a, b, c, d] = self.0;
+            vst1q_u8_x4(bytes.as_mut_ptr(), uint8x16x4_t(a, b, c, d));
+        }
+
+        #[inline(always)]
+        unsafe fn of_ascii(self, table: &[u8; 128]) -> Self {
+            let low = vld1q_u8_x4(table.as_ptr());
+            let high = vld1q_u8_x4(table.as_ptr().add(64));
+            Self(self.0.map(|bytes| {
+                // What a table has no place for keeps the bytes that it would replace.
+                let found = vqtbx4q_u8(vdupq_n_u8(SAME), low, bytes);
+                vqtbx4q_u8(found, high, vsubq_u8(bytes, vdupq_n_u8(64)))
+            }))
+        }
+
+        #[inline(always)]
+        unsafe fn at_least(self, least: u8) -> u64 {
+            // One bit for each byte of eight, then neighbours added until eight are one byte.
+            let places: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
+            let places = vld1q_u8(places.as_ptr());
+            let least = vdupq_n_u8(least);
+            let [a, b, c, d] = self.0.map(|bytes| vandq_u8(vcgeq_u8(bytes, least), places));
+            let sums = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
+            vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(sums, sums)), 0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_processor_finds_the_same() {
+        let text: Vec<[u8; 64]> = (0..64u32)
+            .map(|row| std::array::from_fn(|at| (row * 151 + at as u32 * (2 * row + 1)) as u8))
+            .collect();
+        let table: [u8; 128] = std::array::from_fn(|byte| (byte * 37 % 251) as u8);
+        for processor in Processor::all() {
+            for (row, word) in text.iter().enumerate() {
+                let (mut classes, mut others, mut masks) = ([[0; 64]], [[0; 4]], [[0; 2]]);
+                let least = [row as u8 * 3, 255 - row as u8];
+                processor.classify(&[*word], &table, &mut classes, &mut others);
+                processor.compare(&[*word], least, &mut masks);
+                for (at, &byte) in word.iter().enumerate() {
+                    let bit = |mask: u64| mask >> at & 1 == 1;
+                    let class = table.get(usize::from(byte)).copied().unwrap_or(SAME);
+                    assert_eq!(classes[0][at], class, "{processor:?}");
+                    for (mask, least) in others[0].into_iter().zip(NOT_ASCII) {
+                        assert_eq!(bit(mask), byte >= least, "{processor:?}");
+                    }
+                    for (mask, least) in masks[0].into_iter().zip(least) {
+                        assert_eq!(bit(mask), byte >= least, "{processor:?}");
+                    }
+                }
+            }
+        }
+    }
+}
