@@ -6,6 +6,8 @@ VENV ?= .venv
 CARGO ?= cargo
 # More arguments for pytest: make test PYTEST="-k unicode -x"
 PYTEST ?=
+# And for the benchmarks: make bench-quick BENCHMARKS="--only gigatoken numpy"
+BENCHMARKS ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
@@ -13,6 +15,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 TOKENIZERS1 := $(VENV)/tokenizers1
 # So have the engines of language models; llama.cpp is compiled when it is installed (minutes).
 ENGINES := $(VENV)/engines
+# And the packages that the benchmarks compare with.
+BENCH := $(VENV)/bench
 CRATES := Cargo.toml $(wildcard Cargo.lock) $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
 LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_TESTS=OFF \
@@ -21,7 +25,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-slow lint format bench clean
+.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-slow lint format bench bench-quick clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,11 +69,15 @@ format: $(VENV)/.lint  ## Format everything
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.built $(VENV)/.peers  ## Measure against tiktoken and tokenizers (needs BPE_TOKENIZER_FIXTURES)
-	$(BIN)/python -m benchmarks.encode_vs_tiktoken
-	$(BIN)/python -m benchmarks.train_vs_tokenizers
-	$(BIN)/python -m benchmarks.loading
-	$(BIN)/python -m benchmarks.worst_case
+bench: $(VENV)/.built $(BENCH)/.installed  ## Measure against other packages (needs BPE_TOKENIZER_FIXTURES)
+	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks $(BENCHMARKS)
+	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks.train_vs_tokenizers
+	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks.loading
+	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks.worst_case
+	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks.page
+
+bench-quick: $(VENV)/.built $(BENCH)/.installed  ## A few minutes of it, recorded in build/ only
+	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks --quick --records build/benchmarks $(BENCHMARKS)
 
 clean:  ## Remove everything that was built or installed here
 	rm -rf $(VENV) target demo-output build .hypothesis .pytest_cache .mypy_cache .ruff_cache
@@ -106,6 +114,13 @@ $(ENGINES)/.installed: | $(VENV)/.built
 	CMAKE_ARGS="$(LEAN_LLAMA_CPP)" $(ENGINES)/bin/python -m pip --disable-pip-version-check install --quiet \
 	    llama-cpp-python==0.3.36 gguf transformers 'mlx-lm[cpu]' openvino-genai \
 	    numpy typer rich jinja2 pytest hypothesis regex
+	@touch $@
+
+# These versions are what docs/benchmarks.md speaks of; quicktok is quicktok-v1 there, not quicktok.
+$(BENCH)/.installed: Makefile | $(VENV)/.created
+	$(BIN)/python -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip --disable-pip-version-check install --quiet tiktoken==0.14.0 tokenizers==0.23.3 \
+	    fastokens==0.3.5 quicktok-v1==0.4.0 gigatoken==0.10.0 numpy typer rich jinja2
 	@touch $@
 
 $(VENV)/.test: PACKAGES := '.[test]'

@@ -10,7 +10,16 @@ from pathlib import Path
 
 from bpe_tokenizer import BPETokenizer
 
-__all__ = ["SEPARATOR", "chunks", "fixture", "load_ranks", "ours", "read_documents"]
+__all__ = [
+    "SEPARATOR",
+    "chunks",
+    "cut_at_lines",
+    "cut_to_size",
+    "fixture",
+    "load_ranks",
+    "ours",
+    "read_documents",
+]
 
 SEPARATOR = "<|endoftext|>"
 
@@ -67,6 +76,42 @@ def read_documents(path: Path, limit: int | None = None) -> list[str]:
             break
     text = bytes(data[:limit]).decode("utf-8", errors="ignore" if limit is not None else "strict")
     return [document for document in text.split(SEPARATOR) if document]
+
+
+def cut_at_lines(text: str, size: int) -> list[str]:
+    """Cut a text at line ends into documents of about a size.
+
+    Args:
+        text: The text.
+        size: UTF-8 bytes; a document ends with the line that brings it there.
+
+    Returns:
+        The documents, which joined are the text.
+    """
+    documents, lines, length = [], [], 0
+    for line in text.splitlines(keepends=True):
+        lines.append(line)
+        length += len(line.encode("utf-8"))
+        if length >= size:
+            documents.append("".join(lines))
+            lines, length = [], 0
+    if lines:
+        documents.append("".join(lines))
+    return documents
+
+
+def cut_to_size(text: str, size: int) -> list[str]:
+    """Cut a text into pieces of a size, wherever that is, but between characters.
+
+    Args:
+        text: The text.
+        size: UTF-8 bytes; a character that stands across a cut is left out.
+
+    Returns:
+        The pieces.
+    """
+    data = text.encode("utf-8")
+    return [data[at : at + size].decode("utf-8", "ignore") for at in range(0, len(data), size)]
 
 
 def load_ranks(path: Path) -> dict[bytes, int]:

@@ -9,18 +9,18 @@ tokens and 100,000 added tokens. Each loaded tokenizer has to encode a sentence 
 from __future__ import annotations
 
 import argparse
-import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import tiktoken
-from benchmarks.inputs import fixture
 from tiktoken.load import load_tiktoken_bpe
 from tokenizers import Tokenizer
 
+from benchmarks.inputs import fixture
+from benchmarks.measure import in_turn, seconds, spread
+from benchmarks.records import Record
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.patterns import CL100K_SPLIT_PATTERN
 
@@ -34,14 +34,16 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=9)
     rounds = parser.parse_args().rounds
+    record = Record("loading", True, {"rounds": rounds})
     with tempfile.TemporaryDirectory() as directory:
         llama3, many = Path(directory, "llama3"), Path(directory, "many")
         BPETokenizer.from_gguf(fixture("vocab", "ggml-vocab-llama-bpe.gguf")).save(llama3)
         _with_added_tokens(100_000).save(many)
         ranks = fixture("vocab", "cl100k_base.tiktoken")
-        _compare("cl100k_base.tiktoken", rounds, partial(_ours, ranks), partial(_tiktoken, ranks))
+        _compare(record, "cl100k_base.tiktoken", rounds, partial(_ours, ranks), partial(_tiktoken, ranks))
         for name, place in (("128k tokenizer.json", llama3), ("100k added tokens", many)):
-            _compare(name, rounds, partial(_ours, place), partial(_theirs, place))
+            _compare(record, name, rounds, partial(_ours, place), partial(_theirs, place))
+    record.end()
 
 
 def _with_added_tokens(count: int) -> BPETokenizer:
@@ -69,22 +71,19 @@ def _theirs(directory: Path) -> list[int]:
     return ids
 
 
-def _compare(name: str, rounds: int, mine: Callable[[], list[int]], theirs: Callable[[], list[int]]) -> None:
+def _compare(
+    record: Record, name: str, rounds: int, mine: Callable[[], list[int]], theirs: Callable[[], list[int]]
+) -> None:
     if mine() != theirs():
         raise SystemExit(f"{name}: the two encode a sentence to different ids")
-    times = [(_seconds(mine), _seconds(theirs)) for _ in range(rounds)]
-    ratios = [peer / own for own, peer in times]
+    times = in_turn(partial(seconds, mine), partial(seconds, theirs), rounds)
+    ratio = spread(peer / own for own, peer in times)
+    ours, peers = (f"{spread(side).median:.3f} s" for side in zip(*times, strict=True))
     print(
-        f"{name:22} {statistics.median(own for own, _ in times):6.3f} s, peer "
-        f"{statistics.median(peer for _, peer in times):6.3f} s, {statistics.median(ratios):5.2f} times "
-        f"as fast ({min(ratios):.2f} to {max(ratios):.2f}, {rounds} rounds)"
+        f"{name:22} {ours}, peer {peers}, {ratio.median:5.2f} times "
+        f"as fast ({ratio.low:.2f} to {ratio.high:.2f}, {rounds} rounds)"
     )
-
-
-def _seconds(load: Callable[[], list[int]]) -> float:
-    begin = time.perf_counter()
-    load()
-    return time.perf_counter() - begin
+    record.add("compared", name=name, ours=ours, theirs=peers, ratio=ratio)
 
 
 if __name__ == "__main__":

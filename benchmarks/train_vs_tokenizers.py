@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.inputs import chunks, fixture
+from benchmarks.measure import spread
+from benchmarks.records import Record
 
+_BYTES, _VOCAB_SIZE = 50_000_000, 32_000
 _SIDES = ("bpe_tokenizer", "tokenizers")
 
 
@@ -44,7 +46,7 @@ def main() -> None:
         rounds = [
             {side: _run(side, corpus, options.vocab_size) for side in _SIDES} for _ in range(options.rounds)
         ]
-    _report(rounds)
+    _report(rounds, options)
 
 
 def _options() -> argparse.Namespace:
@@ -52,8 +54,8 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--corpus", type=Path, help="text, plain or .xz (default: books of the fixtures)")
-    parser.add_argument("--bytes", type=int, default=50_000_000, help="repeat the corpus to this size")
-    parser.add_argument("--vocab-size", type=int, default=32_000)
+    parser.add_argument("--bytes", type=int, default=_BYTES, help="repeat the corpus to this size")
+    parser.add_argument("--vocab-size", type=int, default=_VOCAB_SIZE)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--side", choices=_SIDES, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -122,19 +124,27 @@ def _train_theirs(corpus: Path, vocab_size: int) -> tuple[float, list[str]]:
     return seconds, list(tokenizer.get_vocab())
 
 
-def _report(rounds: list[dict[str, Run]]) -> None:
+def _report(rounds: list[dict[str, Run]], options: argparse.Namespace) -> None:
+    said = {}
     for side in _SIDES:
         runs = [each[side] for each in rounds]
-        seconds = [run.seconds for run in runs]
+        taken = spread(run.seconds for run in runs)
+        peak = max(run.peak for run in runs) / 1e6
+        said[side] = f"{taken.median:.2f} s, {peak:,.0f} MB"
         print(
-            f"{side:<14} {statistics.median(seconds):7.2f} s ({min(seconds):.2f} to {max(seconds):.2f}), "
-            f"peak memory {max(run.peak for run in runs) / 1e6:,.0f} MB, {len(runs[0].tokens):,} tokens"
+            f"{side:<14} {taken.median:7.2f} s ({taken.low:.2f} to {taken.high:.2f}), "
+            f"peak memory {peak:,.0f} MB, {len(runs[0].tokens):,} tokens"
         )
-    ratios = [each["tokenizers"].seconds / each["bpe_tokenizer"].seconds for each in rounds]
+    ratio = spread(each["tokenizers"].seconds / each["bpe_tokenizer"].seconds for each in rounds)
     print(
-        f"ratio          {statistics.median(ratios):7.2f} times as fast "
-        f"({min(ratios):.2f} to {max(ratios):.2f}, {len(rounds)} rounds)"
+        f"ratio          {ratio.median:7.2f} times as fast "
+        f"({ratio.low:.2f} to {ratio.high:.2f}, {len(rounds)} rounds)"
     )
+    name = f"{options.bytes / 1e6:,.0f} MB, vocabulary {options.vocab_size:,}, against tokenizers"
+    complete = options.corpus is None and (options.bytes, options.vocab_size) == (_BYTES, _VOCAB_SIZE)
+    record = Record("training", complete, {"rounds": len(rounds)})
+    record.add("compared", name=name, ours=said["bpe_tokenizer"], theirs=said["tokenizers"], ratio=ratio)
+    record.end()
     # tokenizers reads a file line by line, so white space that spans lines is counted otherwise.
     common = set(rounds[0]["bpe_tokenizer"].tokens) & set(rounds[0]["tokenizers"].tokens)
     print(f"tokens in common: {len(common):,}")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from bpe_tokenizer import (
     BPETokenizer,
+    CorpusError,
     DecodingError,
     EncodingResult,
     MissingDependencyError,
@@ -27,6 +30,7 @@ def main() -> None:
     heading(5, "The class BPETokenizer")
     one_text()
     many_texts()
+    files()
     arrays_and_tensors()
     offsets()
     back_to_text()
@@ -66,8 +70,23 @@ def many_texts() -> None:
     flat, starts = tokenizer.encode_ragged(texts)
     assert flat[starts[1] : starts[2]].tolist() == tokenizer.encode(texts[1])
     show("The same as one array, and where each text begins", flat, starts)
+    assert tokenizer.encode(" ".join(texts), threads=2) == tokenizer.encode(" ".join(texts))
     with refused(OptionError, "Truncate, but to which length?"):
         tokenizer.encode_batch(texts, truncation=True)
+
+
+def files() -> None:
+    """Encode the documents in files, without making strings of them."""
+    tokenizer = library_tokenizer()
+    with TemporaryDirectory() as directory:
+        path = Path(directory, "documents.txt")
+        path.write_text("import os\n\nimport sys\n", encoding="utf-8")
+        flat, starts = tokenizer.encode_files(path, separator="\n", add_special_tokens=False, threads=2)
+        assert flat[starts[1] : starts[2]].tolist() == tokenizer.encode("import sys")
+        show("Lines of a file as one array, and where each begins", flat, starts)
+        path.write_bytes(b"not UTF-8: \xff")
+        with refused(CorpusError, "Which byte is no text?"):
+            tokenizer.encode_files([path])
 
 
 def arrays_and_tensors() -> None:

@@ -61,7 +61,7 @@ def run_console(document: str, block: Block) -> None:
 @pytest.mark.parametrize(
     ("document", "python", "console"),
     [
-        ("README.md", 8, 1),
+        ("README.md", 9, 1),
         ("docs/training.md", 2, 0),
         ("docs/command-line.md", 0, 1),
         ("docs/tiktoken.md", 3, 0),
@@ -69,6 +69,7 @@ def run_console(document: str, block: Block) -> None:
         ("docs/streams.md", 2, 0),
         ("docs/chat.md", 6, 0),
         ("docs/inference.md", 2, 0),
+        ("docs/batches.md", 1, 0),
         ("docs/corpora.md", 1, 0),
     ],
 )

@@ -795,6 +795,93 @@ def test_ids_come_in_every_form() -> None:
     assert tokenizer.decode(range(97, 100)) == "abc"
 
 
+some_ids = st.lists(
+    st.one_of(
+        st.integers(0, 1100), st.integers(-3, 2**34), st.sampled_from([2**32 - 1, 2**63 - 1, 2**64 - 1])
+    )
+    | st.just(97)
+)
+usual_ids = st.lists(st.sampled_from([*range(256), 256, 257, 1000, 40_000_000]), max_size=40)
+
+
+@given(ids=some_ids | usual_ids, skip=st.booleans())
+@relaxed
+def test_every_form_of_ids_is_decoded_like_one_id_after_the_other(ids: list[int], skip: bool) -> None:
+    tokenizer = tiny("h|i", special_tokens={"<|a|>": 257, "<|longer than sixteen bytes|>": 40_000_000})
+    vocab = tokenizer.vocab | {id_: text.encode() for text, id_ in tokenizer.special_tokens.items()}
+    special = set(tokenizer.special_tokens.values())
+
+    at = next((at for at, i in enumerate(ids) if not 0 <= i < 2**32), None)
+    if at is None:
+        at = next((at for at, i in enumerate(ids) if i not in vocab), None)
+    unknown = None if at is None else f"id {ids[at]} at position {at} is not"
+    expected = b"".join(vocab.get(i, b"") for i in ids if not (skip and i in special))
+    forms: list[Any] = [ids, tuple(ids), iter(ids), Numbers(ids), [*map(Number, ids)]]
+    for dtype in ("uint8", "uint16", "int32", "uint32", "int64", "uint64", ">i4", "object"):
+        kind = np.dtype(dtype)
+        if kind.kind == "O" or all(np.iinfo(kind).min <= i <= np.iinfo(kind).max for i in ids):
+            array = np.array(ids, dtype=kind)
+            forms += [array, np.repeat(array, 2)[::2], array[::-1][::-1]]
+    for form in forms:
+        if unknown:
+            with pytest.raises(UnknownIdError, match=unknown):
+                tokenizer.decode_bytes(form, skip)
+        else:
+            assert tokenizer.decode_bytes(form, skip) == expected
+    if not unknown:
+        text = expected.decode(errors="replace")
+        assert tokenizer.decode(ids, skip) == text
+        assert tokenizer.decode_batch([ids, tuple(ids)], skip) == [text, text]
+
+
+class Number(int):
+    """An `int` that is none itself."""
+
+
+class Numbers(list[int]):
+    """A list that is none itself."""
+
+
+class Shrinking:
+    """An id that empties the list it is in when it is looked at."""
+
+    def __init__(self, ids: list[Any]) -> None:
+        self.ids = ids
+
+    def __index__(self) -> int:
+        self.ids.clear()
+        return 98
+
+
+def test_a_list_may_change_while_it_is_read() -> None:
+    ids: list[Any] = [97] * 100
+    ids[50] = Shrinking(ids)
+    assert tiny().decode(ids) == "a" * 50 + "b"
+
+
+def test_arrays_of_other_kinds(tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    np.array([97, 98], dtype=np.uint16).tofile(tmp_path / "ids")
+    assert tokenizer.decode(np.memmap(tmp_path / "ids", dtype=np.uint16)) == "ab"
+    with pytest.raises(TypeError, match="None at position 1"):
+        tokenizer.decode(np.ma.masked_array([97, 98], [False, True]))
+    unaligned = np.frombuffer(b"\0" + np.array([97, 98], dtype=np.uint32).tobytes(), np.uint8)[1:]
+    assert tokenizer.decode(unaligned.view(np.uint32)) == "ab"
+
+
+def test_lists_of_ids_own_their_integers() -> None:
+    tokenizer = tiny("h|i", "hi|hi")
+    text = "hihi " * 20_000
+    ids = tokenizer.encode(text)
+    assert ids == tokenizer.encode_to_numpy(text).tolist() == [257, 32] * 20_000
+    kept = tokenizer.encode(text)[0]
+    before = sys.getrefcount(kept)
+    more = tokenizer.encode(text)
+    assert more[0] is kept
+    assert sys.getrefcount(kept) == before + more.count(257)
+    del more
+    assert sys.getrefcount(kept) == before
+
+
 @pytest.mark.parametrize("ids", ["hi", b"hi", None, 1.5, [1.5], ["a"], [None], np.array([1.5]), [[1, 2]]])
 def test_ids_of_the_wrong_type_are_a_type_error(tokenizer: BPETokenizer, ids: Any) -> None:
     for decode in (tokenizer.decode, tokenizer.decode_bytes):

@@ -1,4 +1,5 @@
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from os import PathLike
 from typing import Literal, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
@@ -24,6 +25,8 @@ __version__: str
 _AddedToken: TypeAlias = tuple[str, int, bool, bool, bool, bool, bool]
 # Which special tokens are recognised: none (False, the default), all (True), or these.
 _Special: TypeAlias = bool | Collection[str]
+# Ids: arrays of integers in one dimension are read as they lie in memory.
+_Ids: TypeAlias = Sequence[int] | npt.NDArray[np.integer]
 
 @type_check_only
 class CacheStatistics(TypedDict):
@@ -214,8 +217,11 @@ class Encoder:
     def model(self) -> Model: ...
     # Everywhere below: `str` is normalised, lone surrogates become U+FFFD; `bytes` are taken as they are.
     # `special` says which special tokens are recognised.
-    def encode(self, text: str | bytes, special: _Special = ...) -> list[int]: ...
-    def encode_numpy(self, text: str | bytes, special: _Special = ...) -> npt.NDArray[np.uint32]: ...
+    # threads=0, here and below: as many as there are processors. Their number never shows in a result.
+    def encode(self, text: str | bytes, special: _Special = ..., threads: int = 1) -> list[int]: ...
+    def encode_numpy(
+        self, text: str | bytes, special: _Special = ..., threads: int = 1
+    ) -> npt.NDArray[np.uint32]: ...
     # Spans in characters of the text as given ("char") or in bytes of its UTF-8 ("byte").
     # tile=True: spans follow each other and cover the text; in characters, a boundary inside a character
     # moves to its start. tile=False: a span in characters covers every character that the token has a byte
@@ -236,15 +242,29 @@ class Encoder:
         special: _Special = ...,
         markup: Set[str] = ...,
     ) -> tuple[list[int], list[tuple[int, int]]]: ...
-    # threads=0: as many as there are processors.
     def encode_batch(
         self, texts: Sequence[str | bytes], special: _Special = ..., threads: int = 0
     ) -> list[list[int]]: ...
-    # (ids of all texts, where each text begins and the last ends).
+    # (ids of all texts, where each text begins and the last ends). `around`: ids before and behind each.
     def encode_ragged(
-        self, texts: Sequence[str | bytes], special: _Special = ..., threads: int = 0
+        self,
+        texts: Sequence[str | bytes],
+        special: _Special = ...,
+        threads: int = 0,
+        around: tuple[Sequence[int], Sequence[int]] = ...,
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
-    def count(self, text: str | bytes, special: _Special = ...) -> int: ...
+    # The same of the documents in files. CorpusError names the file and the byte that is not UTF-8,
+    # SpecialTokenError the special token that was disallowed and is there.
+    def encode_files(
+        self,
+        paths: Sequence[str | PathLike[str]],
+        separator: str | None = None,
+        special: _Special = ...,
+        disallowed: _Special = ...,
+        threads: int = 0,
+        around: tuple[Sequence[int], Sequence[int]] = ...,
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
+    def count(self, text: str | bytes, special: _Special = ..., threads: int = 1) -> int: ...
     # Number of characters of the longest prefix (found at token boundaries) that encodes to at most
     # max_tokens ids and ends at a character.
     def truncate(self, text: str, max_tokens: int, special: _Special = ...) -> int: ...
@@ -255,15 +275,28 @@ class Encoder:
     # UnknownIdError names an id outside the vocabulary. replaces_broken: each byte of a run of tokens like
     # <0x0A> that is not UTF-8 becomes U+FFFD.
     def decode(
-        self, ids: Sequence[int], skip_special_tokens: bool = False, replaces_broken: bool = False
+        self, ids: _Ids, skip_special_tokens: bool = False, replaces_broken: bool = False
     ) -> bytes: ...
+    # Bytes that are not UTF-8 are for a handler of `bytes.decode`, and its errors pass through; "replace"
+    # replaces_broken.
+    def decode_text(self, ids: _Ids, skip_special_tokens: bool = False, errors: str = "replace") -> str: ...
+    # threads=0: as many as there are processors.
     def decode_batch(
         self,
-        batch: Sequence[Sequence[int]],
+        batch: Sequence[_Ids],
         skip_special_tokens: bool = False,
         threads: int = 0,
         replaces_broken: bool = False,
     ) -> list[bytes]: ...
+    # The id `left_out` is no part of any row.
+    def decode_text_batch(
+        self,
+        batch: Sequence[_Ids],
+        skip_special_tokens: bool = False,
+        errors: str = "replace",
+        threads: int = 0,
+        left_out: int | None = None,
+    ) -> list[str]: ...
     def cache_statistics(self) -> CacheStatistics: ...
     def clear_cache(self) -> None: ...
 
@@ -285,7 +318,7 @@ class DecodeStream:
         cls, encoder: Encoder, skip_special_tokens: bool = False, replaces_broken: bool = False
     ) -> DecodeStream: ...
     # UnknownIdError names an id outside the vocabulary; then nothing was taken.
-    def step(self, ids: Sequence[int]) -> bytes: ...
+    def step(self, ids: _Ids) -> bytes: ...
     # The rest; then another text may begin.
     def finish(self) -> bytes: ...
 

@@ -6,7 +6,7 @@ import codecs
 
 from bpe_tokenizer.errors import DecodingError, OptionError
 
-__all__ = ["check_error_handler", "to_text"]
+__all__ = ["check_error_handler", "decoding_error", "to_text"]
 
 
 def to_text(data: bytes, errors: str) -> str:
@@ -25,7 +25,12 @@ def to_text(data: bytes, errors: str) -> str:
     try:
         return data.decode("utf-8", errors)
     except UnicodeDecodeError as error:
-        raise DecodingError(error.encoding, error.object, error.start, error.end, error.reason) from None
+        raise decoding_error(error) from None
+
+
+def decoding_error(error: UnicodeDecodeError) -> DecodingError:
+    """Return an error of `bytes.decode` as our own class of it."""
+    return DecodingError(error.encoding, error.object, error.start, error.end, error.reason)
 
 
 def check_error_handler(errors: str) -> None:
@@ -34,6 +39,8 @@ def check_error_handler(errors: str) -> None:
     Raises:
         OptionError: There is none.
     """
+    if errors == "replace":
+        return
     try:
         codecs.lookup_error(errors)
     except LookupError:

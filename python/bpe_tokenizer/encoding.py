@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Literal, TypeAlias, overload
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from bpe_tokenizer.chunks import split_by_tokens
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError
+from bpe_tokenizer.processes import is_worker
 from bpe_tokenizer.results import (
     BatchOptions,
     EncodingResult,
@@ -38,6 +40,7 @@ class Encoding(Vocabulary):
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
         disallowed_special: DisallowedSpecial = (),
+        threads: int | None = 1,
     ) -> list[int]:
         """Return the ids of a text.
 
@@ -46,6 +49,8 @@ class Encoding(Vocabulary):
             add_special_tokens: Put the model's special tokens around it.
             allowed_special: The special tokens that are recognised: `"none"`, `"all"` or a set.
             disallowed_special: The special tokens that must not stand in the text: `()`, `"all"` or a set.
+            threads: Number of threads; None for as many as there are processors. A long text is then cut
+                where that changes nothing.
 
         Raises:
             NotTrainedError: There is no vocabulary yet.
@@ -64,7 +69,7 @@ class Encoding(Vocabulary):
         if not isinstance(text, str):
             raise _not_a_text("encode", text)
         special = recognised(snapshot, (text,), allowed_special, disallowed_special)
-        ids = snapshot.encoder.encode(text, special)
+        ids = snapshot.encoder.encode(text, special, 1 if threads == 1 else thread_count(threads))
         if add_special_tokens:
             before, after = snapshot.around
             return [*before, *ids, *after]
@@ -76,6 +81,7 @@ class Encoding(Vocabulary):
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
         disallowed_special: DisallowedSpecial = (),
+        threads: int | None = 1,
     ) -> npt.NDArray[np.uint32]:
         """Return the ids of a text as an array of dtype uint32; otherwise as `encode`.
 
@@ -88,7 +94,7 @@ class Encoding(Vocabulary):
         if not isinstance(text, str):
             raise _not_a_text("encode_to_numpy", text)
         special = recognised(snapshot, (text,), allowed_special, disallowed_special)
-        ids = snapshot.encoder.encode_numpy(text, special)
+        ids = snapshot.encoder.encode_numpy(text, special, 1 if threads == 1 else thread_count(threads))
         if add_special_tokens:
             before, after = (np.array(added, dtype=np.uint32) for added in snapshot.around)
             return np.concatenate([before, ids, after])
@@ -100,6 +106,7 @@ class Encoding(Vocabulary):
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
         disallowed_special: DisallowedSpecial = (),
+        threads: int | None = 1,
     ) -> list[int]:
         r"""Return the ids of bytes, which need not be UTF-8 and are not normalised; otherwise as `encode`.
 
@@ -115,7 +122,7 @@ class Encoding(Vocabulary):
             )
         data = bytes(data)
         special = recognised(snapshot, (data,), allowed_special, disallowed_special)
-        ids = snapshot.encoder.encode(data, special)
+        ids = snapshot.encoder.encode(data, special, 1 if threads == 1 else thread_count(threads))
         if add_special_tokens:
             before, after = snapshot.around
             return [*before, *ids, *after]
@@ -252,7 +259,7 @@ class Encoding(Vocabulary):
             raise OptionError("padding and return_tensors are for a batch; put the text into a list")
         if truncation:
             return self.encode_batch([text], *special, False, truncation, max_length)[0].input_ids
-        return self.encode(text, *special)
+        return self.encode(text, *special, 1 if threads is None else threads)
 
     def encode_ragged(
         self,
@@ -278,8 +285,63 @@ class Encoding(Vocabulary):
         snapshot = self._trained()
         batch = _texts("encode_ragged", texts)
         special = recognised(snapshot, batch, allowed_special, disallowed_special)
-        ids, offsets = snapshot.encoder.encode_ragged(batch, special, thread_count(threads))
-        return _with_ids_around(ids, offsets, *snapshot.around) if add_special_tokens else (ids, offsets)
+        around = snapshot.around if add_special_tokens else ((), ())
+        return snapshot.encoder.encode_ragged(batch, special, thread_count(threads), around)
+
+    def encode_files(
+        self,
+        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        separator: str | None = None,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+        threads: int | None = None,
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        r"""Encode the documents in files in parallel into one array, without making a `str` of them.
+
+        Big files are mapped into memory, so they may be larger than it. They must stay what they are until
+        the call returns: a change is an error, and on most systems a file that is cut off meanwhile ends
+        the process.
+
+        Args:
+            paths: A file, or several: text in UTF-8. Line ends and a byte order mark are kept.
+            separator: What stands between two documents of a file, and belongs to neither; where there is
+                no text between two of them, there is no document. None: each file is a document.
+            add_special_tokens: Put the model's special tokens around each document.
+            allowed_special: The special tokens that are recognised: `"none"`, `"all"` or a set.
+            disallowed_special: The special tokens that must not stand in a document: `()`, `"all"` or a set.
+            threads: Number of threads; None for as many as there are processors, or for one in a forked
+                child or a worker process.
+
+        Returns:
+            The ids of all documents, one after the other, as uint32, those that `encode` gives for each; and
+            where each document begins there and the last ends, as int64, one more than there are documents.
+
+        Raises:
+            CorpusError: A file cannot be read, is not UTF-8, or changed meanwhile.
+            SpecialTokenError: A disallowed token stands in a document, or a set names an unknown token.
+            OptionError: The separator is empty.
+            ArgumentTypeError: A path or the separator is something else.
+
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from bpe_tokenizer import BPETokenizer
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> with TemporaryDirectory() as directory:
+        ...     path = Path(directory, "documents.txt")
+        ...     _ = path.write_text("ab\n\nabc\n")
+        ...     tokenizer.encode_files(path, separator="\n")
+        (array([256, 256,  99], dtype=uint32), array([0, 1, 3]))
+        """
+        snapshot = self._trained()
+        files = _paths(paths)
+        if not isinstance(separator, str | None):
+            raise ArgumentTypeError(f"separator must be a str or None, not {type(separator).__name__}")
+        special, disallowed = _special_sets(snapshot, allowed_special, disallowed_special)
+        around = snapshot.around if add_special_tokens else ((), ())
+        return snapshot.encoder.encode_files(
+            files, separator, special, disallowed, thread_count(threads), around
+        )
 
     def encode_with_offsets(
         self,
@@ -350,6 +412,7 @@ class Encoding(Vocabulary):
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
         disallowed_special: DisallowedSpecial = (),
+        threads: int | None = 1,
     ) -> int:
         """Return the number of ids that `encode` gives, without making them.
 
@@ -362,7 +425,7 @@ class Encoding(Vocabulary):
             raise _not_a_text("count_tokens", text)
         special = recognised(snapshot, (text,), allowed_special, disallowed_special)
         added = sum(map(len, snapshot.around)) if add_special_tokens else 0
-        return snapshot.encoder.count(text, special) + added
+        return snapshot.encoder.count(text, special, 1 if threads == 1 else thread_count(threads)) + added
 
     def truncate(
         self,
@@ -451,18 +514,25 @@ def recognised(
     disallowed_special: DisallowedSpecial = (),
 ) -> bool | Collection[str]:
     """Return the special tokens to recognise, as the core takes them, and look for the disallowed ones."""
+    special, disallowed = _special_sets(snapshot, allowed_special, disallowed_special)
+    _refuse(snapshot, texts, disallowed)
+    return special
+
+
+def _special_sets(
+    snapshot: Snapshot, allowed_special: AllowedSpecial, disallowed_special: DisallowedSpecial
+) -> tuple[bool | Collection[str], bool | Collection[str]]:
+    """Return the special tokens to recognise and those that must not be there, as the core takes them."""
     if allowed_special == "none" and disallowed_special == ():
-        return False
+        return False, False
     allowed = names_of("allowed_special", allowed_special, snapshot.special)
-    if disallowed_special != ():
-        disallowed = names_of("disallowed_special", disallowed_special, snapshot.special)
-        if isinstance(disallowed_special, str):
-            _refuse(snapshot, texts, set(disallowed) - set(allowed) if allowed else True)
-        else:
-            _refuse(snapshot, texts, disallowed)
-    if allowed_special == "all":
-        return True
-    return allowed or False
+    special = True if allowed_special == "all" else allowed or False
+    if disallowed_special == ():
+        return special, False
+    disallowed = names_of("disallowed_special", disallowed_special, snapshot.special)
+    if isinstance(disallowed_special, str):
+        return special, set(disallowed) - set(allowed) if allowed else True
+    return special, disallowed
 
 
 def _refuse(snapshot: Snapshot, texts: Sequence[str | bytes], disallowed: bool | Collection[str]) -> None:
@@ -482,22 +552,6 @@ def _refuse(snapshot: Snapshot, texts: Sequence[str | bytes], disallowed: bool |
             )
 
 
-def _with_ids_around(
-    ids: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64], before: Sequence[int], after: Sequence[int]
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-    """Put ids before and after each text of a ragged batch."""
-    texts = len(offsets) - 1
-    starts = offsets + np.arange(texts + 1) * (len(before) + len(after))
-    merged = np.empty(starts[-1], dtype=np.uint32)
-    shifts = np.repeat(starts[:-1] - offsets[:-1] + len(before), np.diff(offsets))
-    merged[np.arange(len(ids)) + shifts] = ids
-    for index, token_id in enumerate(before):
-        merged[starts[:-1] + index] = token_id
-    for index, token_id in enumerate(after):
-        merged[starts[1:] - len(after) + index] = token_id
-    return merged, starts
-
-
 def _texts(method: str, texts: Iterable[str]) -> Sequence[str]:
     """Return the texts of a batch as a sequence, each of them a `str`."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
@@ -511,6 +565,18 @@ def _texts(method: str, texts: Iterable[str]) -> Sequence[str]:
                 f"{method} expects a list of str, but item {number} is {type(text).__name__}"
             )
     return batch
+
+
+def _paths(paths: object) -> list[str]:
+    """Return the files of a batch."""
+    named = [paths] if isinstance(paths, str | os.PathLike) else paths
+    if isinstance(named, bytes) or not isinstance(named, Iterable):
+        raise ArgumentTypeError(f"encode_files expects paths, not {type(paths).__name__}")
+    files = list(named)
+    for number, path in enumerate(files):
+        if not isinstance(path, str | os.PathLike):
+            raise ArgumentTypeError(f"encode_files expects paths, but item {number} is {type(path).__name__}")
+    return [os.fsdecode(path) for path in files]
 
 
 def _not_a_text(method: str, text: object) -> ArgumentTypeError:
@@ -528,5 +594,10 @@ def checked_limit(name: str, value: int, least: int) -> int:
 
 
 def thread_count(threads: int | None) -> int:
-    """Return a number of threads as the core takes it: 0 for as many as there are processors."""
-    return 0 if threads is None else checked_limit("threads", threads, 1)
+    """Return a number of threads as the core takes it: 0 for as many as there are processors.
+
+    Where that is not said, one of several processes that share the processors uses one.
+    """
+    if threads is None:
+        return 1 if is_worker() else 0
+    return checked_limit("threads", threads, 1)

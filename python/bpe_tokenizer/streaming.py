@@ -10,7 +10,7 @@ from bpe_tokenizer.decoded import check_error_handler, to_text
 from bpe_tokenizer.encoding import Encoding, recognised
 from bpe_tokenizer.errors import ArgumentTypeError
 from bpe_tokenizer.special_tokens import AllowedSpecial
-from bpe_tokenizer.vocabulary import Vocabulary, as_ids
+from bpe_tokenizer.vocabulary import Vocabulary, as_row
 
 __all__ = ["StreamDecoder", "Streaming"]
 
@@ -149,7 +149,7 @@ class StreamDecoder:
             DecodingError: Bytes are not UTF-8, and `errors` is `"strict"`.
             UnknownIdError: An id is not in the vocabulary; then nothing was taken.
         """
-        values = as_ids(ids)
+        values = as_row(ids)
         row = [values] if isinstance(values, int) else values
         return to_text(self._stream.step(row), self._errors)
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.chatting import Chatting
-from bpe_tokenizer.decoded import check_error_handler, to_text
+from bpe_tokenizer.decoded import check_error_handler, decoding_error
 from bpe_tokenizer.encoding import recognised, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError
 from bpe_tokenizer.model import AddedToken, Model
@@ -16,7 +16,7 @@ from bpe_tokenizer.snapshot import Snapshot, with_special_tokens
 from bpe_tokenizer.special_tokens import AllowedSpecial, SpecialTokens, checked_tokens
 from bpe_tokenizer.training import Corpus, TieBreak, TrainingOptions, train_model
 from bpe_tokenizer.visualization import Visualization, visualize
-from bpe_tokenizer.vocabulary import as_ids
+from bpe_tokenizer.vocabulary import as_row
 
 __all__ = ["BPETokenizer"]
 
@@ -212,9 +212,12 @@ class BPETokenizer(Chatting):
         """
         snapshot = self._trained()
         check_error_handler(errors)
-        values = as_ids(ids)
+        values = as_row(ids)
         row = [values] if isinstance(values, int) else values
-        return to_text(snapshot.encoder.decode(row, skip_special_tokens, errors == "replace"), errors)
+        try:
+            return snapshot.encoder.decode_text(row, skip_special_tokens, errors)
+        except UnicodeDecodeError as error:
+            raise decoding_error(error) from None
 
     def decode_bytes(self, ids: Any, skip_special_tokens: bool = False) -> bytes:
         r"""Return the bytes of ids, which need not be UTF-8; otherwise as `decode`.
@@ -223,7 +226,7 @@ class BPETokenizer(Chatting):
         b'ab\xff'
         """
         snapshot = self._trained()
-        values = as_ids(ids)
+        values = as_row(ids)
         return snapshot.encoder.decode([values] if isinstance(values, int) else values, skip_special_tokens)
 
     def decode_batch(
@@ -256,19 +259,19 @@ class BPETokenizer(Chatting):
         check_error_handler(errors)
         rows = []
         for number, row in enumerate(batch):
-            ids = as_ids(row)
+            ids = as_row(row)
             if isinstance(ids, int):
                 raise ArgumentTypeError(
                     f"item {number} of the batch is an id, not a row of ids; decode() takes one row"
                 )
             rows.append(ids)
-        pad = snapshot.role_ids.get("pad")
-        if skip_padding and pad is not None:
-            rows = [[token_id for token_id in row if token_id != pad[1]] for row in rows]
-        texts = snapshot.encoder.decode_batch(
-            rows, skip_special_tokens, thread_count(threads), errors == "replace"
-        )
-        return [to_text(text, errors) for text in texts]
+        pad = snapshot.role_ids.get("pad") if skip_padding else None
+        try:
+            return snapshot.encoder.decode_text_batch(
+                rows, skip_special_tokens, errors, thread_count(threads), pad and pad[1]
+            )
+        except UnicodeDecodeError as error:
+            raise decoding_error(error) from None
 
     def visualize(
         self, text: str, add_special_tokens: bool = False, allowed_special: AllowedSpecial = "none"

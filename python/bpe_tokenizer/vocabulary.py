@@ -6,7 +6,10 @@ import dataclasses
 import difflib
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import ArgumentTypeError, NotTrainedError, SpecialTokenError
@@ -14,7 +17,9 @@ from bpe_tokenizer.model import Model
 from bpe_tokenizer.snapshot import Snapshot
 from bpe_tokenizer.special_tokens import Role
 
-__all__ = ["Vocabulary", "as_ids", "printable_bytes"]
+__all__ = ["Vocabulary", "as_ids", "as_row", "printable_bytes"]
+
+Row: TypeAlias = Sequence[int] | npt.NDArray[Any]
 
 
 class RoleToken:
@@ -277,3 +282,12 @@ def as_ids(ids: Any) -> int | Sequence[int]:
     if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
         raise ArgumentTypeError(f"ids must be an int or a sequence of int, not {type(ids).__name__}")
     return list(ids)
+
+
+def as_row(ids: Any) -> int | Row:
+    """Return what `as_ids` does, but an array as it is: the core reads it where it lies in memory."""
+    if type(ids) is list or (type(ids) is np.ndarray and ids.ndim == 1):
+        return ids
+    if isinstance(ids, np.memmap):
+        return as_row(ids.view(np.ndarray))
+    return as_ids(ids)

@@ -1,7 +1,13 @@
 //! Ids to bytes.
 
+pub(crate) mod table;
+
 use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
 use crate::model::{Model, Spaces, Strip};
+
+/// So many ids are decoded between two polls.
+const IDS_A_POLL: usize = 1 << 18;
 
 /// What becomes of tokens for bytes that are not UTF-8 together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +37,10 @@ pub fn decode(
     skip_special_tokens: bool,
     broken: Broken,
     bytes: &mut Vec<u8>,
+    interrupt: &Interrupt<'_>,
 ) -> Result<()> {
     let mut decoder = Decoder::new(skip_special_tokens, broken);
-    decoder.push(model, ids, bytes)?;
+    decoder.push(model, ids, bytes, interrupt)?;
     decoder.finish(model, bytes);
     Ok(())
 }
@@ -63,17 +70,23 @@ impl Decoder {
     }
 
     /// Appends the bytes of further ids, except those that what follows may change.
-    pub fn push(&mut self, model: &Model, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
-        let spaces = model.settings().spaces.as_ref();
-        let has_added = !model.added().is_empty();
+    pub fn push(
+        &mut self,
+        model: &Model,
+        ids: &[u32],
+        bytes: &mut Vec<u8>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        let Some(spaces) = &model.settings().spaces else {
+            let table = model.decoding_table();
+            return table.append(model, ids, self.skip_special_tokens, bytes, interrupt);
+        };
         let start = bytes.len();
         for (position, &id) in ids.iter().enumerate() {
-            let added = if has_added {
-                model.added_token(id)
-            } else {
-                None
-            };
-            let token = match added {
+            if position % IDS_A_POLL == IDS_A_POLL - 1 {
+                interrupt.poll()?;
+            }
+            let token = match model.added_token(id) {
                 Some(token) if token.special && self.skip_special_tokens => continue,
                 Some(token) => token.content.as_bytes(),
                 None => {
@@ -81,12 +94,9 @@ impl Decoder {
                     token.ok_or(Error::UnknownId { id, position })?
                 }
             };
-            match spaces {
-                Some(spaces) => self.push_spaced(spaces, token, bytes),
-                None => bytes.extend_from_slice(token),
-            }
+            self.push_spaced(spaces, token, bytes);
         }
-        self.strip(spaces, start, bytes);
+        self.strip(Some(spaces), start, bytes);
         Ok(())
     }
 
@@ -164,7 +174,9 @@ impl DecodeStream {
                 return Err(Error::UnknownId { id, position });
             }
         }
-        self.decoder.push(model, ids, &mut self.held)?;
+        // Half a step could not be taken back.
+        let never = Interrupt::never();
+        self.decoder.push(model, ids, &mut self.held, &never)?;
         let rest = self.held.split_off(complete(&self.held));
         Ok(std::mem::replace(&mut self.held, rest))
     }
@@ -217,7 +229,8 @@ mod tests {
         let tokens = (0..).zip(tokens).map(|(id, token)| (id, token.into()));
         let model = Model::new(tokens.collect(), Some(&[]), settings, Vec::new()).unwrap();
         let mut bytes = b"before".to_vec();
-        decode(&model, ids, false, broken, &mut bytes).unwrap();
+        let never = Interrupt::never();
+        decode(&model, ids, false, broken, &mut bytes, &never).unwrap();
         String::from_utf8_lossy(&bytes["before".len()..]).into_owned()
     }
 

@@ -1,8 +1,11 @@
 //! Text to ids: the one place that knows the order of the stages.
 
+mod batch;
+mod file_batch;
 mod run;
 mod stream;
 
+pub use batch::{BatchOptions, Ragged};
 pub use stream::EncodeStream;
 
 use run::Run;
@@ -11,8 +14,8 @@ use crate::alignment::{Alignment, Place};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::merge::{
-    merge_and_tell, merge_long, merge_short, CacheStatistics, Joins, PairTable, Pool, Symbols,
-    SHORT,
+    merge_and_tell, merge_long, merge_short, unreached, CacheStatistics, Crossings, Joins,
+    PairTable, Pool, Symbols, SHORT,
 };
 use crate::model::{Model, NONE};
 use crate::normalizers::Normalizers;
@@ -20,7 +23,8 @@ use crate::pretokenize::{floor_char_boundary, Piece, PreTokenizers};
 use crate::special::{AddedToken, Found, Matcher, Permits};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// What is encoded.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +82,8 @@ struct Matchers {
     normalized: Matcher,
 }
 
+/// Bytes of pieces after which knowing where they can be cut pays.
+const WORTH_CROSSINGS: usize = 1 << 15;
 /// How many sets of special tokens keep their automata.
 const KEPT_MATCHERS: usize = 8;
 
@@ -93,6 +99,10 @@ pub struct Encoder {
     none: Arc<Matchers>,
     all: Arc<Matchers>,
     kept: Mutex<Vec<(FxHashSet<String>, Arc<Matchers>)>>,
+    /// Where characters of a piece are never joined; made when it pays.
+    crossings: OnceLock<Option<Crossings>>,
+    /// Bytes of pieces that could have been cut there.
+    uncut: AtomicUsize,
     workspaces: Pool,
 }
 
@@ -148,6 +158,8 @@ impl Encoder {
             none: Arc::new(matchers(&model, &normalizers, &Special::None)?),
             all: Arc::new(matchers(&model, &normalizers, &Special::All)?),
             kept: Mutex::default(),
+            crossings: OnceLock::new(),
+            uncut: AtomicUsize::new(0),
             workspaces: Pool::default(),
             normalizers,
             model,
@@ -377,12 +389,24 @@ impl Encoder {
         part: &mut dyn FnMut(Part<'_>) -> Result<bool>,
     ) -> Result<()> {
         let matchers = self.matchers(search.special)?;
+        self.parts_with(&matchers, text, search, aligned, part)
+    }
+
+    /// The same with the automata of the search.
+    fn parts_with(
+        &self,
+        matchers: &Matchers,
+        text: Text<'_>,
+        search: Search<'_>,
+        aligned: bool,
+        part: &mut dyn FnMut(Part<'_>) -> Result<bool>,
+    ) -> Result<()> {
         let bytes = text.as_bytes();
         let mut done = 0;
         let mut take = |found: Found| {
             let range = found.range.clone();
             let before = text.slice(done..range.start);
-            let go_on = self.between(before, done, &matchers, search, aligned, part)?
+            let go_on = self.between(before, done, matchers, search, aligned, part)?
                 && part(Part::Added(found))?;
             done = range.end;
             Ok(go_on)
@@ -391,7 +415,7 @@ impl Encoder {
             return Ok(());
         }
         let last = text.slice(done..bytes.len());
-        self.between(last, done, &matchers, search, aligned, part)?;
+        self.between(last, done, matchers, search, aligned, part)?;
         Ok(())
     }
 
@@ -467,6 +491,29 @@ impl Encoder {
                 self.pre_tokenizers.split(text, place, aligned, cut)
             }
         }
+    }
+
+    /// Where a long piece can be cut without a change, if that is known and may be anywhere.
+    fn crossings(&self, piece: &[u8]) -> Option<&Crossings> {
+        if piece.is_ascii() {
+            return None;
+        }
+        let known = match self.crossings.get() {
+            Some(known) => known,
+            None if self.uncut.fetch_add(piece.len(), Ordering::Relaxed) < WORTH_CROSSINGS => {
+                return None;
+            }
+            None => self.crossings.get_or_init(|| self.find_crossings()),
+        };
+        known.as_ref()
+    }
+
+    fn find_crossings(&self) -> Option<Crossings> {
+        let mut tokens = Vec::new();
+        if self.model.settings().ignore_merges {
+            tokens = unreached(&self.model, &self.symbols, &self.table).ok()?;
+        }
+        Crossings::new(&self.model, &tokens)
     }
 
     fn merge_piece(

@@ -53,6 +53,16 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A special token stands in a text that must not hold it.
+    #[error("{source_name} holds the disallowed special token '{token}' at byte {byte}. To encode it as that token, pass allowed_special={{'{token}'}}; to encode it as plain text, leave it out of disallowed_special (() disallows none)")]
+    Disallowed {
+        /// The file.
+        source_name: String,
+        /// The token's text.
+        token: String,
+        /// Offset of its first byte.
+        byte: u64,
+    },
     /// A count left the range of 64 bits.
     #[error("the corpus is too large: a count exceeds 64 bits")]
     CountOverflow,

@@ -13,6 +13,7 @@ pub mod batch;
 pub mod decoder;
 pub mod encoder;
 pub mod error;
+pub mod files;
 pub mod interrupt;
 pub mod merge;
 pub mod model;

@@ -1,6 +1,7 @@
 //! A tokenizer as a value: vocabulary, merges, split patterns, normalisation and added tokens,
 //! checked once, so that nothing behind it has to check again.
 
+use crate::decoder::table::Table;
 use crate::error::{Error, Result};
 use crate::normalize::Normalization;
 use crate::normalizers::Normalizer;
@@ -9,7 +10,7 @@ use crate::printable::to_printable;
 use crate::special::AddedToken;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet, FxHasher};
 use std::hash::Hasher;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// No id.
 pub const NONE: u32 = u32::MAX;
@@ -229,6 +230,8 @@ pub struct Model {
     settings: Arc<Settings>,
     /// In the order of the ids.
     added: Arc<Vec<AddedToken>>,
+    /// Made when something is decoded first.
+    decoding_table: Arc<OnceLock<Table>>,
 }
 
 impl Model {
@@ -307,6 +310,7 @@ impl Model {
             merges: Arc::new(merges),
             settings: Arc::new(settings),
             added: Arc::default(),
+            decoding_table: Arc::default(),
         };
         model.with_added(added)
     }
@@ -357,6 +361,7 @@ impl Model {
         }
         Ok(Self {
             added: Arc::new(added),
+            decoding_table: Arc::default(),
             ..self.clone()
         })
     }
@@ -395,6 +400,10 @@ impl Model {
         self.added_token(id)
             .map(|token| token.content.as_bytes())
             .or_else(|| self.vocabulary.token(id))
+    }
+
+    pub(crate) fn decoding_table(&self) -> &Table {
+        self.decoding_table.get_or_init(|| Table::new(self))
     }
 
     /// How many ids there are, added tokens included.

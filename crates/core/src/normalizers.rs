@@ -130,6 +130,12 @@ impl Normalizers {
         Ok(text)
     }
 
+    /// Whether a text may be cut between two characters: both sides are then normalised as in the whole,
+    /// and these characters stay what they are.
+    pub fn may_cut(&self, before: char, after: char) -> bool {
+        self.steps.iter().all(|step| step.may_cut(before, after))
+    }
+
     /// What a short text becomes.
     pub fn of_str(&self, text: &str) -> Result<String> {
         let (normalized, _) = self.apply(Text::Str(text), false)?;
@@ -215,6 +221,19 @@ impl Step {
                 last.map_or(0, |(at, _)| at)
             }
             _ => text.len(),
+        }
+    }
+
+    fn may_cut(&self, before: char, after: char) -> bool {
+        let both = |holds: &dyn Fn(char) -> bool| holds(before) && holds(after);
+        match self {
+            Step::Form(form) => both(&|c| form.is_boundary(c)),
+            Step::Lowercase => both(&|c| c.to_lowercase().eq([c])),
+            Step::StripAccents => both(&|c| !is_combining_mark(c)),
+            Step::Strip { left, right } => {
+                !(*left && after.is_whitespace() || *right && before.is_whitespace())
+            }
+            Step::Prepend(_) | Step::Replace(..) => false,
         }
     }
 

@@ -86,6 +86,8 @@ pub struct Matcher {
     longest: usize,
     /// Whether a token takes the white space before it along.
     any_lstrip: bool,
+    /// Whether one takes that behind it along.
+    any_rstrip: bool,
 }
 
 impl Matcher {
@@ -95,6 +97,7 @@ impl Matcher {
             automaton: automaton(&tokens, MatchKind::LeftmostLongest)?,
             overlapping: OnceLock::new(),
             any_lstrip: tokens.iter().any(|token| token.lstrip),
+            any_rstrip: tokens.iter().any(|token| token.rstrip),
             longest: tokens
                 .iter()
                 .map(|token| token.content.len())
@@ -188,21 +191,40 @@ impl Matcher {
         }
     }
 
+    fn overlapping(&self) -> Result<&Option<AhoCorasick>> {
+        if let Some(overlapping) = self.overlapping.get() {
+            return Ok(overlapping);
+        }
+        let made = automaton(&self.tokens, MatchKind::Standard)?;
+        Ok(self.overlapping.get_or_init(|| made))
+    }
+
+    /// Whether a text may be cut at a place: both sides then hold the tokens of the whole.
+    ///
+    /// No content may touch the place, wherever the search for tokens came from, and none take white space
+    /// along across it.
+    pub fn may_cut(&self, text: &[u8], at: usize) -> Result<bool> {
+        let Some(overlapping) = self.overlapping()? else {
+            return Ok(true);
+        };
+        let strips = self.any_lstrip || self.any_rstrip;
+        if strips && white_space(chars_back(&text[..at]).take(1)) > 0 {
+            return Ok(false);
+        }
+        let from = at.saturating_sub(self.longest);
+        let to = text.len().min(at + self.longest);
+        let mut contents = overlapping.find_overlapping_iter(&text[from..to]);
+        Ok(!contents.any(|found| (found.start()..=found.end()).contains(&(at - from))))
+    }
+
     /// The same of those that are permitted where they stand: the others are not there at all.
     pub fn find_permitted<'a>(
         &'a self,
         text: &'a [u8],
         permits: Permits<'_>,
     ) -> Result<impl Iterator<Item = Found> + 'a> {
-        let overlapping = match self.overlapping.get() {
-            Some(overlapping) => overlapping,
-            None => {
-                let made = automaton(&self.tokens, MatchKind::Standard)?;
-                self.overlapping.get_or_init(|| made)
-            }
-        };
-        let automaton = overlapping.iter();
-        let contents = automaton.flat_map(|automaton| automaton.find_overlapping_iter(text));
+        let overlapping = self.overlapping()?.iter();
+        let contents = overlapping.flat_map(|automaton| automaton.find_overlapping_iter(text));
         let mut contents: Vec<_> = contents
             .map(|found| (found.pattern().as_usize(), found.range()))
             .filter(|(token, range)| permits(&self.tokens[*token], range.clone()))

@@ -75,6 +75,7 @@ pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         Error::Option(_) => "OptionError",
         Error::UnknownId { .. } => "UnknownIdError",
         Error::NotUtf8 { .. } | Error::Read { .. } | Error::CountOverflow => "CorpusError",
+        Error::Disallowed { .. } => "SpecialTokenError",
         _ => "TokenizerError",
     };
     exception(py, class, error.to_string())

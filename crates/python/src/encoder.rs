@@ -3,15 +3,16 @@
 use crate::call::{exception, run, to_python};
 use crate::ids::{Integers, PyIds};
 use crate::model::Model;
-use crate::text::{PySpecial, PyText};
+use crate::text::{to_text, PySpecial, PyText};
 use bpe_tokenizer_core::decoder::{decode, Broken};
-use bpe_tokenizer_core::encoder::{Encoder as Core, Special};
+use bpe_tokenizer_core::encoder::{BatchOptions, Encoder as Core, Ragged, Special};
 use bpe_tokenizer_core::{batch, Interrupt, Result};
 use numpy::PyArray1;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
+use std::path::PathBuf;
 
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
 pub struct Encoder {
@@ -22,12 +23,39 @@ pub struct Encoder {
 /// Ids, and a span each: from and to, or first and last.
 type WithOffsets<'py> = (Bound<'py, PyList>, Vec<(usize, usize)>);
 /// The ids of all texts, and where each text begins.
-type Ragged<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
+type Arrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
+/// Ids that are put before and behind each document.
+type Around = (Vec<u32>, Vec<u32>);
+
+/// A text of so many bytes is one allocation of ids on its way to be counted; a longer one is counted in parts.
+const WORTH_CUTTING: usize = 1 << 20;
+
+fn arrays(py: Python<'_>, ragged: Ragged) -> Arrays<'_> {
+    let ids = PyArray1::from_vec(py, ragged.ids);
+    (ids, PyArray1::from_vec(py, ragged.offsets))
+}
 
 impl Encoder {
-    fn ids(&self, py: Python<'_>, text: &PyText, special: &Special) -> PyResult<Vec<u32>> {
+    fn ids(
+        &self,
+        py: Python<'_>,
+        text: PyText,
+        special: Special,
+        threads: usize,
+    ) -> PyResult<Vec<u32>> {
+        if threads != 1 {
+            let options = BatchOptions {
+                special,
+                threads,
+                ..BatchOptions::default()
+            };
+            return Ok(self.batch(py, &[text], &options)?.ids);
+        }
         run(py, text.len(), |interrupt| {
-            self.ids_of(text, special, interrupt)
+            let mut ids = Vec::with_capacity(text.len() / 3);
+            self.core
+                .encode(text.as_text(), &special, &mut ids, interrupt)?;
+            Ok(ids)
         })
     }
 
@@ -41,48 +69,53 @@ impl Encoder {
         self.integers.list(py, ids)
     }
 
-    fn ids_of(
-        &self,
-        text: &PyText,
-        special: &Special,
-        interrupt: &Interrupt<'_>,
-    ) -> Result<Vec<u32>> {
-        let mut ids = Vec::with_capacity(text.len() / 3);
-        self.core
-            .encode(text.as_text(), special, &mut ids, interrupt)?;
-        Ok(ids)
-    }
-
     fn bytes_of(
         &self,
-        ids: &PyIds,
+        ids: &[u32],
         skip_special_tokens: bool,
-        replaces_broken: bool,
+        broken: Broken,
+        interrupt: &Interrupt<'_>,
     ) -> Result<Vec<u8>> {
-        let broken = Broken::replaced_if(replaces_broken);
-        let mut bytes = Vec::with_capacity(4 * ids.0.len());
+        let (model, mut bytes) = (self.core.model(), Vec::new());
         decode(
-            self.core.model(),
-            &ids.0,
+            model,
+            ids,
             skip_special_tokens,
             broken,
             &mut bytes,
+            interrupt,
         )?;
         Ok(bytes)
     }
 
-    fn batch(
+    /// The bytes of every row, in parallel, without the ids that are `left_out`.
+    fn bytes_of_batch(
         &self,
         py: Python<'_>,
-        texts: &[PyText],
-        special: &Special,
+        batch: &[PyIds],
+        skip_special_tokens: bool,
         threads: usize,
-    ) -> PyResult<Vec<Vec<u32>>> {
+        broken: Broken,
+        left_out: Option<u32>,
+    ) -> PyResult<Vec<Vec<u8>>> {
+        let size = |ids: &PyIds| 4 * ids.0.len();
+        run(py, batch.iter().map(size).sum(), |interrupt| {
+            batch::map(batch, threads, size, interrupt, |ids| {
+                let Some(left_out) = left_out.filter(|id| ids.0.contains(id)) else {
+                    return self.bytes_of(&ids.0, skip_special_tokens, broken, interrupt);
+                };
+                let kept = ids.0.iter().copied().filter(|&id| id != left_out);
+                let kept: Vec<u32> = kept.collect();
+                self.bytes_of(&kept, skip_special_tokens, broken, interrupt)
+            })
+        })
+    }
+
+    fn batch(&self, py: Python<'_>, texts: &[PyText], options: &BatchOptions) -> PyResult<Ragged> {
         let bytes = texts.iter().map(PyText::len).sum();
         run(py, bytes, |interrupt| {
-            batch::map(texts, threads, PyText::len, interrupt, |text| {
-                self.ids_of(text, special, interrupt)
-            })
+            let texts = texts.iter().map(PyText::as_text);
+            self.core.encode_all(texts, options, interrupt)
         })
     }
 }
@@ -108,24 +141,26 @@ impl Encoder {
         }
     }
 
-    #[pyo3(signature = (text, special=PySpecial::none()))]
+    #[pyo3(signature = (text, special=PySpecial::none(), threads=1))]
     fn encode<'py>(
         &self,
         py: Python<'py>,
         text: PyText,
         special: PySpecial,
+        threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        self.list(py, &self.ids(py, &text, &special.0)?)
+        self.list(py, &self.ids(py, text, special.0, threads)?)
     }
 
-    #[pyo3(signature = (text, special=PySpecial::none()))]
+    #[pyo3(signature = (text, special=PySpecial::none(), threads=1))]
     fn encode_numpy<'py>(
         &self,
         py: Python<'py>,
         text: PyText,
         special: PySpecial,
+        threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let mut ids = self.ids(py, &text, &special.0)?;
+        let mut ids = self.ids(py, text, special.0, threads)?;
         ids.shrink_to_fit();
         Ok(PyArray1::from_vec(py, ids))
     }
@@ -215,36 +250,88 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
-        let batch = self.batch(py, &texts, &special.0, threads)?;
-        self.expect(py, batch.iter().map(Vec::len).sum());
-        batch
-            .iter()
-            .map(|ids| self.integers.list(py, ids))
-            .collect()
+        let options = BatchOptions {
+            special: special.0,
+            threads,
+            ..BatchOptions::default()
+        };
+        let Ragged { ids, offsets } = self.batch(py, &texts, &options)?;
+        self.expect(py, ids.len());
+        let rows = offsets.windows(2);
+        rows.map(|row| {
+            self.integers
+                .list(py, &ids[row[0] as usize..row[1] as usize])
+        })
+        .collect()
     }
 
-    #[pyo3(signature = (texts, special=PySpecial::none(), threads=0))]
+    #[pyo3(signature = (texts, special=PySpecial::none(), threads=0, around=Around::default()))]
     fn encode_ragged<'py>(
         &self,
         py: Python<'py>,
         texts: Vec<PyText>,
         special: PySpecial,
         threads: usize,
-    ) -> PyResult<Ragged<'py>> {
-        let batch = self.batch(py, &texts, &special.0, threads)?;
-        let (ids, offsets) = py.detach(|| {
-            let mut offsets = vec![0; batch.len() + 1];
-            for (row, ids) in batch.iter().enumerate() {
-                offsets[row + 1] = offsets[row] + ids.len() as i64;
-            }
-            (batch.concat(), offsets)
-        });
-        Ok((PyArray1::from_vec(py, ids), PyArray1::from_vec(py, offsets)))
+        around: Around,
+    ) -> PyResult<Arrays<'py>> {
+        let options = BatchOptions {
+            special: special.0,
+            threads,
+            around,
+            ..BatchOptions::default()
+        };
+        Ok(arrays(py, self.batch(py, &texts, &options)?))
     }
 
-    #[pyo3(signature = (text, special=PySpecial::none()))]
-    fn count(&self, py: Python<'_>, text: PyText, special: PySpecial) -> PyResult<usize> {
-        Ok(self.ids(py, &text, &special.0)?.len())
+    #[pyo3(signature = (paths, separator=None, special=PySpecial::none(), disallowed=PySpecial::none(), threads=0,
+                        around=Around::default()))]
+    #[allow(clippy::too_many_arguments)]
+    fn encode_files<'py>(
+        &self,
+        py: Python<'py>,
+        paths: Vec<PathBuf>,
+        separator: Option<PyText>,
+        special: PySpecial,
+        disallowed: PySpecial,
+        threads: usize,
+        around: Around,
+    ) -> PyResult<Arrays<'py>> {
+        let options = BatchOptions {
+            special: special.0,
+            disallowed: disallowed.0,
+            threads,
+            around,
+            ..BatchOptions::default()
+        };
+        let separator = separator.as_ref().map(|text| text.expect_str(py));
+        let separator = separator.transpose()?;
+        let ragged = run(py, usize::MAX, |interrupt| {
+            self.core
+                .encode_files(&paths, separator, &options, interrupt)
+        })?;
+        Ok(arrays(py, ragged))
+    }
+
+    #[pyo3(signature = (text, special=PySpecial::none(), threads=1))]
+    fn count(
+        &self,
+        py: Python<'_>,
+        text: PyText,
+        special: PySpecial,
+        threads: usize,
+    ) -> PyResult<usize> {
+        if threads == 1 && text.len() < WORTH_CUTTING {
+            return Ok(self.ids(py, text, special.0, threads)?.len());
+        }
+        let options = BatchOptions {
+            special: special.0,
+            threads,
+            ..BatchOptions::default()
+        };
+        run(py, text.len(), |interrupt| {
+            let texts = std::iter::once(text.as_text());
+            self.core.count_all(texts, &options, interrupt)
+        })
     }
 
     #[pyo3(signature = (text, max_tokens, special=PySpecial::none()))]
@@ -301,10 +388,26 @@ impl Encoder {
         skip_special_tokens: bool,
         replaces_broken: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = run(py, ids.0.len(), |_| {
-            self.bytes_of(&ids, skip_special_tokens, replaces_broken)
+        let broken = Broken::replaced_if(replaces_broken);
+        let bytes = run(py, 4 * ids.0.len(), |interrupt| {
+            self.bytes_of(&ids.0, skip_special_tokens, broken, interrupt)
         })?;
         Ok(PyBytes::new(py, &bytes))
+    }
+
+    #[pyo3(signature = (ids, skip_special_tokens=false, errors="replace"))]
+    fn decode_text<'py>(
+        &self,
+        py: Python<'py>,
+        ids: PyIds,
+        skip_special_tokens: bool,
+        errors: &str,
+    ) -> PyResult<Bound<'py, PyString>> {
+        let broken = Broken::replaced_if(errors == "replace");
+        let bytes = run(py, 4 * ids.0.len(), |interrupt| {
+            self.bytes_of(&ids.0, skip_special_tokens, broken, interrupt)
+        })?;
+        to_text(py, &bytes, errors)
     }
 
     #[pyo3(signature = (batch, skip_special_tokens=false, threads=0, replaces_broken=false))]
@@ -316,17 +419,26 @@ impl Encoder {
         threads: usize,
         replaces_broken: bool,
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let total = batch.iter().map(|ids| ids.0.len()).sum();
-        let texts = run(py, total, |interrupt| {
-            batch::map(
-                &batch,
-                threads,
-                |ids| 4 * ids.0.len(),
-                interrupt,
-                |ids| self.bytes_of(ids, skip_special_tokens, replaces_broken),
-            )
-        })?;
+        let broken = Broken::replaced_if(replaces_broken);
+        let texts = self.bytes_of_batch(py, &batch, skip_special_tokens, threads, broken, None)?;
         Ok(texts.iter().map(|bytes| PyBytes::new(py, bytes)).collect())
+    }
+
+    #[pyo3(signature = (batch, skip_special_tokens=false, errors="replace", threads=0, left_out=None))]
+    fn decode_text_batch<'py>(
+        &self,
+        py: Python<'py>,
+        batch: Vec<PyIds>,
+        skip_special_tokens: bool,
+        errors: &str,
+        threads: usize,
+        left_out: Option<u32>,
+    ) -> PyResult<Vec<Bound<'py, PyString>>> {
+        let broken = Broken::replaced_if(errors == "replace");
+        self.bytes_of_batch(py, &batch, skip_special_tokens, threads, broken, left_out)?
+            .iter()
+            .map(|bytes| to_text(py, bytes, errors))
+            .collect()
     }
 
     fn cache_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

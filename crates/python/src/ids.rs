@@ -1,13 +1,18 @@
 //! Ids to and from Python.
 
 use crate::call::exception;
+use crate::items::{extend_from_ints, list_of};
+use bpe_tokenizer_core::model::NONE;
+use numpy::{Element, PyArray1, PyArrayMethods, PyUntypedArray};
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyList};
+use pyo3::types::{PyInt, PyList, PyTuple};
+use std::fmt::Display;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
-/// Fewer ids than this are made into integers anew.
-const WORTH_KEEPING: usize = 4 << 10;
-/// The most integers that are kept: 8 MiB or so.
+/// Integers are made anew until so many were asked for.
+const WORTH_KEEPING: usize = 16 << 10;
+/// The most integers that are kept: 10 MiB or so.
 const KEPT: usize = 1 << 18;
 
 /// The integers of an encoder's ids, made once and shared by the lists that it returns: making an
@@ -15,12 +20,18 @@ const KEPT: usize = 1 << 18;
 #[derive(Default)]
 pub struct Integers {
     kept: OnceLock<Box<[Py<PyInt>]>>,
+    /// How many were asked for before they were kept.
+    asked: AtomicUsize,
 }
 
 impl Integers {
-    /// Keeps the integers from now on, if a call returns so many ids that it is worth it.
+    /// Keeps the integers from now on, if so many ids were and are to be returned that it is worth it.
     pub fn expect(&self, py: Python<'_>, ids: usize, vocab_size: usize) {
-        if ids >= WORTH_KEEPING {
+        if self.kept.get().is_some() {
+            return;
+        }
+        let asked = self.asked.fetch_add(ids, Ordering::Relaxed);
+        if asked.saturating_add(ids) >= WORTH_KEEPING {
             let make = |id| PyInt::new(py, id).unbind();
             self.kept
                 .get_or_init(|| (0..vocab_size.min(KEPT)).map(make).collect());
@@ -29,14 +40,7 @@ impl Integers {
 
     /// A list of ids.
     pub fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-        let Some(kept) = self.kept.get() else {
-            return PyList::new(py, ids);
-        };
-        let integers = ids.iter().map(|&id| match kept.get(id as usize) {
-            Some(integer) => integer.bind(py).clone(),
-            None => PyInt::new(py, id),
-        });
-        PyList::new(py, integers)
+        list_of(py, ids, self.kept.get().map_or(&[], |kept| kept))
     }
 }
 
@@ -47,35 +51,89 @@ impl<'py> FromPyObject<'_, 'py> for PyIds {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let py = object.py();
-        let listed;
-        let object = match object.getattr_opt("tolist")? {
-            Some(to_list) => {
-                listed = to_list.call0()?;
-                listed.as_borrowed()
-            }
-            None => object,
-        };
-        let mut ids = Vec::with_capacity(object.len().unwrap_or(0));
-        for (position, item) in object.try_iter()?.enumerate() {
-            let item = item?;
-            ids.push(match item.extract() {
-                Ok(id) => id,
-                Err(_) => return Err(not_an_id(py, &item, position)?),
-            });
+        if let Ok(list) = object.cast_exact::<PyList>() {
+            return from_list(&list);
         }
-        Ok(Self(ids))
+        if let Ok(tuple) = object.cast_exact::<PyTuple>() {
+            return from_list(&tuple.to_list());
+        }
+        // Subclasses may mean something else by their memory (masked arrays do).
+        if object.cast_exact::<PyUntypedArray>().is_ok() {
+            let ids = from_array::<u32>(object)
+                .or_else(|| from_array::<i64>(object))
+                .or_else(|| from_array::<i32>(object))
+                .or_else(|| from_array::<u16>(object))
+                .or_else(|| from_array::<u64>(object));
+            if let Some(ids) = ids {
+                return ids;
+            }
+        }
+        match object.getattr_opt("tolist")? {
+            Some(to_list) => from_iterable(&to_list.call0()?, Vec::new()),
+            None => from_iterable(&object, Vec::new()),
+        }
     }
+}
+
+fn from_list(list: &Bound<'_, PyList>) -> PyResult<PyIds> {
+    let mut ids = Vec::with_capacity(list.len());
+    extend_from_ints(&mut ids, list);
+    if ids.len() == list.len() {
+        return Ok(PyIds(ids));
+    }
+    from_iterable(list, ids)
+}
+
+/// The ids of an iterable; those before them are known.
+fn from_iterable(object: &Bound<'_, PyAny>, mut ids: Vec<u32>) -> PyResult<PyIds> {
+    ids.reserve(object.len().unwrap_or(0).saturating_sub(ids.len()));
+    for (position, item) in object.try_iter()?.enumerate().skip(ids.len()) {
+        let item = item?;
+        ids.push(match item.extract() {
+            Ok(id) => id,
+            Err(_) => return Err(not_an_id(object.py(), &item, position)?),
+        });
+    }
+    Ok(PyIds(ids))
+}
+
+/// The ids of an array of such numbers in one dimension that lie one behind the other.
+fn from_array<T: Element + Copy + Display + TryInto<u32>>(
+    object: Borrowed<'_, '_, PyAny>,
+) -> Option<PyResult<PyIds>> {
+    let array = object.cast::<PyArray1<T>>().ok()?.try_readonly().ok()?;
+    let values = array.as_slice().ok()?;
+    let ids: Vec<u32> = values
+        .iter()
+        .map(|&value| value.try_into().unwrap_or(NONE))
+        .collect();
+    let is_no_id = |value: &T| TryInto::<u32>::try_into(*value).is_err();
+    let wrong = if ids.contains(&NONE) {
+        values.iter().position(is_no_id)
+    } else {
+        None
+    };
+    Some(match wrong {
+        Some(position) => {
+            let shown = values[position].to_string();
+            Err(unknown(object.py(), &shown, position))
+        }
+        None => Ok(PyIds(ids)),
+    })
 }
 
 /// An integer that no id can be is an unknown id; anything else is the wrong type.
 fn not_an_id(py: Python<'_>, item: &Bound<'_, PyAny>, position: usize) -> PyResult<PyErr> {
-    let shown = item.repr()?;
+    let shown = item.repr()?.to_string();
     Ok(if item.is_instance_of::<PyInt>() {
-        let message = format!("id {shown} at position {position} is not in the vocabulary");
-        exception(py, "UnknownIdError", message)
+        unknown(py, &shown, position)
     } else {
         let message = format!("ids must be integers, not {shown} at position {position}");
         exception(py, "ArgumentTypeError", message)
     })
+}
+
+fn unknown(py: Python<'_>, shown: &str, position: usize) -> PyErr {
+    let message = format!("id {shown} at position {position} is not in the vocabulary");
+    exception(py, "UnknownIdError", message)
 }

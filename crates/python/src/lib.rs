@@ -6,6 +6,7 @@ mod call;
 mod counter;
 mod encoder;
 mod ids;
+mod items;
 mod model;
 mod pattern;
 mod settings;

@@ -1,4 +1,4 @@
-//! Python text to the core's: UTF-8 without a copy where Python has it.
+//! Python text to the core's, UTF-8 without a copy where Python has it; and back.
 
 use crate::call::exception;
 use bpe_tokenizer_core::encoder::{Special, Text};
@@ -37,6 +37,14 @@ impl<'py> FromPyObject<'_, 'py> for PyText {
         let message = format!("text must be str or bytes, not {given}");
         Err(exception(object.py(), "ArgumentTypeError", message))
     }
+}
+
+/// The text of bytes; those that are not UTF-8 are for the error handler `errors` of `bytes.decode`.
+pub fn to_text<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bound<'py, PyString>> {
+    PyString::from_bytes(py, bytes).or_else(|_| {
+        let text = PyBytes::new(py, bytes).call_method1("decode", ("utf-8", errors))?;
+        Ok(text.cast_into()?)
+    })
 }
 
 fn repair(text: &Bound<'_, PyString>) -> PyResult<PyText> {

@@ -220,16 +220,30 @@ impl Batches<'_> {
     /// Appends the ids of a piece that has no key, or is not where it was expected.
     #[inline(never)]
     fn missing(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> Result<()> {
-        let (piece, start) = (&text[range.clone()], ids.len());
-        if cache::has_key(piece.len()) {
-            let key = cache::key(text, range.start, piece.len());
+        if !cache::has_key(range.len()) {
+            let piece = &text[range.clone()];
+            if let Some(crossings) = self.encoder.crossings(piece) {
+                for part in crossings.parts(text, range) {
+                    self.part(text, part, ids)?;
+                }
+                return Ok(());
+            }
+        }
+        self.part(text, range, ids)
+    }
+
+    /// Appends the ids of what is merged apart from all else: a piece, or a part of one.
+    fn part(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> Result<()> {
+        let (part, start) = (&text[range.clone()], ids.len());
+        if cache::has_key(part.len()) {
+            let key = cache::key(text, range.start, part.len());
             if !self.cache.get(key, ids) {
-                self.encoder.merge_piece(piece, ids, self.interrupt)?;
+                self.encoder.merge_piece(part, ids, self.interrupt)?;
                 self.cache.insert(key, &ids[start..]);
             }
-        } else if !self.cache.get_long(piece, ids) {
-            self.encoder.merge_piece(piece, ids, self.interrupt)?;
-            self.cache.insert_long(piece, &ids[start..]);
+        } else if !self.cache.get_long(part, ids) {
+            self.encoder.merge_piece(part, ids, self.interrupt)?;
+            self.cache.insert_long(part, &ids[start..]);
         }
         Ok(())
     }

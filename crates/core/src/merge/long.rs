@@ -193,7 +193,7 @@ mod tests {
             for period in [1, 2, 3] {
                 let mut piece: Vec<u32> = (0..length).map(|i| u32::from(i % period == 1)).collect();
                 let mut queued = 0;
-                let queue = Counting(Buckets::new(merges.len()), &mut queued);
+                let queue = Counting(Buckets::new(table.ranks()), &mut queued);
                 merge(&table, &mut piece, queue, &Interrupt::never()).unwrap();
                 assert!(queued <= 3 * length as usize, "{queued} for {length}");
             }
@@ -212,7 +212,7 @@ mod tests {
             for buckets in [false, true] {
                 let (mut long, never) = (piece.clone(), Interrupt::never());
                 let left = if buckets {
-                    merge(&table, &mut long, Buckets::new(merges.len()), &never)
+                    merge(&table, &mut long, Buckets::new(table.ranks()), &never)
                 } else {
                     merge(&table, &mut long, Heap::default(), &never)
                 };

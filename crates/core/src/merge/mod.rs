@@ -1,18 +1,22 @@
 //! Piece to ids: the merges, and the cache in front of them.
 
 pub mod cache;
+mod crossings;
 mod joins;
 mod long;
 mod memory;
 mod pool;
 mod queue;
+mod reached;
 mod short;
 mod symbols;
 mod table;
 
+pub use crossings::Crossings;
 pub use joins::Joins;
 pub use long::{merge_and_tell, merge_long};
 pub use pool::{CacheStatistics, Lookup, Pool, Workspace, BATCH};
+pub use reached::unreached;
 pub use short::{merge_short, SHORT};
 pub use symbols::Symbols;
 pub use table::PairTable;

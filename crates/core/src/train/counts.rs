@@ -1,12 +1,12 @@
 //! Counting the distinct pieces of a corpus, in parallel and without holding the corpus.
 
 use crate::alignment::Place;
-use crate::batch::thread_count;
+use crate::batch::{first_part, thread_count};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::merge::cache::{has_key, hash, key, Key as Halves};
 use crate::normalize::Normalization;
-use crate::pretokenize::{Piece, PreTokenizers};
+use crate::pretokenize::{floor_char_boundary, Piece, PreTokenizers};
 use crate::special::{AddedToken, Matcher};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -248,7 +248,7 @@ impl Counter {
     fn last_cut(&self, text: &str) -> Option<usize> {
         // Behind this, a special token may have begun that is not all here.
         let limit = text.len().saturating_sub(self.special.longest());
-        let limit = (0..=limit).rev().find(|&at| text.is_char_boundary(at))?;
+        let limit = floor_char_boundary(text, limit);
         let specials = self.special.find_iter(text.as_bytes());
         let last = specials
             .take_while(|found| found.range.start < limit)
@@ -283,20 +283,13 @@ impl Counter {
     }
 
     fn cut<'a>(&self, mut text: &'a str, stretches: &mut Vec<&'a str>) {
-        let mut length = STRETCH;
-        while text.len() > length + STRETCH / 2 {
-            let end = (0..=length).rev().find(|&at| text.is_char_boundary(at));
-            match self.safe_cut(&text[..end.unwrap_or(0)], 0) {
-                Some(cut) => {
-                    stretches.push(&text[..cut]);
-                    text = &text[cut..];
-                    length = STRETCH;
-                }
-                None => length *= 2,
-            }
-        }
-        if !text.is_empty() {
-            stretches.push(text);
+        while !text.is_empty() {
+            let length = first_part(text.len(), STRETCH, |range| {
+                let [from, end] = [range.start, range.end].map(|at| floor_char_boundary(text, at));
+                self.safe_cut(&text[..end], from)
+            });
+            stretches.push(&text[..length]);
+            text = &text[length..];
         }
     }
 

@@ -1,0 +1,232 @@
+"""The packages that are compared: each loaded with a vocabulary, and what it offers for each mode.
+
+Every call is the fastest that the package documents for what comes in and what goes out. Packages are
+imported when they are asked for, so one that is not installed is skipped.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.inputs import SEPARATOR, load_ranks
+from benchmarks.vocabularies import Vocabulary
+from bpe_tokenizer import BPETokenizer
+
+__all__ = ["DISTRIBUTIONS", "OURS", "PEERS", "Side", "SkippedError", "load", "versions"]
+
+Ids: TypeAlias = npt.NDArray[np.uint32]
+
+OURS = "bpe_tokenizer"
+# PyPI's name of each; `quicktok` there is a package of somebody else.
+DISTRIBUTIONS = {
+    "tiktoken": "tiktoken",
+    "tokenizers": "tokenizers",
+    "fastokens": "fastokens",
+    "quicktok": "quicktok-v1",
+    "gigatoken": "gigatoken",
+}
+PEERS = tuple(DISTRIBUTIONS)
+
+
+class SkippedError(Exception):
+    """A package cannot run a case; the text says why."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """A package loaded with a vocabulary; what it does not offer is None.
+
+    Args:
+        to_list: A text to a list of ids.
+        to_numpy: A text to an array of ids.
+        in_threads: A text to an array of ids, in so many threads.
+        batch: Texts, in so many threads, to whatever the package returns for a batch.
+        files: A file of documents with `SEPARATOR` between them, in so many threads, likewise.
+        flat: What `batch` and `files` return, as one array of ids.
+        to_str: A list of ids to a text.
+        to_bytes: An array of ids to bytes.
+        fixed_threads: The package's threads are settled when its process starts.
+    """
+
+    to_list: Callable[[str], list[int]]
+    to_numpy: Callable[[str], Ids] | None = None
+    in_threads: Callable[[str, int], Ids] | None = None
+    batch: Callable[[list[str], int], Any] | None = None
+    files: Callable[[Path, int], Any] | None = None
+    flat: Callable[[Any], Ids] = np.asarray
+    to_str: Callable[[list[int]], str] | None = None
+    to_bytes: Callable[[Ids], bytes] | None = None
+    fixed_threads: bool = False
+
+
+def load(package: str, vocabulary: Vocabulary) -> Side:
+    """Load a vocabulary with a package.
+
+    Args:
+        package: `OURS` or one of `PEERS`.
+        vocabulary: The vocabulary.
+
+    Returns:
+        The package, ready to run.
+
+    Raises:
+        SkippedError: The package is not installed, or does not take the vocabulary.
+    """
+    try:
+        return _LOADERS[package](vocabulary)
+    except ImportError as error:
+        raise SkippedError(f"{package} is not installed ({error})") from error
+    except SkippedError:
+        raise
+    except Exception as error:
+        # Packages refuse what they do not know with errors of every kind.
+        reason = str(error).strip().partition("\n")[0]
+        raise SkippedError(f"{package} refuses {vocabulary.name}: {reason[:90]}") from error
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the packages that are installed."""
+    found = {}
+    for package, distribution in {**DISTRIBUTIONS, "numpy": "numpy"}.items():
+        try:
+            found[package] = metadata.version(distribution)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _ours(vocabulary: Vocabulary) -> Side:
+    tokenizer = BPETokenizer.load(vocabulary.directory)
+    encode_files = getattr(tokenizer, "encode_files", None)
+    takes_threads = "threads" in inspect.signature(tokenizer.encode_to_numpy).parameters
+    # `encode_files` and `threads` are looked up: versions from before them can be measured too.
+    to_numpy: Callable[..., Ids] = tokenizer.encode_to_numpy
+    return Side(
+        to_list=tokenizer.encode,
+        to_numpy=tokenizer.encode_to_numpy,
+        in_threads=(lambda text, threads: to_numpy(text, threads=threads)) if takes_threads else None,
+        batch=lambda texts, threads: tokenizer.encode_ragged(texts, threads=threads),
+        files=encode_files
+        and (lambda path, threads: encode_files([path], separator=SEPARATOR, threads=threads)),
+        flat=_first,
+        to_str=tokenizer.decode,
+        to_bytes=tokenizer.decode_bytes,
+    )
+
+
+def _tiktoken(vocabulary: Vocabulary) -> Side:
+    encoding = import_module("tiktoken").Encoding(
+        vocabulary.name, pat_str=vocabulary.pattern, mergeable_ranks=_ranks(vocabulary), special_tokens={}
+    )
+    return Side(
+        to_list=encoding.encode_ordinary,
+        to_numpy=partial(encoding.encode_to_numpy, disallowed_special=()),
+        batch=lambda texts, threads: encoding.encode_ordinary_batch(texts, num_threads=threads),
+        flat=_joined,
+        to_str=encoding.decode,
+        to_bytes=encoding.decode_bytes,
+    )
+
+
+def _tokenizers(vocabulary: Vocabulary) -> Side:
+    tokenizer = import_module("tokenizers").Tokenizer.from_file(str(vocabulary.json))
+    return Side(
+        to_list=lambda text: tokenizer.encode(text, add_special_tokens=False).ids,
+        batch=lambda texts, _: [
+            each.ids for each in tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        ],
+        flat=_joined,
+        to_str=lambda ids: tokenizer.decode(ids, skip_special_tokens=False),
+        fixed_threads=True,
+    )
+
+
+def _fastokens(vocabulary: Vocabulary) -> Side:
+    native = import_module("fastokens._native").Tokenizer
+    if vocabulary.ranks is None:
+        tokenizer = native.from_file(str(vocabulary.json))
+    else:
+        tokenizer = native.from_tiktoken(str(vocabulary.ranks), pattern=vocabulary.pattern, special_tokens={})
+    return Side(
+        to_list=lambda text: tokenizer.encode_ordinary(text).ids,
+        batch=lambda texts, _: tokenizer.encode_batch_flat(texts),
+        flat=lambda result: np.frombuffer(result[0], dtype=np.uint32),
+        to_str=tokenizer.decode,
+        fixed_threads=True,
+    )
+
+
+_QUICKTOK_NAMES = {"cl100k": "cl100k_base", "o200k": "o200k_base", "llama3": "llama3", "qwen2": "qwen3"}
+
+
+def _quicktok(vocabulary: Vocabulary) -> Side:
+    if vocabulary.name not in _QUICKTOK_NAMES:
+        raise SkippedError(f"quicktok has no {vocabulary.name}, and takes no pattern that it does not know")
+    tokenizer = import_module("quicktok").Tokenizer(_QUICKTOK_NAMES[vocabulary.name], "")
+    return Side(
+        to_list=tokenizer.encode_ordinary,
+        to_numpy=lambda text: tokenizer.encode_batch([text], 1)[0],
+        batch=tokenizer.encode_batch,
+        flat=_first,
+        to_str=tokenizer.decode,
+        to_bytes=tokenizer.decode_bytes,
+    )
+
+
+_GIGATOKEN_SCHEMES = {"gpt2": "gpt2", "cl100k": "gpt4", "o200k": "o200k"}
+
+
+def _gigatoken(vocabulary: Vocabulary) -> Side:
+    gigatoken = import_module("gigatoken")
+    scheme = _GIGATOKEN_SCHEMES.get(vocabulary.name)
+    if scheme is None:
+        tokenizer = gigatoken.Tokenizer(str(vocabulary.json)).backend
+    else:
+        tokenizer = gigatoken.Tokenizer.from_tiktoken(vocabulary.ranks, scheme, {}).backend
+    return Side(
+        to_list=lambda text: tokenizer.encode(text).tolist(),
+        to_numpy=tokenizer.encode,
+        batch=lambda texts, threads: tokenizer.encode_batch(texts, parallel=threads > 1),
+        files=lambda path, threads: tokenizer.encode_files(
+            gigatoken.TextFileSource([path], separator=SEPARATOR), parallel=threads > 1
+        ),
+        flat=lambda rows: np.asarray(import_module("awkward").flatten(rows)),
+        to_str=lambda ids: tokenizer.decode(ids).decode("utf-8", "replace"),
+        to_bytes=tokenizer.decode,
+    )
+
+
+def _ranks(vocabulary: Vocabulary) -> dict[bytes, int]:
+    """Return the ranks of the rank file, or the ids of the tokens that are no added ones."""
+    if vocabulary.ranks is not None:
+        return load_ranks(vocabulary.ranks)
+    tokenizer = BPETokenizer.load(vocabulary.directory)
+    added = set(tokenizer.special_tokens.values())
+    return {token: number for number, token in tokenizer.vocab.items() if number not in added}
+
+
+def _first(result: Sequence[Ids]) -> Ids:
+    return result[0]
+
+
+def _joined(rows: Sequence[Sequence[int]]) -> Ids:
+    return np.fromiter((token for row in rows for token in row), dtype=np.uint32)
+
+
+_LOADERS: dict[str, Callable[[Vocabulary], Side]] = {
+    OURS: _ours,
+    "tiktoken": _tiktoken,
+    "tokenizers": _tokenizers,
+    "fastokens": _fastokens,
+    "quicktok": _quicktok,
+    "gigatoken": _gigatoken,
+}

@@ -1,0 +1,216 @@
+"""Runs cases: compares what both sides give, times them in turn, and records it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks import alone
+from benchmarks.cases import LIMITS, Case
+from benchmarks.hostile import INPUTS, ns_a_byte
+from benchmarks.inputs import SEPARATOR, cut_at_lines, read_documents
+from benchmarks.jobs import Inputs, job
+from benchmarks.measure import in_turn, seconds, spread
+from benchmarks.peers import OURS, Side, SkippedError, load
+from benchmarks.records import Record
+from benchmarks.vocabularies import Vocabulary, prepare
+from bpe_tokenizer import BPETokenizer
+
+__all__ = ["Suite", "WrongError"]
+
+_DOCUMENT = 20_000
+_HOSTILE_UNITS = 1_000_000
+
+
+class WrongError(Exception):
+    """A package gives something else than we do; the text says where it begins."""
+
+
+class Suite:
+    """Runs cases on corpora.
+
+    Args:
+        corpora: Their files by name, plain or .xz.
+        directory: An empty directory for what has to be written.
+        record: Gets the results.
+        turns: How often both sides run.
+        limit: Bytes of each corpus; None takes all.
+        load: Loads a package with a vocabulary.
+    """
+
+    def __init__(
+        self,
+        corpora: Mapping[str, Path],
+        directory: Path,
+        record: Record,
+        turns: int,
+        limit: int | None = None,
+        load: Callable[[str, Vocabulary], Side] = load,
+    ) -> None:
+        self._corpora = corpora
+        self._directory = directory
+        self._record = record
+        self._turns = turns
+        self._limit = limit
+        self._load = load
+        # Only those of the vocabulary and corpus at hand are kept: together all of them are large.
+        self._sides: dict[tuple[str, str], Side | SkippedError] = {}
+        self._inputs: dict[tuple[str, str, int | None], Inputs] = {}
+        self._said: set[tuple[str, str, str]] = set()
+
+    def run(self, cases: Iterable[Case]) -> None:
+        """Run cases; one that cannot run is recorded with the reason, and the next one follows."""
+        for case in cases:
+            try:
+                size, times = self._cold(case) if case.state == "cold" else self._warm(case)
+            except SkippedError as reason:
+                self._report(case, "skipped", str(reason))
+            except WrongError as reason:
+                self._report(case, "wrong", str(reason))
+            else:
+                self._timed(case, size, times)
+
+    def run_ours(self) -> None:
+        """Measure what only concerns us: peak memory, and input that is hard."""
+        for mode, threads in (("whole", 1), ("batch", 2), ("file", 2)):
+            for corpus in self._corpora:
+                self._memory(Case(OURS, mode, corpus, "cl100k", "memory", threads))
+        tokenizer = BPETokenizer.load(self._vocabulary("cl100k").directory)
+        prose = self._file(next(iter(self._corpora)), self._limit).read_text(encoding="utf-8")[
+            :_HOSTILE_UNITS
+        ]
+        base = ns_a_byte(tokenizer, prose, self._turns, cold=False)
+        for name, make in INPUTS.items():
+            time = ns_a_byte(tokenizer, make(_HOSTILE_UNITS), self._turns)
+            self._record.add("hostile", input=name, ns=round(time, 2), times_prose=round(time / base, 2))
+            print(f"{name:<14} {time:7.1f} ns a byte, {time / base:5.1f} times prose", flush=True)
+
+    def _warm(self, case: Case) -> tuple[int, list[tuple[float, float]]]:
+        theirs, mine = self._side(case.peer, case.vocabulary), self._side(OURS, case.vocabulary)
+        inputs = self._texts(case, mine)
+        # Our own cases compare two threads with one.
+        other = job(theirs, case.mode, inputs, 1 if case.peer == OURS else case.threads)
+        own = job(mine, case.mode, inputs, case.threads)
+        expected = own.outcome()
+        try:
+            given = other.outcome()
+        except Exception as error:
+            # Whatever a package raises, the other cases go on.
+            raise SkippedError(f"{case.peer} fails: {str(error)[:90]}") from error
+        _compare(expected, given)
+        return own.size, in_turn(partial(seconds, own.run), partial(seconds, other.run), self._turns)
+
+    def _cold(self, case: Case) -> tuple[int, list[tuple[float, float]]]:
+        self._side(case.peer, case.vocabulary)
+        inputs = self._texts(case, self._side(OURS, case.vocabulary))
+        digests: dict[str, str | None] = {}
+
+        def first_run(package: str) -> float:
+            result = alone.cold(
+                package,
+                case.mode,
+                case.threads,
+                case.vocabulary,
+                self._directory,
+                inputs.path,
+                check=package not in digests,
+            )
+            digests.setdefault(package, result.digest)
+            return result.seconds
+
+        times = in_turn(partial(first_run, OURS), partial(first_run, case.peer), self._turns)
+        if digests[OURS] != digests[case.peer]:
+            raise WrongError("its ids are others than ours")
+        return inputs.size, times
+
+    def _memory(self, case: Case) -> None:
+        try:
+            mine = self._side(OURS, case.vocabulary)
+            inputs = self._texts(case, mine)
+            # Refused here, where the reason can be seen.
+            job(mine, case.mode, inputs, case.threads)
+            result = alone.memory(
+                OURS, case.mode, case.threads, case.vocabulary, self._directory, inputs.path
+            )
+        except SkippedError as reason:
+            self._report(case, "skipped", str(reason))
+            return
+        self._record.add("memory", case=case.parts, **result._asdict())
+        print(
+            f"{case.name:<50} input {result.input / 1e6:.0f} MB + output {result.output / 1e6:.0f} MB "
+            f"+ {result.extra / 1e6:.0f} MB",
+            flush=True,
+        )
+
+    def _timed(self, case: Case, size: int, times: list[tuple[float, float]]) -> None:
+        ratio = spread(theirs / mine for mine, theirs in times)
+        mine = size / spread(mine for mine, _ in times).median / 1e6
+        theirs = size / spread(theirs for _, theirs in times).median / 1e6
+        self._record.add(
+            "case",
+            case=case.parts,
+            bytes=size,
+            turns=len(times),
+            ours=round(mine, 2),
+            theirs=round(theirs, 2),
+            ratio=[round(value, 3) for value in ratio],
+        )
+        print(
+            f"{case.name:<50} {ratio.median:7.2f} ({ratio.low:.2f} to {ratio.high:.2f})   "
+            f"{mine:7.1f} against {theirs:7.1f} MB/s",
+            flush=True,
+        )
+
+    def _report(self, case: Case, kind: str, reason: str) -> None:
+        """Say why a case is not timed, once for all of a package's cases with a vocabulary."""
+        if kind == "skipped" and (case.peer, case.vocabulary, reason) in self._said:
+            return
+        self._said.add((case.peer, case.vocabulary, reason))
+        self._record.add(kind, case=case.parts, reason=reason)
+        print(f"{case.name:<50} {kind}: {reason}", flush=True)
+
+    def _side(self, package: str, name: str) -> Side:
+        if any(other != name for _, other in self._sides):
+            self._sides.clear()
+        if (package, name) not in self._sides:
+            try:
+                self._sides[package, name] = self._load(package, self._vocabulary(name))
+            except SkippedError as reason:
+                self._sides[package, name] = reason
+        side = self._sides[package, name]
+        if isinstance(side, SkippedError):
+            raise side
+        return side
+
+    def _vocabulary(self, name: str) -> Vocabulary:
+        return prepare(name, self._directory)
+
+    def _texts(self, case: Case, mine: Side) -> Inputs:
+        limits = [size for size in (self._limit, LIMITS.get(case.peer)) if size is not None]
+        key = (case.corpus, case.vocabulary, min(limits, default=None))
+        if any(other[:2] != key[:2] for other in self._inputs):
+            self._inputs.clear()
+        if key not in self._inputs:
+            self._inputs[key] = Inputs(self._file(case.corpus, key[2]), mine.to_list)
+        return self._inputs[key]
+
+    def _file(self, corpus: str, limit: int | None) -> Path:
+        """Write a corpus as a file of documents, unless it is there."""
+        path = self._directory / f"{corpus}-{limit or 'all'}.txt"
+        if not path.exists():
+            text = "\n".join(read_documents(self._corpora[corpus], limit))
+            path.write_bytes(SEPARATOR.join(cut_at_lines(text, _DOCUMENT)).encode("utf-8"))
+        return path
+
+
+def _compare(mine: npt.NDArray[np.uint32], theirs: npt.NDArray[np.uint32]) -> None:
+    if np.array_equal(mine, theirs):
+        return
+    common = min(len(mine), len(theirs))
+    differing = np.flatnonzero(mine[:common] != theirs[:common])
+    at = int(differing[0]) if len(differing) else common
+    raise WrongError(f"it differs from ours from number {at:,} of {len(mine):,} on")

@@ -1,0 +1,381 @@
+//! Batches and files on many threads against one text at a time: jobs are tiny, so texts are cut wherever
+//! they may be.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // tests
+
+use bpe_tokenizer_core::encoder::{BatchOptions, Encoder, Ragged, Special, Text};
+use bpe_tokenizer_core::model::Settings;
+use bpe_tokenizer_core::normalize::Normalization;
+use bpe_tokenizer_core::normalizers::Normalizer;
+use bpe_tokenizer_core::pretokenize::{Behavior, PreTokenizer, Prepend};
+use bpe_tokenizer_core::special::AddedToken;
+use bpe_tokenizer_core::{Error, Interrupt, Model};
+use proptest::prelude::*;
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// What patterns, normal forms and added tokens tell apart.
+const PARTS: [&str; 58] = [
+    "a",
+    "B",
+    "word",
+    "Word",
+    "9",
+    "1234",
+    " ",
+    "  ",
+    "\n",
+    "\t",
+    "\r\n",
+    "\n\n",
+    "'",
+    "'s",
+    "'LL",
+    "'ſ",
+    "!",
+    ".",
+    "//",
+    "/\n",
+    "é",
+    "e\u{301}",
+    "\u{301}",
+    "İ",
+    "日",
+    "中文",
+    "ひら",
+    "가",
+    "\u{11a8}",
+    "क",
+    "\u{940}",
+    "🎉",
+    "👩\u{200d}👧",
+    "\u{a0}",
+    "\u{2003}",
+    "\u{2028}",
+    "\u{85}",
+    "\u{feff}",
+    "\u{fffd}",
+    "×",
+    "½",
+    "٣",
+    "Å",
+    "ﬁ",
+    "\0",
+    "<|",
+    "|>",
+    "<|end|>",
+    "<|en",
+    "end",
+    "<L>",
+    "<R>",
+    "<W>",
+    "<n é>",
+    "<<L>",
+    " <L>",
+    "<R> ",
+    "x<W>",
+];
+
+#[derive(Deserialize)]
+struct Vector {
+    patterns: Vec<String>,
+}
+
+fn model(settings: Settings, added: Vec<AddedToken>) -> Encoder {
+    let mut tokens: Vec<(u32, Vec<u8>)> = (0..=255).map(|byte| (byte, vec![byte as u8])).collect();
+    // Everything that stands side by side may merge, so that a cut in a wrong place shows.
+    let mut merges = Vec::new();
+    for part in PARTS {
+        for next in ["", "a", " ", "word", "\n", "\u{301}", "e", "日"] {
+            let text = [part, next].concat().into_bytes();
+            for length in 2..=text.len() {
+                if tokens.iter().all(|(_, token)| *token != text[..length]) {
+                    tokens.push((tokens.len() as u32, text[..length].to_vec()));
+                    merges.push((text[..length - 1].to_vec(), vec![text[length - 1]]));
+                }
+            }
+        }
+    }
+    let first = tokens.len() as u32;
+    let added = (first..)
+        .zip(added)
+        .map(|(id, token)| AddedToken { id, ..token });
+    Encoder::new(Model::new(tokens, Some(&merges), settings, added.collect()).unwrap()).unwrap()
+}
+
+fn added(normalized: bool) -> Vec<AddedToken> {
+    let plain = |content: &str| AddedToken {
+        normalized,
+        ..AddedToken::special(content, 0)
+    };
+    vec![
+        plain("<|end|>"),
+        AddedToken {
+            lstrip: true,
+            special: false,
+            ..plain("<L>")
+        },
+        AddedToken {
+            rstrip: true,
+            special: false,
+            ..plain("<R>")
+        },
+        AddedToken {
+            single_word: true,
+            special: false,
+            ..plain("<W>")
+        },
+        AddedToken {
+            special: false,
+            ..plain("<n é>")
+        },
+        AddedToken {
+            special: false,
+            ..plain("end<|end|>")
+        },
+    ]
+}
+
+fn normalizers() -> Vec<Vec<Normalizer>> {
+    let form = Normalizer::Form;
+    let replace = |pattern: &str| Normalizer::Replace {
+        pattern: pattern.to_owned(),
+        content: "_".to_owned(),
+    };
+    let strip = |left, right| Normalizer::Strip { left, right };
+    vec![
+        vec![],
+        vec![form(Normalization::Nfc)],
+        vec![form(Normalization::Nfkd), Normalizer::StripAccents],
+        vec![form(Normalization::Nfkc), Normalizer::Lowercase],
+        vec![form(Normalization::Nfd), strip(true, false)],
+        vec![strip(false, true)],
+        vec![strip(true, true), Normalizer::Prepend("_".to_owned())],
+        vec![replace(" ")],
+    ]
+}
+
+fn steps() -> Vec<Vec<PreTokenizer>> {
+    let vectors: Vec<Vector> =
+        serde_json::from_str(include_str!("../../../tests/vectors/split_patterns.json")).unwrap();
+    let isolated = |pattern: &String| PreTokenizer::isolated(pattern);
+    let patterns = vectors
+        .iter()
+        .map(|vector| vector.patterns.iter().map(isolated).collect());
+    let metaspace = |prepend| PreTokenizer::Metaspace {
+        replacement: '▁',
+        prepend,
+        split: true,
+    };
+    let word = PreTokenizer::isolated(r" ?\w+|\s");
+    let split = |behavior| PreTokenizer::Split {
+        pattern: r"\w+".to_owned(),
+        behavior,
+        invert: false,
+        bytes: false,
+    };
+    let others = [
+        vec![],
+        vec![PreTokenizer::isolated(r"\b\w+\b|\W+")], // the regex engine
+        vec![PreTokenizer::isolated("x+")],
+        vec![word.clone(), metaspace(Prepend::First)],
+        vec![word.clone(), metaspace(Prepend::Always)],
+        vec![word, PreTokenizer::PrefixSpace],
+        vec![PreTokenizer::PrefixSpace],
+        vec![metaspace(Prepend::First)],
+        vec![split(Behavior::Removed)],
+        vec![split(Behavior::MergedWithNext)],
+        vec![split(Behavior::Contiguous)],
+    ];
+    patterns.chain(others).collect()
+}
+
+/// Every pattern with plain added tokens, some with every normalisation and with added tokens of each kind.
+fn encoders() -> &'static [Encoder] {
+    static ENCODERS: OnceLock<Vec<Encoder>> = OnceLock::new();
+    ENCODERS.get_or_init(|| {
+        let make = |pre_tokenizers: &[PreTokenizer], normalizers: &[Normalizer], added| {
+            let settings = Settings {
+                pre_tokenizers: pre_tokenizers.to_vec(),
+                normalizers: normalizers.to_vec(),
+                ..Settings::default()
+            };
+            model(settings, added)
+        };
+        let steps = steps();
+        let mut encoders: Vec<_> = steps.iter().map(|steps| make(steps, &[], vec![])).collect();
+        for steps in [&steps[0], &steps[2], &steps[steps.len() - 7]] {
+            for normalizers in normalizers() {
+                for added in [vec![], added(false), added(true)] {
+                    encoders.push(make(steps, &normalizers, added));
+                }
+            }
+        }
+        encoders
+    })
+}
+
+fn one_by_one(encoder: &Encoder, texts: &[Text<'_>], options: &BatchOptions) -> Ragged {
+    let (mut ids, mut offsets) = (Vec::new(), vec![0]);
+    for &text in texts {
+        ids.extend_from_slice(&options.around.0);
+        encoder
+            .encode(text, &options.special, &mut ids, &Interrupt::never())
+            .unwrap();
+        ids.extend_from_slice(&options.around.1);
+        offsets.push(ids.len() as i64);
+    }
+    Ragged { ids, offsets }
+}
+
+fn options(job: usize, threads: usize, special: Special) -> BatchOptions {
+    BatchOptions {
+        special,
+        threads,
+        job,
+        around: (vec![1], vec![2, 3]),
+        ..BatchOptions::default()
+    }
+}
+
+/// The texts again and again, so that they are worth several threads.
+fn check(encoder: &Encoder, texts: &[Text<'_>], job: usize, special: &Special) {
+    let bytes: usize = texts.iter().map(|text| text.as_bytes().len()).sum();
+    let repeated = texts.repeat((80 << 10) / bytes.max(1) + 1);
+    let options = options(job, 3, special.clone());
+    let never = Interrupt::never();
+    let found = encoder
+        .encode_all(repeated.iter().copied(), &options, &never)
+        .unwrap();
+    let expected = one_by_one(encoder, texts, &options);
+    let length = expected.ids.len();
+    assert_eq!(found.offsets.len(), repeated.len() + 1);
+    for (turn, ids) in found.ids.chunks(length.max(1)).enumerate() {
+        assert_eq!(ids, expected.ids, "turn {turn} of {texts:?}");
+    }
+    let rows = texts.len();
+    for (row, offset) in found.offsets.iter().enumerate() {
+        let turn = (row / rows * length) as i64;
+        assert_eq!(*offset, turn + expected.offsets[row % rows]);
+    }
+    let count = encoder
+        .count_all(repeated.iter().copied(), &options, &never)
+        .unwrap();
+    assert_eq!(count, found.ids.len());
+}
+
+fn text(parts: std::ops::Range<usize>) -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        9 => prop::sample::select(&PARTS[..]).prop_map(str::to_owned),
+        1 => any::<char>().prop_map(String::from),
+    ];
+    prop::collection::vec(part, parts).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_batch_has_the_ids_of_its_texts(
+        texts in prop::collection::vec(text(0..60), 1..4),
+        broken in prop::collection::vec(prop_oneof![3 => any::<u8>(), 7 => 32..60u8], 0..40),
+        job in 1..40usize,
+        encoder in prop::sample::select((0..encoders().len()).collect::<Vec<_>>()),
+        all in any::<bool>(),
+    ) {
+        let mut texts: Vec<Text<'_>> = texts.iter().map(|text| Text::Str(text)).collect();
+        texts.push(Text::Bytes(&broken));
+        let special = if all { Special::All } else { Special::None };
+        check(&encoders()[encoder], &texts, job, &special);
+    }
+
+    #[test]
+    fn files_have_the_ids_of_their_documents(
+        text in text(0..200),
+        separator in prop::sample::select(vec![None, Some("\n"), Some("\n\n"), Some(" "), Some("<|end|>"), Some("é")]),
+        job in 1..200usize,
+        threads in 1..4usize,
+        times in prop::sample::select(vec![1, 2000]),
+    ) {
+        let encoder = &encoders()[0];
+        let text = text.repeat(times);
+        let name = format!("bpe-tokenizer-{}-{job}-{threads}.txt", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, &text).unwrap();
+        let options = options(job * times.min(50), threads, Special::All);
+        let paths = [&path, &path];
+        let found = encoder.encode_files(&paths, separator, &options, &Interrupt::never());
+        std::fs::remove_file(&path).unwrap();
+        let documents: Vec<_> = match separator {
+            None => vec![text.as_str()],
+            Some(separator) => text.split(separator).filter(|text| !text.is_empty()).collect(),
+        };
+        let documents: Vec<_> = documents.repeat(2).into_iter().map(Text::Str).collect();
+        prop_assert!(found.unwrap() == one_by_one(encoder, &documents, &options), "{text:?}");
+    }
+}
+
+fn file(name: &str, bytes: &[u8]) -> PathBuf {
+    let name = format!("bpe-tokenizer-{}-{name}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+#[test]
+fn the_first_byte_that_is_not_utf8_is_named() {
+    let mut bytes = "hello world é\n".repeat(200_000).into_bytes();
+    let places = [2_900_000, 1_234_567, 17];
+    for place in places {
+        bytes[place] = 0xff;
+        // The byte may stand behind the first of a character.
+        let expected = std::str::from_utf8(&bytes).unwrap_err().valid_up_to() as u64;
+        let path = file(&format!("broken-{place}"), &bytes);
+        for separator in [None, Some("\n"), Some("not there")] {
+            for threads in [1, 3] {
+                let options = BatchOptions {
+                    threads,
+                    ..BatchOptions::default()
+                };
+                let encoder = &encoders()[0];
+                let result =
+                    encoder.encode_files(&[&path], separator, &options, &Interrupt::never());
+                let Err(Error::NotUtf8 { byte, source_name }) = result else {
+                    panic!("{result:?}");
+                };
+                assert_eq!((byte, source_name), (expected, path.display().to_string()));
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn a_disallowed_token_is_named_wherever_it_stands() {
+    let added = vec![AddedToken::special("<|end of it|>", 0)];
+    let settings = Settings {
+        pre_tokenizers: steps()[0].clone(),
+        ..Settings::default()
+    };
+    let encoder = model(settings, added);
+    for at in 0..70 {
+        let (before, after) = ("a ".repeat(at), "b ".repeat(600_000));
+        let path = file(
+            &format!("disallowed-{at}"),
+            format!("{before}<|end of it|>{after}").as_bytes(),
+        );
+        let options = BatchOptions {
+            disallowed: Special::All,
+            threads: 2,
+            job: 64,
+            ..BatchOptions::default()
+        };
+        let result = encoder.encode_files(&[&path], None, &options, &Interrupt::never());
+        std::fs::remove_file(&path).unwrap();
+        let Err(Error::Disallowed { token, byte, .. }) = result else {
+            panic!("{result:?}");
+        };
+        assert_eq!((token.as_str(), byte), ("<|end of it|>", 2 * at as u64));
+    }
+}

@@ -1,0 +1,323 @@
+"""Batches, long texts and files on several threads: the ids of one text at a time, in order and in bounds."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.encoding import thread_count
+from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError, SpecialTokenError
+
+THREADS = (1, 2, 5, None)
+
+
+@pytest.fixture(scope="session")
+def long_text(stdlib_texts: list[str], mixed_text: str) -> str:
+    """More than a megabyte, so that it is mapped, with every kind of character and special tokens."""
+    part = mixed_text.join(stdlib_texts) + "<|eos|>\n\n"
+    return part * (1_100_000 // len(part) + 1)
+
+
+def rows(ragged: tuple[Any, Any]) -> list[list[int]]:
+    ids, offsets = ragged
+    assert (ids.dtype, offsets.dtype) == (np.uint32, np.int64)
+    assert offsets[0] == 0
+    assert offsets[-1] == len(ids)
+    return [ids[start:end].tolist() for start, end in pairwise(offsets)]
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_threads_do_not_show(tokenizer: BPETokenizer, long_text: str, threads: int | None) -> None:
+    for allowed in ("none", "all"):
+        options: dict[str, Any] = {"add_special_tokens": True, "allowed_special": allowed}
+        ids = tokenizer.encode(long_text, **options)
+        options["threads"] = threads
+        assert tokenizer.encode(long_text, **options) == ids
+        assert tokenizer.encode_to_numpy(long_text, **options).tolist() == ids
+        assert tokenizer.count_tokens(long_text, **options) == len(ids)
+        assert tokenizer(long_text, **options) == ids
+        assert rows(tokenizer.encode_ragged([long_text, "", "a"], **options))[0] == ids
+        results = tokenizer.encode_batch(["a", long_text], **options)
+        assert results[1].input_ids == ids
+    data = long_text.encode() + b"\xff\xe2\x82" + long_text.encode("latin-1", "replace")
+    assert tokenizer.encode_bytes(data, threads=threads) == tokenizer.encode_bytes(data)
+
+
+def test_a_loaded_tokenizer_takes_threads_too(tokenizer: BPETokenizer, long_text: str) -> None:
+    other = pickle.loads(pickle.dumps(tokenizer))
+    assert other.encode_to_numpy(long_text, threads=3).tolist() == tokenizer.encode(long_text)
+
+
+@pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2"])
+def test_threads_must_be_a_number(tokenizer: BPETokenizer, tmp_path: Path, threads: Any) -> None:
+    path = tmp_path / "text"
+    path.write_text("a")
+    calls: list[Callable[[], object]] = [
+        lambda: tokenizer.encode_ragged(["a"], threads=threads),
+        lambda: tokenizer.encode_files(path, threads=threads),
+    ]
+    if threads is not True:  # which is 1
+        calls += [
+            lambda: tokenizer.encode("a", threads=threads),
+            lambda: tokenizer.encode_to_numpy("a", threads=threads),
+            lambda: tokenizer.encode_bytes(b"a", threads=threads),
+            lambda: tokenizer.count_tokens("a", threads=threads),
+        ]
+    for call in calls:
+        with pytest.raises((OptionError, ArgumentTypeError), match="threads"):
+            call()
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("separator", [None, "\n", "\n\n", "<|eos|>", "def ", " "])
+def test_files_are_their_documents(
+    tokenizer: BPETokenizer, long_text: str, tmp_path: Path, separator: str | None, threads: int | None
+) -> None:
+    texts = [long_text, "", "short\n", "ünïcode"]
+    paths = [tmp_path / f"{number}.txt" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_bytes(text.encode())
+    if separator is None:
+        documents = texts
+    else:
+        documents = [part for text in texts for part in text.split(separator) if part]
+    options: dict[str, Any] = {"allowed_special": "all", "add_special_tokens": True, "threads": threads}
+    found = rows(tokenizer.encode_files(paths, separator, **options))
+    assert found == rows(tokenizer.encode_ragged(documents, **options))
+    assert found[0] == tokenizer.encode(documents[0], allowed_special="all", add_special_tokens=True)
+
+
+@given(
+    st.text(st.sampled_from("ab\n\r é日<|eos>"), max_size=200),
+    st.sampled_from(["\n", "aa", "<|eos|>", "\ud800"]),
+)
+def test_any_text_is_cut_at_its_separators(
+    tokenizer: BPETokenizer, tmp_path_factory: pytest.TempPathFactory, text: str, separator: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.txt"
+    path.write_bytes(text.encode())
+    expected = [tokenizer.encode(part) for part in text.split(separator) if part]
+    assert rows(tokenizer.encode_files([path], separator)) == expected
+
+
+def test_files_are_named_in_any_way(tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    path = tmp_path / "ä b.txt"
+    path.write_bytes("a\r\nb\n".encode("utf-8-sig"))
+    expected = [tokenizer.encode("\ufeffa\r\nb\n")]
+    for paths in (path, str(path), [path], (str(path),), iter([path])):
+        assert rows(tokenizer.encode_files(paths)) == expected
+    assert rows(tokenizer.encode_files([path, path])) == 2 * expected
+    assert rows(tokenizer.encode_files([])) == []
+    assert rows(tokenizer.encode_files(path, separator="\n"))[0] == tokenizer.encode("\ufeffa\r")
+    for wrong in (3, None, b"x", [b"x"], [3]):
+        with pytest.raises(ArgumentTypeError, match="encode_files expects paths"):
+            tokenizer.encode_files(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentTypeError, match="separator must be a str"):
+        tokenizer.encode_files(path, separator=b"\n")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="the separator is empty"):
+        tokenizer.encode_files(path, separator="")
+
+
+def test_what_cannot_be_read_is_named(tokenizer: BPETokenizer, long_text: str, tmp_path: Path) -> None:
+    good = tmp_path / "good.txt"
+    good.write_bytes(long_text.encode())
+    with pytest.raises(CorpusError, match=r"missing.txt: .*No such file"):
+        tokenizer.encode_files([good, tmp_path / "missing.txt"])
+    with pytest.raises(CorpusError, match=r"is a directory; give its files"):
+        tokenizer.encode_files([tmp_path])
+    for place in (0, 1_000_000, len(long_text.encode())):
+        data = bytearray(long_text.encode())
+        data[place : place + 1] = b"\xff"
+        bad = tmp_path / "bad.txt"
+        bad.write_bytes(data)
+        with pytest.raises(UnicodeDecodeError) as error:
+            data.decode()
+        for separator in (None, "\n"):
+            for threads in (1, 3):
+                with pytest.raises(
+                    CorpusError, match=f"bad.txt: byte {error.value.start} is not valid UTF-8"
+                ):
+                    tokenizer.encode_files([good, bad, good], separator, threads=threads)
+
+
+def test_disallowed_tokens_in_files(tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("é\nab<|pad|>")
+    message = (
+        r"text.txt holds the disallowed special token '<\|pad\|>' at byte 5\. .*allowed_special={'<\|pad"
+    )
+    with pytest.raises(SpecialTokenError, match=message):
+        tokenizer.encode_files(path, "\n", disallowed_special="all")
+    assert tokenizer.encode_files(path, disallowed_special={"<|bos|>"})[0].size > 5
+    ids, _ = tokenizer.encode_files(path, allowed_special={"<|pad|>"}, disallowed_special="all")
+    assert ids[-1] == tokenizer.pad_token_id
+    assert tokenizer.encode_files(path, allowed_special="all", disallowed_special="all")[0][-1] == ids[-1]
+    with pytest.raises(SpecialTokenError, match="nobody"):
+        tokenizer.encode_files(path, disallowed_special={"nobody"})
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes on this system")
+def test_a_pipe_is_read(tokenizer: BPETokenizer, long_text: str, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(long_text.encode()))
+    writer.start()
+    ids, _ = tokenizer.encode_files(pipe)
+    writer.join()
+    assert ids.tolist() == tokenizer.encode(long_text)
+
+
+def encode_often(tokenizer: BPETokenizer, path: Path) -> None:
+    for _ in range(300):
+        tokenizer.encode_files(path)
+
+
+def test_a_file_that_grows_meanwhile_is_noticed(
+    tokenizer: BPETokenizer, long_text: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "growing.txt"
+    path.write_bytes(long_text.encode() * 2)
+    stop = threading.Event()
+
+    def grow() -> None:
+        while not stop.wait(0.001):
+            with path.open("ab") as file:
+                file.write(b"x")
+
+    writer = threading.Thread(target=grow)
+    writer.start()
+    try:
+        with pytest.raises(CorpusError, match=r"growing.txt: changed while it was being read; try again"):
+            encode_often(tokenizer, path)
+    finally:
+        stop.set()
+        writer.join()
+    assert tokenizer.encode_files(path)[0].size > 0
+
+
+def default_threads(_: object = None) -> tuple[int, int]:
+    """What threads=None and threads=3 mean here."""
+    return thread_count(None), thread_count(3)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_a_worker_keeps_to_one_thread_unless_told(method: str) -> None:
+    assert default_threads() == (0, 3)
+    with multiprocessing.get_context(method).Pool(1) as pool:
+        assert pool.map(default_threads, [None]) == [(1, 3)]
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_a_forked_child_encodes_in_any_number_of_threads(tokenizer: BPETokenizer, long_text: str) -> None:
+    expected = tokenizer.encode_to_numpy(long_text, threads=2)
+    child = os.fork()
+    if child == 0:
+        try:
+            same = all(
+                np.array_equal(tokenizer.encode_ragged([long_text], threads=threads)[0], expected)
+                for threads in THREADS
+            )
+            os._exit(0 if same and default_threads() == (1, 3) else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+PRELUDE = """
+import random, resource, sys, time
+import numpy as np
+from bpe_tokenizer import BPETokenizer
+random.seed(1)
+letters = "etaoin shrdlu cmfwyp vbgkqj xz" + "ÄÖüß жизнь 日本語"
+words = ["".join(random.choices(letters, k=random.randint(1, 9))) for _ in range(50_000)]
+text = " ".join(random.choices(words, k=200_000))
+tokenizer = BPETokenizer(normalization=None).train(text[:200_000], 2000, verbose=False)
+"""
+
+
+def run(program: str, **options: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", PRELUDE + textwrap.dedent(program)]
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
+@pytest.mark.parametrize("call", ["encode_to_numpy(long, threads=2)", "encode_files('text', ' ')"])
+def test_ctrl_c(tmp_path: Path, call: str) -> None:
+    process = run(
+        f"""
+        long = text * 50
+        with open("text", "w", encoding="utf-8") as file:
+            file.write(long)
+        print("begins", flush=True)
+        try:
+            while True:
+                tokenizer.{call}
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        """,
+        cwd=tmp_path,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begins\n"
+    time.sleep(0.8)
+    process.send_signal(signal.SIGINT)
+    sent = time.monotonic()
+    assert process.stdout.readline() == "interrupted\n"
+    assert time.monotonic() - sent < 2  # a second, and what else the machine does
+    assert process.communicate(timeout=60) == ("", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the peak")
+def test_memory_is_bounded(tmp_path: Path) -> None:
+    """Beside what there was: output, 64 MB, and input: Python keeps UTF-8 of a `str`, files are mapped."""
+    process = run(
+        """
+        def peak():
+            with open("/proc/self/status") as status:
+                return int(status.read().split("VmHWM:")[1].split()[0]) << 10
+
+        repeats = 60_000_000 // len(text.encode())
+        with open("text", "w", encoding="utf-8") as file:
+            file.write(text * repeats)
+        for threads in (1, 2):
+            for call, given in {
+                "encode_files(given, None, threads=threads)": "text",
+                "encode_files(given, ' ', threads=threads)": "text",
+                "encode_to_numpy(given, threads=threads)": text * repeats,
+                "encode_ragged(given, threads=threads)": [text[:400_000], text[400_000:]] * repeats,
+            }.items():
+                with open("/proc/self/clear_refs", "w") as file:
+                    file.write("5")
+                before = peak()
+                made = eval("tokenizer." + call)
+                output = sum(array.nbytes for array in made) if isinstance(made, tuple) else made.nbytes
+                print(peak() - before, output, threads, call)
+                del made
+        """,
+        cwd=tmp_path,
+    )
+    printed, errors = process.communicate()
+    assert process.returncode == 0, errors
+    for line in printed.splitlines():
+        grown, output = map(int, line.split()[:2])
+        assert output > 40_000_000
+        assert grown < output + 60_000_000 + (64 << 20), line
