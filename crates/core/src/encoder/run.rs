@@ -3,8 +3,9 @@
 use super::{Encoder, Part, Segment};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::merge::cache::{self, Cache};
-use crate::merge::{Lookup, Workspace, BATCH};
+use crate::merge::cache::Cache;
+use crate::merge::keys::{has_key, key, Lookup, BATCH};
+use crate::merge::{Crossings, Workspace};
 use std::ops::Range;
 
 /// Pieces between two looks at whether to stop.
@@ -67,6 +68,7 @@ impl<'a> Run<'a> {
             cache,
             block,
             lookup,
+            parts,
             ..
         }) = self.workspace.as_deref_mut()
         else {
@@ -88,12 +90,8 @@ impl<'a> Run<'a> {
                 self.interrupt.poll()?;
                 self.patience = PATIENCE;
             }
-            let mut done = 0;
-            while done + 1 < bounds.len() {
-                let end = (done + BATCH + 1).min(bounds.len());
-                run.batch(text, from, &bounds[done..end], lookup, ids)?;
-                done = end - 1;
-            }
+            run.batches(text, from, bounds, lookup, Some(parts), ids)?;
+            run.cache.make_room();
             from = to;
         }
         Ok(())
@@ -105,7 +103,7 @@ impl<'a> Run<'a> {
         self.patience -= 1;
         if self.patience > 0 {
             if let Some(workspace) = &mut self.workspace {
-                let key = cache::key(text, range.start, range.len());
+                let key = key(text, range.start, range.len());
                 if workspace.cache.get(key, ids) {
                     return true;
                 }
@@ -178,7 +176,34 @@ struct Batches<'a> {
 }
 
 impl Batches<'_> {
-    /// Appends the ids of at most [`BATCH`] pieces, which begin at all bounds but the last.
+    /// Appends the ids of pieces, which begin at all bounds but the last, counted from `from`. Where pieces
+    /// can be cut, that is what becomes of long ones, if there is room for the `parts`.
+    fn batches(
+        &mut self,
+        text: &[u8],
+        from: usize,
+        mut bounds: &[u32],
+        lookup: &mut Lookup,
+        mut parts: Option<&mut Vec<u32>>,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        while bounds.len() > 1 {
+            let (batch, _) = bounds.split_at(bounds.len().min(BATCH + 1));
+            bounds = &bounds[batch.len() - 1..];
+            let has_long = lookup.pack(text, from, batch, self.cache);
+            let cut = self.encoder.crossings.get().and_then(Option::as_ref);
+            match (cut, parts.as_deref_mut()) {
+                (Some(cut), Some(parts)) if has_long => {
+                    cut_long(cut, text, from, batch, parts);
+                    self.batches(text, from, parts, lookup, None, ids)?;
+                }
+                _ => self.batch(text, from, batch, lookup, ids)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the ids of the pieces that are in the lookup.
     #[inline]
     fn batch(
         &mut self,
@@ -188,55 +213,54 @@ impl Batches<'_> {
         lookup: &mut Lookup,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let Lookup {
-            keys,
-            sets,
-            ids: found,
-        } = lookup;
-        for ((key, set), pair) in keys.iter_mut().zip(&mut *sets).zip(bounds.windows(2)) {
-            let length = (pair[1] - pair[0]) as usize;
-            *key = cache::key(text, from + pair[0] as usize, length);
-            *set = self.cache.expect(*key);
-        }
-        let mut count = 0;
-        self.cache.hits += bounds.len() as u64 - 1;
-        for ((&key, &set), pair) in keys.iter().zip(&*sets).zip(bounds.windows(2)) {
-            let room = found[count..].first_chunk_mut();
+        let (mut count, pieces) = (0, bounds.len() - 1);
+        self.cache.hits += pieces as u64;
+        for piece in 0..pieces {
+            let (key, set) = lookup.get(piece);
+            let room = lookup.ids[count..].first_chunk_mut();
             if let Some(written) = room.and_then(|room| self.cache.write(set, key, room)) {
                 count += written;
                 continue;
             }
-            ids.extend_from_slice(&found[..count]);
+            ids.extend_from_slice(&lookup.ids[..count]);
             count = 0;
             self.cache.hits -= 1;
-            let range = from + pair[0] as usize..from + pair[1] as usize;
+            let range = from + bounds[piece] as usize..from + bounds[piece + 1] as usize;
             self.missing(text, range, ids)?;
         }
-        ids.extend_from_slice(&found[..count]);
-        self.cache.make_room();
+        ids.extend_from_slice(&lookup.ids[..count]);
         Ok(())
     }
 
     /// Appends the ids of a piece that has no key, or is not where it was expected.
     #[inline(never)]
     fn missing(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> Result<()> {
-        if !cache::has_key(range.len()) {
-            let piece = &text[range.clone()];
-            if let Some(crossings) = self.encoder.crossings(piece) {
-                for part in crossings.parts(text, range) {
-                    self.part(text, part, ids)?;
-                }
-                return Ok(());
-            }
+        let is_short = has_key(range.len());
+        let key = key(text, range.start, range.len());
+        if is_short && self.cache.get(key, ids) {
+            return Ok(());
         }
-        self.part(text, range, ids)
+        let Some(crossings) = self.encoder.crossings(&text[range.clone()]) else {
+            return self.part(text, range, ids);
+        };
+        let start = ids.len();
+        for part in crossings.parts(text, range.clone()) {
+            if part == range {
+                return self.part(text, part, ids);
+            }
+            self.part(text, part, ids)?;
+        }
+        if is_short && self.cache.has_room(ids.len() - start) {
+            self.cache.insert(key, &ids[start..]);
+        }
+        Ok(())
     }
 
     /// Appends the ids of what is merged apart from all else: a piece, or a part of one.
     fn part(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> Result<()> {
         let (part, start) = (&text[range.clone()], ids.len());
-        if cache::has_key(part.len()) {
-            let key = cache::key(text, range.start, part.len());
+        if has_key(part.len()) {
+            let key = key(text, range.start, part.len());
             if !self.cache.get(key, ids) {
                 self.encoder.merge_piece(part, ids, self.interrupt)?;
                 self.cache.insert(key, &ids[start..]);
@@ -247,4 +271,19 @@ impl Batches<'_> {
         }
         Ok(())
     }
+}
+
+/// Where the parts of pieces begin, and last where they end; short pieces are not cut.
+fn cut_long(crossings: &Crossings, text: &[u8], from: usize, bounds: &[u32], parts: &mut Vec<u32>) {
+    parts.clear();
+    for pair in bounds.windows(2) {
+        let piece = from + pair[0] as usize..from + pair[1] as usize;
+        if has_key(piece.len()) || text[piece.clone()].is_ascii() {
+            parts.push(pair[0]);
+        } else {
+            let begins = crossings.parts(text, piece).map(|part| part.start - from);
+            parts.extend(begins.map(|begin| begin as u32));
+        }
+    }
+    parts.extend(bounds.last());
 }

@@ -1,18 +1,17 @@
 //! Pieces that were merged before: a bounded table, which never changes a result.
 
+use super::keys::{hash, Key, KEY_BYTES};
 use super::memory::{prefetch, table};
 use rustc_hash::FxHashMap;
 
-/// Pieces of at most so many bytes are found by a key that holds them.
-pub const KEY_BYTES: usize = 15;
 /// Ids that a slot holds; those of a piece with more are elsewhere, and the first id says where.
 const SLOT_IDS: usize = 3;
 /// Sets of a new table, as a power of two: 128 KiB.
 const FEWEST: u32 = 11;
-/// Sets of the largest table: 8 MiB.
-const MOST: u32 = 17;
-/// Pieces whose ids no slot holds share so many ids at most: 4 MiB.
-const SPILLED: usize = 1 << 20;
+/// Sets of the largest table: 16 MiB.
+const MOST: u32 = 18;
+/// Pieces whose ids no slot holds share so many ids at most: 8 MiB.
+const SPILLED: usize = 1 << 21;
 /// Pieces longer than this are not kept.
 const LONGEST: usize = 512;
 /// Bytes of longer pieces and ids that are kept beside the table before all of these are dropped.
@@ -30,14 +29,12 @@ struct Slot {
 /// Slots where a key may be: they share a line of the processor's cache. A key has another set too.
 type Set = [Slot; 2];
 
-/// A short piece as two numbers: its bytes, and its length in the top byte.
-pub type Key = [u64; 2];
-
 /// One thread's cache.
 pub struct Cache {
     sets: Box<[Set]>,
     /// Bits to shift a hash so that it is the number of a set.
     shift: u32,
+    /// The ids that no slot holds, and behind the last of them room to read on.
     spilled: Vec<u32>,
     long: FxHashMap<Box<[u8]>, Box<[u32]>>,
     long_bytes: usize,
@@ -47,49 +44,6 @@ pub struct Cache {
     pub hits: u64,
     /// Pieces that were merged.
     pub misses: u64,
-}
-
-/// The bytes of a key, and its length, for each number of bytes; a piece that is too long has a key that
-/// no slot has.
-const MASKS: [[u64; 4]; KEY_BYTES + 2] = {
-    let mut masks = [[0; 4]; KEY_BYTES + 2];
-    let mut length = 0;
-    while length <= KEY_BYTES {
-        let mask: u128 = (1 << (8 * length)) - 1;
-        masks[length] = [mask as u64, (mask >> 64) as u64, (length as u64) << 56, 0];
-        length += 1;
-    }
-    masks[length][2] = (length as u64) << 56;
-    masks
-};
-
-/// The key of the piece of so many bytes that begins at `start`; the bytes behind it do not count.
-#[inline(always)]
-pub fn key(text: &[u8], start: usize, length: usize) -> Key {
-    let [low, high, tag, _] = MASKS[length.min(KEY_BYTES + 1)];
-    let mut whole = [0; 16];
-    match text.get(start..start + 16) {
-        Some(bytes) => whole.copy_from_slice(bytes),
-        None => {
-            let end = text.len().min(start + length.min(16));
-            whole[..end - start].copy_from_slice(&text[start..end]);
-        }
-    }
-    let whole = u128::from_le_bytes(whole);
-    [whole as u64 & low, (whole >> 64) as u64 & high | tag]
-}
-
-/// Whether a piece of so many bytes is found by its key.
-#[inline(always)]
-pub fn has_key(length: usize) -> bool {
-    length <= KEY_BYTES
-}
-
-/// A number whose high half depends on every bit of a key.
-#[inline(always)]
-pub fn hash([low, high]: Key) -> u64 {
-    let mixed = low ^ high.wrapping_mul(0xd6e8_feb8_6659_fd93);
-    mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 impl Default for Cache {
@@ -108,12 +62,15 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// Where a key may be, and asks for it.
+    /// Bits to shift a hash so that it is the number of the set where a key may be.
+    pub fn shift(&self) -> u32 {
+        self.shift
+    }
+
+    /// Asks for a set that is looked at soon.
     #[inline(always)]
-    pub fn expect(&self, key: Key) -> u32 {
-        let set = (hash(key) >> self.shift) as usize;
-        prefetch(&self.sets, set);
-        set as u32
+    pub fn expect(&self, set: u32) {
+        prefetch(&self.sets, set as usize);
     }
 
     /// Writes the ids of a short piece that is in this set, with any behind them; returns how many they
@@ -130,8 +87,8 @@ impl Cache {
         ids[..=SLOT_IDS].copy_from_slice(&slot.ids);
         let count = slot.ids[SLOT_IDS] as usize;
         if count > SLOT_IDS {
-            let start = slot.ids[0] as usize;
-            ids[..count].copy_from_slice(&self.spilled[start..start + count]);
+            let found = self.spilled.get(slot.ids[0] as usize..)?;
+            *ids = *found.first_chunk()?;
         }
         Some(count)
     }
@@ -147,7 +104,9 @@ impl Cache {
             return false;
         };
         self.hits += 1;
-        ids.extend_from_slice(&found[..count]);
+        let end = ids.len() + count;
+        ids.extend_from_slice(&found);
+        ids.truncate(end);
         true
     }
 
@@ -168,8 +127,11 @@ impl Cache {
             if self.spilled.len() + ids.len() > SPILLED {
                 self.drop_spilled();
             }
+            self.spilled
+                .truncate(self.spilled.len().saturating_sub(KEY_BYTES));
             slot.ids[0] = self.spilled.len() as u32;
             self.spilled.extend_from_slice(ids);
+            self.spilled.extend([0; KEY_BYTES]);
         }
         self.put(slot);
     }
@@ -187,6 +149,12 @@ impl Cache {
             }
         }
         self.sets[first as usize][1] = slot;
+    }
+
+    /// Whether so many ids can be kept without a thought for others: for pieces that are found fast enough
+    /// by their parts.
+    pub fn has_room(&self, ids: usize) -> bool {
+        ids <= SLOT_IDS || self.spilled.len() < SPILLED / 4 * 3
     }
 
     /// Makes the table bigger if it is full. Sets are others then.
@@ -254,20 +222,8 @@ fn other(first: u32, key: Key) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::keys::key;
     use super::*;
-
-    #[test]
-    fn a_key_holds_the_piece_and_nothing_behind_it() {
-        let text = b"abcdefghijklmnopqrstuvwxyz\0";
-        for length in 1..=KEY_BYTES {
-            for start in 0..text.len() - length {
-                let alone = text[start..start + length].to_vec();
-                assert_eq!(key(text, start, length), key(&alone, 0, length));
-            }
-        }
-        assert_ne!(key(b"a", 0, 1), key(b"a\0", 0, 2));
-        assert!(!has_key(16));
-    }
 
     #[test]
     fn what_was_put_in_comes_out() {

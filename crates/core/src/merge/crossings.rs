@@ -12,10 +12,15 @@ use std::ops::Range;
 
 /// Bits of the filter for each pair in it.
 const FILTER_BITS: usize = 32;
+/// Words of bits for one side of a pair.
+const JOINED_WORDS: usize = 1 << 10;
 const WORD_BITS: usize = u64::BITS as usize;
 
 /// The characters and parts of characters that merges join. It errs by not cutting only.
 pub struct Crossings {
+    /// Bits for the hashes of characters that may be joined to some other: on their left, on their right.
+    /// They fit the nearest cache, and most pairs are done with them.
+    joined: Box<[[u64; JOINED_WORDS]; 2]>,
     /// A bit for the hash of each two characters that may be joined.
     filter: Box<[u64]>,
     /// Bits to shift a hash so that it indexes the bits of `filter`.
@@ -63,6 +68,7 @@ impl Crossings {
             .next_power_of_two()
             .max(WORD_BITS);
         let mut crossings = Self {
+            joined: Box::new([[0; JOINED_WORDS]; 2]),
             filter: vec![0; bits / WORD_BITS].into_boxed_slice(),
             shift: u64::BITS - bits.trailing_zeros(),
             broken: FxHashSet::default(),
@@ -72,6 +78,10 @@ impl Crossings {
             if left.is_whole && right.is_whole {
                 let (word, bit) = crossings.filter_bit(left, right);
                 crossings.filter[word] |= bit;
+                for (joined, character) in crossings.joined.iter_mut().zip([left, right]) {
+                    let (word, bit) = joined_bit(character);
+                    joined[word] |= bit;
+                }
             } else {
                 let (word, bit) = broken_bit(left, right);
                 crossings.broken_at[word] |= bit;
@@ -94,10 +104,16 @@ impl Crossings {
 
     #[inline(always)]
     fn may_join(&self, left: Character, right: Character) -> bool {
-        let (word, bit) = self.filter_bit(left, right);
         let (row, broken) = broken_bit(left, right);
-        self.filter[word] & bit != 0
-            || self.broken_at[row] & broken != 0 && self.may_join_broken(left, right)
+        let [(on_left, left_bit), (on_right, right_bit)] = [left, right].map(joined_bit);
+        let [lefts, rights] = &*self.joined;
+        if lefts[on_left] & left_bit != 0 && rights[on_right] & right_bit != 0 {
+            let (word, bit) = self.filter_bit(left, right);
+            if self.filter[word] & bit != 0 {
+                return true;
+            }
+        }
+        self.broken_at[row] & broken != 0 && self.may_join_broken(left, right)
     }
 
     #[inline(never)]
@@ -163,6 +179,13 @@ impl Iterator for Parts<'_> {
             left = right;
         }
     }
+}
+
+/// Word and bit of a character among those of one side of a pair.
+#[inline(always)]
+fn joined_bit(character: Character) -> (usize, u64) {
+    let hash = character.bytes.wrapping_mul(0x9e37_79b1) >> 16;
+    (hash as usize / WORD_BITS, 1 << (hash % u64::BITS))
 }
 
 /// Word and bit of two sides in `broken_at`; all last bytes that are not ASCII fit a word.

@@ -3,6 +3,7 @@
 pub mod cache;
 mod crossings;
 mod joins;
+pub mod keys;
 mod long;
 mod memory;
 mod pool;
@@ -15,7 +16,7 @@ mod table;
 pub use crossings::Crossings;
 pub use joins::Joins;
 pub use long::{merge_and_tell, merge_long};
-pub use pool::{CacheStatistics, Lookup, Pool, Workspace, BATCH};
+pub use pool::{CacheStatistics, Pool, Workspace};
 pub use reached::unreached;
 pub use short::{merge_short, SHORT};
 pub use symbols::Symbols;

@@ -1,6 +1,7 @@
 //! What a thread works with while it encodes, kept from call to call.
 
-use super::cache::{Cache, Key, KEY_BYTES};
+use super::cache::Cache;
+use super::keys::Lookup;
 use crate::pretokenize::Block;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -17,31 +18,9 @@ pub struct Workspace {
     pub block: Block,
     /// What is looked for in the cache at the same time.
     pub lookup: Lookup,
+    /// Where the parts of pieces begin.
+    pub parts: Vec<u32>,
     generation: u64,
-}
-
-/// Pieces that are looked for before the ids of the first are written, so that waiting for the memory of
-/// one is waiting for that of the others too.
-pub const BATCH: usize = 128;
-
-/// Pieces that are looked for at the same time.
-pub struct Lookup {
-    /// Their keys.
-    pub keys: [Key; BATCH],
-    /// Where these may be.
-    pub sets: [u32; BATCH],
-    /// Their ids.
-    pub ids: [u32; BATCH * KEY_BYTES],
-}
-
-impl Default for Lookup {
-    fn default() -> Self {
-        Self {
-            keys: [[0; 2]; BATCH],
-            sets: [0; BATCH],
-            ids: [0; BATCH * KEY_BYTES],
-        }
-    }
 }
 
 /// The workspaces of an encoder: a call takes one that is free.

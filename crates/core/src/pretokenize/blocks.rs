@@ -57,21 +57,14 @@ impl Bounds {
         self.count += 1;
     }
 
-    /// Adds a place for each bit, eight at a time, so that the loop rarely ends where it was not
-    /// expected.
-    fn push_word(&mut self, base: usize, mut word: u64) {
-        if self.places.len() < self.count + 64 {
-            self.places.resize(2 * self.count + LANE, 0);
+    /// Adds the places of the bits of words.
+    fn push_words(&mut self, processor: Processor, base: usize, words: &[u64]) {
+        let most = self.count + 64 * (words.len() + 1);
+        if self.places.len() < most {
+            self.places.resize(2 * most, 0);
         }
-        let mut at = self.count;
-        self.count += word.count_ones() as usize;
-        while at < self.count {
-            for place in &mut self.places[at..at + 8] {
-                *place = base as u32 + word.trailing_zeros();
-                word &= word.wrapping_sub(1);
-            }
-            at += 8;
-        }
+        let room = &mut self.places[self.count..];
+        self.count += processor.places(words, base as u32, room);
     }
 }
 
@@ -162,10 +155,9 @@ impl Machines {
             lane.rescan(steps, text)?;
         }
         for lane in &block.lanes[..lanes] {
-            for (word, &begins) in lane.begins[..lane.words()].iter().enumerate() {
-                let base = lane.range.start - from + 64 * word;
-                block.bounds.push_word(base, begins);
-            }
+            let begins = &lane.begins[..lane.words()];
+            let base = lane.range.start - from;
+            block.bounds.push_words(self.processor, base, begins);
         }
         block.bounds.push(to - from);
         Ok(to)
@@ -247,9 +239,9 @@ impl Machines {
                 symbols[at + bit] = classes.of(code_point);
             });
             for_each_bit(&[three & !four], |bit| {
-                let first = u32::from(text[base + bit] & 0x0f) << 12;
-                let code_point = first | tail(base + bit + 1) << 6 | tail(base + bit + 2);
-                symbols[at + bit] = classes.of(code_point);
+                if let Some(&[first, second, third]) = text[base + bit..].first_chunk() {
+                    symbols[at + bit] = classes.of_three(first, second, third);
+                }
             });
             for_each_bit(&[*four], |bit| {
                 symbols[at + bit] = classes.of(code_point(text, base + bit).0);

@@ -14,6 +14,8 @@ const BLOCK: usize = 1 << BLOCK_BITS;
 pub struct Classes {
     count: usize,
     ascii: [u8; 128],
+    /// For the first two bytes of three, the class of all code points that begin with them, if it is one.
+    of_first_two: Box<[Option<u8>; 1 << 10]>,
     /// Code point >> 7 to the block that holds its class.
     block_of: Vec<u16>,
     blocks: Vec<[u8; BLOCK]>,
@@ -61,7 +63,17 @@ impl Classes {
         let (block_of, blocks) = table(&class_from);
         let mut ascii = [0; 128];
         ascii.copy_from_slice(&blocks[usize::from(block_of[0])]);
+        let class_of = |code_point: usize| {
+            blocks[usize::from(block_of[code_point / BLOCK])][code_point % BLOCK]
+        };
+        let mut of_first_two = Box::new([None; 1 << 10]);
+        for (two, class) in of_first_two.iter_mut().enumerate() {
+            let first = class_of(64 * two);
+            let is_one = (64 * two..64 * (two + 1)).all(|code_point| class_of(code_point) == first);
+            *class = is_one.then_some(first);
+        }
         Some(Self {
+            of_first_two,
             count: ids.len(),
             ascii,
             block_of,
@@ -89,6 +101,16 @@ impl Classes {
     #[inline(always)]
     pub fn of_ascii(&self, byte: u8) -> u8 {
         self.ascii[usize::from(byte & 127)]
+    }
+
+    /// The class of a well-formed code point of three bytes.
+    #[inline(always)]
+    pub fn of_three(&self, first: u8, second: u8, third: u8) -> u8 {
+        let two = usize::from(first & 0x0f) << 6 | usize::from(second & 0x3f);
+        match self.of_first_two[two] {
+            Some(class) => class,
+            None => self.of((two as u32) << 6 | u32::from(third & 0x3f)),
+        }
     }
 
     /// The class of a code point.

@@ -20,6 +20,37 @@ trait Word: Copy {
     unsafe fn of_ascii(self, table: &[u8; 128]) -> Self;
     /// A bit for each byte that is not less.
     unsafe fn at_least(self, least: u8) -> u64;
+
+    /// Writes the places of the bits of a word, with anything behind them.
+    #[inline(always)]
+    unsafe fn write_places(mut word: u64, base: u32, places: &mut [u32; 64]) {
+        // Eight at a time, so that the loop rarely ends where it was not expected.
+        let mut left = word.count_ones() as i32;
+        for eight in places.as_chunks_mut::<8>().0 {
+            for place in eight {
+                *place = base.wrapping_add(word.trailing_zeros());
+                word &= word.wrapping_sub(1);
+            }
+            left -= 8;
+            if left <= 0 {
+                break;
+            }
+        }
+    }
+}
+
+/// Writes the places of the bits of words, counted from `base`; returns how many there are.
+#[inline(always)]
+unsafe fn places<W: Word>(words: &[u64], base: u32, places: &mut [u32]) -> usize {
+    let mut count = 0;
+    for (word, base) in words.iter().zip((base..).step_by(64)) {
+        let Some(room) = places[count..].first_chunk_mut() else {
+            break;
+        };
+        W::write_places(*word, base, room);
+        count += word.count_ones() as usize;
+    }
+    count
 }
 
 /// The bytes of a word that are not ASCII: from which byte on the bits of each mask are set.
@@ -56,7 +87,7 @@ unsafe fn compare<W: Word>(states: &[[u8; 64]], least: [u8; 2], masks: &mut [[u6
 /// What a processor's vector instructions are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processor {
-    /// AVX-512 with VBMI.
+    /// AVX-512 with VBMI and VBMI2.
     #[cfg(target_arch = "x86_64")]
     Avx512,
     /// AVX2.
@@ -75,7 +106,11 @@ impl Processor {
         let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vbmi") {
+            if is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vbmi")
+                && is_x86_feature_detected!("avx512vbmi2")
+                && is_x86_feature_detected!("popcnt")
+            {
                 all.push(Self::Avx512);
             }
             if is_x86_feature_detected!("avx2") {
@@ -126,6 +161,20 @@ impl Processor {
             Self::Neon => unsafe { compare::<neon::Neon>(states, least, masks) },
             // SAFETY: no instructions are asked for.
             Self::Portable => unsafe { compare::<Portable>(states, least, masks) },
+        }
+    }
+}
+
+impl Processor {
+    /// Writes the places of the bits of words, counted from `base`; returns how many there are. `places`
+    /// has room for 64 more than that.
+    pub fn places(self, words: &[u64], base: u32, room: &mut [u32]) -> usize {
+        match self {
+            // SAFETY: `all` asked the processor.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => unsafe { x86::places_avx512(words, base, room) },
+            // SAFETY: the others have no instructions of their own for it.
+            _ => unsafe { places::<Portable>(words, base, room) },
         }
     }
 }
@@ -195,6 +244,24 @@ mod x86 {
         #[inline(always)]
         unsafe fn at_least(self, least: u8) -> u64 {
             _mm512_cmpge_epu8_mask(self.0, _mm512_set1_epi8(least as i8))
+        }
+
+        #[inline(always)]
+        unsafe fn write_places(word: u64, base: u32, places: &mut [u32; 64]) {
+            let numbers: [u8; 64] = std::array::from_fn(|number| number as u8);
+            let numbers = _mm512_loadu_si512(numbers.as_ptr().cast());
+            let packed = _mm512_maskz_compress_epi8(word, numbers);
+            let base = _mm512_set1_epi32(base as i32);
+            let mut put = |sixteen: usize, bytes| {
+                let wide = _mm512_add_epi32(_mm512_cvtepu8_epi32(bytes), base);
+                _mm512_storeu_si512(places.as_mut_ptr().add(16 * sixteen).cast(), wide);
+            };
+            put(0, _mm512_castsi512_si128(packed));
+            if word.count_ones() > 16 {
+                put(1, _mm512_extracti32x4_epi32::<1>(packed));
+                put(2, _mm512_extracti32x4_epi32::<2>(packed));
+                put(3, _mm512_extracti32x4_epi32::<3>(packed));
+            }
         }
     }
 
@@ -271,6 +338,11 @@ mod x86 {
         super::compare::<Avx512>(states, least, masks);
     }
 
+    #[target_feature(enable = "avx512bw,avx512vbmi2,popcnt")]
+    pub unsafe fn places_avx512(words: &[u64], base: u32, places: &mut [u32]) -> usize {
+        super::places::<Avx512>(words, base, places)
+    }
+
     #[target_feature(enable = "avx2")]
     pub unsafe fn compare_avx2(states: &[[u8; 64]], least: [u8; 2], masks: &mut [[u64; 2]]) {
         super::compare::<Avx2>(states, least, masks);
@@ -338,6 +410,14 @@ mod tests {
                 let least = [row as u8 * 3, 255 - row as u8];
                 processor.classify(&[*word], &table, &mut classes, &mut others);
                 processor.compare(&[*word], least, &mut masks);
+                let words = [others[0][0], masks[0][0], masks[0][1], 0, !0];
+                let mut places = [0; 64 * 6];
+                let count = processor.places(&words, 1000, &mut places);
+                let bits = (0..320).filter(|bit| words[bit / 64] >> (bit % 64) & 1 == 1);
+                assert!(places[..count]
+                    .iter()
+                    .copied()
+                    .eq(bits.map(|bit| 1000 + bit as u32)));
                 for (at, &byte) in word.iter().enumerate() {
                     let bit = |mask: u64| mask >> at & 1 == 1;
                     let class = table.get(usize::from(byte)).copied().unwrap_or(SAME);

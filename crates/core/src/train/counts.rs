@@ -4,7 +4,7 @@ use crate::alignment::Place;
 use crate::batch::{first_part, thread_count};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::merge::cache::{has_key, hash, key, Key as Halves};
+use crate::merge::keys::{has_key, hash, key, Key as Halves};
 use crate::normalize::Normalization;
 use crate::pretokenize::{floor_char_boundary, Piece, PreTokenizers};
 use crate::special::{AddedToken, Matcher};
