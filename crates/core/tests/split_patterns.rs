@@ -216,6 +216,27 @@ fn named() -> &'static [(String, Both)] {
     })
 }
 
+#[test]
+fn lanes_and_blocks_may_end_anywhere() {
+    let sentence = "It's 1 of 12345 “pieces”,  naïve — 日本語\n\n   of text!! ";
+    let text = sentence.repeat(1200);
+    let machines = Machines::new(&[vectors()[0].patterns[0].clone()]);
+    let ends = (3900..4400).chain(32_600..33_400).chain([60_000, 65_000]);
+    for end in ends.filter(|&end| text.is_char_boundary(end)) {
+        let text = &text.as_bytes()[..end];
+        let mut pieces = Vec::new();
+        let add = |piece: bpe_tokenizer_core::pretokenize::Piece<'_>| {
+            pieces.push(piece.range.start);
+            true
+        };
+        let automaton = &machines.0[0];
+        automaton.split(text, &Place::given(0), false, add).unwrap();
+        for machine in &machines.0 {
+            assert!(begins(machine, text, true) == pieces, "{end} bytes");
+        }
+    }
+}
+
 /// The patterns of each published tokenizer that has several.
 fn pipelines() -> &'static [Machines] {
     static PIPELINES: OnceLock<Vec<Machines>> = OnceLock::new();

@@ -413,7 +413,7 @@ fn for_each_bit(words: &[u64], mut bit: impl FnMut(usize)) {
 
 /// Where a lane that begins at `from` may end.
 fn lane_end(steps: &[Step], text: &[u8], from: usize, usual: usize) -> Option<usize> {
-    if text.len() - from <= usual + LEAST {
+    if text.len() - from <= LANE.min(usual + LEAST) {
         return Some(text.len());
     }
     let last = (from + LANE).min(text.len() - 1);
