@@ -30,6 +30,9 @@ type Around = (Vec<u32>, Vec<u32>);
 /// A text of so many bytes is one allocation of ids on its way to be counted; a longer one is counted in parts.
 const WORTH_CUTTING: usize = 1 << 20;
 
+/// Fewer ids are copied into an array sooner than an array is made their owner.
+const WORTH_OWNING: usize = 4 << 10;
+
 fn arrays(py: Python<'_>, ragged: Ragged) -> Arrays<'_> {
     let ids = PyArray1::from_vec(py, ragged.ids);
     (ids, PyArray1::from_vec(py, ragged.offsets))
@@ -161,6 +164,9 @@ impl Encoder {
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let mut ids = self.ids(py, text, special.0, threads)?;
+        if ids.len() < WORTH_OWNING {
+            return Ok(PyArray1::from_slice(py, &ids));
+        }
         ids.shrink_to_fit();
         Ok(PyArray1::from_vec(py, ids))
     }

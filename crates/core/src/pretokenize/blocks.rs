@@ -24,7 +24,7 @@ const LANE: usize = 64 * WORDS;
 /// Bytes that a lane should have.
 const USUAL: usize = 4096;
 /// The least that makes another lane worth it.
-const LEAST: usize = 128;
+const LEAST: usize = 48;
 
 /// The machines of steps that only cut.
 pub struct Machines {
@@ -37,7 +37,16 @@ pub struct Block {
     symbols: Box<[[[u8; 64]; WORDS]; LANES]>,
     states: Box<[[[u8; 64]; WORDS]; LANES]>,
     lanes: [Lane; LANES],
+    /// What was found of the words of the lane that is at hand.
+    masks: Masks,
     bounds: Bounds,
+}
+
+/// For each word, which bytes are not ASCII, and of what kind; which states say something, and which more
+/// than that a piece begins.
+struct Masks {
+    others: [[u64; 4]; WORDS],
+    saying: [[u64; 2]; WORDS],
 }
 
 /// Where the pieces of a block begin, from its first byte, and last where it ends.
@@ -97,6 +106,10 @@ impl Default for Block {
             symbols: Box::new([[[SAME; 64]; WORDS]; LANES]),
             states: Box::new([[[0; 64]; WORDS]; LANES]),
             lanes: std::array::from_fn(|_| Lane::default()),
+            masks: Masks {
+                others: [[0; 4]; WORDS],
+                saying: [[0; 2]; WORDS],
+            },
             bounds: Bounds::default(),
         }
     }
@@ -178,27 +191,29 @@ impl Machines {
         };
         let is_first = std::ptr::eq(machine, &self.machines[0]);
         let lanes = &mut block.lanes[..lanes];
-        let words = lanes.iter().map(Lane::words).max().unwrap_or(0);
+        let longest = lanes.iter().map(|lane| lane.range.len()).max();
+        let longest = longest.unwrap_or(0);
         for (lane, symbols) in lanes.iter_mut().zip(block.symbols.iter_mut()) {
-            self.classify(&dfa.classes, text, is_utf8, lane, symbols);
-            let symbols = &mut symbols.as_flattened_mut()[..64 * words];
-            symbols[lane.range.len()..].fill(SAME);
+            let others = &mut block.masks.others;
+            self.classify(&dfa.classes, text, is_utf8, lane, symbols, others);
+            let (symbols, words) = (symbols.as_flattened_mut(), lane.words());
+            symbols[lane.range.len()..longest].fill(SAME);
             if is_first {
-                lane.begins = [0; WORDS];
+                lane.begins[..words].fill(0);
                 lane.begins[0] = 1;
             } else {
                 let behind = machine.behind_a_piece();
-                for_each_bit(&lane.begins[..lane.words()], |at| symbols[at] += behind);
+                for_each_bit(&lane.begins[..words], |at| symbols[at] += behind);
             }
         }
         match lanes.len() {
-            1 => side_by_side::<1>(machine, words, &block.symbols, &mut block.states),
-            2 => side_by_side::<2>(machine, words, &block.symbols, &mut block.states),
-            3 | 4 => side_by_side::<4>(machine, words, &block.symbols, &mut block.states),
-            _ => side_by_side::<8>(machine, words, &block.symbols, &mut block.states),
+            1 => side_by_side::<1>(machine, longest, &block.symbols, &mut block.states),
+            2 => side_by_side::<2>(machine, longest, &block.symbols, &mut block.states),
+            3 | 4 => side_by_side::<4>(machine, longest, &block.symbols, &mut block.states),
+            _ => side_by_side::<8>(machine, longest, &block.symbols, &mut block.states),
         }
         for (lane, states) in lanes.iter_mut().zip(block.states.iter()) {
-            self.listen(machine, lane, states);
+            self.listen(machine, lane, states, &mut block.masks.saying);
         }
     }
 
@@ -210,11 +225,11 @@ impl Machines {
         is_utf8: bool,
         lane: &mut Lane,
         symbols: &mut [[u8; 64]; WORDS],
+        others: &mut [[u64; 4]; WORDS],
     ) {
-        let mut others = [[0; 4]; WORDS];
         let (whole, rest) = text[lane.range.clone()].as_chunks::<64>();
         let ascii = classes.ascii();
-        self.processor.classify(whole, ascii, symbols, &mut others);
+        self.processor.classify(whole, ascii, symbols, others);
         if !rest.is_empty() {
             let mut last = [0; 64];
             last[..rest.len()].copy_from_slice(rest);
@@ -251,11 +266,16 @@ impl Machines {
     }
 
     /// Turns the states that a lane was in into places where pieces begin.
-    fn listen(&self, machine: &Transducer, lane: &mut Lane, states: &[[u8; 64]; WORDS]) {
-        let mut masks = [[0; 2]; WORDS];
+    fn listen(
+        &self,
+        machine: &Transducer,
+        lane: &mut Lane,
+        states: &[[u8; 64]; WORDS],
+        masks: &mut [[u64; 2]; WORDS],
+    ) {
         let words = lane.words();
         self.processor
-            .compare(&states[..words], machine.firsts(), &mut masks);
+            .compare(&states[..words], machine.firsts(), masks);
         let states = states.as_flattened();
         let mut reader = Reader {
             machine,
@@ -275,22 +295,26 @@ impl Machines {
     }
 }
 
-/// Steps through lanes side by side.
+/// Steps through so many bytes of lanes side by side.
 fn side_by_side<const N: usize>(
     machine: &Transducer,
-    words: usize,
+    bytes: usize,
     symbols: &[[[u8; 64]; WORDS]; LANES],
     states: &mut [[[u8; 64]; WORDS]; LANES],
 ) {
     let next = machine.next();
+    let (symbols, states) = (symbols.as_flattened(), states.as_flattened_mut());
+    let (symbols, states) = (symbols.as_flattened(), states.as_flattened_mut());
+    let (Some(symbols), Some(states)) = (symbols.first_chunk(), states.first_chunk_mut()) else {
+        return;
+    };
+    let (symbols, states): (&[u8; LANES * LANE], &mut [u8; LANES * LANE]) = (symbols, states);
     let mut at = [0u8; N];
-    for word in 0..words.min(WORDS) {
-        for byte in 0..64 {
-            for lane in 0..N {
-                let symbol = symbols[lane][word][byte];
-                at[lane] = next[usize::from(symbol)][usize::from(at[lane])];
-                states[lane][word][byte] = at[lane];
-            }
+    for byte in 0..bytes.min(LANE) {
+        for lane in 0..N {
+            let symbol = symbols[lane * LANE + byte];
+            at[lane] = next[usize::from(symbol)][usize::from(at[lane])];
+            states[lane * LANE + byte] = at[lane];
         }
     }
 }
