@@ -26,7 +26,7 @@ pub struct Classes {
 impl Classes {
     /// The classes that tell these sets apart; none if there would be more than 255.
     pub fn new(sets: &[ClassUnicode]) -> Option<Self> {
-        let mut starts: Vec<u32> = vec![0];
+        let mut starts: Vec<u32> = vec![0, 0xd800, 0xe000];
         for range in sets.iter().flat_map(|set| set.ranges()) {
             starts.push(u32::from(range.start()));
             starts.push(u32::from(range.end()) + 1);
@@ -175,9 +175,10 @@ mod tests {
             set(&[('a', 'z'), ('À', 'ÿ')]),
             set(&[('m', 'm'), ('一', '龥')]),
             set(&[('\u{10000}', char::MAX)]),
+            set(&[('\0', '\u{d7ff}'), ('\u{f900}', char::MAX)]),
         ];
         let classes = Classes::new(&sets).unwrap();
-        assert_eq!(classes.count(), 5);
+        assert_eq!(classes.count(), 6);
         for c in '\0'..=char::MAX {
             let class = usize::from(classes.of(u32::from(c)));
             for (index, set) in sets.iter().enumerate() {
