@@ -37,6 +37,8 @@ pub struct Dfa {
     continuous: Vec<u32>,
     states: usize,
     safe_cuts: Vec<bool>,
+    /// For each class, whether a code point of it is part of no match.
+    in_no_match: Vec<bool>,
 }
 
 impl Dfa {
@@ -56,9 +58,11 @@ impl Dfa {
             continuous: Vec::new(),
             classes,
             safe_cuts: Vec::new(),
+            in_no_match: Vec::new(),
         };
         dfa.continuous = dfa.join_pieces();
         dfa.safe_cuts = dfa.find_safe_cuts();
+        dfa.in_no_match = dfa.find_in_no_match();
         Some(dfa)
     }
 
@@ -104,9 +108,16 @@ impl Dfa {
 
     /// Whether a code point of this class is part of no match, whatever comes before and after.
     pub fn is_in_no_match(&self, class: u8) -> bool {
+        self.in_no_match[usize::from(class)]
+    }
+
+    fn find_in_no_match(&self) -> Vec<bool> {
         let row = self.classes.count() + 1;
-        let mut entries = self.table.iter().skip(usize::from(class)).step_by(row);
-        entries.all(|entry| entry & DEAD == DEAD)
+        let is_in_none = |class| {
+            let mut entries = self.table.iter().skip(class).step_by(row);
+            entries.all(|entry| entry & DEAD == DEAD)
+        };
+        (0..self.classes.count()).map(is_in_none).collect()
     }
 
     fn find_safe_cuts(&self) -> Vec<bool> {

@@ -29,7 +29,7 @@ use fallback::Fallback;
 use std::ops::Range;
 
 enum Engine {
-    Automaton(Dfa),
+    Automaton(Box<Dfa>),
     Regex(Fallback),
 }
 
@@ -46,7 +46,7 @@ impl SplitPattern {
             .ok()
             .and_then(|tree| Dfa::new(&tree));
         let engine = match dfa {
-            Some(dfa) => Engine::Automaton(dfa),
+            Some(dfa) => Engine::Automaton(Box::new(dfa)),
             None => Engine::Regex(Fallback::new(pattern)?),
         };
         Ok(Self {
