@@ -113,7 +113,8 @@ impl Machines {
         let Some(first) = self.0.first() else {
             return;
         };
-        for text in [text.to_vec(), text.repeat(30)] {
+        let times = 3000 / (text.len() + 100);
+        for text in [text.to_vec(), text.repeat(times)] {
             let mut pieces = Vec::new();
             let outcome = first.split(&text, &Place::given(0), false, |piece| {
                 pieces.push(piece.range.start);
