@@ -10,8 +10,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyInt, PyList};
 
-/// Where lists are known to be as below (not in builds that trace references: their size differs).
-const KNOWN: std::ops::RangeInclusive<(u8, u8)> = (3, 10)..=(3, 14);
+/// The versions in which this was tried, where lists are as below (not in builds that trace references:
+/// their size differs).
+const KNOWN: std::ops::RangeInclusive<(u8, u8)> = (3, 10)..=(3, 13);
 
 /// `PyObject`.
 #[repr(C)]
