@@ -69,7 +69,7 @@ class Encoding(Vocabulary):
         if not isinstance(text, str):
             raise _not_a_text("encode", text)
         special = recognised(snapshot, (text,), allowed_special, disallowed_special)
-        ids = snapshot.encoder.encode(text, special, 1 if threads == 1 else thread_count(threads))
+        ids = snapshot.encoder.encode(text, special, thread_count(threads))
         if add_special_tokens:
             before, after = snapshot.around
             return [*before, *ids, *after]
@@ -94,7 +94,7 @@ class Encoding(Vocabulary):
         if not isinstance(text, str):
             raise _not_a_text("encode_to_numpy", text)
         special = recognised(snapshot, (text,), allowed_special, disallowed_special)
-        ids = snapshot.encoder.encode_numpy(text, special, 1 if threads == 1 else thread_count(threads))
+        ids = snapshot.encoder.encode_numpy(text, special, thread_count(threads))
         if add_special_tokens:
             before, after = (np.array(added, dtype=np.uint32) for added in snapshot.around)
             return np.concatenate([before, ids, after])
@@ -122,7 +122,7 @@ class Encoding(Vocabulary):
             )
         data = bytes(data)
         special = recognised(snapshot, (data,), allowed_special, disallowed_special)
-        ids = snapshot.encoder.encode(data, special, 1 if threads == 1 else thread_count(threads))
+        ids = snapshot.encoder.encode(data, special, thread_count(threads))
         if add_special_tokens:
             before, after = snapshot.around
             return [*before, *ids, *after]
@@ -425,7 +425,7 @@ class Encoding(Vocabulary):
             raise _not_a_text("count_tokens", text)
         special = recognised(snapshot, (text,), allowed_special, disallowed_special)
         added = sum(map(len, snapshot.around)) if add_special_tokens else 0
-        return snapshot.encoder.count(text, special, 1 if threads == 1 else thread_count(threads)) + added
+        return snapshot.encoder.count(text, special, thread_count(threads)) + added
 
     def truncate(
         self,
@@ -598,6 +598,8 @@ def thread_count(threads: int | None) -> int:
 
     Where that is not said, one of several processes that share the processors uses one.
     """
+    if type(threads) is int and threads == 1:
+        return 1  # what calls for one short text ask for, so without a further look
     if threads is None:
         return 1 if is_worker() else 0
     return checked_limit("threads", threads, 1)

@@ -33,6 +33,14 @@ const WORTH_CUTTING: usize = 1 << 20;
 /// Fewer ids are copied into an array sooner than an array is made their owner.
 const WORTH_OWNING: usize = 4 << 10;
 
+fn options(special: Special, threads: usize) -> BatchOptions {
+    BatchOptions {
+        special,
+        threads,
+        ..BatchOptions::default()
+    }
+}
+
 fn arrays(py: Python<'_>, ragged: Ragged) -> Arrays<'_> {
     let ids = PyArray1::from_vec(py, ragged.ids);
     (ids, PyArray1::from_vec(py, ragged.offsets))
@@ -47,11 +55,7 @@ impl Encoder {
         threads: usize,
     ) -> PyResult<Vec<u32>> {
         if threads != 1 {
-            let options = BatchOptions {
-                special,
-                threads,
-                ..BatchOptions::default()
-            };
+            let options = options(special, threads);
             return Ok(self.batch(py, &[text], &options)?.ids);
         }
         run(py, text.len(), |interrupt| {
@@ -256,11 +260,7 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
-        let options = BatchOptions {
-            special: special.0,
-            threads,
-            ..BatchOptions::default()
-        };
+        let options = options(special.0, threads);
         let Ragged { ids, offsets } = self.batch(py, &texts, &options)?;
         self.expect(py, ids.len());
         let rows = offsets.windows(2);
@@ -281,10 +281,8 @@ impl Encoder {
         around: Around,
     ) -> PyResult<Arrays<'py>> {
         let options = BatchOptions {
-            special: special.0,
-            threads,
             around,
-            ..BatchOptions::default()
+            ..options(special.0, threads)
         };
         Ok(arrays(py, self.batch(py, &texts, &options)?))
     }
@@ -303,11 +301,9 @@ impl Encoder {
         around: Around,
     ) -> PyResult<Arrays<'py>> {
         let options = BatchOptions {
-            special: special.0,
             disallowed: disallowed.0,
-            threads,
             around,
-            ..BatchOptions::default()
+            ..options(special.0, threads)
         };
         let separator = separator.as_ref().map(|text| text.expect_str(py));
         let separator = separator.transpose()?;
@@ -329,11 +325,7 @@ impl Encoder {
         if threads == 1 && text.len() < WORTH_CUTTING {
             return Ok(self.ids(py, text, special.0, threads)?.len());
         }
-        let options = BatchOptions {
-            special: special.0,
-            threads,
-            ..BatchOptions::default()
-        };
+        let options = options(special.0, threads);
         run(py, text.len(), |interrupt| {
             let texts = std::iter::once(text.as_text());
             self.core.count_all(texts, &options, interrupt)

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 /// Pieces between two looks at whether to stop.
 const PATIENCE: usize = 1 << 14;
+
 /// Encodes piece after piece of one call.
 pub(super) struct Run<'a> {
     pub encoder: &'a Encoder,
@@ -42,7 +43,7 @@ impl<'a> Run<'a> {
     pub fn part(&mut self, part: Part<'_>, enough: usize, ids: &mut Vec<u32>) -> Result<bool> {
         match part {
             Part::Added(found) => ids.push(found.id),
-            Part::Text(segment) if enough == usize::MAX && self.has_blocks() => {
+            Part::Text(segment) if enough == usize::MAX && self.has_blocks(&segment) => {
                 self.blocks(&segment, ids)?;
             }
             Part::Text(segment) => {
@@ -55,9 +56,14 @@ impl<'a> Run<'a> {
         Ok(ids.len() < enough)
     }
 
-    fn has_blocks(&self) -> bool {
+    /// Whether a segment can be split block by block. Where a text cannot be cut, a block may be all of it,
+    /// and its bounds are 32 bits.
+    fn has_blocks(&self, segment: &Segment<'_>) -> bool {
         let encoder = self.encoder;
-        self.workspace.is_some() && encoder.joins.is_none() && encoder.pre_tokenizers.has_blocks()
+        self.workspace.is_some()
+            && encoder.joins.is_none()
+            && encoder.pre_tokenizers.has_blocks()
+            && u32::try_from(segment.text.len()).is_ok()
     }
 
     /// Appends the ids of all pieces of a segment.
@@ -235,39 +241,46 @@ impl Batches<'_> {
     /// Appends the ids of a piece that has no key, or is not where it was expected.
     #[inline(never)]
     fn missing(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> Result<()> {
-        let is_short = has_key(range.len());
-        let key = key(text, range.start, range.len());
-        if is_short && self.cache.get(key, ids) {
+        if self.find(text, &range, ids) {
             return Ok(());
         }
         let Some(crossings) = self.encoder.crossings(&text[range.clone()]) else {
-            return self.part(text, range, ids);
+            return self.merge(text, &range, ids);
         };
         let start = ids.len();
         for part in crossings.parts(text, range.clone()) {
             if part == range {
-                return self.part(text, part, ids);
+                return self.merge(text, &range, ids);
             }
-            self.part(text, part, ids)?;
+            if !self.find(text, &part, ids) {
+                self.merge(text, &part, ids)?;
+            }
         }
-        if is_short && self.cache.has_room(ids.len() - start) {
+        if has_key(range.len()) && self.cache.has_room(ids.len() - start) {
+            let key = key(text, range.start, range.len());
             self.cache.insert(key, &ids[start..]);
         }
         Ok(())
     }
 
-    /// Appends the ids of what is merged apart from all else: a piece, or a part of one.
-    fn part(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> Result<()> {
-        let (part, start) = (&text[range.clone()], ids.len());
-        if has_key(part.len()) {
-            let key = key(text, range.start, part.len());
-            if !self.cache.get(key, ids) {
-                self.encoder.merge_piece(part, ids, self.interrupt)?;
-                self.cache.insert(key, &ids[start..]);
-            }
-        } else if !self.cache.get_long(part, ids) {
-            self.encoder.merge_piece(part, ids, self.interrupt)?;
-            self.cache.insert_long(part, &ids[start..]);
+    /// Appends the ids of a piece, or of a part of one, if it was seen before.
+    fn find(&mut self, text: &[u8], range: &Range<usize>, ids: &mut Vec<u32>) -> bool {
+        if has_key(range.len()) {
+            self.cache.get(key(text, range.start, range.len()), ids)
+        } else {
+            self.cache.get_long(&text[range.clone()], ids)
+        }
+    }
+
+    /// Appends the ids of what is merged apart from all else, and keeps them.
+    fn merge(&mut self, text: &[u8], range: &Range<usize>, ids: &mut Vec<u32>) -> Result<()> {
+        let (piece, start) = (&text[range.clone()], ids.len());
+        self.encoder.merge_piece(piece, ids, self.interrupt)?;
+        if has_key(piece.len()) {
+            let key = key(text, range.start, piece.len());
+            self.cache.insert(key, &ids[start..]);
+        } else {
+            self.cache.insert_long(piece, &ids[start..]);
         }
         Ok(())
     }

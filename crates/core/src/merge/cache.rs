@@ -67,6 +67,12 @@ impl Cache {
         self.shift
     }
 
+    /// The set where a key may be, before any other.
+    #[inline(always)]
+    pub fn set_of(&self, key: Key) -> u32 {
+        (hash(key) >> self.shift) as u32
+    }
+
     /// Asks for a set that is looked at soon.
     #[inline(always)]
     pub fn expect(&self, set: u32) {
@@ -97,7 +103,7 @@ impl Cache {
     #[inline(always)]
     pub fn get(&mut self, key: Key, ids: &mut Vec<u32>) -> bool {
         let mut found = [0; KEY_BYTES];
-        let first = (hash(key) >> self.shift) as u32;
+        let first = self.set_of(key);
         let in_first = self.write(first, key, &mut found);
         let Some(count) = in_first.or_else(|| self.write(other(first, key), key, &mut found))
         else {
@@ -139,7 +145,7 @@ impl Cache {
     /// Puts a slot into one of its sets: where there is room, or else in place of the last one. What came
     /// early comes often.
     fn put(&mut self, slot: Slot) {
-        let first = (hash(slot.key) >> self.shift) as u32;
+        let first = self.set_of(slot.key);
         for set in [first, other(first, slot.key)] {
             let set = &mut self.sets[set as usize];
             if let Some(free) = set.iter_mut().find(|slot| slot.key == [0; 2]) {

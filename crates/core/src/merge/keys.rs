@@ -1,7 +1,7 @@
 //! Pieces as keys: their bytes and their length in two numbers, many at a time.
 //!
 //! `unsafe` because the instructions that do eight at a time may run only on a processor that has them,
-//! and read through addresses: [`Lookup::pack`] asks the processor, and that the last of the pieces begins
+//! and read through addresses: [`Lookup::pack`] asks the processor, and whether each of the pieces begins
 //! sixteen bytes before the end of the text.
 #![allow(unsafe_code)]
 
@@ -103,17 +103,25 @@ impl Lookup {
         if self.does_eight {
             // From a piece on that begins too near to the end, one at a time.
             let near = text.len().saturating_sub(from + 15);
-            let far = bounds[..pieces].partition_point(|&bound| (bound as usize) < near);
-            done = far / 8 * 8;
-            // SAFETY: the processor was asked, and the pieces that were counted begin before `near`.
-            is_long = unsafe { self.pack_eights(text, from, &bounds[..=done], cache.shift()) };
+            let is_far = |bound: &u32| (*bound as usize) < near;
+            let far = bounds[..pieces].partition_point(is_far) / 8 * 8;
+            // Bounds ascend; if not, nothing is read that is not there.
+            if far > 0
+                && bounds[..far]
+                    .iter()
+                    .fold(true, |all, bound| all & is_far(bound))
+            {
+                done = far;
+                // SAFETY: the processor was asked, and these pieces begin before `near`.
+                is_long = unsafe { self.pack_eights(text, from, &bounds[..=far], cache.shift()) };
+            }
         }
         for piece in done..pieces {
             let length = (bounds[piece + 1] - bounds[piece]) as usize;
             let key = key(text, from + bounds[piece] as usize, length);
             is_long |= !has_key(length);
             [self.low[piece], self.high[piece]] = key;
-            self.sets[piece] = (hash(key) >> cache.shift()) as u32;
+            self.sets[piece] = cache.set_of(key);
         }
         for &set in &self.sets[..pieces] {
             cache.expect(set);

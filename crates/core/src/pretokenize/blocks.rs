@@ -1,12 +1,12 @@
 //! Where pieces begin, a block of text at a time: runs the machines of the split patterns.
 //!
 //! A block is cut into lanes at places that every split ends a piece at, whatever comes before and after,
-//! so the lanes can be read side by side: the steps of one do not wait for those of another. Classes and
-//! codes are looked up in vector registers; a step is one load from a table that stays in the nearest
-//! cache.
+//! so the lanes can be read side by side: the steps of one do not wait for those of another. Classes are
+//! looked up, and states compared, in vector registers; a step is one load from a table that stays in the
+//! nearest cache.
 
 use super::classes::Classes;
-use super::scan::code_point;
+use super::scan::{code_point, last_character};
 use super::steps::{run, Step};
 use super::transducer::{Transducer, BEGIN, COMMIT, DEEPEST, ENTER, RESCAN, SAME};
 use super::vector::Processor;
@@ -469,10 +469,7 @@ fn is_cut(steps: &[Step], text: &[u8], at: usize) -> bool {
 /// The code point that ends at a place which is inside of none.
 fn code_point_before(text: &[u8], at: usize) -> u32 {
     let earliest = at.saturating_sub(4);
-    let start = text[earliest..at]
-        .iter()
-        .rposition(|byte| byte & 0xc0 != 0x80)
-        .map_or(at - 1, |start| earliest + start);
+    let start = earliest + last_character(&text[earliest..at]);
     match code_point(text, start) {
         (found, width) if start + width == at => found,
         _ => code_point(&text[at - 1..at], 0).0,
@@ -482,10 +479,10 @@ fn code_point_before(text: &[u8], at: usize) -> u32 {
 /// Finds the pieces of a stretch without a cut, which may be long: piece after piece of the first split,
 /// each with those of the others.
 fn stretch(steps: &[Step], text: &[u8], from: usize, bounds: &mut Bounds) -> Result<usize> {
-    let Some((first, dfa)) = steps
-        .split_first()
-        .and_then(|(first, rest)| Some((rest, first.automaton()?)))
-    else {
+    let Some((first, rest)) = steps.split_first() else {
+        return Ok(from);
+    };
+    let Some(dfa) = first.automaton() else {
         return Ok(from);
     };
     let place = &Place::given(0); // nobody asks
@@ -497,7 +494,7 @@ fn stretch(steps: &[Step], text: &[u8], from: usize, bounds: &mut Bounds) -> Res
             range: from + range.start..to,
             place,
         };
-        outcome = run(first, whole, false, &mut |piece| {
+        outcome = run(rest, whole, false, &mut |piece| {
             bounds.push(piece.range.start - from);
             true
         });

@@ -1,11 +1,11 @@
-//! Bytes looked up in small tables, 64 at a time, in the processor's vector registers.
+//! Bytes looked up in a small table and compared, 64 at a time, in the processor's vector registers.
 //!
-//! Everything here is a table lookup that [`Portable`] does byte by byte; the others do the same with
-//! the instructions of one family of processors, and are chosen when the program runs.
+//! Everything here [`Portable`] does byte by byte; the others do the same with the instructions of one
+//! family of processors, and are chosen when the program runs.
 //!
 //! `unsafe` because vector instructions are: each may run only on a processor that has it, and loads and
-//! stores go through pointers. [`Processor`] asks the processor once; every load and store is of an array
-//! of exactly so many bytes.
+//! stores go through pointers. There is a [`Processor`] only of a kind that was found to be here; every load
+//! and store is of an array of exactly so many bytes.
 #![allow(unsafe_code)]
 
 use super::transducer::SAME;
@@ -54,7 +54,7 @@ unsafe fn places<W: Word>(words: &[u64], base: u32, places: &mut [u32]) -> usize
 }
 
 /// The bytes of a word that are not ASCII: from which byte on the bits of each mask are set.
-pub const NOT_ASCII: [u8; 4] = [0x80, 0xc0, 0xe0, 0xf0];
+const NOT_ASCII: [u8; 4] = [0x80, 0xc0, 0xe0, 0xf0];
 
 #[inline(always)]
 unsafe fn classify<W: Word>(
@@ -84,19 +84,19 @@ unsafe fn compare<W: Word>(states: &[[u8; 64]], least: [u8; 2], masks: &mut [[u6
     }
 }
 
-/// What a processor's vector instructions are.
+/// The vector instructions of a processor that is here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Processor {
+pub struct Processor(Kind);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
     /// AVX-512 with VBMI and VBMI2.
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// AVX2.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// NEON.
     #[cfg(target_arch = "aarch64")]
     Neon,
-    /// None.
     Portable,
 }
 
@@ -111,16 +111,16 @@ impl Processor {
                 && is_x86_feature_detected!("avx512vbmi2")
                 && is_x86_feature_detected!("popcnt")
             {
-                all.push(Self::Avx512);
+                all.push(Kind::Avx512);
             }
             if is_x86_feature_detected!("avx2") {
-                all.push(Self::Avx2);
+                all.push(Kind::Avx2);
             }
         }
         #[cfg(target_arch = "aarch64")]
-        all.push(Self::Neon);
-        all.push(Self::Portable);
-        all
+        all.push(Kind::Neon);
+        all.push(Kind::Portable);
+        all.into_iter().map(Self).collect()
     }
 
     /// The best.
@@ -136,31 +136,31 @@ impl Processor {
         classes: &mut [[u8; 64]],
         others: &mut [[u64; 4]],
     ) {
-        match self {
+        match self.0 {
             // SAFETY: `all` asked the processor.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => unsafe { x86::classify_avx512(text, table, classes, others) },
+            Kind::Avx512 => unsafe { x86::classify_avx512(text, table, classes, others) },
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => unsafe { x86::classify_avx2(text, table, classes, others) },
+            Kind::Avx2 => unsafe { x86::classify_avx2(text, table, classes, others) },
             #[cfg(target_arch = "aarch64")]
-            Self::Neon => unsafe { classify::<neon::Neon>(text, table, classes, others) },
+            Kind::Neon => unsafe { classify::<neon::Neon>(text, table, classes, others) },
             // SAFETY: no instructions are asked for.
-            Self::Portable => unsafe { classify::<Portable>(text, table, classes, others) },
+            Kind::Portable => unsafe { classify::<Portable>(text, table, classes, others) },
         }
     }
 
     /// A bit for each state that is not less than the one, and than the other.
     pub fn compare(self, states: &[[u8; 64]], least: [u8; 2], masks: &mut [[u64; 2]]) {
-        match self {
+        match self.0 {
             // SAFETY: `all` asked the processor.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => unsafe { x86::compare_avx512(states, least, masks) },
+            Kind::Avx512 => unsafe { x86::compare_avx512(states, least, masks) },
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => unsafe { x86::compare_avx2(states, least, masks) },
+            Kind::Avx2 => unsafe { x86::compare_avx2(states, least, masks) },
             #[cfg(target_arch = "aarch64")]
-            Self::Neon => unsafe { compare::<neon::Neon>(states, least, masks) },
+            Kind::Neon => unsafe { compare::<neon::Neon>(states, least, masks) },
             // SAFETY: no instructions are asked for.
-            Self::Portable => unsafe { compare::<Portable>(states, least, masks) },
+            Kind::Portable => unsafe { compare::<Portable>(states, least, masks) },
         }
     }
 }
@@ -169,10 +169,10 @@ impl Processor {
     /// Writes the places of the bits of words, counted from `base`; returns how many there are. `places`
     /// has room for 64 more than that.
     pub fn places(self, words: &[u64], base: u32, room: &mut [u32]) -> usize {
-        match self {
+        match self.0 {
             // SAFETY: `all` asked the processor.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => unsafe { x86::places_avx512(words, base, room) },
+            Kind::Avx512 => unsafe { x86::places_avx512(words, base, room) },
             // SAFETY: the others have no instructions of their own for it.
             _ => unsafe { places::<Portable>(words, base, room) },
         }

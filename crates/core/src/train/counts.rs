@@ -32,6 +32,11 @@ fn halves(key: Key) -> Halves {
     [whole as u64, (whole >> 64) as u64]
 }
 
+/// Where the search for a key begins, in a table of any size.
+fn place(key: Halves) -> usize {
+    (hash(key) >> 32) as usize
+}
+
 /// Distinct pieces with their counts. Counts are checked: none wraps.
 #[derive(Default)]
 pub struct PieceCounts {
@@ -77,7 +82,7 @@ impl PieceCounts {
             self.grow();
         }
         let mask = self.short.len() - 1;
-        let mut index = (hash(key) >> 32) as usize;
+        let mut index = place(key);
         let key = joined(key);
         loop {
             let slot = &mut self.short[index & mask];
@@ -96,7 +101,7 @@ impl PieceCounts {
         let capacity = (2 * self.short.len()).max(1 << 10);
         let old = std::mem::replace(&mut self.short, vec![(FREE, 0); capacity]);
         for (key, count) in old.into_iter().filter(|(key, _)| *key != FREE) {
-            let mut index = (hash(halves(key)) >> 32) as usize & (capacity - 1);
+            let mut index = place(halves(key)) & (capacity - 1);
             while self.short[index].0 != FREE {
                 index = (index + 1) & (capacity - 1);
             }
