@@ -72,14 +72,11 @@ def test_threads_must_be_a_number(tokenizer: BPETokenizer, tmp_path: Path, threa
     calls: list[Callable[[], object]] = [
         lambda: tokenizer.encode_ragged(["a"], threads=threads),
         lambda: tokenizer.encode_files(path, threads=threads),
+        lambda: tokenizer.encode("a", threads=threads),
+        lambda: tokenizer.encode_to_numpy("a", threads=threads),
+        lambda: tokenizer.encode_bytes(b"a", threads=threads),
+        lambda: tokenizer.count_tokens("a", threads=threads),
     ]
-    if threads is not True:  # which is 1
-        calls += [
-            lambda: tokenizer.encode("a", threads=threads),
-            lambda: tokenizer.encode_to_numpy("a", threads=threads),
-            lambda: tokenizer.encode_bytes(b"a", threads=threads),
-            lambda: tokenizer.count_tokens("a", threads=threads),
-        ]
     for call in calls:
         with pytest.raises((OptionError, ArgumentTypeError), match="threads"):
             call()

@@ -30,6 +30,9 @@ __all__ = ["BatchEncoding", "Encoding", "checked_limit", "recognised", "thread_c
 
 BatchEncoding: TypeAlias = list[EncodingResult] | dict[str, npt.NDArray[np.int64]] | dict[str, Any]
 
+# What calls for short texts ask for is answered without a further look: that would take as long as encoding.
+_ONE = 1
+
 
 class Encoding(Vocabulary):
     """The part of `BPETokenizer` that encodes; see there for what its arguments have in common."""
@@ -65,9 +68,16 @@ class Encoding(Vocabulary):
         Traceback (most recent call last):
         bpe_tokenizer.errors.SpecialTokenError: the text holds the disallowed special token '<|end|>' at ...
         """
-        snapshot = self._trained()
+        snapshot = self._snapshot or self._trained()
         if not isinstance(text, str):
             raise _not_a_text("encode", text)
+        if (
+            allowed_special == "none"
+            and disallowed_special == ()
+            and threads is _ONE
+            and not add_special_tokens
+        ):
+            return snapshot.encoder.encode(text)
         special = recognised(snapshot, (text,), allowed_special, disallowed_special)
         ids = snapshot.encoder.encode(text, special, thread_count(threads))
         if add_special_tokens:
@@ -90,9 +100,16 @@ class Encoding(Vocabulary):
         >>> tokenizer.encode_to_numpy("abc")
         array([256,  99], dtype=uint32)
         """
-        snapshot = self._trained()
+        snapshot = self._snapshot or self._trained()
         if not isinstance(text, str):
             raise _not_a_text("encode_to_numpy", text)
+        if (
+            allowed_special == "none"
+            and disallowed_special == ()
+            and threads is _ONE
+            and not add_special_tokens
+        ):
+            return snapshot.encoder.encode_numpy(text)
         special = recognised(snapshot, (text,), allowed_special, disallowed_special)
         ids = snapshot.encoder.encode_numpy(text, special, thread_count(threads))
         if add_special_tokens:

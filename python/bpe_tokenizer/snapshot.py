@@ -30,9 +30,12 @@ class Snapshot:
     encoder: _core.Encoder
 
     @classmethod
-    def of(cls, model: Model) -> Snapshot:
-        """Make a model ready to run."""
-        return cls(model, _core.Encoder(model.core))
+    def of(cls, model: Model, earlier: Snapshot | None = None) -> Snapshot:
+        """Make a model ready to run, with caches as large as those of the earlier one in its place."""
+        encoder = _core.Encoder(model.core)
+        if earlier is not None:
+            encoder.limit_cache(earlier.encoder.cache_bytes)
+        return cls(model, encoder)
 
     @cached_property
     def added(self) -> dict[str, AddedToken]:

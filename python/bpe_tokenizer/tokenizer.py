@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.chatting import Chatting
 from bpe_tokenizer.decoded import check_error_handler, decoding_error
-from bpe_tokenizer.encoding import recognised, thread_count
+from bpe_tokenizer.encoding import checked_limit, recognised, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import resolve_split_pattern
@@ -119,7 +120,8 @@ class BPETokenizer(Chatting):
                 "training cuts text with split patterns only, and this tokenizer was loaded from a file that "
                 "does more; train a BPETokenizer(split_pattern, normalization) instead"
             )
-        self._snapshot = Snapshot.of(train_model(corpus, self._split_patterns, self._normalization, options))
+        model = train_model(corpus, self._split_patterns, self._normalization, options)
+        self._snapshot = Snapshot.of(model, self._snapshot)
         return self
 
     @classmethod
@@ -186,9 +188,10 @@ class BPETokenizer(Chatting):
         >>> tokenizer.special_tokens
         {'<|user|>': 257, '<|end|>': 258}
         """
-        model, added = with_special_tokens(self._trained().model, special_tokens)
+        earlier = self._trained()
+        model, added = with_special_tokens(earlier.model, special_tokens)
         if added:
-            self._snapshot = Snapshot.of(model)
+            self._snapshot = Snapshot.of(model, earlier)
         return added
 
     def decode(self, ids: Any, skip_special_tokens: bool = False, errors: str = "replace") -> str:
@@ -321,6 +324,24 @@ class BPETokenizer(Chatting):
     def clear_cache(self) -> None:
         """Empty the cache of pieces and its counts; ids never depend on it."""
         self._trained().encoder.clear_cache()
+
+    def limit_cache(self, max_bytes: int) -> None:
+        """Empty the cache of pieces, and say how large it may become; ids never depend on it.
+
+        Args:
+            max_bytes: Bytes for each thread that encodes at the same time, 29,360,128 unless said. 0 turns
+                the cache off, and so does what is less than the smallest cache, about 230,000.
+
+        Raises:
+            NotTrainedError: There is no vocabulary yet.
+            OptionError: The number is negative, or no number of bytes.
+
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> tokenizer.limit_cache(0)
+        >>> tokenizer.encode("ab ab"), tokenizer.get_cache_stats()["size"]
+        ([256, 32, 256], 0)
+        """
+        self._trained().encoder.limit_cache(min(checked_limit("max_bytes", max_bytes, 0), sys.maxsize))
 
     def __repr__(self) -> str:
         """Show the sizes."""

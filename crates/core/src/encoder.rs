@@ -82,6 +82,13 @@ struct Matchers {
     normalized: Matcher,
 }
 
+impl Matchers {
+    /// Whether there is nothing to find.
+    fn are_empty(&self) -> bool {
+        self.given.is_empty() && self.normalized.is_empty()
+    }
+}
+
 /// Bytes of pieces after which knowing where they can be cut pays.
 const WORTH_CROSSINGS: usize = 1 << 15;
 /// How many sets of special tokens keep their automata.
@@ -379,6 +386,17 @@ impl Encoder {
         self.workspaces.clear();
     }
 
+    /// Bytes that the cache of each thread takes at most.
+    pub fn cache_bytes(&self) -> usize {
+        self.workspaces.cache_bytes()
+    }
+
+    /// Empties the caches, and lets that of each thread take so many bytes at most. What is too little for
+    /// any is none.
+    pub fn limit_cache(&self, bytes: usize) {
+        self.workspaces.limit(bytes);
+    }
+
     /// Calls `part` with the added tokens and the text between them until it returns false. Places in
     /// the text as given are right only if `aligned` asks for them.
     fn parts(
@@ -388,8 +406,10 @@ impl Encoder {
         aligned: bool,
         part: &mut dyn FnMut(Part<'_>) -> Result<bool>,
     ) -> Result<()> {
-        let matchers = self.matchers(search.special)?;
-        self.parts_with(&matchers, text, search, aligned, part)
+        match search.special {
+            Special::None => self.parts_with(&self.none, text, search, aligned, part),
+            special => self.parts_with(&*self.matchers(special)?, text, search, aligned, part),
+        }
     }
 
     /// The same with the automata of the search.
@@ -402,6 +422,16 @@ impl Encoder {
         part: &mut dyn FnMut(Part<'_>) -> Result<bool>,
     ) -> Result<()> {
         let bytes = text.as_bytes();
+        if matchers.are_empty() && self.normalizers.is_empty() {
+            if !bytes.is_empty() {
+                part(Part::Text(Segment {
+                    text: bytes,
+                    is_utf8: matches!(text, Text::Str(_)),
+                    place: Place::given(0),
+                }))?;
+            }
+            return Ok(());
+        }
         let mut done = 0;
         let mut take = |found: Found| {
             let range = found.range.clone();
@@ -676,5 +706,38 @@ mod tests {
                 assert_eq!(ids, [7, 7]); // the second time from the cache
             }
         }
+    }
+
+    #[test]
+    fn looking_for_tokens_changes_nothing_where_there_are_none() {
+        let settings = Settings {
+            pre_tokenizers: vec![PreTokenizer::isolated("x+|y+")],
+            ..Settings::default()
+        };
+        let tokens = (0..=255).map(|byte: u8| (u32::from(byte), vec![byte]));
+        let tokens = tokens.chain([(256, b"<s>".to_vec())]).collect();
+        let added = vec![AddedToken::special("<s>", 256)];
+        let model = Model::new(tokens, Some(&[]), settings, added).unwrap();
+        let encoder = Encoder::new(model).unwrap();
+        let spans = |text: &str, special: &Special| {
+            let (mut spans, mut ids) = (Vec::new(), Vec::new());
+            let never = Interrupt::never();
+            let mut keep = |id, span| {
+                spans.push((id, span));
+                true
+            };
+            let given = Text::Str(text);
+            encoder
+                .encode_with_spans(given, special, &never, &mut keep)
+                .unwrap();
+            encoder.encode(given, special, &mut ids, &never).unwrap();
+            assert!(spans.iter().map(|(id, _)| id).eq(&ids));
+            spans
+        };
+        for text in ["", "x", "xxyé<s", "yy <x>"] {
+            assert_eq!(spans(text, &Special::None), spans(text, &Special::All));
+        }
+        assert_eq!(spans("<s>", &Special::None).len(), 3);
+        assert_eq!(spans("<s>", &Special::All).len(), 1);
     }
 }

@@ -59,7 +59,7 @@ impl Encoder {
             return Ok(self.batch(py, &[text], &options)?.ids);
         }
         run(py, text.len(), |interrupt| {
-            let mut ids = Vec::with_capacity(text.len() / 3);
+            let mut ids = Vec::with_capacity(text.len() / 3 + 8);
             self.core
                 .encode(text.as_text(), &special, &mut ids, interrupt)?;
             Ok(ids)
@@ -450,6 +450,15 @@ impl Encoder {
 
     fn clear_cache(&self) {
         self.core.clear_cache();
+    }
+
+    #[getter]
+    fn cache_bytes(&self) -> usize {
+        self.core.cache_bytes()
+    }
+
+    fn limit_cache(&self, max_bytes: usize) {
+        self.core.limit_cache(max_bytes);
     }
 
     fn __getnewargs__(&self) -> (Model,) {

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::merge::cache::Cache;
 use crate::merge::keys::{has_key, key, Lookup, BATCH};
-use crate::merge::{Crossings, Workspace};
+use crate::merge::{emit, Crossings, Workspace};
 use std::ops::Range;
 
 /// Pieces between two looks at whether to stop.
@@ -216,26 +216,22 @@ impl Batches<'_> {
         text: &[u8],
         from: usize,
         bounds: &[u32],
-        lookup: &mut Lookup,
+        lookup: &Lookup,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let (mut count, pieces) = (0, bounds.len() - 1);
-        self.cache.hits += pieces as u64;
-        for piece in 0..pieces {
-            let (key, set) = lookup.get(piece);
-            let room = lookup.ids[count..].first_chunk_mut();
-            if let Some(written) = room.and_then(|room| self.cache.write(set, key, room)) {
-                count += written;
-                continue;
+        let pieces = bounds.len() - 1;
+        let (keys, sets) = lookup.get(pieces);
+        let mut piece = 0;
+        loop {
+            let found = emit(self.cache, keys, sets, piece, ids);
+            self.cache.hits += (found - piece) as u64;
+            if found == pieces {
+                return Ok(());
             }
-            ids.extend_from_slice(&lookup.ids[..count]);
-            count = 0;
-            self.cache.hits -= 1;
-            let range = from + bounds[piece] as usize..from + bounds[piece + 1] as usize;
+            let range = from + bounds[found] as usize..from + bounds[found + 1] as usize;
             self.missing(text, range, ids)?;
+            piece = found + 1;
         }
-        ids.extend_from_slice(&lookup.ids[..count]);
-        Ok(())
     }
 
     /// Appends the ids of a piece that has no key, or is not where it was expected.

@@ -2,28 +2,23 @@
 
 use super::keys::{hash, Key, KEY_BYTES};
 use super::memory::{prefetch, table};
+use super::packed::{Packed, PACKED_IDS};
 use rustc_hash::FxHashMap;
 
-/// Ids that a slot holds; those of a piece with more are elsewhere, and the first id says where.
-const SLOT_IDS: usize = 3;
 /// Sets of a new table, as a power of two: 128 KiB.
 const FEWEST: u32 = 11;
-/// Sets of the largest table: 16 MiB.
-const MOST: u32 = 18;
-/// Pieces whose ids no slot holds share so many ids at most: 8 MiB.
-const SPILLED: usize = 1 << 21;
 /// Pieces longer than this are not kept.
 const LONGEST: usize = 512;
-/// Bytes of longer pieces and ids that are kept beside the table before all of these are dropped.
-const LONG_BYTES: usize = 4 << 20;
 
-/// A key's two halves, then three ids and their number. A key's top byte is the piece's length, so
-/// the key of a free slot is zero.
+/// Bytes that a cache takes at most, if nothing else is said: a table of 16 MiB, and what goes with it.
+pub const CACHE_BYTES: usize = 28 << 20;
+
+/// A piece's key and ids. A key's top byte is the piece's length, so the key of a free slot is zero.
 #[derive(Clone, Copy, Default)]
 #[repr(C, align(32))]
 struct Slot {
     key: Key,
-    ids: [u32; SLOT_IDS + 1],
+    ids: Packed,
 }
 
 /// Slots where a key may be: they share a line of the processor's cache. A key has another set too.
@@ -38,6 +33,7 @@ pub struct Cache {
     spilled: Vec<u32>,
     long: FxHashMap<Box<[u8]>, Box<[u32]>>,
     long_bytes: usize,
+    limits: Limits,
     /// Pieces in slots.
     kept: usize,
     /// Pieces that were found.
@@ -46,22 +42,52 @@ pub struct Cache {
     pub misses: u64,
 }
 
+/// How large a cache may become.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// Sets, as a power of two.
+    sets: u32,
+    /// Ids that no slot holds.
+    spilled: usize,
+    /// Bytes of longer pieces and their ids, before all of these are dropped.
+    long_bytes: usize,
+}
+
+impl Limits {
+    /// Four sevenths are for the table.
+    fn of(bytes: usize) -> Self {
+        let part = bytes / 7;
+        Self {
+            sets: (4 * part / size_of::<Set>()).checked_ilog2().unwrap_or(0),
+            spilled: 2 * part / size_of::<u32>(),
+            long_bytes: part,
+        }
+    }
+}
+
 impl Default for Cache {
     fn default() -> Self {
+        Self::new(CACHE_BYTES)
+    }
+}
+
+impl Cache {
+    /// A cache that takes so many bytes at most. If they are not enough for the smallest one, nothing is
+    /// kept.
+    pub fn new(bytes: usize) -> Self {
         Self {
             sets: table(1 << FEWEST),
             shift: u64::BITS - FEWEST,
             spilled: Vec::new(),
             long: FxHashMap::default(),
             long_bytes: 0,
+            limits: Limits::of(bytes),
             kept: 0,
             hits: 0,
             misses: 0,
         }
     }
-}
 
-impl Cache {
     /// Bits to shift a hash so that it is the number of the set where a key may be.
     pub fn shift(&self) -> u32 {
         self.shift
@@ -79,67 +105,60 @@ impl Cache {
         prefetch(&self.sets, set as usize);
     }
 
-    /// Writes the ids of a short piece that is in this set, with any behind them; returns how many they
-    /// are. None if it is not there; it may be in another set.
+    /// The ids of a short piece, given the set where it may be before any other.
     #[inline(always)]
-    pub fn write(&self, set: u32, key: Key, ids: &mut [u32; KEY_BYTES]) -> Option<usize> {
+    pub fn find(&self, set: u32, key: Key) -> Option<&Packed> {
+        self.find_in(set, key)
+            .or_else(|| self.find_in(other(set, key), key))
+    }
+
+    #[inline(always)]
+    fn find_in(&self, set: u32, key: Key) -> Option<&Packed> {
         let set = self.sets.get(set as usize)?;
         // Which of the two it is cannot be foreseen, so nothing may depend on that but an address.
-        let differ = |slot: &Slot| (slot.key[0] ^ key[0]) | (slot.key[1] ^ key[1]);
-        let slot = &set[usize::from(differ(&set[0]) != 0)];
-        if differ(slot) != 0 {
-            return None;
-        }
-        ids[..=SLOT_IDS].copy_from_slice(&slot.ids);
-        let count = slot.ids[SLOT_IDS] as usize;
-        if count > SLOT_IDS {
-            let found = self.spilled.get(slot.ids[0] as usize..)?;
-            *ids = *found.first_chunk()?;
-        }
-        Some(count)
+        let slot = &set[usize::from(set[0].key != key)];
+        (slot.key == key).then_some(&slot.ids)
+    }
+
+    /// Ids that did not fit, with any behind them.
+    #[inline(always)]
+    pub fn spilled(&self, start: u32) -> &[u32; KEY_BYTES] {
+        let found = self.spilled.get(start as usize..);
+        found
+            .and_then(<[u32]>::first_chunk)
+            .unwrap_or(&[0; KEY_BYTES])
     }
 
     /// Appends the ids of a short piece, if they are here.
-    #[inline(always)]
     pub fn get(&mut self, key: Key, ids: &mut Vec<u32>) -> bool {
-        let mut found = [0; KEY_BYTES];
-        let first = self.set_of(key);
-        let in_first = self.write(first, key, &mut found);
-        let Some(count) = in_first.or_else(|| self.write(other(first, key), key, &mut found))
-        else {
+        let Some(packed) = self.find(self.set_of(key), key) else {
             return false;
         };
+        match packed.spilled() {
+            None => ids.extend_from_slice(&packed.unpack()[..packed.count()]),
+            Some(start) => ids.extend_from_slice(&self.spilled(start)[..packed.count()]),
+        }
         self.hits += 1;
-        let end = ids.len() + count;
-        ids.extend_from_slice(&found);
-        ids.truncate(end);
         true
     }
 
     /// Keeps the ids of a short piece that is not here, in place of one that came earlier.
     pub fn insert(&mut self, key: Key, ids: &[u32]) {
         self.misses += 1;
-        if ids.len() > KEY_BYTES {
+        if ids.len() > KEY_BYTES || self.limits.sets < FEWEST {
             return;
         }
-        let mut slot = Slot {
-            key,
-            ..Slot::default()
-        };
-        slot.ids[SLOT_IDS] = ids.len() as u32;
-        if ids.len() <= SLOT_IDS {
-            slot.ids[..ids.len()].copy_from_slice(ids);
-        } else {
-            if self.spilled.len() + ids.len() > SPILLED {
+        let packed = Packed::new(ids).unwrap_or_else(|| {
+            if self.spilled.len() + ids.len() > self.limits.spilled {
                 self.drop_spilled();
             }
-            self.spilled
-                .truncate(self.spilled.len().saturating_sub(KEY_BYTES));
-            slot.ids[0] = self.spilled.len() as u32;
+            let start = self.spilled.len().saturating_sub(KEY_BYTES);
+            self.spilled.truncate(start);
             self.spilled.extend_from_slice(ids);
             self.spilled.extend([0; KEY_BYTES]);
-        }
-        self.put(slot);
+            Packed::of_spilled(start as u32, ids.len())
+        });
+        self.put(Slot { key, ids: packed });
     }
 
     /// Puts a slot into one of its sets: where there is room, or else in place of the last one. What came
@@ -160,14 +179,14 @@ impl Cache {
     /// Whether so many ids can be kept without a thought for others: for pieces that are found fast enough
     /// by their parts.
     pub fn has_room(&self, ids: usize) -> bool {
-        ids <= SLOT_IDS || self.spilled.len() < SPILLED / 4 * 3
+        ids <= PACKED_IDS || self.spilled.len() < self.limits.spilled / 4 * 3
     }
 
     /// Makes the table bigger if it is full. Sets are others then.
     pub fn make_room(&mut self) {
         let bits = self.sets.len().trailing_zeros();
-        if self.kept > self.sets.len() && bits < MOST {
-            let bits = (bits + 2).min(MOST);
+        if self.kept > self.sets.len() && bits < self.limits.sets {
+            let bits = (bits + 2).min(self.limits.sets);
             let old = std::mem::replace(&mut self.sets, table(1 << bits));
             (self.shift, self.kept) = (u64::BITS - bits, 0);
             for slot in old.as_flattened() {
@@ -182,7 +201,7 @@ impl Cache {
     fn drop_spilled(&mut self) {
         self.spilled.clear();
         for slot in self.sets.as_flattened_mut() {
-            if slot.ids[SLOT_IDS] as usize > SLOT_IDS {
+            if slot.ids.spilled().is_some() {
                 *slot = Slot::default();
                 self.kept -= 1;
             }
@@ -202,11 +221,11 @@ impl Cache {
     /// Keeps the ids of any other piece; drops all such pieces when they have become too many.
     pub fn insert_long(&mut self, piece: &[u8], ids: &[u32]) {
         self.misses += 1;
-        if piece.len() > LONGEST {
+        if piece.len() > LONGEST || self.limits.sets < FEWEST {
             return;
         }
         let bytes = piece.len() + 4 * ids.len() + 64;
-        if self.long_bytes + bytes > LONG_BYTES {
+        if self.long_bytes + bytes > self.limits.long_bytes {
             self.long.clear();
             self.long_bytes = 0;
         }
@@ -233,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_was_put_in_comes_out() {
-        let mut cache = Cache::default();
+        let mut cache = Cache::new(CACHE_BYTES);
         let pieces: Vec<String> = (0..50_000).map(|i| format!(" piece{i}")).collect();
         let ids_of = |i: u32| (i..i + 1 + i % 7).collect::<Vec<u32>>();
         for (i, piece) in (0..).zip(&pieces) {
@@ -254,7 +273,7 @@ mod tests {
 
     #[test]
     fn memory_stays_bounded() {
-        let mut cache = Cache::default();
+        let mut cache = Cache::new(CACHE_BYTES);
         for i in 0..400_000 {
             let long = format!("a rather long piece of text {i}");
             cache.insert_long(long.as_bytes(), &[1; 9]);
@@ -262,8 +281,10 @@ mod tests {
             cache.insert(key(short.as_bytes(), 0, short.len()), &[1; 6]);
             cache.make_room();
         }
-        assert!(cache.long_bytes <= LONG_BYTES && cache.spilled.len() <= SPILLED);
-        assert_eq!(cache.sets.len(), 1 << MOST);
+        assert!(
+            cache.long_bytes <= CACHE_BYTES / 7 && 4 * cache.spilled.len() <= CACHE_BYTES / 7 * 2
+        );
+        assert_eq!(cache.sets.len() * size_of::<Set>(), CACHE_BYTES / 7 * 4);
         let slots = cache.sets.as_flattened().iter();
         let kept = slots.filter(|slot| slot.key != [0; 2]).count();
         assert_eq!(cache.size(), kept + cache.long.len());

@@ -11,7 +11,7 @@ use super::cache::Cache;
 pub const KEY_BYTES: usize = 15;
 /// Pieces that are looked for before the ids of the first are written, so that waiting for the memory of
 /// one is waiting for that of the others too.
-pub const BATCH: usize = 128;
+pub const BATCH: usize = 96;
 
 /// A short piece as two numbers: its bytes, and its length in the top byte.
 pub type Key = [u64; 2];
@@ -62,35 +62,28 @@ pub fn hash([low, high]: Key) -> u64 {
 
 /// Pieces that are looked for at the same time.
 pub struct Lookup {
-    low: [u64; BATCH],
-    high: [u64; BATCH],
+    keys: [Key; BATCH],
     /// Where the keys may be.
     sets: [u32; BATCH],
-    /// The pieces' ids.
-    pub ids: [u32; BATCH * KEY_BYTES],
+    #[cfg(target_arch = "x86_64")]
     does_eight: bool,
 }
 
 impl Default for Lookup {
     fn default() -> Self {
         Self {
-            low: [0; BATCH],
-            high: [0; BATCH],
+            keys: [[0; 2]; BATCH],
             sets: [0; BATCH],
-            ids: [0; BATCH * KEY_BYTES],
             #[cfg(target_arch = "x86_64")]
             does_eight: is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq"),
-            #[cfg(not(target_arch = "x86_64"))]
-            does_eight: false,
         }
     }
 }
 
 impl Lookup {
-    /// A piece's key, and where it may be.
-    #[inline(always)]
-    pub fn get(&self, piece: usize) -> (Key, u32) {
-        ([self.low[piece], self.high[piece]], self.sets[piece])
+    /// The keys of so many pieces, and where they may be.
+    pub fn get(&self, pieces: usize) -> (&[Key], &[u32]) {
+        (&self.keys[..pieces], &self.sets[..pieces])
     }
 
     /// Makes the keys of at most [`BATCH`] pieces, which begin at all bounds but the last, counted from
@@ -98,29 +91,15 @@ impl Lookup {
     #[inline]
     pub fn pack(&mut self, text: &[u8], from: usize, bounds: &[u32], cache: &Cache) -> bool {
         let pieces = bounds.len().saturating_sub(1).min(BATCH);
-        let (mut done, mut is_long) = (0, false);
-        #[cfg(target_arch = "x86_64")]
-        if self.does_eight {
-            // From a piece on that begins too near to the end, one at a time.
-            let near = text.len().saturating_sub(from + 15);
-            let is_far = |bound: &u32| (*bound as usize) < near;
-            let far = bounds[..pieces].partition_point(is_far) / 8 * 8;
-            // Bounds ascend; if not, nothing is read that is not there.
-            if far > 0
-                && bounds[..far]
-                    .iter()
-                    .fold(true, |all, bound| all & is_far(bound))
-            {
-                done = far;
-                // SAFETY: the processor was asked, and these pieces begin before `near`.
-                is_long = unsafe { self.pack_eights(text, from, &bounds[..=far], cache.shift()) };
-            }
+        if pieces == 0 {
+            return false;
         }
+        let (done, mut is_long) = self.pack_first(text, from, &bounds[..=pieces], cache);
         for piece in done..pieces {
             let length = (bounds[piece + 1] - bounds[piece]) as usize;
             let key = key(text, from + bounds[piece] as usize, length);
             is_long |= !has_key(length);
-            [self.low[piece], self.high[piece]] = key;
+            self.keys[piece] = key;
             self.sets[piece] = cache.set_of(key);
         }
         for &set in &self.sets[..pieces] {
@@ -129,7 +108,38 @@ impl Lookup {
         is_long
     }
 
-    /// The same for a multiple of eight pieces.
+    /// The same for as many as can be done eight at a time; says how many they were, too.
+    #[cfg(target_arch = "x86_64")]
+    fn pack_first(
+        &mut self,
+        text: &[u8],
+        from: usize,
+        bounds: &[u32],
+        cache: &Cache,
+    ) -> (usize, bool) {
+        // From a piece on that begins too near to the end, one at a time.
+        let near = text.len().saturating_sub(from + 15);
+        let is_far = |bound: &u32| (*bound as usize) < near;
+        let far = bounds[..bounds.len() - 1].partition_point(is_far) / 8 * 8;
+        // Bounds ascend; if not, nothing is read that is not there.
+        let are_far = || {
+            bounds[..far]
+                .iter()
+                .fold(true, |all, bound| all & is_far(bound))
+        };
+        if self.does_eight && far > 0 && are_far() {
+            // SAFETY: the processor was asked, and these pieces begin before `near`.
+            let is_long = unsafe { self.pack_eights(text, from, &bounds[..=far], cache.shift()) };
+            return (far, is_long);
+        }
+        (0, false)
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn pack_first(&mut self, _: &[u8], _: usize, _: &[u32], _: &Cache) -> (usize, bool) {
+        (0, false)
+    }
+
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512dq")]
     unsafe fn pack_eights(&mut self, text: &[u8], from: usize, bounds: &[u32], shift: u32) -> bool {
@@ -137,6 +147,9 @@ impl Lookup {
         let word = |number: u64| _mm512_set1_epi64(number as i64);
         let (text, one, most) = (text.as_ptr().add(from), word(1), word(KEY_BYTES as u64 + 1));
         let count = _mm_cvtsi32_si128(shift as i32);
+        // The lower halves of eight keys are numbers 0 to 7, the upper ones 8 to 15.
+        let first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+        let last = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
         let mut long = 0;
         for piece in (0..bounds.len() - 1).step_by(8) {
             let at = |index| _mm256_loadu_si256(bounds.as_ptr().add(index).cast());
@@ -159,8 +172,12 @@ impl Lookup {
             let mixed = _mm512_xor_epi64(low, _mm512_mullo_epi64(high, word(FACTORS[1])));
             let hash = _mm512_mullo_epi64(mixed, word(FACTORS[0]));
             let sets = _mm512_cvtepi64_epi32(_mm512_srl_epi64(hash, count));
-            _mm512_storeu_si512(self.low.as_mut_ptr().add(piece).cast(), low);
-            _mm512_storeu_si512(self.high.as_mut_ptr().add(piece).cast(), high);
+            let keys = self.keys.as_mut_ptr().add(piece);
+            _mm512_storeu_si512(keys.cast(), _mm512_permutex2var_epi64(low, first, high));
+            _mm512_storeu_si512(
+                keys.add(4).cast(),
+                _mm512_permutex2var_epi64(low, last, high),
+            );
             _mm256_storeu_si256(self.sets.as_mut_ptr().add(piece).cast(), sets);
         }
         long != 0
@@ -187,7 +204,7 @@ mod tests {
     #[test]
     fn many_keys_are_those_of_each_piece() {
         let text: Vec<u8> = (0..2000u32).map(|at| (at * at / 7) as u8).collect();
-        let cache = Cache::default();
+        let cache = Cache::new(0);
         for from in [0, 3, 700] {
             for pieces in 0..=BATCH {
                 let mut bounds = vec![5];
@@ -201,14 +218,17 @@ mod tests {
                 }
                 for text in [&text[..], &text[..from + bounds[bounds.len() - 1] as usize]] {
                     let (mut eight, mut one) = (Lookup::default(), Lookup::default());
-                    one.does_eight = false;
+                    #[cfg(target_arch = "x86_64")]
+                    {
+                        one.does_eight = false;
+                    }
                     let long = one.pack(text, from, &bounds, &cache);
                     assert_eq!(eight.pack(text, from, &bounds, &cache), long);
+                    assert_eq!(eight.get(bounds.len() - 1), one.get(bounds.len() - 1));
                     for (piece, pair) in bounds.windows(2).enumerate() {
                         let length = (pair[1] - pair[0]) as usize;
                         let key = key(text, from + pair[0] as usize, length);
-                        assert_eq!(eight.get(piece), one.get(piece));
-                        assert_eq!(one.get(piece).0, key);
+                        assert_eq!(one.keys[piece], key);
                         assert!(long || has_key(length));
                     }
                 }

@@ -34,10 +34,10 @@ fn advise(_start: usize, _bytes: usize) {}
 #[inline(always)]
 pub fn prefetch<T>(table: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(entry) = table.get(index) {
+    {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-        // SAFETY: every processor of this kind has the instruction, and it reads nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(entry).cast()) };
+        // SAFETY: every processor of this kind has the instruction, and it reads nothing, whatever is there.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(table.as_ptr().wrapping_add(index).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = table.get(index);

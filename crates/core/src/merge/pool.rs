@@ -1,16 +1,15 @@
 //! What a thread works with while it encodes, kept from call to call.
 
-use super::cache::Cache;
+use super::cache::{Cache, CACHE_BYTES};
 use super::keys::Lookup;
 use crate::pretokenize::Block;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Threads that can have a workspace of their own at the same time; more go without a cache.
 const POOL: usize = 64;
 
 /// One thread's cache, and room for what it finds.
-#[derive(Default)]
 pub struct Workspace {
     /// Pieces that were merged before.
     pub cache: Cache,
@@ -23,12 +22,27 @@ pub struct Workspace {
     generation: u64,
 }
 
+impl Workspace {
+    #[cold]
+    fn new(cache_bytes: usize, generation: u64) -> Box<Self> {
+        Box::new(Self {
+            cache: Cache::new(cache_bytes),
+            block: Block::default(),
+            lookup: Lookup::default(),
+            parts: Vec::new(),
+            generation,
+        })
+    }
+}
+
 /// The workspaces of an encoder: a call takes one that is free.
 ///
 /// Nothing ever waits here: a lock that another thread held when the process forked stays locked
 /// in the child, which then takes another.
 pub struct Pool {
     workspaces: Vec<Mutex<Option<Box<Workspace>>>>,
+    /// Bytes that each cache takes at most.
+    cache_bytes: AtomicUsize,
     generation: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -50,6 +64,7 @@ impl Default for Pool {
     fn default() -> Self {
         Self {
             workspaces: (0..POOL).map(|_| Mutex::new(None)).collect(),
+            cache_bytes: AtomicUsize::new(CACHE_BYTES),
             generation: AtomicU64::new(0),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
@@ -72,13 +87,13 @@ impl Pool {
         let entries = workspace.cache.size() as u64;
         let result = work(Some(workspace));
         let cache = &mut workspace.cache;
-        self.hits
-            .fetch_add(std::mem::take(&mut cache.hits), Ordering::Relaxed);
-        self.misses
-            .fetch_add(std::mem::take(&mut cache.misses), Ordering::Relaxed);
+        add(&self.hits, std::mem::take(&mut cache.hits));
+        add(&self.misses, std::mem::take(&mut cache.misses));
         if workspace.generation == self.generation.load(Ordering::Relaxed) {
-            let grown = (workspace.cache.size() as u64).wrapping_sub(entries);
-            self.entries.fetch_add(grown, Ordering::Relaxed);
+            add(
+                &self.entries,
+                (workspace.cache.size() as u64).wrapping_sub(entries),
+            );
         }
         result
     }
@@ -95,12 +110,12 @@ impl Pool {
         {
             **guard = None;
         }
-        guard.get_or_insert_with(|| {
-            Box::new(Workspace {
-                generation,
-                ..Workspace::default()
-            })
-        })
+        guard.get_or_insert_with(|| Workspace::new(self.cache_bytes(), generation))
+    }
+
+    /// Bytes that each cache takes at most.
+    pub fn cache_bytes(&self) -> usize {
+        self.cache_bytes.load(Ordering::Relaxed)
     }
 
     /// Hits and misses since the last clearing, and pieces kept.
@@ -110,6 +125,12 @@ impl Pool {
             misses: self.misses.load(Ordering::Relaxed),
             size: self.entries.load(Ordering::Relaxed),
         }
+    }
+
+    /// Lets each cache take so many bytes at most, and drops every piece.
+    pub fn limit(&self, cache_bytes: usize) {
+        self.cache_bytes.store(cache_bytes, Ordering::Relaxed);
+        self.clear();
     }
 
     /// Drops every piece (a cache in use is dropped when it is next taken) and resets the counters.
@@ -123,6 +144,13 @@ impl Pool {
                 *workspace = None;
             }
         }
+    }
+}
+
+/// Adds to a counter that others add to at the same time; adding nothing costs nothing.
+fn add(counter: &AtomicU64, number: u64) {
+    if number != 0 {
+        counter.fetch_add(number, Ordering::Relaxed);
     }
 }
 

@@ -103,9 +103,14 @@ enum Kind {
 impl Processor {
     /// All that this processor can do, the best first.
     pub fn all() -> Vec<Self> {
-        let mut all = Vec::new();
+        let mut all = vec![Kind::Portable];
+        #[cfg(target_arch = "aarch64")]
+        all.push(Kind::Neon);
         #[cfg(target_arch = "x86_64")]
         {
+            if is_x86_feature_detected!("avx2") {
+                all.push(Kind::Avx2);
+            }
             if is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512vbmi")
                 && is_x86_feature_detected!("avx512vbmi2")
@@ -113,14 +118,8 @@ impl Processor {
             {
                 all.push(Kind::Avx512);
             }
-            if is_x86_feature_detected!("avx2") {
-                all.push(Kind::Avx2);
-            }
         }
-        #[cfg(target_arch = "aarch64")]
-        all.push(Kind::Neon);
-        all.push(Kind::Portable);
-        all.into_iter().map(Self).collect()
+        all.into_iter().rev().map(Self).collect()
     }
 
     /// The best.
