@@ -6,8 +6,13 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from bpe_tokenizer import BPETokenizer
+
+# A deadline would only measure what else the machine does.
+settings.register_profile("tests", deadline=None)
+settings.load_profile("tests")
 
 # Characters of every UTF-8 length, combining and precomposed, wide spaces, mixed newlines, a zero byte.
 MIXED_TEXT = (

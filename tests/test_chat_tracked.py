@@ -55,8 +55,7 @@ def owned(text: str) -> Tracked:
     return tracked(concat([Tracked(character, owner(character)) for character in text]))
 
 
-# Every example is small; a deadline would only measure what else runs.
-few = settings(max_examples=60, deadline=None)
+few = settings(max_examples=60)
 
 
 def formatted(template: str, arguments: Any) -> Tracked:

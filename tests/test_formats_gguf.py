@@ -482,7 +482,7 @@ def test_tokens_of_phi_3_take_white_space_along(path: Path) -> None:
     assert "needs a token '<|endoftext|>'" in refusal(spm(path, WORDS, general__name="phi3"))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     words=st.dictionaries(st.text("ab▁", min_size=2, max_size=5), st.integers(1, 5), max_size=8),
     texts=st.lists(st.text("ab ", max_size=12), min_size=5, max_size=5),

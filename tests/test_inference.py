@@ -1001,7 +1001,7 @@ def test_a_model_that_was_closed_is_loaded_again(tmp_path: Path, loads: list[Any
     assert not cache.load(path).is_closed
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.sampled_from("abcd"), max_size=12), st.integers(1, 3))
 def test_the_cache_is_a_list_of_the_last_used(names: list[str], size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

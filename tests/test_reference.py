@@ -192,7 +192,6 @@ def test_verbose_training_prints_each_merge(
     assert capsys.readouterr().out == ""
 
 
-@settings(deadline=None)
 @given(repetitive_text)
 def test_lesson_and_oracle_learn_the_same_merges(text: str) -> None:
     naive = NaiveBPETokenizer().train(text, 290)
@@ -207,7 +206,6 @@ def test_lesson_and_oracle_learn_the_same_merges(text: str) -> None:
 # --- Round trips ------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(training=repetitive_text | any_text.filter(bool), text=any_text)
 def test_byte_tokenizers_encode_any_text(training: str, text: str) -> None:
     tokenizers = (
@@ -220,7 +218,6 @@ def test_byte_tokenizers_encode_any_text(training: str, text: str) -> None:
             assert tokenizer.decode(tokenizer.encode(example)) == replace_surrogates(example)
 
 
-@settings(deadline=None)
 @given(any_text.filter(bool), st.data())
 def test_character_tokenizer_encodes_text_of_known_characters(training: str, data: st.DataObject) -> None:
     tokenizer = CharBPETokenizer().train(training, 400)
@@ -485,7 +482,6 @@ text: 'lowé<|endoftext|>\ufffd'"""
     )
 
 
-@settings(deadline=None)
 @given(training=repetitive_text, text=repetitive_text | any_text, ids=st.lists(st.integers(0, 259)))
 def test_traces_agree_with_encode_and_decode(training: str, text: str, ids: list[int]) -> None:
     for kind in (NaiveBPETokenizer, RegexBPETokenizer):
@@ -852,7 +848,6 @@ def test_bad_arguments_of_train_merges(arguments: Any) -> None:
         train_merges(*arguments)
 
 
-@settings(deadline=None)
 @given(repetitive_pieces, st.sampled_from(["first", "largest", "huggingface"]), st.integers(0, 12))
 def test_encoding_repeats_training(pieces: dict[bytes, int], tie_break: Any, num_new_tokens: int) -> None:
     merges = train_merges(pieces, num_new_tokens, tie_break)
@@ -876,7 +871,7 @@ def test_encode_piece_merges_one_pair_at_a_time() -> None:
 
 
 @pytest.mark.peer
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.dictionaries(st.text("abé ", min_size=1, max_size=10), st.integers(1, 6), min_size=1, max_size=5),
     st.integers(0, 3),

@@ -552,7 +552,7 @@ impl Encoder {
         ids: &mut Vec<u32>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        if self.model.settings().ignore_merges {
+        if self.model.settings().ignore_merges && !self.reaches_all() {
             if let Some(id) = self.whole_piece(piece) {
                 ids.push(id);
                 return Ok(());
@@ -605,6 +605,12 @@ impl Encoder {
         let widths = starts.windows(2).map(|pair| pair[1] - pair[0]);
         tokens.extend(ids[..length].iter().copied().zip(widths));
         Ok(())
+    }
+
+    /// Whether it is known that merging a token's bytes makes it.
+    fn reaches_all(&self) -> bool {
+        // There are crossings only then.
+        self.crossings.get().is_some_and(Option::is_some)
     }
 
     /// The token that is the whole piece; never a special one, which no text may become by chance.

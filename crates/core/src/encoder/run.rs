@@ -290,8 +290,7 @@ fn cut_long(crossings: &Crossings, text: &[u8], from: usize, bounds: &[u32], par
         if has_key(piece.len()) || text[piece.clone()].is_ascii() {
             parts.push(pair[0]);
         } else {
-            let begins = crossings.parts(text, piece).map(|part| part.start - from);
-            parts.extend(begins.map(|begin| begin as u32));
+            crossings.cut(text, piece, from, parts);
         }
     }
     parts.extend(bounds.last());

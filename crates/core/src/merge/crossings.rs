@@ -10,25 +10,23 @@ use crate::model::{Alphabet, Model};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
-/// Bits of the filter for each pair in it.
-const FILTER_BITS: usize = 32;
-/// Words of bits for one side of a pair.
-const JOINED_WORDS: usize = 1 << 10;
-const WORD_BITS: usize = u64::BITS as usize;
+/// The fewest and the most words of the filter, which has one for each two sides in between.
+const FILTER_WORDS: [usize; 2] = [1 << 10, 1 << 16];
+/// Rows for the first byte of a right side, and what counts of the one behind it.
+const ROWS: usize = 1 << 14;
+
+/// What makes bytes two characters of two or of three bytes each: the bits to look at, and how they look.
+const TWOS: [u64; 2] = [0xc0e0_c0e0, 0x80c0_80c0];
+const THREES: [u64; 2] = [0xc0c0_f0c0_c0f0, 0x8080_e080_80e0];
+const NOT_ASCII: u64 = 0x8080_8080_8080_8080;
 
 /// The characters and parts of characters that merges join. It errs by not cutting only.
 pub struct Crossings {
-    /// Bits for the hashes of characters that may be joined to some other: on their left, on their right.
-    /// They fit the nearest cache, and most pairs are done with them.
-    joined: Box<[[u64; JOINED_WORDS]; 2]>,
-    /// A bit for the hash of each two characters that may be joined.
+    /// Two bits of a word for the hash of each two sides that may be joined.
     filter: Box<[u64]>,
-    /// Bits to shift a hash so that it indexes the bits of `filter`.
-    shift: u32,
-    /// Two sides of which one at least is a part of a character.
-    broken: FxHashSet<(u32, u32)>,
-    /// Bits for the first byte of the right side and the last of the left one of each of those.
-    broken_at: Box<[u64; 512]>,
+    /// Bits for the last byte of the left side, in rows for the first bytes of the right one, of each two
+    /// sides of which one at least is a part of a character.
+    broken_at: Box<[u64; ROWS]>,
 }
 
 /// A character's bytes, or some last or first of them, the first in the low byte.
@@ -64,28 +62,25 @@ impl Crossings {
     }
 
     fn of_sides(sides: &FxHashSet<(Character, Character)>) -> Self {
-        let bits = (sides.len() * FILTER_BITS)
-            .next_power_of_two()
-            .max(WORD_BITS);
+        let [fewest, most] = FILTER_WORDS;
+        let words = sides.len().next_power_of_two().clamp(fewest, most);
         let mut crossings = Self {
-            joined: Box::new([[0; JOINED_WORDS]; 2]),
-            filter: vec![0; bits / WORD_BITS].into_boxed_slice(),
-            shift: u64::BITS - bits.trailing_zeros(),
-            broken: FxHashSet::default(),
-            broken_at: Box::new([0; 512]),
+            filter: vec![0; words].into_boxed_slice(),
+            broken_at: Box::new([0; ROWS]),
         };
         for &(left, right) in sides {
+            let both = u64::from(left.bytes) | (u64::from(right.bytes) << (8 * left.width));
+            let (word, bits) = crossings.filter_bits(both, left.width + right.width);
+            crossings.filter[word] |= bits;
             if left.is_whole && right.is_whole {
-                let (word, bit) = crossings.filter_bit(left, right);
-                crossings.filter[word] |= bit;
-                for (joined, character) in crossings.joined.iter_mut().zip([left, right]) {
-                    let (word, bit) = joined_bit(character);
-                    joined[word] |= bit;
-                }
-            } else {
-                let (word, bit) = broken_bit(left, right);
-                crossings.broken_at[word] |= bit;
-                crossings.broken.insert((left.bytes, right.bytes));
+                continue;
+            }
+            let last = left.bytes >> (8 * (left.width - 1));
+            // If it is one byte, any other may be behind it.
+            let seconds = if right.width > 1 { 1 } else { 64 };
+            for second in 0..seconds {
+                let row = row(u64::from(right.bytes) | (second << 8), last < 0x80);
+                crossings.broken_at[row] |= 1 << (last % 64);
             }
         }
         crossings
@@ -97,44 +92,93 @@ impl Crossings {
         Parts {
             crossings: self,
             text,
-            first: Character::at(text, piece.start),
             piece,
         }
     }
 
+    /// Appends where the parts of a piece begin, counted from `from`.
+    pub fn cut(&self, text: &[u8], piece: Range<usize>, from: usize, parts: &mut Vec<u32>) {
+        let Range { start: mut at, end } = piece;
+        while at < end {
+            parts.push((at - from) as u32);
+            at = self.next_cut(text, at..end);
+        }
+    }
+
+    /// Where the first part of a piece ends. What of a character is behind the end of the piece makes no
+    /// difference: its first bytes may be joined, too.
     #[inline(always)]
-    fn may_join(&self, left: Character, right: Character) -> bool {
-        let (row, broken) = broken_bit(left, right);
-        let [(on_left, left_bit), (on_right, right_bit)] = [left, right].map(joined_bit);
-        let [lefts, rights] = &*self.joined;
-        if lefts[on_left] & left_bit != 0 && rights[on_right] & right_bit != 0 {
-            let (word, bit) = self.filter_bit(left, right);
-            if self.filter[word] & bit != 0 {
-                return true;
+    fn next_cut(&self, text: &[u8], piece: Range<usize>) -> usize {
+        let Range { start: mut at, end } = piece;
+        loop {
+            let bytes = eight(text, at);
+            let stays = if bytes & THREES[0] == THREES[1] {
+                at += 3;
+                at < end && self.may_join(bytes, 3, 6)
+            } else {
+                let (width, stays) = self.step(bytes);
+                at += width;
+                at < end && stays
+            };
+            if !stays {
+                return at.min(end);
             }
         }
-        self.broken_at[row] & broken != 0 && self.may_join_broken(left, right)
+    }
+
+    /// Whether two characters may be joined that the first of some bytes are: so many are the left one, so
+    /// many are both.
+    #[inline(always)]
+    fn may_join(&self, bytes: u64, left: u32, both: u32) -> bool {
+        if self.has(bytes, both) {
+            return true;
+        }
+        let last = bytes >> (8 * (left - 1));
+        let row = row(last >> 8, left == 1);
+        (self.broken_at[row] >> (last % 64)) & 1 != 0 && self.may_join_broken(bytes, left, both)
     }
 
     #[inline(never)]
-    fn may_join_broken(&self, left: Character, right: Character) -> bool {
-        (0..left.width).any(|cut| {
-            (1..=right.width).any(|width| {
-                let sides = (
-                    left.bytes >> (8 * cut),
-                    right.bytes & (u32::MAX >> (u32::BITS - 8 * width)),
-                );
-                self.broken.contains(&sides)
-            })
-        })
+    fn may_join_broken(&self, bytes: u64, left: u32, both: u32) -> bool {
+        (0..left)
+            .any(|start| (left + 1..=both).any(|end| self.has(bytes >> (8 * start), end - start)))
     }
 
-    /// Word and bit of two whole characters in the filter.
+    /// Whether the first of some bytes are two sides that may be joined.
     #[inline(always)]
-    fn filter_bit(&self, left: Character, right: Character) -> (usize, u64) {
-        let pair = (u64::from(left.bytes) << 32) | u64::from(right.bytes);
-        let bit = (pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize;
-        (bit / WORD_BITS, 1 << (bit % WORD_BITS))
+    fn has(&self, bytes: u64, width: u32) -> bool {
+        let (word, bits) = self.filter_bits(bytes, width);
+        !self.filter[word] & bits == 0
+    }
+
+    /// Word and bits in the filter of two sides, which are the first of some bytes. Where the right one
+    /// begins need not be told: no other byte than its first begins a character.
+    #[inline(always)]
+    fn filter_bits(&self, bytes: u64, width: u32) -> (usize, u64) {
+        let both = u128::from(bytes << (u64::BITS - 8 * width));
+        let product = both * 0x9e37_79b9_7f4a_7c15;
+        let hash = (product >> 64) as u64 ^ product as u64;
+        let word = hash as usize & (self.filter.len() - 1);
+        (word, (1 << (hash >> 58)) | (1 << ((hash >> 52) % 64)))
+    }
+
+    /// How many bytes there are to the next place between characters, and whether they may be joined there;
+    /// ASCII ones are nearly everywhere, and what is not well-formed is not cut.
+    #[inline(never)]
+    fn step(&self, bytes: u64) -> (usize, bool) {
+        let ascii = (bytes & NOT_ASCII).trailing_zeros() / 8;
+        if ascii > 1 {
+            return (ascii as usize - 1, true);
+        }
+        if bytes & TWOS[0] == TWOS[1] {
+            return (2, self.may_join(bytes, 2, 4));
+        }
+        let left = Character::of(bytes as u32);
+        let right = Character::of((bytes >> (8 * left.width)) as u32);
+        let is_whole = left.is_whole && right.is_whole;
+        let both = left.width + right.width;
+        let may_join = !is_whole || self.may_join(bytes, left.width, both);
+        (left.width as usize, may_join)
     }
 }
 
@@ -144,64 +188,44 @@ pub struct Parts<'a> {
     text: &'a [u8],
     /// What is left.
     piece: Range<usize>,
-    /// The character that it begins with.
-    first: Character,
 }
 
 impl Iterator for Parts<'_> {
     type Item = Range<usize>;
 
-    #[inline]
     fn next(&mut self) -> Option<Range<usize>> {
         let Range { start, end } = self.piece;
         if start >= end {
             return None;
         }
-        let (mut at, mut left) = (start, self.first);
-        loop {
-            at += left.width as usize;
-            if at >= end {
-                self.piece.start = end;
-                return Some(start..end);
-            }
-            // What of it is behind the end makes no difference: its first bytes may be joined, too.
-            let right = Character::at(self.text, at);
-            if left.bytes.max(right.bytes) < 0x80 {
-                // What ASCII letters make is joined nearly everywhere.
-                at += ascii_run(&self.text[at..end]) - 1;
-                left = Character::at(self.text, at);
-                continue;
-            }
-            if left.is_whole && right.is_whole && !self.crossings.may_join(left, right) {
-                (self.piece.start, self.first) = (at, right);
-                return Some(start..at);
-            }
-            left = right;
-        }
+        self.piece.start = self.crossings.next_cut(self.text, start..end);
+        Some(start..self.piece.start)
     }
 }
 
-/// Word and bit of a character among those of one side of a pair.
+/// The row in `broken_at` of what begins with some bytes. Where ASCII is on the left, there is none on the
+/// right, and the rows of what begins no character are free.
 #[inline(always)]
-fn joined_bit(character: Character) -> (usize, u64) {
-    let hash = character.bytes.wrapping_mul(0x9e37_79b1) >> 16;
-    (hash as usize / WORD_BITS, 1 << (hash % u64::BITS))
+fn row(bytes: u64, is_ascii: bool) -> usize {
+    (bytes as usize % ROWS) & !(usize::from(is_ascii) << 6)
 }
 
-/// Word and bit of two sides in `broken_at`; all last bytes that are not ASCII fit a word.
+/// Eight bytes of a text, and zeros behind it.
 #[inline(always)]
-fn broken_bit(left: Character, right: Character) -> (usize, u64) {
-    let last = left.bytes >> (8 * (left.width - 1));
-    let is_ascii = usize::from(last < 0x80);
-    let first = (right.bytes % 256) as usize;
-    (2 * first + is_ascii, 1 << (last % 64))
+fn eight(text: &[u8], at: usize) -> u64 {
+    match text.get(at..at + 8) {
+        Some(&[a, b, c, d, e, f, g, h]) => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => padded(text, at),
+    }
 }
 
-/// Bytes of the ASCII characters that a text begins with.
-#[inline(always)]
-fn ascii_run(text: &[u8]) -> usize {
-    let end = text.iter().position(|byte| !byte.is_ascii());
-    end.unwrap_or(text.len())
+#[cold]
+fn padded(text: &[u8], at: usize) -> u64 {
+    let mut bytes = [0; 8];
+    for (byte, &given) in bytes.iter_mut().zip(text.iter().skip(at)) {
+        *byte = given;
+    }
+    u64::from_le_bytes(bytes)
 }
 
 /// What the high half of a character's first byte says of it: its bytes, the bits that they have, and
@@ -223,13 +247,9 @@ const CONTINUATION: u32 = 0x8080_8000;
 const CONTINUATION_BITS: u32 = 0xc0c0_c000;
 
 impl Character {
-    /// What stands at a place, one byte if that is no well-formed character.
+    /// What some bytes begin with, one byte if that is no well-formed character.
     #[inline(always)]
-    fn at(text: &[u8], at: usize) -> Self {
-        let bytes = match text.get(at..at + 4) {
-            Some(&[a, b, c, d]) => u32::from_le_bytes([a, b, c, d]),
-            _ => little_endian(text.get(at..).unwrap_or_default()),
-        };
+    fn of(bytes: u32) -> Self {
         let (width, bits, expected) = KINDS[(bytes / 16 % 16) as usize];
         let bytes = bytes & bits;
         let is_whole = bytes & CONTINUATION_BITS == expected;
@@ -251,7 +271,7 @@ impl Character {
 
     /// The character that a text begins with, or its first bytes if the text is no more than that.
     fn first(text: &[u8]) -> Option<Self> {
-        let whole = Self::at(text, 0);
+        let whole = Self::of(little_endian(text));
         if whole.is_whole {
             return Some(whole);
         }
@@ -265,7 +285,7 @@ impl Character {
     fn last(text: &[u8]) -> Option<Self> {
         match text.iter().rposition(|byte| !is_continuation(byte)) {
             Some(start) => {
-                let last = Self::at(text, start);
+                let last = Self::of(little_endian(&text[start..]));
                 let is_last = start + last.width as usize == text.len();
                 (last.is_whole && is_last).then_some(last)
             }
@@ -281,7 +301,7 @@ fn is_continuation(byte: &u8) -> bool {
 /// At most four bytes as a number.
 fn little_endian(bytes: &[u8]) -> u32 {
     let number = |number: u32, &byte: &u8| (number << 8) | u32::from(byte);
-    bytes.iter().rev().fold(0, number)
+    bytes.iter().take(4).rev().fold(0, number)
 }
 
 #[cfg(test)]
@@ -410,7 +430,15 @@ mod tests {
             for piece in pieces.iter().chain(sources.iter().map(|(source, ..)| source)) {
                 let apart = parts(&crossings, piece).into_iter();
                 let apart: Vec<u32> = apart.flat_map(|part| merged(&table, part)).collect();
-                prop_assert_eq!(apart, merged(&table, piece));
+                prop_assert_eq!(&apart, &merged(&table, piece));
+                let (before, behind) = (&b"\xe4\xb8"[..], "\u{4e01}a".as_bytes());
+                let (text, end) = ([before, piece, behind].concat(), 2 + piece.len());
+                let mut begins = Vec::new();
+                crossings.cut(&text, 2..end, 2, &mut begins);
+                begins.push(piece.len() as u32);
+                let inside = begins.windows(2).map(|pair| &piece[pair[0] as usize..pair[1] as usize]);
+                let inside: Vec<u32> = inside.flat_map(|part| merged(&table, part)).collect();
+                prop_assert_eq!(inside, apart);
             }
         }
     }

@@ -13,6 +13,7 @@ mod reached;
 mod short;
 mod symbols;
 mod table;
+mod window;
 
 pub use crossings::Crossings;
 pub use joins::Joins;

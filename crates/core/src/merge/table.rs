@@ -1,5 +1,6 @@
 //! Pair of ids to the merge that joins them.
 
+use super::memory::prefetch;
 use rustc_hash::FxHashMap;
 
 /// The rank of a pair that no merge joins.
@@ -97,6 +98,8 @@ impl PairTable {
         }
         let pair = pair_of(left, right);
         let hash = hash(pair);
+        // On its way while the filter is read.
+        prefetch(&self.slots, (hash >> self.shift) as usize);
         let (word, bit) = self.filter_bit(hash);
         if self.filter[word] & bit == 0 {
             return NO_MERGE;
