@@ -607,10 +607,10 @@ impl Encoder {
         Ok(())
     }
 
-    /// Whether it is known that merging a token's bytes makes it.
+    /// Whether it is known that merging makes every token of its own bytes.
     fn reaches_all(&self) -> bool {
-        // There are crossings only then.
-        self.crossings.get().is_some_and(Option::is_some)
+        let crossings = self.crossings.get().and_then(Option::as_ref);
+        crossings.is_some_and(Crossings::reaches_all)
     }
 
     /// The token that is the whole piece; never a special one, which no text may become by chance.

@@ -27,6 +27,11 @@ pub struct Crossings {
     /// Bits for the last byte of the left side, in rows for the first bytes of the right one, of each two
     /// sides of which one at least is a part of a character.
     broken_at: Box<[u64; ROWS]>,
+    /// Tokens that a whole piece becomes, but no part of one.
+    unreached: FxHashSet<Box<[u8]>>,
+    longest_unreached: usize,
+    /// A bit for each of their lengths, modulo 64.
+    unreached_lengths: u64,
 }
 
 /// A character's bytes, or some last or first of them, the first in the low byte.
@@ -38,16 +43,11 @@ struct Character {
 }
 
 impl Crossings {
-    /// None if merging does not begin with a token for each byte, or if a piece may become a token that
-    /// merging does not make: the same bytes are other tokens as a part of a piece, so what is known of
-    /// parts would not be true of pieces. `unreached` is what [`unreached`](super::unreached) found.
+    /// None if merging does not begin with a token for each byte. `unreached` is what
+    /// [`unreached`](super::unreached) found, if a piece may be a token that merging does not make.
     pub fn new(model: &Model, unreached: &[u32]) -> Option<Self> {
-        let (settings, vocabulary) = (model.settings(), model.vocabulary());
-        let is_text = |id: &u32| model.added_token(*id).is_none_or(|token| !token.special);
-        if settings.alphabet != Alphabet::Bytes
-            || vocabulary.missing_byte().is_some()
-            || settings.ignore_merges && unreached.iter().any(is_text)
-        {
+        let vocabulary = model.vocabulary();
+        if model.settings().alphabet != Alphabet::Bytes || vocabulary.missing_byte().is_some() {
             return None;
         }
         let mut sides = FxHashSet::default();
@@ -58,7 +58,20 @@ impl Crossings {
         for &(left, right, _) in model.merges() {
             add(vocabulary.token(left)?, vocabulary.token(right)?);
         }
-        Some(Self::of_sides(&sides))
+        let mut crossings = Self::of_sides(&sides);
+        let is_text = |id: &u32| model.added_token(*id).is_none_or(|token| !token.special);
+        for &id in unreached.iter().filter(|id| is_text(id)) {
+            let token = vocabulary.token(id)?;
+            crossings.longest_unreached = crossings.longest_unreached.max(token.len());
+            crossings.unreached_lengths |= 1 << (token.len() % 64);
+            crossings.unreached.insert(token.into());
+        }
+        Some(crossings)
+    }
+
+    /// Whether merging makes every token of its own bytes.
+    pub fn reaches_all(&self) -> bool {
+        self.unreached.is_empty()
     }
 
     fn of_sides(sides: &FxHashSet<(Character, Character)>) -> Self {
@@ -67,6 +80,9 @@ impl Crossings {
         let mut crossings = Self {
             filter: vec![0; words].into_boxed_slice(),
             broken_at: Box::new([0; ROWS]),
+            unreached: FxHashSet::default(),
+            longest_unreached: 0,
+            unreached_lengths: 0,
         };
         for &(left, right) in sides {
             let both = u64::from(left.bytes) | (u64::from(right.bytes) << (8 * left.width));
@@ -86,23 +102,43 @@ impl Crossings {
         crossings
     }
 
-    /// The parts of a piece, which is a range of a text.
+    /// The parts of a piece, which is a range of a text. Each becomes as a piece of its own what it becomes
+    /// as a part: it is no token that merging does not make, unless it is the whole piece.
     #[inline]
     pub fn parts<'a>(&'a self, text: &'a [u8], piece: Range<usize>) -> Parts<'a> {
         Parts {
             crossings: self,
             text,
+            is_token: self.is_unreached(&text[piece.clone()]),
             piece,
         }
     }
 
     /// Appends where the parts of a piece begin, counted from `from`.
     pub fn cut(&self, text: &[u8], piece: Range<usize>, from: usize, parts: &mut Vec<u32>) {
-        let Range { start: mut at, end } = piece;
-        while at < end {
-            parts.push((at - from) as u32);
+        parts.extend(
+            self.parts(text, piece)
+                .map(|part| (part.start - from) as u32),
+        );
+    }
+
+    /// Where the first part ends of what is left of a piece, which is no token that merging does not make.
+    #[inline(always)]
+    fn next_part(&self, text: &[u8], piece: Range<usize>) -> usize {
+        let Range { start, end } = piece;
+        let mut at = self.next_cut(text, start..end);
+        while at < end && (self.is_unreached(&text[start..at]) || self.is_unreached(&text[at..end]))
+        {
             at = self.next_cut(text, at..end);
         }
+        at
+    }
+
+    #[inline(always)]
+    fn is_unreached(&self, bytes: &[u8]) -> bool {
+        bytes.len() <= self.longest_unreached
+            && (self.unreached_lengths >> (bytes.len() % 64)) & 1 != 0
+            && self.unreached.contains(bytes)
     }
 
     /// Where the first part of a piece ends. What of a character is behind the end of the piece makes no
@@ -186,6 +222,8 @@ impl Crossings {
 pub struct Parts<'a> {
     crossings: &'a Crossings,
     text: &'a [u8],
+    /// Whether the piece is a token that merging does not make.
+    is_token: bool,
     /// What is left.
     piece: Range<usize>,
 }
@@ -193,12 +231,17 @@ pub struct Parts<'a> {
 impl Iterator for Parts<'_> {
     type Item = Range<usize>;
 
+    #[inline(always)]
     fn next(&mut self) -> Option<Range<usize>> {
         let Range { start, end } = self.piece;
         if start >= end {
             return None;
         }
-        self.piece.start = self.crossings.next_cut(self.text, start..end);
+        self.piece.start = if self.is_token {
+            end
+        } else {
+            self.crossings.next_part(self.text, start..end)
+        };
         Some(start..self.piece.start)
     }
 }
@@ -306,7 +349,7 @@ fn little_endian(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{merge_long, PairTable};
+    use super::super::{merge_long, unreached, PairTable, Symbols};
     use super::*;
     use crate::interrupt::Interrupt;
     use crate::model::Settings;
@@ -364,13 +407,23 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_no_merge_makes_rules_cuts_out() {
-        let mut model = model(&["龙虎龙".as_bytes()]);
-        let unreached = [256];
-        assert!(Crossings::new(&model, &unreached).is_none());
-        let special = AddedToken::special("龙虎龙", 256);
-        model = model.with_added(vec![special]).unwrap();
-        assert!(Crossings::new(&model, &unreached).is_some());
+    fn a_token_that_no_merge_makes_is_no_part() {
+        let bytes = (0..=255).map(|byte| vec![byte]);
+        let tokens = bytes.chain(["龙", "虎虎龙"].map(|token| token.into()));
+        let tokens = (0..).zip(tokens).collect();
+        let mut model = Model::new(tokens, Some(&[]), Settings::default(), Vec::new()).unwrap();
+        let cut = |model: &Model, piece: &str| {
+            let crossings = Crossings::new(model, &[256, 257]).unwrap();
+            parts(&crossings, piece.as_bytes()).len()
+        };
+        assert_eq!(cut(&model, "虎虎龙"), 1);
+        assert_eq!(cut(&model, "虎虎"), 2);
+        assert_eq!(cut(&model, "龙虎虎"), 2); // 龙虎|虎
+        assert_eq!(cut(&model, "虎虎虎龙"), 2); // 虎虎|虎龙
+        let special =
+            [("龙", 256), ("虎虎龙", 257)].map(|(name, id)| AddedToken::special(name, id));
+        model = model.with_added(special.into()).unwrap();
+        assert_eq!(cut(&model, "虎虎龙"), 3);
     }
 
     #[test]
@@ -432,13 +485,37 @@ mod tests {
                 let apart: Vec<u32> = apart.flat_map(|part| merged(&table, part)).collect();
                 prop_assert_eq!(&apart, &merged(&table, piece));
                 let (before, behind) = (&b"\xe4\xb8"[..], "\u{4e01}a".as_bytes());
-                let (text, end) = ([before, piece, behind].concat(), 2 + piece.len());
-                let mut begins = Vec::new();
-                crossings.cut(&text, 2..end, 2, &mut begins);
-                begins.push(piece.len() as u32);
-                let inside = begins.windows(2).map(|pair| &piece[pair[0] as usize..pair[1] as usize]);
-                let inside: Vec<u32> = inside.flat_map(|part| merged(&table, part)).collect();
+                let text = [before, piece, behind].concat();
+                let inside = crossings.parts(&text, 2..2 + piece.len());
+                let inside: Vec<u32> = inside.flat_map(|part| merged(&table, &text[part])).collect();
                 prop_assert_eq!(inside, apart);
+            }
+        }
+
+        /// Some tokens have merges, others are only whole pieces.
+        #[test]
+        fn parts_are_what_they_are_as_pieces(
+            tokens in prop::collection::btree_set(text(), 0..12),
+            others in prop::collection::btree_set(text(), 0..12),
+            pieces in prop::collection::vec(text(), 1..8),
+        ) {
+            let tokens: Vec<&[u8]> = tokens.iter().map(Vec::as_slice).filter(|token| token.len() > 1).collect();
+            let reached = model(&tokens);
+            let text_of = |id| reached.vocabulary().token(id).unwrap().to_vec();
+            let merges: Vec<_> = reached.merges().iter().map(|&(left, right, _)| (text_of(left), text_of(right))).collect();
+            let others = others.iter().filter(|other| reached.vocabulary().id(other).is_none());
+            let all = reached.vocabulary().iter().map(|(_, token)| token.to_vec()).chain(others.cloned());
+            let all: Vec<(u32, Vec<u8>)> = (0..).zip(all).collect();
+            let model = Model::new(all.clone(), Some(&merges), Settings::default(), Vec::new()).unwrap();
+            let table = PairTable::new(model.merges());
+            let unreached = unreached(&model, &Symbols::new(&model), &table).unwrap();
+            let crossings = Crossings::new(&model, &unreached).unwrap();
+            let ids = |piece: &[u8]| {
+                model.vocabulary().id(piece).map_or_else(|| merged(&table, piece), |id| vec![id])
+            };
+            for piece in pieces.iter().chain(all.iter().map(|(_, token)| token)) {
+                let apart: Vec<u32> = parts(&crossings, piece).into_iter().flat_map(ids).collect();
+                prop_assert_eq!(apart, ids(piece));
             }
         }
     }
