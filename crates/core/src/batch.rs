@@ -434,8 +434,15 @@ mod tests {
     #[test]
     fn the_caller_can_interrupt() {
         let items = vec![(); 100_000];
-        let interrupt = Interrupt::new(&|| true);
-        let result = map(&items, 2, |()| 100, &interrupt, |()| Ok(()));
+        let (interrupt, caller) = (Interrupt::new(&|| true), std::thread::current().id());
+        let work = |(): &()| {
+            // The others do not work through everything before the caller begins.
+            while std::thread::current().id() != caller && interrupt.check().is_ok() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(())
+        };
+        let result = map(&items, 2, |()| 100, &interrupt, work);
         assert!(matches!(result, Err(Error::Interrupted)));
     }
 }

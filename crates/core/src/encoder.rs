@@ -13,6 +13,7 @@ use run::Run;
 use crate::alignment::{Alignment, Place};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
+use crate::merge::cache::Unit;
 use crate::merge::{
     merge_and_tell, merge_long, merge_short, unreached, CacheStatistics, Crossings, Joins,
     PairTable, Pool, Symbols, SHORT,
@@ -539,25 +540,51 @@ impl Encoder {
     }
 
     fn find_crossings(&self) -> Option<Crossings> {
-        let mut tokens = Vec::new();
+        let mut reaches_all = true;
         if self.model.settings().ignore_merges {
-            tokens = unreached(&self.model, &self.symbols, &self.table).ok()?;
+            let unreached = unreached(&self.model, &self.symbols, &self.table).ok()?;
+            let is_special = |&id: &u32| {
+                let token = self.model.added_token(id);
+                token.is_some_and(|token| token.special)
+            };
+            reaches_all = unreached.iter().all(is_special);
         }
-        Crossings::new(&self.model, &tokens)
+        Crossings::new(&self.model, reaches_all)
     }
 
+    /// Whether it is known that merging makes whatever token a piece may be.
+    fn reaches_all(&self) -> bool {
+        let crossings = self.crossings.get().and_then(Option::as_ref);
+        crossings.is_some_and(|crossings| crossings.unit() == Unit::Piece)
+    }
+
+    /// The token that a piece is, if merging may not make it.
+    fn unmerged(&self, piece: &[u8]) -> Option<u32> {
+        let is_asked = self.model.settings().ignore_merges && !self.reaches_all();
+        is_asked.then(|| self.whole_piece(piece)).flatten()
+    }
+
+    /// Appends the ids of a piece.
     fn merge_piece(
         &self,
         piece: &[u8],
         ids: &mut Vec<u32>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        if self.model.settings().ignore_merges && !self.reaches_all() {
-            if let Some(id) = self.whole_piece(piece) {
-                ids.push(id);
-                return Ok(());
-            }
+        if let Some(id) = self.unmerged(piece) {
+            ids.push(id);
+            return Ok(());
         }
+        self.merge_part(piece, ids, interrupt)
+    }
+
+    /// Appends the ids of what merging makes of a piece, or of a part of one.
+    fn merge_part(
+        &self,
+        piece: &[u8],
+        ids: &mut Vec<u32>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
         let start = ids.len();
         if self.symbols.is_total() {
             ids.extend(piece.iter().map(|&byte| self.symbols.single(byte)));
@@ -605,12 +632,6 @@ impl Encoder {
         let widths = starts.windows(2).map(|pair| pair[1] - pair[0]);
         tokens.extend(ids[..length].iter().copied().zip(widths));
         Ok(())
-    }
-
-    /// Whether it is known that merging makes every token of its own bytes.
-    fn reaches_all(&self) -> bool {
-        let crossings = self.crossings.get().and_then(Option::as_ref);
-        crossings.is_some_and(Crossings::reaches_all)
     }
 
     /// The token that is the whole piece; never a special one, which no text may become by chance.

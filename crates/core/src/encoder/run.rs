@@ -3,13 +3,15 @@
 use super::{Encoder, Part, Segment};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::merge::cache::Cache;
-use crate::merge::keys::{has_key, key, Lookup, BATCH};
-use crate::merge::{emit, Crossings, Workspace};
+use crate::merge::cache::{Cache, Unit};
+use crate::merge::keys::{has_key, key, key_of, Lookup, BATCH};
+use crate::merge::{emit, emit_characters, Crossings, Workspace};
 use std::ops::Range;
 
 /// Pieces between two looks at whether to stop.
 const PATIENCE: usize = 1 << 14;
+/// Bytes of a piece between two such looks.
+const POLLED: usize = 1 << 16;
 
 /// Encodes piece after piece of one call.
 pub(super) struct Run<'a> {
@@ -74,7 +76,6 @@ impl<'a> Run<'a> {
             cache,
             block,
             lookup,
-            parts,
             ..
         }) = self.workspace.as_deref_mut()
         else {
@@ -96,7 +97,7 @@ impl<'a> Run<'a> {
                 self.interrupt.poll()?;
                 self.patience = PATIENCE;
             }
-            run.batches(text, from, bounds, lookup, Some(parts), ids)?;
+            run.batches(text, from, bounds, lookup, ids)?;
             run.cache.make_room();
             from = to;
         }
@@ -182,29 +183,20 @@ struct Batches<'a> {
 }
 
 impl Batches<'_> {
-    /// Appends the ids of pieces, which begin at all bounds but the last, counted from `from`. Where pieces
-    /// can be cut, that is what becomes of long ones, if there is room for the `parts`.
+    /// Appends the ids of pieces, which begin at all bounds but the last, counted from `from`.
     fn batches(
         &mut self,
         text: &[u8],
         from: usize,
         mut bounds: &[u32],
         lookup: &mut Lookup,
-        mut parts: Option<&mut Vec<u32>>,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         while bounds.len() > 1 {
             let (batch, _) = bounds.split_at(bounds.len().min(BATCH + 1));
             bounds = &bounds[batch.len() - 1..];
-            let has_long = lookup.pack(text, from, batch, self.cache);
-            let cut = self.encoder.crossings.get().and_then(Option::as_ref);
-            match (cut, parts.as_deref_mut()) {
-                (Some(cut), Some(parts)) if has_long => {
-                    cut_long(cut, text, from, batch, parts);
-                    self.batches(text, from, parts, lookup, None, ids)?;
-                }
-                _ => self.batch(text, from, batch, lookup, ids)?,
-            }
+            lookup.pack(text, from, batch, self.cache);
+            self.batch(text, from, batch, lookup, ids)?;
         }
         Ok(())
     }
@@ -234,22 +226,43 @@ impl Batches<'_> {
         }
     }
 
-    /// Appends the ids of a piece that has no key, or is not where it was expected.
+    /// Appends the ids of a piece that has no key, or whose key is not in the cache.
     #[inline(never)]
     fn missing(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> Result<()> {
-        if self.find(text, &range, ids) {
-            return Ok(());
+        match self.encoder.crossings(&text[range.clone()]) {
+            Some(crossings) => self.by_parts(crossings, text, range, ids),
+            None => self.whole(text, range, ids),
         }
-        let Some(crossings) = self.encoder.crossings(&text[range.clone()]) else {
-            return self.merge(text, &range, ids);
-        };
+    }
+
+    /// Appends the ids of such a piece, which may have parts.
+    fn by_parts(
+        &mut self,
+        crossings: &Crossings,
+        text: &[u8],
+        range: Range<usize>,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        if self.encoder.unmerged(&text[range.clone()]).is_some() {
+            return self.whole(text, range, ids);
+        }
         let start = ids.len();
-        for part in crossings.parts(text, range.clone()) {
-            if part == range {
-                return self.merge(text, &range, ids);
+        let (mut at, mut polled) = (range.start, range.start);
+        loop {
+            let behind = emit_characters(self.cache, crossings, text, at..range.end, ids);
+            self.cache.hits += (behind - at) as u64 / 3;
+            if behind == range.end {
+                break;
             }
-            if !self.find(text, &part, ids) {
-                self.merge(text, &part, ids)?;
+            let part = behind..crossings.first_part(text, behind..range.end);
+            if part == range {
+                return self.whole(text, range, ids);
+            }
+            at = part.end;
+            self.part(crossings, text, part, ids)?;
+            if at - polled > POLLED {
+                self.interrupt.poll()?;
+                polled = at;
             }
         }
         if has_key(range.len()) && self.cache.has_room(ids.len() - start) {
@@ -259,39 +272,131 @@ impl Batches<'_> {
         Ok(())
     }
 
-    /// Appends the ids of a piece, or of a part of one, if it was seen before.
-    fn find(&mut self, text: &[u8], range: &Range<usize>, ids: &mut Vec<u32>) -> bool {
-        if has_key(range.len()) {
-            self.cache.get(key(text, range.start, range.len()), ids)
-        } else {
-            self.cache.get_long(&text[range.clone()], ids)
+    /// Appends the ids of a part of a piece.
+    fn part(
+        &mut self,
+        crossings: &Crossings,
+        text: &[u8],
+        range: Range<usize>,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let (part, unit, start) = (&text[range.clone()], crossings.unit(), ids.len());
+        let key = has_key(part.len()).then(|| key_of(unit, text, range.start, part.len()));
+        let character = crossings.lone_character(text, range);
+        let is_known = match (character, key) {
+            (Some(number), _) if self.cache.has_characters() => {
+                self.cache.get_character(number, ids)
+            }
+            (_, Some(key)) => self.cache.get(key, ids),
+            (_, None) => self.cache.get_long(unit, part, ids),
+        };
+        if is_known {
+            return Ok(());
         }
+        self.encoder.merge_part(part, ids, self.interrupt)?;
+        let ids = &ids[start..];
+        match (character, key) {
+            (Some(number), _) if self.cache.has_characters() => {
+                self.cache.insert_character(number, ids)
+            }
+            (_, Some(key)) => self.cache.insert(key, ids),
+            (_, None) => self.cache.insert_long(unit, part, ids),
+        }
+        Ok(())
     }
 
-    /// Appends the ids of what is merged apart from all else, and keeps them.
-    fn merge(&mut self, text: &[u8], range: &Range<usize>, ids: &mut Vec<u32>) -> Result<()> {
+    /// Appends the ids of a piece that is not cut.
+    fn whole(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> Result<()> {
         let (piece, start) = (&text[range.clone()], ids.len());
+        if !has_key(piece.len()) && self.cache.get_long(Unit::Piece, piece, ids) {
+            return Ok(());
+        }
         self.encoder.merge_piece(piece, ids, self.interrupt)?;
         if has_key(piece.len()) {
             let key = key(text, range.start, piece.len());
             self.cache.insert(key, &ids[start..]);
         } else {
-            self.cache.insert_long(piece, &ids[start..]);
+            self.cache.insert_long(Unit::Piece, piece, &ids[start..]);
         }
         Ok(())
     }
 }
 
-/// Where the parts of pieces begin, and last where they end; short pieces are not cut.
-fn cut_long(crossings: &Crossings, text: &[u8], from: usize, bounds: &[u32], parts: &mut Vec<u32>) {
-    parts.clear();
-    for pair in bounds.windows(2) {
-        let piece = from + pair[0] as usize..from + pair[1] as usize;
-        if has_key(piece.len()) || text[piece.clone()].is_ascii() {
-            parts.push(pair[0]);
-        } else {
-            crossings.cut(text, piece, from, parts);
+#[cfg(test)]
+mod tests {
+    use crate::encoder::{Encoder, Special, Text};
+    use crate::interrupt::Interrupt;
+    use crate::model::{Model, Settings};
+    use crate::pretokenize::PreTokenizer;
+    use proptest::prelude::*;
+
+    /// Characters of every width, some of which share bytes, whole and in parts.
+    fn text() -> impl Strategy<Value = Vec<u8>> {
+        let units: [&[u8]; 12] = [
+            b"a",
+            "é".as_bytes(),
+            "ш".as_bytes(),
+            "一".as_bytes(),
+            "丁".as_bytes(),
+            "丂".as_bytes(),
+            "乀".as_bytes(),
+            "がく".as_bytes(),
+            "🙀".as_bytes(),
+            b"\xe4",
+            b"\xb8",
+            b"\x80",
+        ];
+        prop::collection::vec(prop::sample::select(units.to_vec()), 1..20)
+            .prop_map(|units| units.concat())
+    }
+
+    fn encoder(tokens: &[&[u8]], unreached: &[&[u8]]) -> Encoder {
+        let model = |tokens: Vec<Vec<u8>>, merges: Option<&[(Vec<u8>, Vec<u8>)]>| {
+            let settings = Settings {
+                pre_tokenizers: vec![PreTokenizer::isolated("[^|]+|[|]")],
+                ignore_merges: true,
+                ..Settings::default()
+            };
+            Model::new((0..).zip(tokens).collect(), merges, settings, Vec::new()).unwrap()
+        };
+        let mut all: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+        all.extend(tokens.iter().map(|token| token.to_vec()));
+        let reached = model(all.clone(), None);
+        let bytes = |id| reached.vocabulary().token(id).unwrap().to_vec();
+        let merges = reached.merges().iter();
+        let merges: Vec<_> = merges
+            .map(|&(left, right, _)| (bytes(left), bytes(right)))
+            .collect();
+        all.extend(unreached.iter().map(|token| token.to_vec()));
+        Encoder::new(model(all, Some(&merges))).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        /// Some tokens have merges, others are only what whole pieces become.
+        #[test]
+        fn parts_and_the_cache_change_nothing(
+            tokens in prop::collection::btree_set(text(), 0..12),
+            unreached in prop::collection::btree_set(text(), 0..6),
+            pieces in prop::collection::vec(text(), 1..12),
+        ) {
+            let is_new = |token: &&[u8]| token.len() > 1;
+            let tokens: Vec<&[u8]> = tokens.iter().map(Vec::as_slice).filter(is_new).collect();
+            let mut unreached: Vec<&[u8]> = unreached.iter().map(Vec::as_slice).filter(is_new).collect();
+            unreached.retain(|token| !tokens.contains(token));
+            let (plain, quick) = (encoder(&tokens, &unreached), encoder(&tokens, &unreached));
+            plain.limit_cache(0);
+            quick.crossings.get_or_init(|| quick.find_crossings());
+            let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).chain(unreached).collect();
+            let ids = |encoder: &Encoder, text: &[u8]| {
+                let mut ids = Vec::new();
+                encoder.encode(Text::Bytes(text), &Special::None, &mut ids, &Interrupt::never()).unwrap();
+                ids
+            };
+            for text in [pieces.join(&b'|'), pieces.concat(), pieces.join(&b"||"[..])] {
+                prop_assert_eq!(ids(&quick, &text), ids(&plain, &text));
+            }
         }
     }
-    parts.extend(bounds.last());
 }

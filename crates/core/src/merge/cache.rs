@@ -13,6 +13,19 @@ const LONGEST: usize = 512;
 /// Bytes that a cache takes at most, if nothing else is said: a table of 16 MiB, and what goes with it.
 pub const CACHE_BYTES: usize = 28 << 20;
 
+/// Characters of three bytes.
+const CHARACTERS: usize = 1 << 16;
+
+/// What some bytes are: where a piece may be a token that merging does not make, the same bytes may have
+/// other ids as a part of a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A piece, or a part of one that has the same ids.
+    Piece,
+    /// A part that may have other ids.
+    Part,
+}
+
 /// A piece's key and ids. A key's top byte is the piece's length, so the key of a free slot is zero.
 #[derive(Clone, Copy, Default)]
 #[repr(C, align(32))]
@@ -24,6 +37,9 @@ struct Slot {
 /// Slots where a key may be: they share a line of the processor's cache. A key has another set too.
 type Set = [Slot; 2];
 
+/// The ids of longer pieces, or of longer parts.
+type Long = FxHashMap<Box<[u8]>, Box<[u32]>>;
+
 /// One thread's cache.
 pub struct Cache {
     sets: Box<[Set]>,
@@ -31,11 +47,14 @@ pub struct Cache {
     shift: u32,
     /// The ids that no slot holds, and behind the last of them room to read on.
     spilled: Vec<u32>,
-    long: FxHashMap<Box<[u8]>, Box<[u32]>>,
+    long: [Long; 2],
+    /// What characters of three bytes become as parts of pieces, by their numbers; nothing in it is not known.
+    characters: Box<[Packed]>,
     long_bytes: usize,
     limits: Limits,
     /// Pieces in slots.
     kept: usize,
+    kept_characters: usize,
     /// Pieces that were found.
     pub hits: u64,
     /// Pieces that were merged.
@@ -51,16 +70,20 @@ struct Limits {
     spilled: usize,
     /// Bytes of longer pieces and their ids, before all of these are dropped.
     long_bytes: usize,
+    characters: usize,
 }
 
 impl Limits {
     /// Four sevenths are for the table.
     fn of(bytes: usize) -> Self {
         let part = bytes / 7;
+        let has_characters = part >= 2 * CHARACTERS * size_of::<Packed>();
+        let characters = if has_characters { CHARACTERS } else { 0 };
         Self {
             sets: (4 * part / size_of::<Set>()).checked_ilog2().unwrap_or(0),
             spilled: 2 * part / size_of::<u32>(),
-            long_bytes: part,
+            long_bytes: part - characters * size_of::<Packed>(),
+            characters,
         }
     }
 }
@@ -79,10 +102,12 @@ impl Cache {
             sets: table(1 << FEWEST),
             shift: u64::BITS - FEWEST,
             spilled: Vec::new(),
-            long: FxHashMap::default(),
+            long: Default::default(),
+            characters: Box::default(),
             long_bytes: 0,
             limits: Limits::of(bytes),
             kept: 0,
+            kept_characters: 0,
             hits: 0,
             misses: 0,
         }
@@ -208,9 +233,43 @@ impl Cache {
         }
     }
 
-    /// Appends the ids of any other piece, if they are here.
-    pub fn get_long(&mut self, piece: &[u8], ids: &mut Vec<u32>) -> bool {
-        let found = self.long.get(piece);
+    /// What characters of three bytes become as parts of pieces: nothing where that is not known.
+    #[inline(always)]
+    pub fn characters(&self) -> &[Packed] {
+        &self.characters
+    }
+
+    /// Whether characters of three bytes have places of their own.
+    pub fn has_characters(&self) -> bool {
+        self.limits.characters > 0
+    }
+
+    /// Appends the ids of a character of three bytes that is a part of a piece, if they are here.
+    pub fn get_character(&mut self, number: usize, ids: &mut Vec<u32>) -> bool {
+        let known = self.characters.get(number);
+        let Some(packed) = known.filter(|packed| packed.count() > 0) else {
+            return false;
+        };
+        ids.extend_from_slice(&packed.unpack()[..packed.count()]);
+        self.hits += 1;
+        true
+    }
+
+    /// Keeps what a character of three bytes becomes as a part of a piece, if there is a place for that.
+    pub fn insert_character(&mut self, number: usize, ids: &[u32]) {
+        self.misses += 1;
+        if self.characters.is_empty() {
+            self.characters = table(self.limits.characters);
+        }
+        if let (Some(place), Some(packed)) = (self.characters.get_mut(number), Packed::new(ids)) {
+            *place = packed;
+            self.kept_characters += 1;
+        }
+    }
+
+    /// Appends the ids of any other piece or part, if they are here.
+    pub fn get_long(&mut self, unit: Unit, piece: &[u8], ids: &mut Vec<u32>) -> bool {
+        let found = self.long[unit as usize].get(piece);
         if let Some(found) = found {
             self.hits += 1;
             ids.extend_from_slice(found);
@@ -218,24 +277,25 @@ impl Cache {
         found.is_some()
     }
 
-    /// Keeps the ids of any other piece; drops all such pieces when they have become too many.
-    pub fn insert_long(&mut self, piece: &[u8], ids: &[u32]) {
+    /// Keeps the ids of any other piece or part; drops all of these when they have become too many.
+    pub fn insert_long(&mut self, unit: Unit, piece: &[u8], ids: &[u32]) {
         self.misses += 1;
         if piece.len() > LONGEST || self.limits.sets < FEWEST {
             return;
         }
         let bytes = piece.len() + 4 * ids.len() + 64;
         if self.long_bytes + bytes > self.limits.long_bytes {
-            self.long.clear();
+            self.long = Default::default();
             self.long_bytes = 0;
         }
         self.long_bytes += bytes;
-        self.long.insert(piece.into(), ids.into());
+        self.long[unit as usize].insert(piece.into(), ids.into());
     }
 
     /// Pieces that are kept.
     pub fn size(&self) -> usize {
-        self.kept + self.long.len()
+        let long: usize = self.long.iter().map(Long::len).sum();
+        self.kept + self.kept_characters + long
     }
 }
 
@@ -276,7 +336,7 @@ mod tests {
         let mut cache = Cache::new(CACHE_BYTES);
         for i in 0..400_000 {
             let long = format!("a rather long piece of text {i}");
-            cache.insert_long(long.as_bytes(), &[1; 9]);
+            cache.insert_long(Unit::Piece, long.as_bytes(), &[1; 9]);
             let short = format!("{i}");
             cache.insert(key(short.as_bytes(), 0, short.len()), &[1; 6]);
             cache.make_room();
@@ -287,6 +347,6 @@ mod tests {
         assert_eq!(cache.sets.len() * size_of::<Set>(), CACHE_BYTES / 7 * 4);
         let slots = cache.sets.as_flattened().iter();
         let kept = slots.filter(|slot| slot.key != [0; 2]).count();
-        assert_eq!(cache.size(), kept + cache.long.len());
+        assert_eq!(cache.size(), kept + cache.long[0].len());
     }
 }

@@ -6,6 +6,7 @@
 //! ever joined, and both sides can be merged apart. In scripts without spaces that is nearly everywhere:
 //! their pieces are long and seldom seen twice, but the parts are few.
 
+use super::cache::Unit;
 use crate::model::{Alphabet, Model};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
@@ -15,7 +16,8 @@ const FILTER_WORDS: [usize; 2] = [1 << 10, 1 << 16];
 /// Rows for the first byte of a right side, and what counts of the one behind it.
 const ROWS: usize = 1 << 14;
 
-/// What makes bytes two characters of two or of three bytes each: the bits to look at, and how they look.
+/// What makes bytes a character of three bytes, or two of two or of three bytes each: the bits to look at, and how they look.
+const THREE: [u64; 2] = [0xc0_c0f0, 0x80_80e0];
 const TWOS: [u64; 2] = [0xc0e0_c0e0, 0x80c0_80c0];
 const THREES: [u64; 2] = [0xc0c0_f0c0_c0f0, 0x8080_e080_80e0];
 const NOT_ASCII: u64 = 0x8080_8080_8080_8080;
@@ -27,11 +29,7 @@ pub struct Crossings {
     /// Bits for the last byte of the left side, in rows for the first bytes of the right one, of each two
     /// sides of which one at least is a part of a character.
     broken_at: Box<[u64; ROWS]>,
-    /// Tokens that a whole piece becomes, but no part of one.
-    unreached: FxHashSet<Box<[u8]>>,
-    longest_unreached: usize,
-    /// A bit for each of their lengths, modulo 64.
-    unreached_lengths: u64,
+    unit: Unit,
 }
 
 /// A character's bytes, or some last or first of them, the first in the low byte.
@@ -43,9 +41,9 @@ struct Character {
 }
 
 impl Crossings {
-    /// None if merging does not begin with a token for each byte. `unreached` is what
-    /// [`unreached`](super::unreached) found, if a piece may be a token that merging does not make.
-    pub fn new(model: &Model, unreached: &[u32]) -> Option<Self> {
+    /// None if merging does not begin with a token for each byte. `reaches_all` is whether merging makes
+    /// whatever token a piece may be.
+    pub fn new(model: &Model, reaches_all: bool) -> Option<Self> {
         let vocabulary = model.vocabulary();
         if model.settings().alphabet != Alphabet::Bytes || vocabulary.missing_byte().is_some() {
             return None;
@@ -58,31 +56,22 @@ impl Crossings {
         for &(left, right, _) in model.merges() {
             add(vocabulary.token(left)?, vocabulary.token(right)?);
         }
-        let mut crossings = Self::of_sides(&sides);
-        let is_text = |id: &u32| model.added_token(*id).is_none_or(|token| !token.special);
-        for &id in unreached.iter().filter(|id| is_text(id)) {
-            let token = vocabulary.token(id)?;
-            crossings.longest_unreached = crossings.longest_unreached.max(token.len());
-            crossings.unreached_lengths |= 1 << (token.len() % 64);
-            crossings.unreached.insert(token.into());
-        }
-        Some(crossings)
+        let unit = if reaches_all { Unit::Piece } else { Unit::Part };
+        Some(Self::of_sides(&sides, unit))
     }
 
-    /// Whether merging makes every token of its own bytes.
-    pub fn reaches_all(&self) -> bool {
-        self.unreached.is_empty()
+    /// What parts of pieces are to the cache.
+    pub fn unit(&self) -> Unit {
+        self.unit
     }
 
-    fn of_sides(sides: &FxHashSet<(Character, Character)>) -> Self {
+    fn of_sides(sides: &FxHashSet<(Character, Character)>, unit: Unit) -> Self {
         let [fewest, most] = FILTER_WORDS;
         let words = sides.len().next_power_of_two().clamp(fewest, most);
         let mut crossings = Self {
             filter: vec![0; words].into_boxed_slice(),
             broken_at: Box::new([0; ROWS]),
-            unreached: FxHashSet::default(),
-            longest_unreached: 0,
-            unreached_lengths: 0,
+            unit,
         };
         for &(left, right) in sides {
             let both = u64::from(left.bytes) | (u64::from(right.bytes) << (8 * left.width));
@@ -102,64 +91,30 @@ impl Crossings {
         crossings
     }
 
-    /// The parts of a piece, which is a range of a text. Each becomes as a piece of its own what it becomes
-    /// as a part: it is no token that merging does not make, unless it is the whole piece.
+    /// Where the first part of a piece ends, which is a range of a text. What of a character is behind the
+    /// end of the piece makes no difference: its first bytes may be joined, too.
     #[inline]
-    pub fn parts<'a>(&'a self, text: &'a [u8], piece: Range<usize>) -> Parts<'a> {
-        Parts {
-            crossings: self,
-            text,
-            is_token: self.is_unreached(&text[piece.clone()]),
-            piece,
-        }
-    }
-
-    /// Appends where the parts of a piece begin, counted from `from`.
-    pub fn cut(&self, text: &[u8], piece: Range<usize>, from: usize, parts: &mut Vec<u32>) {
-        parts.extend(
-            self.parts(text, piece)
-                .map(|part| (part.start - from) as u32),
-        );
-    }
-
-    /// Where the first part ends of what is left of a piece, which is no token that merging does not make.
-    #[inline(always)]
-    fn next_part(&self, text: &[u8], piece: Range<usize>) -> usize {
-        let Range { start, end } = piece;
-        let mut at = self.next_cut(text, start..end);
-        while at < end && (self.is_unreached(&text[start..at]) || self.is_unreached(&text[at..end]))
-        {
-            at = self.next_cut(text, at..end);
-        }
-        at
-    }
-
-    #[inline(always)]
-    fn is_unreached(&self, bytes: &[u8]) -> bool {
-        bytes.len() <= self.longest_unreached
-            && (self.unreached_lengths >> (bytes.len() % 64)) & 1 != 0
-            && self.unreached.contains(bytes)
-    }
-
-    /// Where the first part of a piece ends. What of a character is behind the end of the piece makes no
-    /// difference: its first bytes may be joined, too.
-    #[inline(always)]
-    fn next_cut(&self, text: &[u8], piece: Range<usize>) -> usize {
+    pub fn first_part(&self, text: &[u8], piece: Range<usize>) -> usize {
         let Range { start: mut at, end } = piece;
         loop {
-            let bytes = eight(text, at);
-            let stays = if bytes & THREES[0] == THREES[1] {
-                at += 3;
-                at < end && self.may_join(bytes, 3, 6)
-            } else {
-                let (width, stays) = self.step(bytes);
-                at += width;
-                at < end && stays
-            };
-            if !stays {
+            let (width, stays) = self.step(eight(text, at));
+            at += width;
+            if at >= end || !stays {
                 return at.min(end);
             }
         }
+    }
+
+    /// The number of the character of three bytes that the piece begins with, if it is a part.
+    #[inline(always)]
+    pub fn lone_character(&self, text: &[u8], piece: Range<usize>) -> Option<usize> {
+        let bytes = eight(text, piece.start);
+        let is_lone = match piece.len() {
+            0..=2 => false,
+            3 => bytes & THREE[0] == THREE[1],
+            _ => bytes & THREES[0] == THREES[1] && !self.may_join(bytes, 3, 6),
+        };
+        is_lone.then_some(character_number(bytes))
     }
 
     /// Whether two characters may be joined that the first of some bytes are: so many are the left one, so
@@ -200,8 +155,11 @@ impl Crossings {
 
     /// How many bytes there are to the next place between characters, and whether they may be joined there;
     /// ASCII ones are nearly everywhere, and what is not well-formed is not cut.
-    #[inline(never)]
+    #[inline]
     fn step(&self, bytes: u64) -> (usize, bool) {
+        if bytes & THREES[0] == THREES[1] {
+            return (3, self.may_join(bytes, 3, 6));
+        }
         let ascii = (bytes & NOT_ASCII).trailing_zeros() / 8;
         if ascii > 1 {
             return (ascii as usize - 1, true);
@@ -218,32 +176,10 @@ impl Crossings {
     }
 }
 
-/// Parts of a piece that can be merged apart, from left to right.
-pub struct Parts<'a> {
-    crossings: &'a Crossings,
-    text: &'a [u8],
-    /// Whether the piece is a token that merging does not make.
-    is_token: bool,
-    /// What is left.
-    piece: Range<usize>,
-}
-
-impl Iterator for Parts<'_> {
-    type Item = Range<usize>;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Range<usize>> {
-        let Range { start, end } = self.piece;
-        if start >= end {
-            return None;
-        }
-        self.piece.start = if self.is_token {
-            end
-        } else {
-            self.crossings.next_part(self.text, start..end)
-        };
-        Some(start..self.piece.start)
-    }
+/// The number, less than 2¹⁶, of a character of three bytes that some bytes begin with.
+#[inline(always)]
+fn character_number(bytes: u64) -> usize {
+    ((bytes & 0xf) << 12 | (bytes >> 8 & 0x3f) << 6 | bytes >> 16 & 0x3f) as usize
 }
 
 /// The row in `broken_at` of what begins with some bytes. Where ASCII is on the left, there is none on the
@@ -349,11 +285,10 @@ fn little_endian(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{merge_long, unreached, PairTable, Symbols};
+    use super::super::{merge_long, PairTable};
     use super::*;
     use crate::interrupt::Interrupt;
     use crate::model::Settings;
-    use crate::special::AddedToken;
     use proptest::prelude::*;
 
     fn model(tokens: &[&[u8]]) -> Model {
@@ -365,12 +300,30 @@ mod tests {
 
     /// Where merging the parts counts, not what a whole piece is.
     fn crossings(model: &Model) -> Crossings {
-        Crossings::new(model, &[]).unwrap()
+        Crossings::new(model, true).unwrap()
     }
 
     fn parts<'a>(crossings: &Crossings, piece: &'a [u8]) -> Vec<&'a [u8]> {
-        let parts = crossings.parts(piece, 0..piece.len());
+        let parts = parts_inside(crossings, piece, 0..piece.len()).into_iter();
         parts.map(|part| &piece[part]).collect()
+    }
+
+    fn parts_inside(crossings: &Crossings, text: &[u8], piece: Range<usize>) -> Vec<Range<usize>> {
+        let (mut parts, mut start) = (Vec::new(), piece.start);
+        while start < piece.end {
+            let end = crossings.first_part(text, start..piece.end);
+            parts.push(start..end);
+            let lone = crossings.lone_character(text, start..piece.end);
+            let part = str::from_utf8(&text[start..end]).ok();
+            let number = |text: &str| text.chars().next().map(|character| character as usize);
+            let expected = part.filter(|part| part.len() == 3 && part.chars().count() == 1);
+            let expected = expected.and_then(number);
+            // What is not at the end or before another of three bytes is not looked at.
+            let is_near = end == piece.end || piece.end - end >= 3 && text[end] >> 4 == 0xe;
+            assert!(lone == expected || lone.is_none() && !is_near);
+            start = end;
+        }
+        parts
     }
 
     fn merged(table: &PairTable, piece: &[u8]) -> Vec<u32> {
@@ -404,26 +357,6 @@ mod tests {
         assert_eq!(cut(&[&[tail[2], tiger[0]]], "龙虎龙a"), "龙虎|龙|a"); // parts of both
         assert_eq!(cut(&[&[b'a', tiger[0]]], "a虎b虎a龙"), "a虎|b|虎|a|龙"); // the piece has all of the character
         assert_eq!(cut(&[&[tiger[2], b'a']], "虎a"), "虎a");
-    }
-
-    #[test]
-    fn a_token_that_no_merge_makes_is_no_part() {
-        let bytes = (0..=255).map(|byte| vec![byte]);
-        let tokens = bytes.chain(["龙", "虎虎龙"].map(|token| token.into()));
-        let tokens = (0..).zip(tokens).collect();
-        let mut model = Model::new(tokens, Some(&[]), Settings::default(), Vec::new()).unwrap();
-        let cut = |model: &Model, piece: &str| {
-            let crossings = Crossings::new(model, &[256, 257]).unwrap();
-            parts(&crossings, piece.as_bytes()).len()
-        };
-        assert_eq!(cut(&model, "虎虎龙"), 1);
-        assert_eq!(cut(&model, "虎虎"), 2);
-        assert_eq!(cut(&model, "龙虎虎"), 2); // 龙虎|虎
-        assert_eq!(cut(&model, "虎虎虎龙"), 2); // 虎虎|虎龙
-        let special =
-            [("龙", 256), ("虎虎龙", 257)].map(|(name, id)| AddedToken::special(name, id));
-        model = model.with_added(special.into()).unwrap();
-        assert_eq!(cut(&model, "虎虎龙"), 3);
     }
 
     #[test]
@@ -486,36 +419,9 @@ mod tests {
                 prop_assert_eq!(&apart, &merged(&table, piece));
                 let (before, behind) = (&b"\xe4\xb8"[..], "\u{4e01}a".as_bytes());
                 let text = [before, piece, behind].concat();
-                let inside = crossings.parts(&text, 2..2 + piece.len());
+                let inside = parts_inside(&crossings, &text, 2..2 + piece.len()).into_iter();
                 let inside: Vec<u32> = inside.flat_map(|part| merged(&table, &text[part])).collect();
                 prop_assert_eq!(inside, apart);
-            }
-        }
-
-        /// Some tokens have merges, others are only whole pieces.
-        #[test]
-        fn parts_are_what_they_are_as_pieces(
-            tokens in prop::collection::btree_set(text(), 0..12),
-            others in prop::collection::btree_set(text(), 0..12),
-            pieces in prop::collection::vec(text(), 1..8),
-        ) {
-            let tokens: Vec<&[u8]> = tokens.iter().map(Vec::as_slice).filter(|token| token.len() > 1).collect();
-            let reached = model(&tokens);
-            let text_of = |id| reached.vocabulary().token(id).unwrap().to_vec();
-            let merges: Vec<_> = reached.merges().iter().map(|&(left, right, _)| (text_of(left), text_of(right))).collect();
-            let others = others.iter().filter(|other| reached.vocabulary().id(other).is_none());
-            let all = reached.vocabulary().iter().map(|(_, token)| token.to_vec()).chain(others.cloned());
-            let all: Vec<(u32, Vec<u8>)> = (0..).zip(all).collect();
-            let model = Model::new(all.clone(), Some(&merges), Settings::default(), Vec::new()).unwrap();
-            let table = PairTable::new(model.merges());
-            let unreached = unreached(&model, &Symbols::new(&model), &table).unwrap();
-            let crossings = Crossings::new(&model, &unreached).unwrap();
-            let ids = |piece: &[u8]| {
-                model.vocabulary().id(piece).map_or_else(|| merged(&table, piece), |id| vec![id])
-            };
-            for piece in pieces.iter().chain(all.iter().map(|(_, token)| token)) {
-                let apart: Vec<u32> = parts(&crossings, piece).into_iter().flat_map(ids).collect();
-                prop_assert_eq!(apart, ids(piece));
             }
         }
     }

@@ -5,7 +5,7 @@
 //! sixteen bytes before the end of the text.
 #![allow(unsafe_code)]
 
-use super::cache::Cache;
+use super::cache::{Cache, Unit};
 
 /// Pieces of at most so many bytes are found by a key that holds them.
 pub const KEY_BYTES: usize = 15;
@@ -46,6 +46,14 @@ pub fn key(text: &[u8], start: usize, length: usize) -> Key {
     }
     let whole = u128::from_le_bytes(whole);
     [whole as u64 & low, (whole >> 64) as u64 & high | tag]
+}
+
+/// The key of a piece or of a part of one.
+#[inline]
+pub fn key_of(unit: Unit, text: &[u8], start: usize, length: usize) -> Key {
+    let [low, high] = key(text, start, length);
+    let is_part = unit == Unit::Part;
+    [low, high | (u64::from(is_part) << 63)]
 }
 
 /// Whether a piece of so many bytes is found by its key.

@@ -6,7 +6,9 @@
 #![allow(unsafe_code)]
 
 use super::cache::Cache;
+use super::crossings::Crossings;
 use super::keys::{Key, KEY_BYTES};
+use std::ops::Range;
 
 /// Ids that sixteen bytes hold; where a piece has more, they say where those are.
 pub const PACKED_IDS: usize = 5;
@@ -14,6 +16,8 @@ pub const PACKED_IDS: usize = 5;
 const ID_BYTES: usize = 3;
 /// Ids that are written at once.
 const WRITTEN: usize = 8;
+/// Ids of characters that are appended at once, about.
+const AT_ONCE: usize = 1 << 14;
 /// Where the number of ids is.
 const COUNT: usize = PACKED_IDS * ID_BYTES;
 /// What is added to that number if the ids are elsewhere.
@@ -150,6 +154,70 @@ fn emit_with(
         }
     }
     piece
+}
+
+/// Appends the ids of the characters of three bytes that a piece begins with, if each is a part and what it
+/// becomes is known; returns where the first begins that is not, or that would be too many at once.
+pub fn emit_characters(
+    cache: &Cache,
+    crossings: &Crossings,
+    text: &[u8],
+    piece: Range<usize>,
+    ids: &mut Vec<u32>,
+) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor was asked.
+        return unsafe { emit_characters_avx2(cache, crossings, text, piece, ids) };
+    }
+    emit_characters_with(cache, crossings, text, piece, ids, Packed::unpack)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn emit_characters_avx2(
+    cache: &Cache,
+    crossings: &Crossings,
+    text: &[u8],
+    piece: Range<usize>,
+    ids: &mut Vec<u32>,
+) -> usize {
+    emit_characters_with(cache, crossings, text, piece, ids, |packed| {
+        packed.unpack_avx2()
+    })
+}
+
+#[inline(always)]
+fn emit_characters_with(
+    cache: &Cache,
+    crossings: &Crossings,
+    text: &[u8],
+    piece: Range<usize>,
+    ids: &mut Vec<u32>,
+    unpack: impl Fn(&Packed) -> [u32; WRITTEN],
+) -> usize {
+    let Range { start: mut at, end } = piece;
+    let characters = cache.characters();
+    ids.reserve(WRITTEN);
+    let room = ids.spare_capacity_mut();
+    let (mut count, last) = (0, (room.len() - WRITTEN).min(AT_ONCE));
+    while count <= last {
+        let known = crossings.lone_character(text, at..end);
+        let known = known.and_then(|number| characters.get(number));
+        let Some(packed) = known.filter(|packed| packed.count() > 0) else {
+            break;
+        };
+        // SAFETY: there is room for so many ids more.
+        unsafe {
+            let to = room.as_mut_ptr().add(count).cast::<[u32; WRITTEN]>();
+            to.write_unaligned(unpack(packed));
+        }
+        count += packed.count();
+        at += 3;
+    }
+    // SAFETY: so many were written, as none has more ids than WRITTEN.
+    unsafe { ids.set_len(ids.len() + count) };
+    at
 }
 
 #[cfg(test)]

@@ -17,8 +17,6 @@ pub struct Workspace {
     pub block: Block,
     /// What is looked for in the cache at the same time.
     pub lookup: Lookup,
-    /// Where the parts of pieces begin.
-    pub parts: Vec<u32>,
     generation: u64,
 }
 
@@ -29,7 +27,6 @@ impl Workspace {
             cache: Cache::new(cache_bytes),
             block: Block::default(),
             lookup: Lookup::default(),
-            parts: Vec::new(),
             generation,
         })
     }

@@ -9,7 +9,7 @@ use super::classes::Classes;
 use super::scan::{code_point, last_character};
 use super::steps::{run, Step};
 use super::transducer::{Transducer, BEGIN, COMMIT, DEEPEST, ENTER, RESCAN, SAME};
-use super::vector::Processor;
+use super::vector::{Others, Processor};
 use super::Piece;
 use crate::alignment::Place;
 use crate::error::Result;
@@ -42,10 +42,10 @@ pub struct Block {
     bounds: Bounds,
 }
 
-/// For each word, which bytes are not ASCII, and of what kind; which states say something, and which more
-/// than that a piece begins.
+/// For each word, which bytes are not ASCII; which states say something, and which more than that a piece
+/// begins.
 struct Masks {
-    others: [[u64; 4]; WORDS],
+    others: [Others; WORDS],
     saying: [[u64; 2]; WORDS],
 }
 
@@ -107,7 +107,7 @@ impl Default for Block {
             states: Box::new([[[0; 64]; WORDS]; LANES]),
             lanes: std::array::from_fn(|_| Lane::default()),
             masks: Masks {
-                others: [[0; 4]; WORDS],
+                others: [Others::default(); WORDS],
                 saying: [[0; 2]; WORDS],
             },
             bounds: Bounds::default(),
@@ -225,40 +225,41 @@ impl Machines {
         is_utf8: bool,
         lane: &mut Lane,
         symbols: &mut [[u8; 64]; WORDS],
-        others: &mut [[u64; 4]; WORDS],
+        others: &mut [Others; WORDS],
     ) {
         let (whole, rest) = text[lane.range.clone()].as_chunks::<64>();
-        let ascii = classes.ascii();
-        self.processor.classify(whole, ascii, symbols, others);
+        let table = classes.table();
+        self.processor.classify(whole, table, symbols, others);
         if !rest.is_empty() {
             let mut last = [0; 64];
             last[..rest.len()].copy_from_slice(rest);
             let at = whole.len();
             self.processor
-                .classify(&[last], ascii, &mut symbols[at..], &mut others[at..]);
+                .classify(&[last], table, &mut symbols[at..], &mut others[at..]);
         }
         let symbols = symbols.as_flattened_mut();
         if !is_utf8 {
             return lane.classify_any(classes, text, symbols);
         }
-        for (word, [others, two, three, four]) in others[..lane.words()].iter().enumerate() {
-            lane.leads[word] = !others | two;
-            if *others == 0 {
+        for (word, others) in others[..lane.words()].iter().enumerate() {
+            lane.leads[word] = !others.inner;
+            let [two, three, four] = others.unknown;
+            if two | three | four == 0 {
                 continue;
             }
             let base = lane.range.start + 64 * word;
             let at = 64 * word;
             let tail = |at: usize| u32::from(text[at] & 0x3f);
-            for_each_bit(&[two & !three], |bit| {
+            for_each_bit(&[two], |bit| {
                 let code_point = u32::from(text[base + bit] & 0x1f) << 6 | tail(base + bit + 1);
                 symbols[at + bit] = classes.of(code_point);
             });
-            for_each_bit(&[three & !four], |bit| {
+            for_each_bit(&[three], |bit| {
                 if let Some(&[first, second, third]) = text[base + bit..].first_chunk() {
                     symbols[at + bit] = classes.of_three(first, second, third);
                 }
             });
-            for_each_bit(&[*four], |bit| {
+            for_each_bit(&[four], |bit| {
                 symbols[at + bit] = classes.of(code_point(text, base + bit).0);
             });
         }

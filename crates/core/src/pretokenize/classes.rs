@@ -3,6 +3,8 @@
 //! A pattern mentions a few sets of code points (`\p{L}`, `[\r\n]`, ...). Two code points that are in
 //! the same of these sets are one class to the automaton; there are rarely more than thirty.
 
+use super::transducer::SAME;
+use super::vector::Table;
 use regex_syntax::hir::ClassUnicode;
 use rustc_hash::FxHashMap;
 
@@ -13,7 +15,8 @@ const BLOCK: usize = 1 << BLOCK_BITS;
 /// A code point's class, for every code point.
 pub struct Classes {
     count: usize,
-    ascii: [u8; 128],
+    /// What the first byte of a code point says.
+    table: Table,
     /// For the first two bytes of three, the class of all code points that begin with them, if it is one.
     of_first_two: Box<[Option<u8>; 1 << 10]>,
     /// Code point >> 7 to the block that holds its class.
@@ -72,10 +75,26 @@ impl Classes {
             let is_one = (64 * two..64 * (two + 1)).all(|code_point| class_of(code_point) == first);
             *class = is_one.then_some(first);
         }
+        let mut leads = [SAME; 64];
+        for lead in 0xc2..0xf0 {
+            let mut code_points = match lead {
+                0..0xe0 => 64 * (lead - 0xc0)..64 * (lead - 0xbf),
+                _ => (lead - 0xe0) << 12..(lead - 0xdf) << 12,
+            };
+            match lead {
+                0xe0 => code_points.start = 0x800, // what is less has two bytes
+                0xed => code_points.end = 0xd800,  // surrogates are in no text
+                _ => {}
+            }
+            let first = class_of(code_points.start);
+            if code_points.all(|code_point| class_of(code_point) == first) {
+                leads[lead - 0xc0] = first;
+            }
+        }
         Some(Self {
             of_first_two,
             count: ids.len(),
-            ascii,
+            table: Table { ascii, leads },
             block_of,
             blocks,
             members,
@@ -92,15 +111,15 @@ impl Classes {
         self.members[set][class]
     }
 
-    /// The classes of the ASCII bytes.
-    pub fn ascii(&self) -> &[u8; 128] {
-        &self.ascii
+    /// The classes that the first byte of a code point says.
+    pub fn table(&self) -> &Table {
+        &self.table
     }
 
     /// The class of an ASCII byte.
     #[inline(always)]
     pub fn of_ascii(&self, byte: u8) -> u8 {
-        self.ascii[usize::from(byte & 127)]
+        self.table.ascii[usize::from(byte & 127)]
     }
 
     /// The class of a well-formed code point of three bytes.
@@ -179,14 +198,22 @@ mod tests {
         ];
         let classes = Classes::new(&sets).unwrap();
         assert_eq!(classes.count(), 6);
+        let lead = |c: char| classes.table().leads[usize::from(c.to_string().as_bytes()[0] - 0xc0)];
+        assert!("äя虎".chars().all(|c| lead(c) != SAME));
         for c in '\0'..=char::MAX {
             let class = usize::from(classes.of(u32::from(c)));
             for (index, set) in sets.iter().enumerate() {
                 let inside = set.iter().any(|r| r.start() <= c && c <= r.end());
                 assert_eq!(classes.is_member(index, class), inside, "{c:?}");
             }
-            if c.is_ascii() {
-                assert_eq!(usize::from(classes.of_ascii(c as u8)), class);
+            let first = c.encode_utf8(&mut [0; 4]).as_bytes()[0];
+            match first {
+                0..0x80 => assert_eq!(usize::from(classes.of_ascii(first)), class),
+                0xc0.. => {
+                    let known = classes.table().leads[usize::from(first - 0xc0)];
+                    assert!(known == SAME || usize::from(known) == class, "{c:?}");
+                }
+                _ => unreachable!(),
             }
         }
     }

@@ -18,6 +18,9 @@ trait Word: Copy {
     unsafe fn store(self, bytes: &mut [u8; 64]);
     /// Each byte's entry; [`SAME`] for each from 128 on.
     unsafe fn of_ascii(self, table: &[u8; 128]) -> Self;
+    /// Each byte's entry from 192 on; [`SAME`] for each other.
+    unsafe fn of_leads(self, table: &[u8; 64]) -> Self;
+    unsafe fn and(self, other: Self) -> Self;
     /// A bit for each byte that is not less.
     unsafe fn at_least(self, least: u8) -> u64;
 
@@ -53,26 +56,47 @@ unsafe fn places<W: Word>(words: &[u64], base: u32, places: &mut [u32]) -> usize
     count
 }
 
-/// The bytes of a word that are not ASCII: from which byte on the bits of each mask are set.
-const NOT_ASCII: [u8; 4] = [0x80, 0xc0, 0xe0, 0xf0];
+/// What bytes begin code points of more than one, of two and of three bytes.
+const LEADS: [u8; 3] = [0xc0, 0xe0, 0xf0];
+
+/// What is looked up for each byte of a text.
+pub struct Table {
+    /// The class of each ASCII byte.
+    pub ascii: [u8; 128],
+    /// The class of all code points that begin with each byte from 192 on, or [`SAME`] if it is not one.
+    pub leads: [u8; 64],
+}
+
+/// Which bytes of a word are not ASCII.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    /// Those that do not begin a code point.
+    pub inner: u64,
+    /// Those that begin one whose class was not found: of two, three and four bytes; where the text is
+    /// UTF-8.
+    pub unknown: [u64; 3],
+}
 
 #[inline(always)]
 unsafe fn classify<W: Word>(
     text: &[[u8; 64]],
-    table: &[u8; 128],
+    table: &Table,
     classes: &mut [[u8; 64]],
-    others: &mut [[u64; 4]],
+    others: &mut [Others],
 ) {
     for ((text, classes), others) in text.iter().zip(classes).zip(others) {
         let word = W::load(text);
-        word.of_ascii(table).store(classes);
-        *others = [0; 4];
-        others[0] = word.at_least(NOT_ASCII[0]);
-        if others[0] != 0 {
-            for (others, least) in others.iter_mut().zip(NOT_ASCII).skip(1) {
-                *others = word.at_least(least);
-            }
+        let mut found = word.of_ascii(&table.ascii);
+        let not_ascii = word.at_least(0x80);
+        *others = Others::default();
+        if not_ascii != 0 {
+            found = found.and(word.of_leads(&table.leads));
+            let [two, three, four] = LEADS.map(|least| word.at_least(least));
+            let unknown = found.at_least(SAME);
+            others.inner = not_ascii & !two;
+            others.unknown = [two & !three, three & !four, four].map(|leads| leads & unknown);
         }
+        found.store(classes);
     }
 }
 
@@ -127,13 +151,14 @@ impl Processor {
         Self::all()[0]
     }
 
-    /// The class of each ASCII byte, [`SAME`] for each other, and which these are.
+    /// The class of the code point that each byte begins, [`SAME`] for each other byte, and where it is not
+    /// known from that byte alone.
     pub fn classify(
         self,
         text: &[[u8; 64]],
-        table: &[u8; 128],
+        table: &Table,
         classes: &mut [[u8; 64]],
-        others: &mut [[u64; 4]],
+        others: &mut [Others],
     ) {
         match self.0 {
             // SAFETY: `all` asked the processor.
@@ -202,6 +227,17 @@ impl Word for Portable {
     }
 
     #[inline(always)]
+    unsafe fn of_leads(self, table: &[u8; 64]) -> Self {
+        let entry = |byte: u8| table.get(usize::from(byte).wrapping_sub(192));
+        Self(self.0.map(|byte| entry(byte).copied().unwrap_or(SAME)))
+    }
+
+    #[inline(always)]
+    unsafe fn and(self, other: Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at] & other.0[at]))
+    }
+
+    #[inline(always)]
     unsafe fn at_least(self, least: u8) -> u64 {
         let bit = |(place, byte): (usize, &u8)| u64::from(*byte >= least) << place;
         self.0.iter().enumerate().map(bit).sum()
@@ -210,7 +246,7 @@ impl Word for Portable {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::Word;
+    use super::{Others, Table, Word};
     use std::arch::x86_64::*;
 
     #[derive(Clone, Copy)]
@@ -241,6 +277,20 @@ mod x86 {
         }
 
         #[inline(always)]
+        unsafe fn of_leads(self, table: &[u8; 64]) -> Self {
+            let table = _mm512_loadu_si512(table.as_ptr().cast());
+            // The lower six bits are the place in the table.
+            let found = _mm512_permutexvar_epi8(self.0, table);
+            let same = _mm512_set1_epi8(-1);
+            Self(_mm512_mask_blend_epi8(self.at_least(192), same, found))
+        }
+
+        #[inline(always)]
+        unsafe fn and(self, other: Self) -> Self {
+            Self(_mm512_and_si512(self.0, other.0))
+        }
+
+        #[inline(always)]
         unsafe fn at_least(self, least: u8) -> u64 {
             _mm512_cmpge_epu8_mask(self.0, _mm512_set1_epi8(least as i8))
         }
@@ -267,6 +317,32 @@ mod x86 {
     #[derive(Clone, Copy)]
     struct Avx2([__m256i; 2]);
 
+    impl Avx2 {
+        /// Adds each byte's entry to what was found, where the table's first one is for the byte `first`.
+        ///
+        /// A shuffle looks sixteen entries up: of each group of sixteen, those of the bytes in it.
+        #[inline(always)]
+        unsafe fn of_sixteens(
+            self,
+            first: usize,
+            table: &[[u8; 16]],
+            mut found: [__m256i; 2],
+        ) -> Self {
+            for (group, entries) in table.iter().enumerate() {
+                let entries = _mm_loadu_si128(entries.as_ptr().cast());
+                let entries = _mm256_broadcastsi128_si256(entries);
+                let first = _mm256_set1_epi8((first + 16 * group) as i8);
+                for (found, bytes) in found.iter_mut().zip(self.0) {
+                    // Where the high half is another, the highest bit is set, and the shuffle gives 0.
+                    let place = _mm256_xor_si256(bytes, first);
+                    let place = _mm256_adds_epu8(place, _mm256_set1_epi8(0x70));
+                    *found = _mm256_or_si256(*found, _mm256_shuffle_epi8(entries, place));
+                }
+            }
+            Self(found)
+        }
+    }
+
     impl Word for Avx2 {
         #[inline(always)]
         unsafe fn load(bytes: &[u8; 64]) -> Self {
@@ -281,24 +357,32 @@ mod x86 {
             _mm256_storeu_si256(at.add(1), self.0[1]);
         }
 
-        /// A shuffle looks sixteen entries up: of each group of sixteen, those of the bytes in it.
         #[inline(always)]
         unsafe fn of_ascii(self, table: &[u8; 128]) -> Self {
             let none = _mm256_setzero_si256();
             // What is below zero as a signed number is not ASCII, and becomes all ones.
-            let mut found = self.0.map(|bytes| _mm256_cmpgt_epi8(none, bytes));
-            for (group, entries) in table.as_chunks::<16>().0.iter().enumerate() {
-                let entries = _mm_loadu_si128(entries.as_ptr().cast());
-                let entries = _mm256_broadcastsi128_si256(entries);
-                let first = _mm256_set1_epi8((16 * group) as i8);
-                for (found, bytes) in found.iter_mut().zip(self.0) {
-                    // Where the high half is another, the highest bit is set, and the shuffle gives 0.
-                    let place = _mm256_xor_si256(bytes, first);
-                    let place = _mm256_adds_epu8(place, _mm256_set1_epi8(0x70));
-                    *found = _mm256_or_si256(*found, _mm256_shuffle_epi8(entries, place));
-                }
-            }
-            Self(found)
+            let others = self.0.map(|bytes| _mm256_cmpgt_epi8(none, bytes));
+            self.of_sixteens(0, table.as_chunks().0, others)
+        }
+
+        #[inline(always)]
+        unsafe fn of_leads(self, table: &[u8; 64]) -> Self {
+            let least = _mm256_set1_epi8(192u8 as i8);
+            // As signed numbers those from 192 on are between 64 less than zero and zero.
+            let others = self.0.map(|bytes| {
+                let is_less = _mm256_cmpgt_epi8(least, bytes);
+                _mm256_or_si256(is_less, _mm256_cmpgt_epi8(bytes, _mm256_set1_epi8(-1)))
+            });
+            self.of_sixteens(192, table.as_chunks().0, others)
+        }
+
+        #[inline(always)]
+        unsafe fn and(self, other: Self) -> Self {
+            let [one, two] = self.0;
+            Self([
+                _mm256_and_si256(one, other.0[0]),
+                _mm256_and_si256(two, other.0[1]),
+            ])
         }
 
         #[inline(always)]
@@ -315,9 +399,9 @@ mod x86 {
     #[target_feature(enable = "avx512bw,avx512vbmi")]
     pub unsafe fn classify_avx512(
         text: &[[u8; 64]],
-        table: &[u8; 128],
+        table: &Table,
         classes: &mut [[u8; 64]],
-        others: &mut [[u64; 4]],
+        others: &mut [Others],
     ) {
         super::classify::<Avx512>(text, table, classes, others);
     }
@@ -325,9 +409,9 @@ mod x86 {
     #[target_feature(enable = "avx2")]
     pub unsafe fn classify_avx2(
         text: &[[u8; 64]],
-        table: &[u8; 128],
+        table: &Table,
         classes: &mut [[u8; 64]],
-        others: &mut [[u64; 4]],
+        others: &mut [Others],
     ) {
         super::classify::<Avx2>(text, table, classes, others);
     }
@@ -381,6 +465,21 @@ mod neon {
         }
 
         #[inline(always)]
+        unsafe fn of_leads(self, table: &[u8; 64]) -> Self {
+            let table = vld1q_u8_x4(table.as_ptr());
+            let same = vdupq_n_u8(SAME);
+            Self(
+                self.0
+                    .map(|bytes| vqtbx4q_u8(same, table, vsubq_u8(bytes, vdupq_n_u8(192)))),
+            )
+        }
+
+        #[inline(always)]
+        unsafe fn and(self, other: Self) -> Self {
+            Self(std::array::from_fn(|at| vandq_u8(self.0[at], other.0[at])))
+        }
+
+        #[inline(always)]
         unsafe fn at_least(self, least: u8) -> u64 {
             // One bit for each byte of eight, then neighbours added until eight are one byte.
             let places: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
@@ -402,14 +501,30 @@ mod tests {
         let text: Vec<[u8; 64]> = (0..64u32)
             .map(|row| std::array::from_fn(|at| (row * 151 + at as u32 * (2 * row + 1)) as u8))
             .collect();
-        let table: [u8; 128] = std::array::from_fn(|byte| (byte * 37 % 251) as u8);
+        let table = Table {
+            ascii: std::array::from_fn(|byte| (byte * 37 % 251) as u8),
+            leads: std::array::from_fn(|byte| {
+                if byte % 3 == 0 {
+                    SAME
+                } else {
+                    (byte * 7) as u8
+                }
+            }),
+        };
+        let class_of = |byte: u8| match byte {
+            0..0x80 => table.ascii[usize::from(byte)],
+            0x80..0xc0 => SAME,
+            _ => table.leads[usize::from(byte - 0xc0)],
+        };
         for processor in Processor::all() {
             for (row, word) in text.iter().enumerate() {
-                let (mut classes, mut others, mut masks) = ([[0; 64]], [[0; 4]], [[0; 2]]);
+                let (mut classes, mut others, mut masks) =
+                    ([[0; 64]], [Others::default()], [[0; 2]]);
                 let least = [row as u8 * 3, 255 - row as u8];
                 processor.classify(&[*word], &table, &mut classes, &mut others);
                 processor.compare(&[*word], least, &mut masks);
-                let words = [others[0][0], masks[0][0], masks[0][1], 0, !0];
+                let [others] = others;
+                let words = [others.inner, masks[0][0], masks[0][1], 0, !0];
                 let mut places = [0; 64 * 6];
                 let count = processor.places(&words, 1000, &mut places);
                 let bits = (0..320).filter(|bit| words[bit / 64] >> (bit % 64) & 1 == 1);
@@ -419,10 +534,17 @@ mod tests {
                     .eq(bits.map(|bit| 1000 + bit as u32)));
                 for (at, &byte) in word.iter().enumerate() {
                     let bit = |mask: u64| mask >> at & 1 == 1;
-                    let class = table.get(usize::from(byte)).copied().unwrap_or(SAME);
+                    let class = class_of(byte);
                     assert_eq!(classes[0][at], class, "{processor:?}");
-                    for (mask, least) in others[0].into_iter().zip(NOT_ASCII) {
-                        assert_eq!(bit(mask), byte >= least, "{processor:?}");
+                    assert_eq!(
+                        bit(others.inner),
+                        (0x80..0xc0).contains(&byte),
+                        "{processor:?}"
+                    );
+                    let widths = [0xc0..=0xdf, 0xe0..=0xef, 0xf0..=0xff];
+                    for (mask, leads) in others.unknown.into_iter().zip(widths) {
+                        let is_unknown = leads.contains(&byte) && class == SAME;
+                        assert_eq!(bit(mask), is_unknown, "{processor:?}");
                     }
                     for (mask, least) in masks[0].into_iter().zip(least) {
                         assert_eq!(bit(mask), byte >= least, "{processor:?}");
