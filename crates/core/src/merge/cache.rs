@@ -1,16 +1,20 @@
 //! Pieces that were merged before: a bounded table, which never changes a result.
 
 use super::keys::{hash, Key, KEY_BYTES};
-use super::memory::{prefetch, table};
+use super::memory::{prefetch, Table};
 use super::packed::{Packed, PACKED_IDS};
 use rustc_hash::FxHashMap;
 
-/// Sets of a new table, as a power of two: 128 KiB.
-const FEWEST: u32 = 11;
+/// Sets of a new table: 128 KiB.
+const FEWEST: usize = 1 << 11;
+/// Sets among which a key has its two.
+const NEIGHBOURS: usize = 16;
+/// Slots that are moved to make room for one.
+const MOVES: usize = 8;
 /// Pieces longer than this are not kept.
 const LONGEST: usize = 512;
 
-/// Bytes that a cache takes at most, if nothing else is said: a table of 16 MiB, and what goes with it.
+/// Bytes that a cache takes at most, if nothing else is said: a table of 20 MiB, and what goes with it.
 pub const CACHE_BYTES: usize = 28 << 20;
 
 /// Characters of three bytes.
@@ -42,14 +46,12 @@ type Long = FxHashMap<Box<[u8]>, Box<[u32]>>;
 
 /// One thread's cache.
 pub struct Cache {
-    sets: Box<[Set]>,
-    /// Bits to shift a hash so that it is the number of a set.
-    shift: u32,
+    sets: Table<Set>,
     /// The ids that no slot holds, and behind the last of them room to read on.
     spilled: Vec<u32>,
     long: [Long; 2],
     /// What characters of three bytes become as parts of pieces, by their numbers; nothing in it is not known.
-    characters: Box<[Packed]>,
+    characters: Table<Packed>,
     long_bytes: usize,
     limits: Limits,
     /// Pieces in slots.
@@ -64,8 +66,7 @@ pub struct Cache {
 /// How large a cache may become.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// Sets, as a power of two.
-    sets: u32,
+    sets: usize,
     /// Ids that no slot holds.
     spilled: usize,
     /// Bytes of longer pieces and their ids, before all of these are dropped.
@@ -74,14 +75,15 @@ struct Limits {
 }
 
 impl Limits {
-    /// Four sevenths are for the table.
+    /// Most of it is for the table.
     fn of(bytes: usize) -> Self {
-        let part = bytes / 7;
-        let has_characters = part >= 2 * CHARACTERS * size_of::<Packed>();
+        let part = bytes / 14;
+        let has_characters = part >= CHARACTERS * size_of::<Packed>();
         let characters = if has_characters { CHARACTERS } else { 0 };
+        let sets = 10 * part / size_of::<Set>() / NEIGHBOURS * NEIGHBOURS;
         Self {
-            sets: (4 * part / size_of::<Set>()).checked_ilog2().unwrap_or(0),
-            spilled: 2 * part / size_of::<u32>(),
+            sets: sets.min(1 << 31),
+            spilled: 3 * part / size_of::<u32>(),
             long_bytes: part - characters * size_of::<Packed>(),
             characters,
         }
@@ -99,11 +101,10 @@ impl Cache {
     /// kept.
     pub fn new(bytes: usize) -> Self {
         Self {
-            sets: table(1 << FEWEST),
-            shift: u64::BITS - FEWEST,
+            sets: Table::new(FEWEST),
             spilled: Vec::new(),
             long: Default::default(),
-            characters: Box::default(),
+            characters: Table::new(0),
             long_bytes: 0,
             limits: Limits::of(bytes),
             kept: 0,
@@ -113,15 +114,16 @@ impl Cache {
         }
     }
 
-    /// Bits to shift a hash so that it is the number of the set where a key may be.
-    pub fn shift(&self) -> u32 {
-        self.shift
+    /// How many sets there are.
+    pub fn sets(&self) -> usize {
+        self.sets.len()
     }
 
-    /// The set where a key may be, before any other.
+    /// The set where a key may be, before any other: the upper half of its hash is to all numbers as this
+    /// one is to all sets.
     #[inline(always)]
     pub fn set_of(&self, key: Key) -> u32 {
-        (hash(key) >> self.shift) as u32
+        (((hash(key) >> 32) * self.sets.len() as u64) >> 32) as u32
     }
 
     /// Asks for a set that is looked at soon.
@@ -186,19 +188,28 @@ impl Cache {
         self.put(Slot { key, ids: packed });
     }
 
-    /// Puts a slot into one of its sets: where there is room, or else in place of the last one. What came
-    /// early comes often.
-    fn put(&mut self, slot: Slot) {
-        let first = self.set_of(slot.key);
-        for set in [first, other(first, slot.key)] {
-            let set = &mut self.sets[set as usize];
-            if let Some(free) = set.iter_mut().find(|slot| slot.key == [0; 2]) {
-                *free = slot;
-                self.kept += 1;
-                return;
+    /// Puts a slot into one of its sets. Where both are full, the last one of the first is moved to its
+    /// other set, and so on, and one is dropped in the end. What came early comes often, and stays.
+    fn put(&mut self, mut slot: Slot) {
+        let mut set = self.set_of(slot.key);
+        // It hardly pays to look for room where there is none.
+        let moves = if self.kept < self.sets.len() / 16 * 31 {
+            MOVES
+        } else {
+            1
+        };
+        for _ in 0..moves {
+            for set in [set, other(set, slot.key)] {
+                let set = &mut self.sets[set as usize];
+                if let Some(free) = set.iter_mut().find(|slot| slot.key == [0; 2]) {
+                    *free = slot;
+                    self.kept += 1;
+                    return;
+                }
             }
+            std::mem::swap(&mut slot, &mut self.sets[set as usize][1]);
+            set = other(set, slot.key);
         }
-        self.sets[first as usize][1] = slot;
     }
 
     /// Whether so many ids can be kept without a thought for others: for pieces that are found fast enough
@@ -207,13 +218,12 @@ impl Cache {
         ids <= PACKED_IDS || self.spilled.len() < self.limits.spilled / 4 * 3
     }
 
-    /// Makes the table bigger if it is full. Sets are others then.
+    /// Makes the table bigger if it is half full. Sets are others then.
     pub fn make_room(&mut self) {
-        let bits = self.sets.len().trailing_zeros();
-        if self.kept > self.sets.len() && bits < self.limits.sets {
-            let bits = (bits + 2).min(self.limits.sets);
-            let old = std::mem::replace(&mut self.sets, table(1 << bits));
-            (self.shift, self.kept) = (u64::BITS - bits, 0);
+        if self.kept > self.sets.len() && self.sets.len() < self.limits.sets {
+            let sets = (4 * self.sets.len()).min(self.limits.sets);
+            let old = std::mem::replace(&mut self.sets, Table::new(sets));
+            self.kept = 0;
             for slot in old.as_flattened() {
                 if slot.key != [0; 2] {
                     self.put(*slot);
@@ -259,7 +269,7 @@ impl Cache {
     pub fn insert_character(&mut self, number: usize, ids: &[u32]) {
         self.misses += 1;
         if self.characters.is_empty() {
-            self.characters = table(self.limits.characters);
+            self.characters = Table::new(self.limits.characters);
         }
         if let (Some(place), Some(packed)) = (self.characters.get_mut(number), Packed::new(ids)) {
             *place = packed;
@@ -302,7 +312,7 @@ impl Cache {
 /// The other set of a key, which shares a page with the first.
 #[inline(always)]
 fn other(first: u32, key: Key) -> u32 {
-    first ^ (1 | (hash(key) >> 8) as u32 & 0xf)
+    first ^ (1 | (hash(key) >> 8) as u32 & (NEIGHBOURS as u32 - 1))
 }
 
 #[cfg(test)]
@@ -342,9 +352,9 @@ mod tests {
             cache.make_room();
         }
         assert!(
-            cache.long_bytes <= CACHE_BYTES / 7 && 4 * cache.spilled.len() <= CACHE_BYTES / 7 * 2
+            cache.long_bytes <= CACHE_BYTES / 14 && 4 * cache.spilled.len() <= CACHE_BYTES / 14 * 3
         );
-        assert_eq!(cache.sets.len() * size_of::<Set>(), CACHE_BYTES / 7 * 4);
+        assert_eq!(cache.sets.len() * size_of::<Set>(), CACHE_BYTES / 14 * 10);
         let slots = cache.sets.as_flattened().iter();
         let kept = slots.filter(|slot| slot.key != [0; 2]).count();
         assert_eq!(cache.size(), kept + cache.long[0].len());

@@ -137,7 +137,8 @@ impl Lookup {
         };
         if self.does_eight && far > 0 && are_far() {
             // SAFETY: the processor was asked, and these pieces begin before `near`.
-            let is_long = unsafe { self.pack_eights(text, from, &bounds[..=far], cache.shift()) };
+            let is_long =
+                unsafe { self.pack_eights(text, from, &bounds[..=far], cache.sets() as u64) };
             return (far, is_long);
         }
         (0, false)
@@ -150,11 +151,11 @@ impl Lookup {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512dq")]
-    unsafe fn pack_eights(&mut self, text: &[u8], from: usize, bounds: &[u32], shift: u32) -> bool {
+    unsafe fn pack_eights(&mut self, text: &[u8], from: usize, bounds: &[u32], sets: u64) -> bool {
         use std::arch::x86_64::*;
         let word = |number: u64| _mm512_set1_epi64(number as i64);
         let (text, one, most) = (text.as_ptr().add(from), word(1), word(KEY_BYTES as u64 + 1));
-        let count = _mm_cvtsi32_si128(shift as i32);
+        let all_sets = word(sets);
         // The lower halves of eight keys are numbers 0 to 7, the upper ones 8 to 15.
         let first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
         let last = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
@@ -179,7 +180,8 @@ impl Lookup {
             let high = _mm512_or_epi64(high, _mm512_slli_epi64::<56>(length));
             let mixed = _mm512_xor_epi64(low, _mm512_mullo_epi64(high, word(FACTORS[1])));
             let hash = _mm512_mullo_epi64(mixed, word(FACTORS[0]));
-            let sets = _mm512_cvtepi64_epi32(_mm512_srl_epi64(hash, count));
+            let upper = |numbers| _mm512_srli_epi64::<32>(numbers);
+            let sets = _mm512_cvtepi64_epi32(upper(_mm512_mul_epu32(upper(hash), all_sets)));
             let keys = self.keys.as_mut_ptr().add(piece);
             _mm512_storeu_si512(keys.cast(), _mm512_permutex2var_epi64(low, first, high));
             _mm512_storeu_si512(
