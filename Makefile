@@ -17,6 +17,8 @@ TOKENIZERS1 := $(VENV)/tokenizers1
 ENGINES := $(VENV)/engines
 # And the packages that the benchmarks compare with.
 BENCH := $(VENV)/bench
+# Where Debian's cross compiler for ARM is found.
+AARCH64 := aarch64-linux-gnu
 CRATES := Cargo.toml $(wildcard Cargo.lock) $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
 LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_TESTS=OFF \
@@ -25,7 +27,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-slow lint format bench bench-quick clean
+.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-slow test-neon lint format bench bench-quick clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +57,12 @@ test-inference: $(VENV)/.built $(ENGINES)/.installed  ## Run a tiny language mod
 test-slow: $(VENV)/.built $(VENV)/.peers  ## Run the long tests: fuzzing, whole corpora, big trainings
 	$(CARGO) test --package bpe-tokenizer-core -- --ignored --nocapture
 	$(BIN)/python -m pytest -m slow $(PYTEST)
+
+test-neon:  ## Run the core's vector code as on ARM (needs gcc-aarch64-linux-gnu and qemu-user)
+	rustup target add aarch64-unknown-linux-gnu
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$(AARCH64)-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/$(AARCH64) -E LD_LIBRARY_PATH=/usr/$(AARCH64)/lib" \
+	$(CARGO) test --package bpe-tokenizer-core --target aarch64-unknown-linux-gnu --lib -- pretokenize merge::packed merge::keys
 
 lint: $(VENV)/.built $(VENV)/.peers $(VENV)/.lint  ## Check format, lints, types and the extension's stub
 	$(CARGO) fmt --all --check
