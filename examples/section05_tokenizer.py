@@ -195,7 +195,7 @@ def shared_and_copied() -> None:
     statistics = tokenizer.get_cache_stats()
     show("The cache of pieces", {name: round(value, 1) for name, value in statistics.items()})
     assert statistics["hits"] > statistics["misses"]
-    tokenizer.limit_cache(4 << 20)  # bytes for each thread
+    tokenizer.limit_cache(4 << 20)  # bytes for one thread
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(tokenizer.encode, texts)) == one_by_one
     twin: BPETokenizer = pickle.loads(pickle.dumps(tokenizer))

@@ -329,8 +329,9 @@ class BPETokenizer(Chatting):
         """Empty the cache of pieces, and say how large it may become; ids never depend on it.
 
         Args:
-            max_bytes: Bytes for each thread that encodes at the same time, 29,360,128 unless said. 0 turns
-                the cache off, and so does what is less than the smallest cache, about 230,000.
+            max_bytes: Bytes for one thread, and half of that for each that encodes at the same time;
+                25,165,824 unless said. 0 turns the cache off, and so does what is less than the smallest
+                cache, about 190,000.
 
         Raises:
             NotTrainedError: There is no vocabulary yet.

@@ -392,8 +392,8 @@ impl Encoder {
         self.workspaces.cache_bytes()
     }
 
-    /// Empties the caches, and lets that of each thread take so many bytes at most. What is too little for
-    /// any is none.
+    /// Empties the caches, and lets that of one thread take so many bytes at most, and those of others beside
+    /// it half of that. What is too little for any is none.
     pub fn limit_cache(&self, bytes: usize) {
         self.workspaces.limit(bytes);
     }

@@ -14,8 +14,8 @@ const MOVES: usize = 8;
 /// Pieces longer than this are not kept.
 const LONGEST: usize = 512;
 
-/// Bytes that a cache takes at most, if nothing else is said: a table of 20 MiB, and what goes with it.
-pub const CACHE_BYTES: usize = 28 << 20;
+/// Bytes that a cache takes at most, if nothing else is said: a table of 16 MiB, and what goes with it.
+pub const CACHE_BYTES: usize = 24 << 20;
 
 /// Characters of three bytes.
 const CHARACTERS: usize = 1 << 16;
@@ -75,16 +75,16 @@ struct Limits {
 }
 
 impl Limits {
-    /// Most of it is for the table.
+    /// Most of it is for the table; characters have places of their own if that leaves enough.
     fn of(bytes: usize) -> Self {
-        let part = bytes / 14;
-        let has_characters = part >= CHARACTERS * size_of::<Packed>();
+        let has_characters = bytes >= 8 * CHARACTERS * size_of::<Packed>();
         let characters = if has_characters { CHARACTERS } else { 0 };
-        let sets = 10 * part / size_of::<Set>() / NEIGHBOURS * NEIGHBOURS;
+        let part = (bytes - characters * size_of::<Packed>()) / 23;
+        let sets = 16 * part / size_of::<Set>() / NEIGHBOURS * NEIGHBOURS;
         Self {
             sets: sets.min(1 << 31),
-            spilled: 3 * part / size_of::<u32>(),
-            long_bytes: part - characters * size_of::<Packed>(),
+            spilled: 5 * part / size_of::<u32>(),
+            long_bytes: 2 * part,
             characters,
         }
     }
@@ -351,10 +351,8 @@ mod tests {
             cache.insert(key(short.as_bytes(), 0, short.len()), &[1; 6]);
             cache.make_room();
         }
-        assert!(
-            cache.long_bytes <= CACHE_BYTES / 14 && 4 * cache.spilled.len() <= CACHE_BYTES / 14 * 3
-        );
-        assert_eq!(cache.sets.len() * size_of::<Set>(), CACHE_BYTES / 14 * 10);
+        assert!(cache.long_bytes <= 2 << 20 && 4 * cache.spilled.len() <= 5 << 20);
+        assert_eq!(cache.sets.len() * size_of::<Set>(), 16 << 20);
         let slots = cache.sets.as_flattened().iter();
         let kept = slots.filter(|slot| slot.key != [0; 2]).count();
         assert_eq!(cache.size(), kept + cache.long[0].len());

@@ -38,7 +38,7 @@ impl Workspace {
 /// in the child, which then takes another.
 pub struct Pool {
     workspaces: Vec<Mutex<Option<Box<Workspace>>>>,
-    /// Bytes that each cache takes at most.
+    /// Bytes that one thread's cache takes at most.
     cache_bytes: AtomicUsize,
     generation: AtomicU64,
     hits: AtomicU64,
@@ -73,14 +73,13 @@ impl Default for Pool {
 impl Pool {
     /// Runs `work` with a workspace, or without one if all are taken.
     pub fn with<R>(&self, work: impl FnOnce(Option<&mut Workspace>) -> R) -> R {
-        let mut free = self
-            .workspaces
-            .iter()
-            .filter_map(|workspace| workspace.try_lock().ok());
-        let Some(mut guard) = free.next() else {
+        let workspaces = self.workspaces.iter().enumerate();
+        let mut free =
+            workspaces.filter_map(|(place, workspace)| Some((place, workspace.try_lock().ok()?)));
+        let Some((place, mut guard)) = free.next() else {
             return work(None);
         };
-        let workspace = self.current(&mut guard);
+        let workspace = self.current(place, &mut guard);
         let entries = workspace.cache.size() as u64;
         let result = work(Some(workspace));
         let cache = &mut workspace.cache;
@@ -95,9 +94,11 @@ impl Pool {
         result
     }
 
-    /// The workspace behind the lock, made anew if the caches were cleared since.
+    /// The workspace behind the lock, made anew if the caches were cleared since. The cache of the first is
+    /// the largest, as threads side by side share what there is to keep.
     fn current<'a>(
         &self,
+        place: usize,
         guard: &'a mut MutexGuard<'_, Option<Box<Workspace>>>,
     ) -> &'a mut Workspace {
         let generation = self.generation.load(Ordering::Relaxed);
@@ -107,10 +108,11 @@ impl Pool {
         {
             **guard = None;
         }
-        guard.get_or_insert_with(|| Workspace::new(self.cache_bytes(), generation))
+        let bytes = self.cache_bytes() / if place == 0 { 1 } else { 2 };
+        guard.get_or_insert_with(|| Workspace::new(bytes, generation))
     }
 
-    /// Bytes that each cache takes at most.
+    /// Bytes that one thread's cache takes at most; those of others beside it take half of that.
     pub fn cache_bytes(&self) -> usize {
         self.cache_bytes.load(Ordering::Relaxed)
     }
@@ -124,7 +126,7 @@ impl Pool {
         }
     }
 
-    /// Lets each cache take so many bytes at most, and drops every piece.
+    /// Lets one thread's cache take so many bytes at most, and drops every piece.
     pub fn limit(&self, cache_bytes: usize) {
         self.cache_bytes.store(cache_bytes, Ordering::Relaxed);
         self.clear();
@@ -153,6 +155,7 @@ fn add(counter: &AtomicU64, number: u64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::keys::key;
     use super::*;
 
     #[test]
@@ -166,5 +169,27 @@ mod tests {
         let locks: Vec<_> = pool.workspaces.iter().map(|place| place.lock()).collect();
         pool.with(|workspace| assert!(workspace.is_none()));
         drop(locks);
+    }
+
+    #[test]
+    fn the_first_cache_is_the_largest() {
+        let pool = Pool::default();
+        pool.limit(1 << 20);
+        let fill = |cache: &mut Cache| {
+            for number in 0..50_000_u32 {
+                let piece = number.to_string();
+                cache.insert(key(piece.as_bytes(), 0, piece.len()), &[number]);
+                cache.make_room();
+            }
+            cache.sets()
+        };
+        let sets = pool.with(|first| {
+            let second = pool.with(|second| fill(&mut second.unwrap().cache));
+            (fill(&mut first.unwrap().cache), second)
+        });
+        assert!(
+            sets.0 / 2 - 16 <= sets.1 && sets.1 <= sets.0 / 2,
+            "{sets:?}"
+        );
     }
 }
