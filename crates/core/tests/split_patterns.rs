@@ -113,7 +113,7 @@ impl Machines {
         let Some(first) = self.0.first() else {
             return;
         };
-        let times = 3000 / (text.len() + 100);
+        let times = 5000 / (text.len() + 100);
         for text in [text.to_vec(), text.repeat(times)] {
             let mut pieces = Vec::new();
             let outcome = first.split(&text, &Place::given(0), false, |piece| {

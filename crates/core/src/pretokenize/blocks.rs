@@ -24,7 +24,7 @@ const LANE: usize = 64 * WORDS;
 /// Bytes that a lane should have.
 const USUAL: usize = 4096;
 /// The least that makes another lane worth it.
-const LEAST: usize = 48;
+const LEAST: usize = 192;
 
 /// The machines of steps that only cut.
 pub struct Machines {
