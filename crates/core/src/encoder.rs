@@ -543,11 +543,7 @@ impl Encoder {
         let mut reaches_all = true;
         if self.model.settings().ignore_merges {
             let unreached = unreached(&self.model, &self.symbols, &self.table).ok()?;
-            let is_special = |&id: &u32| {
-                let token = self.model.added_token(id);
-                token.is_some_and(|token| token.special)
-            };
-            reaches_all = unreached.iter().all(is_special);
+            reaches_all = unreached.iter().all(|&id| self.model.is_special(id));
         }
         Crossings::new(&self.model, reaches_all)
     }
@@ -605,18 +601,16 @@ impl Encoder {
         Ok(())
     }
 
-    /// The same with the number of bytes that each token stands for; gaps are NONE.
+    /// Appends the ids of a piece with the number of bytes that each stands for; gaps are NONE.
     fn merge_with_widths(
         &self,
         piece: &[u8],
         tokens: &mut Vec<(u32, usize)>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        if self.model.settings().ignore_merges {
-            if let Some(id) = self.whole_piece(piece) {
-                tokens.push((id, piece.len()));
-                return Ok(());
-            }
+        if let Some(id) = self.unmerged(piece) {
+            tokens.push((id, piece.len()));
+            return Ok(());
         }
         let (mut ids, mut ends, mut end) = (Vec::new(), Vec::new(), 0);
         self.symbols.of(&self.model, piece, |id, width| {
@@ -637,11 +631,7 @@ impl Encoder {
     /// The token that is the whole piece; never a special one, which no text may become by chance.
     fn whole_piece(&self, piece: &[u8]) -> Option<u32> {
         let id = self.model.vocabulary().id(piece)?;
-        let special = self
-            .model
-            .added_token(id)
-            .is_some_and(|token| token.special);
-        (!special).then_some(id)
+        (!self.model.is_special(id)).then_some(id)
     }
 
     fn matchers(&self, special: &Special) -> Result<Arc<Matchers>> {

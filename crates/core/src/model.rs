@@ -395,6 +395,11 @@ impl Model {
         Some(&self.added[index])
     }
 
+    /// Whether the id is that of a special token.
+    pub fn is_special(&self, id: u32) -> bool {
+        self.added_token(id).is_some_and(|token| token.special)
+    }
+
     /// The bytes of an id, added tokens included.
     pub fn token(&self, id: u32) -> Option<&[u8]> {
         self.added_token(id)

@@ -110,11 +110,8 @@ impl<'a> Reader<'a> {
     /// The bytes of a token that is not in its slot.
     #[cold]
     fn elsewhere(&self, id: u32, position: usize) -> Result<&'a [u8]> {
-        if self.skip_special_tokens {
-            let is_special = self.model.added_token(id).map(|token| token.special);
-            if is_special == Some(true) {
-                return Ok(&[]);
-            }
+        if self.skip_special_tokens && self.model.is_special(id) {
+            return Ok(&[]);
         }
         let token = self.model.token(id);
         token.ok_or(Error::UnknownId { id, position })
@@ -206,7 +203,7 @@ mod tests {
         let mut bytes = Vec::new();
         for (position, &id) in ids.iter().enumerate() {
             let token = model.token(id).ok_or(Error::UnknownId { id, position })?;
-            let special = model.added_token(id).is_some_and(|token| token.special);
+            let special = model.is_special(id);
             if !(special && skip_special_tokens) {
                 bytes.extend_from_slice(token);
             }

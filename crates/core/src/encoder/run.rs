@@ -266,8 +266,7 @@ impl Batches<'_> {
             }
         }
         if has_key(range.len()) && self.cache.has_room(ids.len() - start) {
-            let key = key(text, range.start, range.len());
-            self.cache.insert(key, &ids[start..]);
+            self.keep(Unit::Piece, text, range, &ids[start..]);
         }
         Ok(())
     }
@@ -281,26 +280,23 @@ impl Batches<'_> {
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         let (part, unit, start) = (&text[range.clone()], crossings.unit(), ids.len());
-        let key = has_key(part.len()).then(|| key_of(unit, text, range.start, part.len()));
-        let character = crossings.lone_character(text, range);
-        let is_known = match (character, key) {
-            (Some(number), _) if self.cache.has_characters() => {
-                self.cache.get_character(number, ids)
+        let character = crossings.lone_character(text, range.clone());
+        let character = character.filter(|_| self.cache.has_characters());
+        let is_known = match character {
+            Some(number) => self.cache.get_character(number, ids),
+            None if has_key(part.len()) => {
+                let key = key_of(unit, text, range.start, part.len());
+                self.cache.get(key, ids)
             }
-            (_, Some(key)) => self.cache.get(key, ids),
-            (_, None) => self.cache.get_long(unit, part, ids),
+            None => self.cache.get_long(unit, part, ids),
         };
         if is_known {
             return Ok(());
         }
         self.encoder.merge_part(part, ids, self.interrupt)?;
-        let ids = &ids[start..];
-        match (character, key) {
-            (Some(number), _) if self.cache.has_characters() => {
-                self.cache.insert_character(number, ids)
-            }
-            (_, Some(key)) => self.cache.insert(key, ids),
-            (_, None) => self.cache.insert_long(unit, part, ids),
+        match character {
+            Some(number) => self.cache.insert_character(number, &ids[start..]),
+            None => self.keep(unit, text, range, &ids[start..]),
         }
         Ok(())
     }
@@ -312,13 +308,18 @@ impl Batches<'_> {
             return Ok(());
         }
         self.encoder.merge_piece(piece, ids, self.interrupt)?;
-        if has_key(piece.len()) {
-            let key = key(text, range.start, piece.len());
-            self.cache.insert(key, &ids[start..]);
-        } else {
-            self.cache.insert_long(Unit::Piece, piece, &ids[start..]);
-        }
+        self.keep(Unit::Piece, text, range, &ids[start..]);
         Ok(())
+    }
+
+    /// Keeps the ids of a piece or a part that was not known.
+    fn keep(&mut self, unit: Unit, text: &[u8], range: Range<usize>, ids: &[u32]) {
+        if has_key(range.len()) {
+            let key = key_of(unit, text, range.start, range.len());
+            self.cache.insert(key, ids);
+        } else {
+            self.cache.insert_long(unit, &text[range], ids);
+        }
     }
 }
 

@@ -17,8 +17,9 @@ const LONGEST: usize = 512;
 /// Bytes that a cache takes at most, if nothing else is said: a table of 16 MiB, and what goes with it.
 pub const CACHE_BYTES: usize = 24 << 20;
 
-/// Characters of three bytes.
+/// Characters of three bytes, and what they take.
 const CHARACTERS: usize = 1 << 16;
+const CHARACTERS_BYTES: usize = CHARACTERS * size_of::<Packed>();
 
 /// What some bytes are: where a piece may be a token that merging does not make, the same bytes may have
 /// other ids as a part of a piece.
@@ -71,28 +72,23 @@ struct Limits {
     spilled: usize,
     /// Bytes of longer pieces and their ids, before all of these are dropped.
     long_bytes: usize,
-    characters: usize,
+    /// Whether characters of three bytes have places of their own.
+    has_characters: bool,
 }
 
 impl Limits {
     /// Most of it is for the table; characters have places of their own if that leaves enough.
     fn of(bytes: usize) -> Self {
-        let has_characters = bytes >= 8 * CHARACTERS * size_of::<Packed>();
-        let characters = if has_characters { CHARACTERS } else { 0 };
-        let part = (bytes - characters * size_of::<Packed>()) / 23;
+        let has_characters = bytes >= 8 * CHARACTERS_BYTES;
+        let others = if has_characters { CHARACTERS_BYTES } else { 0 };
+        let part = (bytes - others) / 23;
         let sets = 16 * part / size_of::<Set>() / NEIGHBOURS * NEIGHBOURS;
         Self {
             sets: sets.min(1 << 31),
             spilled: 5 * part / size_of::<u32>(),
             long_bytes: 2 * part,
-            characters,
+            has_characters,
         }
-    }
-}
-
-impl Default for Cache {
-    fn default() -> Self {
-        Self::new(CACHE_BYTES)
     }
 }
 
@@ -162,7 +158,7 @@ impl Cache {
             return false;
         };
         match packed.spilled() {
-            None => ids.extend_from_slice(&packed.unpack()[..packed.count()]),
+            None => packed.append_to(ids),
             Some(start) => ids.extend_from_slice(&self.spilled(start)[..packed.count()]),
         }
         self.hits += 1;
@@ -251,7 +247,7 @@ impl Cache {
 
     /// Whether characters of three bytes have places of their own.
     pub fn has_characters(&self) -> bool {
-        self.limits.characters > 0
+        self.limits.has_characters
     }
 
     /// Appends the ids of a character of three bytes that is a part of a piece, if they are here.
@@ -260,7 +256,7 @@ impl Cache {
         let Some(packed) = known.filter(|packed| packed.count() > 0) else {
             return false;
         };
-        ids.extend_from_slice(&packed.unpack()[..packed.count()]);
+        packed.append_to(ids);
         self.hits += 1;
         true
     }
@@ -269,7 +265,7 @@ impl Cache {
     pub fn insert_character(&mut self, number: usize, ids: &[u32]) {
         self.misses += 1;
         if self.characters.is_empty() {
-            self.characters = Table::new(self.limits.characters);
+            self.characters = Table::new(CHARACTERS);
         }
         if let (Some(place), Some(packed)) = (self.characters.get_mut(number), Packed::new(ids)) {
             *place = packed;

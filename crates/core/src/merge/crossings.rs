@@ -16,7 +16,8 @@ const FILTER_WORDS: [usize; 2] = [1 << 10, 1 << 16];
 /// Rows for the first byte of a right side, and what counts of the one behind it.
 const ROWS: usize = 1 << 14;
 
-/// What makes bytes a character of three bytes, or two of two or of three bytes each: the bits to look at, and how they look.
+/// What makes bytes a character of three bytes, or two of two or of three bytes each: the bits to look at,
+/// and how they look.
 const THREE: [u64; 2] = [0xc0_c0f0, 0x80_80e0];
 const TWOS: [u64; 2] = [0xc0e0_c0e0, 0x80c0_80c0];
 const THREES: [u64; 2] = [0xc0c0_f0c0_c0f0, 0x8080_e080_80e0];

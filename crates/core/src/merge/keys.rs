@@ -95,36 +95,28 @@ impl Lookup {
     }
 
     /// Makes the keys of at most [`BATCH`] pieces, which begin at all bounds but the last, counted from
-    /// `from`, and asks the cache for them. Returns whether a piece is too long for a key.
+    /// `from`, and asks the cache for them.
     #[inline]
-    pub fn pack(&mut self, text: &[u8], from: usize, bounds: &[u32], cache: &Cache) -> bool {
+    pub fn pack(&mut self, text: &[u8], from: usize, bounds: &[u32], cache: &Cache) {
         let pieces = bounds.len().saturating_sub(1).min(BATCH);
         if pieces == 0 {
-            return false;
+            return;
         }
-        let (done, mut is_long) = self.pack_first(text, from, &bounds[..=pieces], cache);
+        let done = self.pack_first(text, from, &bounds[..=pieces], cache);
         for piece in done..pieces {
             let length = (bounds[piece + 1] - bounds[piece]) as usize;
             let key = key(text, from + bounds[piece] as usize, length);
-            is_long |= !has_key(length);
             self.keys[piece] = key;
             self.sets[piece] = cache.set_of(key);
         }
         for &set in &self.sets[..pieces] {
             cache.expect(set);
         }
-        is_long
     }
 
-    /// The same for as many as can be done eight at a time; says how many they were, too.
+    /// The same for as many as can be done eight at a time; returns how many they were.
     #[cfg(target_arch = "x86_64")]
-    fn pack_first(
-        &mut self,
-        text: &[u8],
-        from: usize,
-        bounds: &[u32],
-        cache: &Cache,
-    ) -> (usize, bool) {
+    fn pack_first(&mut self, text: &[u8], from: usize, bounds: &[u32], cache: &Cache) -> usize {
         // From a piece on that begins too near to the end, one at a time.
         let near = text.len().saturating_sub(from + 15);
         let is_far = |bound: &u32| (*bound as usize) < near;
@@ -137,21 +129,20 @@ impl Lookup {
         };
         if self.does_eight && far > 0 && are_far() {
             // SAFETY: the processor was asked, and these pieces begin before `near`.
-            let is_long =
-                unsafe { self.pack_eights(text, from, &bounds[..=far], cache.sets() as u64) };
-            return (far, is_long);
+            unsafe { self.pack_eights(text, from, &bounds[..=far], cache.sets() as u64) };
+            return far;
         }
-        (0, false)
+        0
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn pack_first(&mut self, _: &[u8], _: usize, _: &[u32], _: &Cache) -> (usize, bool) {
-        (0, false)
+    fn pack_first(&mut self, _: &[u8], _: usize, _: &[u32], _: &Cache) -> usize {
+        0
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512dq")]
-    unsafe fn pack_eights(&mut self, text: &[u8], from: usize, bounds: &[u32], sets: u64) -> bool {
+    unsafe fn pack_eights(&mut self, text: &[u8], from: usize, bounds: &[u32], sets: u64) {
         use std::arch::x86_64::*;
         let word = |number: u64| _mm512_set1_epi64(number as i64);
         let (text, one, most) = (text.as_ptr().add(from), word(1), word(KEY_BYTES as u64 + 1));
@@ -159,13 +150,11 @@ impl Lookup {
         // The lower halves of eight keys are numbers 0 to 7, the upper ones 8 to 15.
         let first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
         let last = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
-        let mut long = 0;
         for piece in (0..bounds.len() - 1).step_by(8) {
             let at = |index| _mm256_loadu_si256(bounds.as_ptr().add(index).cast());
             let start = _mm512_cvtepu32_epi64(at(piece));
             let length = _mm512_sub_epi64(_mm512_cvtepu32_epi64(at(piece + 1)), start);
             let length = _mm512_min_epu64(length, most);
-            long |= _mm512_cmpeq_epu64_mask(length, most);
             let bits = _mm512_slli_epi64::<3>(length);
             // A shift by more bits than there are leaves none, and one less than nothing is all of them.
             let high_bits = _mm512_max_epi64(_mm512_sub_epi64(bits, word(64)), word(0));
@@ -190,7 +179,6 @@ impl Lookup {
             );
             _mm256_storeu_si256(self.sets.as_mut_ptr().add(piece).cast(), sets);
         }
-        long != 0
     }
 }
 
@@ -232,14 +220,13 @@ mod tests {
                     {
                         one.does_eight = false;
                     }
-                    let long = one.pack(text, from, &bounds, &cache);
-                    assert_eq!(eight.pack(text, from, &bounds, &cache), long);
+                    one.pack(text, from, &bounds, &cache);
+                    eight.pack(text, from, &bounds, &cache);
                     assert_eq!(eight.get(bounds.len() - 1), one.get(bounds.len() - 1));
                     for (piece, pair) in bounds.windows(2).enumerate() {
                         let length = (pair[1] - pair[0]) as usize;
                         let key = key(text, from + pair[0] as usize, length);
                         assert_eq!(one.keys[piece], key);
-                        assert!(long || has_key(length));
                     }
                 }
             }

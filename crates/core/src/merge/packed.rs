@@ -72,7 +72,12 @@ impl Packed {
         ids
     }
 
-    /// The same with the instructions of AVX2.
+    /// Appends the ids, which are here.
+    pub fn append_to(&self, ids: &mut Vec<u32>) {
+        ids.extend_from_slice(&self.unpack()[..self.count()]);
+    }
+
+    /// The same as `unpack` with the instructions of AVX2.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     #[target_feature(enable = "avx2")]
