@@ -329,6 +329,7 @@ class DecodeStream:
 class PieceCounter:
     """Counts the pieces of a corpus, document by document, and learns merges from the counts."""
 
+    # max_memory: bytes that counting and learning may take, about; the rarest pieces are dropped for it.
     def __new__(
         cls,
         *,
@@ -336,11 +337,40 @@ class PieceCounter:
         normalization: str | None = None,
         special_tokens: Sequence[str] = ...,
         threads: int = 0,
+        max_memory: int | None = None,
     ) -> PieceCounter: ...
-    # Each text is a document. UTF-8 errors in `bytes`: CorpusError with the document's number and the byte.
-    def add_texts(self, texts: Sequence[str | bytes]) -> None: ...
-    # A file is one document, streamed. progress(bytes read so far) is called now and then.
-    def add_file(self, path: str, progress: Callable[[int], None] | None = None) -> None: ...
+    # Each text is a document; each of its pieces counts `weight` times. UTF-8 errors in `bytes`: CorpusError
+    # with the document's number and the byte.
+    def add_texts(self, texts: Sequence[str | bytes], weight: int = 1) -> None: ...
+    # Each row is a document: data[offsets[i]:offsets[i + 1]], in UTF-8.
+    def add_rows(
+        self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], weight: int = 1
+    ) -> None: ...
+    # Each file is a document. Begins at a position (file, byte) that was returned before, goes on for about
+    # `most` bytes, and returns how far it came; (len(paths), 0) is the end. progress(bytes counted by this
+    # call) is called now and then.
+    def add_files(
+        self,
+        paths: Sequence[str | PathLike[str]],
+        position: tuple[int, int] = (0, 0),
+        *,
+        most: int = ...,
+        weight: int = 1,
+        progress: Callable[[int], None] | None = None,
+    ) -> tuple[int, int]: ...
+    # The part of a file from the first place at `start` or behind it where it may be cut to the first such
+    # place at `end` or behind it. The one with start 0 counts the document.
+    def add_range(self, path: str | PathLike[str], start: int, end: int, weight: int = 1) -> None: ...
+    # Pieces that were counted elsewhere: data[offsets[i]:offsets[i + 1]] occurs counts[i] times.
+    def add_pieces(
+        self,
+        data: npt.NDArray[np.uint8],
+        offsets: npt.NDArray[np.int64],
+        counts: npt.NDArray[np.uint64],
+        documents: int = 0,
+    ) -> None: ...
+    # All that the other counted.
+    def merge(self, other: PieceCounter, weight: int = 1) -> None: ...
     @property
     def documents(self) -> int: ...
     # Pieces and distinct pieces counted so far.
@@ -348,8 +378,15 @@ class PieceCounter:
     def pieces(self) -> int: ...
     @property
     def distinct(self) -> int: ...
-    # (piece, count) in the order of the pieces' bytes.
-    def counts(self) -> list[tuple[bytes, int]]: ...
+    # How often a piece was dropped to save memory, the sum of their counts, and the most that a count can
+    # be too low by.
+    @property
+    def dropped(self) -> tuple[int, int, int]: ...
+    # The pieces in the order of their bytes, as `add_pieces` takes them.
+    def arrays(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]: ...
+    # The pieces and their counts as bytes, behind those given; and what was saved so, from byte `begin` on.
+    def save(self, begin: bytes) -> bytes: ...
+    def load(self, data: bytes, begin: int, documents: int, dropped: tuple[int, int, int]) -> None: ...
     # Learned tokens get the ids 256 .. vocab_size-1 that `reserved` leaves free.
     # Returns ({id: bytes} of bytes and learned tokens, merges).
     # progress(tokens learned, tokens wanted) is called now and then.

@@ -203,17 +203,7 @@ def _count_files(counter: _core.PieceCounter, paths: Sequence[Path], progress: _
     for path in paths:
         _check_file(path)
     progress.start("Counting bytes", total=sum(path.stat().st_size for path in paths))
-    before = 0
-    for path in paths:
-        _count_file(counter, path, progress, before)
-        before += path.stat().st_size
-
-
-def _count_file(counter: _core.PieceCounter, path: Path, progress: _Progress, before: int) -> None:
-    def report(read: int) -> None:
-        progress.update(before + read)
-
-    counter.add_file(str(path), report if progress.visible else None)
+    counter.add_files(paths, progress=progress.update if progress.visible else None)
 
 
 def _count_items(counter: _core.PieceCounter, items: Iterable[object], progress: _Progress) -> None:
@@ -234,7 +224,7 @@ def _count_items(counter: _core.PieceCounter, items: Iterable[object], progress:
             raise CorpusError(f"item {number} of the corpus mixes texts and paths: give one kind of item")
         if isinstance(item, os.PathLike):
             _check_file(Path(item))
-            counter.add_file(str(Path(item)), None)
+            counter.add_files([Path(item)])
             progress.update(number + 1)
             continue
         batch.append(item)

@@ -63,6 +63,14 @@ pub enum Error {
         /// Offset of its first byte.
         byte: u64,
     },
+    /// Saved piece counts that are broken.
+    #[error("byte {byte}: {message}")]
+    Saved {
+        /// Where they are wrong.
+        byte: u64,
+        /// What is wrong there.
+        message: String,
+    },
     /// A count left the range of 64 bits.
     #[error("the corpus is too large: a count exceeds 64 bits")]
     CountOverflow,

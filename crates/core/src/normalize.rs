@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::OnceLock;
 use unicode_normalization::char::{
     canonical_combining_class, decompose_canonical, decompose_compatible,
 };
@@ -64,30 +65,69 @@ impl Normalization {
     }
 
     /// The normalised text, which is the text itself if nothing changes.
+    ///
+    /// Only what lies between two boundaries and holds more than one character can change, and is looked at.
     pub fn apply(self, text: &str) -> Cow<'_, str> {
-        if text.is_ascii() || self.quick_check(text.chars()) == IsNormalized::Yes {
+        let boundaries = self.boundaries();
+        // What was written for the text up to `done`; where the run begins that the next character is in.
+        let (mut normalized, mut done, mut run, mut at) = (String::new(), 0, 0, 0);
+        while at < text.len() {
+            let ascii = ascii_prefix(&text.as_bytes()[at..]);
+            if ascii > 0 {
+                at += ascii;
+                run = at - 1;
+                continue;
+            }
+            let inside = text[at..].char_indices();
+            let mut inside = inside.skip_while(|&(_, c)| !boundaries.contains(c));
+            let next = inside.next();
+            let end = next.map_or(text.len(), |(before, _)| at + before);
+            if end > at {
+                if let Some(changed) = self.changed(&text[run..end]) {
+                    normalized.push_str(&text[done..run]);
+                    normalized.push_str(&changed);
+                    done = end;
+                }
+            }
+            run = end;
+            at = end + next.map_or(0, |(_, c)| c.len_utf8());
+        }
+        if done == 0 {
             return Cow::Borrowed(text);
         }
-        let mut normalized = String::with_capacity(text.len());
-        match self {
-            Self::Nfc => normalized.extend(text.nfc()),
-            Self::Nfd => normalized.extend(text.nfd()),
-            Self::Nfkc => normalized.extend(text.nfkc()),
-            Self::Nfkd => normalized.extend(text.nfkd()),
+        normalized.push_str(&text[done..]);
+        Cow::Owned(normalized)
+    }
+
+    /// The normalised text, if it is another.
+    fn changed(self, text: &str) -> Option<String> {
+        if self.quick_check(text.chars()) == IsNormalized::Yes {
+            return None;
         }
-        if normalized == text {
-            Cow::Borrowed(text)
-        } else {
-            Cow::Owned(normalized)
-        }
+        let normalized: String = match self {
+            Self::Nfc => text.nfc().collect(),
+            Self::Nfd => text.nfd().collect(),
+            Self::Nfkc => text.nfkc().collect(),
+            Self::Nfkd => text.nfkd().collect(),
+        };
+        (normalized != text).then_some(normalized)
     }
 
     /// Whether what stands before `c` and what begins with it can be normalised apart: `c` keeps
     /// itself, and neither reorders nor composes with what comes before ("stable code point").
     pub fn is_boundary(self, c: char) -> bool {
-        c.is_ascii()
-            || canonical_combining_class(c) == 0
-                && self.quick_check(std::iter::once(c)) == IsNormalized::Yes
+        c.is_ascii() || self.boundaries().contains(c)
+    }
+
+    /// The answers of [`Normalization::find_boundary`], which take longer to find than to look up.
+    fn boundaries(self) -> &'static Boundaries {
+        static FORMS: [OnceLock<Boundaries>; 4] = [const { OnceLock::new() }; 4];
+        FORMS[self as usize].get_or_init(|| Boundaries::new(self))
+    }
+
+    fn find_boundary(self, c: char) -> bool {
+        canonical_combining_class(c) == 0
+            && self.quick_check(std::iter::once(c)) == IsNormalized::Yes
     }
 
     /// The normalised text with the way back.
@@ -150,6 +190,40 @@ impl Normalization {
     }
 }
 
+/// The boundaries of a form among the characters of at most 16 bits, a bit each.
+struct Boundaries {
+    form: Normalization,
+    bits: Box<[u64]>,
+}
+
+impl Boundaries {
+    fn new(form: Normalization) -> Self {
+        let is_boundary = |number| char::from_u32(number).is_some_and(|c| form.find_boundary(c));
+        let word = |first: u32| (0..64).map(move |bit| u64::from(is_boundary(first + bit)) << bit);
+        let words = (0..1 << 16).step_by(64).map(|first| word(first).sum());
+        Self {
+            form,
+            bits: words.collect(),
+        }
+    }
+
+    fn contains(&self, c: char) -> bool {
+        let number = u32::from(c);
+        match self.bits.get(number as usize / 64) {
+            Some(word) => word >> (number % 64) & 1 == 1,
+            None => self.form.find_boundary(c),
+        }
+    }
+}
+
+/// ASCII characters that some bytes begin with.
+fn ascii_prefix(bytes: &[u8]) -> usize {
+    let is_ascii = |chunk: &&[u8]| chunk.is_ascii();
+    let whole = 16 * bytes.chunks_exact(16).take_while(is_ascii).count();
+    let rest = bytes[whole..].iter();
+    whole + rest.take_while(|byte| byte.is_ascii()).count()
+}
+
 /// Bytes of the characters that both texts begin with.
 fn common_prefix(a: &str, b: &str) -> usize {
     let same = a.chars().zip(b.chars()).take_while(|(x, y)| x == y);
@@ -159,6 +233,7 @@ fn common_prefix(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn a_text_that_is_normal_is_not_copied() {
@@ -167,6 +242,50 @@ mod tests {
         }
         assert_eq!(Normalization::Nfc.apply("cafe\u{301}"), "café");
         assert_eq!(Normalization::Nfkd.apply("ﬁ①"), "fi1");
+    }
+
+    fn whole(form: Normalization, text: &str) -> String {
+        match form {
+            Normalization::Nfc => text.nfc().collect(),
+            Normalization::Nfd => text.nfd().collect(),
+            Normalization::Nfkc => text.nfkc().collect(),
+            Normalization::Nfkd => text.nfkd().collect(),
+        }
+    }
+
+    const FORMS: [Normalization; 4] = [
+        Normalization::Nfc,
+        Normalization::Nfd,
+        Normalization::Nfkc,
+        Normalization::Nfkd,
+    ];
+
+    #[test]
+    fn every_character_is_normalised_in_its_place() {
+        for form in FORMS {
+            for c in '\0'..='\u{2ffff}' {
+                let text = format!("e{c}\u{301}가{c}{c}\u{323}");
+                assert_eq!(form.apply(&text), whole(form, &text), "{form} {c:?}");
+            }
+        }
+    }
+
+    fn any_text() -> impl Strategy<Value = String> {
+        let joining = "e\u{301}\u{323}\u{345}가\u{1100}\u{1161}\u{11a8}\u{9c7}\u{9be}ﬁéệ語 a\u{1d15e}\u{1f00}";
+        let joining: Vec<char> = joining.chars().collect();
+        let c = prop_oneof![4 => prop::sample::select(joining), 1 => any::<char>()];
+        prop::collection::vec(c, 0..60).prop_map(String::from_iter)
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_is_normalised_as_a_whole(text in any_text(), plain in "[a-z ]{0,40}") {
+            for form in FORMS {
+                for text in [&text, &format!("{plain}{text}{plain}"), &format!("{text}{plain}{text}")] {
+                    prop_assert_eq!(form.apply(text), whole(form, text));
+                }
+            }
+        }
     }
 
     #[test]

@@ -75,6 +75,7 @@ pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         Error::Option(_) => "OptionError",
         Error::UnknownId { .. } => "UnknownIdError",
         Error::NotUtf8 { .. } | Error::Read { .. } | Error::CountOverflow => "CorpusError",
+        Error::Saved { .. } => "FormatError",
         Error::Disallowed { .. } => "SpecialTokenError",
         _ => "TokenizerError",
     };

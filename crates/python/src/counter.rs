@@ -4,13 +4,24 @@ use crate::call::{exception, run, run_with_callback, to_python};
 use crate::settings::parse_form;
 use crate::text::PyText;
 use bpe_tokenizer_core::encoder::Text;
-use bpe_tokenizer_core::train::counts::{Counted, Counter};
+use bpe_tokenizer_core::train::counts::{Counted, Counter, Dropped, PieceCounts, Position};
 use bpe_tokenizer_core::train::merges::{learn, MergeOptions, TieBreak};
 use bpe_tokenizer_core::{Error, Result};
+use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use std::fs::File;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Arrays of pieces: their bytes end to end, where each begins and the last ends, and their counts.
+type Arrays<'py> = (
+    Bound<'py, PyArray1<u8>>,
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<u64>>,
+);
+
+/// Pieces between two looks at whether to stop.
+const POLLED: usize = 1 << 16;
 
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
 pub struct PieceCounter {
@@ -27,9 +38,9 @@ impl PieceCounter {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        read: impl FnOnce(&Counted) -> Result<T> + Send,
+        read: impl FnOnce(&mut Counted) -> Result<T> + Send,
     ) -> PyResult<T> {
-        py.detach(|| read(&self.counted()))
+        py.detach(|| read(&mut self.counted()))
             .map_err(|error| to_python(py, &error))
     }
 }
@@ -39,16 +50,20 @@ type Pair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 #[pymethods]
 impl PieceCounter {
     #[new]
-    #[pyo3(signature = (*, split_patterns, normalization=None, special_tokens=Vec::new(), threads=0))]
+    #[pyo3(signature = (*, split_patterns, normalization=None, special_tokens=Vec::new(), threads=0,
+                        max_memory=None))]
     fn new(
         py: Python<'_>,
         split_patterns: Vec<String>,
         normalization: Option<String>,
         special_tokens: Vec<String>,
         threads: usize,
+        max_memory: Option<usize>,
     ) -> PyResult<Self> {
         let counter = parse_form(normalization)
-            .and_then(|form| Counter::new(&split_patterns, form, special_tokens, threads))
+            .and_then(|form| {
+                Counter::new(&split_patterns, form, special_tokens, threads, max_memory)
+            })
             .map_err(|error| to_python(py, &error))?;
         Ok(Self {
             counter,
@@ -56,7 +71,8 @@ impl PieceCounter {
         })
     }
 
-    fn add_texts(&self, py: Python<'_>, texts: Vec<PyText>) -> PyResult<()> {
+    #[pyo3(signature = (texts, weight=1))]
+    fn add_texts(&self, py: Python<'_>, texts: Vec<PyText>, weight: u64) -> PyResult<()> {
         run(py, usize::MAX, |interrupt| {
             let mut counted = self.counted();
             let documents = counted.documents;
@@ -64,23 +80,104 @@ impl PieceCounter {
                 .zip(&texts)
                 .map(|(document, text)| as_str(text, document))
                 .collect::<Result<Vec<&str>>>()?;
-            self.counter.add_texts(&texts, &mut counted, interrupt)
+            self.counter
+                .add_texts(&texts, weight, &mut counted, interrupt)
         })
     }
 
-    #[pyo3(signature = (path, progress=None))]
-    fn add_file(&self, py: Python<'_>, path: String, progress: Option<Py<PyAny>>) -> PyResult<()> {
-        run_with_callback(py, progress, |interrupt, call| {
-            let file = File::open(&path).map_err(|source| Error::Read {
-                path: path.clone(),
-                source,
-            })?;
-            let mut counted = self.counted();
+    #[pyo3(signature = (data, offsets, weight=1))]
+    fn add_rows(
+        &self,
+        py: Python<'_>,
+        data: PyReadonlyArray1<'_, u8>,
+        offsets: PyReadonlyArray1<'_, i64>,
+        weight: u64,
+    ) -> PyResult<()> {
+        let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
+        run(py, usize::MAX, |interrupt| {
+            let rows = rows(data, offsets).zip(0_u64..);
+            let texts = rows
+                .map(|(row, number)| utf8(row?, || format!("row {number}")))
+                .collect::<Result<Vec<&str>>>()?;
             self.counter
-                .add_file(file, &path, &mut counted, interrupt, &mut |bytes| {
-                    call(&[bytes])
-                })
+                .add_texts(&texts, weight, &mut self.counted(), interrupt)
         })
+    }
+
+    #[pyo3(signature = (paths, position=(0, 0), *, most=u64::MAX, weight=1, progress=None))]
+    fn add_files(
+        &self,
+        py: Python<'_>,
+        paths: Vec<PathBuf>,
+        position: (usize, u64),
+        most: u64,
+        weight: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(usize, u64)> {
+        let (file, byte) = position;
+        let from = Position { file, byte };
+        run_with_callback(py, progress, |interrupt, call| {
+            let reached = self.counter.add_files(
+                &paths,
+                from,
+                most,
+                weight,
+                &mut self.counted(),
+                interrupt,
+                &mut |bytes| call(&[bytes]),
+            )?;
+            Ok((reached.file, reached.byte))
+        })
+    }
+
+    #[pyo3(signature = (path, start, end, weight=1))]
+    fn add_range(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        start: u64,
+        end: u64,
+        weight: u64,
+    ) -> PyResult<()> {
+        run(py, usize::MAX, |interrupt| {
+            let counted = &mut self.counted();
+            self.counter
+                .add_range(&path, start..end, weight, counted, interrupt)
+        })
+    }
+
+    #[pyo3(signature = (data, offsets, counts, documents=0))]
+    fn add_pieces(
+        &self,
+        py: Python<'_>,
+        data: PyReadonlyArray1<'_, u8>,
+        offsets: PyReadonlyArray1<'_, i64>,
+        counts: PyReadonlyArray1<'_, u64>,
+        documents: u64,
+    ) -> PyResult<()> {
+        let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
+        let counts = counts.as_slice()?;
+        run(py, usize::MAX, |interrupt| {
+            let mut counted = self.counted();
+            for (number, (row, &count)) in rows(data, offsets).zip(counts).enumerate() {
+                if number % POLLED == 0 {
+                    interrupt.poll()?;
+                }
+                self.counter.add_piece(row?, count, &mut counted)?;
+            }
+            counted.documents += documents;
+            Ok(())
+        })
+    }
+
+    #[pyo3(signature = (other, weight=1))]
+    fn merge(&self, py: Python<'_>, other: &Bound<'_, Self>, weight: u64) -> PyResult<()> {
+        // A copy, because `other` may be this one, and two locks at a time could wait for each other.
+        let copy = other.get().with(py, |counted| {
+            let counts = counted.counts()?.clone();
+            Ok(Counted::new(counts, counted.documents, counted.dropped))
+        })?;
+        self.with(py, |counted| self.counter.merge(copy, weight, counted))
     }
 
     #[getter]
@@ -90,27 +187,67 @@ impl PieceCounter {
 
     #[getter]
     fn pieces(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |counted| counted.counts.total())
+        self.with(py, |counted| counted.counts()?.total())
     }
 
     #[getter]
     fn distinct(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with(py, |counted| Ok(counted.counts.len()))
+        self.with(py, |counted| Ok(counted.counts()?.len()))
     }
 
-    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Vec<(Bound<'py, PyBytes>, u64)>> {
-        let counts = self.with(py, |counted| {
-            let counts = counted.counts.iter();
-            let mut counts: Vec<_> = counts
-                .map(|(piece, count)| (piece.to_vec(), count))
-                .collect();
-            counts.sort_unstable();
-            Ok(counts)
+    #[getter]
+    fn dropped(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
+        self.with(py, |counted| {
+            let dropped = counted.dropped;
+            Ok((dropped.distinct, dropped.pieces, dropped.most))
+        })
+    }
+
+    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Arrays<'py>> {
+        let (data, offsets, counts) = self.with(py, |counted| {
+            let pieces = counted.counts()?.sorted();
+            let (mut data, mut offsets) = (Vec::new(), vec![0]);
+            for (piece, _) in &pieces {
+                data.extend_from_slice(piece);
+                offsets.push(data.len() as i64);
+            }
+            let counts: Vec<u64> = pieces.into_iter().map(|(_, count)| count).collect();
+            Ok((data, offsets, counts))
         })?;
-        let counts = counts.into_iter();
-        Ok(counts
-            .map(|(piece, count)| (PyBytes::new(py, &piece), count))
-            .collect())
+        Ok((
+            PyArray1::from_vec(py, data),
+            PyArray1::from_vec(py, offsets),
+            PyArray1::from_vec(py, counts),
+        ))
+    }
+
+    fn save<'py>(&self, py: Python<'py>, begin: Vec<u8>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = run(py, usize::MAX, |interrupt| {
+            self.counted().counts()?.save(&begin, interrupt)
+        })?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    #[pyo3(signature = (data, begin, documents, dropped))]
+    fn load(
+        &self,
+        py: Python<'_>,
+        data: &[u8],
+        begin: usize,
+        documents: u64,
+        dropped: (u64, u64, u64),
+    ) -> PyResult<()> {
+        let (distinct, pieces, most) = dropped;
+        let dropped = Dropped {
+            distinct,
+            pieces,
+            most,
+        };
+        run(py, usize::MAX, |interrupt| {
+            let counts = PieceCounts::load(data, begin, interrupt)?;
+            let loaded = Counted::new(counts, documents, dropped);
+            self.counter.merge(loaded, 1, &mut self.counted())
+        })
     }
 
     #[pyo3(signature = (*, vocab_size, min_frequency=2, tie_break="largest", reserved=Vec::new(),
@@ -143,9 +280,9 @@ impl PieceCounter {
             max_token_length,
         };
         let learned = run_with_callback(py, progress, |interrupt, call| {
-            let counted = self.counted();
+            let mut counted = self.counted();
             learn(
-                counted.counts.iter(),
+                counted.counts()?.iter(),
                 &options,
                 interrupt,
                 &mut |learned, wanted| {
@@ -179,9 +316,22 @@ impl PieceCounter {
 fn as_str(text: &PyText, document: u64) -> Result<&str> {
     match text.as_text() {
         Text::Str(text) => Ok(text),
-        Text::Bytes(bytes) => std::str::from_utf8(bytes).map_err(|error| Error::NotUtf8 {
-            source_name: format!("document {document}"),
-            byte: error.valid_up_to() as u64,
-        }),
+        Text::Bytes(bytes) => utf8(bytes, || format!("document {document}")),
     }
+}
+
+fn utf8(bytes: &[u8], name: impl FnOnce() -> String) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|error| Error::NotUtf8 {
+        source_name: name(),
+        byte: error.valid_up_to() as u64,
+    })
+}
+
+/// The rows that lie end to end in `data`.
+fn rows<'a>(data: &'a [u8], offsets: &'a [i64]) -> impl Iterator<Item = Result<&'a [u8]>> {
+    offsets.windows(2).map(|ends| {
+        let [start, end] = [ends[0], ends[1]].map(|end| usize::try_from(end).unwrap_or(usize::MAX));
+        let wrong = || Error::Option("offsets must ascend, and end within the data".to_owned());
+        data.get(start..end).ok_or_else(wrong)
+    })
 }

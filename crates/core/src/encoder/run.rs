@@ -195,7 +195,10 @@ impl Batches<'_> {
         while bounds.len() > 1 {
             let (batch, _) = bounds.split_at(bounds.len().min(BATCH + 1));
             bounds = &bounds[batch.len() - 1..];
-            lookup.pack(text, from, batch, self.cache);
+            lookup.pack(text, from, batch, self.cache.sets());
+            for &set in lookup.get(batch.len() - 1).1 {
+                self.cache.expect(set);
+            }
             self.batch(text, from, batch, lookup, ids)?;
         }
         Ok(())

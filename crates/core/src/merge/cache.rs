@@ -1,6 +1,6 @@
 //! Pieces that were merged before: a bounded table, which never changes a result.
 
-use super::keys::{hash, Key, KEY_BYTES};
+use super::keys::{hash, set_of, Key, KEY_BYTES};
 use super::memory::{prefetch, Table};
 use super::packed::{Packed, PACKED_IDS};
 use rustc_hash::FxHashMap;
@@ -115,13 +115,6 @@ impl Cache {
         self.sets.len()
     }
 
-    /// The set where a key may be, before any other: the upper half of its hash is to all numbers as this
-    /// one is to all sets.
-    #[inline(always)]
-    pub fn set_of(&self, key: Key) -> u32 {
-        (((hash(key) >> 32) * self.sets.len() as u64) >> 32) as u32
-    }
-
     /// Asks for a set that is looked at soon.
     #[inline(always)]
     pub fn expect(&self, set: u32) {
@@ -154,7 +147,7 @@ impl Cache {
 
     /// Appends the ids of a short piece, if they are here.
     pub fn get(&mut self, key: Key, ids: &mut Vec<u32>) -> bool {
-        let Some(packed) = self.find(self.set_of(key), key) else {
+        let Some(packed) = self.find(set_of(key, self.sets.len()), key) else {
             return false;
         };
         match packed.spilled() {
@@ -187,7 +180,7 @@ impl Cache {
     /// Puts a slot into one of its sets. Where both are full, the last one of the first is moved to its
     /// other set, and so on, and one is dropped in the end. What came early comes often, and stays.
     fn put(&mut self, mut slot: Slot) {
-        let mut set = self.set_of(slot.key);
+        let mut set = set_of(slot.key, self.sets.len());
         // It hardly pays to look for room where there is none.
         let moves = if self.kept < self.sets.len() / 16 * 31 {
             MOVES

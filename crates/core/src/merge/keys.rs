@@ -5,7 +5,7 @@
 //! sixteen bytes before the end of the text.
 #![allow(unsafe_code)]
 
-use super::cache::{Cache, Unit};
+use super::cache::Unit;
 
 /// Pieces of at most so many bytes are found by a key that holds them.
 pub const KEY_BYTES: usize = 15;
@@ -68,6 +68,13 @@ pub fn hash([low, high]: Key) -> u64 {
     (low ^ high.wrapping_mul(FACTORS[1])).wrapping_mul(FACTORS[0])
 }
 
+/// The set where a key may be, before any other, in a table of so many: the upper half of its hash is to all
+/// numbers as this one is to all sets.
+#[inline(always)]
+pub fn set_of(key: Key, sets: usize) -> u32 {
+    (((hash(key) >> 32) * sets as u64) >> 32) as u32
+}
+
 /// Pieces that are looked for at the same time.
 pub struct Lookup {
     keys: [Key; BATCH],
@@ -95,28 +102,25 @@ impl Lookup {
     }
 
     /// Makes the keys of at most [`BATCH`] pieces, which begin at all bounds but the last, counted from
-    /// `from`, and asks the cache for them.
+    /// `from`, and finds where they may be in a table of so many sets (less than 2^32).
     #[inline]
-    pub fn pack(&mut self, text: &[u8], from: usize, bounds: &[u32], cache: &Cache) {
+    pub fn pack(&mut self, text: &[u8], from: usize, bounds: &[u32], sets: usize) {
         let pieces = bounds.len().saturating_sub(1).min(BATCH);
         if pieces == 0 {
             return;
         }
-        let done = self.pack_first(text, from, &bounds[..=pieces], cache);
+        let done = self.pack_first(text, from, &bounds[..=pieces], sets);
         for piece in done..pieces {
             let length = (bounds[piece + 1] - bounds[piece]) as usize;
             let key = key(text, from + bounds[piece] as usize, length);
             self.keys[piece] = key;
-            self.sets[piece] = cache.set_of(key);
-        }
-        for &set in &self.sets[..pieces] {
-            cache.expect(set);
+            self.sets[piece] = set_of(key, sets);
         }
     }
 
     /// The same for as many as can be done eight at a time; returns how many they were.
     #[cfg(target_arch = "x86_64")]
-    fn pack_first(&mut self, text: &[u8], from: usize, bounds: &[u32], cache: &Cache) -> usize {
+    fn pack_first(&mut self, text: &[u8], from: usize, bounds: &[u32], sets: usize) -> usize {
         // From a piece on that begins too near to the end, one at a time.
         let near = text.len().saturating_sub(from + 15);
         let is_far = |bound: &u32| (*bound as usize) < near;
@@ -129,14 +133,14 @@ impl Lookup {
         };
         if self.does_eight && far > 0 && are_far() {
             // SAFETY: the processor was asked, and these pieces begin before `near`.
-            unsafe { self.pack_eights(text, from, &bounds[..=far], cache.sets() as u64) };
+            unsafe { self.pack_eights(text, from, &bounds[..=far], sets as u64) };
             return far;
         }
         0
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn pack_first(&mut self, _: &[u8], _: usize, _: &[u32], _: &Cache) -> usize {
+    fn pack_first(&mut self, _: &[u8], _: usize, _: &[u32], _: usize) -> usize {
         0
     }
 
@@ -202,7 +206,7 @@ mod tests {
     #[test]
     fn many_keys_are_those_of_each_piece() {
         let text: Vec<u8> = (0..2000u32).map(|at| (at * at / 7) as u8).collect();
-        let cache = Cache::new(0);
+        let sets = 12_345;
         for from in [0, 3, 700] {
             for pieces in 0..=BATCH {
                 let mut bounds = vec![5];
@@ -220,13 +224,14 @@ mod tests {
                     {
                         one.does_eight = false;
                     }
-                    one.pack(text, from, &bounds, &cache);
-                    eight.pack(text, from, &bounds, &cache);
+                    one.pack(text, from, &bounds, sets);
+                    eight.pack(text, from, &bounds, sets);
                     assert_eq!(eight.get(bounds.len() - 1), one.get(bounds.len() - 1));
                     for (piece, pair) in bounds.windows(2).enumerate() {
                         let length = (pair[1] - pair[0]) as usize;
                         let key = key(text, from + pair[0] as usize, length);
                         assert_eq!(one.keys[piece], key);
+                        assert_eq!(one.sets[piece], set_of(key, sets));
                     }
                 }
             }

@@ -5,7 +5,7 @@ mod crossings;
 mod joins;
 pub mod keys;
 mod long;
-mod memory;
+pub mod memory;
 mod packed;
 mod pool;
 mod queue;

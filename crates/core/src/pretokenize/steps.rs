@@ -259,16 +259,24 @@ impl PreTokenizers {
         from: usize,
         allowed: impl Fn(char, char) -> bool,
     ) -> Option<usize> {
-        let Step::Split {
-            pattern,
-            behavior: Behavior::Isolated,
-            bytes: false,
-            ..
-        } = self.steps.first()?
-        else {
-            return None;
-        };
-        pattern.automaton()?.last_safe_cut(text, from, allowed)
+        self.first_automaton()?.last_safe_cut(text, from, allowed)
+    }
+
+    /// Whether [`PreTokenizers::last_safe_cut`] finds any.
+    pub fn may_be_cut(&self) -> bool {
+        self.first_automaton().is_some()
+    }
+
+    fn first_automaton(&self) -> Option<&Dfa> {
+        match self.steps.first()? {
+            Step::Split {
+                pattern,
+                behavior: Behavior::Isolated,
+                bytes: false,
+                ..
+            } => pattern.automaton(),
+            _ => None,
+        }
     }
 }
 

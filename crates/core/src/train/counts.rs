@@ -1,148 +1,32 @@
 //! Counting the distinct pieces of a corpus, in parallel and without holding the corpus.
 
+mod files;
+mod saved;
+mod table;
+
+pub use files::Position;
+pub use table::{Dropped, PieceCounts};
+
 use crate::alignment::Place;
 use crate::batch::{first_part, thread_count};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::merge::keys::{has_key, hash, key, Key as Halves};
+use crate::merge::keys::{has_key, Lookup, BATCH};
 use crate::normalize::Normalization;
-use crate::pretokenize::{floor_char_boundary, Piece, PreTokenizers};
+use crate::pretokenize::{floor_char_boundary, Block, Piece, PreTokenizers};
 use crate::special::{AddedToken, Matcher};
-use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::io::Read;
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use table::PLACES;
 
 /// A thread takes stretches of about so many bytes.
 const STRETCH: usize = 1 << 20;
-/// A file is read so many stretches a thread at a time.
-const STRETCHES_A_READ: usize = 4;
-
-/// A key as bytes: 15 for a piece, one for its length.
-type Key = [u8; 16];
-const FREE: Key = [0; 16];
-
-fn joined([low, high]: Halves) -> Key {
-    (u128::from(low) | u128::from(high) << 64).to_le_bytes()
-}
-
-fn halves(key: Key) -> Halves {
-    let whole = u128::from_le_bytes(key);
-    [whole as u64, (whole >> 64) as u64]
-}
-
-/// Where the search for a key begins, in a table of any size.
-fn place(key: Halves) -> usize {
-    (hash(key) >> 32) as usize
-}
-
-/// Distinct pieces with their counts. Counts are checked: none wraps.
-#[derive(Default)]
-pub struct PieceCounts {
-    /// Pieces that a key holds (its bytes, then their number): open addressing; a free slot is 0.
-    short: Vec<(Key, u64)>,
-    short_count: usize,
-    long: FxHashMap<Box<[u8]>, u64>,
-}
-
-impl PieceCounts {
-    /// How many pieces differ.
-    pub fn len(&self) -> usize {
-        self.short_count + self.long.len()
-    }
-
-    /// Whether nothing was counted.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The sum of all counts.
-    pub fn total(&self) -> Result<u64> {
-        let short = self.short.iter().map(|(_, count)| count);
-        short
-            .chain(self.long.values())
-            .try_fold(0u64, |sum, &count| sum.checked_add(count))
-            .ok_or(Error::CountOverflow)
-    }
-
-    /// Counts the piece `text[range]` `count` more times.
-    #[inline(always)]
-    pub fn add(&mut self, text: &[u8], range: Range<usize>, count: u64) -> Result<()> {
-        if has_key(range.len()) {
-            self.add_short(key(text, range.start, range.len()), count)
-        } else {
-            self.add_long(&text[range], count)
-        }
-    }
-
-    #[inline(always)]
-    fn add_short(&mut self, key: Halves, count: u64) -> Result<()> {
-        if 2 * self.short_count >= self.short.len() {
-            self.grow();
-        }
-        let mask = self.short.len() - 1;
-        let mut index = place(key);
-        let key = joined(key);
-        loop {
-            let slot = &mut self.short[index & mask];
-            if slot.0 == key || slot.0 == FREE {
-                self.short_count += usize::from(slot.0 == FREE);
-                slot.0 = key;
-                slot.1 = slot.1.checked_add(count).ok_or(Error::CountOverflow)?;
-                return Ok(());
-            }
-            index += 1;
-        }
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let capacity = (2 * self.short.len()).max(1 << 10);
-        let old = std::mem::replace(&mut self.short, vec![(FREE, 0); capacity]);
-        for (key, count) in old.into_iter().filter(|(key, _)| *key != FREE) {
-            let mut index = place(halves(key)) & (capacity - 1);
-            while self.short[index].0 != FREE {
-                index = (index + 1) & (capacity - 1);
-            }
-            self.short[index] = (key, count);
-        }
-    }
-
-    fn add_long(&mut self, piece: &[u8], count: u64) -> Result<()> {
-        match self.long.get_mut(piece) {
-            Some(known) => *known = known.checked_add(count).ok_or(Error::CountOverflow)?,
-            None => {
-                self.long.insert(piece.into(), count);
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds all of another's counts.
-    pub fn merge(&mut self, other: PieceCounts) -> Result<()> {
-        for (key, count) in other.short.into_iter().filter(|(key, _)| *key != FREE) {
-            self.add_short(halves(key), count)?;
-        }
-        for (piece, count) in other.long {
-            match self.long.get_mut(&piece) {
-                Some(known) => *known = known.checked_add(count).ok_or(Error::CountOverflow)?,
-                None => {
-                    self.long.insert(piece, count);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Every piece and its count, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
-        let short = self.short.iter().filter(|(key, _)| *key != FREE);
-        let short = short.map(|(key, count)| (&key[..usize::from(key[15])], *count));
-        let long = self.long.iter().map(|(piece, count)| (&**piece, *count));
-        short.chain(long)
-    }
-}
+/// What cannot be read anywhere is read so many bytes at a time.
+const READ: usize = 8 * STRETCH;
+/// Pieces between two looks at whether to stop.
+const PATIENCE: u32 = 1 << 16;
 
 /// What a corpus is cut with before it is counted.
 pub struct Counter {
@@ -150,6 +34,7 @@ pub struct Counter {
     normalization: Option<Normalization>,
     special: Matcher,
     threads: usize,
+    max_memory: Option<usize>,
 }
 
 /// What was counted so far.
@@ -157,18 +42,92 @@ pub struct Counter {
 pub struct Counted {
     /// Texts and files.
     pub documents: u64,
+    /// What was dropped to save memory.
+    pub dropped: Dropped,
+    /// The pieces, without those that are pending.
+    counts: PieceCounts,
+    /// What threads counted since, each piece of which counts `weight` times.
+    pending: Vec<PieceCounts>,
+    weight: u64,
+    /// Bytes of text that were counted since memory was looked at.
+    unseen: usize,
+}
+
+impl Counted {
+    /// The pieces that a table holds already.
+    pub fn new(counts: PieceCounts, documents: u64, dropped: Dropped) -> Self {
+        Self {
+            documents,
+            dropped,
+            counts,
+            ..Self::default()
+        }
+    }
+
     /// The pieces.
-    pub counts: PieceCounts,
+    pub fn counts(&mut self) -> Result<&mut PieceCounts> {
+        self.settle(0)?;
+        Ok(&mut self.counts)
+    }
+
+    /// Adds what is pending.
+    fn settle(&mut self, threads: usize) -> Result<()> {
+        let pending = std::mem::take(&mut self.pending);
+        let threads = thread_count(threads, usize::MAX);
+        self.counts.merge(pending, self.weight, threads)
+    }
+
+    /// The table of a thread, which may hold something already.
+    fn begin(&mut self, weight: u64, threads: usize) -> Result<Mutex<Vec<PieceCounts>>> {
+        if weight != self.weight {
+            self.settle(threads)?;
+            self.weight = weight;
+        }
+        Ok(Mutex::new(std::mem::take(&mut self.pending)))
+    }
+}
+
+/// What a thread that counts works with.
+struct Workspace {
+    counts: PieceCounts,
+    block: Block,
+    lookup: Lookup,
+    buffer: Vec<u8>,
+    patience: u32,
+}
+
+impl Workspace {
+    fn new(counts: PieceCounts) -> Self {
+        Self {
+            counts,
+            block: Block::default(),
+            lookup: Lookup::default(),
+            buffer: Vec::new(),
+            patience: PATIENCE,
+        }
+    }
+
+    /// Looks now and then at whether to stop.
+    fn poll(&mut self, pieces: usize, interrupt: &Interrupt<'_>) -> Result<()> {
+        self.patience = self.patience.saturating_sub(pieces as u32);
+        if self.patience == 0 {
+            self.patience = PATIENCE;
+            interrupt.poll()?;
+        }
+        Ok(())
+    }
 }
 
 impl Counter {
     /// Special tokens are where the text is cut before all else; nothing is learned across one.
-    /// `threads` 0 uses as many as there are processors.
+    /// `threads` 0 uses as many as there are processors. `max_memory` is how many bytes counting and what
+    /// comes after may take, about; the rarest pieces are dropped where they would take more.
     pub fn new(
         patterns: &[String],
         normalization: Option<Normalization>,
         special_tokens: Vec<String>,
         threads: usize,
+        max_memory: Option<usize>,
     ) -> Result<Self> {
         let special_tokens = (0..)
             .zip(special_tokens)
@@ -178,43 +137,47 @@ impl Counter {
             normalization,
             special: Matcher::new(special_tokens.collect())?,
             threads,
+            max_memory,
         })
     }
 
-    /// Counts texts, each a document.
+    /// Counts texts, each a document, `weight` times.
     pub fn add_texts(
         &self,
         texts: &[&str],
+        weight: u64,
         counted: &mut Counted,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
         let stretches: Vec<&str> = texts.iter().flat_map(|text| self.stretches(text)).collect();
-        self.count(&stretches, counted, interrupt)?;
+        self.count(&stretches, weight, counted, interrupt)?;
         counted.documents += texts.len() as u64;
-        Ok(())
+        self.keep_to_memory(counted)
     }
 
-    /// Counts a file, which is one document, a part at a time; calls `progress` with the bytes read.
+    /// Counts a text that is read, which is one document, a part at a time; calls `progress` with the bytes
+    /// read.
     ///
-    /// A part ends where a piece ends whatever comes next, so the result is that of the whole file.
+    /// A part ends where a piece ends whatever comes next, so the result is that of the whole text.
     /// A pattern that only the regex engine can run has no such places but special tokens: then the
     /// text between two of them is held as a whole.
-    pub fn add_file(
+    pub fn add_reader(
         &self,
-        mut file: impl Read,
+        mut reader: impl Read,
         name: &str,
+        weight: u64,
         counted: &mut Counted,
         interrupt: &Interrupt<'_>,
-        progress: &mut dyn FnMut(u64),
+        progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<()> {
-        let threads = thread_count(self.threads, usize::MAX);
-        let mut wanted = threads * STRETCHES_A_READ * STRETCH;
+        let mut wanted = READ;
         let mut buffer = Vec::new();
         let mut done = 0;
         loop {
+            interrupt.poll()?;
             buffer.reserve_exact(wanted.saturating_sub(buffer.len()));
             let missing = wanted.saturating_sub(buffer.len()) as u64;
-            let read = file
+            let read = reader
                 .by_ref()
                 .take(missing)
                 .read_to_end(&mut buffer)
@@ -236,7 +199,8 @@ impl Counter {
                 None => wanted *= 2,
                 Some(cut) => {
                     let stretches = self.stretches(&text[..cut]);
-                    self.count(&stretches, counted, interrupt)?;
+                    self.count(&stretches, weight, counted, interrupt)?;
+                    self.keep_to_memory(counted)?;
                     buffer.drain(..cut);
                     done += cut as u64;
                     progress(done);
@@ -247,6 +211,36 @@ impl Counter {
                 return Ok(());
             }
         }
+    }
+
+    /// Adds a piece that was counted elsewhere.
+    pub fn add_piece(&self, piece: &[u8], count: u64, counted: &mut Counted) -> Result<()> {
+        counted.counts.add(piece, 0..piece.len(), count)?;
+        counted.unseen += piece.len();
+        self.keep_to_memory(counted)
+    }
+
+    /// Adds all that was counted elsewhere, `weight` times.
+    pub fn merge(&self, other: Counted, weight: u64, counted: &mut Counted) -> Result<()> {
+        let Counted {
+            documents,
+            dropped,
+            mut counts,
+            ..
+        } = settled(other, self.threads)?;
+        if counted.counts.len() < counts.len() && weight == 1 {
+            std::mem::swap(&mut counted.counts, &mut counts);
+        }
+        let threads = thread_count(self.threads, usize::MAX);
+        counted.counts.merge(vec![counts], weight, threads)?;
+        counted.documents += documents;
+        counted.dropped.distinct += dropped.distinct;
+        let times = |count: u64| count.saturating_mul(weight);
+        let dropped_pieces = counted.dropped.pieces.saturating_add(times(dropped.pieces));
+        counted.dropped.pieces = dropped_pieces;
+        counted.dropped.most = counted.dropped.most.saturating_add(times(dropped.most));
+        counted.unseen = usize::MAX;
+        self.keep_to_memory(counted)
     }
 
     /// The last place in a text that goes on where it may be cut.
@@ -298,67 +292,175 @@ impl Counter {
         }
     }
 
+    /// Counts stretches, which can be counted apart, side by side.
     fn count(
         &self,
         stretches: &[&str],
+        weight: u64,
         counted: &mut Counted,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
         let bytes = stretches.iter().map(|stretch| stretch.len()).sum();
         let threads = thread_count(self.threads, bytes).min(stretches.len().max(1));
+        counted.unseen = counted.unseen.saturating_add(bytes);
         let next = AtomicUsize::new(0);
-        let work = |counts: &mut PieceCounts| -> Result<()> {
+        self.side_by_side(threads, weight, counted, |workspace| {
             while let Some(stretch) = stretches.get(next.fetch_add(1, Ordering::Relaxed)) {
                 interrupt.poll()?;
-                if let Err(error) = self.count_stretch(stretch, counts) {
+                if let Err(error) = self.count_stretch(stretch, workspace, interrupt) {
                     interrupt.stop();
                     return Err(error);
                 }
             }
             Ok(())
-        };
-        if threads == 1 {
-            return work(&mut counted.counts);
-        }
-        let others = std::thread::scope(|scope| {
-            let spawn = |_| {
-                scope.spawn(|| {
-                    let mut counts = PieceCounts::default();
-                    work(&mut counts).map(|()| counts)
-                })
-            };
-            let others: Vec<_> = (1..threads).map(spawn).collect();
-            let own = work(&mut counted.counts);
-            let join = |other: std::thread::ScopedJoinHandle<'_, Result<PieceCounts>>| match other
-                .join()
-            {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            };
-            let others: Vec<_> = others.into_iter().map(join).collect();
-            own.map(|()| others)
-        })?;
-        for counts in others {
-            counted.counts.merge(counts?)?;
-        }
-        Ok(())
+        })
     }
 
-    fn count_stretch(&self, stretch: &str, counts: &mut PieceCounts) -> Result<()> {
+    /// Has threads count, each with a table of its own, and keeps the tables for the next time.
+    fn side_by_side(
+        &self,
+        threads: usize,
+        weight: u64,
+        counted: &mut Counted,
+        work: impl Fn(&mut Workspace) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let tables = counted.begin(weight, self.threads)?;
+        let lock = || tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let work = || {
+            let table = lock().pop();
+            let mut workspace = Workspace::new(table.unwrap_or_default());
+            let outcome = work(&mut workspace);
+            lock().push(workspace.counts);
+            outcome
+        };
+        let outcomes: Vec<Result<()>> = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let mut outcomes = vec![work()];
+            for other in others {
+                match other.join() {
+                    Ok(outcome) => outcomes.push(outcome),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            outcomes
+        });
+        counted.pending = tables.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // A thread that was told to stop fails too: the cause is the error that is not this.
+        let (told, caused): (Vec<_>, Vec<_>) = outcomes
+            .into_iter()
+            .filter_map(Result::err)
+            .partition(|error| matches!(error, Error::Interrupted));
+        caused.into_iter().chain(told).next().map_or(Ok(()), Err)
+    }
+
+    fn count_stretch(
+        &self,
+        stretch: &str,
+        workspace: &mut Workspace,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
         let text = match self.normalization {
             Some(form) => form.apply(stretch),
             None => Cow::Borrowed(stretch),
         };
         let text = text.as_bytes();
+        if self.patterns.has_blocks() && u32::try_from(text.len()).is_ok() {
+            return self.count_blocks(text, workspace, interrupt);
+        }
         let mut outcome = Ok(());
         let place = Place::given(0); // nobody asks
         self.patterns
             .split(text, &place, false, |Piece { text, range, .. }| {
-                outcome = counts.add(text, range, 1);
+                outcome = workspace
+                    .poll(1, interrupt)
+                    .and_then(|()| workspace.counts.add(text, range, 1));
                 outcome.is_ok()
             })?;
         outcome
     }
+
+    fn count_blocks(
+        &self,
+        text: &[u8],
+        workspace: &mut Workspace,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        let mut from = 0;
+        while from < text.len() {
+            let block = &mut workspace.block;
+            let to = self.patterns.next_block(text, true, from, block)?;
+            let mut bounds = block.bounds();
+            let pieces = bounds.len();
+            while bounds.len() > 1 {
+                let (batch, _) = bounds.split_at(bounds.len().min(BATCH + 1));
+                bounds = &bounds[batch.len() - 1..];
+                workspace.lookup.pack(text, from, batch, PLACES);
+                count_batch(text, from, batch, &workspace.lookup, &mut workspace.counts)?;
+            }
+            workspace.poll(pieces, interrupt)?;
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// Drops the rarest pieces, now and then, where they take too much memory.
+    ///
+    /// How many bytes of text there are between two looks does not depend on the threads, and neither does what
+    /// is dropped.
+    fn keep_to_memory(&self, counted: &mut Counted) -> Result<()> {
+        let Some(memory) = self.max_memory else {
+            return Ok(());
+        };
+        if counted.unseen < between_looks(memory) {
+            return Ok(());
+        }
+        counted.unseen = 0;
+        let pending = counted.pending.iter().map(PieceCounts::cost);
+        if counted.counts.cost() + pending.sum::<usize>() > memory {
+            counted.settle(self.threads)?;
+            if counted.counts.cost() > memory {
+                let Counted {
+                    counts, dropped, ..
+                } = counted;
+                counts.drop_rare(memory / 2, dropped);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Counts the pieces that are in the lookup, which begin at all bounds but the last, counted from `from`.
+#[inline]
+fn count_batch(
+    text: &[u8],
+    from: usize,
+    bounds: &[u32],
+    lookup: &Lookup,
+    counts: &mut PieceCounts,
+) -> Result<()> {
+    let (keys, places) = lookup.get(bounds.len() - 1);
+    for &place in places {
+        counts.expect(place);
+    }
+    for (piece, (&key, &place)) in keys.iter().zip(places).enumerate() {
+        let [start, end] = [bounds[piece], bounds[piece + 1]].map(|bound| bound as usize);
+        if has_key(end - start) {
+            counts.add_short(key, place, 1)?;
+        } else {
+            counts.add_long(&text[from + start..from + end], 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of text that are counted before a look at the memory that the pieces take.
+fn between_looks(memory: usize) -> usize {
+    (memory / 32).max(STRETCH)
+}
+
+fn settled(mut counted: Counted, threads: usize) -> Result<Counted> {
+    counted.settle(threads)?;
+    Ok(counted)
 }
 
 /// The text that the bytes hold, less a character that is not all here yet; or the offset of the
@@ -379,63 +481,58 @@ fn valid_text(bytes: &[u8], at_end: bool) -> std::result::Result<&str, usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    const PATTERN: &str =
+    pub const PATTERN: &str =
         r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+    /// What only the regex engine can run.
+    pub const WORDS: &str = r"\b\w+\b|\W+";
 
-    fn counter(pattern: &str, form: Option<Normalization>, threads: usize) -> Counter {
+    pub type Counts = BTreeMap<Vec<u8>, u64>;
+
+    pub fn counter(pattern: &str, form: Option<Normalization>, threads: usize) -> Counter {
         let special = vec!["<|end of text|>".to_owned(), "<|end".to_owned()];
-        Counter::new(&[pattern.to_owned()], form, special, threads).unwrap()
+        Counter::new(&[pattern.to_owned()], form, special, threads, None).unwrap()
     }
 
-    fn table(counts: &PieceCounts) -> BTreeMap<Vec<u8>, u64> {
-        let table: BTreeMap<_, _> = counts
-            .iter()
+    pub fn table(counted: &mut Counted) -> Counts {
+        let counts = counted.counts().unwrap();
+        let pieces = counts.iter();
+        let table: Counts = pieces
             .map(|(piece, count)| (piece.to_vec(), count))
             .collect();
         assert_eq!(table.len(), counts.len());
         table
     }
 
-    /// A reader that hands out a few bytes at a time.
-    struct Trickle<'a>(&'a [u8], usize);
-
-    impl Read for Trickle<'_> {
-        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-            let length = self.1.min(self.0.len()).min(buffer.len());
-            buffer[..length].copy_from_slice(&self.0[..length]);
-            self.0 = &self.0[length..];
-            Ok(length)
-        }
-    }
-
-    fn count_file(counter: &Counter, text: &str) -> BTreeMap<Vec<u8>, u64> {
-        let mut counted = Counted::default();
-        let file = Trickle(text.as_bytes(), 12_345);
-        counter
-            .add_file(file, "file", &mut counted, &Interrupt::never(), &mut |_| {})
-            .unwrap();
-        assert_eq!(counted.documents, 1);
-        table(&counted.counts)
-    }
-
-    fn count_whole(counter: &Counter, text: &str) -> BTreeMap<Vec<u8>, u64> {
-        let mut counts = PieceCounts::default();
+    /// The oracle: a text as a whole, piece by piece.
+    pub fn count_whole(counter: &Counter, text: &str) -> Counts {
+        let mut counts = Counts::new();
+        let mut add = |text: &str| {
+            let text = counter
+                .normalization
+                .map_or(text.into(), |form| form.apply(text));
+            let place = Place::given(0);
+            let pieces = |piece: Piece<'_>| {
+                *counts.entry(piece.text[piece.range].to_vec()).or_insert(0) += 1;
+                true
+            };
+            counter
+                .patterns
+                .split(text.as_bytes(), &place, false, pieces)
+                .unwrap();
+        };
         let mut done = 0;
         for found in counter.special.find_iter(text.as_bytes()) {
-            counter
-                .count_stretch(&text[done..found.range.start], &mut counts)
-                .unwrap();
+            add(&text[done..found.range.start]);
             done = found.range.end;
         }
-        counter.count_stretch(&text[done..], &mut counts).unwrap();
-        table(&counts)
+        add(&text[done..]);
+        counts
     }
 
-    #[test]
-    fn the_way_a_file_is_read_does_not_show() {
+    /// A text of words, special tokens, and what normalisation and patterns join.
+    pub fn sample(bytes: usize) -> String {
         let parts = [
             "word",
             " ",
@@ -456,21 +553,60 @@ mod tests {
         ];
         let mut text = String::new();
         let mut state = 1u64;
-        while text.len() < 12 << 20 {
+        while text.len() < bytes {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
             text.push_str(parts[(state >> 33) as usize % parts.len()]);
         }
+        text
+    }
+
+    /// A reader that hands out a few bytes at a time.
+    struct Trickle<'a>(&'a [u8], usize);
+
+    impl Read for Trickle<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let length = self.1.min(self.0.len()).min(buffer.len());
+            buffer[..length].copy_from_slice(&self.0[..length]);
+            self.0 = &self.0[length..];
+            Ok(length)
+        }
+    }
+
+    fn read(counter: &Counter, bytes: &[u8], counted: &mut Counted) -> Result<()> {
+        let reader = Trickle(bytes, 12_345);
+        counter.add_reader(
+            reader,
+            "some file",
+            1,
+            counted,
+            &Interrupt::never(),
+            &mut |_| {},
+        )
+    }
+
+    #[test]
+    fn the_way_a_text_is_read_does_not_show() {
+        let text = sample(9 << 20);
         for (pattern, form) in [
             (PATTERN, None),
             (PATTERN, Some(Normalization::Nfc)),
             (PATTERN, Some(Normalization::Nfkd)),
-            (r"\b\w+\b|\W+", None), // the regex engine
+            (WORDS, None),
         ] {
             let whole = count_whole(&counter(pattern, form, 1), &text);
             for threads in [1, 2, 7] {
-                assert_eq!(count_file(&counter(pattern, form, threads), &text), whole);
+                let counter = counter(pattern, form, threads);
+                let (mut from_reader, mut from_text) = (Counted::default(), Counted::default());
+                read(&counter, text.as_bytes(), &mut from_reader).unwrap();
+                counter
+                    .add_texts(&[&text], 1, &mut from_text, &Interrupt::never())
+                    .unwrap();
+                for mut counted in [from_reader, from_text] {
+                    assert_eq!(table(&mut counted), whole);
+                    assert_eq!(counted.documents, 1);
+                }
             }
         }
     }
@@ -482,55 +618,82 @@ mod tests {
         let mut bytes = "hello world ".repeat(1 << 20).into_bytes();
         for place in [bytes.len() - 5, 9_000_000, 17] {
             bytes[place] = 0xff;
-            let error = counter
-                .add_file(
-                    &*bytes,
-                    "some file",
-                    &mut counted,
-                    &Interrupt::never(),
-                    &mut |_| {},
-                )
-                .unwrap_err();
+            let error = read(&counter, &bytes, &mut counted)
+                .unwrap_err()
+                .to_string();
             assert!(
-                error
-                    .to_string()
-                    .contains(&format!("some file: byte {place} ")),
+                error.contains(&format!("some file: byte {place} ")),
                 "{error}"
             );
         }
-        let cut = &"é".as_bytes()[..1];
-        let result = counter.add_file(cut, "f", &mut counted, &Interrupt::never(), &mut |_| {});
+        let result = read(&counter, &"é".as_bytes()[..1], &mut counted);
         assert!(matches!(result, Err(Error::NotUtf8 { byte: 0, .. })));
     }
 
     #[test]
-    fn a_count_never_wraps() {
-        for piece in ["a", "a piece that does not fit a key"] {
-            let mut counts = PieceCounts::default();
-            let range = || 0..piece.len();
-            counts.add(piece.as_bytes(), range(), u64::MAX).unwrap();
-            let result = counts.add(piece.as_bytes(), range(), 1);
-            assert!(matches!(result, Err(Error::CountOverflow)));
-            let mut other = PieceCounts::default();
-            other.add(piece.as_bytes(), range(), 1).unwrap();
-            assert!(matches!(other.merge(counts), Err(Error::CountOverflow)));
+    fn a_weight_is_that_many_times_the_same() {
+        let counter = counter(PATTERN, None, 2);
+        let (text, other) = (sample(100_000), "word and other words");
+        let (mut weighted, mut repeated) = (Counted::default(), Counted::default());
+        let add = |text: &str, weight, counted: &mut Counted| {
+            counter
+                .add_texts(&[text], weight, counted, &Interrupt::never())
+                .unwrap();
+        };
+        for (text, weight) in [(&text[..], 1), (other, 3), (&text[..], 2)] {
+            add(text, weight, &mut weighted);
+            (0..weight).for_each(|_| add(text, 1, &mut repeated));
         }
+        assert_eq!((weighted.documents, repeated.documents), (3, 6));
+        assert_eq!(table(&mut weighted), table(&mut repeated));
+        let (mut sum, mut other) = (Counted::default(), Counted::default());
+        add(&text, 1, &mut sum);
+        add("word and other words", 1, &mut other);
+        counter.merge(other, 3, &mut sum).unwrap();
+        let mut again = Counted::default();
+        add(&text, 1, &mut again);
+        counter.merge(again, 2, &mut sum).unwrap();
+        assert_eq!(table(&mut sum), table(&mut repeated));
     }
 
-    proptest! {
-        #[test]
-        fn counts_are_those_of_a_map(pieces in prop::collection::vec("[ab\0]{1,20}", 0..2000)) {
-            let mut expected = BTreeMap::new();
-            let (mut counts, mut other) = (PieceCounts::default(), PieceCounts::default());
-            for (i, piece) in pieces.iter().enumerate() {
-                *expected.entry(piece.clone().into_bytes()).or_insert(0) += 1;
-                let counts = if i % 3 == 0 { &mut other } else { &mut counts };
-                counts.add(piece.as_bytes(), 0..piece.len(), 1).unwrap();
+    #[test]
+    fn what_is_dropped_depends_on_the_corpus_alone() {
+        // Ever new words between ones that stay.
+        let word = |number: u64| format!(" {:x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let texts: Vec<String> = (0..40)
+            .map(|text| {
+                let words = (text * 10_000..(text + 1) * 10_000).map(|n| word(n) + " often");
+                words.collect()
+            })
+            .collect();
+        let whole = count_whole(&counter(PATTERN, None, 1), &texts.concat());
+        let memory = 8 << 20;
+        let mut outcomes = Vec::new();
+        for threads in [1, 2, 5] {
+            let special = vec!["<|end".to_owned()];
+            let patterns = [PATTERN.to_owned()];
+            let counter = Counter::new(&patterns, None, special, threads, Some(memory)).unwrap();
+            let mut counted = Counted::default();
+            for text in &texts {
+                counter
+                    .add_texts(&[text], 1, &mut counted, &Interrupt::never())
+                    .unwrap();
+                let cost = counted.counts.cost();
+                let pending: usize = counted.pending.iter().map(PieceCounts::cost).sum();
+                assert!(cost + pending <= memory + 12 * (between_looks(memory) + text.len()));
             }
-            counts.merge(other).unwrap();
-            prop_assert_eq!(counts.len(), expected.len());
-            prop_assert_eq!(counts.total().unwrap(), pieces.len() as u64);
-            prop_assert_eq!(table(&counts), expected);
+            let counts = table(&mut counted);
+            let dropped = counted.dropped;
+            assert!(dropped.distinct > 100_000 && dropped.most >= 1);
+            let left: u64 = counts.values().sum();
+            assert_eq!(left + dropped.pieces, whole.values().sum::<u64>());
+            for (piece, count) in &whole {
+                let known = counts.get(piece).copied().unwrap_or(0);
+                assert!(known <= *count && count - known <= dropped.most);
+            }
+            assert_eq!(counts[&b" often"[..]], 400_000);
+            outcomes.push((counts, dropped));
         }
+        assert!(outcomes.windows(2).all(|pair| pair[0] == pair[1]));
     }
 }

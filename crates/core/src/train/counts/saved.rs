@@ -1,0 +1,227 @@
+//! Piece counts as bytes, to be kept in a file.
+//!
+//! Whatever the caller begins with; the number of pieces; the pieces in the order of their bytes, each as the number
+//! of bytes that it shares with the one before, the number of its other bytes, these, and its count; a checksum of
+//! all that. Numbers are LEB128 (seven bits a byte, the lowest first; the last byte is below 128). The checksum is
+//! 64-bit FNV-1a (<https://datatracker.ietf.org/doc/html/draft-eastlake-fnv>), the lowest byte first. Equal counts are
+//! equal bytes.
+
+use super::table::PieceCounts;
+use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
+
+/// Bytes of the checksum.
+const CHECKSUM: usize = 8;
+/// Pieces between two looks at whether to stop.
+const PATIENCE: usize = 1 << 16;
+
+impl PieceCounts {
+    /// The counts as bytes, behind those of the caller.
+    pub fn save(&self, begin: &[u8], interrupt: &Interrupt<'_>) -> Result<Vec<u8>> {
+        let mut bytes = begin.to_vec();
+        push_number(&mut bytes, self.len() as u64);
+        let mut last: &[u8] = &[];
+        for (number, (piece, count)) in self.sorted().into_iter().enumerate() {
+            if number % PATIENCE == 0 {
+                interrupt.poll()?;
+            }
+            let shared = piece.iter().zip(last).take_while(|(a, b)| a == b).count();
+            push_number(&mut bytes, shared as u64);
+            push_number(&mut bytes, (piece.len() - shared) as u64);
+            bytes.extend_from_slice(&piece[shared..]);
+            push_number(&mut bytes, count);
+            last = piece;
+        }
+        let sum = checksum(&bytes);
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        Ok(bytes)
+    }
+
+    /// The counts that were saved behind the caller's first `begin` bytes.
+    pub fn load(bytes: &[u8], begin: usize, interrupt: &Interrupt<'_>) -> Result<Self> {
+        let wrong = |byte: usize, message: &str| Error::Saved {
+            byte: byte as u64,
+            message: message.to_owned(),
+        };
+        let cut_off = || wrong(bytes.len(), "the file ends too early");
+        let end = bytes.len().checked_sub(CHECKSUM).filter(|end| *end > begin);
+        let (content, sum) = bytes.split_at(end.ok_or_else(cut_off)?);
+        if checksum(content).to_le_bytes() != sum {
+            return Err(wrong(
+                content.len(),
+                "the checksum is not that of the content",
+            ));
+        }
+        let mut rest = Rest {
+            bytes: content,
+            at: begin,
+        };
+        let mut counts = Self::default();
+        let mut last = Vec::new();
+        let pieces = rest.number().ok_or_else(cut_off)?;
+        for number in 0..pieces {
+            if number % PATIENCE as u64 == 0 {
+                interrupt.poll()?;
+            }
+            let at = rest.at;
+            let shared = rest.number().ok_or_else(cut_off)?;
+            let other = rest.number().and_then(|length| rest.take(length));
+            let other = other.ok_or_else(cut_off)?;
+            let count = rest.number().ok_or_else(cut_off)?;
+            let kept = usize::try_from(shared)
+                .ok()
+                .and_then(|shared| last.get(shared..));
+            let ascends = kept.is_some_and(|kept: &[u8]| kept < other);
+            if !ascends || count == 0 {
+                return Err(wrong(at, "a piece is out of order, or has no count"));
+            }
+            last.truncate(shared as usize);
+            last.extend_from_slice(other);
+            counts.add(&last, 0..last.len(), count)?;
+        }
+        if rest.at < content.len() {
+            return Err(wrong(rest.at, "there is more than the pieces"));
+        }
+        Ok(counts)
+    }
+
+    /// Every piece and its count, in the order of the pieces' bytes.
+    pub fn sorted(&self) -> Vec<(&[u8], u64)> {
+        let mut pieces: Vec<_> = self.iter().collect();
+        pieces.sort_unstable_by_key(|(piece, _)| *piece);
+        pieces
+    }
+}
+
+struct Rest<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Rest<'a> {
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = *self.bytes.get(self.at)?;
+            self.at += 1;
+            let bits = u64::from(byte & 0x7f);
+            if bits << shift >> shift != bits {
+                return None;
+            }
+            number |= bits << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, length: u64) -> Option<&'a [u8]> {
+        let end = self.at.checked_add(usize::try_from(length).ok()?)?;
+        let taken = self.bytes.get(self.at..end)?;
+        self.at = end;
+        Some(taken)
+    }
+}
+
+fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn checksum(bytes: &[u8]) -> u64 {
+    let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn counts_of(pieces: &BTreeMap<Vec<u8>, u64>) -> PieceCounts {
+        let mut counts = PieceCounts::default();
+        for (piece, count) in pieces {
+            counts.add(piece, 0..piece.len(), *count).unwrap();
+        }
+        counts
+    }
+
+    fn load(bytes: &[u8], begin: usize) -> Result<BTreeMap<Vec<u8>, u64>> {
+        let counts = PieceCounts::load(bytes, begin, &Interrupt::never())?;
+        let pieces = counts.sorted().into_iter();
+        Ok(pieces
+            .map(|(piece, count)| (piece.to_vec(), count))
+            .collect())
+    }
+
+    fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+        let sum = checksum(&bytes);
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn the_checksum_is_the_published_one() {
+        assert_eq!(checksum(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(checksum(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(checksum(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn what_is_broken_is_refused_with_its_place() {
+        let refused = |bytes: Vec<u8>, place: u64, words: &str| match load(&bytes, 1) {
+            Err(Error::Saved { byte, message }) => {
+                assert_eq!(byte, place);
+                assert!(message.contains(words), "{message}");
+            }
+            other => panic!("{other:?}"),
+        };
+        refused(b"x".to_vec(), 1, "too early");
+        refused(b"x12345678".to_vec(), 9, "too early");
+        let good = [b'x', 2, 0, 2, b'a', b'b', 3, 1, 1, b'c', 200, 1];
+        let expected = [(b"ab".to_vec(), 3), (b"ac".to_vec(), 200)];
+        assert_eq!(
+            load(&with_checksum(good.to_vec()), 1).unwrap(),
+            expected.into()
+        );
+        let mut flipped = with_checksum(good.to_vec());
+        flipped[4] ^= 1;
+        refused(flipped, 12, "checksum");
+        let broken = |at: usize, byte: u8| {
+            let mut bytes = good.to_vec();
+            bytes[at] = byte;
+            with_checksum(bytes)
+        };
+        refused(broken(9, b'a'), 7, "out of order");
+        refused(broken(9, b'b'), 7, "out of order");
+        refused(broken(7, 3), 7, "out of order");
+        refused(broken(6, 0), 2, "no count");
+        refused(broken(1, 1), 7, "more than");
+        refused(broken(1, 3), 20, "too early");
+        refused(broken(8, 100), 20, "too early");
+        let endless = [&[b'x'][..], &[0xff; 12]].concat();
+        refused(with_checksum(endless), 21, "too early");
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_saved_is_loaded(
+            pieces in prop::collection::btree_map(prop::collection::vec(0..4_u8, 1..40), 1..u64::MAX, 0..200),
+            begin in prop::collection::vec(any::<u8>(), 0..20),
+        ) {
+            let bytes = counts_of(&pieces).save(&begin, &Interrupt::never()).unwrap();
+            prop_assert_eq!(&bytes[..begin.len()], &begin[..]);
+            prop_assert_eq!(load(&bytes, begin.len()).unwrap(), pieces);
+        }
+
+        #[test]
+        fn no_bytes_are_too_much(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = load(&with_checksum(bytes), 0);
+        }
+    }
+}
