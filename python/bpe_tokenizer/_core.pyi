@@ -390,6 +390,11 @@ class PieceCounter:
     # Learned tokens get the ids 256 .. vocab_size-1 that `reserved` leaves free.
     # Returns ({id: bytes} of bytes and learned tokens, merges).
     # progress(tokens learned, tokens wanted) is called now and then.
+    # `model`: extend this vocabulary; learned tokens get the ids after its largest, and what is returned is
+    # without its own tokens and merges.
+    # `begun`: the merges that a run on the same pieces with the same arguments handed over before it was
+    # interrupted; the result is what that run's would have been. OptionError names one that cannot be.
+    # checkpoint(merges since it was called last) is called after about each `checkpoint_seconds` of work.
     def train(
         self,
         *,
@@ -398,7 +403,12 @@ class PieceCounter:
         tie_break: Literal["largest", "huggingface"] = "largest",
         reserved: Collection[int] = ...,
         max_token_length: int | None = None,
+        threads: int = 0,
         progress: Callable[[int, int], None] | None = None,
+        model: Model | None = None,
+        begun: Sequence[tuple[bytes, bytes]] = ...,
+        checkpoint: Callable[[list[tuple[bytes, bytes]]], None] | None = None,
+        checkpoint_seconds: float = 30.0,
     ) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]: ...
 
 # GPT-2's printable characters of these bytes, and back: None for a string with another character.

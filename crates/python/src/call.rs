@@ -2,6 +2,7 @@
 
 use bpe_tokenizer_core::{Error, Interrupt, Result};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use std::sync::Mutex;
 
 /// Work on less text than this is done before another thread could take the GIL and give it back.
@@ -30,21 +31,43 @@ pub fn run_with_callback<T: Send>(
     callback: Option<Py<PyAny>>,
     work: impl FnOnce(&Interrupt<'_>, &(dyn Fn(&[u64]) + Sync)) -> Result<T> + Send,
 ) -> PyResult<T> {
+    run_with_calls(py, |interrupt, calls| {
+        let call = |arguments: &[u64]| {
+            if let Some(callback) = &callback {
+                calls.call(callback, |py| PyTuple::new(py, arguments));
+            }
+        };
+        work(interrupt, &call)
+    })
+}
+
+/// The same for work that calls several.
+pub fn run_with_calls<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&Interrupt<'_>, &Calls<'_>) -> Result<T> + Send,
+) -> PyResult<T> {
     let raised = Mutex::new(None);
     let poll = || is_set(&raised) || Python::attach(|py| keep(&raised, py.check_signals()));
-    let call = |arguments: &[u64]| {
-        if let Some(callback) = &callback {
-            Python::attach(|py| {
-                let called = pyo3::types::PyTuple::new(py, arguments)
-                    .and_then(|arguments| callback.call1(py, arguments));
-                keep(&raised, called.map(|_| ()));
-            });
-        }
-    };
-    let result = py.detach(|| work(&Interrupt::new(&poll), &call));
+    let result = py.detach(|| work(&Interrupt::new(&poll), &Calls(&raised)));
     match (take(&raised), result) {
         (Some(raised), _) => Err(raised),
         (None, result) => result.map_err(|error| to_python(py, &error)),
+    }
+}
+
+/// Calls Python; an exception stops the work at its next poll.
+pub struct Calls<'a>(&'a Raised);
+
+impl Calls<'_> {
+    pub fn call(
+        &self,
+        callback: &Py<PyAny>,
+        arguments: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyTuple>>,
+    ) {
+        Python::attach(|py| {
+            let called = arguments(py).and_then(|arguments| callback.call1(py, arguments));
+            keep(self.0, called.map(|_| ()));
+        });
     }
 }
 

@@ -1,17 +1,21 @@
 //! `PieceCounter`.
 
-use crate::call::{exception, run, run_with_callback, to_python};
+use crate::call::{exception, run, run_with_callback, run_with_calls, to_python};
+use crate::model::Model;
 use crate::settings::parse_form;
 use crate::text::PyText;
 use bpe_tokenizer_core::encoder::Text;
 use bpe_tokenizer_core::train::counts::{Counted, Counter, Dropped, PieceCounts, Position};
-use bpe_tokenizer_core::train::merges::{learn, MergeOptions, TieBreak};
+use bpe_tokenizer_core::train::merges::{
+    learn, Beginning, Learned, MergeOptions, Parts, Report, TieBreak,
+};
 use bpe_tokenizer_core::{Error, Result};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Arrays of pieces: their bytes end to end, where each begins and the last ends, and their counts.
 type Arrays<'py> = (
@@ -251,7 +255,8 @@ impl PieceCounter {
     }
 
     #[pyo3(signature = (*, vocab_size, min_frequency=2, tie_break="largest", reserved=Vec::new(),
-                        max_token_length=None, progress=None))]
+                        max_token_length=None, threads=0, progress=None, model=None, begun=Vec::new(),
+                        checkpoint=None, checkpoint_seconds=30.0))]
     #[allow(clippy::too_many_arguments)]
     fn train<'py>(
         &self,
@@ -261,55 +266,111 @@ impl PieceCounter {
         tie_break: &str,
         reserved: Vec<u32>,
         max_token_length: Option<usize>,
+        threads: usize,
         progress: Option<Py<PyAny>>,
+        model: Option<&Model>,
+        begun: Vec<(Vec<u8>, Vec<u8>)>,
+        checkpoint: Option<Py<PyAny>>,
+        checkpoint_seconds: f64,
     ) -> PyResult<(Bound<'py, PyDict>, Vec<Pair<'py>>)> {
-        let tie_break = match tie_break {
-            "largest" => TieBreak::Largest,
-            "huggingface" => TieBreak::HuggingFace,
-            _ => {
-                let message =
-                    format!("tie_break must be \"largest\" or \"huggingface\", not {tie_break:?}");
-                return Err(exception(py, "OptionError", message));
-            }
-        };
         let options = MergeOptions {
             vocab_size,
             reserved,
             min_frequency,
-            tie_break,
+            tie_break: parse_tie_break(py, tie_break)?,
             max_token_length,
+            threads,
         };
-        let learned = run_with_callback(py, progress, |interrupt, call| {
+        let every = parse_seconds(py, checkpoint_seconds)?;
+        let beginning = Beginning {
+            model: model.map(|model| &model.core),
+            merges: &begun,
+        };
+        let learned = run_with_calls(py, |interrupt, calls| {
+            let mut report = |learned: usize, wanted: usize| {
+                if let Some(progress) = &progress {
+                    calls.call(progress, |py| PyTuple::new(py, [learned, wanted]));
+                }
+            };
+            let mut save = |merges: &[Parts<'_>]| {
+                if let Some(checkpoint) = &checkpoint {
+                    calls.call(checkpoint, |py| (to_pairs(py, merges),).into_pyobject(py));
+                }
+            };
+            let mut report = Report {
+                progress: &mut report,
+                checkpoint: Some(&mut save)
+                    .filter(|_| checkpoint.is_some())
+                    .map(|save| save as _),
+                checkpoint_every: every,
+            };
             let mut counted = self.counted();
             learn(
                 counted.counts()?.iter(),
+                &beginning,
                 &options,
                 interrupt,
-                &mut |learned, wanted| {
-                    call(&[learned as u64, wanted as u64]);
-                },
+                &mut report,
             )
         })?;
-        let vocab = PyDict::new(py);
+        to_vocab_and_merges(py, model, &learned)
+    }
+}
+
+fn parse_tie_break(py: Python<'_>, name: &str) -> PyResult<TieBreak> {
+    match name {
+        "largest" => Ok(TieBreak::Largest),
+        "huggingface" => Ok(TieBreak::HuggingFace),
+        _ => {
+            let message = format!("tie_break must be \"largest\" or \"huggingface\", not {name:?}");
+            Err(exception(py, "OptionError", message))
+        }
+    }
+}
+
+fn parse_seconds(py: Python<'_>, seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        let message = format!("checkpoint_seconds is {seconds}; it must be 0 or more");
+        exception(py, "OptionError", message)
+    })
+}
+
+fn to_pairs<'py>(py: Python<'py>, merges: &[Parts<'_>]) -> Vec<Pair<'py>> {
+    let merges = merges.iter();
+    merges
+        .map(|(left, right)| (PyBytes::new(py, left), PyBytes::new(py, right)))
+        .collect()
+}
+
+/// What was learned, with the bytes if learning began with them: `{id: bytes}` and pairs of bytes.
+fn to_vocab_and_merges<'py>(
+    py: Python<'py>,
+    model: Option<&Model>,
+    learned: &Learned,
+) -> PyResult<(Bound<'py, PyDict>, Vec<Pair<'py>>)> {
+    let vocab = PyDict::new(py);
+    if model.is_none() {
         for byte in 0..=255u8 {
             vocab.set_item(byte, PyBytes::new(py, &[byte]))?;
         }
-        for (id, token) in &learned.tokens {
-            vocab.set_item(id, PyBytes::new(py, token))?;
-        }
-        let bytes = |id: u32| -> PyResult<Bound<'py, PyBytes>> {
-            vocab
-                .get_item(id)?
-                .and_then(|token| token.cast_into().ok())
-                .ok_or_else(|| {
-                    exception(py, "TokenizerError", format!("id {id} was never learned"))
-                })
-        };
-        let merges = learned.merges.iter();
-        let merges = merges.map(|&(left, right, _)| Ok((bytes(left)?, bytes(right)?)));
-        let merges = merges.collect::<PyResult<_>>()?;
-        Ok((vocab, merges))
     }
+    for (id, token) in &learned.tokens {
+        vocab.set_item(id, PyBytes::new(py, token))?;
+    }
+    let bytes = |id: u32| -> PyResult<Bound<'py, PyBytes>> {
+        let earlier = model.and_then(|model| model.core.vocabulary().token(id));
+        if let Some(token) = earlier {
+            return Ok(PyBytes::new(py, token));
+        }
+        vocab
+            .get_item(id)?
+            .and_then(|token| token.cast_into().ok())
+            .ok_or_else(|| exception(py, "TokenizerError", format!("id {id} was never learned")))
+    };
+    let merges = learned.merges.iter();
+    let merges = merges.map(|&(left, right, _)| Ok((bytes(left)?, bytes(right)?)));
+    let merges = merges.collect::<PyResult<_>>()?;
+    Ok((vocab, merges))
 }
 
 /// A document's text, or where it is not UTF-8.
