@@ -4,6 +4,7 @@ from bpe_tokenizer._core import __version__
 from bpe_tokenizer.chat import ChatTemplate
 from bpe_tokenizer.chat_session import ChatSession
 from bpe_tokenizer.chatting import Reply
+from bpe_tokenizer.counts import Dropped, PieceCounts, count
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     ChatTemplateError,
@@ -47,6 +48,7 @@ __all__ = [
     "ContextLengthError",
     "CorpusError",
     "DecodingError",
+    "Dropped",
     "EncodingResult",
     "FormatError",
     "GenerationError",
@@ -59,6 +61,7 @@ __all__ = [
     "NotTrainedError",
     "OptionError",
     "PatternError",
+    "PieceCounts",
     "PostProcessor",
     "Reply",
     "SpecialTokenError",
@@ -66,6 +69,7 @@ __all__ = [
     "TokenizerError",
     "UnknownIdError",
     "__version__",
+    "count",
     "detect_best_backend",
     "train_bpe",
 ]

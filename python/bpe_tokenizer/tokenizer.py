@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.chatting import Chatting
+from bpe_tokenizer.counting import Corpus
+from bpe_tokenizer.counts import PieceCounts, count, merged_counts
 from bpe_tokenizer.decoded import check_error_handler, decoding_error
 from bpe_tokenizer.encoding import checked_limit, recognised, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError
@@ -15,7 +18,7 @@ from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.snapshot import Snapshot, with_special_tokens
 from bpe_tokenizer.special_tokens import AllowedSpecial, SpecialTokens, checked_tokens
-from bpe_tokenizer.training import Corpus, TieBreak, TrainingOptions, train_model
+from bpe_tokenizer.training import TieBreak, TrainingOptions, train_model, train_model_from_counts
 from bpe_tokenizer.visualization import Visualization, visualize
 from bpe_tokenizer.vocabulary import as_row
 
@@ -80,11 +83,15 @@ class BPETokenizer(Chatting):
         tie_break: TieBreak = "largest",
         max_token_length: int | None = None,
         threads: int | None = None,
+        weights: Iterable[int] | None = None,
+        max_memory: int | str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_seconds: float = 30.0,
     ) -> BPETokenizer:
         """Learn a vocabulary from a corpus, in the place of the one there may be.
 
         The same corpus gives the same vocabulary in any order of the documents and with any number of
-        threads.
+        threads; where `max_memory` drops pieces, in the same order of the documents.
 
         Args:
             corpus: A `Path`; a `str` that names a file, or else is the text itself; an iterable of `str` or
@@ -98,12 +105,20 @@ class BPETokenizer(Chatting):
                 greatest bytes, or `"huggingface"`, the one that Hugging Face's `BpeTrainer` takes.
             max_token_length: Longest token to learn, in bytes; None for no limit.
             threads: Number of threads that count; None for as many as there are processors.
+            weights: For a list of files: how often the pieces of each count, what share it has in a mixture.
+            max_memory: How much memory this process may take, in bytes or as in `"500MB"`. The rarest pieces
+                are dropped for it, and the summary says what was.
+            checkpoint: A directory for what the run has come to. The same call, after the run was stopped at
+                any moment, goes on from there to the same result. For files only.
+            checkpoint_seconds: Work between two times of saving there.
 
         Returns:
             This tokenizer.
 
         Raises:
             CorpusError: There is no text, a file cannot be read, or something is not UTF-8.
+            FormatError: The checkpoint is broken.
+            MismatchError: The checkpoint is of another run.
             ModelError: A special token is empty or there twice, or its id is taken, below 256 or too large.
             OptionError: An option is out of its range, or the special tokens do not fit.
 
@@ -115,14 +130,114 @@ class BPETokenizer(Chatting):
         options = TrainingOptions(
             vocab_size, min_frequency, special_tokens, tie_break, max_token_length, threads, verbose
         )
+        self._check_plain()
+        model = train_model(
+            corpus,
+            self._split_patterns,
+            self._normalization,
+            options,
+            weights=weights,
+            max_memory=max_memory,
+            checkpoint=checkpoint,
+            checkpoint_seconds=checkpoint_seconds,
+        )
+        self._snapshot = Snapshot.of(model, self._snapshot)
+        return self
+
+    def count(
+        self,
+        corpus: Corpus,
+        special_tokens: SpecialTokens | None = None,
+        *,
+        weights: Iterable[int] | None = None,
+        threads: int | None = None,
+        max_memory: int | str | None = None,
+        verbose: bool = False,
+    ) -> PieceCounts:
+        """Count the distinct pieces of a corpus, as training would; nothing is learned.
+
+        Args:
+            corpus: As `train` takes it.
+            special_tokens: Texts at which documents are cut.
+            weights: As `train` takes them, with the rest.
+            threads: Likewise.
+            max_memory: Likewise.
+            verbose: Show a progress bar on stderr, where that is a terminal.
+
+        Raises:
+            CorpusError: There is no text, a file cannot be read, or something is not UTF-8.
+            OptionError: An option is out of its range.
+
+        >>> BPETokenizer("gpt2").count("low low lower")
+        PieceCounts(documents=1, pieces=3, distinct=3)
+        """
+        self._check_plain()
+        return count(
+            corpus,
+            self._split_patterns,
+            self._normalization,
+            checked_tokens([] if special_tokens is None else special_tokens),
+            weights=weights,
+            threads=threads,
+            max_memory=max_memory,
+            verbose=verbose,
+        )
+
+    def train_from_counts(
+        self,
+        counts: PieceCounts | str | os.PathLike[str] | Iterable[PieceCounts | str | os.PathLike[str]],
+        vocab_size: int = 32000,
+        min_frequency: int = 2,
+        special_tokens: SpecialTokens | None = None,
+        verbose: bool = True,
+        *,
+        tie_break: TieBreak = "largest",
+        max_token_length: int | None = None,
+        threads: int | None = None,
+    ) -> BPETokenizer:
+        """Learn a vocabulary from counts: exactly the one that `train` learns from the corpus.
+
+        Args:
+            counts: Counts or files of them, which are added.
+            vocab_size: As `train` takes it, with the other arguments.
+            min_frequency: Likewise.
+            special_tokens: Likewise; they must be those at which the corpus was cut. None: a list of those.
+            verbose: Likewise.
+            tie_break: Likewise.
+            max_token_length: Likewise.
+            threads: Number of threads; None for as many as there are processors.
+
+        Returns:
+            This tokenizer.
+
+        Raises:
+            CorpusError: There is no piece.
+            FormatError: A file is broken.
+            MismatchError: The corpus was cut with another pattern, normalisation or at other special tokens.
+            ModelError: A special token's id is taken, below 256 or too large.
+            OptionError: An option is out of its range.
+
+        >>> counts = [BPETokenizer("gpt2").count("low low"), BPETokenizer("gpt2").count("lower low")]
+        >>> BPETokenizer("gpt2").train_from_counts(counts, vocab_size=258, verbose=False).vocab[257]
+        b'low'
+        """
+        self._check_plain()
+        merged = merged_counts(counts)
+        special = list(merged.special_tokens) if special_tokens is None else special_tokens
+        merged.check_like(self._split_patterns, self._normalization, merged.special_tokens)
+        options = TrainingOptions(
+            vocab_size, min_frequency, special, tie_break, max_token_length, threads, verbose
+        )
+        model = train_model_from_counts(merged, options)
+        self._snapshot = Snapshot.of(model, self._snapshot)
+        return self
+
+    def _check_plain(self) -> None:
         if self._snapshot is not None and not self._snapshot.model.core.is_plain:
             raise OptionError(
                 "training cuts text with split patterns only, and this tokenizer was loaded from a file that "
                 "does more; train a BPETokenizer(split_pattern, normalization) instead"
             )
-        model = train_model(corpus, self._split_patterns, self._normalization, options)
-        self._snapshot = Snapshot.of(model, self._snapshot)
-        return self
 
     @classmethod
     def from_vocab(

@@ -1,39 +1,30 @@
-"""Training: corpora in any form go in, a model comes out."""
+"""Training: a corpus or its counts go in, a model comes out."""
 
 from __future__ import annotations
 
-import contextlib
 import operator
 import os
-import re
 import sys
 import time
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError
+from bpe_tokenizer.checkpoint import Checkpoint
+from bpe_tokenizer.counting import Corpus, checked_weights, count_corpus, files_of
+from bpe_tokenizer.counts import PieceCounts, check_not_empty
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
 from bpe_tokenizer.special_tokens import SpecialTokens, assign_ids
+from bpe_tokenizer.training_progress import TrainingProgress
 
-if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
+__all__ = ["TieBreak", "TrainingOptions", "train_bpe", "train_model", "train_model_from_counts"]
 
-__all__ = ["Corpus", "TieBreak", "TrainingOptions", "train_bpe", "train_model"]
-
-Document: TypeAlias = str | bytes
-Corpus: TypeAlias = Document | os.PathLike[str] | Iterable[Document] | Iterable[os.PathLike[str]]
 TieBreak: TypeAlias = Literal["largest", "huggingface"]
-
-# Documents go to the core in batches of about this many characters.
-_BATCH_CHARACTERS = 4_000_000
-# Longer than any path; no text of this length is looked up in the file system.
-_LONGEST_PATH = 4096
-_FILE_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}")
 
 
 @dataclass(frozen=True)
@@ -89,7 +80,15 @@ def _check_integer(name: str, value: object, least: int, reason: str = "") -> No
 
 
 def train_model(
-    corpus: Corpus, split_patterns: Sequence[str], normalization: str | None, options: TrainingOptions
+    corpus: Corpus,
+    split_patterns: Sequence[str],
+    normalization: str | None,
+    options: TrainingOptions,
+    *,
+    weights: Iterable[int] | None = None,
+    max_memory: int | str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 30.0,
 ) -> Model:
     """Learn a vocabulary and merges from a corpus.
 
@@ -98,46 +97,114 @@ def train_model(
             `bytes` (UTF-8), each a document; an iterable of `Path`, each file a document.
         split_patterns: What cuts documents into pieces, applied one after the other.
         normalization: What is done to the text first: a Unicode normalisation form or None.
-        options: Everything else.
+        options: How merges are learned.
+        weights: For a list of files: how often the pieces of each count.
+        max_memory: How much memory this process may take, in bytes or as in `"500MB"`.
+        checkpoint: A directory from which the run goes on if it is stopped at any moment.
+        checkpoint_seconds: Work between two times of saving there.
 
     Raises:
         CorpusError: There is no text, a file cannot be read, or something is not UTF-8.
         ArgumentTypeError: The corpus, or an item of it, is of no accepted type.
-
-    The counting and merging is that of Sennrich et al. 2016, https://arxiv.org/abs/1508.07909, on bytes.
+        FormatError: The checkpoint is broken.
+        MismatchError: The checkpoint is of another run.
+        OptionError: Weights or a checkpoint, but no list of files.
     """
     began = time.perf_counter()
-    contents = [token.content for token in options.added_tokens]
-    counter = _core.PieceCounter(
-        split_patterns=split_patterns,
-        normalization=normalization,
-        special_tokens=contents,
-        threads=options.threads or 0,
+    special = [token.content for token in options.added_tokens]
+    counts = PieceCounts(
+        split_patterns, normalization, special, threads=options.threads, max_memory=max_memory
     )
-    with _Progress.shown(options.verbose) as progress:
-        _count(counter, corpus, progress)
-        if counter.pieces == 0:
-            raise CorpusError(
-                f"the corpus is empty: there is no text to learn from in its {counter.documents} document(s)"
-            )
-        progress.start("Merging")
-        vocab, merges = counter.train(
-            vocab_size=options.vocab_size,
-            min_frequency=options.min_frequency,
-            tie_break=options.tie_break,
-            reserved=[token.id for token in options.added_tokens if token.id < options.vocab_size],
-            max_token_length=options.max_token_length,
-            progress=progress.update if progress.visible else None,
-        )
+    saved = None if checkpoint is None else Checkpoint(Path(checkpoint), checkpoint_seconds)
+    with TrainingProgress.shown(options.verbose) as progress:
+        if saved is None:
+            count_corpus(counts.counter, corpus, progress, weights)
+        else:
+            files = files_of(corpus)
+            if files is None:
+                raise OptionError(
+                    "a checkpoint is for files, which can be read again from where a run stopped; give a "
+                    "list of Path, or count parts of the corpus and save their PieceCounts"
+                )
+            each = checked_weights(weights, len(files))
+            counts = saved.count(counts, files, each, progress)
+        check_not_empty(counts)
+        vocab, merges = _learn(counts, options, progress, saved)
     if options.verbose:
-        _print_summary(counter, len(merges), options, time.perf_counter() - began)
+        _print_summary(counts, len(merges), options, time.perf_counter() - began)
+    return _model(vocab, merges, counts, options)
+
+
+def train_model_from_counts(counts: PieceCounts, options: TrainingOptions) -> Model:
+    """Learn a vocabulary and merges from counts: exactly those that training on the corpus gives.
+
+    Args:
+        counts: The counts.
+        options: How merges are learned.
+
+    Raises:
+        CorpusError: There is no piece.
+        MismatchError: The corpus was cut at other special tokens.
+    """
+    began = time.perf_counter()
+    special = [token.content for token in options.added_tokens]
+    counts.check_like(counts.split_patterns, counts.normalization, special)
+    check_not_empty(counts)
+    with TrainingProgress.shown(options.verbose) as progress:
+        vocab, merges = _learn(counts, options, progress, None)
+    if options.verbose:
+        _print_summary(counts, len(merges), options, time.perf_counter() - began)
+    return _model(vocab, merges, counts, options)
+
+
+def _learn(
+    counts: PieceCounts, options: TrainingOptions, progress: TrainingProgress, saved: Checkpoint | None
+) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]:
+    """Learn merges, from where the last run stopped if it saved them."""
+    progress.start("Learning merges", unit="merges")
+    reserved = [token.id for token in options.added_tokens if token.id < options.vocab_size]
+    learn = partial(
+        counts.counter.train,
+        vocab_size=options.vocab_size,
+        min_frequency=options.min_frequency,
+        tie_break=options.tie_break,
+        reserved=reserved,
+        max_token_length=options.max_token_length,
+        threads=options.threads or 0,
+        progress=progress.update if progress.visible else None,
+    )
+    if saved is None:
+        return learn()
+    settings = {
+        "tie_break": options.tie_break,
+        "min_frequency": options.min_frequency,
+        "max_token_length": options.max_token_length,
+    }
+    begun = saved.merges(settings, options.vocab_size - 256 - len(reserved))
+    known = list(begun)
+
+    def save(merges: list[tuple[bytes, bytes]]) -> None:
+        known.extend(merges)
+        saved.save_merges(settings, known)
+
+    vocab, merges = learn(begun=begun, checkpoint=save, checkpoint_seconds=saved.seconds)
+    saved.save_merges(settings, merges)
+    return vocab, merges
+
+
+def _model(
+    vocab: dict[int, bytes],
+    merges: list[tuple[bytes, bytes]],
+    counts: PieceCounts,
+    options: TrainingOptions,
+) -> Model:
     reserved = {t.id: t.content.encode() for t in options.added_tokens if t.id < options.vocab_size}
     return Model(
         _core.Model(
             vocab | reserved,
             merges,
-            split_patterns=split_patterns,
-            normalization=normalization,
+            split_patterns=counts.split_patterns,
+            normalization=counts.normalization,
             added_tokens=options.added_tokens,
         )
     )
@@ -179,172 +246,22 @@ def train_bpe(
     return model.core.vocab, model.core.merges
 
 
-def _count(counter: _core.PieceCounter, corpus: Corpus, progress: _Progress) -> None:
-    """Count the pieces of a corpus of any form."""
-    if isinstance(corpus, str):
-        path = _named_file(corpus)
-        corpus = [corpus] if path is None else path
-    elif isinstance(corpus, bytes | bytearray | memoryview):
-        corpus = [bytes(corpus)]
-    if isinstance(corpus, os.PathLike):
-        corpus = [corpus]
-    if isinstance(corpus, Mapping) or not isinstance(corpus, Iterable):
-        raise ArgumentTypeError(
-            "a corpus must be a str, a Path or an iterable of str, bytes or Path, "
-            f"not {type(corpus).__name__}"
-        )
-    if isinstance(corpus, Sequence) and corpus and all(isinstance(item, os.PathLike) for item in corpus):
-        _count_files(counter, [Path(cast("os.PathLike[str]", item)) for item in corpus], progress)
-    else:
-        _count_items(counter, corpus, progress)
-
-
-def _count_files(counter: _core.PieceCounter, paths: Sequence[Path], progress: _Progress) -> None:
-    for path in paths:
-        _check_file(path)
-    progress.start("Counting bytes", total=sum(path.stat().st_size for path in paths))
-    counter.add_files(paths, progress=progress.update if progress.visible else None)
-
-
-def _count_items(counter: _core.PieceCounter, items: Iterable[object], progress: _Progress) -> None:
-    """Count an iterable that is read once: documents, in batches, or files."""
-    progress.start("Counting documents")
-    paths: bool | None = None
-    batch: list[Document] = []
-    size = 0
-    for number, item in enumerate(items):
-        if not isinstance(item, str | bytes | os.PathLike):
-            raise ArgumentTypeError(
-                f"item {number} of the corpus must be a str, bytes or a Path, not {type(item).__name__}"
-            )
-        if paths is None:
-            paths = isinstance(item, os.PathLike)
-            _warn_of_path(item)
-        if isinstance(item, os.PathLike) != paths:
-            raise CorpusError(f"item {number} of the corpus mixes texts and paths: give one kind of item")
-        if isinstance(item, os.PathLike):
-            _check_file(Path(item))
-            counter.add_files([Path(item)])
-            progress.update(number + 1)
-            continue
-        batch.append(item)
-        size += len(item)
-        if size >= _BATCH_CHARACTERS:
-            counter.add_texts(batch)
-            progress.update(number + 1)
-            batch, size = [], 0
-    if batch:
-        counter.add_texts(batch)
-
-
-def _check_file(path: Path) -> None:
-    if path.is_dir():
-        raise CorpusError(
-            f"{path} is a directory; give its files, such as sorted(Path({str(path)!r}).rglob('*.txt'))"
-        )
-    if not path.exists():
-        raise CorpusError(f"there is no file {path}")
-
-
-def _named_file(text: str) -> Path | None:
-    """Return the file that a `str` names, or None where it is the text itself."""
-    try:
-        path = Path(text)
-        exists = 0 < len(text) <= _LONGEST_PATH and path.exists()
-    except (OSError, ValueError):
-        return None
-    if exists:
-        return path
-    if _looks_like_path(text):
-        warnings.warn(
-            f"{text!r} looks like a path but names no file, so it is taken as the text to train on; "
-            "a Path(...) is never taken as text",
-            UserWarning,
-            stacklevel=_caller_level(),
-        )
-    return None
-
-
-def _looks_like_path(text: str) -> bool:
-    """Tell whether a text is short, in one line, and has a separator without a space, or an extension."""
-    if not text or len(text) > 255 or "\n" in text:
-        return False
-    separated = ("/" in text or "\\" in text) and not any(map(str.isspace, text))
-    dot = text.rfind(".")
-    return separated or (dot > 0 and _FILE_EXTENSION.fullmatch(text, dot) is not None)
-
-
-def _warn_of_path(item: object) -> None:
-    """Warn where the first document of an iterable is the name of a file."""
-    if not isinstance(item, str) or not _looks_like_path(item):
-        return
-    with contextlib.suppress(OSError, ValueError):
-        if Path(item).is_file():
-            warnings.warn(
-                f"the first document of the corpus is {item!r}, the name of a file; the strings of an "
-                "iterable are texts, give Path objects to train on the files",
-                UserWarning,
-                stacklevel=_caller_level(),
-            )
-
-
-def _caller_level() -> int:
-    """Return the `stacklevel` of the first frame outside this package, seen from our caller."""
-    package = str(Path(__file__).parent)
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
-        frame, level = frame.f_back, level + 1
-    return level
-
-
-class _Progress:
-    """A bar on stderr where that is a terminal, otherwise nothing."""
-
-    def __init__(self, bars: RichProgress | None) -> None:
-        self._bars = bars
-
-    @classmethod
-    @contextlib.contextmanager
-    def shown(cls, wanted: bool) -> Iterator[_Progress]:
-        """Show progress, if wanted, while the context lasts."""
-        if not wanted or not sys.stderr.isatty():
-            yield cls(None)
-            return
-        from rich.console import Console
-        from rich.progress import Progress, TimeElapsedColumn
-
-        columns = (*Progress.get_default_columns(), TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-            yield cls(bars)
-
-    @property
-    def visible(self) -> bool:
-        return self._bars is not None
-
-    def start(self, description: str, total: int | None = None) -> None:
-        """Begin the next stage."""
-        if self._bars is None:
-            return
-        for task in self._bars.task_ids:
-            self._bars.remove_task(task)
-        self._bars.add_task(description, total=total)
-
-    def update(self, done: int, total: int | None = None) -> None:
-        """Report how much of the stage is done, and how much there is to do if that is known by now."""
-        if self._bars is not None:
-            self._bars.update(self._bars.task_ids[-1], completed=done, total=total)
-
-
-def _print_summary(
-    counter: _core.PieceCounter, merges: int, options: TrainingOptions, seconds: float
-) -> None:
+def _print_summary(counts: PieceCounts, merges: int, options: TrainingOptions, seconds: float) -> None:
     reserved = sum(token.id < options.vocab_size for token in options.added_tokens)
     wanted = options.vocab_size - 256 - reserved
     print(
-        f"Trained on {counter.documents:,} documents: {counter.pieces:,} pieces, {counter.distinct:,} of "
+        f"Trained on {counts.documents:,} documents: {counts.pieces:,} pieces, {counts.distinct:,} of "
         f"them distinct; learned {merges:,} merges in {seconds:.1f} s",
         file=sys.stderr,
     )
+    dropped = counts.dropped
+    if dropped.distinct:
+        print(
+            f"Dropped rare pieces {dropped.distinct:,} times to keep to max_memory, {dropped.pieces:,} pieces "
+            f"in all; every piece that occurs more than {dropped.most:,} times is there, and no count is "
+            "lower by more than that",
+            file=sys.stderr,
+        )
     if merges < wanted:
         print(
             f"Stopped {wanted - merges:,} merges short of vocab_size={options.vocab_size:,}: no pair is left "

@@ -150,14 +150,12 @@ impl PieceCounter {
         })
     }
 
-    #[pyo3(signature = (data, offsets, counts, documents=0))]
     fn add_pieces(
         &self,
         py: Python<'_>,
         data: PyReadonlyArray1<'_, u8>,
         offsets: PyReadonlyArray1<'_, i64>,
         counts: PyReadonlyArray1<'_, u64>,
-        documents: u64,
     ) -> PyResult<()> {
         let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
         let counts = counts.as_slice()?;
@@ -169,19 +167,34 @@ impl PieceCounter {
                 }
                 self.counter.add_piece(row?, count, &mut counted)?;
             }
+            Ok(())
+        })
+    }
+
+    fn add_documents(&self, py: Python<'_>, documents: u64) -> PyResult<()> {
+        self.with(py, |counted| {
             counted.documents += documents;
             Ok(())
         })
     }
 
-    #[pyo3(signature = (other, weight=1))]
-    fn merge(&self, py: Python<'_>, other: &Bound<'_, Self>, weight: u64) -> PyResult<()> {
-        // A copy, because `other` may be this one, and two locks at a time could wait for each other.
-        let copy = other.get().with(py, |counted| {
+    #[pyo3(signature = (other, weight=1, *, take=false))]
+    fn merge(
+        &self,
+        py: Python<'_>,
+        other: &Bound<'_, Self>,
+        weight: u64,
+        take: bool,
+    ) -> PyResult<()> {
+        // `other` may be this one, and two locks at a time could wait for each other.
+        let added = other.get().with(py, |counted| {
+            if take {
+                return Ok(std::mem::take(counted));
+            }
             let counts = counted.counts()?.clone();
             Ok(Counted::new(counts, counted.documents, counted.dropped))
         })?;
-        self.with(py, |counted| self.counter.merge(copy, weight, counted))
+        self.with(py, |counted| self.counter.merge(added, weight, counted))
     }
 
     #[getter]
