@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 import re
 import sys
@@ -20,6 +21,7 @@ __all__ = [
     "START",
     "Corpus",
     "Position",
+    "check_integer",
     "checked_weight",
     "checked_weights",
     "count_corpus",
@@ -49,6 +51,21 @@ _MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?b)?\s*", re.IGNORECASE)
 # What Python, the libraries and the buffers take; and what is worth it at all.
 _OTHER_MEMORY = 64 * 10**6
 _LEAST_MEMORY = 100 * 10**6
+
+
+def check_integer(name: str, value: object, least: int, reason: str = "") -> None:
+    """Refuse what is no integer, or too small a one.
+
+    Raises:
+        ArgumentTypeError: It is no integer.
+        OptionError: It is less than `least`.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ArgumentTypeError(f"{name} must be an int, not {type(value).__name__}")
+    if operator.index(value) < least:
+        raise OptionError(
+            f"{name} is {value}; it must be at least {least}" + (f": {reason}" if reason else "")
+        )
 
 
 def memory_bytes(max_memory: int | str) -> int:

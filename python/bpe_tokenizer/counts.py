@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import write_atomically
-from bpe_tokenizer.counting import Corpus, checked_weight, count_corpus, counter_memory
+from bpe_tokenizer.counting import Corpus, check_integer, checked_weight, count_corpus, counter_memory
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     CorpusError,
     FormatError,
     MismatchError,
     OptionError,
+    TokenizerError,
 )
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import checked_tokens
@@ -41,6 +42,13 @@ class Dropped(NamedTuple):
     distinct: int = 0
     pieces: int = 0
     most: int = 0
+
+    def said(self) -> str:
+        """Return it in words."""
+        return (
+            f"Dropped rare pieces {self.distinct:,} times to keep to the memory, {self.pieces:,} in all; "
+            f"every piece that occurs more than {self.most:,} times is there, and no count is lower by more"
+        )
 
 
 class PieceCounts:
@@ -82,17 +90,15 @@ class PieceCounts:
         self._patterns = resolve_split_pattern(split_pattern)
         self._normalization = normalization
         self._special = tuple(checked_tokens(list(special_tokens)))
+        if threads is not None:
+            check_integer("threads", threads, 1)
         self._threads = threads
-        self._memory = counter_memory(max_memory)
-        self._counter = self._new_counter()
-
-    def _new_counter(self) -> _core.PieceCounter:
-        return _core.PieceCounter(
+        self._counter = _core.PieceCounter(
             split_patterns=self._patterns,
             normalization=self._normalization,
             special_tokens=self._special,
-            threads=self._threads or 0,
-            max_memory=self._memory,
+            threads=threads or 0,
+            max_memory=counter_memory(max_memory),
         )
 
     @property
@@ -156,7 +162,7 @@ class PieceCounts:
         >>> dict(counts.items())
         {b' b': 1, b'a': 1, b'b': 3}
         """
-        added = self._new_counter()
+        added = self._counter.empty()
         with TrainingProgress.shown(verbose) as progress:
             count_corpus(added, corpus, progress, weight=checked_weight(weight))
         self._take(added)
@@ -185,7 +191,7 @@ class PieceCounts:
         """
         if not 0 <= start <= end:
             raise OptionError(f"a range from {start} to {end} is none: give 0 <= start <= end")
-        added = self._new_counter()
+        added = self._counter.empty()
         added.add_range(path, start, end, checked_weight(weight))
         self._take(added)
         return self
@@ -208,7 +214,7 @@ class PieceCounts:
         """
         from bpe_tokenizer.arrow_columns import text_buffers
 
-        added = self._new_counter()
+        added = self._counter.empty()
         for data, offsets in text_buffers(array):
             added.add_rows(data, offsets, checked_weight(weight))
         self._take(added)
@@ -232,7 +238,7 @@ class PieceCounts:
         """
         from bpe_tokenizer.arrow_columns import piece_buffers
 
-        added = self._new_counter()
+        added = self._counter.empty()
         for data, offsets, counts in piece_buffers(batch):
             added.add_pieces(data, offsets, counts)
         added.add_documents(documents)
@@ -349,7 +355,12 @@ class PieceCounts:
         data = Path(path).read_bytes()
         header, _ = _read_header(data, str(path))
         settings = (header["split_patterns"], header["normalization"], header["special_tokens"])
-        return cls(*settings, threads=threads, max_memory=max_memory).reload(data, str(path))[0]
+        try:
+            cls(*settings)
+        except TokenizerError as error:
+            raise FormatError(f"{path}: the header is broken: {error}") from None
+        counts = cls(*settings, threads=threads, max_memory=max_memory)
+        return counts.reload(data, str(path))[0]
 
     def reload(self, data: bytes, name: str) -> tuple[PieceCounts, dict[str, Any]]:
         """Return the counts that `dump` gave, with the options of these, and all that the header says.
@@ -365,7 +376,7 @@ class PieceCounts:
         header, begin = _read_header(data, name)
         self.check_like(header["split_patterns"], header["normalization"], header["special_tokens"])
         counts = object.__new__(PieceCounts)
-        vars(counts).update(vars(self), _counter=self._new_counter())
+        vars(counts).update(vars(self), _counter=self._counter.empty())
         try:
             counts._counter.load(data, begin, header["documents"], tuple(header["dropped"]))
         except FormatError as error:
@@ -406,7 +417,9 @@ class PieceCounts:
 
     def _take(self, added: _core.PieceCounter) -> None:
         """Add what was counted elsewhere, which nobody else has."""
-        if self._counter.documents == 0 and self._counter.distinct == 0:
+        if added.distinct == added.documents == 0:
+            return
+        if self._counter.distinct == self._counter.documents == 0:
             self._counter = added
         else:
             self._counter.merge(added, take=True)

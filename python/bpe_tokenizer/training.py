@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import sys
 import time
@@ -14,9 +13,9 @@ from typing import Literal, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.checkpoint import Checkpoint
-from bpe_tokenizer.counting import Corpus, checked_weights, count_corpus, files_of
+from bpe_tokenizer.counting import Corpus, check_integer, checked_weights, count_corpus, files_of
 from bpe_tokenizer.counts import PieceCounts, check_not_empty
-from bpe_tokenizer.errors import ArgumentTypeError, OptionError
+from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
 from bpe_tokenizer.special_tokens import SpecialTokens, assign_ids
@@ -56,27 +55,18 @@ class TrainingOptions:
     added_tokens: tuple[AddedToken, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        _check_integer("vocab_size", self.vocab_size, 257, "the 256 bytes are the first 256 ids")
+        check_integer("vocab_size", self.vocab_size, 257, "the 256 bytes are the first 256 ids")
         if self.vocab_size >= 2**31:
             raise OptionError(f"vocab_size is {self.vocab_size:,}; ask for less than 2**31")
-        _check_integer("min_frequency", self.min_frequency, 0)
+        check_integer("min_frequency", self.min_frequency, 0)
         if self.tie_break not in ("largest", "huggingface"):
             raise OptionError(f"tie_break is {self.tie_break!r}; it must be 'largest' or 'huggingface'")
         if self.max_token_length is not None:
-            _check_integer("max_token_length", self.max_token_length, 1)
+            check_integer("max_token_length", self.max_token_length, 1)
         if self.threads is not None:
-            _check_integer("threads", self.threads, 1)
+            check_integer("threads", self.threads, 1)
         added = assign_ids(self.special_tokens, self.vocab_size)
         object.__setattr__(self, "added_tokens", tuple(added))
-
-
-def _check_integer(name: str, value: object, least: int, reason: str = "") -> None:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ArgumentTypeError(f"{name} must be an int, not {type(value).__name__}")
-    if operator.index(value) < least:
-        raise OptionError(
-            f"{name} is {value}; it must be at least {least}" + (f": {reason}" if reason else "")
-        )
 
 
 def train_model(
@@ -254,14 +244,8 @@ def _print_summary(counts: PieceCounts, merges: int, options: TrainingOptions, s
         f"them distinct; learned {merges:,} merges in {seconds:.1f} s",
         file=sys.stderr,
     )
-    dropped = counts.dropped
-    if dropped.distinct:
-        print(
-            f"Dropped rare pieces {dropped.distinct:,} times to keep to max_memory, {dropped.pieces:,} pieces "
-            f"in all; every piece that occurs more than {dropped.most:,} times is there, and no count is "
-            "lower by more than that",
-            file=sys.stderr,
-        )
+    if counts.dropped.distinct:
+        print(counts.dropped.said(), file=sys.stderr)
     if merges < wanted:
         print(
             f"Stopped {wanted - merges:,} merges short of vocab_size={options.vocab_size:,}: no pair is left "

@@ -14,7 +14,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Arrays of pieces: their bytes end to end, where each begins and the last ends, and their counts.
@@ -29,7 +29,7 @@ const POLLED: usize = 1 << 16;
 
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
 pub struct PieceCounter {
-    counter: Counter,
+    counter: Arc<Counter>,
     counted: Mutex<Counted>,
 }
 
@@ -70,9 +70,16 @@ impl PieceCounter {
             })
             .map_err(|error| to_python(py, &error))?;
         Ok(Self {
-            counter,
+            counter: Arc::new(counter),
             counted: Mutex::default(),
         })
+    }
+
+    fn empty(&self) -> Self {
+        Self {
+            counter: Arc::clone(&self.counter),
+            counted: Mutex::default(),
+        }
     }
 
     #[pyo3(signature = (texts, weight=1))]

@@ -12,6 +12,7 @@ import typer
 from bpe_tokenizer.cli.chat import chat
 from bpe_tokenizer.cli.compare import compare
 from bpe_tokenizer.cli.convert import convert
+from bpe_tokenizer.cli.count import count
 from bpe_tokenizer.cli.decode import decode
 from bpe_tokenizer.cli.demo import demo
 from bpe_tokenizer.cli.encode import encode
@@ -25,12 +26,28 @@ from bpe_tokenizer.cli.view import view
 __all__ = ["app", "main", "repeat_options"]
 
 # The options that take several values.
-_REPEATABLE = frozenset({"--allowed-special", "--corpus", "--drop", "--ids", "--message", "--special"})
+_REPEATABLE = frozenset(
+    {"--allowed-special", "--corpus", "--counts", "--drop", "--ids", "--message", "--special", "--weights"}
+)
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
-for command in (train, encode, decode, chat, info, convert, compare, report, tokenize_corpus, view, demo):
+_COMMANDS = (
+    train,
+    count,
+    encode,
+    decode,
+    chat,
+    info,
+    convert,
+    compare,
+    report,
+    tokenize_corpus,
+    view,
+    demo,
+)
+for command in _COMMANDS:
     app.command()(reports_errors(command))
 
 

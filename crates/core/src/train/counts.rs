@@ -228,6 +228,7 @@ impl Counter {
             mut counts,
             ..
         } = settled(other, self.threads)?;
+        counted.settle(self.threads)?;
         if counted.counts.len() < counts.len() && weight == 1 {
             std::mem::swap(&mut counted.counts, &mut counts);
         }

@@ -1,0 +1,199 @@
+"""Runs that are stopped at any moment go on to the same result."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer, FormatError, MismatchError, OptionError, atomic, checkpoint
+
+VOCAB_SIZE = 3000
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory, stdlib_texts: list[str]) -> list[Path]:
+    """Some files of different sizes, with words of their own."""
+    directory = tmp_path_factory.mktemp("corpus")
+    paths = []
+    for number, text in enumerate([*stdlib_texts, *stdlib_texts[:3]]):
+        paths.append(directory / f"{number}.txt")
+        words = (f"{line} w{number}{place * 7919 % 4096:x}" for place, line in enumerate(text.splitlines()))
+        paths[-1].write_text("\n".join(words) * (1 + 3 * number), encoding="utf-8")
+    return paths
+
+
+def trained(corpus: list[Path], directory: Path | None = None, **options: Any) -> tuple[Any, Any]:
+    learned = BPETokenizer("gpt2").train(
+        corpus, **{"vocab_size": VOCAB_SIZE, "verbose": False, "checkpoint": directory, **options}
+    )
+    return learned.vocab, learned.merges
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from bpe_tokenizer import BPETokenizer
+options = {"max_memory": sys.argv[2]} if sys.argv[2] else {}
+print("began", flush=True)
+BPETokenizer("gpt2").train(
+    [Path(path) for path in sys.argv[3:]], VOCAB_SIZE, verbose=False,
+    checkpoint=sys.argv[1], checkpoint_seconds=0, **options
+)
+""".replace("VOCAB_SIZE", str(VOCAB_SIZE))
+
+
+def run_and_kill(corpus: list[Path], directory: Path, seconds: float, memory: str = "") -> bool:
+    """Run for so long at most; tell whether the run was killed."""
+    command = [sys.executable, "-c", PROGRAM, str(directory), memory, *map(str, corpus)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            assert process.wait(seconds) == 0
+        except subprocess.TimeoutExpired:
+            process.kill()
+    return process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("memory", ["", pytest.param("100MB", marks=pytest.mark.slow)])
+def test_twenty_kills_change_nothing(
+    tmp_path: Path, corpus: list[Path], monkeypatch: pytest.MonkeyPatch, memory: str
+) -> None:
+    options: dict[str, Any] = {"max_memory": memory} if memory else {}
+    whole = trained(corpus, **options)
+    began = time.monotonic()
+    run_and_kill(corpus, tmp_path / "whole", 600, memory)
+    length = time.monotonic() - began
+    chance = random.Random(1)
+    killed = 0
+    for number in range(20):
+        # Each run is killed a little later than the one before it, and goes on from where that was.
+        killed += run_and_kill(corpus, tmp_path / "run", chance.random() * length * (number + 1) / 20, memory)
+    assert killed > 3
+    assert trained(corpus, tmp_path / "run", **options) == whole
+    names = ["merges.json", "pieces.counts"]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == names
+    for name in names:
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_stop_at_every_save_changes_nothing(
+    tmp_path: Path, corpus: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every save fails once, before it or behind it, and the run goes on from there."""
+    whole = trained(corpus)
+    monkeypatch.setattr("bpe_tokenizer.counting._STEP_BYTES", 100_000)
+    write = atomic.write_atomically
+    saves, before = 0, False
+
+    class Stopped(BaseException):
+        pass
+
+    def stops(files: Any) -> None:
+        nonlocal saves
+        if before:
+            saves += 1
+            raise Stopped
+        write(files)
+        saves += 1
+        raise Stopped
+
+    runs = 0
+    while True:
+        runs += 1
+        # A run that is stopped before its first save comes no further, so the next one is stopped behind it.
+        before = runs % 2 == 0
+        monkeypatch.setattr(checkpoint, "write_atomically", stops)
+        try:
+            learned = trained(corpus, tmp_path / "run", checkpoint_seconds=0)
+        except Stopped:
+            if runs > 60:
+                monkeypatch.setattr(checkpoint, "write_atomically", write)
+                learned = trained(corpus, tmp_path / "run", checkpoint_seconds=0)
+                break
+            continue
+        break
+    assert saves > 20
+    assert learned == whole
+
+
+def test_counts_serve_another_vocabulary(tmp_path: Path, corpus: list[Path]) -> None:
+    trained(corpus, tmp_path)
+    for path in corpus:
+        path.with_suffix(".kept").write_bytes(path.read_bytes())
+    for options in ({"vocab_size": 4000}, {"vocab_size": 500}, {"tie_break": "huggingface"}):
+        assert trained(corpus, tmp_path, **options) == trained(corpus, **options)
+
+
+def test_more_files_may_follow(tmp_path: Path, corpus: list[Path]) -> None:
+    trained(corpus[:4], tmp_path)
+    assert trained(corpus, tmp_path) == trained(corpus)
+
+
+def test_weights_are_kept(tmp_path: Path, corpus: list[Path]) -> None:
+    weights = [1 + number % 3 for number in range(len(corpus))]
+    assert trained(corpus, tmp_path, weights=weights) == trained(corpus, weights=weights)
+    assert trained(corpus, tmp_path, weights=weights) == trained(corpus, weights=weights)
+    with pytest.raises(MismatchError, match="its file 1 has the weight 2, not 1"):
+        trained(corpus, tmp_path)
+
+
+def test_another_run_is_refused(tmp_path: Path, corpus: list[Path]) -> None:
+    trained(corpus, tmp_path)
+    with pytest.raises(MismatchError, match="of at least 10 files, not 9"):
+        trained(corpus[:-1], tmp_path)
+    with pytest.raises(MismatchError, match="its file 0 has the path"):
+        trained(corpus[::-1], tmp_path)
+    with pytest.raises(MismatchError, match="special tokens"):
+        trained(corpus, tmp_path, special_tokens=["<|end|>"])
+    with pytest.raises(MismatchError, match="split pattern"):
+        BPETokenizer("cl100k").train(corpus, 300, verbose=False, checkpoint=tmp_path)
+    changed = [path.with_suffix(".changed") for path in corpus]
+    for path, copy in zip(corpus, changed, strict=True):
+        copy.write_bytes(path.read_bytes())
+    trained(changed, tmp_path / "other")
+    changed[2].write_text("something else")
+    with pytest.raises(MismatchError, match="its file 2 has the size"):
+        trained(changed, tmp_path / "other")
+
+
+def test_a_checkpoint_needs_files(tmp_path: Path) -> None:
+    for documents in ("low low lower", ["low", "lower"], iter([Path(__file__)])):
+        with pytest.raises(OptionError, match="checkpoint is for files"):
+            BPETokenizer().train(documents, 300, verbose=False, checkpoint=tmp_path)
+
+
+def test_a_broken_checkpoint_is_refused(tmp_path: Path, corpus: list[Path]) -> None:
+    trained(corpus, tmp_path)
+    counts, merges = tmp_path / "pieces.counts", tmp_path / "merges.json"
+    good = counts.read_bytes()
+    counts.write_bytes(good[:-100])
+    with pytest.raises(FormatError, match=r"pieces\.counts"):
+        trained(corpus, tmp_path)
+    BPETokenizer("gpt2").count(corpus).save(counts)
+    with pytest.raises(FormatError, match="no place to go on from"):
+        trained(corpus, tmp_path)
+    counts.write_bytes(good)
+    content = json.loads(merges.read_bytes())
+    for broken in ("{", "[]", json.dumps({**content, "merges": ["*"]}), json.dumps({**content, "merges": 3})):
+        merges.write_text(broken)
+        with pytest.raises(FormatError, match=r"merges\.json is broken: delete it"):
+            trained(corpus, tmp_path)
+    merges.write_text(json.dumps({**content, "version": 2}))
+    assert trained(corpus, tmp_path) == trained(corpus)
+
+
+def test_what_a_kill_left_is_cleared(tmp_path: Path, corpus: list[Path]) -> None:
+    left = [tmp_path / f".{name}.0123.tmp" for name in ("pieces.counts", "merges.json")]
+    for path in left:
+        path.write_bytes(b"half")
+    trained(corpus, tmp_path)
+    assert not any(path.exists() for path in left)
