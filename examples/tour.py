@@ -20,6 +20,7 @@ import section08_chat_templates
 import section09_inference
 import section10_command_line
 import section11_reference
+import section12_vocabularies_over_time
 from bpe_tokenizer import __version__
 
 SECTIONS = (
@@ -34,6 +35,7 @@ SECTIONS = (
     section09_inference,
     section10_command_line,
     section11_reference,
+    section12_vocabularies_over_time,
 )
 
 

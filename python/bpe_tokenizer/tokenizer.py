@@ -16,6 +16,7 @@ from bpe_tokenizer.encoding import checked_limit, recognised, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import resolve_split_pattern
+from bpe_tokenizer.resizing import extended, truncated
 from bpe_tokenizer.snapshot import Snapshot, with_special_tokens
 from bpe_tokenizer.special_tokens import AllowedSpecial, SpecialTokens, checked_tokens
 from bpe_tokenizer.training import TieBreak, TrainingOptions, train_model, train_model_from_counts
@@ -238,6 +239,89 @@ class BPETokenizer(Chatting):
                 "training cuts text with split patterns only, and this tokenizer was loaded from a file that "
                 "does more; train a BPETokenizer(split_pattern, normalization) instead"
             )
+
+    def extend(
+        self,
+        corpus: Corpus,
+        new_vocab_size: int,
+        min_frequency: int = 2,
+        verbose: bool = True,
+        *,
+        tie_break: TieBreak = "largest",
+        max_token_length: int | None = None,
+        threads: int | None = None,
+    ) -> BPETokenizer:
+        """Learn further tokens from a corpus, behind those that there are.
+
+        Every id, merge and special token stays what it is, so a language model's embeddings keep their rows
+        and get new ones. Each piece of the corpus begins as the tokens that it is encoded as, and merging
+        goes on from there: the new merges come after the old ones. Texts are cut, normalised and split as
+        this tokenizer does it, also at added tokens that are not special.
+
+        Args:
+            corpus: In any form that `train` takes.
+            new_vocab_size: The new tokens get the ids after the largest in use, special tokens included, up
+                to `new_vocab_size - 1`.
+            min_frequency: Smallest count of a pair that is merged.
+            verbose: Show a progress bar (on a terminal) and a summary, both on stderr.
+            tie_break: Which of several pairs of the same count is merged, as in `train`. To
+                `"huggingface"`, the tokens that there were come in the order of their ids, after the bytes.
+            max_token_length: Longest token to learn, in bytes; None for no limit.
+            threads: Number of threads; None for as many as there are processors.
+
+        Returns:
+            This tokenizer.
+
+        Raises:
+            CorpusError: There is no text, a file cannot be read, or something is not UTF-8.
+            ModelError: The vocabulary is not byte-level, or the model does more to text than cutting it with
+                split patterns and bringing it to a Unicode normal form.
+            NotTrainedError: There is no vocabulary yet.
+            OptionError: An option is out of its range, or all ids below `new_vocab_size` are in use.
+
+        >>> tokenizer = BPETokenizer().train("low low lower", vocab_size=258, verbose=False)
+        >>> before = tokenizer.encode("low")
+        >>> tokenizer.extend("lower lower slow slow", new_vocab_size=260, verbose=False)
+        BPETokenizer(vocab_size=260, merges=4, special_tokens=0)
+        >>> tokenizer.encode("low") == before, tokenizer.vocab[258], tokenizer.vocab[259]
+        (True, b'slow', b'lowe')
+        """
+        earlier = self._trained()
+        # The smallest sizes are refused with what is in use.
+        size = max(checked_limit("new_vocab_size", new_vocab_size, 0), 257)
+        options = TrainingOptions(size, min_frequency, None, tie_break, max_token_length, threads, verbose)
+        self._snapshot = Snapshot.of(extended(earlier.model, corpus, options), earlier)
+        return self
+
+    def truncate_vocab(self, n: int) -> BPETokenizer:
+        """Keep the learned tokens with ids below `n`, so that one training run serves many sizes.
+
+        The result is that of training with `vocab_size=n` and the same special tokens: what was learned
+        first comes first. Special tokens at or above `n` keep their ids, as those do that are named in a dict
+        and lie outside `vocab_size`.
+
+        Args:
+            n: The first id that no learned token has any more. Where fewer were learned, nothing changes.
+
+        Returns:
+            This tokenizer.
+
+        Raises:
+            ModelError: The vocabulary is not byte-level, or a token below `n` is made of one that is not.
+            NotTrainedError: There is no vocabulary yet.
+            OptionError: A byte would have to go, or a special token between the bytes and the learned
+                tokens.
+
+        >>> tokenizer = BPETokenizer().train("low low lower lowest", vocab_size=260, verbose=False)
+        >>> tokenizer.truncate_vocab(258)
+        BPETokenizer(vocab_size=258, merges=2, special_tokens=0)
+        >>> tokenizer.encode("low"), tokenizer.encode(" lowest")
+        ([257], [32, 257, 101, 115, 116])
+        """
+        earlier = self._trained()
+        size = checked_limit("n", n, 257)
+        self._snapshot = Snapshot.of(truncated(earlier.model, size), earlier)
+        return self
 
     @classmethod
     def from_vocab(

@@ -1,0 +1,279 @@
+"""`extend` and `truncate_vocab`: vocabularies that change without a change of their ids."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpe_tokenizer import (
+    BPETokenizer,
+    CorpusError,
+    FormatError,
+    Model,
+    ModelError,
+    NotTrainedError,
+    OptionError,
+    _core,
+)
+
+TIE_BREAKS: list[Literal["largest", "huggingface"]] = ["largest", "huggingface"]
+CODE = Path(argparse.__file__)
+WORDS = Path(__file__).read_text(encoding="utf-8")
+SPECIALS: dict[str, Any] = {
+    "none": None,
+    "a list": ["<|a|>", "<|b|>"],
+    "among the ids": {"<|a|>": 270, "<|b|>": 300, "<|c|>": 256},
+    "behind them": {"<|a|>": 399, "<|b|>": 100_257},
+}
+
+
+def trained(corpus: Any, vocab_size: int, special_tokens: Any = None, **options: Any) -> BPETokenizer:
+    tokenizer = BPETokenizer("gpt2", None)
+    return tokenizer.train(corpus, vocab_size, special_tokens=special_tokens, verbose=False, **options)
+
+
+def core(tokenizer: BPETokenizer) -> _core.Model:
+    return tokenizer._trained().model.core
+
+
+def assert_same(one: BPETokenizer, other: BPETokenizer) -> None:
+    assert one.vocab == other.vocab
+    assert one.merges == other.merges
+    assert one.special_tokens == other.special_tokens
+    assert core(one).vocab_size == core(other).vocab_size
+    assert one.encode(WORDS, allowed_special="all") == other.encode(WORDS, allowed_special="all")
+
+
+def assert_grown(one: BPETokenizer, before: BPETokenizer, size: int) -> None:
+    """Nothing that was there changed, and the new ids follow without a gap."""
+    old, new = before.vocab, one.vocab
+    assert {token_id: new[token_id] for token_id in old} == old
+    assert one.merges[: len(before.merges)] == before.merges
+    learned = one.merges[len(before.merges) :]
+    assert list(new)[len(old) :] == list(range(max(old) + 1, max(old) + 1 + len(learned)))
+    assert [new[token_id] for token_id in list(new)[len(old) :]] == [left + right for left, right in learned]
+    assert max(new) < size
+    assert one.special_tokens == before.special_tokens
+    assert not set(old.values()).intersection(left + right for left, right in learned)
+
+
+# -- truncate_vocab -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("special_tokens", SPECIALS.values(), ids=SPECIALS)
+@pytest.mark.parametrize("tie_break", TIE_BREAKS)
+def test_a_truncated_vocabulary_is_that_of_a_smaller_training(tie_break: Any, special_tokens: Any) -> None:
+    whole = trained(CODE, 400, special_tokens, tie_break=tie_break)
+    for n in (259, 270, 271, 300, 350, 400, 5000):
+        small = copy.copy(whole).truncate_vocab(n)
+        assert_same(small, trained(CODE, min(n, 400), special_tokens, tie_break=tie_break))
+        assert copy.copy(small).truncate_vocab(n).vocab == small.vocab
+    assert whole.vocab_size > 350  # a copy is another tokenizer
+
+
+def test_special_tokens_stay_where_they_are(tmp_path: Path) -> None:
+    tokenizer = trained(CODE, 400, {"<|end|>": 300}).truncate_vocab(280)
+    assert tokenizer.special_tokens == {"<|end|>": 300}
+    assert tokenizer.encode("a<|end|>", allowed_special="all") == [97, 300]
+    tokenizer.save(tmp_path)
+    assert BPETokenizer.from_pretrained(tmp_path).vocab == tokenizer.vocab
+
+
+def test_what_would_break_ids_is_not_truncated() -> None:
+    for n in (0, 256, -1):
+        with pytest.raises(OptionError, match=r"n is .* at least 257"):
+            trained("ab ab", 257).truncate_vocab(n)
+    with pytest.raises(OptionError, match=r"n is 258, and the special token '<c>' .* ask for 259 or more"):
+        trained(CODE, 300, ["<a>", "<b>", "<c>"]).truncate_vocab(258)
+    letters = {byte + 1: bytes([byte]) for byte in range(256)} | {257: b"ab"}
+    lacking = _core.Model({0: b"a"}, [], requires_all_bytes=False)
+    with pytest.raises(ModelError, match="lacks some bytes"):
+        BPETokenizer.from_model(Model(lacking)).truncate_vocab(300)
+    shifted = letters | {400: b"\xff"}
+    del shifted[256]
+    with pytest.raises(OptionError, match="n is 300, and the byte 0xff has the id 400"):
+        BPETokenizer.from_vocab(shifted, [(b"a", b"b")]).truncate_vocab(300)
+    vocab = {byte: bytes([byte]) for byte in range(256)} | {256: b"abc", 257: b"ab"}
+    backwards = BPETokenizer.from_vocab(vocab, [(b"a", b"b"), (b"ab", b"c")])
+    with pytest.raises(ModelError, match=r"b'abc' \(id 256\) is made of b'ab' \(id 257\)"):
+        backwards.truncate_vocab(257)
+    assert backwards.truncate_vocab(258).vocab == vocab
+    with pytest.raises(NotTrainedError):
+        BPETokenizer().truncate_vocab(300)
+
+
+# -- extend ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("special_tokens", [None, ["<|a|>", "<|b|>"]])
+@pytest.mark.parametrize("tie_break", TIE_BREAKS)
+def test_with_the_same_corpus_it_goes_on(tie_break: Any, special_tokens: Any) -> None:
+    whole = trained(CODE, 400, special_tokens, tie_break=tie_break)
+    for begin in (258, 300, 399):
+        tokenizer = trained(CODE, begin, special_tokens, tie_break=tie_break)
+        assert tokenizer.extend(CODE, 400, verbose=False, tie_break=tie_break) is tokenizer
+        assert_same(tokenizer, whole)
+
+
+texts = st.text(alphabet=st.sampled_from("aab c'sé日\n1<|>"), max_size=60)
+
+
+@pytest.mark.parametrize("ignore_merges", [False, True])
+@settings(deadline=None, max_examples=100)
+@given(st.lists(texts, min_size=1), st.lists(texts, min_size=1), st.sampled_from(TIE_BREAKS))
+def test_every_id_is_kept(ignore_merges: bool, one: list[str], other: list[str], tie_break: Any) -> None:
+    if not "".join(one) or not "".join(other):
+        return
+    before = trained(one, 270, {"<|a|>": 300}, min_frequency=1)
+    vocab = {token_id: token for token_id, token in before.vocab.items() if token_id != 300}
+    # A token that no merge makes.
+    vocab |= {290: b"abab"} if b"abab" not in vocab.values() else {}
+    merges = None if ignore_merges else before.merges
+    before = BPETokenizer.from_vocab(vocab, merges, {"<|a|>": 300})
+    after = copy.copy(before).extend(other, 320, 1, False, tie_break=tie_break)
+    assert_grown(after, before, 320)
+    for text in [*one, *other]:
+        ids = after.encode(text, allowed_special="all")
+        assert after.decode(ids) == text
+        # With what was learned undone, the ids are those of before.
+        old = len(before.merges)
+        by_token = {token: token_id for token_id, token in reversed(after.vocab.items())}
+        for left, right in reversed(after.merges[old:]):
+            parts = [by_token[left], by_token[right]]
+            made = by_token[left + right]
+            ids = [part for token_id in ids for part in (parts if token_id == made else [token_id])]
+        assert ids == before.encode(text, allowed_special="all")
+
+
+def test_the_tokens_text_is_cut_at_as_before() -> None:
+    tokenizer = trained(CODE, 300, {"<|end|>": 300})
+    tokenizer.extend(["x<|end|>y" * 50, "zq<|end|>zq"], 400, verbose=False)
+    assert [token for token in tokenizer.vocab.values() if b"<" in token and len(token) > 1] == [b"<|end|>"]
+    composed = BPETokenizer("gpt2", "NFC").train("ab ab", 257, verbose=False)
+    composed.extend(["e\u0301t\u00e9 " * 9], 300, verbose=False)
+    assert "été".encode() in composed.vocab.values()
+
+
+def test_nothing_to_learn_changes_nothing() -> None:
+    before = trained(CODE, 300, {"<|end|>": 350})
+    after = copy.copy(before).extend("xyz", 400, verbose=False)
+    assert_same(after, before)
+
+
+def test_the_summary_says_what_was_learned(capsys: pytest.CaptureFixture[str]) -> None:
+    trained(CODE, 300).extend(["xyz"] * 5, 320)
+    shown = capsys.readouterr().err
+    assert "Extended with 5 documents: 5 pieces, 1 of them distinct; learned 2 further merges" in shown
+    assert "Stopped 18 merges short of new_vocab_size=320" in shown
+
+
+def test_a_text_that_no_pattern_cuts_is_one_piece() -> None:
+    vocab = {byte: bytes([byte]) for byte in range(256)}
+    tokenizer = BPETokenizer.from_model(Model(_core.Model(vocab, [], split_patterns=[])))
+    tokenizer.extend(["a b", "a b"], 300, verbose=False)
+    assert tokenizer.encode("a b") == [257]
+
+
+def test_no_id_gets_the_bytes_of_another() -> None:
+    vocab = {byte: bytes([byte]) for byte in range(256)} | {256: b"xy"}
+    tokenizer = BPETokenizer.from_vocab(vocab, [], ["zw"])
+    tokenizer.extend(["xyz"] * 5 + ["xy", "zw"], 300, 1, False)
+    tokens = list(tokenizer.vocab.values())
+    assert len(set(tokens)) == len(tokens)
+    assert tokenizer.merges == [(b"y", b"z"), (b"x", b"yz")]
+
+
+def save_hugging_face(tokenizer: BPETokenizer, directory: Path) -> BPETokenizer:
+    tokenizer.save(directory)
+    return BPETokenizer.from_pretrained(directory)
+
+
+def save_tiktoken(tokenizer: BPETokenizer, directory: Path) -> BPETokenizer:
+    tokenizer.save_tiktoken(directory / "ranks.tiktoken")
+    return BPETokenizer.from_tiktoken(
+        directory / "ranks.tiktoken", special_tokens=tokenizer.special_tokens, split_pattern="gpt2"
+    )
+
+
+def save_base64_json(tokenizer: BPETokenizer, directory: Path) -> BPETokenizer:
+    tokenizer.save_base64_json(directory / "model.json")
+    return BPETokenizer.load(directory / "model.json")
+
+
+@pytest.mark.parametrize("save", [save_hugging_face, save_tiktoken, save_base64_json])
+@pytest.mark.parametrize("ranks", [False, True])
+@pytest.mark.parametrize("special_tokens", SPECIALS.values(), ids=SPECIALS)
+def test_it_is_saved_and_extended_and_saved(
+    tmp_path: Path, save: Callable[[BPETokenizer, Path], BPETokenizer], ranks: bool, special_tokens: Any
+) -> None:
+    before = trained(CODE, 350, special_tokens)
+    if ranks:
+        special = before.special_tokens
+        learned = before.vocab.items() - {(token_id, text.encode()) for text, token_id in special.items()}
+        before = BPETokenizer.from_vocab(dict(learned), None, special)
+    before = save(before, tmp_path)
+    size = max(before.vocab) + 100
+    after = copy.copy(before).extend(WORDS, size, verbose=False)
+    assert_grown(after, before, size)
+    opened = save(after, tmp_path)
+    assert opened.vocab == after.vocab
+    assert opened.special_tokens == after.special_tokens
+    text = WORDS + "".join(after.special_tokens)
+    assert opened.encode(text, allowed_special="all") == after.encode(text, allowed_special="all")
+    assert len(after.encode(WORDS)) < len(before.encode(WORDS))
+    again = copy.copy(opened).truncate_vocab(350)
+    assert again.merges == before.merges
+
+
+def test_what_would_break_ids_is_not_extended() -> None:
+    tokenizer = trained(CODE, 300, {"<|end|>": 400})
+    before = tokenizer.vocab
+    for size in (0, 300, 401):
+        with pytest.raises(OptionError, match=r"new_vocab_size is .*, and the ids end at 400 .*402 or more"):
+            tokenizer.extend("abc", size)
+    with pytest.raises(CorpusError, match="empty"):
+        tokenizer.extend("", 500)
+    with pytest.raises(OptionError, match="tie_break"):
+        tokenizer.extend("abc", 500, tie_break="smallest")  # type: ignore[arg-type]
+    with pytest.raises(NotTrainedError):
+        BPETokenizer().extend("abc", 500)
+    assert tokenizer.vocab == before
+
+
+def test_models_that_do_more_to_text_are_named() -> None:
+    vocab = {byte: bytes([byte]) for byte in range(256)}
+    settings: dict[str, dict[str, Any]] = {
+        r"normaliser \(Lowercase\)": {"normalizers": [("Lowercase",)]},
+        r"normaliser \(NFC, Lowercase\)": {"normalizers": [("NFC",), ("Lowercase",)]},
+        r"pre-tokeniser \(PrefixSpace\)": {"add_prefix_space": True},
+        r"pre-tokeniser \(Split\)": {"pre_tokenizers": [("Split", "x", "Removed", False)]},
+    }
+    for what, setting in settings.items():
+        tokenizer = BPETokenizer.from_model(Model(_core.Model(vocab, [], **setting)))
+        with pytest.raises(ModelError, match=what):
+            tokenizer.extend("abc", 300)
+    letters = {number: letter.encode() for number, letter in enumerate("abc")}
+    for model in (
+        _core.Model(letters, [], alphabet="characters"),
+        _core.Model(letters, [], requires_all_bytes=False),
+    ):
+        with pytest.raises(ModelError, match="only a byte-level vocabulary"):
+            BPETokenizer.from_model(Model(model)).extend("abc", 300)
+
+
+def test_a_rank_file_refuses_what_its_readers_would_merge(tmp_path: Path) -> None:
+    """A token that nothing made can be made of a new one, by who merges whatever is a token together."""
+    vocab = {byte: bytes([byte]) for byte in range(256)} | {256: b"abc"}
+    tokenizer = BPETokenizer.from_vocab(vocab, None)
+    assert tokenizer.merges == []
+    tokenizer.extend(["ab", "ab", "abcd"], 300, verbose=False)
+    assert tokenizer.merges == [(b"a", b"b")]
+    with pytest.raises(FormatError, match="cannot hold"):
+        tokenizer.save_tiktoken(tmp_path / "ranks.tiktoken")
