@@ -56,6 +56,10 @@ def train(here: Path) -> None:
     report = json.loads(run(here, "train", "--corpus", *corpus, "--output", "small", *options, *plain))
     assert BPETokenizer.load(here / "small").vocab_size == 600
     show("bpe-tokenizer train --corpus FILE FILE --output small", report)
+    counted = json.loads(run(here, "count", "--corpus", *corpus, "--output", "two.counts", "--json"))
+    assert counted["documents"] == 2
+    run(here, "train", "--counts", "two.counts", "--output", "counted", "--vocab-size", "600", "--quiet")
+    show("bpe-tokenizer count --corpus FILE FILE --output two.counts", counted)
 
 
 def encode_and_decode(here: Path) -> None:

@@ -1,20 +1,90 @@
-"""§12: vocabularies over time: one training for many sizes, and more tokens without new ids for the old."""
+"""§12: training beyond one pass, and vocabularies over time."""
 
 from __future__ import annotations
 
 import copy
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bpe_tokenizer import BPETokenizer, OptionError
+from bpe_tokenizer import BPETokenizer, Dropped, MismatchError, OptionError, PieceCounts, count
 from shared import heading, library_files, refused, show
 
 
 def main() -> None:
-    """Cut a vocabulary, and let it grow."""
-    heading(12, "Vocabularies over time")
+    """Count in parts, go on after a stop, cut a vocabulary and let it grow."""
+    heading(12, "Vocabularies over time, and training beyond one pass")
+    counts_are_values()
+    a_mixture()
+    a_corpus_that_is_too_large()
+    a_run_that_was_stopped()
+    counts_as_columns()
     one_training_for_many_sizes()
     more_tokens_same_ids()
+
+
+def counts_are_values() -> None:
+    """Count two halves of a corpus, anywhere, and learn from both what the whole would teach."""
+    files = library_files()[:12]
+    with TemporaryDirectory() as directory:
+        saved = Path(directory) / "half.counts"
+        BPETokenizer().count(files[:6], ["<|end|>"]).save(saved)
+        half = PieceCounts.load(saved)
+        other = count(files[6:], special_tokens=["<|end|>"])
+        learned = BPETokenizer().train_from_counts([saved, other], 600, verbose=False)
+    whole = BPETokenizer().train(files, 600, special_tokens=["<|end|>"], verbose=False)
+    assert learned.vocab == whole.vocab
+    assert learned.merges == whole.merges
+    both = half.merge(other)
+    show("Two halves of a corpus, counted apart and added", both)
+    show("The pieces that are most frequent", sorted(both.items(), key=lambda item: -item[1])[:5])
+    assert (both.documents, both.pieces > both.distinct) == (12, True)
+    settings = (both.split_patterns, both.normalization, both.special_tokens)
+    ranges = PieceCounts(*settings)
+    for start in range(0, 2_000_000, 10_000):
+        ranges.add_range(files[0], start, start + 10_000)
+    assert ranges == PieceCounts(*settings).add(files[0])
+    with refused(MismatchError, "Counts that another pattern cut"):
+        PieceCounts("gpt2").merge(both)
+
+
+def a_mixture() -> None:
+    """Let one source count three times as much as another."""
+    code, prose = library_files()[0], "The quick brown fox jumps over the lazy dog. " * 50
+    mixture = PieceCounts("gpt2").add(code).add(prose, weight=3)
+    assert list(mixture) == list(PieceCounts("gpt2").add(code).add([prose] * 3))
+    show("Code once, prose three times", mixture)
+
+
+def a_corpus_that_is_too_large() -> None:
+    """Keep to a memory: the rarest pieces go, and it is said how many."""
+    counts = PieceCounts(max_memory="200MB").add(library_files()[:12])
+    assert counts.dropped.distinct == 0
+    assert counts.dropped.most == 0  # no count is lower than it should be
+    show("What was dropped to keep to 200 MB", counts.dropped, Dropped(1, 2, 3).said())
+
+
+def a_run_that_was_stopped() -> None:
+    """Train with a checkpoint, and again: the second run begins where the first one ended."""
+    files = library_files()[:12]
+    with TemporaryDirectory() as directory:
+        first = BPETokenizer().train(files, 600, verbose=False, checkpoint=directory)
+        show("A checkpoint", *sorted(path.name for path in Path(directory).iterdir()))
+        again = BPETokenizer().train(files, 700, verbose=False, checkpoint=directory)
+    assert again.merges[: len(first.merges)] == first.merges
+
+
+def counts_as_columns() -> None:
+    """Give counts to other programs as columns of Arrow, and count such columns, if there is Arrow."""
+    if find_spec("pyarrow") is None:
+        return
+    texts = PieceCounts("gpt2").add(["low low lower", "low"])
+    columns = texts.to_arrow()
+    assert PieceCounts("gpt2").add_arrow(columns, documents=2) == texts
+    pyarrow = import_module("pyarrow")
+    assert PieceCounts("gpt2").add_column(pyarrow.array(["low low lower", "low"])) == texts
+    show("Pieces as columns", columns.to_pydict())
 
 
 def one_training_for_many_sizes() -> None:

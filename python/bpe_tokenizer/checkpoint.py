@@ -12,7 +12,7 @@ from typing import Any
 
 from bpe_tokenizer.atomic import unfinished, write_atomically
 from bpe_tokenizer.counting import START, Position, count_files
-from bpe_tokenizer.counts import PieceCounts
+from bpe_tokenizer.counts import PieceCounts, counter_of, loaded_counts, saved_counts
 from bpe_tokenizer.errors import FormatError, MismatchError
 from bpe_tokenizer.training_progress import TrainingProgress
 
@@ -67,7 +67,7 @@ class Checkpoint:
         listed = [_described(file, weight) for file, weight in zip(files, weights, strict=True)]
         position = START
         if path.exists():
-            saved, header = counts.reload(path.read_bytes(), str(path))
+            saved, header = loaded_counts(counts, path.read_bytes(), str(path))
             counts, position = saved, _position(path, header)
             self._check_files(header["files"], listed, position)
         saver = _Saver(self._seconds)
@@ -76,10 +76,9 @@ class Checkpoint:
             if position == (len(files), 0) or saver.is_due():
                 with saver:
                     counted = listed[: position[0] + (position[1] > 0)]
-                    data = counts.dump(files=counted, position=position)
-                    write_atomically({path: data})
+                    write_atomically({path: saved_counts(counts, files=counted, position=position)})
 
-        count_files(counts.counter, files, weights, progress, position, reached)
+        count_files(counter_of(counts), files, weights, progress, position, reached)
         return counts
 
     def _check_files(

@@ -24,7 +24,17 @@ from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import checked_tokens
 from bpe_tokenizer.training_progress import TrainingProgress
 
-__all__ = ["Dropped", "PieceCounts", "check_not_empty", "count", "merged_counts"]
+__all__ = [
+    "Dropped",
+    "PieceCounts",
+    "check_cut_alike",
+    "check_not_empty",
+    "count",
+    "counter_of",
+    "loaded_counts",
+    "merged_counts",
+    "saved_counts",
+]
 
 _MAGIC = b"bpe-tokenizer piece counts 1\n"
 _LENGTH_BYTES = 8
@@ -135,11 +145,6 @@ class PieceCounts:
     def dropped(self) -> Dropped:
         """What was dropped to keep to `max_memory`."""
         return Dropped(*self._counter.dropped)
-
-    @property
-    def counter(self) -> _core.PieceCounter:
-        """The core's counter."""
-        return self._counter
 
     def add(self, corpus: Corpus, weight: int = 1, *, verbose: bool = False) -> PieceCounts:
         """Count a corpus.
@@ -278,28 +283,9 @@ class PieceCounts:
         """
         if not isinstance(other, PieceCounts):
             raise ArgumentTypeError(f"other must be PieceCounts, not {type(other).__name__}")
-        self.check_like(other.split_patterns, other.normalization, other.special_tokens)
-        self._counter.merge(other.counter, checked_weight(weight))
+        check_cut_alike(self, other.split_patterns, other.normalization, other.special_tokens)
+        self._counter.merge(other._counter, checked_weight(weight))
         return self
-
-    def check_like(
-        self, split_patterns: Sequence[str], normalization: str | None, special_tokens: Iterable[str]
-    ) -> None:
-        """Refuse what cuts texts in another way than these counts were.
-
-        Raises:
-            MismatchError: Says what differs.
-        """
-        for name, ours, theirs in [
-            ("split pattern", self._patterns, tuple(split_patterns)),
-            ("normalisation", self._normalization, normalization),
-            ("special tokens", tuple(sorted(self._special)), tuple(sorted(special_tokens))),
-        ]:
-            if ours != theirs:
-                raise MismatchError(
-                    f"pieces counted with the {name} {_shown(ours)} do not go with the {name} "
-                    f"{_shown(theirs)}: count the corpus again with one of them"
-                )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the counts to a file, as a whole or not at all; equal counts are equal files.
@@ -318,20 +304,7 @@ class PieceCounts:
         >>> PieceCounts.load(path) == counts
         True
         """
-        write_atomically({Path(path): self.dump()})
-
-    def dump(self, **more: Any) -> bytes:
-        """Return what `save` writes, with more in the header."""
-        header = {
-            "split_patterns": self._patterns,
-            "normalization": self._normalization,
-            "special_tokens": self._special,
-            "documents": self.documents,
-            "dropped": self.dropped,
-            **more,
-        }
-        text = json.dumps(header, ensure_ascii=False, sort_keys=True).encode()
-        return self._counter.save(_MAGIC + len(text).to_bytes(_LENGTH_BYTES, "little") + text)
+        write_atomically({Path(path): saved_counts(self)})
 
     @classmethod
     def load(
@@ -360,28 +333,7 @@ class PieceCounts:
         except TokenizerError as error:
             raise FormatError(f"{path}: the header is broken: {error}") from None
         counts = cls(*settings, threads=threads, max_memory=max_memory)
-        return counts.reload(data, str(path))[0]
-
-    def reload(self, data: bytes, name: str) -> tuple[PieceCounts, dict[str, Any]]:
-        """Return the counts that `dump` gave, with the options of these, and all that the header says.
-
-        Args:
-            data: What `dump` gave.
-            name: What errors call it.
-
-        Raises:
-            FormatError: It is broken; says where.
-            MismatchError: Its pattern, normalisation or special tokens are not those of these counts.
-        """
-        header, begin = _read_header(data, name)
-        self.check_like(header["split_patterns"], header["normalization"], header["special_tokens"])
-        counts = object.__new__(PieceCounts)
-        vars(counts).update(vars(self), _counter=self._counter.empty())
-        try:
-            counts._counter.load(data, begin, header["documents"], tuple(header["dropped"]))
-        except FormatError as error:
-            raise FormatError(f"{name}: {error}") from None
-        return counts, header
+        return loaded_counts(counts, data, str(path))[0]
 
     def items(self) -> Iterator[tuple[bytes, int]]:
         """Return each piece with its count, in the order of the pieces' bytes."""
@@ -399,11 +351,10 @@ class PieceCounts:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PieceCounts):
             return NotImplemented
-        return self._dump_in_order() == other._dump_in_order()
-
-    def _dump_in_order(self) -> bytes:
-        """Return what is the same for counts that differ in the order of the special tokens only."""
-        return self.dump(special_tokens=sorted(self._special))
+        ours, theirs = (
+            saved_counts(counts, special_tokens=sorted(counts.special_tokens)) for counts in (self, other)
+        )
+        return ours == theirs
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -413,7 +364,7 @@ class PieceCounts:
 
     def __reduce__(self) -> tuple[Any, ...]:
         settings = (self._patterns, self._normalization, self._special)
-        return _unpickle, (settings, self._threads, self.dump())
+        return _unpickle, (settings, self._threads, saved_counts(self))
 
     def _take(self, added: _core.PieceCounter) -> None:
         """Add what was counted elsewhere, which nobody else has."""
@@ -425,8 +376,73 @@ class PieceCounts:
             self._counter.merge(added, take=True)
 
 
+def counter_of(counts: PieceCounts) -> _core.PieceCounter:
+    """Return the core's counter, which learns merges."""
+    return counts._counter
+
+
+def check_cut_alike(
+    counts: PieceCounts,
+    split_patterns: Sequence[str],
+    normalization: str | None,
+    special_tokens: Iterable[str],
+) -> None:
+    """Refuse what cuts texts in another way than those of the counts were.
+
+    Raises:
+        MismatchError: Says what differs.
+    """
+    for name, ours, theirs in [
+        ("split pattern", counts.split_patterns, tuple(split_patterns)),
+        ("normalisation", counts.normalization, normalization),
+        ("special tokens", tuple(sorted(counts.special_tokens)), tuple(sorted(special_tokens))),
+    ]:
+        if ours != theirs:
+            raise MismatchError(
+                f"pieces counted with the {name} {_shown(ours)} do not go with the {name} "
+                f"{_shown(theirs)}: count the corpus again with one of them"
+            )
+
+
+def saved_counts(counts: PieceCounts, **more: Any) -> bytes:
+    """Return what `PieceCounts.save` writes, with more in the header."""
+    header = {
+        "split_patterns": counts.split_patterns,
+        "normalization": counts.normalization,
+        "special_tokens": counts.special_tokens,
+        "documents": counts.documents,
+        "dropped": counts.dropped,
+        **more,
+    }
+    text = json.dumps(header, ensure_ascii=False, sort_keys=True).encode()
+    return counts._counter.save(_MAGIC + len(text).to_bytes(_LENGTH_BYTES, "little") + text)
+
+
+def loaded_counts(like: PieceCounts, data: bytes, name: str) -> tuple[PieceCounts, dict[str, Any]]:
+    """Return the counts that were saved, with the options of others, and all that the header says.
+
+    Args:
+        like: Counts with these options.
+        data: What `saved_counts` returned.
+        name: What errors call it.
+
+    Raises:
+        FormatError: It is broken; says where.
+        MismatchError: Its pattern, normalisation or special tokens are others.
+    """
+    header, begin = _read_header(data, name)
+    check_cut_alike(like, header["split_patterns"], header["normalization"], header["special_tokens"])
+    counts = object.__new__(PieceCounts)
+    vars(counts).update(vars(like), _counter=like._counter.empty())
+    try:
+        counts._counter.load(data, begin, header["documents"], tuple(header["dropped"]))
+    except FormatError as error:
+        raise FormatError(f"{name}: {error}") from None
+    return counts, header
+
+
 def _unpickle(settings: Any, threads: int | None, data: bytes) -> PieceCounts:
-    return PieceCounts(*settings, threads=threads).reload(data, "pickled counts")[0]
+    return loaded_counts(PieceCounts(*settings, threads=threads), data, "pickled counts")[0]
 
 
 def _shown(value: object) -> str:
@@ -497,7 +513,7 @@ def count(
     """
     counts = PieceCounts(split_pattern, normalization, special_tokens, threads=threads, max_memory=max_memory)
     with TrainingProgress.shown(verbose) as progress:
-        count_corpus(counts.counter, corpus, progress, weights)
+        count_corpus(counter_of(counts), corpus, progress, weights)
     check_not_empty(counts)
     return counts
 

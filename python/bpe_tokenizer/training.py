@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from bpe_tokenizer import _core
 from bpe_tokenizer.checkpoint import Checkpoint
 from bpe_tokenizer.counting import Corpus, check_integer, checked_weights, count_corpus, files_of
-from bpe_tokenizer.counts import PieceCounts, check_not_empty
+from bpe_tokenizer.counts import PieceCounts, check_cut_alike, check_not_empty, counter_of
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
@@ -108,7 +108,7 @@ def train_model(
     saved = None if checkpoint is None else Checkpoint(Path(checkpoint), checkpoint_seconds)
     with TrainingProgress.shown(options.verbose) as progress:
         if saved is None:
-            count_corpus(counts.counter, corpus, progress, weights)
+            count_corpus(counter_of(counts), corpus, progress, weights)
         else:
             files = files_of(corpus)
             if files is None:
@@ -138,7 +138,7 @@ def train_model_from_counts(counts: PieceCounts, options: TrainingOptions) -> Mo
     """
     began = time.perf_counter()
     special = [token.content for token in options.added_tokens]
-    counts.check_like(counts.split_patterns, counts.normalization, special)
+    check_cut_alike(counts, counts.split_patterns, counts.normalization, special)
     check_not_empty(counts)
     with TrainingProgress.shown(options.verbose) as progress:
         vocab, merges = _learn(counts, options, progress, None)
@@ -154,7 +154,7 @@ def _learn(
     progress.start("Learning merges", unit="merges")
     reserved = [token.id for token in options.added_tokens if token.id < options.vocab_size]
     learn = partial(
-        counts.counter.train,
+        counter_of(counts).train,
         vocab_size=options.vocab_size,
         min_frequency=options.min_frequency,
         tie_break=options.tie_break,

@@ -93,7 +93,8 @@ def train(
     debug: Debug = False,
 ) -> None:
     """Learn a vocabulary from text files, or from counts of their pieces, and save it."""
-    from bpe_tokenizer import BPETokenizer, OptionError
+    from bpe_tokenizer import BPETokenizer
+    from bpe_tokenizer.errors import OptionError
 
     if (corpus is None) == (counts is None):
         raise OptionError("give either --corpus or --counts")
