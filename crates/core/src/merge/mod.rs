@@ -18,6 +18,7 @@ mod window;
 pub use crossings::Crossings;
 pub use joins::Joins;
 pub use long::{merge_and_tell, merge_long};
+pub(crate) use memory::prefetch;
 pub use packed::{emit, emit_characters};
 pub use pool::{CacheStatistics, Pool, Workspace};
 pub use reached::unreached;

@@ -191,6 +191,8 @@ pub fn learn<'a>(
 
 /// Steps of work between two looks at the interrupt.
 const POLL_EVERY: u32 = 4096;
+/// The slots of an occurrence are on their way while so many before it are merged.
+const AHEAD: usize = 8;
 /// Learned tokens between two reports of progress.
 const REPORT_EVERY: usize = 100;
 
@@ -348,8 +350,11 @@ impl<'a> Trainer<'a> {
         self.before.add_symbol();
         self.after.add_symbol();
         self.merges.push(pair);
-        for &position in occurrences {
+        for (place, &position) in occurrences.iter().enumerate() {
             self.poll.step()?;
+            if let Some(&later) = occurrences.get(place + AHEAD) {
+                self.pieces.fetch(later);
+            }
             if self.pieces.holds(pair, position) {
                 self.merge_at(position, pair, product)?;
             }

@@ -95,32 +95,70 @@ fn count_own(
 ) -> Result<Vec<Counted>> {
     let mut poll = Poll::new(interrupt);
     // Twice through the pieces, so that no list is larger than it must be.
-    let mut counts: FxHashMap<Pair, (u64, usize)> = FxHashMap::default();
+    let mut places = Places::new();
+    let mut counts: Vec<(Pair, u64, usize)> = Vec::new();
     pieces.for_each_pair(|pair, count, _| {
         poll.step()?;
         if is_own(pair) {
-            let (total, occurrences) = counts.entry(pair).or_default();
+            let place = places.of(pair);
+            if *place == NONE {
+                *place = counts.len() as u32;
+                counts.push((pair, 0, 0));
+            }
+            let (_, total, occurrences) = &mut counts[*place as usize];
             *total = add(*total, count)?;
             *occurrences += 1;
         }
         Ok(())
     })?;
     let length = |pair: Pair| pieces.length(pair.left) + pieces.length(pair.right);
-    counts.retain(|pair, (total, _)| *total >= least && length(*pair) <= longest);
-    let mut list_of = FxHashMap::default();
-    let mut counted: Vec<Counted> = Vec::with_capacity(counts.len());
-    for (pair, (total, occurrences)) in counts {
-        list_of.insert(pair, counted.len());
-        counted.push((pair, total, Vec::with_capacity(occurrences)));
+    let mut counted: Vec<Counted> = Vec::new();
+    for (pair, total, occurrences) in counts {
+        let is_wanted = total >= least && length(pair) <= longest;
+        *places.of(pair) = if is_wanted {
+            counted.len() as u32
+        } else {
+            NONE
+        };
+        if is_wanted {
+            counted.push((pair, total, Vec::with_capacity(occurrences)));
+        }
     }
     pieces.for_each_pair(|pair, _, position| {
         poll.step()?;
         if is_own(pair) {
-            if let Some(&list) = list_of.get(&pair) {
-                counted[list].2.push(position);
+            if let Some((_, _, positions)) = counted.get_mut(*places.of(pair) as usize) {
+                positions.push(position);
             }
         }
         Ok(())
     })?;
     Ok(counted)
+}
+
+/// No place.
+const NONE: u32 = u32::MAX;
+/// Symbols below this are those of bytes, and most of those that merging begins with are.
+const LOW: u32 = 256;
+
+/// Where each pair is in a list. Pairs of low symbols are not searched for.
+struct Places {
+    low: Vec<u32>,
+    others: FxHashMap<Pair, u32>,
+}
+
+impl Places {
+    fn new() -> Self {
+        Self {
+            low: vec![NONE; (LOW * LOW) as usize],
+            others: FxHashMap::default(),
+        }
+    }
+
+    fn of(&mut self, pair: Pair) -> &mut u32 {
+        if pair.left < LOW && pair.right < LOW {
+            return &mut self.low[(pair.left * LOW + pair.right) as usize];
+        }
+        self.others.entry(pair).or_insert(NONE)
+    }
 }

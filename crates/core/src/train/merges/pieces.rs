@@ -5,6 +5,7 @@ use super::start::Start;
 use crate::batch::{in_order, thread_count};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
+use crate::merge::prefetch;
 use std::cmp::Reverse;
 
 /// Marks a slot in which no symbol begins.
@@ -92,6 +93,11 @@ impl Pieces {
     pub fn holds(&self, pair: Pair, position: u32) -> bool {
         let left = position as usize;
         self.slots[left] == pair.left && self.slots[left + self.length(pair.left)] == pair.right
+    }
+
+    /// Asks for the slots at a position, which is far from the others in memory.
+    pub fn fetch(&self, position: u32) {
+        prefetch(&self.slots, position as usize);
     }
 
     /// Position and symbol before the symbol at a position.
