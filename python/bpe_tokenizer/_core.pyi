@@ -354,7 +354,7 @@ class PieceCounter:
     def add_files(
         self,
         paths: Sequence[str | PathLike[str]],
-        position: tuple[int, int] = (0, 0),
+        position: tuple[int, int] = ...,
         *,
         most: int = ...,
         weight: int = 1,

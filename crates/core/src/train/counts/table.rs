@@ -12,6 +12,8 @@ const SHARDS: usize = 16;
 /// Keys are found by their place in a table of so many slots, whatever the size of the real one, so that all
 /// tables have them in the same order.
 pub const PLACES: usize = u32::MAX as usize;
+/// Pieces that occur so often are found before others when a table grows.
+const OFTEN: u64 = 8;
 /// Slots of the smallest table of a shard.
 const LEAST_SLOTS: usize = 64;
 
@@ -199,8 +201,8 @@ impl PieceCounts {
     }
 }
 
-/// What distinct pieces take until merges are learned from them: a slot of a table that is three quarters
-/// full or has just grown, a word for each byte, and as much for where pairs are.
+/// What distinct pieces take until merges are learned from them: a slot of a table that is half full or has just
+/// grown, a word for each byte, and as much for where pairs are.
 fn cost(pieces: usize, bytes: usize) -> usize {
     80 * pieces + 10 * bytes
 }
@@ -248,7 +250,9 @@ impl Shard {
     #[inline(always)]
     fn add_short(&mut self, key: Key, place: u32, count: u64) -> Result<()> {
         let first = self.first_slot(place);
-        if let Some(slot) = self.slots.get_mut(first) {
+        if let Some([slot, next]) = self.slots.get_mut(first..first + 2) {
+            // Which of the two it is cannot be foreseen.
+            let slot = if slot.key == key { slot } else { next };
             if slot.key == key {
                 return add_to(&mut slot.count, count);
             }
@@ -256,7 +260,8 @@ impl Shard {
         self.add_further(key, place, count)
     }
 
-    /// The same for a key that need not be in its first slot.
+    /// The same for a key that need not be in the first two slots.
+    #[inline(never)]
     fn add_further(&mut self, key: Key, place: u32, count: u64) -> Result<()> {
         if self.slots.is_empty() {
             self.grow();
@@ -273,7 +278,7 @@ impl Shard {
             slot.key = key;
             self.taken += 1;
             self.bytes += usize::from(key[15]);
-            if 4 * self.taken >= 3 * self.slots.len() {
+            if 8 * self.taken >= 5 * self.slots.len() {
                 self.grow();
             }
         }
@@ -288,13 +293,25 @@ impl Shard {
     /// Makes it so many slots, which must be enough.
     fn resize(&mut self, slots: usize) {
         let old = std::mem::replace(&mut self.slots, vec![FREE; slots]);
+        // The frequent ones first, which are then found at once.
+        let mut rare = Vec::new();
         for slot in old.into_iter().filter(|slot| slot.key != FREE.key) {
-            let mut index = self.first_slot(place_of(slot.key));
-            while self.slots[index].key != FREE.key {
-                index = (index + 1) % slots;
+            if slot.count < OFTEN {
+                rare.push(slot);
+            } else {
+                self.put(slot);
             }
-            self.slots[index] = slot;
         }
+        rare.into_iter().for_each(|slot| self.put(slot));
+    }
+
+    /// Puts a slot that is not there into the next free one.
+    fn put(&mut self, slot: Slot) {
+        let mut index = self.first_slot(place_of(slot.key));
+        while self.slots[index].key != FREE.key {
+            index = (index + 1) % self.slots.len();
+        }
+        self.slots[index] = slot;
     }
 
     fn add_long(&mut self, piece: &[u8], count: u64) -> Result<()> {
