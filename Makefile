@@ -15,6 +15,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 TOKENIZERS1 := $(VENV)/tokenizers1
 # So have the engines of language models; llama.cpp is compiled when it is installed (minutes).
 ENGINES := $(VENV)/engines
+# And each of the engines that count on many machines.
+RAY := $(VENV)/ray
+SPARK := $(VENV)/spark
 # And the packages that the benchmarks compare with.
 BENCH := $(VENV)/bench
 # Where Debian's cross compiler for ARM is found.
@@ -27,7 +30,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-slow test-neon lint format bench bench-quick clean
+.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-slow test-neon lint format bench bench-quick clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +56,12 @@ test-llama-cpp: $(VENV)/.built $(ENGINES)/.installed  ## Compare with llama.cpp,
 
 test-inference: $(VENV)/.built $(ENGINES)/.installed  ## Run a tiny language model on every local engine
 	PYTHONPATH=python $(ENGINES)/bin/python -m pytest -m "inference and not slow" tests/inference $(PYTEST)
+
+test-ray: $(VENV)/.built $(RAY)/.installed  ## Count and encode on Ray Data, with workers that are killed
+	PYTHONPATH=python $(RAY)/bin/python -m pytest -m "ray and not slow" tests/distributed $(PYTEST)
+
+test-spark: $(VENV)/.built $(SPARK)/.installed  ## The same on Spark (needs Java 17 or newer)
+	PYTHONPATH=python $(SPARK)/bin/python -m pytest -m "spark and not slow" tests/distributed $(PYTEST)
 
 test-slow: $(VENV)/.built $(VENV)/.peers  ## Run the long tests: fuzzing, whole corpora, big trainings
 	$(CARGO) test --package bpe-tokenizer-core -- --ignored --nocapture
@@ -122,6 +131,19 @@ $(ENGINES)/.installed: | $(VENV)/.built
 	CMAKE_ARGS="$(LEAN_LLAMA_CPP)" $(ENGINES)/bin/python -m pip --disable-pip-version-check install --quiet \
 	    llama-cpp-python==0.3.36 gguf transformers 'mlx-lm[cpu]' openvino-genai \
 	    numpy typer rich jinja2 pytest hypothesis regex
+	@touch $@
+
+# The versions that docs/distributed.md speaks of.
+$(RAY)/.installed: | $(VENV)/.created
+	$(BIN)/python -m venv $(RAY)
+	$(RAY)/bin/python -m pip --disable-pip-version-check install --quiet 'ray[data]==2.60.*' \
+	    numpy typer rich jinja2 pytest hypothesis
+	@touch $@
+
+$(SPARK)/.installed: | $(VENV)/.created
+	$(BIN)/python -m venv $(SPARK)
+	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet 'pyspark[sql]==4.3.*' 'pandas<3' \
+	    numpy typer rich jinja2 pytest hypothesis
 	@touch $@
 
 # These versions are what docs/benchmarks.md speaks of; quicktok is quicktok-v1 there, not quicktok.

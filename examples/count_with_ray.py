@@ -1,0 +1,56 @@
+"""Count pieces with Ray Data, train on the counts, and encode: `pip install 'bpe-tokenizer[ray]'`.
+
+On a cluster, `ray.init()` alone finds it, and the texts come from `ray.data.read_parquet` and the like.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from importlib import import_module
+from typing import Any
+
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.distributed import CountSettings, count_with_ray, encode_with_ray
+from shared import library_files
+
+# A cluster of this machine alone, which nobody else can reach and which reports to nobody.
+os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+
+
+def main() -> None:
+    """Count and encode on Ray, and compare with what this process does."""
+    ray: Any = import_module("ray")
+    pyarrow: Any = import_module("pyarrow")
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        object_store_memory=256 << 20,
+        _node_ip_address="127.0.0.1",
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        # Idle workers of one stage are not ended because another stage has its own.
+        _system_config={"num_workers_soft_limit": 8},
+    )
+    files = library_files()
+    tokenizer = BPETokenizer("gpt2", normalization=None)
+    settings = CountSettings.of(tokenizer)
+
+    counts = count_with_ray(files, settings, partitions=4, range_bytes=1 << 20)
+    print(f"{counts.documents} files, {counts.pieces:,} pieces, {counts.distinct:,} of them distinct")
+
+    texts = [path.read_bytes().decode() for path in files]
+    dataset = ray.data.from_arrow(pyarrow.table({"text": texts})).repartition(4)
+    print("rows count what files do:", count_with_ray(dataset, settings, partitions=4) == counts)
+
+    tokenizer.train_from_counts(counts, 1000, verbose=False)
+    local = BPETokenizer("gpt2", normalization=None).train(files, 1000, verbose=False)
+    print("the same merges as on one machine:", tokenizer.merges == local.merges)
+
+    rows = encode_with_ray(dataset, tokenizer).take(3)
+    print("the same ids:", all([*row["input_ids"]] == local.encode(row["text"]) for row in rows))
+    ray.shutdown()
+
+
+if __name__ == "__main__":
+    main()

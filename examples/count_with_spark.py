@@ -1,0 +1,55 @@
+"""Count pieces with Spark, train on the counts, and encode: `pip install 'bpe-tokenizer[spark]'`.
+
+On a cluster, `spark-submit` sets the session up, and the texts come from `spark.read.parquet` and the like.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.distributed import CountSettings, count_with_spark, encode_with_spark
+from shared import library_files
+
+# Spark on this machine alone, which nobody else can reach; its workers run this Python.
+os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+OPTIONS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def main() -> None:
+    """Count and encode on Spark, and compare with what this process does."""
+    builder: Any = import_module("pyspark.sql").SparkSession.builder.master("local[2]")
+    for name, value in OPTIONS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    files = library_files()
+    tokenizer = BPETokenizer("gpt2", normalization=None)
+    settings = CountSettings.of(tokenizer)
+
+    counts = count_with_spark(files, settings, range_bytes=1 << 20, session=spark)
+    print(f"{counts.documents} files, {counts.pieces:,} pieces, {counts.distinct:,} of them distinct")
+
+    texts = [path.read_bytes().decode() for path in files]
+    frame = spark.createDataFrame([(text,) for text in texts], "text string").repartition(4)
+    print("rows count what files do:", count_with_spark(frame, settings) == counts)
+
+    tokenizer.train_from_counts(counts, 1000, verbose=False)
+    local = BPETokenizer("gpt2", normalization=None).train(files, 1000, verbose=False)
+    print("the same merges as on one machine:", tokenizer.merges == local.merges)
+
+    rows = encode_with_spark(frame, tokenizer).take(3)
+    print("the same ids:", all(row.input_ids == local.encode(row.text) for row in rows))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,380 @@
+"""Counting and encoding as functions of Arrow record batches, which every engine runs as they are.
+
+Counts are rows of `COUNT_COLUMNS`: a piece and how often it was seen. The empty piece, which no text has,
+counts documents: so the sum of the rows of each piece, in any order and any grouping, is all that an engine
+has to compute.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bpe_tokenizer.arrow_columns import piece_buffers
+from bpe_tokenizer.counts import PieceCounts
+from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, MissingDependencyError, OptionError
+from bpe_tokenizer.patterns import resolve_split_pattern
+from bpe_tokenizer.special_tokens import AllowedSpecial
+
+if TYPE_CHECKING:
+    from bpe_tokenizer.tokenizer import BPETokenizer
+
+__all__ = [
+    "COUNT_COLUMNS",
+    "CountSettings",
+    "collect_counts",
+    "count_ranges",
+    "count_texts",
+    "encode_texts",
+    "file_ranges",
+    "import_library",
+    "sum_counts",
+]
+
+COUNT_COLUMNS = ("piece", "n")
+_DOCUMENTS = b""
+# Counts of a stream are given away when so many pieces differ: about a gigabyte.
+_MOST_DISTINCT = 10_000_000
+_TOO_MANY = f"a piece was counted {2**63:,} times or more; count less at once"
+
+
+@dataclass(frozen=True)
+class CountSettings:
+    """What documents are cut with before their pieces are counted; small, and picklable.
+
+    Args:
+        split_pattern: A name of `bpe_tokenizer.patterns`, a pattern, or several, applied one after the other.
+        normalization: `"NFC"`, `"NFD"`, `"NFKC"`, `"NFKD"` or None.
+        special_tokens: Texts at which documents are cut before all else.
+
+    Raises:
+        PatternError: The split pattern is not valid.
+        OptionError: The normalization is something else.
+
+    >>> CountSettings("gpt2", None, ("<|end|>",)).normalization is None
+    True
+    """
+
+    split_pattern: str | Sequence[str] = "cl100k"
+    normalization: str | None = "NFC"
+    special_tokens: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "split_pattern", resolve_split_pattern(self.split_pattern))
+        object.__setattr__(self, "special_tokens", tuple(self.special_tokens))
+        self.counts()
+
+    @classmethod
+    def of(cls, tokenizer: BPETokenizer) -> CountSettings:
+        """Return what a tokenizer cuts documents with: its patterns, normalisation and special tokens.
+
+        Raises:
+            OptionError: It does more to texts than that.
+
+        >>> from bpe_tokenizer import BPETokenizer
+        >>> CountSettings.of(BPETokenizer("gpt2", "NFD")).normalization
+        'NFD'
+        """
+        if len(tokenizer) and not tokenizer.model.core.is_plain:
+            raise OptionError(
+                "pieces are cut with split patterns only, and this tokenizer was loaded from a file that "
+                "does more; give CountSettings(split_pattern, normalization, special_tokens) instead"
+            )
+        return cls(tokenizer.split_pattern, tokenizer.normalization, tuple(tokenizer.special_tokens))
+
+    def counts(self, threads: int | None = None) -> PieceCounts:
+        """Return counts of nothing yet, whose `threads` are as many as given."""
+        return PieceCounts(self.split_pattern, self.normalization, self.special_tokens, threads=threads)
+
+
+def count_texts(batch: Any, settings: CountSettings, column: str = "text") -> Any:
+    """Count the pieces of a batch of documents.
+
+    Args:
+        batch: A `pyarrow.RecordBatch`.
+        settings: What cuts them.
+        column: The column that holds them: strings, or binary in UTF-8.
+
+    Returns:
+        A `pyarrow.RecordBatch` of counts: `piece` large_binary, `n` int64, each piece once, in their order.
+
+    Raises:
+        CorpusError: There is no such column, or a row is null or not UTF-8.
+
+    >>> import pyarrow as pa
+    >>> batch = pa.RecordBatch.from_pydict({"text": ["low low", "low"]})
+    >>> count_texts(batch, CountSettings("gpt2")).to_pydict()
+    {'piece': [b'', b' low', b'low'], 'n': [2, 1, 2]}
+    """
+    # An engine runs a task on each processor.
+    counts = settings.counts(threads=1)
+    texts = _texts(batch, column)
+    try:
+        counts.add_column(texts)
+    except CorpusError as error:
+        raise CorpusError(f"column {column!r} of a batch: {error}") from None
+    return _rows_of(counts)
+
+
+def file_ranges(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], range_bytes: int = 128 << 20
+) -> list[Any]:
+    """Divide files into ranges that `count_ranges` counts.
+
+    Args:
+        paths: A file, or several, each a document in UTF-8. The machines that count must see them by the same
+            names.
+        range_bytes: How many bytes a task counts. Of larger ones less has to be sent to other machines.
+
+    Returns:
+        A `pyarrow.RecordBatch` for each task: `path` string, `start` and `end` int64, in bytes. A large file
+        is in several, small files share one.
+
+    Raises:
+        CorpusError: There is no such file.
+        OptionError: `range_bytes` is less than 1.
+
+    >>> [task.column("start").to_pylist() for task in file_ranges([__file__, __file__], 1_000_000)]
+    [[0, 0]]
+    """
+    if range_bytes < 1:
+        raise OptionError(f"range_bytes is {range_bytes}; it must be at least 1")
+    pyarrow = import_library("pyarrow")
+    kinds = {"path": pyarrow.string(), "start": pyarrow.int64(), "end": pyarrow.int64()}
+    tasks: list[list[dict[str, Any]]] = [[]]
+    room = range_bytes
+    for name, size in _sizes(paths):
+        start, end = 0, -1
+        while end < size:
+            end = min(start + room, size)
+            tasks[-1].append({"path": name, "start": start, "end": end})
+            room -= end - start
+            start = end
+            if room == 0:
+                tasks.append([])
+                room = range_bytes
+    return [pyarrow.RecordBatch.from_pylist(rows, pyarrow.schema(kinds)) for rows in tasks if rows]
+
+
+def count_ranges(batch: Any, settings: CountSettings) -> Any:
+    """Count the pieces of ranges of files, to the byte.
+
+    Ranges that tile a file give exactly the counts of the whole file, which is one document: each is moved to
+    the next places where a cut changes no piece.
+
+    Args:
+        batch: A `pyarrow.RecordBatch` of `path`, `start` and `end`, as `file_ranges` makes it.
+        settings: What cuts them.
+
+    Returns:
+        A `pyarrow.RecordBatch` of counts, as `count_texts` gives them.
+
+    Raises:
+        CorpusError: A file cannot be read or is not UTF-8.
+
+    >>> settings = CountSettings("gpt2")
+    >>> counts = [count_ranges(task, settings) for task in file_ranges(__file__, range_bytes=4096)]
+    >>> collect_counts(counts, settings) == PieceCounts("gpt2").add(Path(__file__))
+    True
+    """
+    counts = settings.counts(threads=1)
+    ranges = (batch.column(name).to_pylist() for name in ("path", "start", "end"))
+    for path, start, end in zip(*ranges, strict=True):
+        counts.add_range(Path(path), start, end)
+    return _rows_of(counts)
+
+
+def sum_counts(batches: Iterable[Any], most_distinct: int = _MOST_DISTINCT) -> Iterator[Any]:
+    """Add up the counts of a stream of batches, in bounded memory.
+
+    Args:
+        batches: `pyarrow.RecordBatch`es of counts.
+        most_distinct: What was added up is given away when so many pieces differ.
+
+    Yields:
+        `pyarrow.RecordBatch`es of counts: one with each piece once, or more if there are too many pieces.
+
+    Raises:
+        CorpusError: A count is beyond 63 bits.
+
+    >>> import pyarrow as pa
+    >>> batch = pa.RecordBatch.from_pydict({"piece": [b"low", b"er", b"low"], "n": [1, 2, 3]})
+    >>> [total.to_pydict() for total in sum_counts([batch, batch])]
+    [{'piece': [b'', b'er', b'low'], 'n': [0, 4, 8]}]
+    """
+    # No text is cut here, so any settings do.
+    counts = PieceCounts()
+    for batch in batches:
+        _add(counts, batch)
+        if counts.distinct >= most_distinct:
+            yield _rows_of(counts)
+            counts = PieceCounts()
+    yield _rows_of(counts)
+
+
+def collect_counts(batches: Iterable[Any], settings: CountSettings) -> PieceCounts:
+    """Add up the counts of a stream of batches into one `PieceCounts`.
+
+    Args:
+        batches: `pyarrow.RecordBatch`es of counts; a piece may be in several.
+        settings: What the documents were cut with.
+
+    Raises:
+        CorpusError: A count is beyond 63 bits.
+
+    >>> import pyarrow as pa
+    >>> settings = CountSettings()
+    >>> texts = pa.RecordBatch.from_pydict({"text": ["low low", "low"]})
+    >>> counts = collect_counts([count_texts(texts, settings)] * 2, settings)
+    >>> counts.documents, list(counts.items())
+    (4, [(b' low', 2), (b'low', 4)])
+    """
+    counts = settings.counts()
+    for batch in batches:
+        _add(counts, batch)
+    return counts
+
+
+def encode_texts(
+    batch: Any,
+    tokenizer: BPETokenizer,
+    column: str = "text",
+    ids_column: str = "input_ids",
+    add_special_tokens: bool = False,
+    allowed_special: AllowedSpecial = "none",
+) -> Any:
+    """Encode a batch of documents.
+
+    Args:
+        batch: A `pyarrow.RecordBatch`.
+        tokenizer: Encodes them.
+        column: The column that holds them: strings, or binary in UTF-8.
+        ids_column: The column that is added, or put in the place of one of that name: list<uint32>.
+        add_special_tokens: Put the model's special tokens around each document.
+        allowed_special: The special tokens that are recognised: `"none"`, `"all"` or a set.
+
+    Returns:
+        The `pyarrow.RecordBatch` with the ids.
+
+    Raises:
+        CorpusError: There is no such column, or a row is null or not UTF-8.
+        SpecialTokenError: A set names an unknown token.
+
+    >>> import pyarrow as pa
+    >>> from bpe_tokenizer import BPETokenizer
+    >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+    >>> batch = pa.RecordBatch.from_pydict({"text": ["abc", ""]})
+    >>> encode_texts(batch, tokenizer).column("input_ids").to_pylist()
+    [[256, 99], []]
+    """
+    pyarrow = import_library("pyarrow")
+    texts = _strings(_texts(batch, column), column)
+    ids, offsets = tokenizer.encode_ragged(texts, add_special_tokens, allowed_special, threads=1)
+    if len(ids) >= 2**31:
+        raise CorpusError(
+            f"a batch of {len(texts):,} documents has {len(ids):,} ids; make the batches smaller"
+        )
+    lists = pyarrow.ListArray.from_arrays(pyarrow.array(offsets, pyarrow.int32()), pyarrow.array(ids))
+    if ids_column in batch.schema.names:
+        return batch.set_column(batch.schema.names.index(ids_column), ids_column, lists)
+    return batch.append_column(ids_column, lists)
+
+
+def import_library(name: str, extra: str = "corpus") -> Any:
+    """Return a library that not everybody needs.
+
+    Args:
+        name: The module.
+        extra: The extra of this package that installs it.
+
+    Raises:
+        MissingDependencyError: It is not installed.
+    """
+    try:
+        return import_module(name)
+    except ImportError:
+        library = name.partition(".")[0]
+        raise MissingDependencyError(
+            f"this needs the library {library}: pip install 'bpe-tokenizer[{extra}]'"
+        ) from None
+
+
+def _sizes(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Iterator[tuple[str, int]]:
+    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
+        name = os.path.abspath(os.fsdecode(path))  # noqa: PTH100  # a symbolic link stays what it is
+        if not Path(name).is_file():
+            raise CorpusError(f"there is no file {name}")
+        yield name, Path(name).stat().st_size
+
+
+def _texts(batch: Any, column: str) -> Any:
+    """Return a column of documents as an array of strings or bytes."""
+    names = batch.schema.names
+    if column not in names:
+        raise CorpusError(f"there is no column {column!r}; there are {', '.join(map(repr, names))}")
+    array = batch.column(column)
+    types = import_library("pyarrow").types
+    if types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kinds: tuple[Callable[[Any], bool], ...] = (
+        types.is_string,
+        types.is_large_string,
+        types.is_binary,
+        types.is_large_binary,
+    )
+    if not any(is_kind(array.type) for is_kind in kinds):
+        raise ArgumentTypeError(f"the column {column!r} holds {array.type}; documents are strings or binary")
+    return array
+
+
+def _strings(array: Any, column: str) -> list[str]:
+    values = array.cast(import_library("pyarrow").large_binary()).to_pylist()
+    texts = []
+    for row, value in enumerate(values):
+        if value is None:
+            raise CorpusError(f"column {column!r} of a batch: row {row} is null: leave such rows out")
+        try:
+            texts.append(value.decode())
+        except UnicodeDecodeError as error:
+            raise CorpusError(
+                f"column {column!r} of a batch: row {row} is not UTF-8: {error.reason} at byte {error.start}"
+            ) from None
+    return texts
+
+
+def _rows_of(counts: PieceCounts) -> Any:
+    """Return counts as a record batch whose first row is the number of documents."""
+    pyarrow = import_library("pyarrow")
+    rows = counts.to_arrow()
+    pieces = pyarrow.array([_DOCUMENTS], pyarrow.large_binary())
+    documents = pyarrow.array([counts.documents], pyarrow.uint64())
+    arrays = [
+        pyarrow.concat_arrays([pieces, rows.column("piece")]),
+        _signed(pyarrow.concat_arrays([documents, rows.column("n")])),
+    ]
+    return pyarrow.RecordBatch.from_arrays(arrays, names=list(COUNT_COLUMNS))
+
+
+def _signed(counts: Any) -> Any:
+    """Return counts as int64, which every engine has."""
+    pyarrow = import_library("pyarrow")
+    try:
+        return counts.cast(pyarrow.int64())
+    except pyarrow.ArrowInvalid:
+        raise CorpusError(_TOO_MANY) from None
+
+
+def _add(counts: PieceCounts, batch: Any) -> None:
+    compute = import_library("pyarrow.compute")
+    if batch.column("n").null_count:
+        raise CorpusError(_TOO_MANY)
+    are_documents = compute.equal(compute.binary_length(batch.column("piece")), 0)
+    documents = sum(batch.column("n").filter(are_documents).to_pylist())
+    # Into the core's counter: `add_arrow` makes another one first, so that it can fail as a whole.
+    for pieces in piece_buffers(batch.filter(compute.invert(are_documents))):
+        counts.counter.add_pieces(*pieces)
+    counts.counter.add_documents(documents)

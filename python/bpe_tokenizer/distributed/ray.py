@@ -1,0 +1,135 @@
+"""Counting and encoding on Ray Data, https://docs.ray.io/en/latest/data/data.html."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from bpe_tokenizer.counts import PieceCounts
+from bpe_tokenizer.distributed.arrow import (
+    CountSettings,
+    collect_counts,
+    count_ranges,
+    count_texts,
+    encode_texts,
+    file_ranges,
+    import_library,
+    sum_counts,
+)
+from bpe_tokenizer.errors import TokenizerError
+from bpe_tokenizer.special_tokens import AllowedSpecial
+from bpe_tokenizer.tokenizer import BPETokenizer
+
+__all__ = ["count_with_ray", "encode_with_ray"]
+
+
+def count_with_ray(
+    source: Any,
+    settings: CountSettings,
+    column: str = "text",
+    partitions: int = 64,
+    range_bytes: int = 128 << 20,
+) -> PieceCounts:
+    """Count the pieces of a corpus on a Ray cluster: exactly what one machine counts.
+
+    A block of the dataset, or a range of a file, is counted by a task. The counts are divided by a hash of
+    the piece, so that each partition is added up by a task of its own, and come to this process a block at a
+    time. Only tasks are run, and each gives the same result again, so Ray may repeat any that it lost.
+
+    Args:
+        source: A `ray.data.Dataset` whose rows are documents; or a path, or several, of text in UTF-8, each
+            file a document, which all machines see by that name.
+        settings: What cuts the documents; `CountSettings.of(tokenizer)`.
+        column: The dataset's column of documents: strings, or binary in UTF-8.
+        partitions: Into how many parts the counts are divided: each must fit into the memory of a task.
+        range_bytes: Size of the ranges of files, in bytes.
+
+    Raises:
+        CorpusError: There is no such file or column, a document is null or not UTF-8, or a count is beyond
+            63 bits.
+        MissingDependencyError: Ray is not installed.
+
+    `examples/count_with_ray.py` runs it.
+    """
+    data = import_library("ray.data", "ray")
+    if isinstance(source, data.Dataset):
+        counted = _counted(source, partial(count_texts, settings=settings, column=column))
+    else:
+        counted = _counted(_ranges(data, source, range_bytes), partial(count_ranges, settings=settings))
+    context = counted.context
+    before = context.shuffle_strategy
+    # Aggregating actors would add up twice what a task that is repeated had sent them already.
+    context.shuffle_strategy = data.context.ShuffleStrategy.SHUFFLE_V2
+    try:
+        divided = counted.repartition(partitions, keys=["piece"])
+        summed = divided.map_batches(_summed, batch_format="pyarrow", batch_size=None)
+        tables = summed.iter_batches(batch_format="pyarrow", batch_size=None)
+        return collect_counts((batch for table in tables for batch in table.to_batches()), settings)
+    except TokenizerError as error:
+        # Ray's own error is one of ours too, but its message is a task's whole traceback.
+        raise getattr(error, "cause", error) from None
+    finally:
+        context.shuffle_strategy = before
+
+
+def encode_with_ray(
+    dataset: Any,
+    tokenizer: BPETokenizer,
+    column: str = "text",
+    ids_column: str = "input_ids",
+    add_special_tokens: bool = False,
+    allowed_special: AllowedSpecial = "none",
+) -> Any:
+    """Encode a dataset on a Ray cluster.
+
+    Args:
+        dataset: A `ray.data.Dataset` whose rows are documents.
+        tokenizer: Encodes them; it is sent to the tasks once.
+        column: The column of documents: strings, or binary in UTF-8.
+        ids_column: The column that is added: list<uint32>.
+        add_special_tokens: Put the model's special tokens around each document.
+        allowed_special: The special tokens that are recognised: `"none"`, `"all"` or a set.
+
+    Returns:
+        The `ray.data.Dataset` with the ids; nothing runs before its rows are asked for.
+
+    Raises:
+        MissingDependencyError: Ray is not installed.
+
+    `examples/count_with_ray.py` runs it.
+    """
+    import_library("ray.data", "ray")
+    encode = partial(
+        encode_texts,
+        tokenizer=tokenizer,
+        column=column,
+        ids_column=ids_column,
+        add_special_tokens=add_special_tokens,
+        allowed_special=allowed_special,
+    )
+    return dataset.map_batches(partial(_encoded, encode=encode), batch_format="pyarrow", batch_size=None)
+
+
+def _encoded(table: Any, encode: Callable[[Any], Any]) -> Iterator[Any]:
+    yield from map(_table, map(encode, table.to_batches()))
+
+
+def _ranges(data: Any, paths: Any, range_bytes: int) -> Any:
+    """Return a dataset of ranges of files, a block for each task."""
+    tasks = file_ranges(paths, range_bytes)
+    return data.from_arrow([_table(task) for task in tasks])
+
+
+def _counted(dataset: Any, count: Callable[[Any], Any]) -> Any:
+    """Return a dataset of counts, a block for each block."""
+    return dataset.map_batches(partial(_summed, count=count), batch_format="pyarrow", batch_size=None)
+
+
+def _summed(table: Any, count: Callable[[Any], Any] | None = None) -> Iterator[Any]:
+    batches = table.to_batches()
+    yield from map(_table, sum_counts(batches if count is None else map(count, batches)))
+
+
+def _table(batch: Any) -> Any:
+    return import_library("pyarrow").Table.from_batches([batch])

@@ -1,0 +1,233 @@
+"""The Arrow functions that every engine runs, without an engine."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from bpe_tokenizer import BPETokenizer, distributed
+from bpe_tokenizer.counts import PieceCounts
+from bpe_tokenizer.distributed import (
+    CountSettings,
+    collect_counts,
+    count_ranges,
+    count_texts,
+    count_with_ray,
+    count_with_spark,
+    encode_texts,
+    encode_with_ray,
+    encode_with_spark,
+    file_ranges,
+    sum_counts,
+)
+from bpe_tokenizer.errors import (
+    ArgumentTypeError,
+    CorpusError,
+    MissingDependencyError,
+    OptionError,
+    PatternError,
+    SpecialTokenError,
+)
+from distributed.cases import SETTINGS, documents, write_files
+from test_examples import EXAMPLES, run, used_names
+
+pa: Any = pytest.importorskip("pyarrow")
+
+settings_of = pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+TEXTS = st.lists(st.text("aé\u0301 \r\n1'<|end>", max_size=30), max_size=20)
+
+
+def table(texts: list[Any], kind: Any = None) -> Any:
+    return pa.RecordBatch.from_arrays([pa.array(texts, kind or pa.string())], names=["text"])
+
+
+def counts_of(items: list[tuple[bytes, int]]) -> Any:
+    pieces = pa.array([piece for piece, _ in items], pa.large_binary())
+    numbers = pa.array([number for _, number in items], pa.int64())
+    return pa.RecordBatch.from_arrays([pieces, numbers], names=["piece", "n"])
+
+
+@settings_of
+@pytest.mark.parametrize("size", [1, 17, 10_000])
+def test_batches_of_any_size_count_the_same(
+    settings: CountSettings, size: int, stdlib_texts: list[str]
+) -> None:
+    texts = documents(stdlib_texts)[: 100 * size]
+    batches = [table(texts[start : start + size]) for start in range(0, len(texts), size)]
+    counted = [count_texts(batch, settings) for batch in batches]
+    random.Random(0).shuffle(counted)
+    assert collect_counts(counted, settings) == settings.counts().add(texts)
+
+
+@settings_of
+@hypothesis_settings(max_examples=10)
+@given(texts=TEXTS, cuts=st.sets(st.integers(1, 20)), most=st.integers(1, 40), data=st.data())
+def test_any_grouping_and_order(
+    settings: CountSettings, texts: list[str], cuts: set[int], most: int, data: st.DataObject
+) -> None:
+    places = sorted({0, len(texts), *(cut for cut in cuts if cut < len(texts))})
+    parts = [texts[start:end] for start, end in pairwise(places)]
+    counted = data.draw(st.permutations([count_texts(table(part), settings) for part in parts]))
+    middle = data.draw(st.integers(0, len(counted)))
+    sums = [*sum_counts(counted[:middle], most), *sum_counts(counted[middle:], most)]
+    assert collect_counts(sum_counts(sums, most), settings) == settings.counts().add(texts)
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string", "binary", "large_binary", "dictionary"])
+def test_types_of_a_column(kind: str) -> None:
+    settings = CountSettings()
+    texts = ["low lower", "", "low"]
+    column = (
+        pa.array(texts).dictionary_encode() if kind == "dictionary" else pa.array(texts, getattr(pa, kind)())
+    )
+    batch = pa.RecordBatch.from_arrays([column.slice(1)], names=["t"])
+    assert collect_counts([count_texts(batch, settings, "t")], settings) == settings.counts().add(texts[1:])
+    assert encode_texts(batch, BPETokenizer.from_vocab({i: bytes([i]) for i in range(256)}, []), "t").column(
+        "input_ids"
+    ).to_pylist() == [[], [*b"low"]]
+
+
+@settings_of
+@pytest.mark.parametrize("range_bytes", [9973, 65536, 1 << 20])
+def test_ranges_count_what_files_do(
+    settings: CountSettings, range_bytes: int, stdlib_texts: list[str], tmp_path: Path
+) -> None:
+    texts = documents(stdlib_texts)[:20]
+    paths = write_files(tmp_path, texts)
+    tasks = file_ranges(paths, range_bytes)
+    sizes = [sum(task.column("end").to_numpy() - task.column("start").to_numpy()) for task in tasks]
+    assert sum(sizes) == sum(path.stat().st_size for path in paths)
+    assert {*sizes[:-1]} <= {range_bytes}
+    counted = [count_ranges(task, settings) for task in tasks]
+    random.Random(0).shuffle(counted)
+    assert collect_counts(counted, settings) == settings.counts().add(paths)
+    assert collect_counts(counted, settings) == settings.counts().add([*texts, ""])
+
+
+def test_files_share_a_task_or_have_several(tmp_path: Path) -> None:
+    paths = write_files(tmp_path, ["abcdefg", "hi"])
+    tasks = [[*task.to_pydict().values()] for task in file_ranges(paths, 4)]
+    first, second, empty = map(str, paths)
+    assert tasks == [
+        [[first], [0], [4]],
+        [[first, second], [4, 0], [7, 1]],
+        [[second, empty], [1, 0], [2, 0]],
+    ]
+    assert file_ranges([]) == []
+    assert [task.num_rows for task in file_ranges(str(paths[2]))] == [1]
+
+
+def test_file_ranges_refuses(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"there is no file .*missing\.txt"):
+        file_ranges(tmp_path / "missing.txt")
+    with pytest.raises(OptionError, match="range_bytes is 0"):
+        file_ranges(__file__, 0)
+
+
+def test_merges_after_training_are_the_same(stdlib_texts: list[str]) -> None:
+    settings = CountSettings("gpt2", None)
+    counts = collect_counts((count_texts(table([text]), settings) for text in stdlib_texts), settings)
+    trained = BPETokenizer("gpt2", None).train_from_counts(counts, 1000, verbose=False)
+    local = BPETokenizer("gpt2", None).train(stdlib_texts, 1000, verbose=False)
+    assert trained.merges == local.merges
+
+
+def test_a_row_that_is_no_text_is_named(tokenizer: BPETokenizer) -> None:
+    settings = CountSettings()
+    for text, problem in ((None, "null"), (b"low \xff", "UTF-8")):
+        batch = table([b"low", text, b""], pa.binary())
+        with pytest.raises(CorpusError, match=rf"row 1\b.*{problem}"):
+            count_texts(batch, settings)
+        with pytest.raises(CorpusError, match=rf"row 1\b.*{problem}"):
+            encode_texts(batch, tokenizer)
+
+
+def test_a_column_that_is_none(tokenizer: BPETokenizer) -> None:
+    with pytest.raises(CorpusError, match="there is no column 'body'; there are 'text'"):
+        count_texts(table(["low"]), CountSettings(), "body")
+    with pytest.raises(CorpusError, match="there is no column 'body'; there are 'text'"):
+        encode_texts(table(["low"]), tokenizer, "body")
+    with pytest.raises(ArgumentTypeError, match="holds int64"):
+        count_texts(table([1], pa.int64()), CountSettings())
+
+
+def test_a_count_beyond_63_bits_is_an_error() -> None:
+    batch = counts_of([(b"low", 2**62)])
+    assert [total.to_pydict()["n"] for total in sum_counts([batch])] == [[0, 2**62]]
+    for most in (1, 10):
+        with pytest.raises(CorpusError, match="9,223,372,036,854,775,808 times"):
+            collect_counts(sum_counts(sum_counts([batch, batch], most), 10), CountSettings())
+    null = pa.RecordBatch.from_arrays(
+        [batch.column("piece"), pa.array([None], pa.int64())], names=["piece", "n"]
+    )
+    with pytest.raises(CorpusError, match="9,223,372,036,854,775,808 times"):
+        collect_counts([null], CountSettings())
+
+
+def test_encoding_is_that_of_the_tokenizer(tokenizer: BPETokenizer, stdlib_texts: list[str]) -> None:
+    texts = documents(stdlib_texts)[:50]
+    encoded = encode_texts(table(texts), tokenizer)
+    assert encoded.schema.field("input_ids").type == pa.list_(pa.uint32())
+    assert encoded.column("text").to_pylist() == texts
+    assert encoded.column("input_ids").to_pylist() == [tokenizer.encode(text) for text in texts]
+    replaced = encode_texts(table(["a<|eos|>"]), tokenizer, "text", "text", True, "all")
+    assert replaced.to_pydict() == {"text": [tokenizer.encode("a<|eos|>", True, "all")]}
+    with pytest.raises(SpecialTokenError):
+        encode_texts(table(["a"]), tokenizer, allowed_special={"<|none|>"})
+    with pytest.raises(CorpusError, match="ids"):
+        encode_texts(table(["a"]), HasManyIds(), "text")  # type: ignore[arg-type]
+
+
+class HasManyIds:
+    """As a tokenizer that gives more ids than a list column of Arrow holds."""
+
+    def encode_ragged(self, *arguments: object, **options: object) -> tuple[range, list[int]]:
+        return range(2**31), [0]
+
+
+def test_settings_are_a_value(tokenizer: BPETokenizer) -> None:
+    settings = CountSettings.of(tokenizer)
+    assert settings.special_tokens == ("<|bos|>", "<|eos|>", "<|pad|>", "<|unk|>")
+    assert settings == CountSettings(special_tokens=["<|bos|>", "<|eos|>", "<|pad|>", "<|unk|>"])
+    assert pickle.loads(pickle.dumps(settings)) == settings
+    assert hash(settings) == hash(pickle.loads(pickle.dumps(settings)))
+    assert settings.counts() == PieceCounts("cl100k", "NFC", settings.special_tokens)
+    assert CountSettings.of(BPETokenizer("gpt2", None)) == CountSettings("gpt2", None)
+    with pytest.raises(PatternError):
+        CountSettings("gpt3")
+    with pytest.raises(OptionError):
+        CountSettings(normalization="NF")
+
+
+def test_libraries_that_are_not_installed(monkeypatch: pytest.MonkeyPatch, tokenizer: BPETokenizer) -> None:
+    for name in ("ray", "ray.data", "pyspark", "pyspark.sql", "pyspark.sql.types"):
+        monkeypatch.setitem(import_module("sys").modules, name, None)
+    with pytest.raises(MissingDependencyError, match=r"ray: pip install 'bpe-tokenizer\[ray\]'"):
+        count_with_ray(None, CountSettings())
+    with pytest.raises(MissingDependencyError, match=r"ray: pip install 'bpe-tokenizer\[ray\]'"):
+        encode_with_ray(None, tokenizer)
+    with pytest.raises(MissingDependencyError, match=r"pyspark: pip install 'bpe-tokenizer\[spark\]'"):
+        count_with_spark(None, CountSettings())
+    with pytest.raises(MissingDependencyError, match=r"pyspark: pip install 'bpe-tokenizer\[spark\]'"):
+        encode_with_spark(None, tokenizer)
+    monkeypatch.setitem(import_module("sys").modules, "pyarrow", None)
+    with pytest.raises(MissingDependencyError, match="pyarrow: pip install"):
+        file_ranges(__file__)
+
+
+def test_the_example(tmp_path: Path) -> None:
+    printed = run(tmp_path, str(EXAMPLES / "count_with_arrow.py"))
+    assert "the same merges as in one process: True" in printed.splitlines()
+
+
+def test_the_examples_use_every_name() -> None:
+    assert sorted(set(distributed.__all__) - used_names()) == []

@@ -1,0 +1,209 @@
+"""Ray Data counts and encodes what one machine does, also when its workers are killed.
+
+`make test-ray` installs it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.distributed import CountSettings, count_with_ray, encode_with_ray
+from bpe_tokenizer.distributed import ray as on_ray
+from bpe_tokenizer.errors import CorpusError, SpecialTokenError
+from distributed.cases import SETTINGS, documents, run_example, write_files
+from distributed.killing import kill_once
+
+# Before Ray is imported: it stays on this machine, and reports to nobody.
+os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+ray: Any = pytest.importorskip("ray", reason="Ray is not installed; `make test-ray` does it")
+pa: Any = pytest.importorskip("pyarrow")
+
+# Ray leaves files and sockets to the garbage collector.
+pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default")]
+
+PARTITIONS = 3
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    # The names of sockets have to be short.
+    directory = TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True)
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        object_store_memory=256 << 20,
+        _node_ip_address="127.0.0.1",
+        _temp_dir=directory.name,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        # Idle workers of one stage are not ended because another stage has its own.
+        _system_config={"num_workers_soft_limit": 8},
+    )
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    yield
+    ray.shutdown()
+    directory.cleanup()
+
+
+def dataset(texts: list[Any], blocks: int, kind: Any = None) -> Any:
+    parts = [texts[start::blocks] for start in range(blocks)]
+    return ray.data.from_arrow([pa.table({"text": pa.array(part, kind or pa.string())}) for part in parts])
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_rows(settings: CountSettings, stdlib_texts: list[str]) -> None:
+    texts = documents(stdlib_texts)
+    local = settings.counts().add(texts)
+    for blocks in (1, 5):
+        assert count_with_ray(dataset(texts, blocks), settings, partitions=PARTITIONS) == local
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_ranges_of_files(settings: CountSettings, stdlib_texts: list[str], tmp_path: Path) -> None:
+    paths = write_files(tmp_path, documents(stdlib_texts)[:20])
+    local = settings.counts().add(paths)
+    assert count_with_ray(paths, settings, partitions=PARTITIONS, range_bytes=40_000) == local
+    assert count_with_ray(str(paths[9]), settings, partitions=1) == settings.counts().add(paths[9])
+
+
+def test_nothing() -> None:
+    settings = CountSettings()
+    assert count_with_ray(dataset([], 1), settings, partitions=PARTITIONS) == settings.counts()
+    assert count_with_ray([], settings, partitions=PARTITIONS) == settings.counts()
+
+
+def test_merges_are_the_same(stdlib_texts: list[str]) -> None:
+    counts = count_with_ray(dataset(stdlib_texts, 3), CountSettings("gpt2", None), partitions=PARTITIONS)
+    trained = BPETokenizer("gpt2", None).train_from_counts(counts, 1000, verbose=False)
+    assert trained.merges == BPETokenizer("gpt2", None).train(stdlib_texts, 1000, verbose=False).merges
+
+
+def killing(function: Callable[..., Iterator[Any]], kill: Callable[[], None]) -> Callable[..., Iterator[Any]]:
+    """A task that is killed when it has given its first table away."""
+
+    def run(*arguments: Any, **options: Any) -> Iterator[Any]:
+        for result in function(*arguments, **options):
+            yield result
+            kill()
+
+    return run
+
+
+def test_a_worker_that_is_killed_while_it_counts(
+    stdlib_texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = CountSettings()
+    texts = documents(stdlib_texts)
+    record = tmp_path / "killed"
+    summed = on_ray._summed
+    counting = killing(summed, kill_once(record))
+
+    def only_counting(table: Any, count: Any = None) -> Iterator[Any]:
+        return (yield from (summed if count is None else counting)(table, count))
+
+    monkeypatch.setattr(on_ray, "_summed", only_counting)
+    counts = count_with_ray(dataset(texts, 5), settings, partitions=PARTITIONS)
+    assert int(record.read_text()) != os.getpid()
+    assert counts == settings.counts().add(texts)
+
+
+def test_a_worker_that_is_killed_while_it_adds_up(
+    stdlib_texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = CountSettings("gpt2", None)
+    texts = documents(stdlib_texts)
+    record = tmp_path / "killed"
+    summed = on_ray._summed
+    adding = killing(summed, kill_once(record))
+
+    def only_adding(table: Any, count: Any = None) -> Iterator[Any]:
+        return (yield from (adding if count is None else summed)(table, count))
+
+    monkeypatch.setattr(on_ray, "_summed", only_adding)
+    counts = count_with_ray(dataset(texts, 5), settings, partitions=PARTITIONS)
+    assert int(record.read_text()) != os.getpid()
+    assert counts == settings.counts().add(texts)
+
+
+def test_a_worker_that_is_killed_while_it_shuffles(
+    stdlib_texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planning = pytest.importorskip("ray.data._internal.planner.plan_all_to_all_op")
+    kill = kill_once(tmp_path / "killed")
+    make = planning._make_hash_partition_fn
+
+    def make_killing(key_columns: list[str], partitions: int) -> Callable[[Any], Any]:
+        divide = make(key_columns, partitions)
+
+        def divide_and_die(table: Any) -> Any:
+            divided = divide(table)
+            kill()
+            return divided
+
+        return divide_and_die
+
+    monkeypatch.setattr(planning, "_make_hash_partition_fn", make_killing)
+    settings = CountSettings()
+    texts = documents(stdlib_texts)
+    assert count_with_ray(dataset(texts, 5), settings, partitions=PARTITIONS) == settings.counts().add(texts)
+    assert (tmp_path / "killed").exists()
+
+
+def test_the_shuffle_is_one_that_can_be_repeated(stdlib_texts: list[str]) -> None:
+    rows = dataset(stdlib_texts, 2)
+    strategy = ray.data.context.ShuffleStrategy
+    # Actors keep what they were sent, and would be sent it twice.
+    rows.context.shuffle_strategy = strategy.HASH_SHUFFLE
+    settings = CountSettings()
+    assert count_with_ray(rows, settings, partitions=PARTITIONS) == settings.counts().add(stdlib_texts)
+    assert rows.context.shuffle_strategy == strategy.HASH_SHUFFLE
+
+
+def test_a_row_that_is_no_text_is_named(tokenizer: BPETokenizer) -> None:
+    for text, problem in ((None, "null"), (b"low \xff", "UTF-8")):
+        rows = dataset([b"low", text, b""], 1, pa.binary())
+        with pytest.raises(CorpusError, match=rf"^[^\n]*row 1\b[^\n]*{problem}") as caught:
+            count_with_ray(rows, CountSettings(), partitions=PARTITIONS)
+        assert type(caught.value) is CorpusError
+        with pytest.raises(CorpusError, match=rf"row 1\b.*{problem}"):
+            encode_with_ray(rows, tokenizer).take_all()
+    with pytest.raises(CorpusError, match="there is no column 'body'; there are 'text'"):
+        count_with_ray(dataset(["low"], 1), CountSettings(), "body")
+
+
+def test_a_count_beyond_63_bits_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_many(batch: Any, settings: CountSettings, column: str) -> Any:
+        return pa.RecordBatch.from_pydict({"piece": pa.array([b"low"], pa.large_binary()), "n": [2**62]})
+
+    monkeypatch.setattr(on_ray, "count_texts", too_many)
+    with pytest.raises(CorpusError, match="9,223,372,036,854,775,808 times"):
+        count_with_ray(dataset(["low", "low"], 2), CountSettings(), partitions=PARTITIONS)
+
+
+def test_encoding(tokenizer: BPETokenizer, stdlib_texts: list[str]) -> None:
+    texts = documents(stdlib_texts)[:100]
+    encoded = encode_with_ray(dataset(texts, 3), tokenizer)
+    assert encoded.schema().types[-1] == pa.list_(pa.uint32())
+    rows = {row["text"]: [*row["input_ids"]] for row in encoded.take_all()}
+    assert rows == {text: tokenizer.encode(text) for text in texts}
+    special = encode_with_ray(dataset(["a<|eos|>"], 1), tokenizer, "text", "ids", True, {"<|eos|>"})
+    assert [[*row["ids"]] for row in special.take_all()] == [tokenizer.encode("a<|eos|>", True, "all")]
+    with pytest.raises(SpecialTokenError):
+        encode_with_ray(dataset(["a"], 1), tokenizer, allowed_special={"<|none|>"}).take_all()
+
+
+def test_the_example(tmp_path: Path) -> None:
+    with TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as short:
+        done = run_example("count_with_ray.py", tmp_path, RAY_TMPDIR=short)
+    assert done.returncode == 0, done.stderr
+    assert "the same merges as on one machine: True" in done.stdout
