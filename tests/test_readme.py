@@ -71,6 +71,7 @@ def run_console(document: str, block: Block) -> None:
         ("docs/inference.md", 2, 0),
         ("docs/batches.md", 1, 0),
         ("docs/corpora.md", 1, 0),
+        ("docs/distributed.md", 1, 0),
     ],
 )
 def test_the_blocks_of_a_document(
