@@ -88,7 +88,7 @@ format: $(VENV)/.lint  ## Format everything
 
 bench: $(VENV)/.built $(BENCH)/.installed  ## Measure against other packages (needs BPE_TOKENIZER_FIXTURES)
 	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks $(BENCHMARKS)
-	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks.train_vs_tokenizers
+	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks.training
 	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks.loading
 	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks.worst_case
 	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks.page

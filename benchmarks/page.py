@@ -235,6 +235,9 @@ def _other(run: Run) -> Iterator[str]:
                 for result in compared
             ],
         )
+    alone = run.of("alone")
+    if alone:
+        yield "\n".join(f"- {result['name']}: {result['ours']}. {result['said']}." for result in alone)
     growth = run.of("growth")
     if growth:
         sizes = list(dict.fromkeys(result["units"] for result in growth))

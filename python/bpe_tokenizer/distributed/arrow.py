@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer.arrow_columns import piece_buffers
-from bpe_tokenizer.counts import PieceCounts
+from bpe_tokenizer.counts import PieceCounts, counter_of
 from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, MissingDependencyError, OptionError
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import AllowedSpecial
@@ -375,6 +375,7 @@ def _add(counts: PieceCounts, batch: Any) -> None:
     are_documents = compute.equal(compute.binary_length(batch.column("piece")), 0)
     documents = sum(batch.column("n").filter(are_documents).to_pylist())
     # Into the core's counter: `add_arrow` makes another one first, so that it can fail as a whole.
+    counter = counter_of(counts)
     for pieces in piece_buffers(batch.filter(compute.invert(are_documents))):
-        counts.counter.add_pieces(*pieces)
-    counts.counter.add_documents(documents)
+        counter.add_pieces(*pieces)
+    counter.add_documents(documents)
