@@ -101,6 +101,24 @@ def test_real_text_is_learned_the_same_with_any_threads_and_order(
         assert merges_of(lines, 700, tie_break=tie_break, threads=threads) == expected
 
 
+@pytest.mark.parametrize("tie_break", TIE_BREAKS)
+def test_the_way_a_corpus_is_handed_over_does_not_show(
+    stdlib_files: list[Path],
+    stdlib_texts: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tie_break: Literal["largest", "huggingface"],
+) -> None:
+    expected = merges_of(stdlib_texts, 900, tie_break=tie_break)
+    for size in (1000, 50_000):
+        monkeypatch.setattr("bpe_tokenizer.counting._BATCH_CHARACTERS", size)
+        monkeypatch.setattr("bpe_tokenizer.counting._STEP_BYTES", size)
+        for threads in (1, 2, 5):
+            options: dict[str, Any] = {"tie_break": tie_break, "threads": threads}
+            assert merges_of(stdlib_texts, 900, **options) == expected
+            assert merges_of(iter(stdlib_files), 900, **options) == expected
+            assert merges_of(stdlib_files[::-1], 900, **options) == expected
+
+
 def test_a_long_run_of_one_letter_is_paired_from_the_left() -> None:
     assert merges_of("a" * 5, 258) == [(b"a", b"a"), (b"aa", b"aa")]
     assert trained("a" * 5, 258).tokenize("aaaaa") == ["aaaa", "a"]

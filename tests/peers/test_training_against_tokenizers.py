@@ -71,9 +71,17 @@ def test_small_corpora_of_many_ties(min_frequency: int, mixed_text: str) -> None
 
 @pytest.mark.slow
 @pytest.mark.fixtures
-def test_20_megabytes_of_books(documents: Callable[[str, int], list[str]], tmp_path: Path) -> None:
-    texts = documents("books", 20_000_000)
-    ours = assert_same_merges("gpt2", texts, 8192)
+@pytest.mark.parametrize(("corpus", "name"), [("code", "gpt2"), ("multi", "gpt2"), ("zh", "cl100k")])
+def test_whole_corpora(documents: Callable[[str, int], list[str]], corpus: str, name: str) -> None:
+    ours = assert_same_merges(name, documents(corpus, 1 << 40), 32_000)
+    assert len(ours.merges) == 32_000 - 256
+
+
+@pytest.mark.slow
+@pytest.mark.fixtures
+def test_the_whole_of_books_as_a_file(documents: Callable[[str, int], list[str]], tmp_path: Path) -> None:
+    texts = documents("books", 1 << 40)
+    ours = assert_same_merges("gpt2", texts, 32_000)
     ours.save(tmp_path)
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     for text in texts[:2000]:
