@@ -216,30 +216,18 @@ impl Counter {
     /// Adds a piece that was counted elsewhere.
     pub fn add_piece(&self, piece: &[u8], count: u64, counted: &mut Counted) -> Result<()> {
         counted.counts.add(piece, 0..piece.len(), count)?;
-        counted.unseen += piece.len();
+        counted.unseen = counted.unseen.saturating_add(piece.len());
         self.keep_to_memory(counted)
     }
 
     /// Adds all that was counted elsewhere, `weight` times.
-    pub fn merge(&self, other: Counted, weight: u64, counted: &mut Counted) -> Result<()> {
-        let Counted {
-            documents,
-            dropped,
-            mut counts,
-            ..
-        } = settled(other, self.threads)?;
+    pub fn merge(&self, mut other: Counted, weight: u64, counted: &mut Counted) -> Result<()> {
+        other.settle(self.threads)?;
         counted.settle(self.threads)?;
-        if counted.counts.len() < counts.len() && weight == 1 {
-            std::mem::swap(&mut counted.counts, &mut counts);
-        }
         let threads = thread_count(self.threads, usize::MAX);
-        counted.counts.merge(vec![counts], weight, threads)?;
-        counted.documents += documents;
-        counted.dropped.distinct += dropped.distinct;
-        let times = |count: u64| count.saturating_mul(weight);
-        let dropped_pieces = counted.dropped.pieces.saturating_add(times(dropped.pieces));
-        counted.dropped.pieces = dropped_pieces;
-        counted.dropped.most = counted.dropped.most.saturating_add(times(dropped.most));
+        counted.counts.merge(vec![other.counts], weight, threads)?;
+        counted.documents += other.documents;
+        counted.dropped.add(other.dropped, weight);
         counted.unseen = usize::MAX;
         self.keep_to_memory(counted)
     }
@@ -457,11 +445,6 @@ fn count_batch(
 /// Bytes of text that are counted before a look at the memory that the pieces take.
 fn between_looks(memory: usize) -> usize {
     (memory / 32).max(STRETCH)
-}
-
-fn settled(mut counted: Counted, threads: usize) -> Result<Counted> {
-    counted.settle(threads)?;
-    Ok(counted)
 }
 
 /// The text that the bytes hold, less a character that is not all here yet; or the offset of the

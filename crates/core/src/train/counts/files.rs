@@ -92,6 +92,8 @@ impl Counter {
         }
         self.add_parts(&parts, weight, counted, interrupt, progress)?;
         counted.documents += documents;
+        // At every position that is returned, so that whoever goes on from one drops the same pieces.
+        counted.unseen = usize::MAX;
         self.keep_to_memory(counted)?;
         Ok(position)
     }

@@ -59,6 +59,16 @@ pub struct Dropped {
     pub most: u64,
 }
 
+impl Dropped {
+    /// Adds what was dropped elsewhere, where each piece counts `weight` times.
+    pub fn add(&mut self, other: Self, weight: u64) {
+        let [pieces, most] = [other.pieces, other.most].map(|count| count.saturating_mul(weight));
+        self.distinct += other.distinct;
+        self.pieces = self.pieces.saturating_add(pieces);
+        self.most = self.most.saturating_add(most);
+    }
+}
+
 impl PieceCounts {
     /// How many pieces differ.
     pub fn len(&self) -> usize {
@@ -327,20 +337,32 @@ impl Shard {
         Ok(())
     }
 
+    /// Adds another's counts. The smaller table goes into the larger one: its keys come in the order of their
+    /// places, and would lie on a heap in a table that has yet to grow for them.
     fn merge(&mut self, mut other: Self, weight: u64) -> Result<()> {
-        if self.len() < other.len() && weight == 1 {
+        other.multiply(weight)?;
+        if self.len() < other.len() {
             std::mem::swap(self, &mut other);
         }
-        let weighted = |count: u64| count.checked_mul(weight).ok_or(Error::CountOverflow);
         for slot in other.slots.into_iter().filter(|slot| slot.key != FREE.key) {
-            self.add_short(slot.key, place_of(slot.key), weighted(slot.count)?)?;
+            self.add_short(slot.key, place_of(slot.key), slot.count)?;
         }
         for (piece, count) in other.long {
-            let count = weighted(count)?;
             match self.long.get_mut(&piece) {
                 Some(known) => add_to(known, count)?,
                 None => self.insert_long(piece, count)?,
             }
+        }
+        Ok(())
+    }
+
+    fn multiply(&mut self, weight: u64) -> Result<()> {
+        if weight == 1 {
+            return Ok(());
+        }
+        let short = self.slots.iter_mut().map(|slot| &mut slot.count);
+        for count in short.chain(self.long.values_mut()) {
+            *count = count.checked_mul(weight).ok_or(Error::CountOverflow)?;
         }
         Ok(())
     }

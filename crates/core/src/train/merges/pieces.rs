@@ -47,7 +47,7 @@ impl Pieces {
         if size > most_slots {
             return Err(Error::Option(format!(
                 "the distinct pieces, with a byte between them, are {size} bytes; at most {most_slots} \
-                 can be trained on: use less text, or leave out the rarest pieces"
+                 can be trained on: use less text, or set max_memory, which drops the rarest pieces"
             )));
         }
         pieces.sort_unstable_by_key(|&(_, count)| Reverse(count));
