@@ -65,7 +65,7 @@ test-spark: $(VENV)/.built $(SPARK)/.installed  ## The same on Spark (needs Java
 
 test-slow: $(VENV)/.built $(VENV)/.peers  ## Run the long tests: fuzzing, whole corpora, big trainings
 	$(CARGO) test --package bpe-tokenizer-core -- --ignored --nocapture
-	$(BIN)/python -m pytest -m slow $(PYTEST)
+	$(BIN)/python -m pytest -m slow -n 2 --dist worksteal $(PYTEST)
 
 test-neon:  ## Run the core's vector code as on ARM (needs gcc-aarch64-linux-gnu and qemu-user)
 	rustup target add aarch64-unknown-linux-gnu

@@ -214,7 +214,7 @@ impl PieceCounts {
 /// What distinct pieces take until merges are learned from them: a slot of a table that is half full or has just
 /// grown, a word for each byte, and as much for where pairs are.
 fn cost(pieces: usize, bytes: usize) -> usize {
-    80 * pieces + 10 * bytes
+    90 * pieces + 10 * bytes
 }
 
 fn shard_of(place: u32) -> usize {
