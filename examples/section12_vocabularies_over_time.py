@@ -8,7 +8,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bpe_tokenizer import BPETokenizer, Dropped, MismatchError, OptionError, PieceCounts, count
+from bpe_tokenizer import (
+    BPETokenizer,
+    Dropped,
+    MismatchError,
+    OptionError,
+    PieceCounts,
+    count,
+    train_from_counts,
+)
 from shared import heading, library_files, refused, show
 
 
@@ -33,6 +41,7 @@ def counts_are_values() -> None:
         half = PieceCounts.load(saved)
         other = count(files[6:], special_tokens=["<|end|>"])
         learned = BPETokenizer().train_from_counts([saved, other], 600, verbose=False)
+        assert train_from_counts([saved, other], 600, verbose=False).merges == learned.merges
     whole = BPETokenizer().train(files, 600, special_tokens=["<|end|>"], verbose=False)
     assert learned.vocab == whole.vocab
     assert learned.merges == whole.merges

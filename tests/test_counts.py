@@ -31,6 +31,7 @@ from bpe_tokenizer import (
     OptionError,
     PieceCounts,
     count,
+    train_from_counts,
 )
 from bpe_tokenizer.counting import memory_bytes
 
@@ -368,6 +369,10 @@ def test_the_special_tokens_of_the_counts_are_the_default(stdlib_texts: list[str
     learned = BPETokenizer("gpt2").train_from_counts(counts, 500, verbose=False)
     assert learned.special_tokens == {"self": 256, "<|end|>": 257, "def": 258}
     assert learned.merges == BPETokenizer("gpt2").train(stdlib_texts, 500, 2, tokens, False).merges
+    alone = train_from_counts(counts, 500, verbose=False)
+    assert (alone.merges, alone.special_tokens) == (learned.merges, learned.special_tokens)
+    assert alone.split_pattern == learned.split_pattern
+    assert alone.normalization == "NFC"
 
 
 @pytest.mark.parametrize(

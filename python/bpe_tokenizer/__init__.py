@@ -30,7 +30,7 @@ from bpe_tokenizer.patterns import CL100K_SPLIT_PATTERN, GPT2_SPLIT_PATTERN, O20
 from bpe_tokenizer.results import EncodingResult
 from bpe_tokenizer.special_tokens import CHATML_SPECIAL_TOKENS, LLAMA3_SPECIAL_TOKENS
 from bpe_tokenizer.streaming import StreamDecoder
-from bpe_tokenizer.tokenizer import BPETokenizer
+from bpe_tokenizer.tokenizer import BPETokenizer, train_from_counts
 from bpe_tokenizer.training import train_bpe
 
 __all__ = [
@@ -72,4 +72,5 @@ __all__ = [
     "count",
     "detect_best_backend",
     "train_bpe",
+    "train_from_counts",
 ]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import write_atomically
@@ -25,6 +25,7 @@ from bpe_tokenizer.special_tokens import checked_tokens
 from bpe_tokenizer.training_progress import TrainingProgress
 
 __all__ = [
+    "Counts",
     "Dropped",
     "PieceCounts",
     "check_cut_alike",
@@ -35,6 +36,9 @@ __all__ = [
     "merged_counts",
     "saved_counts",
 ]
+
+# Counts, or a file of them.
+Counts: TypeAlias = "PieceCounts | str | os.PathLike[str]"
 
 _MAGIC = b"bpe-tokenizer piece counts 1\n"
 _LENGTH_BYTES = 8
@@ -531,7 +535,7 @@ def check_not_empty(counts: PieceCounts) -> None:
 
 
 def merged_counts(
-    counts: PieceCounts | str | os.PathLike[str] | Iterable[PieceCounts | str | os.PathLike[str]],
+    counts: Counts | Iterable[Counts],
 ) -> PieceCounts:
     """Return the sum of counts and of files of them, which stay what they are.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.chatting import Chatting
 from bpe_tokenizer.counting import Corpus
-from bpe_tokenizer.counts import PieceCounts, check_cut_alike, count, merged_counts
+from bpe_tokenizer.counts import Counts, PieceCounts, check_cut_alike, count, merged_counts
 from bpe_tokenizer.decoded import check_error_handler, decoding_error
 from bpe_tokenizer.encoding import checked_limit, recognised, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError
@@ -23,7 +23,7 @@ from bpe_tokenizer.training import TieBreak, TrainingOptions, train_model, train
 from bpe_tokenizer.visualization import Visualization, visualize
 from bpe_tokenizer.vocabulary import as_row
 
-__all__ = ["BPETokenizer"]
+__all__ = ["BPETokenizer", "train_from_counts"]
 
 Normalization: TypeAlias = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
@@ -186,7 +186,7 @@ class BPETokenizer(Chatting):
 
     def train_from_counts(
         self,
-        counts: PieceCounts | str | os.PathLike[str] | Iterable[PieceCounts | str | os.PathLike[str]],
+        counts: Counts | Iterable[Counts],
         vocab_size: int = 32000,
         min_frequency: int = 2,
         special_tokens: SpecialTokens | None = None,
@@ -598,3 +598,51 @@ def _ids_in(vocab: Mapping[int, bytes], special_tokens: SpecialTokens | None) ->
                 f"it belongs to the token {vocab[token_id]!r}"
             )
     return dict(wanted)
+
+
+def train_from_counts(
+    counts: Counts | Iterable[Counts],
+    vocab_size: int = 32000,
+    min_frequency: int = 2,
+    special_tokens: SpecialTokens | None = None,
+    verbose: bool = True,
+    *,
+    tie_break: TieBreak = "largest",
+    max_token_length: int | None = None,
+    threads: int | None = None,
+) -> BPETokenizer:
+    """Return a tokenizer that learned from counts, and that cuts texts as theirs were cut.
+
+    Args:
+        counts: Counts or files of them, which are added.
+        vocab_size: As `BPETokenizer.train_from_counts` takes it, with the other arguments.
+        min_frequency: Likewise.
+        special_tokens: Likewise.
+        verbose: Likewise.
+        tie_break: Likewise.
+        max_token_length: Likewise.
+        threads: Likewise.
+
+    Raises:
+        CorpusError: There is no piece.
+        FormatError: A file is broken.
+        MismatchError: The counts were cut with different patterns, normalisations or special tokens.
+        ModelError: A special token's id is taken, below 256 or too large.
+        OptionError: An option is out of its range.
+
+    >>> tokenizer = train_from_counts(count("low low lower", "gpt2"), vocab_size=258, verbose=False)
+    >>> tokenizer.split_pattern == BPETokenizer("gpt2").split_pattern, tokenizer.vocab[257]
+    (True, b'low')
+    """
+    merged = merged_counts(counts)
+    tokenizer = BPETokenizer(merged.split_patterns, cast("Normalization | None", merged.normalization))
+    return tokenizer.train_from_counts(
+        merged,
+        vocab_size,
+        min_frequency,
+        special_tokens,
+        verbose,
+        tie_break=tie_break,
+        max_token_length=max_token_length,
+        threads=threads,
+    )
