@@ -318,6 +318,8 @@ def test_a_bad_column_is_refused() -> None:
     for rows, message in [(["a", None], "row 1 is null"), ([b"a", b"b", b"\xff"], "row 2: byte 0")]:
         with pytest.raises(CorpusError, match=message):
             PieceCounts().add_column(pyarrow.array(rows))
+    with pytest.raises(CorpusError, match="row 2: byte 1"):
+        PieceCounts().add_column(pyarrow.chunked_array([[b"a", b"b"], [b"c\xff"]]))
     with pytest.raises(CorpusError, match="row 3 is null"):
         PieceCounts().add_column(pyarrow.chunked_array([["a", "b"], ["c", None]]))
     with pytest.raises(ArgumentTypeError, match="list"):

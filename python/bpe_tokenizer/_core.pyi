@@ -344,9 +344,13 @@ class PieceCounter:
     # Each text is a document; each of its pieces counts `weight` times. UTF-8 errors in `bytes`: CorpusError
     # with the document's number and the byte.
     def add_texts(self, texts: Sequence[str | bytes], weight: int = 1) -> None: ...
-    # Each row is a document: data[offsets[i]:offsets[i + 1]], in UTF-8.
+    # Each row is a document: data[offsets[i]:offsets[i + 1]], in UTF-8. Errors count rows from `first` on.
     def add_rows(
-        self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], weight: int = 1
+        self,
+        data: npt.NDArray[np.uint8],
+        offsets: npt.NDArray[np.int64],
+        weight: int = 1,
+        first: int = 0,
     ) -> None: ...
     # Each file is a document. Begins at a position (file, byte) that was returned before, goes on for about
     # `most` bytes, and returns how far it came; (len(paths), 0) is the end. progress(bytes counted by this

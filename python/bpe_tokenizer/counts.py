@@ -225,7 +225,7 @@ class PieceCounts:
 
         added = self._counter.empty()
         for data, offsets in text_buffers(array):
-            added.add_rows(data, offsets, checked_weight(weight))
+            added.add_rows(data, offsets, checked_weight(weight), added.documents)
         self._take(added)
         return self
 

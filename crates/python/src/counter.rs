@@ -96,17 +96,18 @@ impl PieceCounter {
         })
     }
 
-    #[pyo3(signature = (data, offsets, weight=1))]
+    #[pyo3(signature = (data, offsets, weight=1, first=0))]
     fn add_rows(
         &self,
         py: Python<'_>,
         data: PyReadonlyArray1<'_, u8>,
         offsets: PyReadonlyArray1<'_, i64>,
         weight: u64,
+        first: u64,
     ) -> PyResult<()> {
         let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
         run(py, usize::MAX, |interrupt| {
-            let rows = rows(data, offsets).zip(0_u64..);
+            let rows = rows(data, offsets).zip(first..);
             let texts = rows
                 .map(|(row, number)| utf8(row?, || format!("row {number}")))
                 .collect::<Result<Vec<&str>>>()?;
