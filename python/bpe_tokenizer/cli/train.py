@@ -94,10 +94,9 @@ def train(
 ) -> None:
     """Learn a vocabulary from text files, or from counts of their pieces, and save it."""
     from bpe_tokenizer import BPETokenizer
-    from bpe_tokenizer.errors import OptionError
 
     if (corpus is None) == (counts is None):
-        raise OptionError("give either --corpus or --counts")
+        raise typer.BadParameter("give either --corpus or --counts")
     learning: dict[str, Any] = {
         "vocab_size": vocab_size,
         "min_frequency": min_frequency,
@@ -110,14 +109,14 @@ def train(
     begin = time.perf_counter()
     if counts is not None:
         if weights or max_memory or checkpoint:
-            raise OptionError(
+            raise typer.BadParameter(
                 "--weights, --max-memory and --checkpoint are for a --corpus; counts are counted"
             )
         tokenizer = _from_counts(counts, pattern, normalization, learning)
     else:
         tokenizer = BPETokenizer(pattern or "cl100k", (normalization or Normalization.NFC).form)
         if checkpoint is not None and "-" in (corpus or []):
-            raise OptionError("a --checkpoint is for files: standard input cannot be read again")
+            raise typer.BadParameter("a --checkpoint is for files: standard input cannot be read again")
         with named_files(corpus or []) as files:
             tokenizer.train(
                 files,
