@@ -46,7 +46,7 @@ test-rust:
 	$(CARGO) test --package bpe-tokenizer-core
 
 test-python: $(VENV)/.built $(VENV)/.test
-	$(BIN)/python -m pytest -m "not slow" $(PYTEST)
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal $(PYTEST)
 
 test-peers: $(VENV)/.built $(VENV)/.peers $(TOKENIZERS1)/.installed  ## Compare with tiktoken, tokenizers and transformers
 	BPE_TOKENIZER_TOKENIZERS1=$(abspath $(TOKENIZERS1)/bin/python) $(BIN)/python -m pytest -m "peer and not slow" $(PYTEST)
