@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, MissingDependencyError
+from bpe_tokenizer.errors import ArgumentTypeError, CorpusError
+from bpe_tokenizer.libraries import import_library
 
 __all__ = ["piece_buffers", "text_buffers", "to_batch"]
 
@@ -28,7 +28,7 @@ def text_buffers(array: Any) -> Iterator[tuple[Bytes, Offsets]]:
         CorpusError: A row is null; says which.
         MissingDependencyError: `pyarrow` is not installed.
     """
-    pyarrow = _pyarrow()
+    pyarrow = import_library("pyarrow")
     done = 0
     for chunk in array.chunks if isinstance(array, pyarrow.ChunkedArray) else [array]:
         if chunk.null_count:
@@ -49,7 +49,7 @@ def piece_buffers(batch: Any) -> Iterator[tuple[Bytes, Offsets, npt.NDArray[np.u
         CorpusError: A piece or a count is null, or a count is negative.
         MissingDependencyError: `pyarrow` is not installed.
     """
-    pyarrow = _pyarrow()
+    pyarrow = import_library("pyarrow")
     batches = batch.to_batches() if isinstance(batch, pyarrow.Table) else [batch]
     for rows in batches:
         pieces, counts = rows.column("piece"), rows.column("n")
@@ -66,14 +66,14 @@ def piece_buffers(batch: Any) -> Iterator[tuple[Bytes, Offsets, npt.NDArray[np.u
 
 def to_batch(data: Bytes, offsets: Offsets, counts: npt.NDArray[np.uint64]) -> Any:
     """Return pieces and their counts as a `pyarrow.RecordBatch`: `piece` large_binary, `n` uint64."""
-    pyarrow = _pyarrow()
+    pyarrow = import_library("pyarrow")
     buffers = [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(data)]
     pieces = pyarrow.LargeBinaryArray.from_buffers(pyarrow.large_binary(), len(counts), buffers)
     return pyarrow.RecordBatch.from_arrays([pieces, pyarrow.array(counts)], names=["piece", "n"])
 
 
 def _binary(array: Any) -> tuple[Bytes, Offsets]:
-    pyarrow = _pyarrow()
+    pyarrow = import_library("pyarrow")
     types = pyarrow.types
     if types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -91,10 +91,3 @@ def _binary(array: Any) -> tuple[Bytes, Offsets]:
         offsets = np.frombuffer(places, kind, len(array) + 1, array.offset * kind.itemsize)
     data = np.frombuffer(content, np.uint8) if content is not None and content.size else np.zeros(0, np.uint8)
     return data, offsets.astype(np.int64, copy=False)
-
-
-def _pyarrow() -> Any:
-    try:
-        return import_module("pyarrow")
-    except ImportError:
-        raise MissingDependencyError("Arrow columns need pyarrow: pip install pyarrow") from None

@@ -69,7 +69,7 @@ class Checkpoint:
         if path.exists():
             saved, header = loaded_counts(counts, path.read_bytes(), str(path))
             counts, position = saved, _position(path, header)
-            self._check_files(header["files"], listed, position)
+            self._check_files(header["files"], listed)
         saver = _Saver(self._seconds)
 
         def reached(position: Position) -> None:
@@ -81,9 +81,7 @@ class Checkpoint:
         count_files(counter_of(counts), files, weights, progress, position, reached)
         return counts
 
-    def _check_files(
-        self, counted: Sequence[Any], files: Sequence[Mapping[str, Any]], position: Position
-    ) -> None:
+    def _check_files(self, counted: Sequence[Any], files: Sequence[Mapping[str, Any]]) -> None:
         for number, (before, now) in enumerate(zip(counted, files, strict=False)):
             for name, value in now.items():
                 if before.get(name) != value:

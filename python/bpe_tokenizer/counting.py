@@ -22,6 +22,7 @@ __all__ = [
     "Corpus",
     "Position",
     "check_integer",
+    "check_threads",
     "checked_weight",
     "checked_weights",
     "count_corpus",
@@ -66,6 +67,17 @@ def check_integer(name: str, value: object, least: int, reason: str = "") -> Non
         raise OptionError(
             f"{name} is {value}; it must be at least {least}" + (f": {reason}" if reason else "")
         )
+
+
+def check_threads(threads: int | None) -> None:
+    """Refuse a number of threads that is none; None is as many as there are processors.
+
+    Raises:
+        ArgumentTypeError: It is no integer.
+        OptionError: It is less than 1.
+    """
+    if threads is not None:
+        check_integer("threads", threads, 1)
 
 
 def memory_bytes(max_memory: int | str) -> int:

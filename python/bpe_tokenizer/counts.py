@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import write_atomically
-from bpe_tokenizer.counting import Corpus, check_integer, checked_weight, count_corpus, counter_memory
+from bpe_tokenizer.counting import Corpus, check_threads, checked_weight, count_corpus, counter_memory
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     CorpusError,
@@ -104,8 +104,7 @@ class PieceCounts:
         self._patterns = resolve_split_pattern(split_pattern)
         self._normalization = normalization
         self._special = tuple(checked_tokens(list(special_tokens)))
-        if threads is not None:
-            check_integer("threads", threads, 1)
+        check_threads(threads)
         self._threads = threads
         self._counter = _core.PieceCounter(
             split_patterns=self._patterns,
@@ -332,11 +331,13 @@ class PieceCounts:
         data = Path(path).read_bytes()
         header, _ = _read_header(data, str(path))
         settings = (header["split_patterns"], header["normalization"], header["special_tokens"])
+        # What the caller says is refused as such, and all else is the file's fault.
+        check_threads(threads)
+        counter_memory(max_memory)
         try:
-            cls(*settings)
+            counts = cls(*settings, threads=threads, max_memory=max_memory)
         except TokenizerError as error:
             raise FormatError(f"{path}: the header is broken: {error}") from None
-        counts = cls(*settings, threads=threads, max_memory=max_memory)
         return loaded_counts(counts, data, str(path))[0]
 
     def items(self) -> Iterator[tuple[bytes, int]]:
@@ -522,7 +523,7 @@ def count(
     return counts
 
 
-def check_not_empty(counts: PieceCounts) -> None:
+def check_not_empty(counts: PieceCounts | _core.PieceCounter) -> None:
     """Refuse counts of nothing.
 
     Raises:
@@ -534,9 +535,7 @@ def check_not_empty(counts: PieceCounts) -> None:
         )
 
 
-def merged_counts(
-    counts: Counts | Iterable[Counts],
-) -> PieceCounts:
+def merged_counts(counts: Counts | Iterable[Counts]) -> PieceCounts:
     """Return the sum of counts and of files of them, which stay what they are.
 
     Raises:

@@ -10,9 +10,10 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.counting import Corpus, count_corpus
-from bpe_tokenizer.errors import CorpusError, ModelError, OptionError
+from bpe_tokenizer.counts import check_not_empty
+from bpe_tokenizer.errors import ModelError, OptionError
 from bpe_tokenizer.model import AddedToken, Model
-from bpe_tokenizer.training import TrainingOptions
+from bpe_tokenizer.training import TrainingOptions, print_shortfall
 from bpe_tokenizer.training_progress import TrainingProgress
 
 __all__ = ["extended", "truncated"]
@@ -66,10 +67,7 @@ def _learn(
     """Count the corpus, and learn merges that follow those of the model."""
     with TrainingProgress.shown(options.verbose) as progress:
         count_corpus(counter, corpus, progress)
-        if counter.distinct == 0:
-            raise CorpusError(
-                f"the corpus is empty: there is no text to learn from in its {counter.documents} document(s)"
-            )
+        check_not_empty(counter)
         progress.start("Learning merges", unit="merges")
         return counter.train(
             model=core,
@@ -90,12 +88,7 @@ def _print_summary(
         f"them distinct; learned {merges:,} further merges in {seconds:.1f} s",
         file=sys.stderr,
     )
-    if merges < wanted:
-        print(
-            f"Stopped {wanted - merges:,} merges short of new_vocab_size={options.vocab_size:,}: no pair is "
-            f"left with a count of at least {options.min_frequency}",
-            file=sys.stderr,
-        )
+    print_shortfall(wanted - merges, "new_vocab_size", options)
 
 
 def truncated(model: Model, size: int) -> Model:

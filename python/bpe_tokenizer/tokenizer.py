@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 from bpe_tokenizer import _core
 from bpe_tokenizer.chatting import Chatting
 from bpe_tokenizer.counting import Corpus
-from bpe_tokenizer.counts import Counts, PieceCounts, check_cut_alike, count, merged_counts
+from bpe_tokenizer.counts import Counts, PieceCounts, count, merged_counts
 from bpe_tokenizer.decoded import check_error_handler, decoding_error
 from bpe_tokenizer.encoding import checked_limit, recognised, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError
@@ -225,11 +225,10 @@ class BPETokenizer(Chatting):
         self._check_plain()
         merged = merged_counts(counts)
         special = list(merged.special_tokens) if special_tokens is None else special_tokens
-        check_cut_alike(merged, self._split_patterns, self._normalization, merged.special_tokens)
         options = TrainingOptions(
             vocab_size, min_frequency, special, tie_break, max_token_length, threads, verbose
         )
-        model = train_model_from_counts(merged, options)
+        model = train_model_from_counts(merged, self._split_patterns, self._normalization, options)
         self._snapshot = Snapshot.of(model, self._snapshot)
         return self
 

@@ -13,7 +13,14 @@ from typing import Literal, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.checkpoint import Checkpoint
-from bpe_tokenizer.counting import Corpus, check_integer, checked_weights, count_corpus, files_of
+from bpe_tokenizer.counting import (
+    Corpus,
+    check_integer,
+    check_threads,
+    checked_weights,
+    count_corpus,
+    files_of,
+)
 from bpe_tokenizer.counts import PieceCounts, check_cut_alike, check_not_empty, counter_of
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.model import AddedToken, Model
@@ -21,7 +28,14 @@ from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
 from bpe_tokenizer.special_tokens import SpecialTokens, assign_ids
 from bpe_tokenizer.training_progress import TrainingProgress
 
-__all__ = ["TieBreak", "TrainingOptions", "train_bpe", "train_model", "train_model_from_counts"]
+__all__ = [
+    "TieBreak",
+    "TrainingOptions",
+    "print_shortfall",
+    "train_bpe",
+    "train_model",
+    "train_model_from_counts",
+]
 
 TieBreak: TypeAlias = Literal["largest", "huggingface"]
 
@@ -63,8 +77,7 @@ class TrainingOptions:
             raise OptionError(f"tie_break is {self.tie_break!r}; it must be 'largest' or 'huggingface'")
         if self.max_token_length is not None:
             check_integer("max_token_length", self.max_token_length, 1)
-        if self.threads is not None:
-            check_integer("threads", self.threads, 1)
+        check_threads(self.threads)
         added = assign_ids(self.special_tokens, self.vocab_size)
         object.__setattr__(self, "added_tokens", tuple(added))
 
@@ -125,20 +138,24 @@ def train_model(
     return _model(vocab, merges, counts, options)
 
 
-def train_model_from_counts(counts: PieceCounts, options: TrainingOptions) -> Model:
+def train_model_from_counts(
+    counts: PieceCounts, split_patterns: Sequence[str], normalization: str | None, options: TrainingOptions
+) -> Model:
     """Learn a vocabulary and merges from counts: exactly those that training on the corpus gives.
 
     Args:
         counts: The counts.
+        split_patterns: What must have cut the corpus, with `normalization` and the special tokens.
+        normalization: Likewise.
         options: How merges are learned.
 
     Raises:
         CorpusError: There is no piece.
-        MismatchError: The corpus was cut at other special tokens.
+        MismatchError: The corpus was cut otherwise; says what differs.
     """
     began = time.perf_counter()
     special = [token.content for token in options.added_tokens]
-    check_cut_alike(counts, counts.split_patterns, counts.normalization, special)
+    check_cut_alike(counts, split_patterns, normalization, special)
     check_not_empty(counts)
     with TrainingProgress.shown(options.verbose) as progress:
         vocab, merges = _learn(counts, options, progress, None)
@@ -246,9 +263,14 @@ def _print_summary(counts: PieceCounts, merges: int, options: TrainingOptions, s
     )
     if counts.dropped.distinct:
         print(counts.dropped.said(), file=sys.stderr)
-    if merges < wanted:
+    print_shortfall(wanted - merges, "vocab_size", options)
+
+
+def print_shortfall(missing: int, size: str, options: TrainingOptions) -> None:
+    """Say on stderr how many merges are missing, if any, to the size that was asked for by that name."""
+    if missing > 0:
         print(
-            f"Stopped {wanted - merges:,} merges short of vocab_size={options.vocab_size:,}: no pair is left "
+            f"Stopped {missing:,} merges short of {size}={options.vocab_size:,}: no pair is left "
             f"with a count of at least {options.min_frequency}",
             file=sys.stderr,
         )

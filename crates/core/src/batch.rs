@@ -63,17 +63,8 @@ pub fn map<T: Sync, R: Send>(
         }
         done
     };
-    let mut done = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work_through)).collect();
-        let mut done = work_through();
-        for other in others {
-            match other.join() {
-                Ok(results) => done.extend(results),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
-    });
+    let done = on_threads(threads, work_through);
+    let mut done: Vec<_> = done.into_iter().flatten().collect();
     done.sort_by_key(|(index, _)| *index);
     let mut results = Vec::with_capacity(items.len());
     // A thread that was told to stop fails too: the cause is the error that is not this.
@@ -86,6 +77,22 @@ pub fn map<T: Sync, R: Send>(
         }
     }
     interrupted.map_or(Ok(results), Err)
+}
+
+/// Does the same work on so many threads, of which the calling one is the first, and returns what each of them
+/// returned.
+pub fn on_threads<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -> Vec<R> {
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
+        let mut done = vec![work()];
+        for other in others {
+            match other.join() {
+                Ok(result) => done.push(result),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    })
 }
 
 /// How long the first part of a text is that is cut into parts of about `size` bytes; `last_cut` finds the
@@ -260,7 +267,8 @@ impl<R, F> Drop for StopOnPanic<'_, R, F> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// What a mutex guards, whoever panicked with it.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer.arrow_columns import piece_buffers
 from bpe_tokenizer.counts import PieceCounts, counter_of
-from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, MissingDependencyError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError
+from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import AllowedSpecial
 
@@ -31,7 +31,6 @@ __all__ = [
     "count_texts",
     "encode_texts",
     "file_ranges",
-    "import_library",
     "sum_counts",
 ]
 
@@ -282,25 +281,6 @@ def encode_texts(
     if ids_column in batch.schema.names:
         return batch.set_column(batch.schema.names.index(ids_column), ids_column, lists)
     return batch.append_column(ids_column, lists)
-
-
-def import_library(name: str, extra: str = "corpus") -> Any:
-    """Return a library that not everybody needs.
-
-    Args:
-        name: The module.
-        extra: The extra of this package that installs it.
-
-    Raises:
-        MissingDependencyError: It is not installed.
-    """
-    try:
-        return import_module(name)
-    except ImportError:
-        library = name.partition(".")[0]
-        raise MissingDependencyError(
-            f"this needs the library {library}: pip install 'bpe-tokenizer[{extra}]'"
-        ) from None
 
 
 def _sizes(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Iterator[tuple[str, int]]:

@@ -14,10 +14,10 @@ from bpe_tokenizer.distributed.arrow import (
     count_texts,
     encode_texts,
     file_ranges,
-    import_library,
     sum_counts,
 )
 from bpe_tokenizer.errors import TokenizerError
+from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.tokenizer import BPETokenizer
 

@@ -259,24 +259,14 @@ impl PreTokenizers {
         from: usize,
         allowed: impl Fn(char, char) -> bool,
     ) -> Option<usize> {
-        self.first_automaton()?.last_safe_cut(text, from, allowed)
+        let first = self.steps.first()?;
+        first.automaton()?.last_safe_cut(text, from, allowed)
     }
 
     /// Whether [`PreTokenizers::last_safe_cut`] finds any.
     pub fn may_be_cut(&self) -> bool {
-        self.first_automaton().is_some()
-    }
-
-    fn first_automaton(&self) -> Option<&Dfa> {
-        match self.steps.first()? {
-            Step::Split {
-                pattern,
-                behavior: Behavior::Isolated,
-                bytes: false,
-                ..
-            } => pattern.automaton(),
-            _ => None,
-        }
+        let first = self.steps.first();
+        first.is_some_and(|step| step.automaton().is_some())
     }
 }
 

@@ -8,7 +8,7 @@ pub use files::Position;
 pub use table::{Dropped, PieceCounts};
 
 use crate::alignment::Place;
-use crate::batch::{first_part, thread_count};
+use crate::batch::{first_part, lock, on_threads, thread_count};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::merge::keys::{has_key, Lookup, BATCH};
@@ -18,7 +18,7 @@ use crate::special::{AddedToken, Matcher};
 use std::borrow::Cow;
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use table::PLACES;
 
 /// A thread takes stretches of about so many bytes.
@@ -259,15 +259,22 @@ impl Counter {
     }
 
     /// The text between special tokens, cut into stretches that can be counted apart.
-    fn stretches<'a>(&self, text: &'a str) -> Vec<&'a str> {
+    fn stretches<'a>(&'a self, text: &'a str) -> Vec<&'a str> {
         let mut stretches = Vec::new();
-        let mut done = 0;
-        for found in self.special.find_iter(text.as_bytes()) {
-            self.cut(&text[done..found.range.start], &mut stretches);
-            done = found.range.end;
+        for part in self.between_specials(text) {
+            self.cut(part, &mut stretches);
         }
-        self.cut(&text[done..], &mut stretches);
         stretches
+    }
+
+    /// The text between special tokens.
+    fn between_specials<'a>(&'a self, text: &'a str) -> impl Iterator<Item = &'a str> {
+        let found = self.special.find_iter(text.as_bytes());
+        let found = found.map(|found| found.range);
+        let mut done = 0;
+        found
+            .chain(std::iter::once(text.len()..text.len()))
+            .map(move |special| &text[std::mem::replace(&mut done, special.end)..special.start])
     }
 
     fn cut<'a>(&self, mut text: &'a str, stretches: &mut Vec<&'a str>) {
@@ -314,32 +321,23 @@ impl Counter {
         work: impl Fn(&mut Workspace) -> Result<()> + Sync,
     ) -> Result<()> {
         let tables = counted.begin(weight, self.threads)?;
-        let lock = || tables.lock().unwrap_or_else(PoisonError::into_inner);
-        let work = || {
-            let table = lock().pop();
+        let outcomes = on_threads(threads, || {
+            let table = lock(&tables).pop();
             let mut workspace = Workspace::new(table.unwrap_or_default());
             let outcome = work(&mut workspace);
-            lock().push(workspace.counts);
+            lock(&tables).push(workspace.counts);
             outcome
-        };
-        let outcomes: Vec<Result<()>> = std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            let mut outcomes = vec![work()];
-            for other in others {
-                match other.join() {
-                    Ok(outcome) => outcomes.push(outcome),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            outcomes
         });
-        counted.pending = tables.into_inner().unwrap_or_else(PoisonError::into_inner);
+        counted.pending = std::mem::take(&mut lock(&tables));
         // A thread that was told to stop fails too: the cause is the error that is not this.
-        let (told, caused): (Vec<_>, Vec<_>) = outcomes
-            .into_iter()
-            .filter_map(Result::err)
-            .partition(|error| matches!(error, Error::Interrupted));
-        caused.into_iter().chain(told).next().map_or(Ok(()), Err)
+        let mut told = Ok(());
+        for outcome in outcomes {
+            match outcome {
+                Err(Error::Interrupted) => told = outcome,
+                outcome => outcome?,
+            }
+        }
+        told
     }
 
     fn count_stretch(

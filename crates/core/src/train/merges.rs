@@ -196,14 +196,6 @@ const AHEAD: usize = 8;
 /// Learned tokens between two reports of progress.
 const REPORT_EVERY: usize = 100;
 
-fn add(a: u64, b: u64) -> Result<u64> {
-    // No error is made, and dropped again, where there is none.
-    let Some(sum) = a.checked_add(b) else {
-        return Err(Error::CountOverflow);
-    };
-    Ok(sum)
-}
-
 /// Polls the interrupt now and then.
 struct Poll<'a> {
     interrupt: &'a Interrupt<'a>,

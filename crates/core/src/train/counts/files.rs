@@ -6,7 +6,7 @@
 //! depends on nothing but a few bytes around it.
 
 use super::{Counted, Counter, Workspace, STRETCH};
-use crate::batch::thread_count;
+use crate::batch::{lock, thread_count};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// A file may be cut once in so many bytes.
 const CELL: u64 = 1 << 12;
@@ -182,7 +182,7 @@ impl Counter {
                 Err(error) => {
                     // Parts that were begun are finished: one of them may be an earlier one that fails.
                     next.store(parts.len(), Ordering::Relaxed);
-                    let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut failure = lock(&failure);
                     if failure
                         .as_ref()
                         .is_none_or(|(earlier, _)| number < *earlier)
@@ -192,7 +192,7 @@ impl Counter {
                 }
             }
         })?;
-        let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let failure = lock(&failure).take();
         failure.map_or(Ok(()), |(_, error)| Err(error))
     }
 
@@ -208,26 +208,13 @@ impl Counter {
         let outcome = outcome.and_then(|ends| match ends {
             Some(ends) => {
                 let text = window.text(ends)?;
-                self.count_between_specials(text, workspace, interrupt)
+                let mut parts = self.between_specials(text);
+                parts.try_for_each(|part| self.count_stretch(part, workspace, interrupt))
             }
             None => Ok(()),
         });
         workspace.buffer = bytes;
         outcome
-    }
-
-    fn count_between_specials(
-        &self,
-        text: &str,
-        workspace: &mut Workspace,
-        interrupt: &Interrupt<'_>,
-    ) -> Result<()> {
-        let mut done = 0;
-        for found in self.special.find_iter(text.as_bytes()) {
-            self.count_stretch(&text[done..found.range.start], workspace, interrupt)?;
-            done = found.range.end;
-        }
-        self.count_stretch(&text[done..], workspace, interrupt)
     }
 
     /// Bytes around a place that tell whether a file may be cut there.

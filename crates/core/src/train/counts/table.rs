@@ -1,11 +1,14 @@
 //! Distinct pieces with their counts, in memory.
 
+use crate::batch::{lock, on_threads};
 use crate::error::{Error, Result};
 use crate::merge::keys::{has_key, key, set_of, Key as Halves};
 use crate::merge::memory::prefetch;
+use crate::train::add;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 use std::ops::Range;
+use std::sync::Mutex;
 
 /// Shards of a table, which are merged side by side; a power of two.
 const SHARDS: usize = 16;
@@ -83,9 +86,7 @@ impl PieceCounts {
     /// The sum of all counts.
     pub fn total(&self) -> Result<u64> {
         let mut counts = self.iter().map(|(_, count)| count);
-        counts
-            .try_fold(0u64, |sum, count| sum.checked_add(count))
-            .ok_or(Error::CountOverflow)
+        counts.try_fold(0, add)
     }
 
     /// Every piece and its count, in an order that depends on the table.
@@ -134,34 +135,20 @@ impl PieceCounts {
             .collect();
         let next = |_| others.iter_mut().filter_map(Iterator::next).collect();
         let added: Vec<Vec<Shard>> = (0..SHARDS).map(next).collect();
-        let mut work: Vec<(&mut Shard, Vec<Shard>)> = self.shards.iter_mut().zip(added).collect();
-        let merge = |work: &mut [(&mut Shard, Vec<Shard>)]| -> Result<()> {
-            for (shard, added) in work {
-                for other in std::mem::take(added) {
+        let slots = added.iter().flatten().map(|shard| shard.slots.len());
+        let threads = threads.min(slots.sum::<usize>() >> 14).clamp(1, SHARDS);
+        let work = Mutex::new(self.shards.iter_mut().zip(added));
+        let merge = || -> Result<()> {
+            loop {
+                let Some((shard, added)) = lock(&work).next() else {
+                    return Ok(());
+                };
+                for other in added {
                     shard.merge(other, weight)?;
                 }
             }
-            Ok(())
         };
-        let size = |(_, added): &(&mut Shard, Vec<Shard>)| {
-            added.iter().map(|shard| shard.slots.len()).sum::<usize>()
-        };
-        let slots: usize = work.iter().map(size).sum();
-        let threads = threads.min(slots >> 14).clamp(1, SHARDS);
-        let (own, rest) = work.split_at_mut(SHARDS.div_ceil(threads));
-        std::thread::scope(|scope| {
-            let spawn = |work| scope.spawn(move || merge(work));
-            let chunks = rest.chunks_mut(SHARDS.div_ceil(threads));
-            let others: Vec<_> = chunks.map(spawn).collect();
-            let mut outcome = merge(own);
-            for other in others {
-                let merged = other
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                outcome = outcome.and(merged);
-            }
-            outcome
-        })
+        on_threads(threads, merge).into_iter().collect()
     }
 
     /// Bytes of memory that training on these pieces takes, about.
@@ -232,10 +219,7 @@ fn place_of(key: Key) -> u32 {
 
 #[inline(always)]
 fn add_to(known: &mut u64, count: u64) -> Result<()> {
-    let Some(sum) = known.checked_add(count) else {
-        return Err(Error::CountOverflow);
-    };
-    *known = sum;
+    *known = add(*known, count)?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! What a merge changes around the pair that it replaces.
 
-use super::add;
 use crate::error::Result;
+use crate::train::add;
 
 /// What one merge does to the pairs that a neighbour is in.
 pub struct Change {

@@ -1,10 +1,11 @@
 //! Pairs of neighbours: how often each occurs, and where.
 
 use super::pieces::Pieces;
-use super::{add, Poll};
+use super::Poll;
 use crate::batch::{map, thread_count};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
+use crate::train::add;
 use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
 
