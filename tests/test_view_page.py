@@ -99,6 +99,10 @@ def random_model(seed: int, **options: Any) -> _core.Model:
 def test_replayed_merges_give_the_ids_of_the_encoder(options: dict[str, Any], seed: int, text: str) -> None:
     core = random_model(seed, **options)
     merging = MergeTable(core).merge(text.encode())
+    trace = _core.Encoder(core).trace_merges(text.encode())
+    steps = [(step.rank, step.left, step.right, step.token_id) for step in trace.steps]
+    assert (tuple(trace.symbols), steps) == (merging.symbols, list(merging.merges))
+    assert (tuple(trace.ids), trace.is_whole) == (merging.ids, merging.is_whole)
     assert list(merging.ids) == _core.Encoder(core).encode(text)
     if not merging.is_whole:
         *_, last = merging.rows()

@@ -10,6 +10,8 @@ __all__ = [
     "DecodeStream",
     "EncodeStream",
     "Encoder",
+    "MergeStep",
+    "MergeTrace",
     "Model",
     "PieceCounter",
     "SplitPattern",
@@ -209,6 +211,44 @@ class TokenTable:
     def merged(self, tokens: Set[str]) -> set[str]: ...
 
 @final
+class MergeStep:
+    """One merge of two neighbours. Positions count the piece's initial symbols, from 0."""
+
+    # Index of the merge in `Model.merges`. Of the possible merges the lowest rank applies first, and of equal
+    # ranks the leftmost.
+    @property
+    def rank(self) -> int: ...
+    # Positions at which the two symbols begin. The product begins at `left`.
+    @property
+    def left(self) -> int: ...
+    @property
+    def right(self) -> int: ...
+    @property
+    def left_id(self) -> int: ...
+    @property
+    def right_id(self) -> int: ...
+    # The id of the product.
+    @property
+    def token_id(self) -> int: ...
+
+@final
+class MergeTrace:
+    """How one piece becomes ids: its initial symbols, each merge in order, and the resulting ids."""
+
+    # The ids before the first merge. None is a gap (`keeps_gaps`): it separates its neighbours, and is dropped
+    # after merging.
+    @property
+    def symbols(self) -> list[int | None]: ...
+    @property
+    def steps(self) -> list[MergeStep]: ...
+    # What `Encoder.encode` returns for the piece.
+    @property
+    def ids(self) -> list[int]: ...
+    # `ignore_merges`: the piece is a token, so `ids` is that token. `steps` show what merging would do.
+    @property
+    def is_whole(self) -> bool: ...
+
+@final
 class Encoder:
     """A model made ready to run. Shares nothing mutable with its callers but a cache."""
 
@@ -272,6 +312,17 @@ class Encoder:
     def find_special(self, text: str | bytes, special: _Special) -> tuple[str, int] | None: ...
     # The pieces that the text is cut into before merging (special tokens as pieces of their own).
     def pieces(self, text: str | bytes, special: _Special = ...) -> list[bytes]: ...
+    # The merges of one piece, as `pieces` returns it, in the order in which encoding applies them. Supports
+    # every model: bytes or characters, unknown tokens, gaps, byte fallback, ignore_merges.
+    #
+    # >>> vocab = {**{byte: bytes([byte]) for byte in range(256)}, 256: b"lo", 257: b"low"}
+    # >>> encoder = Encoder(Model(vocab, [(b"l", b"o"), (b"lo", b"w")]))
+    # >>> trace = encoder.trace_merges(b"slow")
+    # >>> trace.symbols, trace.ids
+    # ([115, 108, 111, 119], [115, 257])
+    # >>> [(step.rank, step.left, step.right, step.token_id) for step in trace.steps]
+    # [(0, 1, 2, 256), (1, 1, 3, 257)]
+    def trace_merges(self, piece: bytes) -> MergeTrace: ...
     # UnknownIdError names an id outside the vocabulary. replaces_broken: each byte of a run of tokens like
     # <0x0A> that is not UTF-8 becomes U+FFFD.
     def decode(

@@ -15,8 +15,8 @@ use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::merge::cache::Unit;
 use crate::merge::{
-    merge_and_tell, merge_long, merge_short, unreached, CacheStatistics, Crossings, Joins,
-    PairTable, Pool, Symbols, SHORT,
+    merge_and_tell, merge_long, merge_short, trace_merges, unreached, CacheStatistics, Crossings,
+    Joins, MergeTrace, PairTable, Pool, Symbols, SHORT,
 };
 use crate::model::{Model, NONE};
 use crate::normalizers::Normalizers;
@@ -314,6 +314,20 @@ impl Encoder {
             }
             Ok(true)
         })
+    }
+
+    /// The merges that encoding applies to a piece, one by one.
+    pub fn trace_merges(&self, piece: &[u8], interrupt: &Interrupt<'_>) -> Result<MergeTrace> {
+        let ignores_merges = self.model.settings().ignore_merges;
+        let whole = ignores_merges.then(|| self.whole_piece(piece)).flatten();
+        trace_merges(
+            &self.model,
+            &self.symbols,
+            &self.table,
+            piece,
+            whole,
+            interrupt,
+        )
     }
 
     /// Bytes of a prefix of the text that encodes to at most `max_tokens` ids: it ends where a token

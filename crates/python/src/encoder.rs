@@ -4,6 +4,7 @@ use crate::call::{exception, run, to_python};
 use crate::ids::{Integers, PyIds};
 use crate::model::Model;
 use crate::text::{to_text, PySpecial, PyText};
+use crate::trace::MergeTrace;
 use bpe_tokenizer_core::decoder::{decode, Broken};
 use bpe_tokenizer_core::encoder::{BatchOptions, Encoder as Core, Ragged, Special};
 use bpe_tokenizer_core::{batch, Interrupt, Result};
@@ -376,6 +377,13 @@ impl Encoder {
             Ok(pieces)
         })?;
         Ok(pieces.iter().map(|piece| PyBytes::new(py, piece)).collect())
+    }
+
+    fn trace_merges(&self, py: Python<'_>, piece: &[u8]) -> PyResult<MergeTrace> {
+        let trace = run(py, piece.len(), |interrupt| {
+            self.core.trace_merges(piece, interrupt)
+        })?;
+        Ok(trace.into())
     }
 
     #[pyo3(signature = (ids, skip_special_tokens=false, replaces_broken=false))]

@@ -13,6 +13,7 @@ mod settings;
 mod stream;
 mod text;
 mod token_table;
+mod trace;
 
 use bpe_tokenizer_core::printable;
 use pyo3::prelude::*;
@@ -45,6 +46,8 @@ mod _core {
     use super::to_printable;
     #[pymodule_export]
     use super::token_table::TokenTable;
+    #[pymodule_export]
+    use super::trace::{MergeStep, MergeTrace};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

@@ -168,7 +168,7 @@ impl<'a> Seams<'a> {
                 window.merge(self.table, symbols, token);
                 Ok(())
             }
-            _ => merge_queued(self.table, symbols, self.interrupt, token),
+            _ => merge_queued(self.table, symbols, self.interrupt, |_, _, _| {}, token),
         }
     }
 }
@@ -286,7 +286,7 @@ mod tests {
             prop_assert_eq!(&short[..length], &expected);
             let (mut queued, mut window) = (Vec::new(), Vec::new());
             let token = |id, start| queued.push((id, start));
-            merge_queued(&table, &piece, &Interrupt::never(), token).unwrap();
+            merge_queued(&table, &piece, &Interrupt::never(), |_, _, _| {}, token).unwrap();
             Window::new().merge(&table, &piece, |id, start| window.push((id, start)));
             prop_assert_eq!(&queued, &window);
             let (queued, starts): (Vec<u32>, Vec<usize>) = queued.into_iter().unzip();
@@ -306,7 +306,7 @@ mod tests {
             let piece: Vec<u32> = stretches.flatten().collect();
             let mut expected = Vec::new();
             let token = |id, start| expected.push((id, start));
-            merge_queued(&table, &piece, &Interrupt::never(), token).unwrap();
+            merge_queued(&table, &piece, &Interrupt::never(), |_, _, _| {}, token).unwrap();
             let mut window = Vec::new();
             Window::new().merge(&table, &piece[..piece.len().min(WINDOW)], |id, start| window.push((id, start)));
             if piece.len() <= WINDOW {

@@ -13,6 +13,7 @@ mod reached;
 mod short;
 mod symbols;
 mod table;
+mod trace;
 mod window;
 
 pub use crossings::Crossings;
@@ -25,3 +26,4 @@ pub use reached::unreached;
 pub use short::{merge_short, SHORT};
 pub use symbols::Symbols;
 pub use table::PairTable;
+pub use trace::{trace_merges, MergeStep, MergeTrace};

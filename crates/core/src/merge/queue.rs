@@ -11,11 +11,13 @@ const NONE: u32 = u32::MAX;
 /// Merges between two looks at whether to stop.
 const PATIENCE: u32 = 1 << 16;
 
-/// Merges fewer than 2^32 symbols; calls `token` with each that is left, and where it begins.
+/// Merges fewer than 2^32 symbols. Calls `merged` with the rank and both places of each merge, in order,
+/// and `token` with each symbol that is left, and where it begins.
 pub fn merge_queued(
     table: &PairTable,
     symbols: &[u32],
     interrupt: &Interrupt<'_>,
+    mut merged: impl FnMut(u32, u32, u32),
     mut token: impl FnMut(u32, usize),
 ) -> Result<()> {
     let mut list = List::new(table, symbols);
@@ -29,7 +31,10 @@ pub fn merge_queued(
             interrupt.poll()?;
             patience = PATIENCE;
         }
-        list.join((entry >> 32) as u32, entry as u32);
+        let (rank, left) = ((entry >> 32) as u32, entry as u32);
+        if let Some(right) = list.join(rank, left) {
+            merged(rank, left, right);
+        }
     }
     let mut at = if symbols.is_empty() { NONE } else { 0 };
     while at != NONE {
@@ -86,11 +91,10 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Joins the pair at a place if its rank is still this; an entry whose symbols have changed is void.
-    fn join(&mut self, rank: u32, left: u32) {
-        let Some((_, right)) = self.pair(left).filter(|pair| pair.0 == rank) else {
-            return;
-        };
+    /// Joins the pair at a place if its rank is still this, and returns its right place. An entry whose
+    /// symbols have changed is void.
+    fn join(&mut self, rank: u32, left: u32) -> Option<u32> {
+        let (_, right) = self.pair(left).filter(|pair| pair.0 == rank)?;
         let at = left as usize;
         self.symbols[at] = self.table.product(rank);
         let after = self.next[right as usize];
@@ -103,5 +107,6 @@ impl<'a> List<'a> {
         if self.previous[at] != NONE {
             self.enqueue(self.previous[at]);
         }
+        Some(right)
     }
 }
