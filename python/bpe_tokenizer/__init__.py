@@ -2,9 +2,8 @@
 
 from bpe_tokenizer._core import __version__
 from bpe_tokenizer.chat import ChatTemplate
-from bpe_tokenizer.chat_session import ChatSession
+from bpe_tokenizer.chat.session import ChatSession
 from bpe_tokenizer.chatting import Reply
-from bpe_tokenizer.counts import Dropped, PieceCounts, count
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     ChatTemplateError,
@@ -31,7 +30,8 @@ from bpe_tokenizer.results import EncodingResult
 from bpe_tokenizer.special_tokens import CHATML_SPECIAL_TOKENS, LLAMA3_SPECIAL_TOKENS
 from bpe_tokenizer.streaming import StreamDecoder
 from bpe_tokenizer.tokenizer import BPETokenizer, train_from_counts
-from bpe_tokenizer.training import train_bpe
+from bpe_tokenizer.train.piece_counts import Dropped, PieceCounts, count
+from bpe_tokenizer.train.trainer import train_bpe
 
 __all__ = [
     "CHATML_SPECIAL_TOKENS",

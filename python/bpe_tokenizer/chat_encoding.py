@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, overload
 
+from bpe_tokenizer.chat.choice import named_special_tokens, template_of
 from bpe_tokenizer.chat.conversation import ChatOptions, Conversation
+from bpe_tokenizer.chat.encoding import EncodedChat, MessageSpan, encode_chat, ids_of_segments, to_columns
 from bpe_tokenizer.chat.messages import Messages, is_batch
 from bpe_tokenizer.chat.segment import Segment
 from bpe_tokenizer.chat.template import Template
-from bpe_tokenizer.chat_templates import named_special_tokens, template_of
-from bpe_tokenizer.encoded_chat import EncodedChat, MessageSpan, encode_chat, ids_of_segments, to_columns
+from bpe_tokenizer.compiled import Snapshot
 from bpe_tokenizer.encoding import recognised
 from bpe_tokenizer.errors import OptionError, TokenizerError
 from bpe_tokenizer.files import Files
 from bpe_tokenizer.results import BatchOptions, Padding, import_torch
-from bpe_tokenizer.snapshot import Snapshot
 from bpe_tokenizer.special_tokens import AllowedSpecial
 
 __all__ = ["ChatEncoding", "ChatTemplateLike", "chat_options", "conversations_of", "encoded"]

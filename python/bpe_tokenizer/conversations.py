@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bpe_tokenizer.chat.budget import newest_that_fit
+from bpe_tokenizer.chat.encoding import EncodedChat
 from bpe_tokenizer.chat.messages import Messages, checked_messages
+from bpe_tokenizer.chat.training_examples import TrainingExamples
 from bpe_tokenizer.chat_encoding import (
     ChatEncoding,
     ChatTemplateLike,
@@ -14,11 +16,9 @@ from bpe_tokenizer.chat_encoding import (
     conversations_of,
     encoded,
 )
-from bpe_tokenizer.encoded_chat import EncodedChat
 from bpe_tokenizer.encoding import checked_limit
 from bpe_tokenizer.errors import ContextLengthError
 from bpe_tokenizer.special_tokens import AllowedSpecial
-from bpe_tokenizer.training_examples import TrainingExamples
 
 __all__ = ["Conversations"]
 

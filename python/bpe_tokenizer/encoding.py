@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.chunks import split_by_tokens
+from bpe_tokenizer.compiled import Snapshot
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError
 from bpe_tokenizer.processes import is_worker
 from bpe_tokenizer.results import (
@@ -22,7 +23,6 @@ from bpe_tokenizer.results import (
     to_results,
     to_tensors,
 )
-from bpe_tokenizer.snapshot import Snapshot
 from bpe_tokenizer.special_tokens import AllowedSpecial, DisallowedSpecial, names_of
 from bpe_tokenizer.vocabulary import Vocabulary
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from bpe_tokenizer.atomic import unfinished
+from bpe_tokenizer.compiled import Snapshot
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.formats import (
     base64_json,
@@ -24,7 +25,6 @@ from bpe_tokenizer.formats import (
     tiktoken,
 )
 from bpe_tokenizer.model import Model
-from bpe_tokenizer.snapshot import Snapshot
 from bpe_tokenizer.special_tokens import SpecialTokens
 from bpe_tokenizer.streaming import Streaming
 

@@ -9,18 +9,18 @@ from typing import Any, Literal, TypeAlias, cast
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.chatting import Chatting
-from bpe_tokenizer.counting import Corpus
-from bpe_tokenizer.counts import Counts, PieceCounts, count, merged_counts
+from bpe_tokenizer.compiled import Snapshot, with_special_tokens
 from bpe_tokenizer.decoded import check_error_handler, decoding_error
 from bpe_tokenizer.encoding import checked_limit, recognised, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import resolve_split_pattern
-from bpe_tokenizer.resizing import extended, truncated
-from bpe_tokenizer.snapshot import Snapshot, with_special_tokens
 from bpe_tokenizer.special_tokens import AllowedSpecial, SpecialTokens, checked_tokens
-from bpe_tokenizer.training import TieBreak, TrainingOptions, train_model, train_model_from_counts
-from bpe_tokenizer.visualization import Visualization, visualize
+from bpe_tokenizer.train.corpus import Corpus
+from bpe_tokenizer.train.piece_counts import Counts, PieceCounts, count, merged_counts
+from bpe_tokenizer.train.resizing import extended, truncated
+from bpe_tokenizer.train.trainer import TieBreak, TrainingOptions, train_model, train_model_from_counts
+from bpe_tokenizer.view.tokens import Visualization, visualize
 from bpe_tokenizer.vocabulary import as_row
 
 __all__ = ["BPETokenizer", "train_from_counts"]

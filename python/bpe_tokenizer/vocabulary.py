@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.compiled import Snapshot
 from bpe_tokenizer.errors import ArgumentTypeError, NotTrainedError, SpecialTokenError
 from bpe_tokenizer.model import Model
-from bpe_tokenizer.snapshot import Snapshot
 from bpe_tokenizer.special_tokens import Role
 
 __all__ = ["Vocabulary", "as_ids", "as_row", "printable_bytes"]

@@ -15,7 +15,6 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer, distributed
-from bpe_tokenizer.counts import PieceCounts
 from bpe_tokenizer.distributed import (
     CountSettings,
     collect_counts,
@@ -37,6 +36,7 @@ from bpe_tokenizer.errors import (
     PatternError,
     SpecialTokenError,
 )
+from bpe_tokenizer.train.piece_counts import PieceCounts
 from distributed.cases import SETTINGS, documents, write_files
 from test_examples import EXAMPLES, run, used_names
 

@@ -81,7 +81,7 @@ def chat(
     The prompt is made of ids, so nothing that is said can forge a turn. On a terminal, Ctrl-C stops the
     reply, Ctrl-D ends, and /help lists what else there is; in a pipe, each line is said in its turn.
     """
-    from bpe_tokenizer.chat_session import ChatSession
+    from bpe_tokenizer.chat.session import ChatSession
 
     session = ChatSession(
         model,

@@ -13,7 +13,7 @@ from bpe_tokenizer.errors import TokenizerError
 from bpe_tokenizer.view.terminal import printable
 
 if TYPE_CHECKING:
-    from bpe_tokenizer.chat_session import ChatSession
+    from bpe_tokenizer.chat.session import ChatSession
 
 __all__ = ["ChatLoop"]
 

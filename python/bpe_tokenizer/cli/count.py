@@ -46,7 +46,7 @@ def count(
 
     Counts of parts of a corpus, made anywhere, are added: training on them is training on the corpus.
     """
-    from bpe_tokenizer.counts import count as count_pieces
+    from bpe_tokenizer.train.piece_counts import count as count_pieces
 
     begin = time.perf_counter()
     with named_files(corpus) as files:

@@ -148,7 +148,7 @@ def _from_counts(
 ) -> BPETokenizer:
     """Learn from counts; what is not said about the corpus is what the counts say."""
     from bpe_tokenizer import BPETokenizer
-    from bpe_tokenizer.counts import merged_counts
+    from bpe_tokenizer.train.piece_counts import merged_counts
 
     merged = merged_counts(files)
     tokenizer = BPETokenizer(

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bpe_tokenizer.arrow_columns import piece_buffers
-from bpe_tokenizer.counts import PieceCounts, counter_of
 from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import AllowedSpecial
+from bpe_tokenizer.train.arrow import piece_buffers
+from bpe_tokenizer.train.piece_counts import PieceCounts, counter_of
 
 if TYPE_CHECKING:
     from bpe_tokenizer.tokenizer import BPETokenizer

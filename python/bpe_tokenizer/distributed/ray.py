@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from bpe_tokenizer.counts import PieceCounts
 from bpe_tokenizer.distributed.arrow import (
     CountSettings,
     collect_counts,
@@ -20,6 +19,7 @@ from bpe_tokenizer.errors import TokenizerError
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.tokenizer import BPETokenizer
+from bpe_tokenizer.train.piece_counts import PieceCounts
 
 __all__ = ["count_with_ray", "encode_with_ray"]
 

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from bpe_tokenizer import errors
-from bpe_tokenizer.counts import PieceCounts
 from bpe_tokenizer.distributed.arrow import (
     CountSettings,
     collect_counts,
@@ -23,6 +22,7 @@ from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.tokenizer import BPETokenizer
+from bpe_tokenizer.train.piece_counts import PieceCounts
 
 __all__ = ["count_with_spark", "encode_with_spark"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from bpe_tokenizer.compiled import Snapshot
 from bpe_tokenizer.formats.sample import sample_texts
 from bpe_tokenizer.model import Model
-from bpe_tokenizer.snapshot import Snapshot
 from bpe_tokenizer.special_tokens import ROLES
 
 __all__ = ["Difference", "differences"]

@@ -10,8 +10,8 @@ from importlib import resources
 
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.tokenizer import BPETokenizer
-from bpe_tokenizer.visualization import Visualization
-from bpe_tokenizer.visualization.fragment import STYLE, fragment
+from bpe_tokenizer.view.fragment import STYLE, fragment
+from bpe_tokenizer.view.tokens import Visualization
 
 __all__ = ["LONGEST_TEXT", "columns_of", "page", "policy", "visualized"]
 

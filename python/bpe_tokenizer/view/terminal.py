@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from bpe_tokenizer.visualization.chips import backgrounds_of, printable, token_chips
+from bpe_tokenizer.view.chips import backgrounds_of, printable, token_chips
 
 if TYPE_CHECKING:
     from rich.console import Console

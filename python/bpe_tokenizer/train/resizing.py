@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.counting import Corpus, count_corpus
-from bpe_tokenizer.counts import check_not_empty
 from bpe_tokenizer.errors import ModelError, OptionError
 from bpe_tokenizer.model import AddedToken, Model
-from bpe_tokenizer.training import TrainingOptions, print_shortfall
-from bpe_tokenizer.training_progress import TrainingProgress
+from bpe_tokenizer.train.corpus import Corpus, count_corpus
+from bpe_tokenizer.train.piece_counts import check_not_empty
+from bpe_tokenizer.train.progress import TrainingProgress
+from bpe_tokenizer.train.trainer import TrainingOptions, print_shortfall
 
 __all__ = ["extended", "truncated"]
 

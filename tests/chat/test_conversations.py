@@ -16,7 +16,7 @@ from bpe_tokenizer import (
 )
 from bpe_tokenizer.chat import ChatTemplate, Origin
 from bpe_tokenizer.chat.builtin import BUILT_IN
-from bpe_tokenizer.encoded_chat import MessageSpan
+from bpe_tokenizer.chat.encoding import MessageSpan
 from bpe_tokenizer.errors import ChatTemplateError, ContextLengthError, MissingDependencyError
 from chat_cases import JINJA, MARKUP, SPECIAL, Undeclared, chat_tokenizer, published, published_names
 from conversations import vary

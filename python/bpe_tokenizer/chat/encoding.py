@@ -15,8 +15,8 @@ from bpe_tokenizer.chat.conversation import Conversation
 from bpe_tokenizer.chat.parts import parts_of
 from bpe_tokenizer.chat.segment import Rendered, Segment
 from bpe_tokenizer.chat.turns import assistant_ranges
+from bpe_tokenizer.compiled import Snapshot
 from bpe_tokenizer.results import BatchOptions, to_arrays, to_results, to_tensors
-from bpe_tokenizer.snapshot import Snapshot
 
 __all__ = ["EncodedChat", "MessageSpan", "encode_chat", "ids_of_segments", "markup_tokens", "to_columns"]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from html import escape
 from importlib import resources
 
-from bpe_tokenizer.visualization.chips import printable
-from bpe_tokenizer.visualization.merging import Merge, Merging
-from bpe_tokenizer.visualization.tokens import Piece, Token, Visualization, counted
+from bpe_tokenizer.view.chips import printable
+from bpe_tokenizer.view.merging import Merge, Merging
+from bpe_tokenizer.view.tokens import Piece, Token, Visualization, counted
 
 __all__ = ["LONGEST", "STYLE", "fragment"]
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, FormatError, MismatchError, OptionError, atomic, checkpoint
+from bpe_tokenizer import BPETokenizer, FormatError, MismatchError, OptionError, atomic
+from bpe_tokenizer.train import checkpoint
 
 VOCAB_SIZE = 3000
 
@@ -90,7 +91,7 @@ def test_a_stop_at_every_save_changes_nothing(
 ) -> None:
     """Every save fails once, before it or behind it, and the run goes on from there."""
     whole = trained(corpus)
-    monkeypatch.setattr("bpe_tokenizer.counting._STEP_BYTES", 100_000)
+    monkeypatch.setattr("bpe_tokenizer.train.corpus._STEP_BYTES", 100_000)
     write = atomic.write_atomically
     saves, before = 0, False
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from bpe_tokenizer.chat.budget import longest_beginning
+from bpe_tokenizer.chat.encoding import EncodedChat
 from bpe_tokenizer.chat.messages import Messages, checked_messages
-from bpe_tokenizer.encoded_chat import EncodedChat
 from bpe_tokenizer.errors import OptionError, TokenizerError
 
 __all__ = ["NOT_LEARNED", "TrainingExamples"]

@@ -7,8 +7,8 @@ from typing import Any
 
 from bpe_tokenizer.chat.builtin import BUILT_IN
 from bpe_tokenizer.chat.template import ChatTemplate, Template, is_jinja, jinja_template, template_error
+from bpe_tokenizer.compiled import Snapshot
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
-from bpe_tokenizer.snapshot import Snapshot
 
 __all__ = ["named_special_tokens", "template_of"]
 

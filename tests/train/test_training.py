@@ -110,8 +110,8 @@ def test_the_way_a_corpus_is_handed_over_does_not_show(
 ) -> None:
     expected = merges_of(stdlib_texts, 900, tie_break=tie_break)
     for size in (1000, 50_000):
-        monkeypatch.setattr("bpe_tokenizer.counting._BATCH_CHARACTERS", size)
-        monkeypatch.setattr("bpe_tokenizer.counting._STEP_BYTES", size)
+        monkeypatch.setattr("bpe_tokenizer.train.corpus._BATCH_CHARACTERS", size)
+        monkeypatch.setattr("bpe_tokenizer.train.corpus._STEP_BYTES", size)
         for threads in (1, 2, 5):
             options: dict[str, Any] = {"tie_break": tie_break, "threads": threads}
             assert merges_of(stdlib_texts, 900, **options) == expected

@@ -12,8 +12,12 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.checkpoint import Checkpoint
-from bpe_tokenizer.counting import (
+from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.model import AddedToken, Model
+from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
+from bpe_tokenizer.special_tokens import SpecialTokens, assign_ids
+from bpe_tokenizer.train.checkpoint import Checkpoint
+from bpe_tokenizer.train.corpus import (
     Corpus,
     check_integer,
     check_threads,
@@ -21,12 +25,8 @@ from bpe_tokenizer.counting import (
     count_corpus,
     files_of,
 )
-from bpe_tokenizer.counts import PieceCounts, check_cut_alike, check_not_empty, counter_of
-from bpe_tokenizer.errors import OptionError
-from bpe_tokenizer.model import AddedToken, Model
-from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
-from bpe_tokenizer.special_tokens import SpecialTokens, assign_ids
-from bpe_tokenizer.training_progress import TrainingProgress
+from bpe_tokenizer.train.piece_counts import PieceCounts, check_cut_alike, check_not_empty, counter_of
+from bpe_tokenizer.train.progress import TrainingProgress
 
 __all__ = [
     "TieBreak",

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_tekken import document as tekken_document
 
 from bpe_tokenizer import BPETokenizer, FormatError, OptionError
 from bpe_tokenizer.formats import _contents, gpt2, huggingface
 from bpe_tokenizer.formats.recognise import FORMATS, load, named, recognise, save
 from bpe_tokenizer.reference import RegexBPETokenizer
 from hf_files import bytes_vocab, tokenizer_json
-from test_formats_tekken import document as tekken_document
 
 
 @pytest.fixture(scope="module")

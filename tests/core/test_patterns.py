@@ -14,7 +14,7 @@ from bpe_tokenizer.patterns import NAMED_PATTERNS, resolve_split_pattern
 from bpe_tokenizer.reference import oracle
 
 # Patterns with texts and their pieces; the core's tests in Rust read the same file.
-VECTORS = json.loads((Path(__file__).parent / "vectors" / "split_patterns.json").read_text("utf-8"))
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "split_patterns.json").read_text("utf-8"))
 
 
 def pieces(name: str, text: str) -> list[str]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.compiled import Snapshot
 from bpe_tokenizer.errors import ArgumentTypeError
-from bpe_tokenizer.snapshot import Snapshot
-from bpe_tokenizer.visualization.chips import backgrounds_of, token_chips
-from bpe_tokenizer.visualization.merging import Merging, merge_table
+from bpe_tokenizer.view.chips import backgrounds_of, token_chips
+from bpe_tokenizer.view.merging import Merging, merge_table
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -121,7 +121,7 @@ class Visualization:
         return f"<{type(self).__name__}: {self.counts}>"
 
     def _repr_html_(self) -> str:
-        from bpe_tokenizer.visualization.fragment import STYLE, fragment
+        from bpe_tokenizer.view.fragment import STYLE, fragment
 
         return f"<style>{STYLE}</style>{fragment(self)}"
 

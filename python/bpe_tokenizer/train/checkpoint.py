@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer.atomic import unfinished, write_atomically
-from bpe_tokenizer.counting import START, Position, count_files
-from bpe_tokenizer.counts import PieceCounts, counter_of, loaded_counts, saved_counts
 from bpe_tokenizer.errors import FormatError, MismatchError
-from bpe_tokenizer.training_progress import TrainingProgress
+from bpe_tokenizer.train.corpus import START, Position, count_files
+from bpe_tokenizer.train.piece_counts import PieceCounts, counter_of, loaded_counts, saved_counts
+from bpe_tokenizer.train.progress import TrainingProgress
 
 __all__ = ["Checkpoint"]
 

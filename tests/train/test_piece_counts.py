@@ -33,7 +33,7 @@ from bpe_tokenizer import (
     count,
     train_from_counts,
 )
-from bpe_tokenizer.counting import memory_bytes
+from bpe_tokenizer.train.corpus import memory_bytes
 
 pyarrow = pytest.importorskip("pyarrow")
 END = "<|end|>"

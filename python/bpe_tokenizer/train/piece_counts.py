@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import write_atomically
-from bpe_tokenizer.counting import Corpus, check_threads, checked_weight, count_corpus, counter_memory
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     CorpusError,
@@ -22,7 +21,8 @@ from bpe_tokenizer.errors import (
 )
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import checked_tokens
-from bpe_tokenizer.training_progress import TrainingProgress
+from bpe_tokenizer.train.corpus import Corpus, check_threads, checked_weight, count_corpus, counter_memory
+from bpe_tokenizer.train.progress import TrainingProgress
 
 __all__ = [
     "Counts",
@@ -220,7 +220,7 @@ class PieceCounts:
         >>> PieceCounts("gpt2").add_column(pyarrow.array(["low", "low lower"]))
         PieceCounts(documents=2, pieces=3, distinct=2)
         """
-        from bpe_tokenizer.arrow_columns import text_buffers
+        from bpe_tokenizer.train.arrow import text_buffers
 
         added = self._counter.empty()
         for data, offsets in text_buffers(array):
@@ -244,7 +244,7 @@ class PieceCounts:
         >>> PieceCounts("gpt2").add_arrow(counts.to_arrow(), counts.documents) == counts
         True
         """
-        from bpe_tokenizer.arrow_columns import piece_buffers
+        from bpe_tokenizer.train.arrow import piece_buffers
 
         added = self._counter.empty()
         for data, offsets, counts in piece_buffers(batch):
@@ -265,7 +265,7 @@ class PieceCounts:
         >>> PieceCounts("gpt2").add("low low").to_arrow().to_pydict()
         {'piece': [b' low', b'low'], 'n': [1, 1]}
         """
-        from bpe_tokenizer.arrow_columns import to_batch
+        from bpe_tokenizer.train.arrow import to_batch
 
         return to_batch(*self._counter.arrays())
 

@@ -11,10 +11,10 @@ import re
 from copy import deepcopy
 
 import pytest
+from test_chat_jinja import PLAIN
 
 from bpe_tokenizer.chat.jinja import JinjaTemplate
 from bpe_tokenizer.errors import ChatTemplateError
-from test_chat_jinja import PLAIN
 
 MESSAGES = [
     {"role": "user", "content": "zk <Qw>jy\n&q zz http://zk.org", "n": 987654, "f": 0.7531},

@@ -15,7 +15,7 @@ from typing import TypeAlias, cast
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError
-from bpe_tokenizer.training_progress import TrainingProgress
+from bpe_tokenizer.train.progress import TrainingProgress
 
 __all__ = [
     "START",
@@ -326,7 +326,7 @@ def _warn_of_path(item: object) -> None:
 
 def _caller_level() -> int:
     """Return the `stacklevel` of the first frame outside this package, seen from our caller."""
-    package = str(Path(__file__).parent)
+    package = str(Path(__file__).parents[1])
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         frame, level = frame.f_back, level + 1

@@ -31,11 +31,11 @@ from bpe_tokenizer.errors import (
     SpecialTokenError,
 )
 from bpe_tokenizer.model import AddedToken, Model
+from bpe_tokenizer.view.fragment import LONGEST, fragment
+from bpe_tokenizer.view.merging import MergeTable
 from bpe_tokenizer.view.page import LONGEST_TEXT, columns_of, page, policy
 from bpe_tokenizer.view.server import application, listening
-from bpe_tokenizer.visualization import Visualization
-from bpe_tokenizer.visualization.fragment import LONGEST, fragment
-from bpe_tokenizer.visualization.merging import MergeTable
+from bpe_tokenizer.view.tokens import Visualization
 from hostile import hostile_texts
 
 CORPUS = "low low low lower lowest newer newer newest wider widest </script> \"'&<b>é🙂" * 3
