@@ -146,7 +146,7 @@ $(SPARK)/.installed: | $(VENV)/.created
 	    numpy typer rich jinja2 pytest hypothesis
 	@touch $@
 
-# These versions are what docs/benchmarks.md speaks of; quicktok is quicktok-v1 there, not quicktok.
+# These versions are what the benchmark pages show; quicktok is quicktok-v1 there, not quicktok.
 $(BENCH)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip --disable-pip-version-check install --quiet tiktoken==0.14.0 tokenizers==0.23.3 \

@@ -1,4 +1,4 @@
-"""Writes the chart and the tables of docs/benchmarks.md from the newest records.
+"""Writes the chart and tables of docs/benchmarks.md and docs/benchmarks-detail.md from the newest records.
 
 python -m benchmarks.page [--records DIRECTORY]
 """
@@ -17,15 +17,15 @@ from benchmarks.cases import MODES
 from benchmarks.peers import OURS
 from benchmarks.records import DIRECTORY, Run, newest
 
-__all__ = ["between_markers", "tables"]
+__all__ = ["between_markers", "detail", "summary"]
 
 _DOCS = Path(__file__).parents[1] / "docs"
 _BEGIN = "<!-- Written by `python -m benchmarks.page` from benchmarks/records; do not edit. -->"
-_END = "<!-- End of what is written. -->"
+_END = "<!-- End of the generated part. -->"
 
 
 def main() -> None:
-    """Write both files."""
+    """Write the chart and both pages."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -34,7 +34,7 @@ def main() -> None:
     suite = newest("suite", directory)
     if suite is None:
         raise SystemExit(f"{directory} has no record; `make bench` makes one")
-    page, picture = _DOCS / "benchmarks.md", _DOCS / "benchmarks.svg"
+    picture = _DOCS / "benchmarks.svg"
     picture.write_text(
         chart.draw(
             {
@@ -46,14 +46,20 @@ def main() -> None:
         ),
         encoding="utf-8",
     )
-    others = [newest(name, directory) for name in ("training", "loading", "worst_case")]
-    text = tables(suite, [run for run in others if run is not None])
-    page.write_text(between_markers(page.read_text(encoding="utf-8"), text), encoding="utf-8")
-    print(f"wrote {page} and {picture}")
+    found = [newest(name, directory) for name in ("training", "loading", "worst_case")]
+    others = [run for run in found if run is not None]
+    for name, text in (
+        ("benchmarks.md", summary(suite, others)),
+        ("benchmarks-detail.md", detail(suite, others)),
+    ):
+        page = _DOCS / name
+        page.write_text(between_markers(page.read_text(encoding="utf-8"), text), encoding="utf-8")
+        print(f"wrote {page}")
+    print(f"wrote {picture}")
 
 
 def between_markers(page: str, text: str) -> str:
-    """Put a text in the place of what stands between the page's markers.
+    """Replace the text between the page's markers.
 
     Args:
         page: The page.
@@ -72,8 +78,8 @@ def between_markers(page: str, text: str) -> str:
     return f"{before}{_BEGIN}\n\n{text}\n{_END}{after}"
 
 
-def tables(suite: Run, others: Iterable[Run] = ()) -> str:
-    """Return the results as Markdown.
+def summary(suite: Run, others: Iterable[Run] = ()) -> str:
+    """Return the ratios over all corpora and vocabularies, and those of training, as Markdown.
 
     Args:
         suite: A run of `python -m benchmarks`.
@@ -84,8 +90,32 @@ def tables(suite: Run, others: Iterable[Run] = ()) -> str:
     """
     parts = [
         _about(suite),
-        "![Encoding speed, MB a second](benchmarks.svg)",
-        *_summary(suite.of("case")),
+        "![Encoding speed in MB per second](benchmarks.svg)",
+        "How many times as fast as each package we are: the median over all corpora and vocabularies, and "
+        "in brackets the lowest and the highest case.",
+        _medians(suite.of("case")),
+    ]
+    for run in others:
+        if run.about["run"] == "training":
+            parts += [
+                "From the files to a trained tokenizer, on 2 threads, with peak memory:",
+                _compared(run),
+            ]
+    return "\n\n".join(parts) + "\n"
+
+
+def detail(suite: Run, others: Iterable[Run] = ()) -> str:
+    """Return every result as Markdown.
+
+    Args:
+        suite: A run of `python -m benchmarks`.
+        others: Runs of the other programs.
+
+    Returns:
+        The text.
+    """
+    parts = [
+        _about(suite),
         *_details(suite.of("case")),
         *_memory(suite.of("memory")),
         *_hostile(suite.of("hostile")),
@@ -115,29 +145,23 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *rows))
 
 
-def _summary(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """One row a peer and mode, over all corpora and vocabularies."""
-    groups: dict[tuple[str, ...], list[float]] = {}
+def _medians(cases: Sequence[Mapping[str, Any]]) -> str:
+    """Return a table with a row per mode and a column per peer."""
+    ratios: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for case in cases:
-        peer, mode, _, _, state, threads = case["case"]
-        groups.setdefault((peer, mode, state, threads), []).append(case["ratio"][0])
-    yield "### All corpora and vocabularies together"
-    yield "How many times as fast we are: the median of the cases' ratios, the lowest and the highest."
-    yield _table(
-        ["against", "mode", "cache", "threads", "cases", "median", "lowest", "highest"],
-        [
-            [
-                "one thread of ours" if peer == OURS else peer,
-                mode,
-                state,
-                threads.removesuffix("t"),
-                str(len(ratios)),
-                f"**{statistics.median(ratios):.2f}**",
-                f"{min(ratios):.2f}",
-                f"{max(ratios):.2f}",
-            ]
-            for (peer, mode, state, threads), ratios in groups.items()
-        ],
+        peer, mode, _, _, cache, threads = case["case"]
+        row = ratios.setdefault((mode, cache, threads.removesuffix("t")), {})
+        row.setdefault(peer, []).append(case["ratio"][0])
+    peers = list(dict.fromkeys(peer for row in ratios.values() for peer in row))
+
+    def cell(values: Sequence[float]) -> str:
+        if not values:
+            return ""
+        return f"**{statistics.median(values):.2f}** ({min(values):.2f} to {max(values):.2f})"
+
+    return _table(
+        ["mode", "cache", "threads", *("our one thread" if peer == OURS else peer for peer in peers)],
+        [[*key, *(cell(row.get(peer, ())) for peer in peers)] for key, row in ratios.items()],
     )
 
 
@@ -221,20 +245,8 @@ def _left_out(suite: Run) -> Iterator[str]:
 
 
 def _other(run: Run) -> Iterator[str]:
-    compared = run.of("compared")
-    if compared:
-        yield _table(
-            ["", "ours", "peer", "times as fast"],
-            [
-                [
-                    result["name"],
-                    result["ours"],
-                    result["theirs"],
-                    "**{:.2f}** ({:.2f} to {:.2f})".format(*result["ratio"]),
-                ]
-                for result in compared
-            ],
-        )
+    if run.of("compared"):
+        yield _compared(run)
     alone = run.of("alone")
     if alone:
         yield "\n".join(f"- {result['name']}: {result['ours']}. {result['said']}." for result in alone)
@@ -252,6 +264,17 @@ def _other(run: Run) -> Iterator[str]:
                 for name, row in rows.items()
             ],
         )
+
+
+def _compared(run: Run) -> str:
+    ratio = "**{:.2f}** ({:.2f} to {:.2f})"
+    return _table(
+        ["", "ours", "peer", "times as fast"],
+        [
+            [result["name"], result["ours"], result["theirs"], ratio.format(*result["ratio"])]
+            for result in run.of("compared")
+        ],
+    )
 
 
 if __name__ == "__main__":

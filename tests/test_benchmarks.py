@@ -26,6 +26,7 @@ from benchmarks.vocabularies import VOCABULARIES, Vocabulary
 
 from bpe_tokenizer import BPETokenizer
 
+DOCS = Path(__file__).parents[1] / "docs"
 TEXT = "One line.\r\nAnother line, naïve café\n日本語のテキスト\n" * 40
 
 
@@ -247,9 +248,11 @@ def test_the_page_and_the_chart_show_the_results(tmp_path: Path) -> None:
     run = records.newest("suite", tmp_path)
     others = [records.newest(name, tmp_path) for name in ("training", "worst_case")]
     assert run is not None
-    text = page.tables(run, [other for other in others if other is not None])
+    found = [other for other in others if other is not None]
+    text = page.summary(run, found) + page.detail(run, found)
     for part in (
-        "| gigatoken | numpy | cold | 1 | 2 | **2.00** | 2.00 | 2.00 |",
+        "| numpy | cold | 1 |",
+        "| **2.00** (2.00 to 2.00) |",
         "| cl100k, zh | **2.00** (1.90 to 2.10), 100 : 50 | **2.00** (1.90 to 2.10), 101 : 50 |",
         "no figures to quote",
         "no such vocabulary",
@@ -278,8 +281,11 @@ def test_the_page_and_the_chart_show_the_results(tmp_path: Path) -> None:
     assert len(bars) == 6 + 2 * 3
 
 
-def test_the_page_has_its_markers() -> None:
-    root = Path(__file__).parents[1]
-    text = (root / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert page.between_markers(text, "")
+@pytest.mark.parametrize("name", ["benchmarks.md", "benchmarks-detail.md"])
+def test_the_pages_have_their_markers(name: str) -> None:
+    assert page.between_markers((DOCS / name).read_text(encoding="utf-8"), "")
+
+
+def test_the_detail_page_explains_every_mode() -> None:
+    text = (DOCS / "benchmarks-detail.md").read_text(encoding="utf-8")
     assert all(f"`{mode}`" in text for mode in MODES)
