@@ -98,7 +98,7 @@ def summary(suite: Run, others: Iterable[Run] = ()) -> str:
     for run in others:
         if run.about["run"] == "training":
             parts += [
-                "From the files to a trained tokenizer, on 2 threads, with peak memory:",
+                "From files to a trained tokenizer, on 2 threads, with peak memory:",
                 _compared(run),
             ]
     return "\n\n".join(parts) + "\n"
