@@ -1,18 +1,61 @@
-"""Fixtures that the tests share: text of the standard library, and small tokenizers trained on it."""
+"""Fixtures that all tests share, and the sampling of long tests: see "Sampled tests" in CONTRIBUTING.md."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sysconfig
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from bpe_tokenizer import BPETokenizer
+from sampling import DAY, SHARE, sample
 
 # A deadline would only measure what else the machine does.
 settings.register_profile("tests", deadline=None)
 settings.load_profile("tests")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say which sample this run takes, so that it can be repeated."""
+    share = os.environ.get(SHARE, "the share that each test states")
+    return f"sampled tests: {DAY}={os.environ[DAY]}, {SHARE}: {share}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the cases of sampled tests that do not belong to the day."""
+    cases: defaultdict[tuple[str, float], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        marker = item.get_closest_marker("sampled")
+        if item.nodeid in config.args:
+            continue  # a case that the command line names always runs
+        if marker is not None:
+            cases[item.nodeid.partition("[")[0], marker.args[0]].append(item)
+        elif item.get_closest_marker("slow") is not None:
+            cases["slow", 1.0].append(item)
+    kept = {each for (name, share), group in cases.items() for each in sample(group, share, name)}
+    deselected = [item for group in cases.values() for item in group if item not in kept]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        dropped = set(deselected)
+        items[:] = [item for item in items if item not in dropped]
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Restore the default handler of SIGINT in this process and in the processes that the test starts.
+
+    A shell without job control starts `make test &` with SIGINT ignored, and children inherit that.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
 
 # Characters of every UTF-8 length, combining and precomposed, wide spaces, mixed newlines, a zero byte.
 MIXED_TEXT = (

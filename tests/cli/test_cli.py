@@ -454,6 +454,7 @@ def test_debug_shows_the_traceback(directory: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_with_130_and_nothing_said(directory: Path) -> None:
     with process("encode", "--tokenizer", directory, "--file", "-") as running:
         _wait_until_it_reads(running)

@@ -296,6 +296,7 @@ class Terminal:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.usefixtures("ctrl_c")
 def test_a_conversation_at_a_terminal(server: LocalServer, directory: Path, tokenizer: BPETokenizer) -> None:
     terminal = Terminal(*arguments(server, directory))
     terminal.wait_for("> ")

@@ -171,6 +171,7 @@ def test_errors(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c(saved: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     options = ["--tokenizer", saved, "--output", out, "--corpus", "-", "--shard-tokens", "50000"]

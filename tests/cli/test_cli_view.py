@@ -128,6 +128,7 @@ def test_without_the_libraries_the_error_names_the_command(
 
 @pytest.mark.skipif(not HAS_SERVER, reason="the local page needs starlette and uvicorn")
 @pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.usefixtures("ctrl_c")
 def test_the_local_page_from_start_to_ctrl_c(saved: tuple[Path, Path]) -> None:
     command = [sys.executable, "-m", "bpe_tokenizer", "view", "--tokenizer", str(saved[0]), "--no-browser"]
     with subprocess.Popen(

@@ -51,6 +51,7 @@ from hf_files import (
     write,
 )
 from hostile import hostile_texts
+from sampling import DAY, sample, sample_size
 
 SIZE = 256
 
@@ -1015,13 +1016,14 @@ def assert_model_or_error(directory: Path) -> None:
     assert str(directory) in message
 
 
+@pytest.mark.sampled(1.0)
 @pytest.mark.parametrize("in_bytes", [True, False])
 def test_every_field_with_every_wrong_value(in_bytes: bool, tmp_path: Path) -> None:
     document = good() if in_bytes else good_characters()
     document |= {"truncation": {"max_length": 3}, "padding": {}}
     if in_bytes:  # these compile faster
         document["pre_tokenizer"] = sequence(split(r"\s"), {"type": "Digits", "individual_digits": True})
-    for path in paths(document):
+    for path in sample([*paths(document)], 0.2, f"wrong values {in_bytes}"):
         changes = [at(*path, to=wrong) for wrong in WRONG] + [without(*path)] if path else []
         for change in changes:
             changed = copy.deepcopy(document)
@@ -1031,13 +1033,14 @@ def test_every_field_with_every_wrong_value(in_bytes: bool, tmp_path: Path) -> N
             assert_model_or_error(tmp_path)
 
 
+@pytest.mark.sampled(1.0)
 def test_every_field_of_the_config_with_every_wrong_value(tmp_path: Path) -> None:
     core = huggingface.load(write(tmp_path, good())).core
     huggingface.save(
         Model(core, config={"model_max_length": 5, "additional_special_tokens": ["<eos>"]}), tmp_path
     )
     document = read(tmp_path / "tokenizer_config.json")
-    for path in paths(document):
+    for path in sample([*paths(document)], 0.2, "wrong values of the config"):
         changes = [at(*path, to=wrong) for wrong in WRONG] + [without(*path)] if path else []
         for change in changes:
             changed = copy.deepcopy(document)
@@ -1090,14 +1093,15 @@ while True:
 """
 
 
+@pytest.mark.sampled(1.0)
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9")
 def test_kill_9_while_saving_leaves_one_of_the_two(two_models: list[Model], tmp_path: Path) -> None:
     directories = [str(tmp_path / name) for name in ("a", "b", "target")]
     for model, directory in zip(two_models, directories, strict=False):
         huggingface.save(model, directory)
     expected = [contents(model) for model in two_models]
-    generator = random.Random(0)
-    for _ in range(20):
+    generator = random.Random(os.environ[DAY])
+    for _ in range(sample_size(20, 0.2)):
         with subprocess.Popen(
             [sys.executable, "-c", SAVE_FOREVER, *directories], stdout=subprocess.PIPE
         ) as process:
@@ -1111,6 +1115,7 @@ def test_kill_9_while_saving_leaves_one_of_the_two(two_models: list[Model], tmp_
 
 @pytest.mark.parametrize("moved", [0, 1, 2])
 @pytest.mark.parametrize("first", [0, 1, None], ids=["over one", "over the other", "into nothing"])
+@pytest.mark.usefixtures("ctrl_c")
 def test_a_crash_after_each_move(
     two_models: list[Model], moved: int, first: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

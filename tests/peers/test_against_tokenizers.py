@@ -35,6 +35,7 @@ from hf_files import (
     write,
 )
 from hostile import after_a_letter, code_points, hostile_texts, special_token_texts
+from sampling import sample_size
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -262,6 +263,7 @@ PRE_TOKENIZERS = {
 }
 
 
+@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("pre_tokenizer", PRE_TOKENIZERS.values(), ids=PRE_TOKENIZERS)
 def test_pre_tokenizers(pre_tokenizer: Any, tmp_path: Path) -> None:
     added = [added_token(SIZE, "<s>"), added_token(SIZE + 1, "</s>")]
@@ -495,6 +497,7 @@ def write_pattern(pattern: str) -> str | None:
     return written["Regex"] if "Regex" in written else regex_escape(written["String"])
 
 
+@pytest.mark.sampled(0.25)
 @pytest.mark.parametrize("regex", REGEXES)
 def test_a_regular_expression_of_the_librarys_means_the_same_or_is_refused(regex: str) -> None:
     pattern = read_pattern(regex)
@@ -503,6 +506,7 @@ def test_a_regular_expression_of_the_librarys_means_the_same_or_is_refused(regex
         assert_splits_alike(regex, pattern, all_characters()[::7])
 
 
+@pytest.mark.sampled(0.25)
 @pytest.mark.parametrize("pattern", REGEXES)
 def test_a_pattern_of_ours_means_the_same_or_is_refused(pattern: str) -> None:
     regex = write_pattern(pattern)
@@ -530,6 +534,7 @@ PROPERTIES = [
 ]
 
 
+@pytest.mark.sampled(0.2)
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_properties_hold_the_same_characters(name: str) -> None:
     characters = list(code_points())
@@ -567,7 +572,8 @@ short_texts = st.lists(
 )
 
 
-@settings(max_examples=1500, deadline=None)
+@pytest.mark.sampled(1.0)
+@settings(max_examples=sample_size(1500, 0.2), deadline=None)
 @given(st.lists(regexes, min_size=1, max_size=3).map("|".join), short_texts)
 def test_generated_patterns_mean_the_same_or_are_refused(text: str, texts: list[str]) -> None:
     pattern = read_pattern(text)
@@ -578,6 +584,7 @@ def test_generated_patterns_mean_the_same_or_are_refused(text: str, texts: list[
         assert_splits_alike(regex, text, texts)
 
 
+@pytest.mark.sampled(0.2)
 @pytest.mark.parametrize("pattern", sorted(COVERING))
 def test_known_patterns_leave_nothing_between_their_matches(pattern: str) -> None:
     """So `Removed` with `invert`, which removes what is between them, removes nothing."""
@@ -650,6 +657,7 @@ def trained(options: dict[str, Any], texts: Sequence[str]) -> BPETokenizer:
     )
 
 
+@pytest.mark.sampled(0.25)
 @pytest.mark.parametrize("options", TRAINED.values(), ids=TRAINED)
 def test_what_we_save_means_the_same_to_the_library(
     options: dict[str, Any], stdlib_texts: list[str], mixed_text: str, tmp_path: Path

@@ -6,7 +6,6 @@ import json
 import os
 import pickle
 import subprocess
-import sys
 import threading
 import unicodedata
 from collections import Counter
@@ -33,6 +32,7 @@ from bpe_tokenizer import (
     count,
     train_from_counts,
 )
+from bpe_tokenizer.cli import main
 from bpe_tokenizer.train.corpus import memory_bytes
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -406,10 +406,17 @@ def test_counts_of_nothing_are_refused() -> None:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a command in this process, for a new process of Python takes a second to start."""
+    monkeypatch.chdir(tmp_path)
+
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "bpe_tokenizer", *map(str, arguments)]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        assert isinstance(ended.value.code, int)
+        return subprocess.CompletedProcess(arguments, ended.value.code, *capfd.readouterr())
 
     return run
 

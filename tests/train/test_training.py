@@ -420,6 +420,7 @@ def test_a_failed_training_changes_nothing() -> None:
     assert tokenizer.encode("aabb") == [256, 98, 98]
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_stops_a_training_run_within_a_second(tmp_path: Path) -> None:
     # A run of many seconds: every word of a large file is new.
     path = tmp_path / "large.txt"
