@@ -63,9 +63,9 @@ def hugging_face(tokenizer: BPETokenizer, here: Path) -> None:
 
 def tiktoken(tokenizer: BPETokenizer, here: Path) -> None:
     """Write ranks, which say nothing of the split pattern and the special tokens."""
-    given_along = tokenizer.save_tiktoken(here / "ranks.tiktoken")
-    assert same(tokenizer, BPETokenizer.from_tiktoken(here / "ranks.tiktoken", **given_along))
-    show("A .tiktoken file, and what has to be given along", names(here), dict(given_along))
+    load_kwargs = tokenizer.save_tiktoken(here / "ranks.tiktoken")
+    assert same(tokenizer, BPETokenizer.from_tiktoken(here / "ranks.tiktoken", **load_kwargs))
+    show("A .tiktoken file, and what has to be given along", names(here), dict(load_kwargs))
     with refused(TokenizerError, "The same file with nothing given along"):
         BPETokenizer.from_tiktoken(here / "ranks.tiktoken")
     with refused(HubError, "A published encoding that was never downloaded"):

@@ -20,7 +20,7 @@ from bpe_tokenizer.formats import (
     huggingface,
     minbpe,
     readable,
-    recognise,
+    registry,
     tekken,
     tiktoken,
 )
@@ -83,9 +83,7 @@ class Files(Streaming):
         ...     BPETokenizer.load(f"{directory}/small.model")
         BPETokenizer(vocab_size=258, merges=2, special_tokens=0)
         """
-        return cls.from_model(
-            recognise.load(path, split_pattern=split_pattern, special_tokens=special_tokens)
-        )
+        return cls.from_model(registry.load(path, split_pattern=split_pattern, special_tokens=special_tokens))
 
     @classmethod
     def from_pretrained(cls, directory: _Path, verbose: bool = False) -> Self:
@@ -214,14 +212,14 @@ class Files(Streaming):
         """
         return tiktoken.to_encoding(self._trained().model, name)
 
-    def save_tiktoken(self, path: _Path) -> tiktoken.GivenAlong:
+    def save_tiktoken(self, path: _Path) -> tiktoken.LoadKwargs:
         """Save the ranks as a `.tiktoken` file.
 
         Args:
             path: The file; its directory is made if it is not there.
 
         Returns:
-            What the file does not hold: `from_tiktoken(path, **given_along)` gives the same ids.
+            What the file does not hold: `from_tiktoken(path, **load_kwargs)` gives the same ids.
 
         Raises:
             FormatError: The ids are no ranks, or the format cannot hold something else of this tokenizer.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,12 @@ import pytest
 from test_tekken import document as tekken_document
 
 from bpe_tokenizer import BPETokenizer, FormatError, OptionError
-from bpe_tokenizer.formats import _contents, gpt2, huggingface
-from bpe_tokenizer.formats.recognise import FORMATS, load, named, recognise, save
+from bpe_tokenizer.formats import gpt2, huggingface, probe
+from bpe_tokenizer.formats.registry import FORMATS, Format, detect, get_format, load, save
 from bpe_tokenizer.reference import RegexBPETokenizer
 from hf_files import bytes_vocab, tokenizer_json
+
+PACKAGE = Path(probe.__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +74,7 @@ def test_a_file_is_recognised_whatever_its_name(
     name: str, called: str, directory: Path, tmp_path: Path
 ) -> None:
     (tmp_path / called).write_bytes((directory / name).read_bytes())
-    found, path = recognise(tmp_path / called)
+    found, path = detect(tmp_path / called)
     assert (found.name, path) == (name.split(" ")[0], tmp_path / called)
 
 
@@ -79,12 +84,12 @@ def test_what_is_recognised_is_loaded(name: str, directory: Path, tmp_path: Path
     assert len(BPETokenizer.load(directory / name, **given)) >= 258
     (tmp_path / "only").write_bytes((directory / name).read_bytes())
     (tmp_path / "README.md").write_text("# A tokenizer\n")
-    assert recognise(tmp_path) == (named(name.split(" ")[0]), tmp_path / "only")
+    assert detect(tmp_path) == (get_format(name.split(" ")[0]), tmp_path / "only")
     assert len(BPETokenizer.load(tmp_path, **given)) >= 258
 
 
 def test_no_more_is_read_than_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_contents, "read_bytes", lambda path: pytest.fail(f"{path} was read whole"))
+    monkeypatch.setattr(probe, "read_bytes", lambda path: pytest.fail(f"{path} was read whole"))
     vocab = bytes_vocab(*(f"token{number}" for number in range(20_000)))
     contents: dict[str, Any] = {
         "huggingface": tokenizer_json(vocab),
@@ -95,20 +100,20 @@ def test_no_more_is_read_than_needed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name, value in contents.items():
         path = tmp_path / name
         path.write_text(json.dumps(value), encoding="utf-8")
-        assert path.stat().st_size > 4 * _contents.PREFIX
-        assert recognise(path)[0].name == name
+        assert path.stat().st_size > 4 * probe.HEAD_BYTES
+        assert detect(path)[0].name == name
 
 
 def test_a_long_first_field_does_not_hide_the_others(tmp_path: Path) -> None:
     path = tmp_path / "x"
     made: dict[str, Any] = {"version": "1.0" + " " * 100_000, "model": {}, "decoder": None}
     path.write_text(json.dumps(made), encoding="utf-8")
-    assert recognise(path)[0].name == "huggingface"
+    assert detect(path)[0].name == "huggingface"
     path.write_text('{"a": "' + "\\\\" * 100_000 + '", "truncation": null}', encoding="utf-8")
-    assert recognise(path)[0].name == "huggingface"
+    assert detect(path)[0].name == "huggingface"
     path.write_text(json.dumps({"text": 'no \\" end, "vocab": [' * 10_000}), encoding="utf-8")
-    with pytest.raises(FormatError, match="is JSON, but of no tokenizer format"):
-        recognise(path)
+    with pytest.raises(FormatError, match="is JSON, but not of a known tokenizer format"):
+        detect(path)
 
 
 # -- directories ----------------------------------------------------------------------------------------
@@ -119,15 +124,15 @@ def test_a_directory_is_what_its_usual_files_are(directory: Path, tmp_path: Path
         (tmp_path / called).write_bytes((directory / name).read_bytes())
 
     put("tekken", "tekken.json")
-    assert recognise(tmp_path) == (named("tekken"), tmp_path / "tekken.json")
+    assert detect(tmp_path) == (get_format("tekken"), tmp_path / "tekken.json")
     put("gpt2 (vocabulary)", "vocab.json")  # half a pair
-    assert recognise(tmp_path)[0].name == "tekken"
+    assert detect(tmp_path)[0].name == "tekken"
     put("gpt2 (merges)", "merges.txt")
-    assert recognise(tmp_path) == (named("gpt2"), tmp_path / "vocab.json")
+    assert detect(tmp_path) == (get_format("gpt2"), tmp_path / "vocab.json")
     put("huggingface", "tokenizer.json")
-    assert recognise(tmp_path) == (named("huggingface"), tmp_path / "tokenizer.json")
+    assert detect(tmp_path) == (get_format("huggingface"), tmp_path / "tokenizer.json")
     put("minbpe", "tokenizer.json")
-    assert recognise(tmp_path) == (named("minbpe"), tmp_path / "tokenizer.json")
+    assert detect(tmp_path) == (get_format("minbpe"), tmp_path / "tokenizer.json")
 
 
 def test_openais_names(directory: Path, tmp_path: Path) -> None:
@@ -141,20 +146,21 @@ def test_a_directory_of_several_tokenizers(directory: Path, tmp_path: Path) -> N
     for name in ("minbpe", "tekken"):
         (tmp_path / name).write_bytes((directory / name).read_bytes())
     with pytest.raises(
-        FormatError, match=r"holds several tokenizers \(minbpe, tekken; minbpe, tekken\); name one"
+        FormatError,
+        match=r"holds several tokenizers \(minbpe, tekken; minbpe, tekken\); give the path of one",
     ):
-        recognise(tmp_path)
+        detect(tmp_path)
 
 
 def test_a_directory_without_one(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="holds no file of a tokenizer format"):
-        recognise(tmp_path)
+    with pytest.raises(FormatError, match="holds no file of a known tokenizer format"):
+        detect(tmp_path)
     (tmp_path / "vocab.json").write_text(json.dumps(bytes_vocab()))
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "sub").mkdir()
     (tmp_path / ".hidden").write_text("minbpe v1\n\n0\n")
-    with pytest.raises(FormatError, match="holds no file of a tokenizer format"):
-        recognise(tmp_path)
+    with pytest.raises(FormatError, match="holds no file of a known tokenizer format"):
+        detect(tmp_path)
 
 
 # -- what is none ---------------------------------------------------------------------------------------
@@ -170,35 +176,38 @@ WEIGHTS = struct.pack("<Q", 60) + b'{"__metadata__":{"format":"pt"},"w":{"dtype"
     ("content", "message"),
     [
         (b"", "is empty"),
-        (SENTENCEPIECE, "is a SentencePiece model, which is not read: load the tokenizer.json beside it"),
-        (WEIGHTS, r"holds weights \(safetensors\), no tokenizer"),
+        (
+            SENTENCEPIECE,
+            "is a SentencePiece model, which is not supported: load the tokenizer.json",
+        ),
+        (WEIGHTS, r"holds weights \(safetensors\), not a tokenizer"),
         (b"PK\x03\x04" + bytes(100), "is an archive or a PyTorch checkpoint"),
         (b"\x80\x02}q\x00", "is an archive or a PyTorch checkpoint"),
         (b"\x1f\x8b\x08" + bytes(100), "is compressed: unpack it first"),
         (b"\xfd7zXZ\x00", "is compressed"),
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "is a pointer of Git LFS"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "is a Git LFS pointer"),
         (b"<!DOCTYPE html>\n<html>", "is a web page"),
         (b"\n <html lang='en'>", "is a web page"),
         (b'\xef\xbb\xbf{"a": 1}', "byte order mark"),
         (b'\xff\xfe{\0"\0', "byte order mark"),
-        (b'{"tokenizer_class": "X"}', "only says what goes with a tokenizer.json"),
+        (b'{"tokenizer_class": "X"}', "only configures a tokenizer.json"),
         (b'{"model_type": "gpt2"}', "describes a model, not its tokenizer"),
-        (b'{"<mask>": 50257, "<pad>": 50258}', "is JSON, but of no tokenizer format"),
-        (b'{"a": {"b": [1, 2]}}', "is JSON, but of no tokenizer format"),
-        (b"{", "is JSON, but of no tokenizer format"),
-        (b"[1, 2]", "is of no tokenizer format"),
-        (b"null", "is of no tokenizer format"),
-        (b"Hello, this is some text.\nAnother line.\n", "is of no tokenizer format"),
-        (b"one word\n\xff\xfe broken\n", "is of no tokenizer format"),
-        (b"AA== one\n", "is of no tokenizer format"),
-        (bytes(range(256)), "is of no tokenizer format"),
-        (b"[" * 200_000, "is of no tokenizer format"),
+        (b'{"<mask>": 50257, "<pad>": 50258}', "is JSON, but not of a known tokenizer format"),
+        (b'{"a": {"b": [1, 2]}}', "is JSON, but not of a known tokenizer format"),
+        (b"{", "is JSON, but not of a known tokenizer format"),
+        (b"[1, 2]", "is not of a known tokenizer format"),
+        (b"null", "is not of a known tokenizer format"),
+        (b"Hello, this is some text.\nAnother line.\n", "is not of a known tokenizer format"),
+        (b"one word\n\xff\xfe broken\n", "is not of a known tokenizer format"),
+        (b"AA== one\n", "is not of a known tokenizer format"),
+        (bytes(range(256)), "is not of a known tokenizer format"),
+        (b"[" * 200_000, "is not of a known tokenizer format"),
         (b'{"a":' * 200_000, "nested too deeply"),
         (b'{"a":1,' * 200_000, "is not valid JSON"),
         (b'{"' + b"a" * 200_000, "is not valid JSON"),
     ],
 )
-def test_what_is_no_tokenizer_is_named(content: bytes, message: str, tmp_path: Path) -> None:
+def test_what_is_no_tokenizer_is_get_format(content: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(content)
     with pytest.raises(FormatError, match=message) as error:
@@ -215,9 +224,9 @@ def test_a_sentencepiece_model_in_a_directory(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FormatError, match="is no file, but a device or a pipe"):
+    with pytest.raises(FormatError, match="is not a regular file, but a device or a pipe"):
         BPETokenizer.load(tmp_path / "pipe")
-    with pytest.raises(FormatError, match="holds no file of a tokenizer format"):
+    with pytest.raises(FormatError, match="holds no file of a known tokenizer format"):
         BPETokenizer.load(tmp_path)
 
 
@@ -229,29 +238,29 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 # -- the table ------------------------------------------------------------------------------------------
 
 
-def test_what_is_given_along(directory: Path) -> None:
+def test_what_is_load_kwargs(directory: Path) -> None:
     tokenizer = BPETokenizer.load(directory / "tiktoken", split_pattern=r"\s+|\S+", special_tokens=["<e>"])
     assert tokenizer.special_tokens == {"<e>": 260}
     assert tokenizer.split_pattern == r"\s+|\S+"
     with pytest.raises(OptionError, match="a rank file does not hold the split pattern"):
         BPETokenizer.load(directory / "tiktoken")
     for name in ("minbpe", "huggingface", "tekken", "base64-json"):
-        with pytest.raises(OptionError, match="which holds its own; leave split_pattern out"):
+        with pytest.raises(OptionError, match=r"holds its own split pattern .*; leave out split_pattern"):
             BPETokenizer.load(directory / name, split_pattern="gpt2")
 
 
 def test_a_format_by_name(directory: Path, plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
-    assert len(load(directory / "minbpe", kind="minbpe").core) == 260
+    assert len(load(directory / "minbpe", "minbpe").core) == 260
     with pytest.raises(FormatError):
-        load(directory / "minbpe", kind="tekken")
+        load(directory / "minbpe", "tekken")
     for call in (
-        lambda: load(directory / "minbpe", kind="x"),
+        lambda: load(directory / "minbpe", "x"),
         lambda: save(plain_tokenizer.model, tmp_path, "x"),
     ):
-        with pytest.raises(OptionError, match="there is no format 'x'; the formats are gguf, minbpe"):
+        with pytest.raises(OptionError, match="unknown format 'x'; choose one of gguf, minbpe"):
             call()
     with pytest.raises(OptionError, match="it is written only"):
-        load(directory / "minbpe", kind="readable")
+        load(directory / "minbpe", "readable")
     with pytest.raises(OptionError, match="it is read only"):
         save(plain_tokenizer.model, tmp_path / "x", "tekken")
 
@@ -260,7 +269,25 @@ def test_what_save_tells(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
     model = plain_tokenizer.model
     saved = save(model, tmp_path / "x.tiktoken", "tiktoken")
     assert saved.files == [tmp_path / "x.tiktoken"]
-    assert load(tmp_path / "x.tiktoken", **saved.given_along).core.merges == model.core.merges
+    assert load(tmp_path / "x.tiktoken", **saved.load_kwargs).core.merges == model.core.merges
     assert save(model, tmp_path / "hf", "huggingface").files == sorted((tmp_path / "hf").iterdir())
     assert save(model, tmp_path / "x.model", "minbpe") == ([tmp_path / "x.vocab", tmp_path / "x.model"], {})
     assert save(model, tmp_path / "x.txt", "readable") == ([tmp_path / "x.txt"], {})
+
+
+@pytest.mark.parametrize("entry", FORMATS.values(), ids=FORMATS)
+def test_a_record_describes_its_module(entry: Format) -> None:
+    module = importlib.import_module(f"bpe_tokenizer.formats.{entry.module}")
+    assert (hasattr(module, "load"), hasattr(module, "save")) == (entry.can_load, entry.can_save)
+    assert (entry.matches is not None) == entry.can_load
+
+
+def test_the_registry_imports_formats_on_use() -> None:
+    modules = [f"bpe_tokenizer.formats.{entry.module}" for entry in FORMATS.values()]
+    code = (
+        "import sys, types; package = types.ModuleType('bpe_tokenizer'); "
+        f"package.__path__ = [{str(PACKAGE)!r}]; sys.modules['bpe_tokenizer'] = package; "
+        f"import bpe_tokenizer.formats.registry; print([name for name in {modules} if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"

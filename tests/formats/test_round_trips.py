@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, PostProcessor, _core
-from bpe_tokenizer.formats import recognise
+from bpe_tokenizer.formats import registry
 from bpe_tokenizer.formats.verify import differences
 from hostile import hostile_texts
 
@@ -21,10 +21,10 @@ SUFFIXES = {"minbpe": "x.model", "huggingface": "hf", "gpt2": "pair"}
 def through(model: Model, kind: str, directory: Path) -> Model:
     """The model as a format gives it back."""
     path = directory / SUFFIXES.get(kind, "x")
-    saved = recognise.save(model, path, kind)
+    saved = registry.save(model, path, kind)
     assert all(file.is_file() for file in saved.files)
-    assert recognise.recognise(path)[0].name == kind
-    return recognise.load(path, **saved.given_along)
+    assert registry.detect(path)[0].name == kind
+    return registry.load(path, **saved.load_kwargs)
 
 
 def plain(texts: list[str]) -> Model:
@@ -113,7 +113,7 @@ def test_the_others_refuse(made: tuple[Model, tuple[str, ...]], tmp_path: Path) 
     for kind in ALL:
         if kind not in kinds:
             with pytest.raises(FormatError, match=r"^[a-z_]+: "):
-                recognise.save(model, tmp_path / SUFFIXES.get(kind, "x"), kind)
+                registry.save(model, tmp_path / SUFFIXES.get(kind, "x"), kind)
     assert not list(tmp_path.iterdir())
 
 
@@ -123,7 +123,7 @@ def test_a_file_is_the_same_whatever_it_was_converted_from(
     files: dict[str, bytes] = {}
     for kind in ALL:
         copy = through(plain_tokenizer.model, kind, tmp_path / kind)
-        recognise.save(copy, tmp_path / f"{kind}.tiktoken", "tiktoken")
+        registry.save(copy, tmp_path / f"{kind}.tiktoken", "tiktoken")
         files[kind] = (tmp_path / f"{kind}.tiktoken").read_bytes()
     assert len(set(files.values())) == 1
 

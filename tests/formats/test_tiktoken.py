@@ -83,9 +83,9 @@ def test_a_rank_file_is_read_and_written_byte_for_byte(tmp_path: Path) -> None:
     assert model.core.ignore_merges
     assert [token[:3] for token in model.core.added_tokens] == [("<|end|>", 258, True)]
     assert ids(model, ["abcab<|end|>"]) == [[257, 256, 258]]
-    given_along = format_.save(model, tmp_path / "sub" / "again.tiktoken")
+    load_kwargs = format_.save(model, tmp_path / "sub" / "again.tiktoken")
     assert (tmp_path / "sub" / "again.tiktoken").read_bytes() == TINY
-    assert given_along == {
+    assert load_kwargs == {
         "split_pattern": list(NAMED_PATTERNS["gpt2"].patterns),
         "special_tokens": {"<|end|>": 258},
     }
@@ -265,21 +265,21 @@ def test_a_trained_tokenizer_is_saved_and_loaded(
     for special in (None, ["<|end|>", "<|pad|>"], {"<|end|>": 300, "<|far|>": 5000}):
         for pattern in ("cl100k", r"\w+", ("starcoder")):
             model = trained(corpus, split_pattern=pattern, special_tokens=special).model
-            given_along = format_.save(model, path)
-            loaded = format_.load(path, **given_along)
+            load_kwargs = format_.save(model, path)
+            loaded = format_.load(path, **load_kwargs)
             assert loaded.core.vocab == model.core.vocab
             assert loaded.core.merges == model.core.merges
             assert loaded.core.split_patterns == model.core.split_patterns
             assert loaded.core.vocab_size == model.core.vocab_size
-            texts = [*corpus, *TEXTS, "".join(given_along["special_tokens"])]
+            texts = [*corpus, *TEXTS, "".join(load_kwargs["special_tokens"])]
             assert ids(loaded, texts) == ids(model, texts)
 
 
 def test_a_model_that_does_not_split_is_saved(tmp_path: Path) -> None:
     model = Model(core({256: b"ab"}, [(b"a", b"b")], split_patterns=[]))
-    given_along = format_.save(model, tmp_path / "my.tiktoken")
-    assert given_along["split_pattern"] == [WHOLE]
-    assert ids(format_.load(tmp_path / "my.tiktoken", **given_along), TEXTS) == ids(model, TEXTS)
+    load_kwargs = format_.save(model, tmp_path / "my.tiktoken")
+    assert load_kwargs["split_pattern"] == [WHOLE]
+    assert ids(format_.load(tmp_path / "my.tiktoken", **load_kwargs), TEXTS) == ids(model, TEXTS)
 
 
 A, B = b"a", b"b"

@@ -25,7 +25,7 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.errors import ContextLengthError, GenerationError, MismatchError, OptionError
-from bpe_tokenizer.formats import recognise
+from bpe_tokenizer.formats import registry
 from bpe_tokenizer.inference import (
     GenerationOptions,
     InferenceBackend,
@@ -577,7 +577,7 @@ def test_the_models_own_tokenizer(models: Models, backend: InferenceBackend) -> 
     check_match(path, tokens)
     text = "def main():\n    print('<|eot_id|>')"
     assert own is not None
-    assert BPETokenizer.from_model(recognise.load(own)).encode(text) == models.tokenizer.encode(text)
+    assert BPETokenizer.from_model(registry.load(own)).encode(text) == models.tokenizer.encode(text)
     swapped = {**tokens, 300: tokens[301], 301: tokens[300]}
     with pytest.raises(MismatchError, match=r"id 300 is .*, and .* in the model's own tokenizer"):
         check_match(path, swapped)

@@ -83,10 +83,10 @@ def test_published_files_are_recognised_and_written_byte_for_byte(shared: Path, 
         path = shared / "vocab" / f"{name}.tiktoken"
         model = format_.load(path)
         assert {token[0]: token[1] for token in model.core.added_tokens} == PUBLISHED[name].special_tokens
-        given_along = format_.save(model, tmp_path / "again.tiktoken")
+        load_kwargs = format_.save(model, tmp_path / "again.tiktoken")
         assert (tmp_path / "again.tiktoken").read_bytes() == path.read_bytes()
-        assert given_along["special_tokens"] == PUBLISHED[name].special_tokens
-        assert given_along["split_pattern"] == [PUBLISHED[name].split_pattern]
+        assert load_kwargs["special_tokens"] == PUBLISHED[name].special_tokens
+        assert load_kwargs["split_pattern"] == [PUBLISHED[name].split_pattern]
 
 
 @pytest.mark.fixtures

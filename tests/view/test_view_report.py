@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer, Model, _core
 from bpe_tokenizer.errors import CorpusError
-from bpe_tokenizer.formats import recognise
+from bpe_tokenizer.formats import registry
 from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.view.compare import find_disagreements
 from bpe_tokenizer.view.compression import compression_curve
@@ -219,7 +219,7 @@ def sentencepiece_style(path: Path) -> BPETokenizer:
         decoder=("▁", True, "one"),
         added_tokens=[AddedToken("<s>", 1)],
     )
-    recognise.save(Model(core), path, "base64-json")
+    registry.save(Model(core), path, "base64-json")
     return BPETokenizer.load(path)
 
 

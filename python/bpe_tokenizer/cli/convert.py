@@ -15,7 +15,7 @@ from bpe_tokenizer.cli.run import Debug
 from bpe_tokenizer.errors import FormatError, OptionError
 
 if TYPE_CHECKING:
-    from bpe_tokenizer.formats.recognise import Saved
+    from bpe_tokenizer.formats.registry import Saved
     from bpe_tokenizer.model import Model
 
 __all__ = ["convert"]
@@ -104,11 +104,11 @@ def convert(
     debug: Debug = False,
 ) -> None:
     """Write a tokenizer in another format, and check that it is still the same."""
-    from bpe_tokenizer.formats import recognise
+    from bpe_tokenizer.formats import registry
 
     given = _given(split_pattern, special)
-    entry, path = (recognise.named(from_.value), source) if from_ else recognise.recognise(source)
-    model = recognise.load(path, kind=entry.name, **given)
+    entry, path = (registry.get_format(from_.value), source) if from_ else registry.detect(source)
+    model = registry.load(path, entry.name, **given)
     saved, losses = _converted(model, output, to, [each.value for each in drop or ()])
     result = {
         "input": str(source),
@@ -119,7 +119,7 @@ def convert(
         "tokens": len(model.core),
         "verified": to is not Writable.READABLE,
         **losses._asdict(),
-        "load_with": saved.given_along,
+        "load_with": saved.load_kwargs,
     }
     if as_json:
         print(json.dumps(result))
@@ -151,9 +151,9 @@ def _special_tokens(special: Sequence[str]) -> dict[str, int] | list[str]:
 def _converted(model: Model, output: Path, to: Writable, droppable: Collection[str]) -> tuple[Saved, Losses]:
     """Write a tokenizer beside its place, compare it with the original, and move it there."""
     from bpe_tokenizer.atomic import write_atomically
-    from bpe_tokenizer.formats import recognise
+    from bpe_tokenizer.formats import registry
 
-    is_directory = recognise.named(to.value).is_directory
+    is_directory = registry.get_format(to.value).is_directory
     if output.exists() and output.is_dir() != is_directory:
         kind = "a directory" if is_directory else "a file"
         raise OptionError(f"{output} is there already, and {to.value} is written as {kind}")
@@ -161,7 +161,7 @@ def _converted(model: Model, output: Path, to: Writable, droppable: Collection[s
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as work:
         place = Path(work).resolve() / target.name
-        saved = recognise.save(model, place, to.value)
+        saved = registry.save(model, place, to.value)
         losses = _losses(model, place, to, saved, droppable)
         names = [file.relative_to(place.parent) for file in saved.files]
         _check_strangers(output, [output.parent / name for name in names])
@@ -177,12 +177,12 @@ def _losses(model: Model, place: Path, to: Writable, saved: Saved, droppable: Co
     Raises:
         FormatError: Something is not the same that must not be lost.
     """
-    from bpe_tokenizer.formats import recognise
+    from bpe_tokenizer.formats import registry
     from bpe_tokenizer.formats.verify import differences
 
     if to is Writable.READABLE:
         return Losses([], [])
-    copy = recognise.load(place, kind=to.value, **saved.given_along)
+    copy = registry.load(place, to.value, **saved.load_kwargs)
     found = differences(model, copy)
     lost = [each for each in found if each.field not in droppable]
     if lost:

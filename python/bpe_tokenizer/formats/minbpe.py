@@ -27,9 +27,9 @@ from typing import Literal, TypeAlias
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError, PatternError
-from bpe_tokenizer.formats._json import read_bytes
-from bpe_tokenizer.formats._merging import mergeable
 from bpe_tokenizer.formats._python_regex import COVERING, python_objection
+from bpe_tokenizer.formats.capabilities import require_mergeable
+from bpe_tokenizer.formats.json_file import read_bytes
 from bpe_tokenizer.model import AddedToken, Model
 
 __all__ = ["load", "save"]
@@ -105,7 +105,7 @@ def save(model: Model, path: str | Path) -> list[Path]:
     path = Path(path)
     if path.suffix != ".model":
         raise OptionError(f"path is {str(path)!r}; minbpe only loads files whose name ends in .model")
-    core = mergeable(model, _NAME)
+    core = require_mergeable(model, _NAME)
     pattern = _write_pattern(core)
     special = _write_special_tokens(core)
     pairs = _write_merges(core, frozenset(special.values()))

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import ModelError, PatternError
-from bpe_tokenizer.formats._json import Field, read_json
+from bpe_tokenizer.formats.json_file import Field, read_json
 from bpe_tokenizer.model import AddedToken, Model
 
 __all__ = ["load"]

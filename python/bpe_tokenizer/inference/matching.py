@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bpe_tokenizer.errors import FormatError, MismatchError
-from bpe_tokenizer.formats import recognise
+from bpe_tokenizer.formats import registry
 from bpe_tokenizer.inference.source import ModelKind, file_states, kind_of
 
 __all__ = ["check_match", "tokenizer_path"]
@@ -48,7 +48,7 @@ def tokenizer_path(model_path: _Path) -> Path | None:
     if kind_of(model_path) is ModelKind.SERVER:
         return None
     try:
-        return recognise.recognise(model_path)[1]
+        return registry.detect(model_path)[1]
     except FormatError:
         return None
 
@@ -93,7 +93,7 @@ def check_match(model_path: _Path, tokens: Mapping[int, bytes], vocab_size: int 
 def _own(path: Path, states: object) -> _Own | None:
     """Read a tokenizer; None if it cannot be represented. `states` is another one when its files change."""
     try:
-        core = recognise.load(path).core
+        core = registry.load(path).core
     except FormatError:
         return None
     return _Own(core.vocab, frozenset(token[1] for token in core.added_tokens))

@@ -281,12 +281,8 @@ class Encoding:
 
     # -- pickling ---------------------------------------------------------------------------------------
 
-    def __getstate__(self) -> object:
-        """Return the name of what is registered, and what anything else is made of."""
-        from bpe_tokenizer.compat.tiktoken import registry
-
-        if self is registry.ENCODINGS.get(self.name):
-            return self.name
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
         return {
             "name": self.name,
             "pat_str": self._pat_str,
@@ -294,13 +290,8 @@ class Encoding:
             "special_tokens": self._special_tokens,
         }
 
-    def __setstate__(self, value: Any) -> None:
-        from bpe_tokenizer.compat.tiktoken import registry
-
-        if isinstance(value, str):
-            self.__dict__ = registry.get_encoding(value).__dict__
-        else:
-            Encoding.__init__(self, **value)
+    def __setstate__(self, arguments: dict[str, Any]) -> None:
+        Encoding.__init__(self, **arguments)
 
 
 def _check_n_vocab(wanted: int, tokens: int, largest: int) -> None:

@@ -7,6 +7,7 @@ Besides what tiktoken publishes there are those of its plugins: modules in the n
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import importlib
 import pkgutil
@@ -115,3 +116,13 @@ def _published(name: str) -> dict[str, Any]:
     if encoding.explicit_n_vocab is not None:
         arguments["explicit_n_vocab"] = encoding.explicit_n_vocab
     return arguments
+
+
+def _reduce(encoding: Encoding) -> tuple[Any, ...]:
+    """Pickle a registered encoding by its name, and any other by its arguments."""
+    if encoding is ENCODINGS.get(encoding.name):
+        return get_encoding, (encoding.name,)
+    return copyreg.__newobj__, (Encoding,), encoding.__getstate__()  # type: ignore[attr-defined]
+
+
+copyreg.pickle(Encoding, _reduce)

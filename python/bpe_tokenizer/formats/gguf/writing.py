@@ -8,6 +8,7 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.formats.capabilities import unmergeable_token
 from bpe_tokenizer.formats.gguf.core import BYTE_TOKENS, MERGES, SCORES, lacks_bytes
 from bpe_tokenizer.formats.gguf.file import Kind
 from bpe_tokenizer.formats.gguf.patterns import names_for
@@ -229,7 +230,7 @@ def _write_byte_level(core: _core.Model, kept_pre: object) -> Written:
         raise FormatError("unk_id: llama.cpp drops a byte that is no token, and does so after merging")
     _check_added_in_vocab(core, vocab)
     names = names_for(core.split_patterns, set(vocab.values()))
-    pre = _choose(core, vocab, names, kept_pre)
+    pre = _choose(core, names, kept_pre)
     # Of equal merges the last counts to us, the first to llama.cpp.
     merges = dict.fromkeys(reversed(core.printable_merges()))
     return Written("gpt2", pre, [f"{left} {right}" for left, right in reversed(merges)])
@@ -253,9 +254,7 @@ def _check_added_in_vocab(core: _core.Model, vocab: Mapping[int, bytes]) -> None
             raise FormatError(f"added_tokens: {part.decode()!r} is also the token of a byte")
 
 
-def _choose(
-    core: _core.Model, vocab: Mapping[int, bytes], names: Mapping[str, PreTokenizer], kept_pre: object
-) -> str:
+def _choose(core: _core.Model, names: Mapping[str, PreTokenizer], kept_pre: object) -> str:
     """Choose the name that treats pieces which are tokens as the model does."""
     if isinstance(kept_pre, str) and BYTE_LEVEL.get(kept_pre) in names.values():
         names = {kept_pre: BYTE_LEVEL[kept_pre], **names}
@@ -265,7 +264,7 @@ def _choose(
     for name in alike:
         if not (names[name].ignore_merges and special):
             return name
-    unmade = _unmade(core, vocab) if others else None
+    unmade = unmergeable_token(core) if others else None
     for name in others:
         if unmade is None and not (names[name].ignore_merges and special):
             return name
@@ -273,7 +272,7 @@ def _choose(
         raise FormatError(f"added_tokens: llama.cpp would take the plain text {special!r} for the token")
     rule = "merges every piece step by step" if core.ignore_merges else "takes a piece that is a token for it"
     raise FormatError(
-        f"ignore_merges: with these split patterns llama.cpp {rule}; that changes the token {unmade!r}"
+        f"ignore_merges: with these split patterns llama.cpp {rule}; that changes the token {unmade[1]!r}"
     )
 
 
@@ -284,16 +283,3 @@ def _special_pieces(core: _core.Model) -> str | None:
         if token.special and len(plain.pieces(token.content)) == 1:
             return token.content
     return None
-
-
-def _unmade(core: _core.Model, vocab: Mapping[int, bytes]) -> bytes | None:
-    """A token that merging its own bytes does not end in; None if there is none."""
-    added = {token[1] for token in core.added_tokens}
-    outside = added.difference(core.added_ids_in_vocab)
-    vocab = {index: data for index, data in vocab.items() if index not in outside}
-    tokens = {index: data for index, data in vocab.items() if index not in added}
-    merging = _core.Model(vocab, core.merges, split_patterns=[], requires_all_bytes=False, keeps_gaps=True)
-    rows = _core.Encoder(merging).encode_batch(list(tokens.values()))
-    return next(
-        (data for (index, data), row in zip(tokens.items(), rows, strict=True) if row != [index]), None
-    )

@@ -27,12 +27,10 @@ from typing import Any, Literal
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError
-from bpe_tokenizer.formats._json import parse_json, write_json
-from bpe_tokenizer.formats._merging import mergeable
+from bpe_tokenizer.formats.capabilities import require_mergeable
 from bpe_tokenizer.formats.gpt2.config import CLASSES, Beside, Splitting, read_beside, write_config
 from bpe_tokenizer.formats.gpt2.pair import (
     DIGEST,
-    PAIRS,
     digest,
     find_pair,
     read_merges,
@@ -40,11 +38,13 @@ from bpe_tokenizer.formats.gpt2.pair import (
     read_vocab,
 )
 from bpe_tokenizer.formats.huggingface.config import KEPT, OWN
+from bpe_tokenizer.formats.json_file import parse_json, write_json
+from bpe_tokenizer.formats.probe import GPT2_PAIRS
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS, resolve_split_pattern
 from bpe_tokenizer.special_tokens import ROLES, SpecialTokens, checked_id, checked_tokens, find_roles
 
-__all__ = ["PAIRS", "load", "save"]
+__all__ = ["load", "save"]
 
 _NAME = "vocab.json and merges.txt"
 _CONTROL_TOKEN = re.compile(r"<[^<>\s]+>|<\|[^\s]+\|>|\[[^\[\]\s]+\]")
@@ -78,7 +78,7 @@ def load(
     pairs, complete = read_merges(merges_path, merges_data, vocab)
     made = {left + right for left, right in pairs}
     unmade = [token for token in vocab if token not in made and len(token) > 1]
-    beside = read_beside(vocab_path, vocab) if vocab_path.name in dict(PAIRS) else None
+    beside = read_beside(vocab_path, vocab) if vocab_path.name in dict(GPT2_PAIRS) else None
     beside = beside or _alone(vocab, unmade)
     added = beside.added if special_tokens is None else _given(vocab, special_tokens)
     contents = {token.content for token in added}
@@ -128,7 +128,7 @@ def save(
         OptionError: `names` is something else, or a tokenizer.json in the directory would hide the files.
         OSError: A file cannot be written.
     """
-    pair = dict(PAIRS).get(names)
+    pair = dict(GPT2_PAIRS).get(names)
     if pair is None:
         raise OptionError(f"names is {names!r}; it must be 'vocab.json' or 'encoder.json'")
     directory = Path(directory)
@@ -136,7 +136,7 @@ def save(
         raise OptionError(
             f"{directory} holds a tokenizer.json, which readers would take instead; save to another directory"
         )
-    core = mergeable(model, _NAME, normalization=True, prefix_space=True)
+    core = require_mergeable(model, _NAME, normalization=True, prefix_space=True)
     added = [AddedToken(*token) for token in core.added_tokens]
     vocab = _to_bytes(_write_vocab(core, added), names)
     lines = ["#version: 0.2", *map(" ".join, core.printable_merges())]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats._json import Field, read_json
 from bpe_tokenizer.formats.huggingface.config import Config, added_tokens_decoder, read_config
+from bpe_tokenizer.formats.json_file import Field, read_json
 from bpe_tokenizer.model import AddedToken, PostProcessor
 
 __all__ = ["CLASSES", "Beside", "Splitting", "read_beside", "write_config"]

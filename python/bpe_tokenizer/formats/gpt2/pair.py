@@ -10,13 +10,12 @@ from pathlib import Path
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import unfinished
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats._json import Field, parse_json, read_bytes
 from bpe_tokenizer.formats.huggingface.config import OWN
+from bpe_tokenizer.formats.json_file import Field, parse_json, read_bytes
+from bpe_tokenizer.formats.probe import GPT2_PAIRS
 
-__all__ = ["DIGEST", "PAIRS", "digest", "find_pair", "read_merges", "read_pair", "read_vocab"]
+__all__ = ["DIGEST", "digest", "find_pair", "read_merges", "read_pair", "read_vocab"]
 
-# The names of the two files, which may stand behind another part (`gpt2-vocab.json`).
-PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 # The key in our part of tokenizer_config.json that tells which two files belong together.
 DIGEST = "pair_sha256"
 _BYTES = tuple(_core.to_printable(bytes([byte])) for byte in range(256))
@@ -38,7 +37,7 @@ def find_pair(path: Path, merges: Path | None) -> tuple[Path, Path]:
     if merges is not None:
         return path, merges
     if path.is_dir():
-        found = [pair for pair in PAIRS if all((path / name).exists() for name in pair)]
+        found = [pair for pair in GPT2_PAIRS if all((path / name).exists() for name in pair)]
         if len(found) == 1:
             return path / found[0][0], path / found[0][1]
         if found:
@@ -48,7 +47,7 @@ def find_pair(path: Path, merges: Path | None) -> tuple[Path, Path]:
         raise FormatError(f"{path}: holds neither vocab.json and merges.txt nor encoder.json and vocab.bpe")
     if not path.exists():
         raise FormatError(f"{path}: there is no such file or directory")
-    for pair in PAIRS:
+    for pair in GPT2_PAIRS:
         for name in pair:
             if path.name.endswith(name):
                 start = path.name.removesuffix(name)
@@ -72,7 +71,7 @@ def read_pair(vocab_path: Path, merges_path: Path) -> tuple[bytes, bytes]:
     """
     vocab, merges = read_bytes(vocab_path), read_bytes(merges_path)
     config_path = vocab_path.with_name("tokenizer_config.json")
-    recorded = _recorded(config_path) if vocab_path.name in dict(PAIRS) else None
+    recorded = _recorded(config_path) if vocab_path.name in dict(GPT2_PAIRS) else None
     if recorded is None:
         return vocab, merges
     # The config is moved to its place first; a crash may have kept the others beside theirs.

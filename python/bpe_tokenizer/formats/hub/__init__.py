@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bpe_tokenizer.errors import ArgumentTypeError, FormatError, HubError, OptionError
-from bpe_tokenizer.formats import gpt2, recognise
+from bpe_tokenizer.formats import registry
 from bpe_tokenizer.formats.hub.objects import (
     TokenizersTokenizer,
     TransformersTokenizer,
@@ -19,6 +19,7 @@ from bpe_tokenizer.formats.hub.objects import (
     from_transformers,
 )
 from bpe_tokenizer.formats.hub.repository import Repository
+from bpe_tokenizer.formats.probe import GPT2_PAIRS
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.special_tokens import SpecialTokens
 
@@ -98,9 +99,9 @@ def load(
     if isinstance(source, str) and not _exists(Path(source)):
         name, place = _split(source)
         repository = Repository(name, revision or "main", token, cache_dir, local_files_only)
-        return recognise.load(_fetched(repository, place, None not in given.values()), **given)
+        return registry.load(_fetched(repository, place, None not in given.values()), **given)
     if isinstance(source, str | os.PathLike):
-        return recognise.load(source, **given)
+        return registry.load(source, **given)
     if any(value is not None for value in given.values()):
         raise OptionError("an object has its own split pattern and special tokens; leave them out")
     if isinstance(source, TransformersTokenizer):
@@ -149,7 +150,7 @@ def _fetched(repository: Repository, place: PurePosixPath, is_given: bool) -> Pa
 def _other_file(repository: Repository, files: Iterable[PurePosixPath], is_given: bool) -> PurePosixPath:
     """Return the file to read of a folder that holds no tokenizer.json."""
     names = {file.name: file for file in files}
-    for vocab, merges in gpt2.PAIRS:
+    for vocab, merges in GPT2_PAIRS:
         if vocab in names and merges in names:
             return names[vocab]
     if "tekken.json" in names:

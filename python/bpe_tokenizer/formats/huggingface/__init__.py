@@ -18,15 +18,15 @@ knowingly:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError, OptionError
-from bpe_tokenizer.formats._collector import collector_paused
-from bpe_tokenizer.formats._json import Field, parse_json, read_bytes, write_json
 from bpe_tokenizer.formats.huggingface.config import (
     KEPT,
     OWN,
@@ -38,6 +38,7 @@ from bpe_tokenizer.formats.huggingface.config import (
 from bpe_tokenizer.formats.huggingface.core import read_core, write_core
 from bpe_tokenizer.formats.huggingface.post_processor import read_post_processor, write_post_processor
 from bpe_tokenizer.formats.huggingface.vocabulary import Strings
+from bpe_tokenizer.formats.json_file import Field, parse_json, read_bytes, write_json
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.special_tokens import ROLES, find_roles
 
@@ -58,7 +59,19 @@ _FIELDS = frozenset(
 )
 
 
-@collector_paused()
+@contextmanager
+def _gc_paused() -> Iterator[None]:
+    """Pause the cyclic garbage collector: loading 100,000 added tokens takes a fifth less time without it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@_gc_paused()
 def load(directory: str | Path) -> Model:
     """Load a Hugging Face tokenizer.
 

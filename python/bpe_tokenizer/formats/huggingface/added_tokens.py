@@ -14,9 +14,9 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats._json import Field
 from bpe_tokenizer.formats.huggingface.steps import Step
 from bpe_tokenizer.formats.huggingface.table import Table
+from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import AddedToken
 
 __all__ = ["FLAGS", "check_searching", "check_spellings", "read_added_tokens"]

@@ -11,10 +11,10 @@ from typing import Any
 
 from bpe_tokenizer.atomic import unfinished
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats._json import Field, parse_json, read_bytes, read_json
 from bpe_tokenizer.formats.huggingface.added_tokens import FLAGS
 from bpe_tokenizer.formats.huggingface.table import Table
 from bpe_tokenizer.formats.huggingface.vocabulary import added_token_fields
+from bpe_tokenizer.formats.json_file import Field, parse_json, read_bytes, read_json
 from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.special_tokens import ROLES
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, ModelError, PatternError, TokenizerError
-from bpe_tokenizer.formats._json import Field
 from bpe_tokenizer.formats.huggingface.added_tokens import check_searching, check_spellings
 from bpe_tokenizer.formats.huggingface.config import Config, with_named_tokens
 from bpe_tokenizer.formats.huggingface.decoder import (
@@ -24,6 +23,7 @@ from bpe_tokenizer.formats.huggingface.steps import Step, read_steps
 from bpe_tokenizer.formats.huggingface.table import Table
 from bpe_tokenizer.formats.huggingface.tokens import BYTE_TOKENS, Tokens, read_tokens
 from bpe_tokenizer.formats.huggingface.vocabulary import added_token_fields, write_tokens
+from bpe_tokenizer.formats.json_file import Field
 
 __all__ = ["read_core", "write_core"]
 

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats._json import Field
 from bpe_tokenizer.formats.huggingface.regex import regex_escape
 from bpe_tokenizer.formats.huggingface.steps import character, flatten, literal, read_pattern, sequence
+from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import AddedToken
 
 __all__ = ["Decoder", "read_byte_level_decoder", "read_decoder", "write_byte_level_decoder", "write_decoder"]

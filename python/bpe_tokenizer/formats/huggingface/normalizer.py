@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats._json import Field
 from bpe_tokenizer.formats.huggingface.steps import Step, flatten, read_pattern, sequence, write_pattern
+from bpe_tokenizer.formats.json_file import Field
 
 __all__ = ["read_normalizer", "write_normalizer"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
-from bpe_tokenizer.formats._json import Field
 from bpe_tokenizer.formats.huggingface.steps import flatten
+from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import PostProcessor
 
 __all__ = ["read_post_processor", "write_post_processor"]

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats._json import Field
 from bpe_tokenizer.formats.huggingface.punctuation import PUNCTUATION
 from bpe_tokenizer.formats.huggingface.regex import regex_escape
 from bpe_tokenizer.formats.huggingface.steps import (
@@ -21,6 +20,7 @@ from bpe_tokenizer.formats.huggingface.steps import (
     sequence,
     write_pattern,
 )
+from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS
 
 __all__ = ["COVERING", "read_pre_tokenizer", "write_pre_tokenizer"]

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, PatternError
-from bpe_tokenizer.formats._json import Field
 from bpe_tokenizer.formats.huggingface.regex import objection, regex_escape
+from bpe_tokenizer.formats.json_file import Field
 
 __all__ = [
     "Step",

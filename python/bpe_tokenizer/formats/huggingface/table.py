@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats._json import Field
+from bpe_tokenizer.formats.json_file import Field
 
 __all__ = ["StringTable", "Table", "read_string_table"]
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.formats._json import Field
 from bpe_tokenizer.formats.huggingface.added_tokens import read_added_tokens
 from bpe_tokenizer.formats.huggingface.table import Table, read_string_table
+from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import AddedToken
 
 __all__ = ["BYTE_TOKENS", "Tokens", "read_tokens"]

@@ -27,8 +27,8 @@ from bpe_tokenizer.errors import (
     OptionError,
     PatternError,
 )
-from bpe_tokenizer.formats._json import read_bytes
-from bpe_tokenizer.formats._plain import plain
+from bpe_tokenizer.formats.capabilities import require_byte_level
+from bpe_tokenizer.formats.json_file import read_bytes
 from bpe_tokenizer.formats.tiktoken.cache import Cache, has_sha256
 from bpe_tokenizer.formats.tiktoken.data_gym import ranks_of_data_gym
 from bpe_tokenizer.formats.tiktoken.merges import ranks_of
@@ -43,10 +43,10 @@ from bpe_tokenizer.special_tokens import SpecialTokens
 if TYPE_CHECKING:
     import tiktoken
 
-__all__ = ["GivenAlong", "from_encoding", "load", "load_named", "published_ranks", "save", "to_encoding"]
+__all__ = ["LoadKwargs", "from_encoding", "load", "load_named", "published_ranks", "save", "to_encoding"]
 
 
-class GivenAlong(TypedDict):
+class LoadKwargs(TypedDict):
     """What a rank file does not hold: the arguments that `load` needs beside it.
 
     Args:
@@ -176,7 +176,7 @@ def _file_of_the_name(directory: Path, name: str, sha256: str) -> bytes | None:
     return data if has_sha256(data, sha256) else None
 
 
-def save(model: Model, path: str | os.PathLike[str]) -> GivenAlong:
+def save(model: Model, path: str | os.PathLike[str]) -> LoadKwargs:
     """Save the ranks of a model, if its ids are ranks.
 
     A rank file is read as merges in the order of the ids, so a model is refused whose merges are others
@@ -189,7 +189,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> GivenAlong:
         path: The file. Its directory is made if it is not there.
 
     Returns:
-        What the file does not hold: `load(path, **given_along)` gives the same ids.
+        What the file does not hold: `load(path, **load_kwargs)` gives the same ids.
 
     Raises:
         FormatError: The format cannot hold something of the model.
@@ -200,13 +200,13 @@ def save(model: Model, path: str | os.PathLike[str]) -> GivenAlong:
     >>> tokenizer = BPETokenizer("gpt2", normalization=None)
     >>> model = tokenizer.train("low low lower", 258, special_tokens=["<|end|>"], verbose=False).model
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     given_along = save(model, Path(directory) / "my.tiktoken")
-    ...     load(Path(directory) / "my.tiktoken", **given_along).core.merges == model.core.merges
+    ...     load_kwargs = save(model, Path(directory) / "my.tiktoken")
+    ...     load(Path(directory) / "my.tiktoken", **load_kwargs).core.merges == model.core.merges
     True
-    >>> given_along["special_tokens"]
+    >>> load_kwargs["special_tokens"]
     {'<|end|>': 256}
     """
-    core = plain(model, ".tiktoken", ignore_merges=True)
+    core = require_byte_level(model, ".tiktoken", ignore_merges=True)
     special = special_tokens_of(core, ".tiktoken")
     data = write_ranks(ranks_of(core, ".tiktoken"))
     file = Path(path)
@@ -266,7 +266,11 @@ def to_encoding(model: Model, name: str) -> tiktoken.Encoding:
         import tiktoken
     except ImportError as error:
         raise MissingDependencyError("tiktoken is not installed: pip install tiktoken") from error
-    core = model.core if _drops_the_unmatched(model.core) else plain(model, "tiktoken", ignore_merges=True)
+    core = (
+        model.core
+        if _drops_the_unmatched(model.core)
+        else require_byte_level(model, "tiktoken", ignore_merges=True)
+    )
     special = special_tokens_of(core, "tiktoken")
     check_beginnings(special)
     ranks, pat_str = ranks_of(core, "tiktoken"), pat_str_of(core, "tiktoken")

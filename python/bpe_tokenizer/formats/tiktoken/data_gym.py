@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats._json import parse_json
+from bpe_tokenizer.formats.json_file import parse_json
 
 __all__ = ["ranks_of_data_gym"]
 

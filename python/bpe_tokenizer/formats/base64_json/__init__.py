@@ -7,7 +7,7 @@ r"""Our own JSON: everything that a model is, with tokens and merges as base64, 
 
 It is the one format that holds every model: the names and values are those of the core's `Model`, of which
 one that is left out has its default, and an unknown one is refused. What `bpe_tokenizer.reference` saves is
-read too (`_reference_json.py`).
+read too (`lesson.py`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError, TokenizerError
-from bpe_tokenizer.formats import _reference_json
-from bpe_tokenizer.formats._base64 import read_merges, read_vocab
-from bpe_tokenizer.formats._json import Field, read_json, write_json
+from bpe_tokenizer.formats.base64_json import lesson
+from bpe_tokenizer.formats.base64_json.tokens import read_merges, read_vocab
+from bpe_tokenizer.formats.json_file import Field, read_json, write_json
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.special_tokens import ROLES
 
@@ -77,8 +77,8 @@ def load(path: str | Path) -> Model:
     """
     document = read_json(Path(path))
     kind = document.need("format")
-    if kind.text() == _reference_json.FORMAT:
-        return _reference_json.read(document)
+    if kind.text() == lesson.FORMAT:
+        return lesson.read(document)
     if kind.text() != FORMAT:
         raise kind.refused(f"must be {FORMAT!r}")
     if document.need("version").value != _VERSION:

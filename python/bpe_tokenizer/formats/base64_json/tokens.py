@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 
-from bpe_tokenizer.formats._json import Field
+from bpe_tokenizer.formats.json_file import Field
 
 __all__ = ["read_merges", "read_vocab", "token_of"]
 

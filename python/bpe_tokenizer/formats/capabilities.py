@@ -1,0 +1,100 @@
+"""Checks that a format can hold a model, shared by the formats of byte-level BPE."""
+
+from __future__ import annotations
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.model import Model
+
+__all__ = ["require_byte_level", "require_mergeable", "unmergeable_token"]
+
+
+def require_byte_level(
+    model: Model,
+    name: str,
+    *,
+    normalization: bool = False,
+    prefix_space: bool = False,
+    ignore_merges: bool = False,
+) -> _core.Model:
+    """Return the core of a model if a format can hold how the model treats text.
+
+    Args:
+        model: The model to save.
+        name: The format, for messages, like `.tiktoken`.
+        normalization: The format, or a file saved with it, can hold a normal form.
+        prefix_space: The format can hold a space before the text.
+        ignore_merges: The format's readers take a piece that is a token for that token.
+
+    Raises:
+        FormatError: The format cannot hold something of the model; names it.
+    """
+    core = model.core
+    if core.alphabet != "bytes" or core.decoder is not None:
+        raise FormatError(
+            f"alphabet: {name} holds tokens of bytes; this model's are text (SentencePiece-style)"
+        )
+    if not core.requires_all_bytes:
+        raise FormatError(f"vocab: {name} needs a token for each of the 256 bytes; this model lacks some")
+    if core.split_patterns is None:
+        steps = ", ".join(step[0] for step in core.pre_tokenizers)
+        raise FormatError(f"pre_tokenizers: {name} cuts at the matches of a pattern only, not with {steps}")
+    if core.normalizers and core.normalization is None:
+        steps = ", ".join(step[0] for step in core.normalizers)
+        raise FormatError(f"normalizers: {name} cannot hold {steps}")
+    if core.normalization is not None and not normalization:
+        raise FormatError(
+            f"normalization: {name} cannot hold {core.normalization!r}; its readers would not normalise"
+        )
+    if core.add_prefix_space and not prefix_space:
+        raise FormatError(f"add_prefix_space: {name} cannot hold it; its readers put no space before a text")
+    if core.ignore_merges and not ignore_merges:
+        raise FormatError(
+            f"ignore_merges: {name} cannot hold it; its readers would merge every piece step by step"
+        )
+    return core
+
+
+def require_mergeable(
+    model: Model, name: str, *, normalization: bool = False, prefix_space: bool = False
+) -> _core.Model:
+    """Return the core of a model if readers that only merge make the same ids.
+
+    A model whose ids are ranks (a `.tiktoken` file's) takes a piece that is a token for that token. The rule
+    changes nothing where merging the bytes of each token gives that token. Such a model fits a format whose
+    readers only merge.
+
+    Args:
+        model: The model to save.
+        name: The format, for messages.
+        normalization: The format can hold a normal form.
+        prefix_space: The format can hold a space before the text.
+
+    Raises:
+        FormatError: The format cannot hold something of the model; names it.
+    """
+    core = require_byte_level(
+        model, name, normalization=normalization, prefix_space=prefix_space, ignore_merges=True
+    )
+    found = unmergeable_token(core) if core.ignore_merges else None
+    if found is not None:
+        raise FormatError(
+            f"ignore_merges: {name} cannot hold it; its readers would merge every piece step by step, "
+            f"which never makes the token {found[1]!r} (id {found[0]})"
+        )
+    return core
+
+
+def unmergeable_token(core: _core.Model) -> tuple[int, bytes] | None:
+    """Return a token that merging its own bytes does not make, other than an added token."""
+    added = {token[1] for token in core.added_tokens}
+    outside = added.difference(core.added_ids_in_vocab)
+    vocab = {token_id: token for token_id, token in core.vocab.items() if token_id not in outside}
+    # Encoding gives the lower of two ids with the same bytes.
+    ids = {token: token_id for token_id, token in reversed(vocab.items())}
+    tokens = [token for token, token_id in ids.items() if token and token_id not in added]
+    merging = _core.Model(vocab, core.merges, split_patterns=[], requires_all_bytes=False, keeps_gaps=True)
+    rows = _core.Encoder(merging).encode_batch(tokens)
+    return next(
+        ((ids[token], token) for token, row in zip(tokens, rows, strict=True) if row != [ids[token]]), None
+    )

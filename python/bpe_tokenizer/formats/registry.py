@@ -1,0 +1,306 @@
+"""The list of all formats, and recognition of a file's format by its content.
+
+`FORMATS` is the only list: `load`, `save`, the command line and the documentation derive from it. A format's
+module is imported when the format is used. To add a format, write its module and add its record here.
+
+The name of a file never decides. Recognition reads the first 64 KiB of a file; it reads more only of a JSON
+file whose first fields are longer than that.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from bpe_tokenizer.errors import FormatError, OptionError
+from bpe_tokenizer.formats import probe
+from bpe_tokenizer.formats.probe import FileProbe
+from bpe_tokenizer.model import Model
+
+__all__ = ["FORMATS", "Format", "Saved", "detect", "get_format", "load", "save"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of tokenizer files.
+
+    Args:
+        name: The name on the command line.
+        title: What people call it.
+        description: What the format holds, in one sentence.
+        module: The module of `bpe_tokenizer.formats` that has `load` and `save`.
+        extensions: The usual ends of the files' names.
+        matches: Whether a file is of this format; None for a format that is never loaded.
+        can_load: Whether the module has `load(path, **load_kwargs) -> Model`.
+        can_save: Whether the module has `save(model, path)`. It returns the files it wrote, or the keyword
+            arguments that `load` needs, or nothing.
+        takes_load_kwargs: Whether `load` takes `split_pattern` and `special_tokens`, which a file may lack.
+        is_directory: Whether `save` writes a directory.
+        companions: Pairs of file names that are a tokenizer only together.
+    """
+
+    name: str
+    title: str
+    description: str
+    module: str
+    extensions: tuple[str, ...]
+    matches: Callable[[FileProbe], bool] | None = None
+    can_load: bool = True
+    can_save: bool = True
+    takes_load_kwargs: bool = False
+    is_directory: bool = False
+    companions: Mapping[str, str] = field(default_factory=dict)
+
+    def load(self, path: Path, **load_kwargs: Any) -> Model:
+        """Load a file or a directory of this format."""
+        if not self.can_load:
+            raise OptionError(f"{path}: a {self.title} cannot be loaded; it is written only")
+        if load_kwargs and not self.takes_load_kwargs:
+            raise OptionError(
+                f"{path}: a {self.title} holds its own split pattern and special tokens; "
+                f"leave out {' and '.join(load_kwargs)}"
+            )
+        model: Model = self._module().load(path, **load_kwargs)
+        return model
+
+    def save(self, model: Model, path: Path) -> Saved:
+        """Save a model as a file or a directory of this format."""
+        if not self.can_save:
+            raise OptionError(f"a {self.title} cannot be saved; it is read only")
+        result = self._module().save(model, path)
+        return Saved(
+            result if isinstance(result, list) else [path], dict(result) if isinstance(result, dict) else {}
+        )
+
+    def _module(self) -> Any:
+        return importlib.import_module(f"bpe_tokenizer.formats.{self.module}")
+
+
+class Saved(NamedTuple):
+    """The result of `save`.
+
+    Args:
+        files: The files, in the order in which they were moved into place.
+        load_kwargs: The keyword arguments that `load` needs for them.
+    """
+
+    files: list[Path]
+    load_kwargs: dict[str, Any]
+
+
+# The first format that matches a file is the file's format.
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        entry.name: entry
+        for entry in (
+            Format(
+                "gguf",
+                "GGUF",
+                "llama.cpp's container: the tokenizer in the metadata of a model, or alone",
+                module="gguf",
+                extensions=(".gguf",),
+                matches=probe.is_gguf,
+            ),
+            Format(
+                "minbpe",
+                "minbpe .model",
+                "split pattern, special tokens, and merges as pairs of ids",
+                module="minbpe",
+                extensions=(".model",),
+                matches=probe.is_minbpe,
+            ),
+            Format(
+                "base64-json",
+                "base64 JSON",
+                "everything that a model is, with tokens in base64",
+                module="base64_json",
+                extensions=(".json",),
+                matches=probe.is_base64_json,
+            ),
+            Format(
+                "tekken",
+                "Mistral tekken.json",
+                "ranks of byte-level tokens, split pattern and special tokens",
+                module="tekken",
+                extensions=("tekken.json",),
+                matches=probe.is_tekken,
+                can_save=False,
+            ),
+            Format(
+                "huggingface",
+                "Hugging Face tokenizer.json",
+                "the file of `tokenizers`, with `tokenizer_config.json` for `transformers`",
+                module="huggingface",
+                extensions=("tokenizer.json",),
+                matches=probe.is_tokenizer_json,
+                is_directory=True,
+            ),
+            Format(
+                "tiktoken",
+                ".tiktoken ranks",
+                "tokens in base64 with their ranks; no split pattern, no special tokens",
+                module="tiktoken",
+                extensions=(".tiktoken",),
+                matches=probe.is_tiktoken,
+                takes_load_kwargs=True,
+            ),
+            Format(
+                "gpt2",
+                "GPT-2 vocab.json and merges.txt",
+                "token strings with ids, and merges in a second file",
+                module="gpt2",
+                extensions=tuple(name for pair in probe.GPT2_PAIRS for name in pair),
+                matches=probe.is_gpt2,
+                takes_load_kwargs=True,
+                is_directory=True,
+                companions=dict(probe.GPT2_PAIRS),
+            ),
+            Format(
+                "readable",
+                "listing for people",
+                "each token with its id and the two tokens it is merged from",
+                module="readable",
+                extensions=(".txt",),
+                can_load=False,
+            ),
+        )
+    }
+)
+
+# In a directory these files come first, in this order.
+_PREFERRED_NAMES = ("tokenizer.json", "vocab.json", "encoder.json", "tekken.json")
+_MAX_FILES = 1000
+
+
+def detect(path: str | os.PathLike[str]) -> tuple[Format, Path]:
+    r"""Return the format of a file or a directory.
+
+    Args:
+        path: A file; or a directory that holds a tokenizer.json, a pair of GPT-2 files, a tekken.json, or one
+            file of any format.
+
+    Returns:
+        The format, and the path to load: the path itself, or the file in the directory.
+
+    Raises:
+        FormatError: The file does not exist or is of no known format, or a directory holds no tokenizer or
+            several. The message says what was found instead.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory, "anything")
+    ...     _ = path.write_text("minbpe v1\n\n0\n")
+    ...     detect(path)[0].title
+    'minbpe .model'
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _detect_in_directory(path)
+    file = _open_probe(path)
+    found = _match(file)
+    if found is None:
+        raise FormatError(f"{path}: {probe.explain(file)}")
+    return found, path
+
+
+def load(path: str | os.PathLike[str], format_name: str | None = None, **load_kwargs: Any) -> Model:
+    """Load a tokenizer from a file or a directory of any format.
+
+    Args:
+        path: The file or directory.
+        format_name: The name of its format; None detects it.
+        load_kwargs: `split_pattern` and `special_tokens`, for formats that lack them; None counts as absent.
+
+    Raises:
+        FormatError: The format is unknown, or the file is broken or cannot be represented exactly.
+        OptionError: There is no such format, or the format takes no keyword arguments.
+    """
+    entry, path = detect(path) if format_name is None else (get_format(format_name), Path(path))
+    return entry.load(path, **{name: value for name, value in load_kwargs.items() if value is not None})
+
+
+def save(model: Model, path: str | os.PathLike[str], format_name: str) -> Saved:
+    """Save a tokenizer in a format.
+
+    Args:
+        model: The model to save.
+        path: The file or directory.
+        format_name: The name of the format.
+
+    Raises:
+        FormatError: The format cannot hold something of the model.
+        OptionError: There is no such format, or it is read only.
+        OSError: A file cannot be written.
+    """
+    return get_format(format_name).save(model, Path(path))
+
+
+def get_format(name: str) -> Format:
+    """Return the format of this name.
+
+    Raises:
+        OptionError: There is no such format.
+    """
+    if name not in FORMATS:
+        raise OptionError(f"unknown format {name!r}; choose one of {', '.join(FORMATS)}")
+    return FORMATS[name]
+
+
+def _open_probe(path: Path) -> FileProbe:
+    if path.exists() and not path.is_file():
+        raise FormatError(f"{path}: is not a regular file, but a device or a pipe")
+    try:
+        return FileProbe.open(path)
+    except FileNotFoundError as error:
+        raise FormatError(f"{path}: no such file or directory") from error
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _match(file: FileProbe) -> Format | None:
+    for entry in FORMATS.values():
+        if entry.matches is not None and entry.matches(file):
+            return entry
+    return _match(file.with_all_members()) if file.is_truncated_json else None
+
+
+def _detect_in_directory(directory: Path) -> tuple[Format, Path]:
+    for name in _PREFERRED_NAMES:
+        path = directory / name
+        if path.is_file():
+            found = _match(_open_probe(path))
+            # A vocab.json without its merges.txt belongs to another tokenizer, like WordPiece.
+            if found is not None and (not found.companions or _has_companion(path, found)):
+                return found, path
+    candidates = list(_candidates(directory))
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates:
+        raise FormatError(f"{directory}: holds no file of a known tokenizer format{_hint(directory)}")
+    names = ", ".join(sorted(path.name for _, path in candidates)[:5])
+    kinds = ", ".join(sorted({entry.name for entry, _ in candidates}))
+    raise FormatError(f"{directory}: holds several tokenizers ({names}; {kinds}); give the path of one")
+
+
+def _has_companion(path: Path, entry: Format) -> bool:
+    return path.name in entry.companions and path.with_name(entry.companions[path.name]).is_file()
+
+
+def _candidates(directory: Path) -> Iterator[tuple[Format, Path]]:
+    with os.scandir(directory) as entries:
+        files = sorted(Path(entry.path) for entry, _ in zip(entries, range(_MAX_FILES), strict=False))
+    for path in files:
+        if path.is_file() and not path.name.startswith("."):
+            entry = _match(_open_probe(path))
+            if entry is not None and not entry.companions:  # half a pair is not a tokenizer
+                yield entry, path
+
+
+def _hint(directory: Path) -> str:
+    path = directory / "tokenizer.model"
+    return f"; {path.name} {probe.explain(_open_probe(path))}" if path.is_file() else ""
