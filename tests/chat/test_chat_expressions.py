@@ -13,7 +13,7 @@ from copy import deepcopy
 import pytest
 from test_chat_jinja import PLAIN
 
-from bpe_tokenizer.chat.jinja import JinjaTemplate
+from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 from bpe_tokenizer.errors import ChatTemplateError
 
 MESSAGES = [
@@ -39,7 +39,7 @@ METHODS = """
     .title() .zfill(9) .translate({122:'·'}) .translate({10214:c}) .splitlines() .casefold() [0] [1:]
     [::-1] ['content'] .get('content','·') .content .real .rsplit('k',1) .lstrip('z') .removeprefix('z')
     .expandtabs(2) .hex() .as_integer_ratio() .ljust(9,c[0]) .of .maketrans('z',c[0]) .swapcase()
-    .unescape() .striptags() .copy() .rpartition('·') .tag .ends .is_content ._tag
+    .unescape() .striptags() .copy() .rpartition('·') .provenance .ends .has_content ._provenance
 """.split()  # noqa: SIM905
 OPERATIONS = """
     (@ ~ $); (@ + $); (@ * 2); (2 * @); ('⟦%s⟧' % @); ('⟦%s%s⟧' % (@, $)); ('⟦%r' % @);

@@ -19,7 +19,7 @@ import jinja2.sandbox
 import numpy as np
 import pytest
 
-from bpe_tokenizer.chat.jinja import JinjaTemplate
+from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
 from bpe_tokenizer.errors import ArgumentTypeError, ChatTemplateError, OptionError, TokenizerError
 from conversations import ATTACKS, Conversation, generate, vary
@@ -273,8 +273,8 @@ def test_known_roles_are_words_of_the_protocol() -> None:
         ("{% set n = namespace(a=c) %}{{ n.a }}", [("Hi<|x|>", "content")]),
         ("{{ joiner(c)() }}{{ cycler(c).next() }}", [("Hi<|x|>", "content")]),
         ("{{ lipsum(n=1, html=false, min=2, max=c | length) | length > 0 }}", [("True", None)]),
-        ("{{ c is defined }}{{ c | attr('tags') }}{{ c.runs }}{{ c['ends'] }}", [("True", None)]),
-        ("{{ (c | e + '').tag }}{{ c.__class__ is defined }}", [("False", None)]),
+        ("{{ c is defined }}{{ c | attr('provenances') }}{{ c.runs }}{{ c['ends'] }}", [("True", None)]),
+        ("{{ (c | e + '').provenance }}{{ c.__class__ is defined }}", [("False", None)]),
     ],
 )  # fmt: skip
 def test_provenance_of(source: str, expected: list[tuple[str, str | None]]) -> None:
@@ -543,7 +543,7 @@ def test_reasoning_can_be_continued() -> None:
         ("{{ messages[0].text }}", {"content": "Hello", "text": "x"}, "does not use 'content'"),
         ("{{ messages[0].content }}", {"text": "x"}, "has no 'content'"),
         ("{{ messages[0].content }}", {"content": [{"type": "image"}]}, "no text to continue"),
-        ("{{ messages[0].content }}", {"content": 7}, "is no text"),
+        ("{{ messages[0].content }}", {"content": 7}, "is not text"),
     ],
 )
 def test_a_final_message_that_cannot_be_continued(source: str, message: dict[str, Any], error: str) -> None:

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import pytest
 
-from bpe_tokenizer.chat.jinja import JinjaTemplate
+from bpe_tokenizer.chat.jinja.template import JinjaTemplate
+from bpe_tokenizer.chat.jinja.tool_schema import tool_schema
 from bpe_tokenizer.chat.segment import Rendered
-from bpe_tokenizer.chat.tool_schema import tool_schema
 from bpe_tokenizer.errors import TokenizerError
 from conversations import ATTACKS, Conversation, vary
 from jinja_templates import CONSTRUCTS, FAMILIES

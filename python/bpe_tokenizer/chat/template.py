@@ -63,7 +63,7 @@ def is_jinja(text: str) -> bool:
 def jinja_template(source: str, name: str = "") -> Template:
     """Return the template of a Jinja source."""
     # Only here: Jinja takes longer to import than the rest of the package.
-    from bpe_tokenizer.chat.jinja import JinjaTemplate
+    from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 
     return JinjaTemplate(source, name)
 

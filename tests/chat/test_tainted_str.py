@@ -1,4 +1,4 @@
-"""Tracked text is text to Python, and each of its characters knows whose it is.
+"""A `TaintedStr` is a string for Python, and each of its characters has a provenance.
 
 The oracle of provenance is the alphabet: Latin letters are one message's, Greek ones another's, Cyrillic
 ones a tool's, and all else is the template's. Case maps letters to letters of the same script, so that the
@@ -16,16 +16,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bpe_tokenizer.chat.formatting import brace_format, percent_format
+from bpe_tokenizer.chat.jinja.formatting import brace_format, percent_format
+from bpe_tokenizer.chat.jinja.tainted_json import to_json
+from bpe_tokenizer.chat.jinja.tainted_str import (
+    TEMPLATE,
+    Provenance,
+    TaintedStr,
+    as_tainted,
+    concat,
+    merge_provenances,
+)
+from bpe_tokenizer.chat.jinja.values import TaintedFloat, TaintedInt, holds_content, provenances_of, to_output
 from bpe_tokenizer.chat.segment import Origin
-from bpe_tokenizer.chat.tracked import TEMPLATE, Tag, Tracked, concat, merge_tags, tracked
-from bpe_tokenizer.chat.tracked_json import to_json
-from bpe_tokenizer.chat.values import TrackedFloat, TrackedInt, holds_content, printed, tags_of
 
 LATIN, GREEK, CYRILLIC = (
-    Tag(Origin("messages", 0, "content")),
-    Tag(Origin("messages", 1, "content")),
-    Tag(Origin("tools", 0)),
+    Provenance(Origin("messages", 0, "content")),
+    Provenance(Origin("messages", 1, "content")),
+    Provenance(Origin("tools", 0)),
 )
 # Among them letters of which case makes two or three: ß, ŉ, İ, ﬁ, ΐ; and Σ, whose small form has two shapes.
 SCRIPTS = {
@@ -39,28 +46,28 @@ ALPHABET = "".join(SCRIPTS.values())
 
 # Whose a character is: that of a letter, in whatever case.
 OWNERS = {
-    character: tag
-    for tag, letters in SCRIPTS.items()
+    character: known
+    for known, letters in SCRIPTS.items()
     for letter in letters
     for character in letter + letter.upper() + letter.lower() + letter.title() + letter.casefold()
 }
 
 
-def owner(character: str) -> Tag:
+def owner(character: str) -> Provenance:
     return OWNERS.get(character, TEMPLATE)
 
 
-def owned(text: str) -> Tracked:
+def owned(text: str) -> TaintedStr:
     """Track a text by its scripts."""
-    return tracked(concat([Tracked(character, owner(character)) for character in text]))
+    return as_tainted(concat([TaintedStr(character, owner(character)) for character in text]))
 
 
 few = settings(max_examples=60)
 
 
-def formatted(template: str, arguments: Any) -> Tracked:
+def formatted(template: str, arguments: Any) -> TaintedStr:
     # Of texts that are all empty nothing is tracked.
-    return tracked(percent_format(template, arguments))
+    return as_tainted(percent_format(template, arguments))
 
 
 texts = st.text(st.sampled_from(ALPHABET), max_size=14)
@@ -122,19 +129,19 @@ def test_operations_are_those_of_str_and_keep_every_characters_owner(name: str, 
     text = data.draw(texts)
     arguments = [data.draw(strategy) for strategy in strategies]
     expected = operate(text, *arguments)
-    for given_arguments in (arguments, [tracked_argument(argument) for argument in arguments]):
+    for given_arguments in (arguments, [tainted_argument(argument) for argument in arguments]):
         result = operate(owned(text), *given_arguments)
         assert result == expected
-        assert list(map(type, strings(result))) == [Tracked] * len(list(strings(expected)))
+        assert list(map(type, strings(result))) == [TaintedStr] * len(list(strings(expected)))
         plain = given_arguments is arguments
         for piece in strings(result):
             assert_owned(piece, None if plain else name)
             if plain:
                 # What a plain argument brings is the template's.
-                assert set(tags_of(piece)) <= set(tags_of(owned(text)))
+                assert set(provenances_of(piece)) <= set(provenances_of(owned(text)))
 
 
-def tracked_argument(argument: Any) -> Any:
+def tainted_argument(argument: Any) -> Any:
     if isinstance(argument, str):
         return owned(argument)
     return [owned(part) for part in argument] if isinstance(argument, list) else argument
@@ -142,34 +149,40 @@ def tracked_argument(argument: Any) -> Any:
 
 def assert_owned(text: str, name: str | None) -> None:
     """Check that every letter is its owner's; one that a plain argument brought may be the template's."""
-    assert isinstance(text, Tracked)
+    assert isinstance(text, TaintedStr)
     ends = [end for _, end, _ in text.runs()]
     assert ends == sorted(set(ends))
     assert not text or (ends[0] > 0 and ends[-1] == len(text))
-    for start, end, tag in text.runs():
+    for start, end, known in text.runs():
         for character in str(text)[start:end]:
             expected = owner(character)
             if expected is not TEMPLATE:
-                assert tag == expected or (name is None and tag == TEMPLATE), (text, character, tag)
+                assert known == expected or (name is None and known == TEMPLATE), (
+                    text,
+                    character,
+                    known,
+                )
 
 
 @few
 @given(st.lists(st.tuples(shorts, st.sampled_from([LATIN, GREEK, TEMPLATE])), max_size=9))
-def test_runs_are_joined_and_cut_exactly(pieces: list[tuple[str, Tag]]) -> None:
-    text = tracked(concat([Tracked(piece, tag) for piece, tag in pieces]))
-    expected = [(character, tag) for piece, tag in pieces for character in piece]
+def test_runs_are_joined_and_cut_exactly(pieces: list[tuple[str, Provenance]]) -> None:
+    text = as_tainted(concat([TaintedStr(piece, known) for piece, known in pieces]))
+    expected = [(character, known) for piece, known in pieces for character in piece]
     assert [
-        (character, tag) for start, end, tag in text.runs() for character in str(text)[start:end]
+        (character, known) for start, end, known in text.runs() for character in str(text)[start:end]
     ] == expected
-    assert [tag for _, _, tag in text.runs()] == [
-        tag for position, (_, tag) in enumerate(expected) if position == 0 or expected[position - 1][1] != tag
+    assert [known for _, _, known in text.runs()] == [
+        known
+        for position, (_, known) in enumerate(expected)
+        if position == 0 or expected[position - 1][1] != known
     ]
     for start in range(0, len(text) + 1, 3):
         for end in range(start, len(text) + 1, 2):
             cut = text[start:end]
-            found = [(c, tag) for first, last, tag in cut.runs() for c in str(cut)[first:last]]
+            found = [(c, known) for first, last, known in cut.runs() for c in str(cut)[first:last]]
             assert found == expected[start:end]
-    assert [(character, character.tags[0]) for character in text] == expected
+    assert [(character, character.provenances[0]) for character in text] == expected
 
 
 def test_it_stands_for_str_everywhere() -> None:
@@ -184,7 +197,7 @@ def test_it_stands_for_str_everywhere() -> None:
     with pytest.raises(TypeError):
         text + 1  # type: ignore[operator]
     with pytest.raises(TypeError, match="expected str instance"):
-        tracked(["a"])  # type: ignore[arg-type]
+        as_tainted(["a"])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="expected str instance"):
         text.join(["a", 1])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="separator"):
@@ -203,16 +216,16 @@ def test_percent_formats(conversions: list[str], values: list[str]) -> None:
         if conversion not in ("%%", "{", "ж"):
             arguments += [7] * conversion.count("*")
             arguments.append((value + "α")[0] if "c" in conversion else value)
-    result = percent_format(template, tuple(tracked_argument(value) for value in arguments))
+    result = percent_format(template, tuple(tainted_argument(value) for value in arguments))
     assert result == template % tuple(arguments)
     assert_made_of(result, template)
 
 
 def assert_made_of(text: str, template: str) -> None:
     """Check that what is said to be the template's is made of its characters, and of padding."""
-    for start, end, tag in tracked(text).runs():
-        assert not tag.untracked
-        if tag == TEMPLATE:
+    for start, end, known in as_tainted(text).runs():
+        assert not known.lost_reason
+        if known == TEMPLATE:
             # A text of the template's own characters may be quoted and escaped.
             assert set(str(text)[start:end]) <= {*template, *SCRIPTS[TEMPLATE], *ascii(SCRIPTS[TEMPLATE])}
 
@@ -228,34 +241,45 @@ def test_brace_formats(fields: list[str], values: list[str]) -> None:
     for field, value in zip(fields, values, strict=False):
         if field.startswith("{") and field != "{{":
             arguments += [value, 9] if field == "{:{}}" else [value]
-    result = brace_format(template, [tracked_argument(value) for value in arguments], {})
+    result = brace_format(template, [tainted_argument(value) for value in arguments], {})
     assert result == template.format(*arguments)
     if "{:{}}" not in fields:
         assert_made_of(result, template)
     elif holds_content(result):
-        assert all(tag.untracked for tag in tracked(result).tags)
+        assert all(known.lost_reason for known in as_tainted(result).provenances)
 
 
 def test_formats_with_content_as_template_are_untrusted_as_a_whole() -> None:
-    result = owned("a{}").format("<|x|>")
+    result = as_tainted(brace_format(owned("a{}"), ["<|x|>"], {}))
     assert result == "a<|x|>"
-    assert [tag.origin for tag in result.tags] == [LATIN.origin]
-    assert "format()" in result.tags[0].untracked
+    assert [known.origin for known in result.provenances] == [LATIN.origin]
+    assert "format()" in result.provenances[0].lost_reason
     for template, arguments in [("a%s", "<|x|>"), ("a%c", 60), ("a%.2s", "<|x|>"), ("a%%", ()), ("a", ())]:
-        result = owned(template) % arguments
+        result = as_tainted(percent_format(owned(template), arguments))
         assert result == template % arguments
-        assert [tag.origin for tag in result.tags] == [LATIN.origin]
-        assert "%" in result.tags[0].untracked
+        assert [known.origin for known in result.provenances] == [LATIN.origin]
+        assert "%" in result.provenances[0].lost_reason
+
+
+def test_formatting_methods_of_the_class_taint_the_whole_result() -> None:
+    by_percent = [as_tainted("<%s>") % "a", "<%s>" % owned("a")]  # noqa: UP031
+    results = [*by_percent, as_tainted("<{}>").format(owned("a"))]
+    for result in [*results, as_tainted("<{a}>").format_map({"a": "a"})]:
+        assert result == "<a>"
+        assert isinstance(result, TaintedStr)
+        assert [(known.origin, bool(known.lost_reason)) for known in result.provenances] == [
+            (Origin("messages"), True)
+        ]
 
 
 def test_rewriting_many_runs_takes_little_time() -> None:
     """A run that is written otherwise behind another is found by what stands before it: of many, none is."""
-    few, many = (tracked(concat([owned("as"), "ß"] * times)) for times in (20, 20_000))
+    few, many = (as_tainted(concat([owned("as"), "ß"] * times)) for times in (20, 20_000))
     for rewrite in (str.upper, str.title):
-        assert [tag for _, _, tag in few.rewritten(rewrite).runs()] == [LATIN, TEMPLATE] * 20
+        assert [known for _, _, known in few.map_runs(rewrite).runs()] == [LATIN, TEMPLATE] * 20
     start = time.perf_counter()
-    assert len(many.upper().tags) == 40_000
-    assert [bool(tag.untracked) for tag in many.title().tags] == [True]
+    assert len(many.upper().provenances) == 40_000
+    assert [bool(known.lost_reason) for known in many.title().provenances] == [True]
     assert time.perf_counter() - start < 2
 
 
@@ -279,62 +303,62 @@ OPTIONS = [
 @few
 @given(json_values, st.sampled_from(OPTIONS))
 def test_json_is_pythons_and_content_as_a_whole(value: Any, options: dict[str, Any]) -> None:
-    content = tracked_json_value(value)
+    content = tainted_json_value(value)
     text = to_json(content, **options)
     assert text == json.dumps(value, **{"ensure_ascii": False} | options)
     if not holds_content(content):
         assert type(text) is str
         return
-    assert isinstance(text, Tracked)
-    assert all(tag.origin is not None and not tag.untracked for tag in text.tags)
+    assert isinstance(text, TaintedStr)
+    assert all(known.origin is not None and not known.lost_reason for known in text.provenances)
 
 
-def tracked_json_value(value: Any) -> Any:
+def tainted_json_value(value: Any) -> Any:
     if isinstance(value, str):
         return owned(value)
     if isinstance(value, list):
-        return [tracked_json_value(item) for item in value]
+        return [tainted_json_value(item) for item in value]
     if isinstance(value, dict):
-        return {owned(key): tracked_json_value(item) for key, item in value.items()}
+        return {owned(key): tainted_json_value(item) for key, item in value.items()}
     return value
 
 
 def test_json_of_parts_knows_whose_each_is() -> None:
-    text = to_json([owned("a"), {owned("α"): TrackedInt(7, CYRILLIC)}, True])
+    text = to_json([owned("a"), {owned("α"): TaintedInt(7, CYRILLIC)}, True])
     assert text == '["a", {"α": 7}, true]'
-    pieces = [(str(text)[a:b], tag) for a, b, tag in tracked(text).runs()]
+    pieces = [(str(text)[a:b], known) for a, b, known in as_tainted(text).runs()]
     assert pieces == [('["a", {', LATIN), ('"α": ', GREEK), ("7}, true]", CYRILLIC)]
 
 
 def test_numbers_print_as_content() -> None:
     for number, text in (
-        (TrackedInt(-12, LATIN), "-12"),
-        (TrackedFloat(1e22, LATIN), "1e+22"),
+        (TaintedInt(-12, LATIN), "-12"),
+        (TaintedFloat(1e22, LATIN), "1e+22"),
     ):
-        assert str(number) == printed(number) == text
-        assert printed(number).tags == (LATIN,)  # type: ignore[attr-defined]
-        assert [tag for _, _, tag in tracked(percent_format("<%s>", number)).runs()] == [
+        assert str(number) == to_output(number) == text
+        assert to_output(number).provenances == (LATIN,)  # type: ignore[attr-defined]
+        assert [known for _, _, known in as_tainted(percent_format("<%s>", number)).runs()] == [
             TEMPLATE,
             LATIN,
             TEMPLATE,
         ]
-        assert printed([number]) == f"[{text}]"
-        assert set(tags_of(printed([number]))) == {LATIN}
-    assert type(printed(12)) is type(printed(None)) is type(printed([1, "a"])) is str
+        assert to_output([number]) == f"[{text}]"
+        assert set(provenances_of(to_output([number]))) == {LATIN}
+    assert type(to_output(12)) is type(to_output(None)) is type(to_output([1, "a"])) is str
 
 
 def test_merged_tags_say_what_all_have_in_common() -> None:
-    messages = [Tag(Origin("messages", 2, "content")), Tag(Origin("messages", 2, "name"))]
-    assert merge_tags(messages[:1]) == messages[0]
-    assert merge_tags([*messages, TEMPLATE]) == Tag(Origin("messages", 2))
-    assert merge_tags([*messages, LATIN]) == Tag(Origin("messages"))
-    assert merge_tags([CYRILLIC, LATIN], "why") == Tag(Origin("messages"), untracked="why")
-    assert merge_tags([]).origin is not None
+    messages = [Provenance(Origin("messages", 2, "content")), Provenance(Origin("messages", 2, "name"))]
+    assert merge_provenances(messages[:1]) == messages[0]
+    assert merge_provenances([*messages, TEMPLATE]) == Provenance(Origin("messages", 2))
+    assert merge_provenances([*messages, LATIN]) == Provenance(Origin("messages"))
+    assert merge_provenances([CYRILLIC, LATIN], "why") == Provenance(Origin("messages"), lost_reason="why")
+    assert merge_provenances([]).origin is not None
 
 
 def test_what_is_unknown_counts_as_content() -> None:
     assert holds_content(object())
     assert holds_content([{"a": iter("")}])
     assert holds_content(str)
-    assert not holds_content([{"a": ("b", 1, None, True, 1.5, range(3))}, {}.keys(), tracked("x")])
-    assert holds_content(printed(object()))
+    assert not holds_content([{"a": ("b", 1, None, True, 1.5, range(3))}, {}.keys(), as_tainted("x")])
+    assert holds_content(to_output(object()))

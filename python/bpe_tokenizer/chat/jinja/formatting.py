@@ -1,7 +1,7 @@
-"""The `%` and `{}` of Python's strings, with the tags of what is put in.
+"""Python's `%` operator and `str.format`, with the provenance of each inserted value.
 
-Python says what the result is; here it is put together again from its parts. Where the two differ, because a
-part does something unusual, the result is Python's and untrusted as a whole.
+Python computes the result. This module builds the same text from its parts, with their provenance. If the two
+texts differ, because of an unusual conversion, the result is Python's and is content as a whole.
 
 Source: https://docs.python.org/3/library/stdtypes.html#printf-style-string-formatting and
 https://docs.python.org/3/library/string.html#format-string-syntax
@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from string import Formatter
 from typing import Any
 
-from bpe_tokenizer.chat.tracked import Tracked, concat, merge_tags
-from bpe_tokenizer.chat.values import holds_content, printed, tags_of
+from bpe_tokenizer.chat.jinja.tainted_str import TaintedStr, concat, merge_provenances
+from bpe_tokenizer.chat.jinja.values import holds_content, provenances_of, to_output
 
 __all__ = ["brace_format", "percent_format"]
 
@@ -35,7 +35,7 @@ def percent_format(template: str, arguments: Any) -> str:
     if not holds_content((template, arguments)):
         return text
     if holds_content(template):
-        return _untracked(text, (template, arguments), "% was given content as its template")
+        return _tainted_whole(text, (template, arguments), "% was given content as its template")
     named = arguments if isinstance(arguments, Mapping) else None
     positional = list(arguments) if isinstance(arguments, tuple) else [arguments]
     parts: list[str] = []
@@ -43,13 +43,13 @@ def percent_format(template: str, arguments: Any) -> str:
     for match in _CONVERSION.finditer(template):
         parts.append(template[start : match.start()])
         start = match.end()
-        parts.append(_converted(match, named, positional))
+        parts.append(_convert(match, named, positional))
     parts.append(template[start:])
-    return _checked(concat(parts), text, (template, arguments))
+    return _verify(concat(parts), text, (template, arguments))
 
 
-def _converted(match: re.Match[str], named: Mapping[str, Any] | None, positional: list[Any]) -> str:
-    """Return what a conversion such as `%5.1f` gives, taking its values away from `positional`."""
+def _convert(match: re.Match[str], named: Mapping[str, Any] | None, positional: list[Any]) -> str:
+    """Return the text of a conversion such as `%5.1f`. Removes its values from `positional`."""
     conversion, kind = match.group(), match["kind"]
     if kind == "%":
         return "%"
@@ -64,13 +64,13 @@ def _converted(match: re.Match[str], named: Mapping[str, Any] | None, positional
     else:
         return ""
     if kind == "s" and not stars:
-        return _padded(printed(value), match)
-    tags = tuple(tags_of((value, *values)))
-    return Tracked(text, merge_tags(tags)) if tags else text
+        return _truncate_and_pad(to_output(value), match)
+    provenances = tuple(provenances_of((value, *values)))
+    return TaintedStr(text, merge_provenances(provenances)) if provenances else text
 
 
-def _padded(text: str, match: re.Match[str]) -> str:
-    """Return a text as `%-10.5s` writes it."""
+def _truncate_and_pad(text: str, match: re.Match[str]) -> str:
+    """Return a text as a conversion such as `%-10.5s` writes it."""
     if match["precision"]:
         text = text[: int(match["precision"][1:] or 0)]
     width = int(match["width"] or 0)
@@ -86,21 +86,21 @@ def brace_format(
     """Return `template.format(*arguments, **named)`.
 
     Args:
-        template: The template.
-        arguments: Its positional arguments.
-        named: Its named arguments.
-        formatter: Says how fields such as `{0.name[key]}` are looked up.
+        template: The format string.
+        arguments: The positional arguments.
+        named: The named arguments.
+        formatter: Looks up fields such as `{0.name[key]}`.
     """
     formatter = formatter or Formatter()
     text = formatter.vformat(str.__str__(template), arguments, named)
     everything = (template, tuple(arguments), dict(named) if isinstance(named, Mapping) else named)
     if not holds_content(everything):
         return text
-    if isinstance(template, Tracked) and template.is_content:
-        return _untracked(text, everything, "format() was called with content as its template")
+    if holds_content(template):
+        return _tainted_whole(text, everything, "format() was called with content as its template")
     fields = list(formatter.parse(str.__str__(template)))
     if any("{" in (form or "") for _, _, form, _ in fields):
-        return _untracked(text, everything, "a format string has fields in a field")
+        return _tainted_whole(text, everything, "a format string has nested fields")
     counter = iter(range(len(arguments)))
     parts: list[str] = []
     for literal, field, form, conversion in fields:
@@ -110,23 +110,23 @@ def brace_format(
                 field = f"{next(counter, '')}{field}"
             value, _ = formatter.get_field(field, arguments, named)
             parts.append(_field(value, form or "", conversion, formatter))
-    return _checked(concat(parts), text, everything)
+    return _verify(concat(parts), text, everything)
 
 
 def _field(value: Any, form: str, conversion: str | None, formatter: Formatter) -> str:
-    """Return what a replacement field gives."""
+    """Return the text of a replacement field."""
     if not form and conversion in (None, "s"):
-        return printed(value)
+        return to_output(value)
     text = format(formatter.convert_field(value, conversion), form)
-    tags = tuple(tags_of(value))
-    return Tracked(text, merge_tags(tags)) if tags else text
+    provenances = tuple(provenances_of(value))
+    return TaintedStr(text, merge_provenances(provenances)) if provenances else text
 
 
-def _checked(text: str, expected: str, inputs: Any) -> str:
+def _verify(text: str, expected: str, inputs: Any) -> str:
     if text == expected:
         return text
-    return _untracked(expected, inputs, "a format string did something that cannot be followed")
+    return _tainted_whole(expected, inputs, "a format string does something that cannot be tracked")
 
 
-def _untracked(text: str, inputs: Any, why: str) -> Tracked:
-    return Tracked(str.__str__(text), merge_tags(tags_of(inputs), why))
+def _tainted_whole(text: str, inputs: Any, reason: str) -> TaintedStr:
+    return TaintedStr(str.__str__(text), merge_provenances(provenances_of(inputs), reason))

@@ -1,8 +1,8 @@
-"""Jinja's sandbox with provenance: whatever a template does with content, the result is known as content.
+"""Jinja's sandbox with taint tracking: text made from content stays content.
 
-Text comes into being in few places: output, `~`, operators, filters, calls, attributes. Each of them is taken
-over here. Those that are known carry over who wrote which character; the result of any other, if it was given
-content, is content as a whole.
+A template makes text in few places: output, `~`, operators, filters, calls and attributes. This module
+overrides each of them. Known operations keep the provenance of every character. The result of any other
+operation on content is content as a whole.
 
 Source of the dialect: https://huggingface.co/docs/transformers/chat_templating_writing
 """
@@ -23,24 +23,24 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
 from jinja2.utils import Cycler, Joiner, Namespace
 from markupsafe import Markup
 
-from bpe_tokenizer.chat.filters import escaped, followed, safe, tracking_filters
-from bpe_tokenizer.chat.formatting import brace_format, percent_format
-from bpe_tokenizer.chat.tracked import Tracked, concat, tracked
-from bpe_tokenizer.chat.values import (
+from bpe_tokenizer.chat.jinja.filters import escaped, safe, taint_result, taint_tracking_filters
+from bpe_tokenizer.chat.jinja.formatting import brace_format, percent_format
+from bpe_tokenizer.chat.jinja.tainted_str import TaintedStr, as_tainted, concat
+from bpe_tokenizer.chat.jinja.values import (
     CONTAINERS,
-    Opaque,
-    TrackedFloat,
-    TrackedInt,
-    as_content,
+    TaintedFloat,
+    TaintedInt,
+    TaintedObject,
+    demote_markup,
     holds_content,
-    printed,
-    unmixed,
+    taint,
+    to_output,
 )
 
-__all__ = ["Generation", "TrackingEnvironment"]
+__all__ = ["Generation", "TaintTrackingEnvironment"]
 
-# The methods of strings that `Tracked` carries provenance through.
-_METHODS = frozenset((
+# The string methods through which `TaintedStr` tracks provenance.
+_TRACKED_METHODS = frozenset((
     "capitalize", "casefold", "center", "expandtabs", "join", "ljust", "lower", "lstrip", "partition",
     "removeprefix", "removesuffix", "replace", "rjust", "rpartition", "rsplit", "rstrip", "split",
     "splitlines", "strip", "swapcase", "title", "upper", "zfill",
@@ -48,7 +48,7 @@ _METHODS = frozenset((
 
 
 class TemplateDict:
-    """`dict` for templates, without the attributes of a class."""
+    """`dict` for templates. An object, because a class would expose its attributes."""
 
     def __call__(self, *arguments: Any, **named: Any) -> dict[Any, Any]:
         """Make a dict."""
@@ -60,35 +60,35 @@ class TemplateDict:
 
 
 class TemplateNamespace(Namespace):
-    """`namespace` for templates, which holds no private names."""
+    """`namespace` for templates. It rejects private names."""
 
     def __init__(*arguments: Any, **named: Any) -> None:
         self, given = arguments[0], arguments[1:]
         attributes = dict(*given, **named)
         for name in attributes:
-            _refuse_private(name)
+            _reject_private(name)
         Namespace.__init__(self, attributes)
 
     def __setitem__(self, name: str, value: Any) -> None:
-        _refuse_private(name)
+        _reject_private(name)
         super().__setitem__(name, value)
 
 
-def _refuse_private(name: Any) -> None:
+def _reject_private(name: Any) -> None:
     if isinstance(name, str) and name.startswith("_"):
         raise SecurityError(f"a namespace of a template cannot hold the private name {name!r}")
 
 
 class StringMethod:
-    """A method of a string in a template.
+    """A bound method of a string in a template.
 
     Args:
-        environment: Says which attributes `format` may look at.
+        environment: Decides which attributes `format` may read.
         text: The string.
         name: The method's name.
     """
 
-    def __init__(self, environment: TrackingEnvironment, text: str, name: str) -> None:
+    def __init__(self, environment: TaintTrackingEnvironment, text: str, name: str) -> None:
         self._environment, self._text, self._name = environment, text, name
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
@@ -100,25 +100,26 @@ class StringMethod:
             (mapping,) = arguments
             return brace_format(text, (), mapping, SandboxedFormatter(self._environment), **named)
         given_content = holds_content((arguments, named))
-        if name in _METHODS or (name == "translate" and not given_content):
-            if given_content or isinstance(text, Tracked):
-                return getattr(tracked(text), name)(*arguments, **named)
+        if name in _TRACKED_METHODS or (name == "translate" and not given_content):
+            if given_content or isinstance(text, TaintedStr):
+                return getattr(as_tainted(text), name)(*arguments, **named)
             return getattr(text, name)(*arguments, **named)
         result = getattr(text, name)(*arguments, **named)
         if isinstance(result, int):
-            # A position or a count is nobody's text.
+            # A position or a count is not text, so it is not content.
             return result
-        return followed(result, (text, arguments, named), f"the method {name}() of a string")
+        return taint_result(result, (text, arguments, named), f"the method {name}() of a string")
 
 
-# What these return are values that they were given, or text that they made by rendering.
-_PASSING = (Macro, BlockReference, LoopContext, Joiner, TemplateDict, StringMethod, Opaque)
-_PASSING_CLASSES = (Cycler, Joiner, TemplateNamespace)
-_PASSING_OWNERS = (*CONTAINERS, range, LoopContext, Cycler, TemplateDict, Extension)
+# Callables that return their arguments, or text that was rendered with tracking: by type, by identity, and
+# methods by the type of their object.
+_TRACKED_CALLABLES = (Macro, BlockReference, LoopContext, Joiner, TemplateDict, StringMethod, TaintedObject)
+_TRACKED_CLASSES = (Cycler, Joiner, TemplateNamespace)
+_TRACKED_OWNERS = (*CONTAINERS, range, LoopContext, Cycler, TemplateDict, Extension)
 
 
 class Generation(Extension):
-    """`{% generation %}…{% endgeneration %}`: what stands in it is the assistant's."""
+    """`{% generation %}…{% endgeneration %}` marks its text as the assistant's."""
 
     tags = {"generation"}  # noqa: RUF012
 
@@ -129,14 +130,15 @@ class Generation(Extension):
         return nodes.CallBlock(self.call_method("_generated"), [], [], body).set_lineno(line)
 
     def _generated(self, caller: Callable[[], str]) -> str:
-        text = tracked(caller())
-        return Tracked.of_runs(text, text.ends, [tag._replace(generated=True) for tag in text.tags])
+        text = as_tainted(caller())
+        marked = [provenance._replace(generated=True) for provenance in text.provenances]
+        return TaintedStr.from_runs(text, text.ends, marked)
 
 
 class _Compiler(CodeGenerator):
     def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802
-        """Compile `a ~ b`, which Jinja joins without asking the environment."""
-        self.write("environment.join_printed((")
+        """Compile `a ~ b`, for which Jinja itself has no hook in the environment."""
+        self.write("environment.concat_outputs((")
         for operand in node.nodes:
             self.visit(operand, frame)
             self.write(", ")
@@ -145,12 +147,12 @@ class _Compiler(CodeGenerator):
     def visit_ScopedEvalContextModifier(  # noqa: N802
         self, node: nodes.ScopedEvalContextModifier, frame: Frame
     ) -> None:
-        """Refuse `{% autoescape %}`: it is for HTML, and its text goes ways that are not followed."""
-        self.fail("{% autoescape %} has no place in a chat template", node.lineno)
+        """Reject `{% autoescape %}`: it is for HTML, and the tracking does not cover it."""
+        self.fail("{% autoescape %} is not supported in a chat template", node.lineno)
 
 
-class TrackingEnvironment(ImmutableSandboxedEnvironment):
-    """Compiles templates of Hugging Face's dialect to code that keeps track of content."""
+class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
+    """Compiles templates in Hugging Face's dialect to code that tracks content."""
 
     code_generator_class = _Compiler
     intercepted_binops = frozenset(ImmutableSandboxedEnvironment.default_binop_table)
@@ -159,9 +161,9 @@ class TrackingEnvironment(ImmutableSandboxedEnvironment):
 
     def __init__(self) -> None:
         super().__init__(
-            trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols], finalize=printed
+            trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols], finalize=to_output
         )
-        self.filters = tracking_filters()
+        self.filters = taint_tracking_filters()
         self.globals |= {
             "dict": TemplateDict(),
             "namespace": TemplateNamespace,
@@ -169,62 +171,63 @@ class TrackingEnvironment(ImmutableSandboxedEnvironment):
             "strftime_now": _strftime_now,
         }
 
-    def join_printed(self, operands: Iterable[Any]) -> str:
+    def concat_outputs(self, operands: Iterable[Any]) -> str:
         """Return `a ~ b`."""
-        return concat(map(printed, operands))
+        return concat(map(to_output, operands))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Return `left operator right`."""
         if operator == "+" and _is_html(left, right):
             return safe(concat(map(escaped, (left, right))))
-        left, right = unmixed(left), unmixed(right)
+        left, right = demote_markup(left), demote_markup(right)
         if isinstance(left, str) and not isinstance(left, Markup) and not isinstance(right, Markup):
             if operator == "%":
                 return percent_format(left, right)
             if operator in "+*":
                 return super().call_binop(context, operator, left, right)
-        # Python asks the left one first, and it is the markup that has to escape the other.
-        plain = str.__str__(left) if isinstance(left, Tracked) else _bare(left)
-        result = super().call_binop(context, operator, plain, _bare(right))
+        # Python calls the left operand first. A plain one leaves the operation to Markup, which escapes it.
+        plain = str.__str__(left) if isinstance(left, TaintedStr) else _unwrap(left)
+        result = super().call_binop(context, operator, plain, _unwrap(right))
         if isinstance(result, (list, tuple)):
             return result
-        return followed(result, (left, right), f"the operator {operator}")
+        return taint_result(result, (left, right), f"the operator {operator}")
 
     def call_unop(self, context: Context, operator: str, arg: Any) -> Any:
         """Return `operator arg`."""
-        return followed(super().call_unop(context, operator, arg), arg, f"the operator {operator}")
+        return taint_result(super().call_unop(context, operator, arg), arg, f"the operator {operator}")
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         """Return `obj(*args, **kwargs)`."""
         result = super().call(__context, __obj, *args, **kwargs)
         owner = getattr(__obj, "__self__", None)
-        if isinstance(__obj, _PASSING) or isinstance(owner, _PASSING_OWNERS) or __obj in _PASSING_CLASSES:
+        is_tracked = isinstance(__obj, _TRACKED_CALLABLES) or isinstance(owner, _TRACKED_OWNERS)
+        if is_tracked or __obj in _TRACKED_CLASSES:
             return result
         name = getattr(__obj, "__name__", type(__obj).__name__)
-        return followed(result, (owner, args, kwargs), f"the function {name}()")
+        return taint_result(result, (owner, args, kwargs), f"the function {name}()")
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Return `obj.attribute`."""
-        obj = unmixed(obj)
+        obj = demote_markup(obj)
         if isinstance(obj, str):
-            return self._of_plain(Markup if isinstance(obj, Markup) else str, obj, attribute)
-        if isinstance(obj, (TrackedInt, TrackedFloat)):
+            return self._plain_attribute(Markup if isinstance(obj, Markup) else str, obj, attribute)
+        if isinstance(obj, (TaintedInt, TaintedFloat)):
             kind = int if isinstance(obj, int) else float
-            return as_content(self._of_plain(kind, obj, attribute), obj.tag)
-        if isinstance(obj, Opaque):
-            return as_content(super().getattr(obj._value, attribute), obj._tag)
+            return taint(self._plain_attribute(kind, obj, attribute), obj.provenance)
+        if isinstance(obj, TaintedObject):
+            return taint(super().getattr(obj._value, attribute), obj._provenance)
         return super().getattr(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """Return `obj[argument]`."""
-        if isinstance(obj, Opaque):
-            return as_content(super().getitem(obj._value, argument), obj._tag)
-        if isinstance(argument, str) and isinstance(obj, (str, TrackedInt, TrackedFloat)):
+        if isinstance(obj, TaintedObject):
+            return taint(super().getitem(obj._value, argument), obj._provenance)
+        if isinstance(argument, str) and isinstance(obj, (str, TaintedInt, TaintedFloat)):
             return self.getattr(obj, argument)
         return super().getitem(obj, argument)
 
-    def _of_plain(self, kind: type, obj: Any, attribute: str) -> Any:
-        """Return an attribute that the plain class has; what a tracked class adds to it is not there."""
+    def _plain_attribute(self, kind: type, obj: Any, attribute: str) -> Any:
+        """Return an attribute of the plain class; attributes that a tainted class adds are undefined."""
         if not hasattr(kind, attribute):
             return self.undefined(obj=obj, name=attribute)
         value = super().getattr(obj, attribute)
@@ -234,16 +237,16 @@ class TrackingEnvironment(ImmutableSandboxedEnvironment):
 
 
 def _is_html(*texts: Any) -> bool:
-    """Whether these are texts, and one of them is said to be HTML: then the others are escaped."""
+    """Whether all are texts and one is marked as HTML, so that the others have to be escaped."""
     return all(isinstance(text, str) for text in texts) and any(hasattr(text, "__html__") for text in texts)
 
 
-def _bare(value: Any) -> Any:
-    return value._value if isinstance(value, Opaque) else value
+def _unwrap(value: Any) -> Any:
+    return value._value if isinstance(value, TaintedObject) else value
 
 
 def _raise_exception(message: Any) -> None:
-    raise TemplateError(printed(message))
+    raise TemplateError(to_output(message))
 
 
 def _strftime_now(form: str) -> str:

@@ -1,4 +1,4 @@
-"""A Python function as the JSON schema of a tool, from its type hints and its docstring.
+"""Makes the JSON schema of a tool from a Python function's type hints and docstring.
 
 Source: https://huggingface.co/docs/transformers/chat_extras#schema
 """
@@ -19,7 +19,7 @@ __all__ = ["tool_schema"]
 
 Schema = dict[str, Any]
 
-_NAMES: dict[Any, Schema] = {
+_TYPES: dict[Any, Schema] = {
     int: {"type": "integer"},
     float: {"type": "number"},
     str: {"type": "string"},
@@ -30,9 +30,9 @@ _NAMES: dict[Any, Schema] = {
     dict: {"type": "object"},
     Any: {},
 }
-_SCALARS = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
+_SCALAR_NAMES = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
 
-_SECTION = re.compile(r"[\n\s]*(?:Args:|Returns:|Raises:|\Z)")
+_SECTION_START = re.compile(r"[\n\s]*(?:Args:|Returns:|Raises:|\Z)")
 _ARGUMENTS = re.compile(r"\n\s*Args:\n(.*?)[\n\s]*(?:Returns:|Raises:|\Z)", re.DOTALL)
 _RETURNS = re.compile(r"\n\s*Returns:\n\s*(.*?)[\n\s]*(?:Raises:|\Z)", re.DOTALL)
 _ARGUMENT = re.compile(r"([ \t]*)(\w+):\s*(.*)")
@@ -43,8 +43,8 @@ def tool_schema(function: Callable[..., Any]) -> Schema:
     """Describe a function as a tool.
 
     Args:
-        function: A function with type hints and a docstring of Google's form, which describes every argument.
-            `(choices: ["a", "b"])` at the end of a description lists the values that are allowed.
+        function: A function with type hints and a docstring in Google style that describes every argument.
+            `(choices: ["a", "b"])` at the end of a description lists the allowed values.
 
     Raises:
         OptionError: A hint or a description is missing, or a hint has no JSON schema.
@@ -64,14 +64,14 @@ def tool_schema(function: Callable[..., Any]) -> Schema:
     name = getattr(function, "__name__", "operation")
     text = (inspect.getdoc(function) or "").strip()
     if not text:
-        raise OptionError(f"the tool {name} has no docstring, which would say what it is for")
+        raise OptionError(f"the tool {name} has no docstring: describe its purpose and arguments in one")
     descriptions = _descriptions(text)
     parameters, returned = _parameters(function, name)
     for argument, schema in parameters["properties"].items():
         if argument not in descriptions:
             raise OptionError(f"the docstring of the tool {name} does not describe its argument {argument!r}")
-        schema |= _described(descriptions[argument], name, argument)
-    about = text[: match.start()] if (match := _SECTION.search(text)) else text
+        schema |= _description_schema(descriptions[argument], name, argument)
+    about = text[: match.start()] if (match := _SECTION_START.search(text)) else text
     described: Schema = {"name": name, "description": about.strip(), "parameters": parameters}
     if returned is not None:
         returns = _RETURNS.search(text)
@@ -80,7 +80,7 @@ def tool_schema(function: Callable[..., Any]) -> Schema:
 
 
 def _parameters(function: Callable[..., Any], name: str) -> tuple[Schema, Schema | None]:
-    """Return the schema of a function's arguments, and of what it returns if that has one."""
+    """Return the schema of a function's arguments, and that of its result or None."""
     try:
         hints = get_type_hints(function)
     except Exception as error:
@@ -101,7 +101,7 @@ def _parameters(function: Callable[..., Any], name: str) -> tuple[Schema, Schema
     try:
         returned = _hint_schema(hints["return"], name) if "return" in hints else None
     except OptionError:
-        # A model never writes the result, so that it may be anything.
+        # The model never writes the result, so any type is allowed.
         returned = None
     return schema, returned
 
@@ -124,8 +124,8 @@ def _hint_schema(hint: Any, where: str) -> Schema:
         raise OptionError(f"{where}: {hint} has no JSON schema; use list for any number of items")
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _values_schema([member.value for member in hint], where)
-    if origin is None and hint in _NAMES:
-        return dict(_NAMES[hint])
+    if origin is None and hint in _TYPES:
+        return dict(_TYPES[hint])
     raise OptionError(
         f"{where}: {hint!r} has no JSON schema; use int, float, str, bool, list, dict, tuple, Union, Literal "
         "or an Enum, or give the tool as a JSON schema"
@@ -147,14 +147,14 @@ def _union_schema(arguments: tuple[Any, ...], where: str) -> Schema:
 
 
 def _values_schema(values: list[Any], where: str) -> Schema:
-    if not values or any(type(value) not in _SCALARS for value in values):
-        raise OptionError(f"{where}: {values!r} are no values that JSON can list")
-    kinds = list(dict.fromkeys(_SCALARS[type(value)] for value in values))
+    if not values or any(type(value) not in _SCALAR_NAMES for value in values):
+        raise OptionError(f"{where}: {values!r} are not values of JSON types")
+    kinds = list(dict.fromkeys(_SCALAR_NAMES[type(value)] for value in values))
     return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values}
 
 
 def _descriptions(text: str) -> dict[str, str]:
-    """Return what a docstring says of each argument, each on one line."""
+    """Return the description of each argument in a docstring, joined to one line."""
     section = _ARGUMENTS.search(text)
     lines = [line for line in section.group(1).split("\n") if line.strip()] if section else []
     descriptions: dict[str, str] = {}
@@ -169,8 +169,8 @@ def _descriptions(text: str) -> dict[str, str]:
     return {name: re.sub(r"\s*\n+\s*", " ", about.strip()) for name, about in descriptions.items()}
 
 
-def _described(about: str, name: str, argument: str) -> Schema:
-    """Return a description as part of a schema, with its choices."""
+def _description_schema(about: str, name: str, argument: str) -> Schema:
+    """Return a description, and its choices if it lists any, as part of a schema."""
     match = _CHOICES.search(about)
     if match is None:
         return {"description": about}

@@ -1,6 +1,6 @@
-"""JSON of values that hold content: content as a whole, and each part of it knows whose.
+"""JSON of values that hold content. The text is `json.dumps`'s.
 
-The quotes, braces and escapes belong to the part beside them. The text is `json.dumps`'s.
+All of it is content, with the provenance of each value. Punctuation has that of the value before it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from bpe_tokenizer.chat.tracked import Tag, Tracked, concat, merge_tags
-from bpe_tokenizer.chat.values import tags_of
+from bpe_tokenizer.chat.jinja.tainted_str import Provenance, TaintedStr, concat, merge_provenances
+from bpe_tokenizer.chat.jinja.values import provenances_of
 
 __all__ = ["to_json"]
 
@@ -25,32 +25,34 @@ def to_json(
     """Return the JSON of a value, as Hugging Face's templates write it.
 
     Args:
-        value: What to write.
-        ensure_ascii: Whether other characters than ASCII are written as escapes.
-        indent: Spaces, or the text, that a level is indented by; None for one line.
-        separators: What stands between items, and between a key and its value.
-        sort_keys: Whether an object's keys are sorted.
+        value: The value to write.
+        ensure_ascii: Write non-ASCII characters as escapes.
+        indent: The indentation of a level, a number of spaces or a text; None for one line.
+        separators: The text between items, and between a key and its value.
+        sort_keys: Sort the keys of objects.
     """
     encoder = json.JSONEncoder(
         ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )
     text = encoder.encode(value)
-    tags = set(tags_of((value, indent, separators)))
-    if not tags:
+    provenances = set(provenances_of((value, indent, separators)))
+    if not provenances:
         return text
-    if len(tags) == 1:
-        return Tracked(text, tags.pop())
+    if len(provenances) == 1:
+        return TaintedStr(text, provenances.pop())
     parts = list(_parts(value, encoder, 0))
     if "".join(part for part, _ in parts) != text:
-        return Tracked(text, merge_tags(tags, "tojson was given something that cannot be followed"))
-    return _tagged(parts)
+        return TaintedStr(
+            text, merge_provenances(provenances, "tojson was given a value that cannot be tracked")
+        )
+    return _join_parts(parts)
 
 
-_Part = tuple[str, Tag | None]
+_Part = tuple[str, Provenance | None]
 
 
 def _parts(value: Any, encoder: json.JSONEncoder, level: int) -> Iterator[_Part]:
-    """Iterate over the JSON of a value in parts, each with its tag; None of punctuation."""
+    """Iterate over the JSON of a value in parts with their provenance; None for punctuation."""
     if isinstance(value, dict):
         items = sorted(value.items()) if encoder.sort_keys else list(value.items())
         yield from _enclosed(
@@ -59,15 +61,15 @@ def _parts(value: Any, encoder: json.JSONEncoder, level: int) -> Iterator[_Part]
     elif isinstance(value, (list, tuple)):
         yield from _enclosed("[]", [_parts(item, encoder, level + 1) for item in value], encoder, level)
     else:
-        tags = tuple(tags_of(value))
-        yield encoder.encode(value), merge_tags(tags) if tags else None
+        provenances = tuple(provenances_of(value))
+        yield encoder.encode(value), merge_provenances(provenances) if provenances else None
 
 
 def _member(key: Any, item: Any, encoder: json.JSONEncoder, level: int) -> Iterator[_Part]:
-    tags = tuple(tags_of(key))
-    # A key that is no string is written as one, which only an object tells.
+    provenances = tuple(provenances_of(key))
+    # Only the encoding of an object shows how a key that is not a string is written.
     text = json.dumps({key: 0}, ensure_ascii=encoder.ensure_ascii)[len("{") : -len(": 0}")]
-    yield text, merge_tags(tags) if tags else None
+    yield text, merge_provenances(provenances) if provenances else None
     yield encoder.key_separator, None
     yield from _parts(item, encoder, level + 1)
 
@@ -75,7 +77,7 @@ def _member(key: Any, item: Any, encoder: json.JSONEncoder, level: int) -> Itera
 def _enclosed(
     brackets: str, items: list[Iterator[_Part]], encoder: json.JSONEncoder, level: int
 ) -> Iterator[_Part]:
-    """Iterate over the parts of an array or object, laid out as the encoder does."""
+    """Iterate over the parts of an array or object, with the encoder's layout."""
     indent = " " * encoder.indent if isinstance(encoder.indent, int) else encoder.indent
     line = "" if indent is None or not items else "\n" + indent * (level + 1)
     yield brackets[0], None
@@ -85,11 +87,11 @@ def _enclosed(
     yield ("" if not line else "\n" + (indent or "") * level) + brackets[1], None
 
 
-def _tagged(parts: list[_Part]) -> str:
-    """Join parts; punctuation takes the tag of the part before it, or of the first."""
-    current = next(tag for _, tag in parts if tag is not None)
-    tracked = []
-    for text, tag in parts:
-        current = tag or current
-        tracked.append(Tracked(text, current))
-    return concat(tracked)
+def _join_parts(parts: list[_Part]) -> str:
+    """Join parts. Punctuation has the provenance of the part before it, or of the first part."""
+    current = next(provenance for _, provenance in parts if provenance is not None)
+    tainted = []
+    for text, provenance in parts:
+        current = provenance or current
+        tainted.append(TaintedStr(text, current))
+    return concat(tainted)

@@ -1,4 +1,4 @@
-"""Chat templates in Jinja, as models' files hold them, rendered so that content can never be markup."""
+"""Chat templates in Jinja, as model files contain them, rendered so that content never becomes markup."""
 
 from __future__ import annotations
 
@@ -10,30 +10,29 @@ from typing import Any, NamedTuple
 from jinja2 import Template, nodes
 from jinja2.exceptions import TemplateError, TemplateSyntaxError
 
-from bpe_tokenizer.chat.environment import TrackingEnvironment
-from bpe_tokenizer.chat.inputs import REASONING, tracked_values
+from bpe_tokenizer.chat.jinja.context import REASONING, build_context
+from bpe_tokenizer.chat.jinja.environment import TaintTrackingEnvironment
+from bpe_tokenizer.chat.jinja.literals import TemplateLiterals
+from bpe_tokenizer.chat.jinja.tainted_str import TaintedStr, as_tainted, concat
 from bpe_tokenizer.chat.segment import Rendered, Segment
-from bpe_tokenizer.chat.tracked import Tracked, concat, tracked
-from bpe_tokenizer.chat.written import WrittenTexts
 from bpe_tokenizer.errors import ArgumentTypeError, ChatTemplateError, OptionError, TokenizerError
 
 __all__ = ["JinjaTemplate"]
 
-_ENVIRONMENT = TrackingEnvironment()
-# Set behind the final message while rendering, so that its end is found: the text that transformers uses,
-# because templates see it.
-_END = "CONTINUE_FINAL_MESSAGE_TAG "
+_ENVIRONMENT = TaintTrackingEnvironment()
+# Appended to the final message while rendering, to find its end. The same text as in transformers, because
+# templates can see it.
+_END_MARK = "CONTINUE_FINAL_MESSAGE_TAG "
 
 
 class JinjaTemplate:
     r"""A chat template in Hugging Face's dialect of Jinja.
 
-    It renders what `transformers` renders, and knows of every character whether the template wrote it or
-    whose content it is.
+    It renders the same text as `transformers`, and tracks which characters are content, and whose.
 
     Args:
-        source: The template.
-        name: Its name in messages of errors.
+        source: The source of the template.
+        name: The name in error messages.
 
     Raises:
         ChatTemplateError: The source is not valid Jinja.
@@ -74,48 +73,48 @@ class JinjaTemplate:
 
         Args:
             messages: The messages, each a mapping with a role and a content.
-            add_generation_prompt: Whether the beginning of a reply follows.
-            continue_final_message: Whether the final message stays open for the model to continue; or the
-                field of it that does, instead of "content".
+            add_generation_prompt: Append the start of a reply.
+            continue_final_message: Leave the final message open, so that the model continues it. A `str`
+                names the field to continue, instead of "content".
             tools: JSON schemas of functions, or Python functions with type hints and a docstring.
             documents: Documents for the model to use.
-            special_tokens: Names and texts of special tokens ("bos_token": "<s>"): the template's own text.
-            variables: Other variables of the template, such as `enable_thinking`: content if they are text.
+            special_tokens: Special tokens by name ("bos_token": "<s>"). They are the template's own text.
+            variables: Other variables of the template, such as `enable_thinking`. Text in them is content.
 
         Raises:
-            OptionError: The arguments don't go together, or there is no message.
-            ArgumentTypeError: An argument is of the wrong type.
-            ChatTemplateError: The template refuses the conversation, or fails on it.
+            OptionError: The arguments contradict each other, or the list of messages is empty.
+            ArgumentTypeError: An argument has the wrong type.
+            ChatTemplateError: The template rejects the conversation, or fails.
         """
         if continue_final_message and add_generation_prompt:
             raise OptionError(
-                "continue_final_message leaves the final message open and add_generation_prompt begins a new "
-                "one; ask for one of them"
+                "continue_final_message and add_generation_prompt are both set: the first leaves the final "
+                "message open, the second starts a new one; set only one"
             )
         try:
-            values = tracked_values(messages, tools, documents, variables or {})
+            values = build_context(messages, tools, documents, variables or {})
         except RecursionError as error:
             raise OptionError("the messages, tools or documents are nested too deeply") from error
         except TokenizerError:
             raise
         except Exception as error:
-            # Objects in them are code of others.
+            # Objects in them run their own code.
             raise ArgumentTypeError(
                 "the messages, tools, documents or variables hold something that cannot be read: "
                 f"{type(error).__name__}: {error}"
             ) from error
         field = "content" if continue_final_message is True else continue_final_message or ""
-        final = self._open(values["messages"][-1], field) if field else None
+        final = self._mark_end(values["messages"][-1], field) if field else None
         tokens = {name: str.__str__(text) for name, text in (special_tokens or {}).items()}
         values = tokens | values | {"add_generation_prompt": add_generation_prompt}
         text = self._render(values)
         if final is not None:
-            text = self._cut_behind(text, final)
-        return _rendered(tracked(text), self._compiled.marks_generated)
+            text = self._cut_at_end(text, final)
+        return _rendered(as_tainted(text), self._compiled.marks_generated)
 
     def may_write(self, text: str) -> bool:
-        """Whether the template may write a text as markup, put together of its own texts or not."""
-        return text in self.source or text in self._compiled.written
+        """Whether the template can write a text as markup, from its own literals."""
+        return text in self.source or text in self._compiled.literals
 
     def _compile(self) -> _Compiled:
         try:
@@ -130,7 +129,7 @@ class JinjaTemplate:
         try:
             return concat(template.root_render_func(template.new_context(values)))
         except Exception as error:
-            # Templates are programs: they may fail in any way that Python knows.
+            # A template is a program, which can raise any exception.
             place = self._place(_line(error.__traceback__))
             kind = "" if isinstance(error, TemplateError) and str(error) else f"{type(error).__name__}: "
             raise ChatTemplateError(f"{place}: {kind}{error}") from error
@@ -139,8 +138,8 @@ class JinjaTemplate:
         name = f"the chat template {self.name!r}" if self.name else "the chat template"
         return name if line is None else f"{name}, line {line}"
 
-    def _open(self, message: dict[str, Any], field: str) -> str:
-        """Set the mark of the end behind a field of the final message, and return its text."""
+    def _mark_end(self, message: dict[str, Any], field: str) -> str:
+        """Append the end mark to a field of the final message, and return the field's text."""
         final = message.get(field)
         if final is None:
             raise OptionError(f"the final message has no {field!r} to continue")
@@ -151,28 +150,28 @@ class JinjaTemplate:
         if None in parts:
             raise OptionError(f"the {field!r} of the final message has no text to continue")
         if not parts and not isinstance(final, str):
-            raise OptionError(f"the {field!r} of the final message is no text, and cannot be continued")
+            raise OptionError(f"the {field!r} of the final message is not text, and cannot be continued")
         holders = [(part, "text") for part in parts if part] or [(message, name) for name in names]
         text = str.__str__(holders[0][0][holders[0][1]])
         for holder, key in holders:
-            holder[key] += _END
+            holder[key] += _END_MARK
         return text
 
-    def _cut_behind(self, text: str, final: str) -> str:
-        """Cut a rendered text where the final message ends."""
-        end = text.rfind(_END.strip())
+    def _cut_at_end(self, text: str, final: str) -> str:
+        """Cut a rendered text at the end of the final message."""
+        end = text.rfind(_END_MARK.strip())
         if end < 0 or final.strip() not in text:
             raise ChatTemplateError(
                 f"{self._place(None)} leaves out or changes the final message, which then cannot be continued"
             )
-        if text.startswith(_END, end):
+        if text.startswith(_END_MARK, end):
             return text[:end]
-        # The template took the space at the end away, so it takes the message's own away as well.
+        # The template stripped the space of the mark, so it strips that of the message too.
         return text[:end].rstrip()
 
 
 def _last_text(parts: Sequence[Any]) -> dict[str, Any] | None:
-    """Return the last part of a message that is text."""
+    """Return the last text part of a message."""
     texts = (part for part in reversed(parts) if isinstance(part, dict) and isinstance(part.get("text"), str))
     return next(texts, None)
 
@@ -180,7 +179,7 @@ def _last_text(parts: Sequence[Any]) -> dict[str, Any] | None:
 class _Compiled(NamedTuple):
     template: Template
     marks_generated: bool
-    written: WrittenTexts
+    literals: TemplateLiterals
 
 
 @lru_cache(maxsize=64)
@@ -188,11 +187,11 @@ def _compile(source: str) -> _Compiled:
     tree = _ENVIRONMENT.parse(source)
     blocks = tree.find_all(nodes.CallBlock)
     marks = any(isinstance(block.call.node, nodes.ExtensionAttribute) for block in blocks)
-    return _Compiled(_ENVIRONMENT.from_string(source), marks, WrittenTexts(tree))
+    return _Compiled(_ENVIRONMENT.from_string(source), marks, TemplateLiterals(tree))
 
 
 def _line(traceback: TracebackType | None) -> int | None:
-    """Return the line of the template that an error came from."""
+    """Return the line of the template that raised an error."""
     line = None
     while traceback is not None:
         template = traceback.tb_frame.f_globals.get("__jinja_template__")
@@ -202,19 +201,19 @@ def _line(traceback: TracebackType | None) -> int | None:
     return line
 
 
-def _rendered(text: Tracked, marks_generated: bool) -> Rendered:
-    """Return rendered text as segments."""
+def _rendered(text: TaintedStr, marks_generated: bool) -> Rendered:
+    """Split rendered text into segments."""
     segments: list[Segment] = []
     generated: list[tuple[int, int]] = []
-    for start, end, tag in text.runs():
+    for start, end, provenance in text.runs():
         piece = str.__getitem__(text, slice(start, end))
-        if segments and segments[-1].origin == tag.origin:
-            segments[-1] = Segment(segments[-1].text + piece, tag.origin)
+        if segments and segments[-1].origin == provenance.origin:
+            segments[-1] = Segment(segments[-1].text + piece, provenance.origin)
         else:
-            segments.append(Segment(piece, tag.origin))
-        if tag.generated:
+            segments.append(Segment(piece, provenance.origin))
+        if provenance.generated:
             if generated and generated[-1][1] == start:
                 start = generated.pop()[0]
             generated.append((start, end))
-    reasons = dict.fromkeys(tag.untracked for tag in text.tags if tag.untracked)
+    reasons = dict.fromkeys(known.lost_reason for known in text.provenances if known.lost_reason)
     return Rendered(tuple(segments), tuple(generated) if marks_generated else None, tuple(reasons))

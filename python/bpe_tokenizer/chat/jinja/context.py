@@ -1,4 +1,4 @@
-"""What is handed to a template: copies that are tracked, and plain.
+"""The context of a template, in Jinja's sense: tainted copies of everything that the caller passes.
 
 Source of the conversions: https://huggingface.co/docs/transformers/chat_templating
 """
@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from bpe_tokenizer.chat.jinja.tainted_str import Provenance, TaintedStr
+from bpe_tokenizer.chat.jinja.tool_schema import tool_schema
+from bpe_tokenizer.chat.jinja.values import TaintedFloat, TaintedInt
 from bpe_tokenizer.chat.segment import Origin
-from bpe_tokenizer.chat.tool_schema import tool_schema
-from bpe_tokenizer.chat.tracked import Tag, Tracked
-from bpe_tokenizer.chat.values import TrackedFloat, TrackedInt
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 
-__all__ = ["REASONING", "ROLES", "tracked_values"]
+__all__ = ["REASONING", "ROLES", "build_context"]
 
-# The names that a message's reasoning goes by. Templates read the first; gpt-oss reads the second.
+# The field names of a message's reasoning. Most templates read the first, gpt-oss reads the second.
 REASONING = ("reasoning_content", "thinking", "reasoning")
 
-# The roles of the published templates. These words are no one's text but the protocol's: some templates build
-# tokens of them ('<|' + message.role + '|>'), which must stay tokens. Any other role is content.
+# The roles of the published templates. They are words of the protocol, so they are not tainted: templates
+# build tokens from them ('<|' + message.role + '|>'), which must stay tokens. Any other role is content.
 ROLES = frozenset((
     "assistant", "context", "critic", "developer", "document", "documents", "environment", "function",
     "human", "ipython", "model", "observation", "system", "tool", "tool_call", "tool_response", "tool_result",
@@ -32,30 +32,30 @@ ROLES = frozenset((
 ))  # fmt: skip
 
 
-def tracked_values(
+def build_context(
     messages: Sequence[Any],
     tools: Sequence[Any] | None,
     documents: Sequence[Any] | None,
     variables: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Copy all that a template is given.
+    """Return tainted copies of all arguments of a template, by name.
 
     Args:
-        messages: Mappings, dataclasses or pydantic models. The fields that are None are left out, and
-            reasoning is put under the names that templates read.
+        messages: Mappings, dataclasses or pydantic models. Fields that are None are dropped, and the
+            reasoning is stored under every name that templates read.
         tools: JSON schemas or Python functions.
         documents: Mappings.
         variables: Values of other names.
 
     Raises:
-        OptionError: There is no message, or a variable has the name of one of the others; or a function has
-            no schema, because its hints or its docstring say too little.
-        ArgumentTypeError: A message, tool or document is something else.
+        OptionError: The list of messages is empty, a variable has the name of another argument, or a
+            function lacks the type hints or the docstring that its schema needs.
+        ArgumentTypeError: A message, tool or document has another type.
     """
-    values = {name: tracked_copy(value, Origin(name)) for name, value in variables.items()}
+    values = {name: taint_input(value, Origin(name)) for name, value in variables.items()}
     for name in ("messages", "tools", "documents", "add_generation_prompt"):
         if name in values:
-            raise OptionError(f"a variable cannot be called {name!r}: that is an argument of its own")
+            raise OptionError(f"a template variable cannot have the name {name!r}: it is an argument already")
     conversation = [_message(message, index) for index, message in enumerate(_items(messages, "messages"))]
     if not conversation:
         raise OptionError("messages is empty; a template needs at least one message")
@@ -69,7 +69,7 @@ def _copies(name: str, items: Any, plain: Callable[[Any, int], Mapping[str, Any]
     if items is None:
         return None
     numbered = enumerate(_items(items, name))
-    return [tracked_copy(plain(item, index), Origin(name, index)) for index, item in numbered]
+    return [taint_input(plain(item, index), Origin(name, index)) for index, item in numbered]
 
 
 def _items(values: Any, name: str) -> Iterable[Any]:
@@ -87,9 +87,9 @@ def _message(message: Any, index: int) -> dict[str, Any]:
     for key, value in fields.items():
         name = str.__str__(key) if isinstance(key, str) else ""
         origin = Origin("messages", index, name)
-        # Of a class of its own, a text may be equal to any other.
+        # A subclass of str can compare equal to any text, so compare the plain text.
         role = str.__str__(value) if name == "role" and isinstance(value, str) else None
-        copy[tracked_copy(key, origin)] = role if role in ROLES else tracked_copy(value, origin)
+        copy[taint_input(key, origin)] = role if role in ROLES else taint_input(value, origin)
     return copy
 
 
@@ -125,37 +125,33 @@ def _document(document: Any, index: int) -> Mapping[str, Any]:
     )
 
 
-def tracked_copy(value: Any, origin: Origin) -> Any:
-    """Copy what was handed in, so that each text and number in it knows where it came from.
+def taint_input(value: Any, origin: Origin) -> Any:
+    """Return a tainted copy of a value, with the origin on every text and number in it.
 
-    Only plain values are left, because templates are code of strangers and objects have methods: objects of
-    other classes become their fields (dataclasses, pydantic models), the text that their class gives them
-    (dates, decimal numbers), or their class's name.
-
-    Args:
-        value: A value as JSON knows it, or one of the above.
-        origin: Where it came from.
+    The copy holds plain values only: a template is untrusted code, and the methods of an object are not for
+    it. Dataclasses and pydantic models become their fields. Other objects become their `str()` if their class
+    defines one (dates, decimal numbers), else the name of their class.
     """
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.dtype.hasobject):
-        # Tables have the parts of a content as an array of objects.
+        # Data frames hold the parts of a content as an array of objects.
         value = value.tolist()
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return Tracked(str.__str__(value), Tag(origin))
+        return TaintedStr(str.__str__(value), Provenance(origin))
     if isinstance(value, int):
-        return TrackedInt(int.__int__(value), Tag(origin))
+        return TaintedInt(int.__int__(value), Provenance(origin))
     if isinstance(value, float):
-        return TrackedFloat(float.__float__(value), Tag(origin))
+        return TaintedFloat(float.__float__(value), Provenance(origin))
     if isinstance(value, Mapping):
-        return {tracked_copy(key, origin): tracked_copy(item, origin) for key, item in value.items()}
+        return {taint_input(key, origin): taint_input(item, origin) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        items: Iterable[Any] = (tracked_copy(item, origin) for item in value)
+        items: Iterable[Any] = (taint_input(item, origin) for item in value)
         return list(items) if isinstance(value, list) else tuple(items)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return tracked_copy(fields, origin)
+        return taint_input(fields, origin)
     if callable(getattr(value, "model_dump", None)):
-        return tracked_copy(value.model_dump(), origin)
-    says_itself = any("__str__" in vars(kind) for kind in type(value).__mro__[:-1])
-    return Tracked(str(value) if says_itself else f"<{type(value).__name__}>", Tag(origin))
+        return taint_input(value.model_dump(), origin)
+    has_str = any("__str__" in vars(kind) for kind in type(value).__mro__[:-1])
+    return TaintedStr(str(value) if has_str else f"<{type(value).__name__}>", Provenance(origin))
