@@ -77,8 +77,8 @@ def test_ids_are_those_of_the_definition(
 ) -> None:
     single = [bytes([byte]) for byte in range(256)]
     joined = [token.encode() for token in tokens]
-    in_order = joined + single if before else single + joined
-    ranks = {token: 3 * index for index, token in enumerate(in_order)}
+    sorted_tokens = joined + single if before else single + joined
+    ranks = {token: 3 * index for index, token in enumerate(sorted_tokens)}
     ours = encoding(pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
     rows = [expected(ranks, pattern, text) for text in texts]
     assert [ours.encode(text) for text in texts] == rows

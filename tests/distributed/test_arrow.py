@@ -42,7 +42,7 @@ from test_examples import EXAMPLES, run, used_names
 
 pa: Any = pytest.importorskip("pyarrow")
 
-settings_of = pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+model_settings = pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 TEXTS = st.lists(st.text("aé\u0301 \r\n1'<|end>", max_size=30), max_size=20)
 
 
@@ -56,7 +56,7 @@ def counts_of(items: list[tuple[bytes, int]]) -> Any:
     return pa.RecordBatch.from_arrays([pieces, numbers], names=["piece", "n"])
 
 
-@settings_of
+@model_settings
 @pytest.mark.parametrize("size", [1, 17, 10_000])
 def test_batches_of_any_size_count_the_same(
     settings: CountSettings, size: int, stdlib_texts: list[str]
@@ -68,7 +68,7 @@ def test_batches_of_any_size_count_the_same(
     assert collect_counts(counted, settings) == settings.counts().add(texts)
 
 
-@settings_of
+@model_settings
 @hypothesis_settings(max_examples=10)
 @given(texts=TEXTS, cuts=st.sets(st.integers(1, 20)), most=st.integers(1, 40), data=st.data())
 def test_any_grouping_and_order(
@@ -96,7 +96,7 @@ def test_types_of_a_column(kind: str) -> None:
     ).to_pylist() == [[], [*b"low"]]
 
 
-@settings_of
+@model_settings
 @pytest.mark.parametrize("range_bytes", [9973, 65536, 1 << 20])
 def test_ranges_count_what_files_do(
     settings: CountSettings, range_bytes: int, stdlib_texts: list[str], tmp_path: Path

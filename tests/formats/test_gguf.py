@@ -17,10 +17,10 @@ import gguf_files
 from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer.errors import FormatError, TokenizerError
 from bpe_tokenizer.formats import gguf, huggingface
-from bpe_tokenizer.formats.gguf.file import Kind, read_metadata, write_metadata
+from bpe_tokenizer.formats.gguf.file import ValueType, read_metadata, write_metadata
 from bpe_tokenizer.formats.gguf.overlaps import check_overlaps
-from bpe_tokenizer.formats.gguf.pre import BYTE_LEVEL, CHARACTERS, FAMILIES
-from bpe_tokenizer.formats.gguf.spm import merges_of_scores
+from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, CHARACTERS, FAMILIES
+from bpe_tokenizer.formats.gguf.scores import merges_from_scores
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from gguf_files import BYTES, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, byte_level, spm, spm_ids
@@ -46,24 +46,24 @@ def refusal(path: Path) -> str:
 
 # -- the container --------------------------------------------------------------------------------------
 
-VALUES: list[tuple[str, Kind, Any]] = [
-    ("a.u8", Kind.UINT8, 255),
-    ("a.i8", Kind.INT8, -128),
-    ("a.u16", Kind.UINT16, 65535),
-    ("a.i16", Kind.INT16, -32768),
-    ("a.u32", Kind.UINT32, 2**32 - 1),
-    ("a.i32", Kind.INT32, -(2**31)),
-    ("a.u64", Kind.UINT64, 2**64 - 1),
-    ("a.i64", Kind.INT64, -(2**63)),
-    ("a.f32", Kind.FLOAT32, 0.5),
-    ("a.f64", Kind.FLOAT64, 0.1),
-    ("a.yes", Kind.BOOL, True),
-    ("a.no", Kind.BOOL, False),
-    ("a.text", Kind.STRING, "日本"),
-    ("a.empty", Kind.STRING, ""),
-    ("a.strings", Kind.STRING, ["a", "", "b\0c"]),
-    ("a.numbers", Kind.INT32, [1, -1]),
-    ("a.none", Kind.STRING, []),
+VALUES: list[tuple[str, ValueType, Any]] = [
+    ("a.u8", ValueType.UINT8, 255),
+    ("a.i8", ValueType.INT8, -128),
+    ("a.u16", ValueType.UINT16, 65535),
+    ("a.i16", ValueType.INT16, -32768),
+    ("a.u32", ValueType.UINT32, 2**32 - 1),
+    ("a.i32", ValueType.INT32, -(2**31)),
+    ("a.u64", ValueType.UINT64, 2**64 - 1),
+    ("a.i64", ValueType.INT64, -(2**63)),
+    ("a.f32", ValueType.FLOAT32, 0.5),
+    ("a.f64", ValueType.FLOAT64, 0.1),
+    ("a.yes", ValueType.BOOL, True),
+    ("a.no", ValueType.BOOL, False),
+    ("a.text", ValueType.STRING, "日本"),
+    ("a.empty", ValueType.STRING, ""),
+    ("a.strings", ValueType.STRING, ["a", "", "b\0c"]),
+    ("a.numbers", ValueType.INT32, [1, -1]),
+    ("a.none", ValueType.STRING, []),
 ]
 
 
@@ -137,7 +137,7 @@ def test_claims_are_checked_before_anything_is_made_of_them(path: Path) -> None:
     assert "goes on behind the end" in attempt(key, struct.pack("<IIQ", 9, 8, 1), huge, b"12345678")
     path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 2**40))
     assert "claims 1099511627776 metadata pairs" in refusal(path)
-    twice = [("k", Kind.BOOL, True), ("k", Kind.BOOL, True)]
+    twice = [("k", ValueType.BOOL, True), ("k", ValueType.BOOL, True)]
     path.write_bytes(write_metadata(twice))
     assert "the key 'k' stands twice" in refusal(path)
 
@@ -491,7 +491,7 @@ def test_equal_scores_are_exact_or_refused(words: dict[str, int], texts: list[st
     scores = {"a": 0.0, "b": 0.0, "▁": 0.0} | {word: -float(score) for word, score in words.items()}
     ids = {text: index for index, text in enumerate(scores)}
     try:
-        merges = merges_of_scores(scores)
+        merges = merges_from_scores(scores)
     except FormatError:
         return
     core = _core.Model(

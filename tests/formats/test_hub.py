@@ -292,7 +292,7 @@ def test_other_files_hold_what_is_given(
     server.publish("owner/name", files)
     tokenizer.save(tmp_path / "saved")
     for source in ("owner/name", tmp_path / "saved"):
-        with pytest.raises(OptionError, match="which holds its own; leave split_pattern out"):
+        with pytest.raises(OptionError, match=r"holds its own .*; leave out split_pattern"):
             hub.load(source, cache_dir=cache, split_pattern="gpt2")
 
 
@@ -426,7 +426,7 @@ def test_local_paths_come_first(
     monkeypatch.chdir(tmp_path)
     for source in ("owner/name", Path("owner/name"), str(tmp_path / "owner/name/tokenizer.json")):
         assert same(hub.load(source), tokenizer)
-    with pytest.raises(FormatError, match="there is no such file or directory"):
+    with pytest.raises(FormatError, match="no such file or directory"):
         hub.load(Path("owner/other"))  # a Path is never the name of a repository
     assert server.take() == []
 
@@ -450,7 +450,7 @@ def test_local_paths_come_first(
     ],
 )
 def test_what_is_no_repository(source: str, server: HubServer) -> None:
-    with pytest.raises(FormatError, match="there is no such file or directory"):
+    with pytest.raises(FormatError, match="no such file or directory"):
         hub.load(source)
     assert server.take() == []
 

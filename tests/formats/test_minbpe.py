@@ -214,9 +214,9 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_hidden_special_tokens_are_found_in_any_order() -> None:
-    assert minbpe._hidden(["<abc", "<ab", "<a", "<x"]) is None
-    assert minbpe._hidden(["<abc", "<a", "<ab"]) == ("<a", "<ab")
-    assert minbpe._hidden(["<a", "<b", "<ad", "<ac"]) == ("<a", "<ac")
+    assert minbpe._shadowed(["<abc", "<ab", "<a", "<x"]) is None
+    assert minbpe._shadowed(["<abc", "<a", "<ab"]) == ("<a", "<ab")
+    assert minbpe._shadowed(["<a", "<b", "<ad", "<ac"]) == ("<a", "<ac")
 
 
 # -- refused when saved ---------------------------------------------------------------------------------

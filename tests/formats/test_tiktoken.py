@@ -34,13 +34,13 @@ from bpe_tokenizer import (
 )
 from bpe_tokenizer.compat.tiktoken import Encoding
 from bpe_tokenizer.formats import tiktoken as format_
-from bpe_tokenizer.formats.tiktoken.merges import ranks_of
-from bpe_tokenizer.formats.tiktoken.patterns import WHOLE, pat_str_of, settings_of, total
+from bpe_tokenizer.formats.tiktoken.merges import ranks_from_model
+from bpe_tokenizer.formats.tiktoken.patterns import MATCH_ALL, cover_all, model_settings, tiktoken_pattern
 from bpe_tokenizer.formats.tiktoken.published import (
     PUBLISHED,
     PublishedEncoding,
     PublishedFile,
-    published_as,
+    find_published,
 )
 from bpe_tokenizer.formats.tiktoken.ranks import parse_ranks, write_ranks
 from bpe_tokenizer.patterns import NAMED_PATTERNS
@@ -244,11 +244,11 @@ def test_special_tokens_that_contradict_the_file_are_refused(
 
 def test_what_is_published_is_recognised_by_its_content() -> None:
     for name, encoding in PUBLISHED.items():
-        assert published_as(encoding.ranks.sha256, name) is encoding
-    assert published_as(PUBLISHED["o200k_harmony"].ranks.sha256, "tokenizer") is PUBLISHED["o200k_base"]
-    assert published_as(PUBLISHED["p50k_edit"].ranks.sha256, "tokenizer") is PUBLISHED["p50k_base"]
-    assert published_as("0" * 64, "cl100k_base") is None
-    llama = published_as("82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55", "tokenizer")
+        assert find_published(encoding.ranks.sha256, name) is encoding
+    assert find_published(PUBLISHED["o200k_harmony"].ranks.sha256, "tokenizer") is PUBLISHED["o200k_base"]
+    assert find_published(PUBLISHED["p50k_edit"].ranks.sha256, "tokenizer") is PUBLISHED["p50k_base"]
+    assert find_published("0" * 64, "cl100k_base") is None
+    llama = find_published("82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55", "tokenizer")
     assert llama is not None
     assert (llama.split_pattern,) == NAMED_PATTERNS["llama3"].patterns
     assert llama.special_tokens is None
@@ -278,7 +278,7 @@ def test_a_trained_tokenizer_is_saved_and_loaded(
 def test_a_model_that_does_not_split_is_saved(tmp_path: Path) -> None:
     model = Model(core({256: b"ab"}, [(b"a", b"b")], split_patterns=[]))
     load_kwargs = format_.save(model, tmp_path / "my.tiktoken")
-    assert load_kwargs["split_pattern"] == [WHOLE]
+    assert load_kwargs["split_pattern"] == [MATCH_ALL]
     assert ids(format_.load(tmp_path / "my.tiktoken", **load_kwargs), TEXTS) == ids(model, TEXTS)
 
 
@@ -337,9 +337,9 @@ def test_merges_that_never_matter_are_accepted() -> None:
     # Llama 3's tokenizer.json lists every pair that could make a token; only one of them ever does.
     tokens = {256: b"ab", 257: b"bc", 258: b"abc"}
     model = core(tokens, [(A, B), (B, b"c"), (b"ab", b"c"), (A, b"bc")])
-    assert ranks_of(model, "x")[b"abc"] == 258
+    assert ranks_from_model(model, "x")[b"abc"] == 258
     # A token that merging does not make is no matter where pieces are looked up.
-    assert ranks_of(core({256: b"abc"}, [], ignore_merges=True), "x")[b"abc"] == 256
+    assert ranks_from_model(core({256: b"abc"}, [], ignore_merges=True), "x")[b"abc"] == 256
 
 
 def random_model(generator: random.Random) -> _core.Model:
@@ -372,7 +372,7 @@ def test_accepted_models_give_the_ids_of_their_ranks() -> None:
     for _ in range(400):
         model = random_model(generator)
         try:
-            ranks = ranks_of(model, "x")
+            ranks = ranks_from_model(model, "x")
         except FormatError:
             continue
         accepted += 1
@@ -610,7 +610,7 @@ def test_an_encoding_that_a_model_cannot_hold_is_refused_by_name() -> None:
     "pattern", [named.patterns[0] for named in NAMED_PATTERNS.values() if len(named.patterns) == 1]
 )
 def test_published_patterns_match_everything(pattern: str) -> None:
-    assert settings_of(pattern) == {"split_patterns": [pattern]}
+    assert model_settings(pattern) == {"split_patterns": [pattern]}
     texts = [*TEXTS, "".join(map(chr, [*range(0xD800), *range(0xE000, 0x11000), 0x1F600, 0xE0100, 0x10FFFF]))]
     all_pieces = _core.Encoder(core({}, [], split_patterns=[pattern]))
     matches = _core.Encoder(core({}, [], pre_tokenizers=[("Split", pattern, "Removed", True)]))
@@ -622,9 +622,9 @@ def test_published_patterns_match_everything(pattern: str) -> None:
     "pattern", [r"\w+", "b+", "(?i)ab|c", r"(ab)+c|\\\\", r"\p{L}+| ?\p{N}", "a|b$", "(?<=a)b", "a(?=b)|c"]
 )
 def test_other_patterns_are_made_to_match_everything(pattern: str) -> None:
-    pat_str = pat_str_of(core({}, [], split_patterns=[pattern]), "x")
-    assert pat_str == total(pattern)
-    assert settings_of(pat_str) == {"split_patterns": [pattern]}
+    pat_str = tiktoken_pattern(core({}, [], split_patterns=[pattern]), "x")
+    assert pat_str == cover_all(pattern)
+    assert model_settings(pat_str) == {"split_patterns": [pattern]}
     given = _core.SplitPattern(pattern)
     matches = _core.Encoder(core({}, [], pre_tokenizers=[("Split", pat_str, "Removed", True)]))
     for text in ["abcabAB12 3", "xab", "b ab", *TEXTS]:
@@ -644,7 +644,7 @@ def test_other_patterns_are_made_to_match_everything(pattern: str) -> None:
 )
 def test_patterns_that_tiktoken_cannot_hold_are_refused(patterns: list[str], problem: str) -> None:
     with pytest.raises(FormatError, match=f"^split_patterns: .*{problem}"):
-        pat_str_of(core({}, [], split_patterns=patterns), "x")
+        tiktoken_pattern(core({}, [], split_patterns=patterns), "x")
 
 
 def test_to_encoding_needs_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ from bpe_tokenizer.errors import (
     MissingDependencyError,
     OptionError,
 )
-from bpe_tokenizer.formats.gguf.file import Kind, write_metadata
+from bpe_tokenizer.formats.gguf.file import ValueType, write_metadata
 from bpe_tokenizer.inference import (
     Cancellation,
     Generation,
@@ -1042,7 +1042,7 @@ def test_the_stop_ids_of_a_directory(tmp_path: Path, files: dict[str, Any], stop
 
 def test_the_stop_ids_of_a_gguf_file(tmp_path: Path) -> None:
     pairs = [
-        (f"tokenizer.ggml.{name}_token_id", Kind.UINT32, at) for at, name in enumerate(["eos", "eom"], 5)
+        (f"tokenizer.ggml.{name}_token_id", ValueType.UINT32, at) for at, name in enumerate(["eos", "eom"], 5)
     ]
     (tmp_path / "pairs.gguf").write_bytes(write_metadata(pairs))
     assert gguf_file.read_stop_ids(tmp_path / "pairs.gguf") == {5, 6}

@@ -22,7 +22,7 @@ from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats import gguf
 from bpe_tokenizer.formats.gguf.file import read_metadata
-from bpe_tokenizer.formats.gguf.pre import BYTE_LEVEL, FAMILIES
+from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, FAMILIES
 from bpe_tokenizer.model import Model
 from gguf_files import CONTROL, USER_DEFINED, byte_level, pair_vocabulary, spm
 from hostile import hostile_texts, random_mixtures, special_token_texts

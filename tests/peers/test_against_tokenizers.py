@@ -17,8 +17,12 @@ from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer.errors import FormatError, TokenizerError
-from bpe_tokenizer.formats.huggingface.pre_tokenizer import COVERING, read_pre_tokenizer, write_pre_tokenizer
-from bpe_tokenizer.formats.huggingface.punctuation import PUNCTUATION
+from bpe_tokenizer.formats.huggingface.pre_tokenizer import (
+    COVERING,
+    PUNCTUATION,
+    read_pre_tokenizer,
+    write_pre_tokenizer,
+)
 from bpe_tokenizer.formats.huggingface.regex import regex_escape
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.patterns import NAMED_PATTERNS

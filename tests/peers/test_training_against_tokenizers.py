@@ -18,7 +18,7 @@ tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not install
 pytestmark = pytest.mark.peer
 
 # More bytes than a corpus has.
-WHOLE = 30_000_000
+MATCH_ALL = 30_000_000
 
 
 def merges_of_the_library(pattern: str, documents: Sequence[str], vocab_size: int, min_frequency: int) -> Any:
@@ -76,14 +76,14 @@ def test_small_corpora_of_many_ties(min_frequency: int, mixed_text: str) -> None
 @pytest.mark.fixtures
 @pytest.mark.parametrize(("corpus_name", "name"), [("code", "gpt2"), ("multi", "gpt2"), ("zh", "cl100k")])
 def test_whole_corpora(documents: Callable[[str, int], list[str]], corpus_name: str, name: str) -> None:
-    ours = assert_same_merges(name, documents(corpus_name, WHOLE), 32_000)
+    ours = assert_same_merges(name, documents(corpus_name, MATCH_ALL), 32_000)
     assert len(ours.merges) == 32_000 - 256
 
 
 @pytest.mark.slow
 @pytest.mark.fixtures
 def test_the_whole_of_books_as_a_file(documents: Callable[[str, int], list[str]], tmp_path: Path) -> None:
-    texts = documents("books", WHOLE)
+    texts = documents("books", MATCH_ALL)
     ours = assert_same_merges("gpt2", texts, 32_000)
     ours.save(tmp_path)
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.formats.gguf.file import Kind, write_metadata
+from bpe_tokenizer.formats.gguf.file import ValueType, write_metadata
 
 __all__ = [
     "BYTES",
@@ -33,13 +33,13 @@ Tokens = Sequence[tuple[str | bytes, int]]
 
 def write(path: Path, pairs: Mapping[str, Any]) -> Path:
     """Write a file whose values have the types that llama.cpp wants; None leaves a key out."""
-    kinds = {bool: Kind.BOOL, int: Kind.UINT32, float: Kind.FLOAT32}
+    kinds = {bool: ValueType.BOOL, int: ValueType.UINT32, float: ValueType.FLOAT32}
     rows = []
     for key, value in pairs.items():
         first = value[0] if isinstance(value, list) and value else value
-        kind = kinds.get(type(first), Kind.STRING)
-        if key.endswith("token_type") and kind is Kind.UINT32:
-            kind = Kind.INT32
+        kind = kinds.get(type(first), ValueType.STRING)
+        if key.endswith("token_type") and kind is ValueType.UINT32:
+            kind = ValueType.INT32
         if value is not None:
             rows.append((key, kind, value))
     path.write_bytes(write_metadata(rows))

@@ -222,7 +222,7 @@ def _read_special_tokens(path: Path, lines: Sequence[str], vocab_size: int) -> d
         if owners.setdefault(token_id, text) != text:
             raise _error(path, number, f"{owners[token_id]!r} and {text!r} both have the id {token_id}")
         special[text] = token_id
-    hidden = _hidden(list(special))
+    hidden = _shadowed(list(special))
     if hidden is not None:
         raise FormatError(
             f"{path}: the special token {hidden[0]!r} stands before {hidden[1]!r}, which begins with it: "
@@ -231,7 +231,7 @@ def _read_special_tokens(path: Path, lines: Sequence[str], vocab_size: int) -> d
     return special
 
 
-def _hidden(texts: Sequence[str]) -> tuple[str, str] | None:
+def _shadowed(texts: Sequence[str]) -> tuple[str, str] | None:
     """A text and a longer one behind it that begins with it; None if there are no such two."""
     place = {text: index for index, text in enumerate(texts)}
     # The texts that begin the present one, shortest first, each with the earliest of them so far.

@@ -59,15 +59,15 @@ def differences(original: Model, copy: Model) -> list[Difference]:
     """
     before, after = Snapshot.of(original), Snapshot.of(copy)
     found = [
-        *_of_vocabularies(before, after),
-        *_of_added_tokens(before, after),
-        *_of_parts(before, after),
+        *_compare_vocabularies(before, after),
+        *_compare_added_tokens(before, after),
+        *_compare_roles(before, after),
     ]
     # Where ids mean different tokens, comparing them says nothing new.
-    return found if any(each.field == "vocab" for each in found) else [*found, *_of_ids(before, after)]
+    return found if any(each.field == "vocab" for each in found) else [*found, *_compare_ids(before, after)]
 
 
-def _of_vocabularies(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
+def _compare_vocabularies(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
     old, new = before.model.core.vocab, after.model.core.vocab
     different = [token_id for token_id in old.keys() | new.keys() if old.get(token_id) != new.get(token_id)]
     if different:
@@ -81,7 +81,7 @@ def _shown(token: bytes | None) -> str:
     return "no token" if token is None else repr(token)
 
 
-def _of_added_tokens(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
+def _compare_added_tokens(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
     normalises = bool(before.model.core.normalizers or after.model.core.normalizers)
     for content in sorted(before.added.keys() | after.added.keys()):
         old, new = before.added.get(content), after.added.get(content)
@@ -96,7 +96,7 @@ def _of_added_tokens(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
             return
 
 
-def _of_parts(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
+def _compare_roles(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
     for role in ROLES:
         old, new = before.role_ids.get(role), after.role_ids.get(role)
         if old != new:
@@ -107,7 +107,7 @@ def _of_parts(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
         )
 
 
-def _of_ids(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
+def _compare_ids(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
     tokens = list(before.model.core.vocab.values())
     texts: list[str | bytes] = [*sample_texts(before.special), *map(_as_text, tokens)]
     for special in (False, True):
@@ -115,7 +115,8 @@ def _of_ids(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
         for text, was, became in zip(texts, old, new, strict=True):
             if was != became:
                 yield Difference(
-                    "ids", f"{text[:100]!r} was {was[:20]} and is {became[:20]}{_suspects(before, after)}"
+                    "ids",
+                    f"{text[:100]!r} was {was[:20]} and is {became[:20]}{_changed_settings(before, after)}",
                 )
                 return
         decoded = before.encoder.decode_batch(old), after.encoder.decode_batch(new)
@@ -135,7 +136,7 @@ def _as_text(token: bytes) -> str | bytes:
         return token
 
 
-def _suspects(before: Snapshot, after: Snapshot) -> str:
+def _changed_settings(before: Snapshot, after: Snapshot) -> str:
     old, new = before.model.core, after.model.core
     different = [
         f"{name} was {getattr(old, name)!r} and is {getattr(new, name)!r}"

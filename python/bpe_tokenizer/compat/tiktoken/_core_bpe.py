@@ -19,10 +19,10 @@ import numpy.typing as npt
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.compat.tiktoken._errors import IdOverflowError, UnknownTokenError
-from bpe_tokenizer.compat.tiktoken._pieces import Pieces
-from bpe_tokenizer.compat.tiktoken._unstable import completions, cut
+from bpe_tokenizer.compat.tiktoken._pieces import PieceEncoder
+from bpe_tokenizer.compat.tiktoken._unstable import completions, split_unstable
 from bpe_tokenizer.errors import ArgumentTypeError, ModelError, UnknownIdError
-from bpe_tokenizer.formats.tiktoken.patterns import settings_of
+from bpe_tokenizer.formats.tiktoken.patterns import model_settings
 from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.special_tokens import checked_id
 
@@ -34,7 +34,7 @@ Allowed: TypeAlias = bool | Collection[str]
 _T = TypeVar("_T")
 
 # So few ids are decoded sooner than the core is called.
-_FEW = 4
+_MAX_PYTHON_IDS = 4
 
 
 class CoreBPE:
@@ -65,15 +65,15 @@ class CoreBPE:
         for content, token_id in special_tokens_encoder.items():
             if token_id not in self._tokens:
                 owners.setdefault(token_id, content)
-        self._owners = owners
-        self._second_names = [text for text, id_ in special_tokens_encoder.items() if owners.get(id_) != text]
+        self._special_by_id = owners
+        self._aliases = [text for text, id_ in special_tokens_encoder.items() if owners.get(id_) != text]
         lacking = [byte for byte in map(_byte, range(256)) if byte not in encoder]
-        self._lacking = dict(zip(self._free_ids(), lacking, strict=False)) if lacking else {}
-        self._vocab = self._tokens | self._lacking if self._lacking else self._tokens
+        self._missing_bytes = dict(zip(self._free_ids(), lacking, strict=False)) if lacking else {}
+        self._vocab = self._tokens | self._missing_bytes if self._missing_bytes else self._tokens
         added = [AddedToken(content, checked_id(content, token_id)) for token_id, content in owners.items()]
-        model = _core.Model(self._vocab, None, added_tokens=added, **settings_of(pattern))
+        model = _core.Model(self._vocab, None, added_tokens=added, **model_settings(pattern))
         self._encoder = _core.Encoder(model)
-        self._pieces = Pieces(self._vocab)
+        self._pieces = PieceEncoder(self._vocab)
 
     # -- text to ids ------------------------------------------------------------------------------------
 
@@ -83,27 +83,27 @@ class CoreBPE:
 
     def encode(self, text: str, allowed_special: Allowed) -> list[int]:
         """Return the ids of a text with these special tokens."""
-        if self._second_name_in(text, allowed_special):
-            encoder, ids = self._second
+        if self._alias_in(text, allowed_special):
+            encoder, ids = self._alias_encoder
             return self._complete([ids.get(id_, id_) for id_ in encoder.encode(text, allowed_special)])
         return self._complete(self._encoder.encode(text, allowed_special))
 
     def encode_to_numpy(self, text: str, allowed_special: Allowed) -> npt.NDArray[np.uint32]:
         """Return the ids of a text with these special tokens as an array."""
-        if self._lacking or self._second_names:
+        if self._missing_bytes or self._aliases:
             return np.array(self.encode(text, allowed_special), dtype=np.uint32)
         return self._encoder.encode_numpy(text, allowed_special)
 
     def encode_batch(self, texts: Sequence[str], allowed_special: Allowed, threads: int) -> list[list[int]]:
         """Return the ids of many texts with these special tokens."""
-        if self._lacking or any(self._second_name_in(text, allowed_special) for text in texts):
+        if self._missing_bytes or any(self._alias_in(text, allowed_special) for text in texts):
             return [self.encode(text, allowed_special) for text in texts]
         return self._encoder.encode_batch(texts, allowed_special, threads)
 
     def find_special(self, text: str, tokens: Allowed) -> str | None:
         """Return one of these special tokens that a text holds, if it holds one."""
         found = self._encoder.find_special(text, tokens)
-        return found[0] if found else self._second_name_in(text, tokens)
+        return found[0] if found else self._alias_in(text, tokens)
 
     def encode_single_token(self, piece: bytes) -> int:
         """Return the id of a token, special or not."""
@@ -123,9 +123,9 @@ class CoreBPE:
     def encode_with_unstable(self, text: str, allowed_special: Allowed) -> tuple[list[int], list[list[int]]]:
         """Return the ids that stay however a text goes on, and what those of the rest may become."""
         ids = self.encode(text, allowed_special)
-        stable, unstable = cut(ids, self._last_piece(text, allowed_special), self._tokens)
+        stable, unstable = split_unstable(ids, self._last_piece(text, allowed_special), self._tokens)
         ranks, tokens = self._ranks, self._tokens
-        found = completions(unstable, ranks, tokens, self._in_order, self._encode_all, self._merge)
+        found = completions(unstable, ranks, tokens, self._sorted_tokens, self._encode_all, self._merge)
         return stable, found
 
     def _encode_bytes(self, data: bytes) -> list[int]:
@@ -137,28 +137,28 @@ class CoreBPE:
         except UnicodeDecodeError as error:
             whole = error.start
         text = data[:whole].decode()
-        stable, rest = cut(self.encode_ordinary(text), self._last_piece(text, False), self._tokens)
+        stable, rest = split_unstable(self.encode_ordinary(text), self._last_piece(text, False), self._tokens)
         return stable + self.encode_single_piece(rest + data[whole:])
 
     # -- ids to bytes -----------------------------------------------------------------------------------
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
         """Return the bytes of ids."""
-        if self._lacking:
+        if self._missing_bytes:
             return b"".join(map(self.decode_single_token_bytes, tokens))
         try:
-            if len(tokens) <= _FEW:
+            if len(tokens) <= _MAX_PYTHON_IDS:
                 return b"".join([self._tokens[token_id] for token_id in map(operator.index, tokens)])
         except (KeyError, TypeError):  # a special token, or an error that the core names
-            return _naming_ids(lambda: self._encoder.decode(tokens), tokens)
-        return _naming_ids(lambda: self._encoder.decode(tokens), tokens)
+            return _with_named_ids(lambda: self._encoder.decode(tokens), tokens)
+        return _with_named_ids(lambda: self._encoder.decode(tokens), tokens)
 
     def decode_batch(self, batch: Sequence[Sequence[int]], threads: int) -> list[bytes]:
         """Return the bytes of many rows of ids."""
-        if self._lacking:
+        if self._missing_bytes:
             return [self.decode_bytes(row) for row in batch]
         ids = (token_id for row in batch for token_id in row)
-        return _naming_ids(lambda: self._encoder.decode_batch(batch, False, threads), ids)
+        return _with_named_ids(lambda: self._encoder.decode_batch(batch, False, threads), ids)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
         """Return the bytes of an id."""
@@ -169,8 +169,8 @@ class CoreBPE:
         found = self._tokens.get(token_id)
         if found is not None:
             return found
-        if token_id in self._owners:
-            return self._owners[token_id].encode()
+        if token_id in self._special_by_id:
+            return self._special_by_id[token_id].encode()
         raise _unknown(token_id)
 
     def decode_tokens_bytes(self, tokens: Iterable[int]) -> list[bytes]:
@@ -186,44 +186,44 @@ class CoreBPE:
 
     def token_byte_values(self) -> list[bytes]:
         """Return the tokens but the special ones, in the order of their bytes."""
-        return list(self._in_order)
+        return list(self._sorted_tokens)
 
     # -- what they need ---------------------------------------------------------------------------------
 
     @cached_property
-    def _in_order(self) -> list[bytes]:
+    def _sorted_tokens(self) -> list[bytes]:
         return sorted(self._ranks)
 
     @cached_property
-    def _second(self) -> tuple[_core.Encoder, dict[int, int]]:
+    def _alias_encoder(self) -> tuple[_core.Encoder, dict[int, int]]:
         """Finds the second names too; and the ids that are meant by those it gives them."""
-        ids = dict(zip(self._free_ids(self._lacking), self._second_names, strict=False))
+        ids = dict(zip(self._free_ids(self._missing_bytes), self._aliases, strict=False))
         model = self._encoder.model
         added = [*model.added_tokens, *(AddedToken(content, token_id) for token_id, content in ids.items())]
         meant = {token_id: self._special_tokens[content] for token_id, content in ids.items()}
         return _core.Encoder(model.with_added_tokens(added)), meant
 
-    def _second_name_in(self, text: str, tokens: Allowed) -> str | None:
-        if tokens is False or not self._second_names:
+    def _alias_in(self, text: str, tokens: Allowed) -> str | None:
+        if tokens is False or not self._aliases:
             return None
-        names = (name for name in self._second_names if tokens is True or name in tokens)
+        names = (name for name in self._aliases if tokens is True or name in tokens)
         return next((name for name in names if name in text), None)
 
     def _free_ids(self, also_taken: Collection[int] = ()) -> Iterator[int]:
-        taken = self._tokens.keys() | self._owners.keys() | set(also_taken)
+        taken = self._tokens.keys() | self._special_by_id.keys() | set(also_taken)
         return (token_id for token_id in count() if token_id not in taken)
 
     def _complete(self, ids: list[int]) -> list[int]:
         """The ids, unless one stands for a byte that is no token."""
-        if self._lacking and not self._lacking.keys().isdisjoint(ids):
-            byte = next(self._lacking[token_id] for token_id in ids if token_id in self._lacking)
+        if self._missing_bytes and not self._missing_bytes.keys().isdisjoint(ids):
+            byte = next(self._missing_bytes[token_id] for token_id in ids if token_id in self._missing_bytes)
             raise UnknownTokenError(f"the byte {byte!r} is no token of this encoding, nor part of one here")
         return ids
 
     def _last_piece(self, text: str, allowed_special: Allowed) -> int:
         """How many ids the last piece has; 0 if there is none, or a special token behind it."""
-        second = self._second_name_in(text, allowed_special)
-        encoder = self._second[0] if second else self._encoder
+        second = self._alias_in(text, allowed_special)
+        encoder = self._alias_encoder[0] if second else self._encoder
         pieces = encoder.pieces(text, allowed_special)
         if not pieces:
             return 0
@@ -253,7 +253,7 @@ def _byte(value: int) -> bytes:
     return bytes([value])
 
 
-def _naming_ids(decode: Callable[[], _T], ids: Iterable[Any]) -> _T:
+def _with_named_ids(decode: Callable[[], _T], ids: Iterable[Any]) -> _T:
     """Call `decode`; an integer that no id can be is an `OverflowError` as well."""
     try:
         return decode()

@@ -1,4 +1,4 @@
-"""Pieces to ids: what tiktoken does with bytes that no pattern splits."""
+"""PieceEncoder to ids: what tiktoken does with bytes that no pattern splits."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from functools import cached_property
 
 from bpe_tokenizer import _core
 
-__all__ = ["Pieces"]
+__all__ = ["PieceEncoder"]
 
 
-class Pieces:
+class PieceEncoder:
     """Encodes bytes as one piece, with the tokens as ranks.
 
     Its models are made when they are needed first: few programs need them.

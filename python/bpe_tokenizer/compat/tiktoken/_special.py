@@ -9,7 +9,7 @@ from typing import Any
 from bpe_tokenizer.compat.tiktoken._core_bpe import Allowed, CoreBPE
 from bpe_tokenizer.errors import ArgumentTypeError, SpecialTokenError
 
-__all__ = ["allowed_of", "check_text", "refuse_disallowed"]
+__all__ = ["check_text", "raise_if_disallowed", "resolve_allowed_special"]
 
 
 def check_text(text: object) -> None:
@@ -22,7 +22,7 @@ def check_text(text: object) -> None:
         raise ArgumentTypeError(f"expected a str, not {type(text).__name__}")
 
 
-def allowed_of(allowed_special: Any) -> Allowed:
+def resolve_allowed_special(allowed_special: Any) -> Allowed:
     """Return the special tokens to recognise.
 
     Args:
@@ -31,7 +31,7 @@ def allowed_of(allowed_special: Any) -> Allowed:
     Raises:
         ArgumentTypeError: It is something else.
 
-    >>> allowed_of("all"), allowed_of(set()), allowed_of({"<|end|>"})
+    >>> resolve_allowed_special("all"), resolve_allowed_special(set()), resolve_allowed_special({"<|end|>"})
     (True, False, {'<|end|>'})
     """
     if isinstance(allowed_special, (set, frozenset, AbstractSet)):
@@ -43,7 +43,9 @@ def allowed_of(allowed_special: Any) -> Allowed:
     )
 
 
-def refuse_disallowed(core: CoreBPE, texts: Iterable[str], allowed: Allowed, disallowed_special: Any) -> None:
+def raise_if_disallowed(
+    core: CoreBPE, texts: Iterable[str], allowed: Allowed, disallowed_special: Any
+) -> None:
     """Refuse texts that hold what is disallowed.
 
     Args:

@@ -10,16 +10,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-__all__ = ["completions", "cut"]
+__all__ = ["completions", "split_unstable"]
 
 _SPACE = b" \n\t"
 # What Python takes for white space and Unicode does not.
-_NO_SPACE = "\x1c\x1d\x1e\x1f"
+_PYTHON_ONLY_SPACE = "\x1c\x1d\x1e\x1f"
 
 Encode = Callable[[bytes], list[int]]
 
 
-def cut(ids: list[int], last: int, tokens: Mapping[int, bytes]) -> tuple[list[int], bytes]:
+def split_unstable(ids: list[int], last: int, tokens: Mapping[int, bytes]) -> tuple[list[int], bytes]:
     r"""Return the ids that stay, and the bytes of the others.
 
     Args:
@@ -27,7 +27,7 @@ def cut(ids: list[int], last: int, tokens: Mapping[int, bytes]) -> tuple[list[in
         last: How many of them are those of the last piece; 0 if there is none behind a special token.
         tokens: The bytes of every id but the special tokens'.
 
-    >>> cut([0, 1, 1, 2], 1, {0: b"a", 1: b" ", 2: b"\n"})
+    >>> split_unstable([0, 1, 1, 2], 1, {0: b"a", 1: b" ", 2: b"\n"})
     ([0], b'  \n')
     """
     if last and _is_space(tokens.get(ids[-last])):
@@ -41,7 +41,7 @@ def completions(
     unstable: bytes,
     ranks: Mapping[bytes, int],
     tokens: Mapping[int, bytes],
-    in_order: Sequence[bytes],
+    sorted_tokens: Sequence[bytes],
     encode_all: Callable[[list[bytes]], list[list[int]]],
     merge: Encode,
 ) -> list[list[int]]:
@@ -51,19 +51,19 @@ def completions(
         unstable: The bytes.
         ranks: The tokens and their ranks.
         tokens: The same by rank.
-        in_order: The tokens in the order of their bytes.
+        sorted_tokens: The tokens in the order of their bytes.
         encode_all: Encodes texts (UTF-8), splitting them into pieces.
         merge: Encodes bytes as one piece by merging alone.
     """
     if not unstable:
         return []
-    single = ((ranks[token],) for token in _beginning_with(unstable, in_order))
+    single = ((ranks[token],) for token in _with_prefix(unstable, sorted_tokens))
     found: dict[tuple[int, ...], None] = dict.fromkeys(single)
     # A token that begins inside the bytes may reach beyond them.
     possible = [
         unstable[:start] + token
         for start in range(1, len(unstable))
-        for token in _beginning_with(unstable[start:], in_order)
+        for token in _with_prefix(unstable[start:], sorted_tokens)
     ]
     texts = [possibility for possibility in possible if _is_text(possibility)]
     broken = [possibility for possibility in possible if not _is_text(possibility)]
@@ -76,12 +76,14 @@ def completions(
     return [list(row) for row in found]
 
 
-def _beginning_with(beginning: bytes, in_order: Sequence[bytes]) -> Sequence[bytes]:
-    start = bisect_left(in_order, beginning)
+def _with_prefix(beginning: bytes, sorted_tokens: Sequence[bytes]) -> Sequence[bytes]:
+    start = bisect_left(sorted_tokens, beginning)
     # The first bytes behind all that begin so: the last byte that can be is made greater by one.
     head = beginning.rstrip(b"\xff")
     behind = head[:-1] + bytes([head[-1] + 1]) if head else None
-    return in_order[start : len(in_order) if behind is None else bisect_left(in_order, behind, start)]
+    return sorted_tokens[
+        start : len(sorted_tokens) if behind is None else bisect_left(sorted_tokens, behind, start)
+    ]
 
 
 def _covering(row: Sequence[int], length: int, tokens: Mapping[int, bytes]) -> Iterator[int]:
@@ -114,4 +116,4 @@ def _is_space(token: bytes | None) -> bool:
 
 
 def _is_white_space(character: str) -> bool:
-    return character.isspace() and character not in _NO_SPACE
+    return character.isspace() and character not in _PYTHON_ONLY_SPACE

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from bpe_tokenizer.compat.tiktoken._core_bpe import CoreBPE
-from bpe_tokenizer.compat.tiktoken._special import allowed_of, check_text, refuse_disallowed
+from bpe_tokenizer.compat.tiktoken._special import check_text, raise_if_disallowed, resolve_allowed_special
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     MissingDependencyError,
@@ -102,8 +102,8 @@ class Encoding:
             SpecialTokenError: The text holds what `disallowed_special` forbids; it is a `ValueError`.
         """
         check_text(text)
-        allowed = allowed_of(allowed_special)
-        refuse_disallowed(self._core_bpe, (text,), allowed, disallowed_special)
+        allowed = resolve_allowed_special(allowed_special)
+        raise_if_disallowed(self._core_bpe, (text,), allowed, disallowed_special)
         return self._core_bpe.encode(text, allowed)
 
     def encode_to_numpy(
@@ -115,8 +115,8 @@ class Encoding:
     ) -> npt.NDArray[np.uint32]:
         """Return the ids of a text as an array of uint32; otherwise as `encode`."""
         check_text(text)
-        allowed = allowed_of(allowed_special)
-        refuse_disallowed(self._core_bpe, (text,), allowed, disallowed_special)
+        allowed = resolve_allowed_special(allowed_special)
+        raise_if_disallowed(self._core_bpe, (text,), allowed, disallowed_special)
         return self._core_bpe.encode_to_numpy(text, allowed)
 
     def encode_ordinary_batch(self, text: Iterable[str], *, num_threads: int = 8) -> list[list[int]]:
@@ -138,8 +138,8 @@ class Encoding:
         threads, texts = _thread_count(num_threads), list(text)
         for each in texts:
             check_text(each)
-        allowed = allowed_of(allowed_special)
-        refuse_disallowed(self._core_bpe, texts, allowed, disallowed_special)
+        allowed = resolve_allowed_special(allowed_special)
+        raise_if_disallowed(self._core_bpe, texts, allowed, disallowed_special)
         return self._core_bpe.encode_batch(texts, allowed, threads)
 
     def encode_with_unstable(
@@ -156,8 +156,8 @@ class Encoding:
             each of which covers the rest when it follows them.
         """
         check_text(text)
-        allowed = allowed_of(allowed_special)
-        refuse_disallowed(self._core_bpe, (text,), allowed, disallowed_special)
+        allowed = resolve_allowed_special(allowed_special)
+        raise_if_disallowed(self._core_bpe, (text,), allowed, disallowed_special)
         return self._core_bpe.encode_with_unstable(text, allowed)
 
     def encode_single_token(self, text_or_bytes: str | bytes) -> int:

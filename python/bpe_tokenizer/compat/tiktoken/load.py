@@ -9,7 +9,7 @@ from typing import Any
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError, MissingDependencyError
 from bpe_tokenizer.formats.tiktoken.cache import Cache, download, has_sha256
-from bpe_tokenizer.formats.tiktoken.data_gym import ranks_of_data_gym
+from bpe_tokenizer.formats.tiktoken.data_gym import ranks_from_data_gym
 from bpe_tokenizer.formats.tiktoken.ranks import parse_ranks, write_ranks
 
 __all__ = [
@@ -125,7 +125,7 @@ def data_gym_to_mergeable_bpe_ranks(
             `ValueError`.
         OSError: A file cannot be read.
     """
-    return ranks_of_data_gym(
+    return ranks_from_data_gym(
         read_file_cached(vocab_bpe_file, vocab_bpe_hash),
         read_file_cached(encoder_json_file, encoder_json_hash),
         clobber_one_byte_tokens=clobber_one_byte_tokens,

@@ -11,7 +11,7 @@ from bpe_tokenizer.compat.tiktoken.registry import get_encoding
 __all__ = ["MODEL_PREFIX_TO_ENCODING", "MODEL_TO_ENCODING", "encoding_for_model", "encoding_name_for_model"]
 
 # Facts of tiktoken 0.14. A longer beginning stands before a shorter one that it begins with.
-_BEGINNINGS = {
+_PREFIXES = {
     "o200k_base": "o1- o3- o4-mini- gpt-5 gpt-4.5- gpt-4.1- chatgpt-4o- gpt-4o- ft:gpt-4o",
     "o200k_harmony": "gpt-oss-",
     "cl100k_base": (
@@ -41,7 +41,7 @@ _NAMES = {
 
 # Beginnings of models' names, of which the first that fits decides.
 MODEL_PREFIX_TO_ENCODING: Final[dict[str, str]] = {
-    beginning: encoding for encoding, beginnings in _BEGINNINGS.items() for beginning in beginnings.split()
+    beginning: encoding for encoding, beginnings in _PREFIXES.items() for beginning in beginnings.split()
 }
 # Whole names, which come before beginnings.
 MODEL_TO_ENCODING: Final[dict[str, str]] = {

@@ -23,11 +23,11 @@ from typing import Any
 
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats.gguf.core import byte_level, characters, scored
 from bpe_tokenizer.formats.gguf.file import Metadata, read_metadata, write_metadata
-from bpe_tokenizer.formats.gguf.pre import BYTE_LEVEL, CHARACTERS, PreTokenizer
+from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, CHARACTERS, PreTokenizer
+from bpe_tokenizer.formats.gguf.reading import read_byte_level, read_characters, read_scored
 from bpe_tokenizer.formats.gguf.tokens import added_tokens, read_tokens, token_ids
-from bpe_tokenizer.formats.gguf.writing import KEPT, ROLE_IDS, TEMPLATE, metadata_pairs
+from bpe_tokenizer.formats.gguf.writing import CONFIG_KEY, ROLE_IDS, TEMPLATE, metadata_pairs
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 
 __all__ = ["load", "save"]
@@ -72,7 +72,7 @@ def load(path: str | Path) -> Model:
     bpe_tokenizer.errors.FormatError: model.gguf: cannot be read: No such file or directory
     """
     metadata = read_metadata(Path(path), _is_wanted)
-    model = _model_name(metadata)
+    model = _read_model_name(metadata)
     tokens = read_tokens(metadata)
     given = token_ids(metadata, len(tokens.texts))
     pre, pre_tokenizer = _pre_tokenizer(metadata, model)
@@ -86,14 +86,16 @@ def load(path: str | Path) -> Model:
         del defaults["bos_token_id"]
     ids = {name: index for name, index in defaults.items() if index < len(tokens.texts)} | given
     if pre_tokenizer is None:
-        core = scored(metadata, tokens, added, ids.get("unknown_token_id"))
+        core = read_scored(metadata, tokens, added, ids.get("unknown_token_id"))
     elif pre in CHARACTERS:
-        core = characters(metadata, tokens, added, pre, pre_tokenizer)
+        core = read_characters(metadata, tokens, added, pre, pre_tokenizer)
     else:
-        core = byte_level(metadata, tokens, added, pre_tokenizer)
+        core = read_byte_level(metadata, tokens, added, pre_tokenizer)
     adds_bos = pre_tokenizer.add_bos if pre_tokenizer is not None else True
-    around = _around(metadata, ids, adds_bos, always=pre in ("gemma4", "granite-embed-multi-311m"))
-    named = _named(ids if model == "llama" else given, added)
+    around = _read_post_processor(
+        metadata, ids, adds_bos, always=pre in ("gemma4", "granite-embed-multi-311m")
+    )
+    named = _role_tokens(ids if model == "llama" else given, added)
     return Model(core, named, around, _config(metadata, model, pre, given))
 
 
@@ -129,7 +131,7 @@ def _is_wanted(key: str) -> bool:
     return key.startswith(("tokenizer.", "split.")) or key in ("general.architecture", "general.name")
 
 
-def _model_name(metadata: Metadata) -> str:
+def _read_model_name(metadata: Metadata) -> str:
     shard = metadata.integer("split.no")
     if _MODEL not in metadata.values and shard:
         raise FormatError(
@@ -159,7 +161,9 @@ def _pre_tokenizer(metadata: Metadata, model: str) -> tuple[str, PreTokenizer | 
     return pre, pre_tokenizer
 
 
-def _around(metadata: Metadata, ids: Mapping[str, int], adds_bos: bool, *, always: bool) -> PostProcessor:
+def _read_post_processor(
+    metadata: Metadata, ids: Mapping[str, int], adds_bos: bool, *, always: bool
+) -> PostProcessor:
     around: list[tuple[int, ...]] = []
     for name, default in (("bos", adds_bos), ("eos", False)):
         key = f"tokenizer.ggml.add_{name}_token"
@@ -170,7 +174,7 @@ def _around(metadata: Metadata, ids: Mapping[str, int], adds_bos: bool, *, alway
     return PostProcessor(*around)
 
 
-def _named(ids: Mapping[str, int], added: list[AddedToken]) -> dict[str, str]:
+def _role_tokens(ids: Mapping[str, int], added: list[AddedToken]) -> dict[str, str]:
     contents = {token.id: token.content for token in added}
     return {
         role: contents[ids[name]] for role, name in ROLE_IDS.items() if name in ids and ids[name] in contents
@@ -182,7 +186,7 @@ def _config(metadata: Metadata, model: str, pre: str, given: Mapping[str, int]) 
     if pre:
         kept["pre"] = pre
     kept |= {name: index for name, index in given.items() if name not in ROLE_IDS.values()}
-    config: dict[str, Any] = {KEPT: kept}
+    config: dict[str, Any] = {CONFIG_KEY: kept}
     templates = {
         key.removeprefix(TEMPLATE).removeprefix("."): metadata.text(key)
         for key in metadata.values

@@ -19,7 +19,7 @@ import numpy as np
 
 from bpe_tokenizer.errors import FormatError
 
-__all__ = ["Kind", "Metadata", "read_metadata", "write_metadata"]
+__all__ = ["Metadata", "ValueType", "read_metadata", "write_metadata"]
 
 _MAGIC = b"GGUF"
 _VERSION = 3
@@ -35,7 +35,7 @@ _KIND = struct.Struct("<I")
 _ARRAY = struct.Struct("<IQ")
 
 
-class Kind(IntEnum):
+class ValueType(IntEnum):
     """The types of values, by their numbers in a file."""
 
     UINT8 = 0
@@ -54,17 +54,17 @@ class Kind(IntEnum):
 
 
 _NUMBERS = {
-    Kind.UINT8: "u1",
-    Kind.INT8: "i1",
-    Kind.UINT16: "<u2",
-    Kind.INT16: "<i2",
-    Kind.UINT32: "<u4",
-    Kind.INT32: "<i4",
-    Kind.FLOAT32: "<f4",
-    Kind.BOOL: "u1",
-    Kind.UINT64: "<u8",
-    Kind.INT64: "<i8",
-    Kind.FLOAT64: "<f8",
+    ValueType.UINT8: "u1",
+    ValueType.INT8: "i1",
+    ValueType.UINT16: "<u2",
+    ValueType.INT16: "<i2",
+    ValueType.UINT32: "<u4",
+    ValueType.INT32: "<i4",
+    ValueType.FLOAT32: "<f4",
+    ValueType.BOOL: "u1",
+    ValueType.UINT64: "<u8",
+    ValueType.INT64: "<i8",
+    ValueType.FLOAT64: "<f8",
 }
 
 
@@ -224,36 +224,36 @@ class _Reader:
         except UnicodeDecodeError as error:
             raise self.error(f"is not UTF-8: byte 0x{data[error.start]:02x} at {error.start}") from error
 
-    def _kind(self, number: int) -> Kind:
+    def _kind(self, number: int) -> ValueType:
         try:
-            return Kind(number)
+            return ValueType(number)
         except ValueError:
             raise self.error(f"has the unknown value type {number}") from None
 
     def _any(self, keep: bool) -> Any:
         """Return the next value, None if it is not to be kept."""
         kind = self._kind(*self._fixed(_KIND))
-        if kind is Kind.ARRAY:
+        if kind is ValueType.ARRAY:
             return self._array(keep)
-        if kind is Kind.STRING:
+        if kind is ValueType.STRING:
             data = self._string()
             return self._decode(data) if keep else None
         number = self._items(kind, 1, keep=True)[0].item()
         if not keep:
             return None
-        return bool(number) if kind is Kind.BOOL else number
+        return bool(number) if kind is ValueType.BOOL else number
 
     def _array(self, keep: bool) -> Any:
         number, count = self._fixed(_ARRAY)
         kind = self._kind(number)
-        if kind is Kind.ARRAY:
+        if kind is ValueType.ARRAY:
             raise self.error("is an array of arrays, which is not supported")
-        if kind is not Kind.STRING:
+        if kind is not ValueType.STRING:
             return self._items(kind, count, keep)
         strings = self._strings(count)
         return strings if keep else None
 
-    def _items(self, kind: Kind, count: int, keep: bool) -> Any:
+    def _items(self, kind: ValueType, count: int, keep: bool) -> Any:
         dtype = np.dtype(_NUMBERS[kind])
         size = count * dtype.itemsize
         if size > self.size - self.at:
@@ -287,24 +287,24 @@ class _Reader:
         return f"; the file has {self.size - self.at} more bytes"
 
 
-def write_metadata(pairs: Sequence[tuple[str, Kind, Any]]) -> bytes:
+def write_metadata(pairs: Sequence[tuple[str, ValueType, Any]]) -> bytes:
     r"""Return a GGUF file of version 3 that holds metadata and no tensors.
 
     Args:
         pairs: Key, type and value of each; a list is an array of that type, its strings may be `bytes`.
 
-    >>> write_metadata([("general.architecture", Kind.STRING, "llama")])[:20]
+    >>> write_metadata([("general.architecture", ValueType.STRING, "llama")])[:20]
     b'GGUF\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'
     """
     parts = [_MAGIC, _HEADER.pack(_VERSION, 0, len(pairs))]
     for key, kind, value in pairs:
         parts.append(_string(key))
         if isinstance(value, list):
-            parts += (_KIND.pack(Kind.ARRAY), _ARRAY.pack(kind, len(value)))
+            parts += (_KIND.pack(ValueType.ARRAY), _ARRAY.pack(kind, len(value)))
         else:
             parts.append(_KIND.pack(kind))
             value = [value]
-        if kind is Kind.STRING:
+        if kind is ValueType.STRING:
             parts += map(_string, value)
         else:
             parts.append(np.asarray(value, _NUMBERS[kind]).tobytes())

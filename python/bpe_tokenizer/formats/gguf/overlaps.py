@@ -38,7 +38,7 @@ def check_overlaps(contents: Sequence[str]) -> None:
         for start in range(1, len(content)):
             if content[start] not in first_characters:
                 continue
-            for other in _beginning_with(ordered, content[start:]):
+            for other in _with_prefix(ordered, content[start:]):
                 text = content[:start] + other
                 if _size(other) < _size(content) or other == content or text in seen:
                     continue
@@ -48,33 +48,33 @@ def check_overlaps(contents: Sequence[str]) -> None:
                 characters = frozenset(text)
                 if characters not in within:
                     within[characters] = [each for each in contents if characters.issuperset(each)]
-                if not _are_found_alike(text, within[characters]):
+                if not _same_matches(text, within[characters]):
                     raise FormatError(
                         f"the added tokens {content!r} and {other!r} overlap in {text!r}, where llama.cpp "
                         "finds the longer one and this package the first; make one of them longer or normal"
                     )
 
 
-def _beginning_with(ordered: Sequence[str], start: str) -> Iterator[str]:
+def _with_prefix(ordered: Sequence[str], start: str) -> Iterator[str]:
     for index in range(bisect_left(ordered, start), len(ordered)):
         if not ordered[index].startswith(start):
             return
         yield ordered[index]
 
 
-def _are_found_alike(text: str, contents: Sequence[str]) -> bool:
+def _same_matches(text: str, contents: Sequence[str]) -> bool:
     longest_first = sorted(contents, key=_size, reverse=True)
     # Of tokens of one length llama.cpp looks for either first.
     other_way = sorted(contents, key=_size)[::-1]
-    expected = _leftmost(text, longest_first)
-    return _longest(text, longest_first) == expected == _longest(text, other_way)
+    expected = _leftmost_matches(text, longest_first)
+    return _longest_first_matches(text, longest_first) == expected == _longest_first_matches(text, other_way)
 
 
 def _size(content: str) -> int:
     return len(content.encode())
 
 
-def _leftmost(text: str, longest_first: Sequence[str]) -> list[tuple[int, str]]:
+def _leftmost_matches(text: str, longest_first: Sequence[str]) -> list[tuple[int, str]]:
     """The tokens in a text, the leftmost first, of those that begin together the longest."""
     found, at = [], 0
     while at < len(text):
@@ -85,7 +85,7 @@ def _leftmost(text: str, longest_first: Sequence[str]) -> list[tuple[int, str]]:
     return found
 
 
-def _longest(text: str, longest_first: Sequence[str]) -> list[tuple[int, str]]:
+def _longest_first_matches(text: str, longest_first: Sequence[str]) -> list[tuple[int, str]]:
     """The tokens in a text, one after the other looked for in what those before have left."""
     found: list[tuple[int, str]] = []
     rest = [(0, len(text))]

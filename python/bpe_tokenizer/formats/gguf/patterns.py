@@ -6,10 +6,10 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats.gguf.pre import BYTE_LEVEL, FAMILIES, PreTokenizer
+from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, FAMILIES, PreTokenizer
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 
-__all__ = ["names_for", "text_patterns"]
+__all__ = ["matching_names", "split_patterns_for"]
 
 # Where a token would have to lie for two ways of cutting to give other ids. A published `(?i:'s)` cuts behind
 # an apostrophe and a long s, llama.cpp does not: this is the end of those two, with a letter's beginning.
@@ -22,20 +22,20 @@ _TRAILING_SPACE = re.compile(
 )
 
 
-def text_patterns(pre_tokenizer: PreTokenizer, vocab: Iterable[bytes]) -> tuple[str, ...]:
+def split_patterns_for(pre_tokenizer: PreTokenizer, vocab: Iterable[bytes]) -> tuple[str, ...]:
     r"""Return the patterns for a vocabulary: the published ones where they give the same ids.
 
-    >>> text_patterns(BYTE_LEVEL["qwen2"], [b"a"]) == NAMED_PATTERNS["qwen2"].patterns
+    >>> split_patterns_for(BYTE_LEVEL["qwen2"], [b"a"]) == NAMED_PATTERNS["qwen2"].patterns
     True
-    >>> text_patterns(BYTE_LEVEL["qwen2"], [b"\xbfs"]) == BYTE_LEVEL["qwen2"].patterns
+    >>> split_patterns_for(BYTE_LEVEL["qwen2"], [b"\xbfs"]) == BYTE_LEVEL["qwen2"].patterns
     True
     """
-    if pre_tokenizer.published is None or _across(_LONG_S, vocab) is not None:
+    if pre_tokenizer.published is None or _first_crossing(_LONG_S, vocab) is not None:
         return pre_tokenizer.patterns
     return NAMED_PATTERNS[pre_tokenizer.published].patterns
 
 
-def names_for(patterns: Sequence[str], vocab: Collection[bytes]) -> dict[str, PreTokenizer]:
+def matching_names(patterns: Sequence[str], vocab: Collection[bytes]) -> dict[str, PreTokenizer]:
     """Return the names that cut text like these patterns, the best known of each kind first.
 
     Args:
@@ -45,26 +45,26 @@ def names_for(patterns: Sequence[str], vocab: Collection[bytes]) -> dict[str, Pr
     Raises:
         FormatError: There is no such name; says what comes close.
 
-    >>> list(names_for(NAMED_PATTERNS["llama3"].patterns, [b"a"]))
+    >>> list(matching_names(NAMED_PATTERNS["llama3"].patterns, [b"a"]))
     ['llama-bpe', 'dbrx', 'glm4']
     """
     wanted = tuple(patterns)
     found: dict[str, PreTokenizer] = {}
-    in_the_way: list[str] = []
+    obstacles: list[str] = []
     for names, pre_tokenizer in FAMILIES:
         token = _difference(wanted, pre_tokenizer, vocab)
         if token is None:
             found[names.split()[0]] = pre_tokenizer
         elif token:
             fitting = " or ".join(map(repr, filter(None, (pre_tokenizer.published, *pre_tokenizer.patterns))))
-            in_the_way.append(
+            obstacles.append(
                 f"split_patterns: {names.split()[0]!r} of llama.cpp cuts text alike but for a few places, "
                 f"and the token {token!r} lies across one of them; train with split_pattern={fitting}"
             )
     if found:
         return found
-    if in_the_way:
-        raise FormatError(in_the_way[0])
+    if obstacles:
+        raise FormatError(obstacles[0])
     name = next((name for name, named in NAMED_PATTERNS.items() if named.patterns == wanted), None)
     usable = [name for name, named in NAMED_PATTERNS.items() if _is_known(named.patterns)]
     raise FormatError(
@@ -83,13 +83,13 @@ def _difference(
     if wanted == NAMED_PATTERNS["r50k"].patterns and pre_tokenizer == BYTE_LEVEL["gpt-2"]:
         return None
     if published is not None and wanted == NAMED_PATTERNS[published].patterns:
-        return _across(_LONG_S, vocab)
+        return _first_crossing(_LONG_S, vocab)
     if published == "llama3" and wanted == NAMED_PATTERNS["cl100k"].patterns:
-        return _across(_LONG_S, vocab) or _across(_TRAILING_SPACE, vocab)
+        return _first_crossing(_LONG_S, vocab) or _first_crossing(_TRAILING_SPACE, vocab)
     return b""
 
 
-def _across(place: re.Pattern[bytes], vocab: Iterable[bytes]) -> bytes | None:
+def _first_crossing(place: re.Pattern[bytes], vocab: Iterable[bytes]) -> bytes | None:
     return next(filter(place.match, vocab), None)
 
 

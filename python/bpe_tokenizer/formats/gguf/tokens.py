@@ -18,10 +18,10 @@ from bpe_tokenizer.model import AddedToken
 __all__ = [
     "TOKENS",
     "TYPES",
+    "TokenType",
     "Tokens",
-    "Type",
     "added_tokens",
-    "filler",
+    "filler_text",
     "final_types",
     "read_tokens",
     "token_ids",
@@ -31,7 +31,7 @@ TOKENS = "tokenizer.ggml.tokens"
 TYPES = "tokenizer.ggml.token_type"
 
 
-class Type(IntEnum):
+class TokenType(IntEnum):
     """The types of tokens, by their numbers in a file."""
 
     UNDEFINED = 0
@@ -44,7 +44,7 @@ class Type(IntEnum):
 
 
 # Tokens that end a generation are control tokens, whatever their type.
-_ENDS = (
+_END_TOKENS = (
     "<|eot_id|>",
     "<|im_end|>",
     "<|end|>",
@@ -69,7 +69,7 @@ _ENDS = (
     "[e~[",
 )
 # So is the token that plays one of these parts where no key names it.
-_PARTS: Mapping[tuple[str, ...], tuple[str, ...]] = {
+_ROLE_TEXTS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("fim_pre_token_id", "prefix_token_id"): (
         "<|fim_prefix|>",
         "<fim-prefix>",
@@ -111,10 +111,10 @@ _PARTS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("fim_sep_token_id",): ("<|file_sep|>",),
 }
 # Always found in a text (gpt-oss).
-_ALWAYS_FOUND = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")
+_ALWAYS_USER_DEFINED = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")
 
 # The parts whose tokens end a generation too.
-_ENDING_PARTS = (
+_END_ROLES = (
     "eos_token_id",
     "eot_token_id",
     "eom_token_id",
@@ -125,7 +125,7 @@ _ENDING_PARTS = (
 # Beside these the tokens of Phi-3 take the white space behind them along.
 _NEVER_STRIPPING = ("<unk>", "<s>", "<|endoftext|>")
 
-_FOUND = (Type.UNKNOWN, Type.CONTROL, Type.USER_DEFINED)
+_ADDED_TYPES = (TokenType.UNKNOWN, TokenType.CONTROL, TokenType.USER_DEFINED)
 
 
 @dataclass(frozen=True)
@@ -139,22 +139,22 @@ class Tokens:
     """
 
     texts: Sequence[str]
-    types: Sequence[Type]
+    types: Sequence[TokenType]
     ids: Mapping[str, int]
 
     def used(self) -> Iterator[tuple[int, str]]:
         """Return every id with its text, but those that only fill a hole between the ids."""
         for index, (text, kind) in enumerate(zip(self.texts, self.types, strict=True)):
-            if kind is not Type.UNUSED or text != filler(index):
+            if kind is not TokenType.UNUSED or text != filler_text(index):
                 yield index, text
 
 
-def filler(index: int) -> str:
+def filler_text(index: int) -> str:
     """Return the text that we give an id without a token, because llama.cpp needs one for each.
 
     No text becomes a token with a space in its text.
 
-    >>> filler(300)
+    >>> filler_text(300)
     '<unused 300>'
     """
     return f"<unused {index}>"
@@ -175,12 +175,12 @@ def read_tokens(metadata: Metadata) -> Tokens:
         raise metadata.error(TOKENS, f"ids {index} and {ids[texts[index]]} are both {texts[index]!r}")
     numbers = metadata.numbers(TYPES, "i")
     if numbers is None:
-        types = [Type.NORMAL] * len(texts)
+        types = [TokenType.NORMAL] * len(texts)
     elif len(numbers) < len(texts):
         raise metadata.error(TYPES, f"has {len(numbers)} entries for {len(texts)} tokens")
     else:
-        known = {int(kind): kind for kind in Type}
-        types = [known.get(number, Type.UNDEFINED) for number in numbers[: len(texts)].tolist()]
+        known = {int(kind): kind for kind in TokenType}
+        types = [known.get(number, TokenType.UNDEFINED) for number in numbers[: len(texts)].tolist()]
     given = token_ids(metadata, len(texts))
     try:
         return Tokens(texts, final_types(ids, types, given), ids)
@@ -219,7 +219,9 @@ def token_ids(metadata: Metadata, count: int) -> dict[str, int]:
     return given
 
 
-def final_types(ids: Mapping[str, int], types: Sequence[Type], given: Mapping[str, int]) -> list[Type]:
+def final_types(
+    ids: Mapping[str, int], types: Sequence[TokenType], given: Mapping[str, int]
+) -> list[TokenType]:
     """Return the types of tokens as llama.cpp changes them by their texts.
 
     Args:
@@ -231,13 +233,15 @@ def final_types(ids: Mapping[str, int], types: Sequence[Type], given: Mapping[st
         FormatError: Two tokens could play a part that makes a token a control token; llama.cpp takes the
             one that its hash table happens to give first.
 
-    >>> final_types({"a": 0, "<|im_end|>": 1}, [Type.NORMAL, Type.USER_DEFINED], {})
-    [<Type.NORMAL: 1>, <Type.CONTROL: 3>]
+    >>> final_types({"a": 0, "<|im_end|>": 1}, [TokenType.NORMAL, TokenType.USER_DEFINED], {})
+    [<TokenType.NORMAL: 1>, <TokenType.CONTROL: 3>]
     """
     final = list(types)
-    for keys, texts in _PARTS.items():
+    for keys, texts in _ROLE_TEXTS.items():
         candidates = [ids[text] for text in texts if text in ids]
-        if any(key in given for key in keys) or all(final[index] is Type.CONTROL for index in candidates):
+        if any(key in given for key in keys) or all(
+            final[index] is TokenType.CONTROL for index in candidates
+        ):
             continue
         if len(candidates) > 1:
             names = ", ".join(repr(text) for text in texts if text in ids)
@@ -245,19 +249,19 @@ def final_types(ids: Mapping[str, int], types: Sequence[Type], given: Mapping[st
                 f"{names} could each be the token of tokenizer.ggml.{keys[0]}, which is not given; "
                 "llama.cpp would make either one a control token"
             )
-        final[candidates[0]] = Type.CONTROL
-    for text in _ENDS:
+        final[candidates[0]] = TokenType.CONTROL
+    for text in _END_TOKENS:
         if text in ids:
-            final[ids[text]] = Type.CONTROL
-    for text in _ALWAYS_FOUND:
+            final[ids[text]] = TokenType.CONTROL
+    for text in _ALWAYS_USER_DEFINED:
         if text in ids:
-            final[ids[text]] = Type.USER_DEFINED
+            final[ids[text]] = TokenType.USER_DEFINED
     calls = ids.keys() & {"<|call|>", "<|calls|>"}
     if "<|end|>" in ids and calls and ids.keys() & {"<|return|>", "<|flush|>"}:
-        final[ids["<|end|>"]] = Type.USER_DEFINED
-    ends = {given.get(name) for name in _ENDING_PARTS}
+        final[ids["<|end|>"]] = TokenType.USER_DEFINED
+    ends = {given.get(name) for name in _END_ROLES}
     if "</s>" in ids and ("<|tool_response>" in ids or ids.get("<|plamo:eos|>", -1) in ends):
-        final[ids["</s>"]] = Type.NORMAL
+        final[ids["</s>"]] = TokenType.NORMAL
     return final
 
 
@@ -281,12 +285,12 @@ def added_tokens(
         AddedToken(
             text,
             index,
-            special=kind is not Type.USER_DEFINED,
+            special=kind is not TokenType.USER_DEFINED,
             lstrip=text in strips_left,
             rstrip=strips_right and text not in _NEVER_STRIPPING,
         )
         for index, (text, kind) in enumerate(zip(tokens.texts, tokens.types, strict=True))
-        if kind in _FOUND
+        if kind in _ADDED_TYPES
     ]
     check_overlaps([token.content for token in added if not token.special])
     return added

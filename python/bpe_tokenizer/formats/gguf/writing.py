@@ -9,19 +9,27 @@ from typing import Any
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats.capabilities import unmergeable_token
-from bpe_tokenizer.formats.gguf.core import BYTE_TOKENS, MERGES, SCORES, lacks_bytes
-from bpe_tokenizer.formats.gguf.file import Kind
-from bpe_tokenizer.formats.gguf.patterns import names_for
-from bpe_tokenizer.formats.gguf.pre import BYTE_LEVEL, PreTokenizer
-from bpe_tokenizer.formats.gguf.tokens import TOKENS, TYPES, Tokens, Type, added_tokens, filler, final_types
+from bpe_tokenizer.formats.gguf.file import ValueType
+from bpe_tokenizer.formats.gguf.patterns import matching_names
+from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, PreTokenizer
+from bpe_tokenizer.formats.gguf.reading import BYTE_TOKENS, MERGES, SCORES, lacks_bytes
+from bpe_tokenizer.formats.gguf.tokens import (
+    TOKENS,
+    TYPES,
+    Tokens,
+    TokenType,
+    added_tokens,
+    filler_text,
+    final_types,
+)
 from bpe_tokenizer.formats.gguf.writing_characters import Written, write_characters
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.special_tokens import ROLES, find_roles
 
-__all__ = ["KEPT", "ROLE_IDS", "TEMPLATE", "metadata_pairs"]
+__all__ = ["CONFIG_KEY", "ROLE_IDS", "TEMPLATE", "metadata_pairs"]
 
 # The key of `Model.config` for what only a GGUF file says.
-KEPT = "gguf"
+CONFIG_KEY = "gguf"
 TEMPLATE = "tokenizer.chat_template"
 ROLE_IDS = {
     "bos": "bos_token_id",
@@ -35,7 +43,7 @@ _BYTE_TOKENS = frozenset(BYTE_TOKENS)
 # llama.cpp needs a token for every id; so many may have to be made up.
 _MAX_HOLES = 1 << 20
 
-Pairs = list[tuple[str, Kind, Any]]
+Pairs = list[tuple[str, ValueType, Any]]
 
 
 def metadata_pairs(model: Model) -> Pairs:
@@ -45,38 +53,38 @@ def metadata_pairs(model: Model) -> Pairs:
         FormatError: llama.cpp would give other ids; names what it cannot do.
     """
     core = model.core
-    kept = model.config.get(KEPT)
+    kept = model.config.get(CONFIG_KEY)
     kept = kept if isinstance(kept, Mapping) else {}
     texts, types = _tokens(core)
-    tokens = Tokens(texts, types, _by_text(texts))
+    tokens = Tokens(texts, types, _ids_by_text(texts))
     ids, adds = _ids(model, kept, len(texts))
     if core.alphabet == "bytes":
         written = _write_byte_level(core, kept.get("pre"))
     else:
         written = write_characters(core, texts, adds["bos"])
     name = _check_added(core, tokens, ids, written.pre or "")
-    pairs: Pairs = [("general.architecture", Kind.STRING, "llama")]
+    pairs: Pairs = [("general.architecture", ValueType.STRING, "llama")]
     if name:
-        pairs.append(("general.name", Kind.STRING, name))
-    pairs.append(("tokenizer.ggml.model", Kind.STRING, written.model))
+        pairs.append(("general.name", ValueType.STRING, name))
+    pairs.append(("tokenizer.ggml.model", ValueType.STRING, written.model))
     if written.pre:
-        pairs.append(("tokenizer.ggml.pre", Kind.STRING, written.pre))
-    pairs += [(TOKENS, Kind.STRING, texts), (TYPES, Kind.INT32, [int(kind) for kind in types])]
+        pairs.append(("tokenizer.ggml.pre", ValueType.STRING, written.pre))
+    pairs += [(TOKENS, ValueType.STRING, texts), (TYPES, ValueType.INT32, [int(kind) for kind in types])]
     if written.scores is not None:
-        pairs.append((SCORES, Kind.FLOAT32, written.scores))
+        pairs.append((SCORES, ValueType.FLOAT32, written.scores))
     if written.merges is not None:
-        pairs.append((MERGES, Kind.STRING, written.merges))
-    pairs += [(f"tokenizer.ggml.{key}", Kind.UINT32, value) for key, value in ids.items()]
+        pairs.append((MERGES, ValueType.STRING, written.merges))
+    pairs += [(f"tokenizer.ggml.{key}", ValueType.UINT32, value) for key, value in ids.items()]
     if written.add_space_prefix is not None:
-        pairs.append(("tokenizer.ggml.add_space_prefix", Kind.BOOL, written.add_space_prefix))
-    pairs += [(f"tokenizer.ggml.add_{role}_token", Kind.BOOL, value) for role, value in adds.items()]
+        pairs.append(("tokenizer.ggml.add_space_prefix", ValueType.BOOL, written.add_space_prefix))
+    pairs += [(f"tokenizer.ggml.add_{role}_token", ValueType.BOOL, value) for role, value in adds.items()]
     return pairs + _templates(model.config.get("chat_template"))
 
 
 # -- tokens ---------------------------------------------------------------------------------------------
 
 
-def _tokens(core: _core.Model) -> tuple[list[str], list[Type]]:
+def _tokens(core: _core.Model) -> tuple[list[str], list[TokenType]]:
     """The text and type of every id up to the largest."""
     vocab = core.vocab
     count = max(vocab, default=-1) + 1
@@ -87,20 +95,20 @@ def _tokens(core: _core.Model) -> tuple[list[str], list[Type]]:
             f"ids: llama.cpp needs a token for each id up to the largest, {count - 1}; "
             f"this model has {len(vocab)} tokens"
         )
-    texts = list(map(filler, range(count)))
-    types = [Type.UNUSED] * count
+    texts = list(map(filler_text, range(count)))
+    types = [TokenType.UNUSED] * count
     for index, data in vocab.items():
         texts[index] = _core.to_printable(data) if core.alphabet == "bytes" else data.decode()
-        types[index] = Type.NORMAL
+        types[index] = TokenType.NORMAL
         if core.byte_fallback and texts[index] in _BYTE_TOKENS:
-            types[index] = Type.BYTE
+            types[index] = TokenType.BYTE
     for token in map(AddedToken._make, core.added_tokens):
         texts[token.id] = token.content
-        types[token.id] = Type.CONTROL if token.special else Type.USER_DEFINED
+        types[token.id] = TokenType.CONTROL if token.special else TokenType.USER_DEFINED
     return texts, types
 
 
-def _by_text(texts: Sequence[str]) -> dict[str, int]:
+def _ids_by_text(texts: Sequence[str]) -> dict[str, int]:
     zero = next((text for text in texts if "\0" in text), None)
     if zero is not None:
         raise FormatError(f"vocab: llama.cpp ends the text of a token at a zero byte, as in {zero!r}")
@@ -205,7 +213,7 @@ def _templates(template: object) -> Pairs:
                 "chat_template: must be a string, or a list of objects with a name and a template"
             )
         pairs[key] = text
-    return [(key, Kind.STRING, text) for key, text in pairs.items()]
+    return [(key, ValueType.STRING, text) for key, text in pairs.items()]
 
 
 # -- bytes ----------------------------------------------------------------------------------------------
@@ -229,8 +237,8 @@ def _write_byte_level(core: _core.Model, kept_pre: object) -> Written:
     if (core.unk_id is not None or not core.keeps_gaps) and lacks_bytes(vocab.values()):
         raise FormatError("unk_id: llama.cpp drops a byte that is no token, and does so after merging")
     _check_added_in_vocab(core, vocab)
-    names = names_for(core.split_patterns, set(vocab.values()))
-    pre = _choose(core, names, kept_pre)
+    names = matching_names(core.split_patterns, set(vocab.values()))
+    pre = _choose_pre(core, names, kept_pre)
     # Of equal merges the last counts to us, the first to llama.cpp.
     merges = dict.fromkeys(reversed(core.printable_merges()))
     return Written("gpt2", pre, [f"{left} {right}" for left, right in reversed(merges)])
@@ -254,13 +262,13 @@ def _check_added_in_vocab(core: _core.Model, vocab: Mapping[int, bytes]) -> None
             raise FormatError(f"added_tokens: {part.decode()!r} is also the token of a byte")
 
 
-def _choose(core: _core.Model, names: Mapping[str, PreTokenizer], kept_pre: object) -> str:
+def _choose_pre(core: _core.Model, names: Mapping[str, PreTokenizer], kept_pre: object) -> str:
     """Choose the name that treats pieces which are tokens as the model does."""
     if isinstance(kept_pre, str) and BYTE_LEVEL.get(kept_pre) in names.values():
         names = {kept_pre: BYTE_LEVEL[kept_pre], **names}
     alike = [name for name, pre in names.items() if pre.ignore_merges == core.ignore_merges]
     others = [name for name in names if name not in alike]
-    special = _special_pieces(core)
+    special = _special_as_piece(core)
     for name in alike:
         if not (names[name].ignore_merges and special):
             return name
@@ -276,7 +284,7 @@ def _choose(core: _core.Model, names: Mapping[str, PreTokenizer], kept_pre: obje
     )
 
 
-def _special_pieces(core: _core.Model) -> str | None:
+def _special_as_piece(core: _core.Model) -> str | None:
     """A special token whose text would be a single piece if it were plain text."""
     plain = _core.Encoder(core.with_added_tokens([]))
     for token in map(AddedToken._make, core.added_tokens):

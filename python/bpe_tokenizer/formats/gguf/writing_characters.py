@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats.gguf.core import SPACE, byte_tokens_there, unmade_newlines
-from bpe_tokenizer.formats.gguf.pre import LINES
-from bpe_tokenizer.formats.gguf.spm import Pair, last_pair
+from bpe_tokenizer.formats.gguf.pre_tokenizers import LINES
+from bpe_tokenizer.formats.gguf.reading import SPACE, has_byte_tokens, unmergeable_newlines
+from bpe_tokenizer.formats.gguf.scores import Pair, last_merge
 
 __all__ = ["Written", "write_characters"]
 
@@ -51,7 +51,7 @@ def write_characters(core: _core.Model, texts: Sequence[str], adds_bos: bool) ->
         raise FormatError("ignore_merges: llama.cpp merges every piece of this kind of model step by step")
     if core.decoder is None or core.decoder[0] != SPACE or not core.decoder[1]:
         raise FormatError(f"decoder: llama.cpp reads {SPACE!r} as a space and <0x00> to <0xFF> as bytes")
-    if not core.byte_fallback or not all(byte_tokens_there(set(texts))):
+    if not core.byte_fallback or not all(has_byte_tokens(set(texts))):
         raise FormatError("byte_fallback: llama.cpp needs the tokens <0x00> to <0xFF> for unknown characters")
     steps = list(core.normalizers)
     prefixed = steps[:1] == [("Prepend", SPACE)]
@@ -65,7 +65,7 @@ def write_characters(core: _core.Model, texts: Sequence[str], adds_bos: bool) ->
         return Written("llama", scores=_scores(texts, merges), add_space_prefix=prefixed)
     if core.split_patterns not in ([], [LINES]) or core.add_prefix_space or prefixed:
         raise FormatError("pre_tokenizers: llama.cpp does not cut the texts of this kind of model like that")
-    unmade = unmade_newlines(texts, core.merges)
+    unmade = unmergeable_newlines(texts, core.merges)
     written = [f"{left} {right}" for left, right in dict.fromkeys(reversed(merges))][::-1]
     if adds_bos and unmade is None:
         return Written("gemma4", merges=written, add_space_prefix=False)
@@ -86,14 +86,14 @@ def _scores(texts: Sequence[str], merges: Sequence[Pair]) -> list[float]:
     ranks = {pair: rank for rank, pair in enumerate(merges)}
     made: dict[str, tuple[int, Pair]] = {}
     for text in texts:
-        pair = _last_pair(text, ranks)
+        pair = _last_merge(text, ranks)
         if pair is not None:
             made[text] = ranks[pair], pair
     order = sorted(made, key=made.__getitem__)
     scores = dict.fromkeys(texts, float(-len(texts)))
     scores.update((text, float(-rank)) for rank, text in enumerate(order))
     for text in texts:
-        pair = last_pair(text, scores) if len(text) > 1 and " " not in text else None
+        pair = last_merge(text, scores) if len(text) > 1 and " " not in text else None
         if pair != (made[text][1] if text in made else None):
             raise FormatError(
                 f"merges: llama.cpp would join {' and '.join(map(repr, pair or made[text][1]))} "
@@ -102,7 +102,7 @@ def _scores(texts: Sequence[str], merges: Sequence[Pair]) -> list[float]:
     return [scores[text] for text in texts]
 
 
-def _last_pair(text: str, ranks: Mapping[Pair, int]) -> Pair | None:
+def _last_merge(text: str, ranks: Mapping[Pair, int]) -> Pair | None:
     """The two symbols that become the token when its text is merged alone; None if it never does."""
     symbols = list(text)
     while len(symbols) > 2:

@@ -28,7 +28,13 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError
 from bpe_tokenizer.formats.capabilities import require_mergeable
-from bpe_tokenizer.formats.gpt2.config import CLASSES, Beside, Splitting, read_beside, write_config
+from bpe_tokenizer.formats.gpt2.config import (
+    CLASSES,
+    ConfigFiles,
+    TokenizerClass,
+    read_config_files,
+    write_config,
+)
 from bpe_tokenizer.formats.gpt2.pair import (
     DIGEST,
     digest,
@@ -37,7 +43,7 @@ from bpe_tokenizer.formats.gpt2.pair import (
     read_pair,
     read_vocab,
 )
-from bpe_tokenizer.formats.huggingface.config import KEPT, OWN
+from bpe_tokenizer.formats.huggingface.config import OWN_KEY, PASSTHROUGH_KEY
 from bpe_tokenizer.formats.json_file import parse_json, write_json
 from bpe_tokenizer.formats.probe import GPT2_PAIRS
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
@@ -78,7 +84,7 @@ def load(
     pairs, complete = read_merges(merges_path, merges_data, vocab)
     made = {left + right for left, right in pairs}
     unmade = [token for token in vocab if token not in made and len(token) > 1]
-    beside = read_beside(vocab_path, vocab) if vocab_path.name in dict(GPT2_PAIRS) else None
+    beside = read_config_files(vocab_path, vocab) if vocab_path.name in dict(GPT2_PAIRS) else None
     beside = beside or _alone(vocab, unmade)
     added = beside.added if special_tokens is None else _given(vocab, special_tokens)
     contents = {token.content for token in added}
@@ -156,10 +162,10 @@ def save(
 # -- reading --------------------------------------------------------------------------------------------
 
 
-def _alone(vocab: Mapping[str, int], unmade: Iterable[str]) -> Beside:
+def _alone(vocab: Mapping[str, int], unmade: Iterable[str]) -> ConfigFiles:
     """What is known of a pair with nothing beside it."""
     added = [AddedToken(token, vocab[token]) for token in unmade if _CONTROL_TOKEN.fullmatch(token)]
-    return Beside(Splitting("gpt2", None, ()), False, added, {}, None, (), {})
+    return ConfigFiles(TokenizerClass("gpt2", None, ()), False, added, {}, None, (), {})
 
 
 def _given(vocab: Mapping[str, int], special_tokens: SpecialTokens) -> list[AddedToken]:
@@ -257,8 +263,8 @@ def _config(model: Model, added: list[AddedToken], pair_sha256: str) -> dict[str
         "post_processor": "roles" if model.post_processor is None else "file",
     }
     config = write_config(_class_name(model.core), added, roles, around)
-    others = {name: value for name, value in model.config.items() if name != KEPT}
-    return {**others, **config, "add_prefix_space": model.core.add_prefix_space, OWN: own}
+    others = {name: value for name, value in model.config.items() if name != PASSTHROUGH_KEY}
+    return {**others, **config, "add_prefix_space": model.core.add_prefix_space, OWN_KEY: own}
 
 
 def _class_name(core: _core.Model) -> str:

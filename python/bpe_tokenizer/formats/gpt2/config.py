@@ -12,15 +12,21 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats.huggingface.config import Config, added_tokens_decoder, read_config
+from bpe_tokenizer.formats.huggingface.config import (
+    Config,
+    added_tokens_decoder,
+    named_token_fields,
+    read_config,
+    token_content,
+)
 from bpe_tokenizer.formats.json_file import Field, read_json
 from bpe_tokenizer.model import AddedToken, PostProcessor
 
-__all__ = ["CLASSES", "Beside", "Splitting", "read_beside", "write_config"]
+__all__ = ["CLASSES", "ConfigFiles", "TokenizerClass", "read_config_files", "write_config"]
 
 
 @dataclass(frozen=True)
-class Splitting:
+class TokenizerClass:
     """How a class of `transformers` splits the text of such a pair of files.
 
     Args:
@@ -35,17 +41,17 @@ class Splitting:
 
 
 # https://github.com/huggingface/transformers: models/gpt2, models/codegen, models/qwen2 (tokenization_*.py).
-CLASSES: Mapping[str, Splitting] = {
-    "GPT2Tokenizer": Splitting("gpt2", None, ("bos", "eos", "unk")),
-    "CodeGenTokenizer": Splitting("gpt2", None, ("bos", "eos", "unk")),
-    "Qwen2Tokenizer": Splitting("qwen2", "NFC", ("eos", "pad", "unk")),
+CLASSES: Mapping[str, TokenizerClass] = {
+    "GPT2Tokenizer": TokenizerClass("gpt2", None, ("bos", "eos", "unk")),
+    "CodeGenTokenizer": TokenizerClass("gpt2", None, ("bos", "eos", "unk")),
+    "Qwen2Tokenizer": TokenizerClass("qwen2", "NFC", ("eos", "pad", "unk")),
 }
 _DEFAULT_TOKEN = "<|endoftext|>"
-_AROUND = ("add_bos_token", "add_eos_token")
+_ADD_FLAGS = ("add_bos_token", "add_eos_token")
 
 
 @dataclass(frozen=True)
-class Beside:
+class ConfigFiles:
     """What the files beside say.
 
     Args:
@@ -58,7 +64,7 @@ class Beside:
         others: What is not interpreted.
     """
 
-    splitting: Splitting
+    splitting: TokenizerClass
     add_prefix_space: bool
     added: list[AddedToken]
     named: dict[str, str]
@@ -67,7 +73,7 @@ class Beside:
     others: dict[str, Any]
 
 
-def read_beside(vocab_path: Path, vocab: Mapping[str, int]) -> Beside | None:
+def read_config_files(vocab_path: Path, vocab: Mapping[str, int]) -> ConfigFiles | None:
     """Read the files beside a `vocab.json`.
 
     Args:
@@ -87,7 +93,7 @@ def read_beside(vocab_path: Path, vocab: Mapping[str, int]) -> Beside | None:
     config = read_config(vocab_path.with_name("tokenizer.json"), b"")
     splitting = _read_class(config.fields.get("tokenizer_class"))
     added = _read_added(config, vocab_path.with_name("added_tokens.json"), vocab)
-    named = config.named()
+    named = config.role_tokens()
     for role in splitting.roles:
         if _DEFAULT_TOKEN in vocab or _DEFAULT_TOKEN in added:
             named.setdefault(role, _DEFAULT_TOKEN)
@@ -95,19 +101,19 @@ def read_beside(vocab_path: Path, vocab: Mapping[str, int]) -> Beside | None:
         if content in vocab:
             added.setdefault(content, AddedToken(content, vocab[content]))
     ids = {content: token.id for content, token in added.items()}
-    others = {name: value for name, value in config.others().items() if name not in _AROUND}
-    return Beside(
+    others = {name: value for name, value in config.uninterpreted().items() if name not in _ADD_FLAGS}
+    return ConfigFiles(
         splitting,
         config.fields.get("add_prefix_space").flag(default=False),
         list(added.values()),
         _read_named(config, named),
-        _read_around(config, named, ids),
+        _read_post_processor(config, named, ids),
         _read_outside(config),
         others,
     )
 
 
-def _read_class(field: Field) -> Splitting:
+def _read_class(field: Field) -> TokenizerClass:
     name = "GPT2Tokenizer" if field.is_null else field.text()
     splitting = CLASSES.get(name.removesuffix("Fast"))
     if splitting is None:
@@ -121,7 +127,7 @@ def _read_class(field: Field) -> Splitting:
 def _read_added(config: Config, added_tokens_json: Path, vocab: Mapping[str, int]) -> dict[str, AddedToken]:
     """The added tokens by their texts, those that are named among them."""
     decoder = config.fields.get("added_tokens_decoder")
-    named = {_content(name): name for name in _named_tokens(config.fields) if _content(name)}
+    named = {token_content(name): name for name in named_token_fields(config.fields) if token_content(name)}
     tokens: dict[str, AddedToken] = {}
     following = len(vocab)
     entries = _decoder_entries(decoder) if not decoder.is_null else _added_entries(added_tokens_json, named)
@@ -170,22 +176,6 @@ def _flagged(field: Field, content: str, token_id: int) -> AddedToken:
     return AddedToken(content, token_id, True, *(field.get(name).flag(default=False) for name in names))
 
 
-def _named_tokens(fields: Field) -> Iterator[Field]:
-    for name, value in fields.members().items():
-        if name.endswith("_token") and isinstance(value, str | dict):
-            yield fields.get(name)
-    for name in ("additional_special_tokens", "extra_special_tokens"):
-        names = fields.get(name)
-        if isinstance(names.value, dict):
-            yield from map(names.get, names.value)
-        elif not names.is_null:
-            yield from names.items()
-
-
-def _content(name: Field) -> str:
-    return name.need("content").text() if isinstance(name.value, dict) else name.text()
-
-
 def _read_named(config: Config, named: Mapping[str, str]) -> dict[str, str]:
     """The named tokens, of files that `save` wrote without those that were found from the tokens' names."""
     if config.own.is_null or config.own.get("roles").is_null:
@@ -200,11 +190,13 @@ def _read_outside(config: Config) -> frozenset[int]:
     return frozenset(item.id() for item in config.own.get("outside").items())
 
 
-def _read_around(config: Config, named: Mapping[str, str], ids: Mapping[str, int]) -> PostProcessor | None:
+def _read_post_processor(
+    config: Config, named: Mapping[str, str], ids: Mapping[str, int]
+) -> PostProcessor | None:
     if not config.own.is_null and config.own.get("post_processor").value == "roles":
         return None
     around: list[tuple[int, ...]] = []
-    for name, role in zip(_AROUND, ("bos", "eos"), strict=True):
+    for name, role in zip(_ADD_FLAGS, ("bos", "eos"), strict=True):
         field = config.fields.get(name)
         wanted = field.flag(default=False)
         if wanted and named.get(role) not in ids:
@@ -235,7 +227,7 @@ def write_config(
                 "in texts. add_special_tokens() adds one"
             )
     flags = {}
-    for name, role, wanted in zip(_AROUND, ("bos", "eos"), (around.prefix, around.suffix), strict=True):
+    for name, role, wanted in zip(_ADD_FLAGS, ("bos", "eos"), (around.prefix, around.suffix), strict=True):
         if wanted and wanted != (ids.get(roles.get(role, "")),):
             raise FormatError(
                 f"post_processor: tokenizer_config.json can only say that {role}_token is added, not {wanted}"

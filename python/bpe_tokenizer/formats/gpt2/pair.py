@@ -10,7 +10,7 @@ from pathlib import Path
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import unfinished
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats.huggingface.config import OWN
+from bpe_tokenizer.formats.huggingface.config import OWN_KEY
 from bpe_tokenizer.formats.json_file import Field, parse_json, read_bytes
 from bpe_tokenizer.formats.probe import GPT2_PAIRS
 
@@ -71,7 +71,7 @@ def read_pair(vocab_path: Path, merges_path: Path) -> tuple[bytes, bytes]:
     """
     vocab, merges = read_bytes(vocab_path), read_bytes(merges_path)
     config_path = vocab_path.with_name("tokenizer_config.json")
-    recorded = _recorded(config_path) if vocab_path.name in dict(GPT2_PAIRS) else None
+    recorded = _recorded_digest(config_path) if vocab_path.name in dict(GPT2_PAIRS) else None
     if recorded is None:
         return vocab, merges
     # The config is moved to its place first; a crash may have kept the others beside theirs.
@@ -81,15 +81,15 @@ def read_pair(vocab_path: Path, merges_path: Path) -> tuple[bytes, bytes]:
         if digest(*together) == recorded:
             return together
     raise FormatError(
-        f"{config_path}: {OWN}.{DIGEST}: {vocab_path.name} and {merges_path.name} were not saved together "
-        f"with it; save them again, or remove {OWN!r} from it if they were changed on purpose"
+        f"{config_path}: {OWN_KEY}.{DIGEST}: {vocab_path.name} and {merges_path.name} were not saved together "
+        f"with it; save them again, or remove {OWN_KEY!r} from it if they were changed on purpose"
     )
 
 
-def _recorded(config_path: Path) -> str | None:
+def _recorded_digest(config_path: Path) -> str | None:
     if not config_path.exists():
         return None
-    own = parse_json(config_path, read_bytes(config_path)).get(OWN)
+    own = parse_json(config_path, read_bytes(config_path)).get(OWN_KEY)
     return None if own.is_null or own.get(DIGEST).is_null else own.get(DIGEST).text()
 
 

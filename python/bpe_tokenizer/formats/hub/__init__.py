@@ -28,7 +28,7 @@ __all__ = ["load"]
 # What is read beside a file, and has to be fetched with it. The config comes last: where the cache holds it,
 # no interrupted load has left anything out.
 _SETTINGS = ("special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "tokenizer_config.json")
-_BESIDE = {
+_COMPANIONS = {
     "tokenizer.json": ("special_tokens_map.json", "chat_template.jinja", "tokenizer_config.json"),
     "vocab.json": ("merges.txt", *_SETTINGS),
     "merges.txt": ("vocab.json", *_SETTINGS),
@@ -36,7 +36,7 @@ _BESIDE = {
     "vocab.bpe": ("encoder.json", *_SETTINGS),
 }
 # A cache that was filled by other programs need not say that a repository lacks these; most of them do.
-_RARE = ("special_tokens_map.json", "added_tokens.json", "chat_template.jinja")
+_OPTIONAL_FILES = ("special_tokens_map.json", "added_tokens.json", "chat_template.jinja")
 # Files that hold a tokenizer, by their ends: what a path into a repository names, if not a folder.
 _FILES = (".json", ".gguf", ".tiktoken", ".model", ".txt", ".bpe")
 # https://huggingface.co/docs/huggingface_hub/package_reference/utilities#huggingface_hub.utils.validate_repo_id
@@ -97,9 +97,9 @@ def load(
     """
     given: dict[str, Any] = {"split_pattern": split_pattern, "special_tokens": special_tokens}
     if isinstance(source, str) and not _exists(Path(source)):
-        name, place = _split(source)
+        name, place = _parse_source(source)
         repository = Repository(name, revision or "main", token, cache_dir, local_files_only)
-        return registry.load(_fetched(repository, place, None not in given.values()), **given)
+        return registry.load(_fetch(repository, place, None not in given.values()), **given)
     if isinstance(source, str | os.PathLike):
         return registry.load(source, **given)
     if any(value is not None for value in given.values()):
@@ -120,7 +120,7 @@ def _exists(path: Path) -> bool:
     return False
 
 
-def _split(source: str) -> tuple[str, PurePosixPath]:
+def _parse_source(source: str) -> tuple[str, PurePosixPath]:
     """Return the repository that a text names, and the place in it."""
     match = _REPOSITORY.fullmatch(source)
     if match is None or (source.endswith(_FILES) and "/" not in source):
@@ -129,25 +129,25 @@ def _split(source: str) -> tuple[str, PurePosixPath]:
     return match[1], PurePosixPath(match[2].removeprefix("/"))
 
 
-def _fetched(repository: Repository, place: PurePosixPath, is_given: bool) -> Path:
+def _fetch(repository: Repository, place: PurePosixPath, is_given: bool) -> Path:
     """Return where the file to read is kept, once it and what is read beside it are there."""
     name = place if place.name.endswith(_FILES) else place / "tokenizer.json"
     path = repository.file(name)
     if path is None and name != place:
         repository, names = repository.listed()
-        name = _other_file(repository, [name for name in names if name.parent == place], is_given)
+        name = _choose_file(repository, [name for name in names if name.parent == place], is_given)
         path = repository.file(name)
     if path is None:
         raise HubError(f"{repository}: holds no file {str(name)!r}; {repository.page} shows what it holds")
     snapshot = path.parents[len(name.parts) - 1]  # .../snapshots/COMMIT
     repository = replace(repository, revision=snapshot.name)
-    for other in _BESIDE.get(name.name, ()):
-        if not (repository.is_offline and other in _RARE):
+    for other in _COMPANIONS.get(name.name, ()):
+        if not (repository.is_offline and other in _OPTIONAL_FILES):
             repository.file(name.with_name(other))
     return path
 
 
-def _other_file(repository: Repository, files: Iterable[PurePosixPath], is_given: bool) -> PurePosixPath:
+def _choose_file(repository: Repository, files: Iterable[PurePosixPath], is_given: bool) -> PurePosixPath:
     """Return the file to read of a folder that holds no tokenizer.json."""
     names = {file.name: file for file in files}
     for vocab, merges in GPT2_PAIRS:

@@ -47,7 +47,7 @@ def from_tokenizers(tokenizer: TokenizersTokenizer) -> Model:
     def save(directory: Path) -> None:
         (directory / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8")
 
-    return _saved_and_loaded(tokenizer, save)
+    return _save_and_load(tokenizer, save)
 
 
 def from_transformers(tokenizer: TransformersTokenizer) -> Model:
@@ -74,10 +74,10 @@ def from_transformers(tokenizer: TransformersTokenizer) -> Model:
             config.setdefault(f"{role}_token", None)
         path.write_text(json.dumps(config), encoding="utf-8")
 
-    return _saved_and_loaded(tokenizer, save)
+    return _save_and_load(tokenizer, save)
 
 
-def _saved_and_loaded(tokenizer: object, save: Callable[[Path], None]) -> Model:
+def _save_and_load(tokenizer: object, save: Callable[[Path], None]) -> Model:
     with tempfile.TemporaryDirectory(prefix="bpe_tokenizer-") as name:
         directory = Path(name)
         try:

@@ -28,16 +28,16 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError, OptionError
 from bpe_tokenizer.formats.huggingface.config import (
-    KEPT,
-    OWN,
+    OWN_KEY,
+    PASSTHROUGH_KEY,
     added_tokens_decoder,
     config_path,
     digest,
     read_config,
 )
-from bpe_tokenizer.formats.huggingface.core import read_core, write_core
 from bpe_tokenizer.formats.huggingface.post_processor import read_post_processor, write_post_processor
-from bpe_tokenizer.formats.huggingface.vocabulary import Strings
+from bpe_tokenizer.formats.huggingface.token_strings import TokenStrings
+from bpe_tokenizer.formats.huggingface.tokenizer_json import read_core, write_core
 from bpe_tokenizer.formats.json_file import Field, parse_json, read_bytes, write_json
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.special_tokens import ROLES, find_roles
@@ -105,15 +105,15 @@ def load(directory: str | Path) -> Model:
     if version.path in document.members() and version.text() != "1.0":
         raise version.refused("is not supported; only version 1.0 is")
     core = read_core(document, table, config)
-    named = config.named()
-    strings = Strings(core)
+    named = config.role_tokens()
+    strings = TokenStrings(core)
     around = read_post_processor(document.get("post_processor"), strings)
     from_roles = (
         not config.own.is_null
         and config.own.get("post_processor").value == "roles"
-        and around == _around_roles(_roles(core, named), core)
+        and around == _role_post_processor(_role_contents(core, named), core)
     )
-    others = config.others() | _kept(document, around, strings)
+    others = config.uninterpreted() | _passthrough(document, around, strings)
     return Model(core, named, None if from_roles else around, others)
 
 
@@ -140,7 +140,7 @@ def save(model: Model, directory: str | Path, name: str = "tokenizer") -> list[P
     if not name or Path(name).name != name:
         raise OptionError(f"name is {name!r}; it must be the first part of a file's name, like 'tokenizer'")
     config = dict(model.config)
-    kept = config.pop(KEPT, {})
+    kept = config.pop(PASSTHROUGH_KEY, {})
     document = _document(model, kept)
     data = _to_bytes(document, "tokenizer.json")
     config |= _config(model, digest(data))
@@ -170,13 +170,13 @@ def _tokenizer_json(path: Path) -> Path:
     raise FormatError(f"{path}: holds no tokenizer.json")
 
 
-def _kept(document: Field, around: PostProcessor, strings: Strings) -> dict[str, Any]:
+def _passthrough(document: Field, around: PostProcessor, strings: TokenStrings) -> dict[str, Any]:
     """The parts of a tokenizer.json that are only given back."""
     kept = {name: document.get(name).value for name in ("truncation", "padding", "post_processor")}
     if kept["post_processor"] == write_post_processor(around, strings.__getitem__, strings.in_bytes):
         del kept["post_processor"]
     kept = {name: value for name, value in kept.items() if value is not None}
-    return {KEPT: kept} if kept else {}
+    return {PASSTHROUGH_KEY: kept} if kept else {}
 
 
 # -- writing --------------------------------------------------------------------------------------------
@@ -199,10 +199,10 @@ def _document(model: Model, kept: Mapping[str, Any]) -> dict[str, Any]:
 
 def _write_post_processor(model: Model, kept: object) -> dict[str, Any] | None:
     """The one that was loaded, if it still does what the model's does."""
-    strings = Strings(model.core)
+    strings = TokenStrings(model.core)
     around = model.post_processor
     if around is None:
-        around = _around_roles(_roles(model.core, model.named_tokens), model.core)
+        around = _role_post_processor(_role_contents(model.core, model.named_tokens), model.core)
     if isinstance(kept, dict):
         try:
             if read_post_processor(Field(Path("tokenizer.json"), "post_processor", kept), strings) == around:
@@ -218,7 +218,7 @@ def _write_post_processor(model: Model, kept: object) -> dict[str, Any] | None:
 def _config(model: Model, tokenizer_json_sha256: str) -> dict[str, Any]:
     core = model.core
     added = [AddedToken(*token) for token in core.added_tokens]
-    roles = _roles(core, model.named_tokens)
+    roles = _role_contents(core, model.named_tokens)
     contents = {token.content for token in added}
     for role, content in roles.items():
         if content and content not in contents:
@@ -232,7 +232,7 @@ def _config(model: Model, tokenizer_json_sha256: str) -> dict[str, Any]:
         "add_prefix_space": core.add_prefix_space,
         "clean_up_tokenization_spaces": False,
         "added_tokens_decoder": added_tokens_decoder(added),
-        OWN: {
+        OWN_KEY: {
             "version": 1,
             "tokenizer_json_sha256": tokenizer_json_sha256,
             "normalizers": core.normalizers,
@@ -253,7 +253,7 @@ def _to_bytes(value: Mapping[str, Any], file: str) -> bytes:
 # -- both -----------------------------------------------------------------------------------------------
 
 
-def _roles(core: _core.Model, named: Mapping[str, str]) -> dict[str, str]:
+def _role_contents(core: _core.Model, named: Mapping[str, str]) -> dict[str, str]:
     """The token of each role, found from the tokens' names where it is not given; empty: none."""
     special = [AddedToken(*token) for token in core.added_tokens if token[2]]
     found = find_roles(special)
@@ -261,7 +261,7 @@ def _roles(core: _core.Model, named: Mapping[str, str]) -> dict[str, str]:
     return {role: content for role, content in roles.items() if content is not None}
 
 
-def _around_roles(roles: Mapping[str, str], core: _core.Model) -> PostProcessor:
+def _role_post_processor(roles: Mapping[str, str], core: _core.Model) -> PostProcessor:
     """What `Model.post_processor` None stands for: BOS before and EOS after the text, where they exist."""
     ids = {token[0]: token[1] for token in core.added_tokens}
     before, after = ids.get(roles.get("bos", "")), ids.get(roles.get("eos", ""))

@@ -14,12 +14,12 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats.huggingface.steps import Step
-from bpe_tokenizer.formats.huggingface.table import Table
+from bpe_tokenizer.formats.huggingface.components import Step
+from bpe_tokenizer.formats.huggingface.token_table import Table
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import AddedToken
 
-__all__ = ["FLAGS", "check_searching", "check_spellings", "read_added_tokens"]
+__all__ = ["FLAGS", "check_byte_spellings", "check_matching", "read_added_tokens"]
 
 FLAGS = ("special", "single_word", "lstrip", "rstrip", "normalized")
 _MEMBERS = itemgetter("content", "id", *FLAGS)
@@ -81,7 +81,9 @@ def _read_added_token(item: Field) -> AddedToken:
     return AddedToken(content, item.need("id").id(), **flags)
 
 
-def check_spellings(field: Field, added: Sequence[AddedToken], table: Table, ignore_merges: bool) -> None:
+def check_byte_spellings(
+    field: Field, added: Sequence[AddedToken], table: Table, ignore_merges: bool
+) -> None:
     """Refuse tokens whose text is also how a byte-level vocabulary writes other bytes, which text may hold.
 
     (Where merges come to them, the core refuses.)
@@ -107,7 +109,7 @@ def check_spellings(field: Field, added: Sequence[AddedToken], table: Table, ign
             )
 
 
-def check_searching(field: Field, added: Sequence[AddedToken], normalizers: Sequence[Step]) -> None:
+def check_matching(field: Field, added: Sequence[AddedToken], normalizers: Sequence[Step]) -> None:
     """Refuse tokens that the library looks for in a way of its own.
 
     Args:

@@ -12,27 +12,29 @@ from typing import Any
 from bpe_tokenizer.atomic import unfinished
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats.huggingface.added_tokens import FLAGS
-from bpe_tokenizer.formats.huggingface.table import Table
-from bpe_tokenizer.formats.huggingface.vocabulary import added_token_fields
+from bpe_tokenizer.formats.huggingface.token_strings import added_token_fields
+from bpe_tokenizer.formats.huggingface.token_table import Table
 from bpe_tokenizer.formats.json_file import Field, parse_json, read_bytes, read_json
 from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.special_tokens import ROLES
 
 __all__ = [
-    "KEPT",
-    "OWN",
+    "OWN_KEY",
+    "PASSTHROUGH_KEY",
     "Config",
     "added_tokens_decoder",
     "config_path",
     "digest",
+    "named_token_fields",
     "read_config",
+    "token_content",
     "with_named_tokens",
 ]
 
 # Our key of tokenizer_config.json.
-OWN = "bpe_tokenizer"
+OWN_KEY = "bpe_tokenizer"
 # The key of `Model.config` for the parts of tokenizer.json that are only given back.
-KEPT = "tokenizer_json"
+PASSTHROUGH_KEY = "tokenizer_json"
 
 _MEMBERS = itemgetter("content", *FLAGS)
 
@@ -44,8 +46,8 @@ _INTERPRETED = frozenset(
         "auto_map",
         "clean_up_tokenization_spaces",
         "tokenizer_class",
-        KEPT,
-        OWN,
+        PASSTHROUGH_KEY,
+        OWN_KEY,
     )
 )
 
@@ -57,26 +59,26 @@ class Config:
     Args:
         fields: The whole of tokenizer_config.json, special_tokens_map.json merged into it.
         own: Our key in it.
-        is_of_this_save: Whether it was written together with the tokenizer.json, which has not been
+        matches_document: Whether it was written together with the tokenizer.json, which has not been
             changed since.
         chat_template: What chat_template.jinja holds.
     """
 
     fields: Field
     own: Field
-    is_of_this_save: bool
+    matches_document: bool
     chat_template: str | None = None
 
-    def named(self) -> dict[str, str]:
+    def role_tokens(self) -> dict[str, str]:
         """Return the tokens that play a part, by role; an explicit null is an empty text: none does."""
         named: dict[str, str] = {}
         for role in ROLES:
             name = self.fields.get(f"{role}_token")
             if name.path in self.fields.members():
-                named[role] = "" if name.is_null else _content(name)
+                named[role] = "" if name.is_null else token_content(name)
         return named
 
-    def others(self) -> dict[str, Any]:
+    def uninterpreted(self) -> dict[str, Any]:
         """Return what we do not interpret."""
         others = {name: value for name, value in self.fields.members().items() if name not in _INTERPRETED}
         if self.chat_template is not None:
@@ -106,18 +108,18 @@ def read_config(path: Path, data: bytes) -> Config:
     """
     place = config_path(path)
     fields = read_json(place) if place.exists() else Field(place, "", {})
-    own = fields.get(OWN)
+    own = fields.get(OWN_KEY)
     # Of two files that are saved together a crash may have left one new and the other old.
     if not place.exists() or (not own.is_null and _digest_in(own) != digest(data)):
         fields = _interrupted_config(place, data) or fields
-        own = fields.get(OWN)
-    is_of_this_save = not own.is_null and _digest_in(own) == digest(data)
+        own = fields.get(OWN_KEY)
+    matches_document = not own.is_null and _digest_in(own) == digest(data)
     chat_template = None
     if path.name == "tokenizer.json":
         if fields.get("added_tokens_decoder").is_null:
             _merge_special_tokens_map(fields, path.with_name("special_tokens_map.json"))
         chat_template = _read_text(path.with_name("chat_template.jinja"))
-    return Config(fields, own, is_of_this_save, chat_template)
+    return Config(fields, own, matches_document, chat_template)
 
 
 def _digest_in(own: Field) -> str | None:
@@ -130,7 +132,7 @@ def _interrupted_config(place: Path, data: bytes) -> Field | None:
     for path in unfinished(place):
         try:
             fields = read_json(path)
-            if _digest_in(fields.get(OWN)) == digest(data):
+            if _digest_in(fields.get(OWN_KEY)) == digest(data):
                 return Field(place, "", fields.value)
         except FormatError:
             continue  # cut off, or another's
@@ -168,10 +170,10 @@ def with_named_tokens(config: Config, added: Sequence[AddedToken], vocab: Table)
     """
     tokens = {token.content: token for token in added}
     # A changed tokenizer.json counts more than what was written beside the one before it.
-    if config.own.is_null or config.is_of_this_save:
+    if config.own.is_null or config.matches_document:
         _check_added_tokens_decoder(config.fields.get("added_tokens_decoder"), tokens)
-    for name in _named_tokens(config.fields):
-        content = _content(name)
+    for name in named_token_fields(config.fields):
+        content = token_content(name)
         if not content or content in tokens:
             continue
         token_id = vocab.get(content)
@@ -183,7 +185,8 @@ def with_named_tokens(config: Config, added: Sequence[AddedToken], vocab: Table)
     return list(tokens.values())
 
 
-def _named_tokens(fields: Field) -> Iterator[Field]:
+def named_token_fields(fields: Field) -> Iterator[Field]:
+    """Yield the fields of a config that name a token."""
     for name, value in fields.members().items():
         if name.endswith("_token") and isinstance(value, str | dict):
             yield fields.get(name)
@@ -195,12 +198,13 @@ def _named_tokens(fields: Field) -> Iterator[Field]:
             yield from names.items()
 
 
-def _content(name: Field) -> str:
+def token_content(name: Field) -> str:
+    """Return the text of a token that a config names, as a string or as an object."""
     return name.need("content").text() if isinstance(name.value, dict) else name.text()
 
 
 def _check_added_tokens_decoder(decoder: Field, tokens: Mapping[str, AddedToken]) -> None:
-    if decoder.is_null or _are_equal(decoder, tokens.values()):
+    if decoder.is_null or _is_identical(decoder, tokens.values()):
         return
     for token_id in decoder.members():
         entry = decoder.get(token_id)
@@ -212,7 +216,7 @@ def _check_added_tokens_decoder(decoder: Field, tokens: Mapping[str, AddedToken]
                 raise entry.get(flag).refused(f"contradicts tokenizer.json about {token.content!r}")
 
 
-def _are_equal(decoder: Field, tokens: Iterable[AddedToken]) -> bool:
+def _is_identical(decoder: Field, tokens: Iterable[AddedToken]) -> bool:
     """Whether the two are the same to the letter; there may be hundreds of thousands."""
     try:
         found = {token_id: _MEMBERS(entry) for token_id, entry in decoder.members().items()}

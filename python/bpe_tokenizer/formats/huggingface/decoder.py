@@ -8,8 +8,14 @@ from typing import Any, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.formats.huggingface.components import (
+    flatten_sequence,
+    join_sequence,
+    literal_text,
+    read_character,
+    read_pattern,
+)
 from bpe_tokenizer.formats.huggingface.regex import regex_escape
-from bpe_tokenizer.formats.huggingface.steps import character, flatten, literal, read_pattern, sequence
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import AddedToken
 
@@ -37,7 +43,7 @@ def read_byte_level_decoder(field: Field, added: Sequence[AddedToken]) -> None:
         raise field.error("must be there and be ByteLevel; without it tokens are joined with spaces")
     if field.value == write_byte_level_decoder(added):
         return
-    steps = flatten(field, "decoders")
+    steps = flatten_sequence(field, "decoders")
     for step in steps:
         if step.get("type").text() != "ByteLevel":
             raise step.get("type").refused("is not supported in a byte-level file; only ByteLevel is")
@@ -74,11 +80,11 @@ def read_decoder(field: Field, table: Container[str], added: Sequence[AddedToken
     """
     if field.is_null:
         raise field.error("must be there; without it tokens are joined with spaces")
-    steps = flatten(field, "decoders")
+    steps = flatten_sequence(field, "decoders")
     kinds = [step.get("type").text() for step in steps]
     if kinds == ["Metaspace"]:
         never = steps[0].get("prepend_scheme").value == "never"
-        return (character(steps[0].need("replacement")), False, "none" if never else "first")
+        return (read_character(steps[0].need("replacement")), False, "none" if never else "first")
     space, byte_fallback, strip = " ", False, "none"
     rest = list(zip(kinds, steps, strict=True))
     if rest and rest[0][0] == "Replace":
@@ -101,7 +107,7 @@ def read_decoder(field: Field, table: Container[str], added: Sequence[AddedToken
 
 
 def _read_space(step: Field) -> str:
-    text = literal(read_pattern(step.need("pattern")))
+    text = literal_text(read_pattern(step.need("pattern")))
     if text is None or len(text) != 1:
         raise step.get("pattern").refused("is not supported in a decoder; only one character is")
     if step.need("content").text() != " ":
@@ -153,6 +159,6 @@ def write_decoder(decoder: Decoder, tokens: Container[str] = ()) -> dict[str, An
     steps.append({"type": "Fuse"})
     if strip == "one":
         steps.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
-    written = sequence(steps, "decoders")
+    written = join_sequence(steps, "decoders")
     assert written is not None
     return written

@@ -9,7 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats.huggingface.steps import Step, flatten, read_pattern, sequence, write_pattern
+from bpe_tokenizer.formats.huggingface.components import (
+    Step,
+    flatten_sequence,
+    join_sequence,
+    read_pattern,
+    write_pattern,
+)
 from bpe_tokenizer.formats.json_file import Field
 
 __all__ = ["read_normalizer", "write_normalizer"]
@@ -41,7 +47,7 @@ def read_normalizer(field: Field) -> tuple[list[Step], bool]:
     """
     steps: list[Step] = []
     in_bytes = False
-    for step in flatten(field, "normalizers"):
+    for step in flatten_sequence(field, "normalizers"):
         if in_bytes:
             raise step.error("follows ByteLevel, which is supported as the last step only")
         in_bytes = step.get("type").text() == "ByteLevel"
@@ -85,7 +91,7 @@ def write_normalizer(steps: Sequence[Step]) -> dict[str, Any] | None:
     """
     # Prepending nothing does nothing here, and the library fails on it.
     written = [_write_step(*step) for step in steps if tuple(step) != ("Prepend", "")]
-    return sequence(written, "normalizers")
+    return join_sequence(written, "normalizers")
 
 
 def _write_step(kind: str, *arguments: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
-from bpe_tokenizer.formats.huggingface.steps import flatten
+from bpe_tokenizer.formats.huggingface.components import flatten_sequence
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import PostProcessor
 
@@ -25,7 +25,7 @@ def read_post_processor(field: Field, known: Container[int]) -> PostProcessor:
         FormatError: It does something else than putting ids before and after a text.
     """
     around = PostProcessor()
-    for step in flatten(field, "processors"):
+    for step in flatten_sequence(field, "processors"):
         added = _read_step(step, known)
         # The library hands the parts of the first one's result to the second as if they were two texts.
         if around != PostProcessor() and step.need("type").text() != "ByteLevel":

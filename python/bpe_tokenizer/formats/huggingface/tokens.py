@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.formats.huggingface.added_tokens import read_added_tokens
-from bpe_tokenizer.formats.huggingface.table import Table, read_string_table
+from bpe_tokenizer.formats.huggingface.token_table import Table, read_string_table
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import AddedToken
 
@@ -54,7 +54,7 @@ class Tokens:
     byte_fallback: bool = False
     in_bytes: bool = True
 
-    def left_out(self, recorded_size: int | None = None) -> set[str]:
+    def outside_vocab(self, recorded_size: int | None = None) -> set[str]:
         """Return the tokens of the table that do not belong to the vocabulary proper.
 
         An added token in `vocab` may be there because it belongs there (it was reserved when the vocabulary
@@ -73,7 +73,7 @@ class Tokens:
             outside = self._outside(rest, recorded_size)
         if self.in_bytes:
             # Of two tokens with the same bytes the vocabulary proper holds that of the merges.
-            outside |= {content for content in contents if self._is_written_otherwise(content)}
+            outside |= {content for content in contents if self._has_other_spelling(content)}
         return outside
 
     def _outside(self, contents: Mapping[str, int], recorded_size: int | None) -> set[str]:
@@ -100,7 +100,7 @@ class Tokens:
             used.update(token.content for token in self.added if not token.special)
         return used
 
-    def _is_written_otherwise(self, content: str) -> bool:
+    def _has_other_spelling(self, content: str) -> bool:
         written = _core.to_printable(content.encode())
         return written != content and written in self.table
 

@@ -30,12 +30,16 @@ from bpe_tokenizer.errors import (
 from bpe_tokenizer.formats.capabilities import require_byte_level
 from bpe_tokenizer.formats.json_file import read_bytes
 from bpe_tokenizer.formats.tiktoken.cache import Cache, has_sha256
-from bpe_tokenizer.formats.tiktoken.data_gym import ranks_of_data_gym
-from bpe_tokenizer.formats.tiktoken.merges import ranks_of
-from bpe_tokenizer.formats.tiktoken.patterns import WHOLE, pat_str_of, settings_of
-from bpe_tokenizer.formats.tiktoken.published import ENCODER_JSON, PUBLISHED, VOCAB_BPE, published_as
+from bpe_tokenizer.formats.tiktoken.data_gym import ranks_from_data_gym
+from bpe_tokenizer.formats.tiktoken.merges import ranks_from_model
+from bpe_tokenizer.formats.tiktoken.patterns import MATCH_ALL, model_settings, tiktoken_pattern
+from bpe_tokenizer.formats.tiktoken.published import ENCODER_JSON, PUBLISHED, VOCAB_BPE, find_published
 from bpe_tokenizer.formats.tiktoken.ranks import parse_ranks, write_ranks
-from bpe_tokenizer.formats.tiktoken.special import added_tokens_of, check_beginnings, special_tokens_of
+from bpe_tokenizer.formats.tiktoken.special_tokens import (
+    check_no_prefixes,
+    to_added_tokens,
+    to_special_tokens,
+)
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import SpecialTokens
@@ -91,7 +95,7 @@ def load(
     file = Path(path)
     data = read_bytes(file)
     digest = hashlib.sha256(data).hexdigest()
-    known = published_as(digest, file.stem)
+    known = find_published(digest, file.stem)
     if split_pattern is None:
         split_pattern = known and (known.split_pattern,)
     if special_tokens is None:
@@ -154,11 +158,11 @@ def published_ranks(
     url, sha256 = PUBLISHED[name].ranks
     data = cache.read(url, sha256)
     if data is None and cache.directory is not None:
-        data = _file_of_the_name(cache.directory, url.rpartition("/")[2], sha256)
+        data = _file_by_name(cache.directory, url.rpartition("/")[2], sha256)
     if data is None and name == "gpt2":
         vocab, ids = cache.read(*VOCAB_BPE), cache.read(*ENCODER_JSON)
         if vocab is not None and ids is not None:
-            return ranks_of_data_gym(vocab, ids)
+            return ranks_from_data_gym(vocab, ids)
     if data is None and local_files_only:
         raise HubError(
             f"{name}: {cache.path(url) or 'there is no cache that'} does not hold {url} with its published "
@@ -167,7 +171,7 @@ def published_ranks(
     return parse_ranks(cache.fetch(url, sha256) if data is None else data, name)
 
 
-def _file_of_the_name(directory: Path, name: str, sha256: str) -> bytes | None:
+def _file_by_name(directory: Path, name: str, sha256: str) -> bytes | None:
     """A copy of the file under its own name, if its content is the published one."""
     try:
         data = (directory / name).read_bytes()
@@ -180,7 +184,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> LoadKwargs:
     """Save the ranks of a model, if its ids are ranks.
 
     A rank file is read as merges in the order of the ids, so a model is refused whose merges are others
-    (`merges.ranks_of` says exactly which). That never happens to one that this package trained
+    (`merges.ranks_from_model` says exactly which). That never happens to one that this package trained
     without normalisation, or read from a rank file. The part that a special token plays, and what is put
     around a text, are not kept.
 
@@ -207,12 +211,12 @@ def save(model: Model, path: str | os.PathLike[str]) -> LoadKwargs:
     {'<|end|>': 256}
     """
     core = require_byte_level(model, ".tiktoken", ignore_merges=True)
-    special = special_tokens_of(core, ".tiktoken")
-    data = write_ranks(ranks_of(core, ".tiktoken"))
+    special = to_special_tokens(core, ".tiktoken")
+    data = write_ranks(ranks_from_model(core, ".tiktoken"))
     file = Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically({file: data})
-    return {"split_pattern": core.split_patterns or [WHOLE], "special_tokens": special}
+    return {"split_pattern": core.split_patterns or [MATCH_ALL], "special_tokens": special}
 
 
 def from_encoding(encoding: tiktoken.Encoding) -> Model:
@@ -243,7 +247,7 @@ def from_encoding(encoding: tiktoken.Encoding) -> Model:
             f"expected a tiktoken.Encoding, not {type(encoding).__name__}; from_tiktoken() also takes the "
             "name of a published encoding and the path of a rank file"
         ) from error
-    return _model(ranks, settings_of(pat_str), special, name)
+    return _model(ranks, model_settings(pat_str), special, name)
 
 
 def to_encoding(model: Model, name: str) -> tiktoken.Encoding:
@@ -268,12 +272,12 @@ def to_encoding(model: Model, name: str) -> tiktoken.Encoding:
         raise MissingDependencyError("tiktoken is not installed: pip install tiktoken") from error
     core = (
         model.core
-        if _drops_the_unmatched(model.core)
+        if _drops_unmatched(model.core)
         else require_byte_level(model, "tiktoken", ignore_merges=True)
     )
-    special = special_tokens_of(core, "tiktoken")
-    check_beginnings(special)
-    ranks, pat_str = ranks_of(core, "tiktoken"), pat_str_of(core, "tiktoken")
+    special = to_special_tokens(core, "tiktoken")
+    check_no_prefixes(special)
+    ranks, pat_str = ranks_from_model(core, "tiktoken"), tiktoken_pattern(core, "tiktoken")
     try:
         return tiktoken.Encoding(name, pat_str=pat_str, mergeable_ranks=ranks, special_tokens=special)
     except ValueError as error:
@@ -294,7 +298,7 @@ def _model(
     vocab = {rank: token for token, rank in ranks.items()}
     if len(vocab) < len(ranks):
         raise FormatError(f"{source}: two tokens have the same rank")
-    added = added_tokens_of(ranks, special_tokens)
+    added = to_added_tokens(ranks, special_tokens)
     # As with the ids of a trained model, special tokens that fill the holes belong to the vocabulary.
     size = len(vocab)
     for token in added:
@@ -307,7 +311,7 @@ def _model(
         raise FormatError(f"{source}: {error}") from error
 
 
-def _drops_the_unmatched(core: _core.Model) -> bool:
+def _drops_unmatched(core: _core.Model) -> bool:
     """Whether a model is what `from_encoding` makes for a pattern of one's own."""
     steps, others = core.pre_tokenizers, (core.normalizers, core.decoder)
     return (

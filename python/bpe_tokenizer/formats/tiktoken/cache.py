@@ -7,10 +7,8 @@ https://github.com/openai/tiktoken/blob/main/tiktoken/load.py.
 from __future__ import annotations
 
 import hashlib
-import http.client
 import os
 import tempfile
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,6 +112,9 @@ def download(url: str) -> bytes:
     Raises:
         HubError: It cannot be reached, or gives an error or more than any tokenizer file has.
     """
+    import http.client
+    import urllib.request
+
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT) as response:
             data: bytes = response.read(_MAX_BYTES + 1)

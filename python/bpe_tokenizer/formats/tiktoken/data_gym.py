@@ -11,13 +11,13 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats.json_file import parse_json
 
-__all__ = ["ranks_of_data_gym"]
+__all__ = ["ranks_from_data_gym"]
 
 # Special tokens that an encoder.json may list among the others.
 _SPECIAL = frozenset((b"<|endoftext|>", b"<|startoftext|>"))
 
 
-def ranks_of_data_gym(
+def ranks_from_data_gym(
     vocab_bpe: bytes,
     encoder_json: bytes,
     *,
@@ -40,7 +40,7 @@ def ranks_of_data_gym(
     >>> tokens = [_core.to_printable(bytes([byte])) for byte in bytes_first] + ["ab"]
     >>> import json
     >>> ids = json.dumps({token: number for number, token in enumerate(tokens)}).encode()
-    >>> ranks_of_data_gym(b"#version: 0.2\na b\n", ids)[b"ab"]
+    >>> ranks_from_data_gym(b"#version: 0.2\na b\n", ids)[b"ab"]
     256
     """
     ranks = {bytes([byte]): rank for rank, byte in enumerate(_bytes_in_printable_order())}

@@ -8,10 +8,10 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, ModelError
 from bpe_tokenizer.model import AddedToken
 
-__all__ = ["ranks_of"]
+__all__ = ["ranks_from_model"]
 
 
-def ranks_of(core: _core.Model, name: str) -> dict[bytes, int]:
+def ranks_from_model(core: _core.Model, name: str) -> dict[bytes, int]:
     r"""Return the ranks with which tiktoken gives exactly the ids of a model.
 
     tiktoken knows no merges. It takes a piece that is a token for that token; in any other it joins, again
@@ -46,7 +46,7 @@ def ranks_of(core: _core.Model, name: str) -> dict[bytes, int]:
 
     >>> vocab = {byte: bytes([byte]) for byte in range(256)} | {256: b"ab", 257: b"abc"}
     >>> model = _core.Model(vocab, [(b"a", b"b"), (b"ab", b"c")], split_patterns=[])
-    >>> ranks_of(model, ".tiktoken")[b"abc"]
+    >>> ranks_from_model(model, ".tiktoken")[b"abc"]
     257
     """
     added = {token[1]: AddedToken(*token) for token in core.added_tokens}

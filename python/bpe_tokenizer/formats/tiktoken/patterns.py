@@ -15,14 +15,14 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, PatternError
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 
-__all__ = ["WHOLE", "pat_str_of", "settings_of"]
+__all__ = ["MATCH_ALL", "model_settings", "tiktoken_pattern"]
 
 # One piece, whatever the text.
-WHOLE = "(?s:.+)"
+MATCH_ALL = "(?s:.+)"
 
 # Patterns that match every character, wherever it stands.
 _TOTAL = frozenset(named.patterns[0] for named in NAMED_PATTERNS.values() if len(named.patterns) == 1) | {
-    WHOLE
+    MATCH_ALL
 }
 
 # What means something else when a pattern stands twice, or in another: back-references, \G and \K.
@@ -32,27 +32,27 @@ _KINDS = "aA0 .\n'é日_"
 _MOST_OTHERS = 100
 
 
-def settings_of(pat_str: str) -> dict[str, Any]:
+def model_settings(pat_str: str) -> dict[str, Any]:
     r"""Return the arguments of a model that cuts texts as tiktoken does with this pattern.
 
-    >>> settings_of(r"\w+")
+    >>> model_settings(r"\w+")
     {'pre_tokenizers': [('Split', '\\w+', 'Removed', True)]}
-    >>> settings_of(total(r"\w+"))
+    >>> model_settings(cover_all(r"\w+"))
     {'split_patterns': ['\\w+']}
     """
     if pat_str in _TOTAL:
         return {"split_patterns": [pat_str]}
-    inner = pat_str[len("(?:") :][: (len(pat_str) - len(total(""))) // 2]
-    if total(inner) == pat_str:
+    inner = pat_str[len("(?:") :][: (len(pat_str) - len(cover_all(""))) // 2]
+    if cover_all(inner) == pat_str:
         return {"split_patterns": [inner]}
     return {"pre_tokenizers": [("Split", pat_str, "Removed", True)]}
 
 
-def pat_str_of(core: _core.Model, name: str) -> str:
+def tiktoken_pattern(core: _core.Model, name: str) -> str:
     """Return the pattern with which tiktoken cuts texts as a model does.
 
     Args:
-        core: A model that cuts texts with split patterns, or as `settings_of` says.
+        core: A model that cuts texts with split patterns, or as `model_settings` says.
         name: The format, for messages.
 
     Raises:
@@ -67,37 +67,37 @@ def pat_str_of(core: _core.Model, name: str) -> str:
             f"split_patterns: {name} can hold one pattern, not {len(patterns)} that are applied in turn"
         )
     if not patterns or patterns[0] in _TOTAL:
-        return patterns[0] if patterns else WHOLE
+        return patterns[0] if patterns else MATCH_ALL
     pattern = patterns[0]
     if _NOT_MOVABLE.search(pattern):
         raise FormatError(
             f"split_patterns: {name} drops what a pattern leaves unmatched, and {pattern!r} cannot be made "
             "to match everything, because it holds a back-reference, \\G or \\K"
         )
-    if _may_match_nothing(pattern):
+    if _may_match_empty(pattern):
         raise FormatError(
             f"split_patterns: {name} cannot hold {pattern!r}, which matches the empty text; it fails there"
         )
     try:
-        _core.SplitPattern(total(pattern))
+        _core.SplitPattern(cover_all(pattern))
     except PatternError as error:
         raise FormatError(
             f"split_patterns: {name} drops what a pattern leaves unmatched, and {pattern!r} cannot be made "
             f"to match everything: {error}"
         ) from error
-    return total(pattern)
+    return cover_all(pattern)
 
 
-def total(pattern: str) -> str:
+def cover_all(pattern: str) -> str:
     r"""Return a pattern that matches what another does, and also each stretch between its matches.
 
-    >>> _core.SplitPattern(total("b+")).split("aabbc")
+    >>> _core.SplitPattern(cover_all("b+")).split("aabbc")
     ['aa', 'bb', 'c']
     """
     return f"(?:{pattern})|(?:(?!{pattern})(?s:.))++"
 
 
-def _may_match_nothing(pattern: str) -> bool:
+def _may_match_empty(pattern: str) -> bool:
     """Whether it can match the empty text between two characters; tried with many, and with its own."""
     others = sorted(set(pattern).difference(_KINDS))[:_MOST_OTHERS]
     character = "(?s:.)"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 
-__all__ = ["ENCODER_JSON", "PUBLISHED", "VOCAB_BPE", "PublishedEncoding", "PublishedFile", "published_as"]
+__all__ = ["ENCODER_JSON", "PUBLISHED", "VOCAB_BPE", "PublishedEncoding", "PublishedFile", "find_published"]
 
 _HOST = "https://openaipublic.blob.core.windows.net"
 
@@ -128,7 +128,7 @@ _LLAMA3 = PublishedEncoding(
 )
 
 
-def published_as(sha256: str, stem: str) -> PublishedEncoding | None:
+def find_published(sha256: str, stem: str) -> PublishedEncoding | None:
     """Return what is known about a rank file.
 
     Args:
@@ -137,7 +137,7 @@ def published_as(sha256: str, stem: str) -> PublishedEncoding | None:
             the name of one; otherwise the first is meant, which is the one without further special tokens.
 
     >>> sha256 = PUBLISHED["p50k_edit"].ranks.sha256
-    >>> len(published_as(sha256, "p50k_edit").special_tokens), len(published_as(sha256, "x").special_tokens)
+    >>> len(find_published(sha256, "p50k_edit").special_tokens), len(find_published(sha256, "x").special_tokens)
     (4, 1)
     """
     same = {name: encoding for name, encoding in PUBLISHED.items() if encoding.ranks.sha256 == sha256}

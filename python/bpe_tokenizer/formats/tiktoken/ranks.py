@@ -42,13 +42,13 @@ def parse_ranks(data: bytes, file: str) -> dict[bytes, int]:
     Traceback (most recent call last):
     bpe_tokenizer.errors.FormatError: my.tiktoken: the rank 0 stands twice, for b'a' and b'ab'
     """
-    tokens, ranks = _read_at_once(data) or _read_by_line(data, file)
+    tokens, ranks = _read_fast(data) or _read_by_line(data, file)
     found = dict(zip(tokens, ranks, strict=True))
     if len(found) < len(tokens):
         twice = Counter(tokens).most_common(1)[0][0]
         raise FormatError(f"{file}: the token {twice!r} stands twice")
     if len(set(ranks)) < len(ranks):
-        _refuse_rank_twice(found, file)
+        _refuse_duplicate_rank(found, file)
     if not found:
         raise FormatError(f"{file}: holds no tokens")
     if max(ranks) > _MAX_RANK:
@@ -72,7 +72,7 @@ def write_ranks(ranks: Mapping[bytes, int]) -> bytes:
 _Entries = tuple[list[bytes], list[int]]
 
 
-def _read_at_once(data: bytes) -> _Entries | None:
+def _read_fast(data: bytes) -> _Entries | None:
     """Return the tokens and ranks of a file without blank lines, further white space and errors.
 
     Looking at each line would take longer than all this. That each holds a token, a space and a rank is seen
@@ -124,7 +124,7 @@ def _problem(fields: list[bytes]) -> str | None:
     return None
 
 
-def _refuse_rank_twice(ranks: Mapping[bytes, int], file: str) -> NoReturn:
+def _refuse_duplicate_rank(ranks: Mapping[bytes, int], file: str) -> NoReturn:
     rank = Counter(ranks.values()).most_common(1)[0][0]
     first, second, *_ = (token for token, other in ranks.items() if other == rank)
     raise FormatError(f"{file}: the rank {rank} stands twice, for {first!r} and {second!r}")

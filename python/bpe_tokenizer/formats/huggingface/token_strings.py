@@ -10,16 +10,16 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.model import AddedToken
 
-__all__ = ["Strings", "Written", "added_token_fields", "write_tokens"]
+__all__ = ["TokenStrings", "Written", "added_token_fields", "write_tokens"]
 
 
-class Strings:
+class TokenStrings:
     """The token strings of a model's ids, each made when it is asked for.
 
     Args:
         core: The model.
 
-    >>> strings = Strings(_core.Model({7: b" a"}, [], requires_all_bytes=False))
+    >>> strings = TokenStrings(_core.Model({7: b" a"}, [], requires_all_bytes=False))
     >>> strings[7], 8 in strings
     ('Ġa', False)
     """
@@ -75,29 +75,29 @@ def write_tokens(core: _core.Model) -> Written:
     outside = [token for token in added if token.id not in inside]
     if [token.id for token in outside] != list(range(len(vocab), len(vocab) + len(outside))):
         for token in outside:
-            _put(vocab, token)
+            _add_token(vocab, token)
     for token in outside:
         if vocab.get(token.content, token.id) != token.id:
-            raise _taken(vocab, token)
+            raise _conflict(vocab, token)
     if core.alphabet == "bytes":
-        _check_made_twice([token for token in added if token.id in inside], merges)
+        _check_merged_spellings([token for token in added if token.id in inside], merges)
     unk = None if core.unk_id is None else next(t for t, token_id in vocab.items() if token_id == core.unk_id)
     return Written(dict(sorted(vocab.items(), key=lambda item: item[1])), merges, added, unk)
 
 
-def _put(vocab: dict[str, int], token: AddedToken) -> None:
+def _add_token(vocab: dict[str, int], token: AddedToken) -> None:
     if vocab.setdefault(token.content, token.id) != token.id:
-        raise _taken(vocab, token)
+        raise _conflict(vocab, token)
 
 
-def _taken(vocab: Mapping[str, int], token: AddedToken) -> FormatError:
+def _conflict(vocab: Mapping[str, int], token: AddedToken) -> FormatError:
     return FormatError(
         f"added_tokens: {token.content!r} has the id {token.id}, and the token of the vocabulary that is "
         f"written like it has {vocab[token.content]}; tokenizer.json can give a text one id only"
     )
 
 
-def _check_made_twice(inside: Sequence[AddedToken], merges: Sequence[tuple[str, str]]) -> None:
+def _check_merged_spellings(inside: Sequence[AddedToken], merges: Sequence[tuple[str, str]]) -> None:
     """Refuse tokens that merges make and that are added tokens, if the two are written differently."""
     written = {_core.to_printable(token.content.encode()): token for token in inside}
     different = {printable for printable, token in written.items() if printable != token.content}

@@ -8,7 +8,8 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, ModelError, PatternError, TokenizerError
-from bpe_tokenizer.formats.huggingface.added_tokens import check_searching, check_spellings
+from bpe_tokenizer.formats.huggingface.added_tokens import check_byte_spellings, check_matching
+from bpe_tokenizer.formats.huggingface.components import Step, read_steps
 from bpe_tokenizer.formats.huggingface.config import Config, with_named_tokens
 from bpe_tokenizer.formats.huggingface.decoder import (
     Decoder,
@@ -19,10 +20,9 @@ from bpe_tokenizer.formats.huggingface.decoder import (
 )
 from bpe_tokenizer.formats.huggingface.normalizer import read_normalizer, write_normalizer
 from bpe_tokenizer.formats.huggingface.pre_tokenizer import read_pre_tokenizer, write_pre_tokenizer
-from bpe_tokenizer.formats.huggingface.steps import Step, read_steps
-from bpe_tokenizer.formats.huggingface.table import Table
+from bpe_tokenizer.formats.huggingface.token_strings import added_token_fields, write_tokens
+from bpe_tokenizer.formats.huggingface.token_table import Table
 from bpe_tokenizer.formats.huggingface.tokens import BYTE_TOKENS, Tokens, read_tokens
-from bpe_tokenizer.formats.huggingface.vocabulary import added_token_fields, write_tokens
 from bpe_tokenizer.formats.json_file import Field
 
 __all__ = ["read_core", "write_core"]
@@ -43,9 +43,9 @@ def read_core(document: Field, table: _core.TokenTable | None, config: Config) -
     pre_tokenizers, in_bytes = read_pre_tokenizer(document.get("pre_tokenizer"), in_bytes)
     tokens = read_tokens(document, table, in_bytes)
     tokens = replace(tokens, added=with_named_tokens(config, tokens.added, tokens.table))
-    check_searching(document.get("added_tokens"), tokens.added, normalizers)
+    check_matching(document.get("added_tokens"), tokens.added, normalizers)
     if in_bytes:
-        check_spellings(document.get("added_tokens"), tokens.added, tokens.table, tokens.ignore_merges)
+        check_byte_spellings(document.get("added_tokens"), tokens.added, tokens.table, tokens.ignore_merges)
     settings: dict[str, Any] = {
         "normalizers": _recorded(
             config, "normalizers", document.get("normalizer"), normalizers, write_normalizer
@@ -66,17 +66,17 @@ def read_core(document: Field, table: _core.TokenTable | None, config: Config) -
         "ignore_merges": tokens.ignore_merges,
         "decoder": _read_decoder(document.get("decoder"), tokens),
     }
-    left_out = tokens.left_out(_recorded_size(config))
+    outside_vocab = tokens.outside_vocab(_recorded_size(config))
     try:
-        return _build(tokens.table, left_out, settings)
+        return _build(tokens.table, outside_vocab, settings)
     except (ModelError, PatternError) as error:
         raise document.get("model").error(str(error)) from error
 
 
-def _build(table: Table, left_out: set[str], settings: dict[str, Any]) -> _core.Model:
+def _build(table: Table, outside_vocab: set[str], settings: dict[str, Any]) -> _core.Model:
     if isinstance(table, _core.TokenTable):
-        return _core.Model.from_table(table, left_out, **settings)
-    vocab = {token: token_id for token, token_id in table.vocab.items() if token not in left_out}
+        return _core.Model.from_table(table, outside_vocab, **settings)
+    vocab = {token: token_id for token, token_id in table.vocab.items() if token not in outside_vocab}
     return _core.Model.from_printable(vocab, table.merges, **settings)
 
 

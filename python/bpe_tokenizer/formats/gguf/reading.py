@@ -16,9 +16,9 @@ import numpy as np
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, ModelError, PatternError
 from bpe_tokenizer.formats.gguf.file import Metadata
-from bpe_tokenizer.formats.gguf.patterns import text_patterns
-from bpe_tokenizer.formats.gguf.pre import PreTokenizer
-from bpe_tokenizer.formats.gguf.spm import merges_of_scores
+from bpe_tokenizer.formats.gguf.patterns import split_patterns_for
+from bpe_tokenizer.formats.gguf.pre_tokenizers import PreTokenizer
+from bpe_tokenizer.formats.gguf.scores import merges_from_scores
 from bpe_tokenizer.formats.gguf.tokens import TOKENS, Tokens
 from bpe_tokenizer.model import AddedToken
 
@@ -27,12 +27,12 @@ __all__ = [
     "MERGES",
     "SCORES",
     "SPACE",
-    "byte_level",
-    "byte_tokens_there",
-    "characters",
+    "has_byte_tokens",
     "lacks_bytes",
-    "scored",
-    "unmade_newlines",
+    "read_byte_level",
+    "read_characters",
+    "read_scored",
+    "unmergeable_newlines",
 ]
 
 MERGES = "tokenizer.ggml.merges"
@@ -43,7 +43,7 @@ BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
 Pair = tuple[bytes, bytes]
 
 # The bytes that are in no UTF-8 text. A token may have the character that stands for one as its text.
-_IMPOSSIBLE = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
+_INVALID_BYTES = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
 _BYTE_TOKEN_IN_TOKEN = re.compile("<0x[0-9A-F]{2}>.|.<0x[0-9A-F]{2}>$", re.DOTALL)
 # Longer tokens of newlines are refused.
 _MAX_NEWLINES = 1000
@@ -52,7 +52,7 @@ _MAX_NEWLINES = 1000
 # -- bytes ----------------------------------------------------------------------------------------------
 
 
-def byte_level(
+def read_byte_level(
     metadata: Metadata, tokens: Tokens, added: Sequence[AddedToken], pre_tokenizer: PreTokenizer
 ) -> _core.Model:
     """Return the core of a file whose tokens are bytes, written as printable characters.
@@ -64,11 +64,11 @@ def byte_level(
     vocab: dict[int, bytes] = {}
     for index, text in tokens.used():
         data = stands_for[index]
-        vocab[index] = _shown(text) if data is None else data
+        vocab[index] = _unreachable_bytes(text) if data is None else data
     for token in added:
         data = stands_for[token.id]
         if data != token.content.encode():
-            _check_apart(metadata, token, data, pre_tokenizer)
+            _check_spelling(metadata, token, data, pre_tokenizer)
             del vocab[token.id]
     if len(set(vocab.values())) < len(vocab):
         raise metadata.error(TOKENS, "two of them stand for the same bytes")
@@ -78,14 +78,14 @@ def byte_level(
     if MERGES not in metadata.values and metadata.values.get("tokenizer.ggml.pre") == "kimi-k2":
         merges = []
     else:
-        merges = _merges(metadata, of_text, _is_of_no_bytes)
+        merges = _merges(metadata, of_text, _is_unreachable)
     return _model(
         metadata,
         lambda: _core.Model(
             vocab,
             merges,
             added_tokens=added,
-            split_patterns=text_patterns(pre_tokenizer, vocab.values()),
+            split_patterns=split_patterns_for(pre_tokenizer, vocab.values()),
             ignore_merges=pre_tokenizer.ignore_merges,
             requires_all_bytes=False,
             keeps_gaps=lacks_bytes(vocab.values()),
@@ -93,11 +93,11 @@ def byte_level(
     )
 
 
-def _check_apart(
+def _check_spelling(
     metadata: Metadata, token: AddedToken, data: bytes | None, pre_tokenizer: PreTokenizer
 ) -> None:
     """Check that no text becomes an added token by way of the bytes that its text would stand for."""
-    if data is None or not _IMPOSSIBLE.isdisjoint(data):
+    if data is None or not _INVALID_BYTES.isdisjoint(data):
         return
     if len(data) == 1 or (pre_tokenizer.ignore_merges and _is_text(data)):
         raise metadata.error(
@@ -120,10 +120,10 @@ def lacks_bytes(vocab: Iterable[bytes]) -> bool:
     >>> lacks_bytes(bytes([byte]) for byte in range(256) if byte != 0xFF)
     False
     """
-    return not {bytes([byte]) for byte in range(256) if byte not in _IMPOSSIBLE}.issubset(vocab)
+    return not {bytes([byte]) for byte in range(256) if byte not in _INVALID_BYTES}.issubset(vocab)
 
 
-def _shown(text: str) -> bytes:
+def _unreachable_bytes(text: str) -> bytes:
     """What llama.cpp shows for a token that stands for no bytes, so that no text becomes it."""
     parts = []
     for character in text:
@@ -132,20 +132,20 @@ def _shown(text: str) -> bytes:
     return b"".join(parts)
 
 
-def _is_of_no_bytes(part: bytes) -> bool:
+def _is_unreachable(part: bytes) -> bool:
     data = _core.from_printable(part.decode("utf-8", "replace"))
-    return data is None or not _IMPOSSIBLE.isdisjoint(data)
+    return data is None or not _INVALID_BYTES.isdisjoint(data)
 
 
 def _merges(
-    metadata: Metadata, of_text: Mapping[bytes, bytes], is_in_no_text: Callable[[bytes], bool]
+    metadata: Metadata, of_text: Mapping[bytes, bytes], is_unreachable: Callable[[bytes], bool]
 ) -> list[Pair]:
     """Read the merges, each once, without those of parts that are in no text.
 
     Args:
         metadata: The file's.
         of_text: The bytes of each token, by its text.
-        is_in_no_text: Says of a part that it is in no text.
+        is_unreachable: Says of a part that it is in no text.
     """
     merges: list[Pair] = []
     for index, data in enumerate(metadata.strings(MERGES)):
@@ -153,19 +153,19 @@ def _merges(
         if left + right in of_text and left in of_text and right in of_text:
             merges.append((of_text[left], of_text[right]))
         else:
-            pair = _unusual_merge(metadata, index, of_text, is_in_no_text)
+            pair = _read_rare_merge(metadata, index, of_text, is_unreachable)
             merges += [pair] if pair is not None else []
     return list(dict.fromkeys(merges))
 
 
-def _unusual_merge(
-    metadata: Metadata, index: int, of_text: Mapping[bytes, bytes], is_in_no_text: Callable[[bytes], bool]
+def _read_rare_merge(
+    metadata: Metadata, index: int, of_text: Mapping[bytes, bytes], is_unreachable: Callable[[bytes], bool]
 ) -> Pair | None:
     # llama.cpp reads up to a zero byte, and takes the first space behind the first byte.
     data = metadata.strings(MERGES)[index].partition(b"\0")[0]
     at = data.find(b" ", 1)
     left, right = data[:at], data[at + 1 :]
-    if at < 0 or is_in_no_text(left) or is_in_no_text(right):
+    if at < 0 or is_unreachable(left) or is_unreachable(right):
         return None
     for part in (left, right, left + right):
         if part not in of_text:
@@ -177,7 +177,7 @@ def _unusual_merge(
 # -- characters -----------------------------------------------------------------------------------------
 
 
-def characters(
+def read_characters(
     metadata: Metadata, tokens: Tokens, added: Sequence[AddedToken], pre: str, pre_tokenizer: PreTokenizer
 ) -> _core.Model:
     """Return the core of a file whose tokens are characters, spaces written as "▁", joined by merges.
@@ -185,15 +185,15 @@ def characters(
     Raises:
         FormatError: It cannot be represented; names what.
     """
-    bytes_there = byte_tokens_there(tokens.ids)
-    if any(bytes_there) and not all(bytes_there):
+    has_tokens = has_byte_tokens(tokens.ids)
+    if any(has_tokens) and not all(has_tokens):
         raise metadata.error(TOKENS, "some of the tokens <0x00> to <0xFF> are missing")
     of_text = {data: data for data in map(str.encode, tokens.texts)}
     merges = _merges(metadata, of_text, lambda part: b" " in part)
     _check_byte_tokens(metadata, tokens, merges)
     if pre != "sarvam-moe":
         # llama.cpp takes newlines alone for their token before it merges.
-        unmade = unmade_newlines(tokens.texts, merges)
+        unmade = unmergeable_newlines(tokens.texts, merges)
         if unmade is not None:
             raise metadata.error(TOKENS, f"{unmade!r} is not what newlines become by merging")
     return _model(
@@ -212,7 +212,7 @@ def characters(
     )
 
 
-def scored(
+def read_scored(
     metadata: Metadata, tokens: Tokens, added: Sequence[AddedToken], unk_id: int | None
 ) -> _core.Model:
     """Return the core of a file whose tokens are characters, spaces written as "▁", joined by scores.
@@ -227,7 +227,7 @@ def scored(
     if len(scores) < len(tokens.texts) or np.isnan(scores).any():
         raise metadata.error(SCORES, f"must be {len(tokens.texts)} numbers, one for each token")
     try:
-        pairs = merges_of_scores(dict(zip(tokens.texts, scores.tolist(), strict=True)))
+        pairs = merges_from_scores(dict(zip(tokens.texts, scores.tolist(), strict=True)))
     except FormatError as error:
         raise metadata.error(TOKENS, str(error)) from None
     merges = [(left.encode(), right.encode()) for left, right in pairs]
@@ -244,16 +244,16 @@ def scored(
             alphabet="characters",
             byte_fallback=True,
             # llama.cpp fails on a character that has neither a token nor bytes.
-            unk_id=None if all(byte_tokens_there(tokens.ids)) else unk_id,
+            unk_id=None if all(has_byte_tokens(tokens.ids)) else unk_id,
             keeps_gaps=True,
             decoder=(SPACE, True, "one" if prefixed else "none"),
         ),
     )
 
 
-def byte_tokens_there(texts: Container[str]) -> list[bool]:
+def has_byte_tokens(texts: Container[str]) -> list[bool]:
     """Return whether each byte that may be in a text has its token among these."""
-    return [text in texts for byte, text in enumerate(BYTE_TOKENS) if byte not in _IMPOSSIBLE]
+    return [text in texts for byte, text in enumerate(BYTE_TOKENS) if byte not in _INVALID_BYTES]
 
 
 def _check_byte_tokens(metadata: Metadata, tokens: Tokens, merges: Sequence[Pair]) -> None:
@@ -263,7 +263,7 @@ def _check_byte_tokens(metadata: Metadata, tokens: Tokens, merges: Sequence[Pair
         raise metadata.error(TOKENS, "a token that stands for a byte is part of another token")
 
 
-def unmade_newlines(texts: Iterable[str], merges: Sequence[Pair]) -> str | None:
+def unmergeable_newlines(texts: Iterable[str], merges: Sequence[Pair]) -> str | None:
     """Return a token of newlines that newlines do not become by merging; None if there is none."""
     ranks = {pair: rank for rank, pair in enumerate(merges) if not b"".join(pair).strip(b"\n")}
     for text in texts:

@@ -10,13 +10,13 @@ from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.special_tokens import SpecialTokens, checked_id, checked_tokens
 
-__all__ = ["added_tokens_of", "check_beginnings", "special_tokens_of"]
+__all__ = ["check_no_prefixes", "to_added_tokens", "to_special_tokens"]
 
 # o200k_harmony names this id twice; a model names an id once, and keeps `<|endofprompt|>`.
 _SECOND_NAMES = {"<|reserved_200018|>": 200018}
 
 
-def added_tokens_of(ranks: Mapping[bytes, int], special_tokens: SpecialTokens) -> list[AddedToken]:
+def to_added_tokens(ranks: Mapping[bytes, int], special_tokens: SpecialTokens) -> list[AddedToken]:
     """Return special tokens in the order of their ids.
 
     Args:
@@ -28,7 +28,7 @@ def added_tokens_of(ranks: Mapping[bytes, int], special_tokens: SpecialTokens) -
         ArgumentTypeError: It is neither, or an id is no integer.
         ModelError: A text is empty or there twice, or an id is out of range.
 
-    >>> [token.id for token in added_tokens_of({b"a": 0, b"b": 7}, ["<|x|>", "<|y|>"])]
+    >>> [token.id for token in to_added_tokens({b"a": 0, b"b": 7}, ["<|x|>", "<|y|>"])]
     [8, 9]
     """
     wanted = checked_tokens(special_tokens)
@@ -43,7 +43,7 @@ def added_tokens_of(ranks: Mapping[bytes, int], special_tokens: SpecialTokens) -
     return sorted(kept, key=lambda token: token.id)
 
 
-def special_tokens_of(core: _core.Model, name: str) -> dict[str, int]:
+def to_special_tokens(core: _core.Model, name: str) -> dict[str, int]:
     """Return the special tokens of a model, which must be of the kind that tiktoken has.
 
     Args:
@@ -70,13 +70,13 @@ def special_tokens_of(core: _core.Model, name: str) -> dict[str, int]:
     return {token.content: token.id for token in tokens}
 
 
-def check_beginnings(special_tokens: Mapping[str, int]) -> None:
+def check_no_prefixes(special_tokens: Mapping[str, int]) -> None:
     """Refuse special tokens of which tiktoken may take the shorter one.
 
     Raises:
         FormatError: One begins with another.
 
-    >>> check_beginnings({"<|a|>": 300, "<|a|>b": 301})
+    >>> check_no_prefixes({"<|a|>": 300, "<|a|>b": 301})
     Traceback (most recent call last):
     bpe_tokenizer.errors.FormatError: added_tokens: tiktoken cannot hold both '<|a|>' and '<|a|>b': ...
     """

@@ -16,12 +16,12 @@ from bpe_tokenizer.formats.json_file import Field
 
 __all__ = [
     "Step",
-    "character",
-    "flatten",
-    "literal",
+    "flatten_sequence",
+    "join_sequence",
+    "literal_text",
+    "read_character",
     "read_pattern",
     "read_steps",
-    "sequence",
     "write_pattern",
 ]
 
@@ -41,7 +41,7 @@ _ARGUMENTS: dict[str, tuple[type, ...]] = {
 _ESCAPED = re.compile(r"\\([^a-zA-Z0-9_])")
 
 
-def flatten(field: Field, members: str) -> list[Field]:
+def flatten_sequence(field: Field, members: str) -> list[Field]:
     """Return the steps of a component, those of a `Sequence` within a `Sequence` included, in order.
 
     Args:
@@ -59,10 +59,10 @@ def flatten(field: Field, members: str) -> list[Field]:
     return steps
 
 
-def sequence(steps: list[dict[str, Any]], members: str) -> dict[str, Any] | None:
+def join_sequence(steps: list[dict[str, Any]], members: str) -> dict[str, Any] | None:
     """Return the component of these steps: nothing, the only one, or a `Sequence`.
 
-    >>> sequence([{"type": "NFC"}], "normalizers")
+    >>> join_sequence([{"type": "NFC"}], "normalizers")
     {'type': 'NFC'}
     """
     if len(steps) > 1:
@@ -70,7 +70,7 @@ def sequence(steps: list[dict[str, Any]], members: str) -> dict[str, Any] | None
     return steps[0] if steps else None
 
 
-def character(field: Field) -> str:
+def read_character(field: Field) -> str:
     """Return a text of one character.
 
     Raises:
@@ -123,7 +123,7 @@ def write_pattern(pattern: str, component: str) -> dict[str, str]:
     >>> write_pattern(r"a\.b", "normalizer"), write_pattern(r"a+", "normalizer")
     ({'String': 'a.b'}, {'Regex': 'a+'})
     """
-    text = literal(pattern)
+    text = literal_text(pattern)
     if text:
         return {"String": text}
     problem = objection(pattern, oniguruma=False)
@@ -135,10 +135,10 @@ def write_pattern(pattern: str, component: str) -> dict[str, str]:
         raise FormatError(f"{component}: tokenizer.json cannot hold a pattern: {error}") from error
 
 
-def literal(pattern: str) -> str | None:
+def literal_text(pattern: str) -> str | None:
     r"""Return the text that a pattern is, if it is nothing but a text.
 
-    >>> literal(r"a\.b"), literal("a.b")
+    >>> literal_text(r"a\.b"), literal_text("a.b")
     ('a.b', None)
     """
     text = _ESCAPED.sub(r"\1", pattern)

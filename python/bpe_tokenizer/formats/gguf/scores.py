@@ -9,7 +9,7 @@ cut a token into two tokens, in the order of the token's scores, and that is exa
   develops as the token's text alone does, because nothing is joined across its edges.
 - Merges of one score are joined in the order of their places, which ranks cannot say. But two of them only
   compete where the left one, or what becomes of it, takes the symbol that the right one begins with. It is
-  enough that the left ones have lower ranks then (`_in_order`); a vocabulary for which no order of the merges
+  enough that the left ones have lower ranks then (`_order_ties`); a vocabulary for which no order of the merges
   achieves that is refused.
 """
 
@@ -22,7 +22,7 @@ from itertools import groupby, pairwise
 
 from bpe_tokenizer.errors import FormatError
 
-__all__ = ["Pair", "last_pair", "merges_of_scores"]
+__all__ = ["Pair", "last_merge", "merges_from_scores"]
 
 Pair = tuple[str, str]
 
@@ -32,7 +32,7 @@ _MAX_WORK = 1_000_000_000
 _MAX_RULES = 1_000_000
 
 
-def merges_of_scores(scores: Mapping[str, float]) -> list[Pair]:
+def merges_from_scores(scores: Mapping[str, float]) -> list[Pair]:
     """Return the merges that a vocabulary with scores amounts to.
 
     Args:
@@ -42,7 +42,7 @@ def merges_of_scores(scores: Mapping[str, float]) -> list[Pair]:
         FormatError: No list of merges does the same: the vocabulary has a token that is made of a character
             that is none, or tokens of one score that compete in both directions.
 
-    >>> merges_of_scores({"a": 0, "b": 0, "ab": -1, "abb": -2, "bb": -3})
+    >>> merges_from_scores({"a": 0, "b": 0, "ab": -1, "abb": -2, "bb": -3})
     [('a', 'b'), ('a', 'bb'), ('ab', 'b'), ('b', 'b')]
     """
     if sum(len(text) ** 2 for text in scores) > _MAX_WORK:
@@ -53,12 +53,12 @@ def merges_of_scores(scores: Mapping[str, float]) -> list[Pair]:
     tied = {text for pair in pairwise(order) if scores[pair[0]] == scores[pair[1]] for text in pair}
     if not tied:
         return [pair for text in order for pair in cuts[text]]
-    made = _made_of(tied, cuts, scores)
+    made = _last_merges(tied, cuts, scores)
     merges: list[Pair] = []
     for _, group in groupby(order, key=scores.__getitem__):
         texts = list(group)
         if texts[0] in tied:
-            merges += _in_order([text for text in texts if text in made], made, scores)
+            merges += _order_ties([text for text in texts if text in made], made, scores)
         else:
             merges += cuts[texts[0]]
     return merges
@@ -79,12 +79,12 @@ def _check_characters(scores: Mapping[str, float]) -> None:
     if not missing:
         return
     for text in scores:
-        if len(text) > 1 and not missing.isdisjoint(text) and " " not in text and last_pair(text, scores):
+        if len(text) > 1 and not missing.isdisjoint(text) and " " not in text and last_merge(text, scores):
             character = next(character for character in text if character in missing)
             raise FormatError(f"the token {text!r} holds {character!r}, which is no token itself")
 
 
-def _made_of(
+def _last_merges(
     tied: Iterable[str], cuts: Mapping[str, Sequence[Pair]], scores: Mapping[str, float]
 ) -> dict[str, Pair]:
     """The two symbols that become each of the tokens that share their scores, or that hold such a token."""
@@ -92,13 +92,13 @@ def _made_of(
     made: dict[str, Pair] = {}
     for text in sorted(cuts, key=len):
         if text in found or any(left in made or right in made for left, right in cuts[text]):
-            pair = last_pair(text, scores)
+            pair = last_merge(text, scores)
             if pair is not None:
                 made[text] = pair
     return made
 
 
-def _in_order(texts: Sequence[str], made: Mapping[str, Pair], scores: Mapping[str, float]) -> list[Pair]:
+def _order_ties(texts: Sequence[str], made: Mapping[str, Pair], scores: Mapping[str, float]) -> list[Pair]:
     """The merges that make tokens of one score, ordered so that the lowest rank is the leftmost place.
 
     Raises:
@@ -142,14 +142,14 @@ def _within(texts: Set[str], made: Mapping[str, Pair]) -> dict[str, set[str]]:
     return within
 
 
-def last_pair(text: str, scores: Mapping[str, float]) -> Pair | None:
+def last_merge(text: str, scores: Mapping[str, float]) -> Pair | None:
     """Return the two symbols that become the token when its text is merged alone; None if it never does.
 
     Args:
         text: The text of two or more characters.
         scores: The score of each token.
 
-    >>> last_pair("abc", {"ab": -1, "bc": -2, "abc": -3})
+    >>> last_merge("abc", {"ab": -1, "bc": -2, "abc": -3})
     ('ab', 'c')
     """
     symbols = list(text)
