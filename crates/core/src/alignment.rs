@@ -1,52 +1,54 @@
-//! Where the bytes of a rewritten text stood before.
+//! Rewritten texts, and which bytes of the original their bytes come from.
 
+use crate::text::code_point;
 use std::ops::Range;
 
-/// The changes that made a text of another.
+/// The changes that turned a text into another.
 #[derive(Clone, Debug, Default)]
 pub struct Alignment {
+    /// In ascending order, without overlaps.
     changes: Vec<Change>,
 }
 
-/// A run of bytes that became another run; either may be empty.
+/// Replaced bytes. Either range may be empty.
 #[derive(Clone, Debug)]
 struct Change {
     from: Range<usize>,
     to: Range<usize>,
 }
 
-/// Of a text that nothing changed.
 static UNCHANGED: Alignment = Alignment {
     changes: Vec::new(),
 };
 
 impl Alignment {
-    /// Adds a change behind those that are there: `from` in the text as it was became `to`.
+    /// Appends a change: bytes `from` of the original became bytes `to`.
     pub fn push(&mut self, from: Range<usize>, to: Range<usize>) {
         self.changes.push(Change { from, to });
     }
 
-    /// The byte of the text as it was at which a span that begins at byte `at` of the changed text
-    /// begins. A position inside a changed run goes to the run's start.
+    /// The original start of a span that starts at byte `at` of the changed text. A position inside
+    /// a change maps to the change's start.
     pub fn start(&self, at: usize) -> usize {
-        let before = self.changes.partition_point(|change| change.to.end <= at);
-        match self.changes.get(before) {
+        let earlier = self.changes.partition_point(|change| change.to.end <= at);
+        match self.changes.get(earlier) {
             Some(change) if change.to.start <= at => change.from.start,
-            _ => self.behind(before, at),
+            _ => self.after(earlier, at),
         }
     }
 
-    /// The same for where a span ends: a position inside a changed run goes to the run's end.
+    /// The original end of a span that ends at byte `at` of the changed text. A position inside
+    /// a change maps to the change's end.
     pub fn end(&self, at: usize) -> usize {
         let index = self.changes.partition_point(|change| change.to.start < at);
         match index.checked_sub(1).map(|last| &self.changes[last]) {
             Some(change) if at < change.to.end => change.from.end,
-            _ => self.behind(index, at),
+            _ => self.after(index, at),
         }
     }
 
-    /// Where a position stood that lies behind so many changes and inside none.
-    fn behind(&self, changes: usize, at: usize) -> usize {
+    /// The original position of `at`, which follows the first `changes` changes and lies in none.
+    fn after(&self, changes: usize, at: usize) -> usize {
         match changes.checked_sub(1).map(|last| &self.changes[last]) {
             Some(change) => change.from.end + (at - change.to.end),
             None => at,
@@ -54,30 +56,30 @@ impl Alignment {
     }
 }
 
-/// A text being rewritten from left to right.
+/// Rewrites a text from left to right.
 pub struct Rewriting<'a> {
-    given: &'a [u8],
-    /// How much of the given text is done.
+    original: &'a [u8],
+    /// The original bytes before this one are rewritten.
     done: usize,
     text: Vec<u8>,
     alignment: Option<Alignment>,
 }
 
 impl<'a> Rewriting<'a> {
-    /// Begins; changes are kept only if `aligned` asks for them.
-    pub fn new(given: &'a [u8], aligned: bool) -> Self {
+    /// Starts a rewriting. It records its changes only if `aligned` is set.
+    pub fn new(original: &'a [u8], aligned: bool) -> Self {
         Self {
-            given,
+            original,
             done: 0,
-            text: Vec::with_capacity(given.len() + given.len() / 4),
+            text: Vec::with_capacity(original.len() + original.len() / 4),
             alignment: aligned.then(Alignment::default),
         }
     }
 
-    /// Takes over everything up to the range, and puts something else in the range's place.
+    /// Copies the bytes before the range, and writes `content` in place of the range.
     pub fn replace(&mut self, range: Range<usize>, content: &[u8]) {
         self.text
-            .extend_from_slice(&self.given[self.done..range.start]);
+            .extend_from_slice(&self.original[self.done..range.start]);
         let start = self.text.len();
         self.text.extend_from_slice(content);
         self.done = range.end;
@@ -86,31 +88,42 @@ impl<'a> Rewriting<'a> {
         }
     }
 
-    /// Takes over the rest.
+    /// Copies the remaining bytes.
     pub fn finish(mut self) -> (Vec<u8>, Alignment) {
-        self.text.extend_from_slice(&self.given[self.done..]);
+        self.text.extend_from_slice(&self.original[self.done..]);
         (self.text, self.alignment.unwrap_or_default())
     }
 }
 
-/// Where a rewritten text stands: in a text that may be rewritten itself, and so on out to the text as
-/// given.
+/// Prepends `content` to the text's first character, whose offsets then cover it; `None` if either is
+/// empty.
+pub fn prepend(text: &[u8], content: &str, aligned: bool) -> Option<(Vec<u8>, Alignment)> {
+    if text.is_empty() || content.is_empty() {
+        return None;
+    }
+    let first = code_point(text, 0).1;
+    let mut rewriting = Rewriting::new(text, aligned);
+    rewriting.replace(0..first, &[content.as_bytes(), &text[..first]].concat());
+    Some(rewriting.finish())
+}
+
+/// Maps offsets in a rewritten text to offsets in the original text, through any number of rewritings.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
-    /// The place of the text that was rewritten; none for the text as given.
-    pub outer: Option<&'a Place<'a>>,
-    /// Where in it the rewritten part begins.
+pub struct OffsetMap<'a> {
+    /// The map of the text that was rewritten; `None` for the original text.
+    pub outer: Option<&'a OffsetMap<'a>>,
+    /// Where the rewritten part begins in that text.
     pub base: usize,
-    /// What was changed in that part.
+    /// What changed in that part.
     pub alignment: &'a Alignment,
-    /// Where our text begins in what the changes made.
+    /// Where this text begins in the rewritten part.
     pub offset: usize,
 }
 
-impl Place<'_> {
-    /// The place of what begins at a byte of the text as given, and is not rewritten.
-    pub const fn given(base: usize) -> Place<'static> {
-        Place {
+impl OffsetMap<'_> {
+    /// The map of the original text from byte `base` on.
+    pub const fn original(base: usize) -> OffsetMap<'static> {
+        OffsetMap {
             outer: None,
             base,
             alignment: &UNCHANGED,
@@ -118,13 +131,13 @@ impl Place<'_> {
         }
     }
 
-    /// The byte of the text as given where a span that begins at `at` begins.
+    /// The original start of a span that starts at byte `at`.
     pub fn start(&self, at: usize) -> usize {
         let at = self.base + self.alignment.start(self.offset + at);
         self.outer.map_or(at, |outer| outer.start(at))
     }
 
-    /// The byte of the text as given behind a span that ends at `at`.
+    /// The original end of a span that ends at byte `at`.
     pub fn end(&self, at: usize) -> usize {
         let at = self.base + self.alignment.end(self.offset + at);
         self.outer.map_or(at, |outer| outer.end(at))
@@ -138,7 +151,7 @@ mod tests {
     #[test]
     fn every_position_leads_back() {
         let mut rewriting = Rewriting::new(b"ab cd ef", true);
-        rewriting.replace(0..1, b"__a"); // put before the first character, which keeps its place
+        rewriting.replace(0..1, b"__a"); // prepended to the first character
         rewriting.replace(2..3, b"...");
         rewriting.replace(5..6, b"");
         let (text, alignment) = rewriting.finish();
@@ -150,22 +163,22 @@ mod tests {
     }
 
     #[test]
-    fn places_nest() {
+    fn offset_maps_nest() {
         let (mut outer, mut inner) = (Alignment::default(), Alignment::default());
         outer.push(0..2, 0..1);
         inner.push(1..2, 1..4);
-        let outer = Place {
+        let outer = OffsetMap {
             outer: None,
             base: 10,
             alignment: &outer,
             offset: 0,
         };
-        let place = Place {
+        let map = OffsetMap {
             outer: Some(&outer),
             base: 1,
             alignment: &inner,
             offset: 0,
         };
-        assert_eq!((place.start(0), place.start(2), place.end(4)), (12, 13, 14));
+        assert_eq!((map.start(0), map.start(2), map.end(4)), (12, 13, 14));
     }
 }

@@ -10,7 +10,7 @@ pub use stream::EncodeStream;
 
 use run::Run;
 
-use crate::alignment::{Alignment, Place};
+use crate::alignment::{Alignment, OffsetMap};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::merge::cache::Unit;
@@ -20,38 +20,14 @@ use crate::merge::{
 };
 use crate::model::{Model, NONE};
 use crate::normalizers::Normalizers;
-use crate::pretokenize::{floor_char_boundary, Piece, PreTokenizers};
+use crate::pretokenize::{Piece, PreTokenizers};
 use crate::special::{AddedToken, Found, Matcher, Permits};
+use crate::text::floor_char_boundary;
+pub use crate::text::Text;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-
-/// What is encoded.
-#[derive(Clone, Copy, Debug)]
-pub enum Text<'a> {
-    /// Text, which is normalised.
-    Str(&'a str),
-    /// Any bytes, which are taken as they are.
-    Bytes(&'a [u8]),
-}
-
-impl<'a> Text<'a> {
-    /// The bytes.
-    pub fn as_bytes(self) -> &'a [u8] {
-        match self {
-            Text::Str(text) => text.as_bytes(),
-            Text::Bytes(text) => text,
-        }
-    }
-
-    fn slice(self, range: Range<usize>) -> Self {
-        match self {
-            Text::Str(text) => Text::Str(&text[range]),
-            Text::Bytes(text) => Text::Bytes(&text[range]),
-        }
-    }
-}
 
 /// Which special tokens are recognised. Added tokens that are not special always are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -134,7 +110,7 @@ struct Segment<'a> {
     text: &'a [u8],
     /// Whether it is known to be UTF-8.
     is_utf8: bool,
-    place: Place<'a>,
+    offsets: OffsetMap<'a>,
 }
 
 enum Part<'a> {
@@ -274,16 +250,16 @@ impl Encoder {
                 )),
                 Part::Text(segment) => {
                     let mut go_on = true;
-                    self.split(&segment, true, |text, range, place| {
+                    self.split(&segment, true, |text, range, offsets| {
                         tokens.clear();
                         let mut start = range.start;
                         let whole = run.piece_with_widths(text, range, &mut tokens);
                         go_on = tokens.iter().all(|&(id, width)| {
                             let end = start + width;
                             let span = Span {
-                                start: place.start(start),
-                                tiled_end: place.start(end),
-                                end: place.end(end),
+                                start: offsets.start(start),
+                                tiled_end: offsets.start(end),
+                                end: offsets.end(end),
                             };
                             start = end;
                             id == NONE || token(id, span, span.start..span.end)
@@ -442,7 +418,7 @@ impl Encoder {
                 part(Part::Text(Segment {
                     text: bytes,
                     is_utf8: matches!(text, Text::Str(_)),
-                    place: Place::given(0),
+                    offsets: OffsetMap::original(0),
                 }))?;
             }
             return Ok(());
@@ -478,21 +454,21 @@ impl Encoder {
         if stretch.as_bytes().is_empty() {
             return Ok(true);
         }
-        let aligned = aligned || self.pre_tokenizers.asks_for_places();
+        let aligned = aligned || self.pre_tokenizers.needs_offsets();
         let (normalized, alignments) = self.normalizers.apply(stretch, aligned)?;
-        with_place(base, &alignments, &mut |place| {
+        with_offsets(base, &alignments, &mut |offsets| {
             let segment = |range: Range<usize>, part: &mut dyn FnMut(Part<'_>) -> Result<bool>| {
                 if range.is_empty() {
                     return Ok(true);
                 }
-                let offset = place.offset + range.start;
+                let offset = offsets.offset + range.start;
                 part(Part::Text(Segment {
                     text: &normalized[range],
                     is_utf8: matches!(stretch, Text::Str(_)),
-                    place: Place { offset, ..*place },
+                    offsets: OffsetMap { offset, ..*offsets },
                 }))
             };
-            let given = |range: Range<usize>| place.start(range.start)..place.end(range.end);
+            let given = |range: Range<usize>| offsets.start(range.start)..offsets.end(range.end);
             let permits = search.permits.map(|permits| {
                 move |token: &AddedToken, range: Range<usize>| permits(token, given(range))
             });
@@ -522,18 +498,23 @@ impl Encoder {
         &self,
         segment: &Segment<'_>,
         aligned: bool,
-        mut piece: impl FnMut(&[u8], Range<usize>, &Place<'_>) -> bool,
+        mut piece: impl FnMut(&[u8], Range<usize>, &OffsetMap<'_>) -> bool,
     ) -> Result<()> {
-        let Segment { text, place, .. } = segment;
+        let Segment { text, offsets, .. } = segment;
         match &self.joins {
-            None => self.pre_tokenizers.split(text, place, aligned, |found| {
-                piece(found.text, found.range, found.place)
+            None => self.pre_tokenizers.split(text, offsets, aligned, |found| {
+                piece(found.text, found.range, found.offsets)
             }),
             Some(joins) => {
-                let cut: &mut dyn FnMut(Piece<'_>) -> bool = &mut |Piece { text, range, place }| {
-                    joins.cut(text, range, |range| piece(text, range, place))
-                };
-                self.pre_tokenizers.split(text, place, aligned, cut)
+                let cut: &mut dyn FnMut(Piece<'_>) -> bool =
+                    &mut |Piece {
+                              text,
+                              range,
+                              offsets,
+                          }| {
+                        joins.cut(text, range, |range| piece(text, range, offsets))
+                    };
+                self.pre_tokenizers.split(text, offsets, aligned, cut)
             }
         }
     }
@@ -693,16 +674,16 @@ fn matchers(model: &Model, normalizers: &Normalizers, special: &Special) -> Resu
 
 /// Calls `inner` with the place of a text that rewritings made of what stands at `base` in the text as
 /// given, the last rewriting first.
-fn with_place(
+fn with_offsets(
     base: usize,
     alignments: &[Alignment],
-    inner: &mut dyn FnMut(&Place<'_>) -> Result<bool>,
+    inner: &mut dyn FnMut(&OffsetMap<'_>) -> Result<bool>,
 ) -> Result<bool> {
     let Some((last, before)) = alignments.split_first() else {
-        return inner(&Place::given(base));
+        return inner(&OffsetMap::original(base));
     };
-    with_place(base, before, &mut |outer| {
-        inner(&Place {
+    with_offsets(base, before, &mut |outer| {
+        inner(&OffsetMap {
             outer: Some(outer),
             base: 0,
             alignment: last,

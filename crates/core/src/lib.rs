@@ -20,8 +20,9 @@ pub mod model;
 pub mod normalize;
 pub mod normalizers;
 pub mod pretokenize;
-pub mod printable;
+pub mod processor;
 pub mod special;
+pub mod text;
 pub mod train;
 
 pub use encoder::Encoder;

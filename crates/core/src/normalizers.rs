@@ -3,11 +3,11 @@
 //!
 //! The steps and their details are those of Hugging Face `tokenizers` (its `normalizers` module).
 
-use crate::alignment::{Alignment, Rewriting};
-use crate::encoder::Text;
+use crate::alignment::{prepend, Alignment, Rewriting};
 use crate::error::Result;
 use crate::normalize::Normalization;
-use crate::pretokenize::{code_point, last_character, SplitPattern};
+use crate::pretokenize::SplitPattern;
+use crate::text::{last_character, Text};
 use std::borrow::Cow;
 use unicode_normalization::char::is_combining_mark;
 
@@ -104,32 +104,6 @@ impl Normalizers {
         Ok((normalized, alignments))
     }
 
-    /// Begins a text that comes some at a time; None if a step has to see all of it.
-    pub fn open(&self) -> Option<OpenTexts> {
-        let sees_all = |step: &Step| match step {
-            Step::Replace(pattern, _) => pattern.automaton().is_none(),
-            _ => false,
-        };
-        (!self.steps.iter().any(sees_all)).then(|| OpenTexts {
-            steps: self.steps.iter().map(|_| OpenText::default()).collect(),
-        })
-    }
-
-    /// Normalises what came next of a text, as far as nothing that follows can change it; all of it if the
-    /// text `ends`, and then begins another.
-    pub fn apply_next<'a>(
-        &self,
-        open: &mut OpenTexts,
-        text: &'a str,
-        ends: bool,
-    ) -> Result<Cow<'a, str>> {
-        let mut text = Cow::Borrowed(text);
-        for (step, open) in self.steps.iter().zip(&mut open.steps) {
-            text = Cow::Owned(step.apply_next(open, &text, ends)?);
-        }
-        Ok(text)
-    }
-
     /// Whether a text may be cut between two characters: both sides are then normalised as in the whole,
     /// and these characters stay what they are.
     pub fn may_cut(&self, before: char, after: char) -> bool {
@@ -143,22 +117,53 @@ impl Normalizers {
     }
 }
 
-/// A text that comes some at a time, on its way through the steps.
-pub struct OpenTexts {
-    steps: Vec<OpenText>,
+/// Normalises a text that arrives in parts.
+pub struct IncrementalNormalizer {
+    steps: Vec<PendingText>,
 }
 
-/// The same before one of them.
+/// The input of a step.
 #[derive(Default)]
-struct OpenText {
-    /// What the step has not rewritten yet.
+struct PendingText {
+    /// The text that the step has not rewritten yet.
     pending: String,
-    /// Whether something came out already.
+    /// Whether the step has returned any text.
     begun: bool,
 }
 
+impl IncrementalNormalizer {
+    /// Starts a text; `None` if a step needs the whole text.
+    pub fn new(normalizers: &Normalizers) -> Option<Self> {
+        let needs_all = |step: &Step| match step {
+            Step::Replace(pattern, _) => pattern.automaton().is_none(),
+            _ => false,
+        };
+        let steps = &normalizers.steps;
+        (!steps.iter().any(needs_all)).then(|| Self {
+            steps: steps.iter().map(|_| PendingText::default()).collect(),
+        })
+    }
+
+    /// Adds the next part of a text. Returns the normalised text that no continuation can change; all
+    /// remaining text if the text `ends`, and then starts another text.
+    ///
+    /// `normalizers` are those of [`IncrementalNormalizer::new`].
+    pub fn push<'a>(
+        &mut self,
+        normalizers: &Normalizers,
+        text: &'a str,
+        ends: bool,
+    ) -> Result<Cow<'a, str>> {
+        let mut text = Cow::Borrowed(text);
+        for (step, pending) in normalizers.steps.iter().zip(&mut self.steps) {
+            text = Cow::Owned(step.push(pending, &text, ends)?);
+        }
+        Ok(text)
+    }
+}
+
 impl Step {
-    fn apply_next(&self, open: &mut OpenText, text: &str, ends: bool) -> Result<String> {
+    fn push(&self, open: &mut PendingText, text: &str, ends: bool) -> Result<String> {
         open.pending.push_str(text);
         let pending = open.pending.as_str();
         let (rewritten, certain) = match self {
@@ -167,7 +172,7 @@ impl Step {
                 let (mut copied, mut certain) = (0, 0);
                 if let Some(automaton) = pattern.automaton() {
                     (_, certain) =
-                        automaton.certain_matches(pending.as_bytes(), |range, is_match| {
+                        automaton.stable_matches(pending.as_bytes(), |range, is_match| {
                             if is_match {
                                 rewritten.push_str(&pending[copied..range.start]);
                                 rewritten.push_str(content);
@@ -208,7 +213,7 @@ impl Step {
         open.begun |= !rewritten.is_empty();
         open.pending.drain(..certain);
         if ends {
-            *open = OpenText::default();
+            *open = PendingText::default();
         }
         Ok(rewritten)
     }
@@ -261,17 +266,6 @@ impl Step {
             Step::Prepend(_) | Step::Replace(..) => None,
         })
     }
-}
-
-/// Puts something before a text that has a first character, to which it then belongs.
-pub fn prepend(text: &[u8], content: &str, aligned: bool) -> Option<(Vec<u8>, Alignment)> {
-    if text.is_empty() || content.is_empty() {
-        return None;
-    }
-    let first = code_point(text, 0).1;
-    let mut rewriting = Rewriting::new(text, aligned);
-    rewriting.replace(0..first, &[content.as_bytes(), &text[..first]].concat());
-    Some(rewriting.finish())
 }
 
 fn replace(

@@ -1,7 +1,7 @@
 //! Added tokens: found in a text before it is split into pieces, by one automaton for all of them.
 
 use crate::error::{Error, Result};
-use crate::pretokenize::{code_point, floor_char_boundary};
+use crate::text::{code_point, floor_char_boundary};
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -56,7 +56,7 @@ pub struct Found {
 
 /// What precedes a text in which tokens are found.
 #[derive(Clone, Copy, Default)]
-pub struct Before {
+pub struct LeftContext {
     /// The character.
     pub character: Option<char>,
     /// How much white space at the beginning of the text the last token took along.
@@ -64,7 +64,7 @@ pub struct Before {
 }
 
 /// What a text that goes on surely holds.
-pub struct Certain {
+pub struct StableMatches {
     /// The tokens.
     pub found: Vec<Found>,
     /// Up to where that is certain; no token that is found reaches beyond.
@@ -119,14 +119,14 @@ impl Matcher {
 
     /// The tokens in the text, from left to right, none overlapping another.
     pub fn find_iter<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = Found> + 'a {
-        self.find_after(text, Before::default())
+        self.find_after(text, LeftContext::default())
     }
 
     /// The same in a text that follows another.
     pub fn find_after<'a>(
         &'a self,
         text: &'a [u8],
-        before: Before,
+        before: LeftContext,
     ) -> impl Iterator<Item = Found> + 'a {
         let automaton = self.automaton.iter();
         let contents = automaton.flat_map(move |automaton| automaton.find_iter(text));
@@ -135,11 +135,11 @@ impl Matcher {
     }
 
     /// The tokens in a text that goes on, as far as nothing that comes later can change them.
-    pub fn find_certain(&self, text: &str, before: Before) -> Certain {
+    pub fn find_stable(&self, text: &str, before: LeftContext) -> StableMatches {
         let mut found = Vec::new();
         let Some(automaton) = &self.automaton else {
             let (end, resume) = (text.len(), text.len());
-            return Certain { found, end, resume };
+            return StableMatches { found, end, resume };
         };
         // A longer token may begin from here on than the text holds yet.
         let limit = (text.len() + 1).saturating_sub(self.longest);
@@ -179,7 +179,7 @@ impl Matcher {
             }
         }
         let end = resume.max(done);
-        Certain { found, end, resume }
+        StableMatches { found, end, resume }
     }
 
     /// The end of a text without white space that a token behind it may take along.
@@ -236,7 +236,7 @@ impl Matcher {
             end = if follows { range.end } else { end };
             follows
         });
-        Ok(self.found(text, contents.into_iter(), Before::default()))
+        Ok(self.found(text, contents.into_iter(), LeftContext::default()))
     }
 
     /// Calls `take` with the tokens in the text, or with those that are permitted where they stand, until it
@@ -258,7 +258,7 @@ impl Matcher {
         &'a self,
         text: &'a [u8],
         contents: impl Iterator<Item = (usize, Range<usize>)> + 'a,
-        before: Before,
+        before: LeftContext,
     ) -> impl Iterator<Item = Found> + 'a {
         let mut done = before.taken;
         contents.filter_map(move |(token, content)| {
@@ -280,7 +280,7 @@ impl Matcher {
         text: &[u8],
         mut range: Range<usize>,
         done: usize,
-        before: Before,
+        before: LeftContext,
     ) -> Option<Range<usize>> {
         if range.start < done {
             return None; // white space that the token before took along

@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used)] // tests
 
-use bpe_tokenizer_core::alignment::Place;
-use bpe_tokenizer_core::pretokenize::{
-    Block, PreTokenizer, PreTokenizers, Processor, SplitPattern,
-};
+use bpe_tokenizer_core::alignment::OffsetMap;
+use bpe_tokenizer_core::pretokenize::{Block, PreTokenizer, PreTokenizers, SplitPattern};
+use bpe_tokenizer_core::processor::Processor;
 use proptest::prelude::*;
 use serde::Deserialize;
 use std::ops::Range;
@@ -116,7 +115,7 @@ impl Machines {
         let times = 5000 / (text.len() + 100);
         for text in [text.to_vec(), text.repeat(times)] {
             let mut pieces = Vec::new();
-            let outcome = first.split(&text, &Place::given(0), false, |piece| {
+            let outcome = first.split(&text, &OffsetMap::original(0), false, |piece| {
                 pieces.push(piece.range.start);
                 true
             });
@@ -231,7 +230,9 @@ fn lanes_and_blocks_may_end_anywhere() {
             true
         };
         let automaton = &machines.0[0];
-        automaton.split(text, &Place::given(0), false, add).unwrap();
+        automaton
+            .split(text, &OffsetMap::original(0), false, add)
+            .unwrap();
         for machine in &machines.0 {
             assert!(begins(machine, text, true) == pieces, "{end} bytes");
         }
@@ -269,10 +270,11 @@ fn the_vectors_hold() {
         let patterns = PreTokenizers::of_patterns(&vector.patterns).unwrap();
         for Pieces { text, pieces } in &vector.texts {
             let mut found = Vec::new();
-            let outcome = patterns.split(text.as_bytes(), &Place::given(0), false, |piece| {
-                found.push(&text[piece.range]);
-                true
-            });
+            let outcome =
+                patterns.split(text.as_bytes(), &OffsetMap::original(0), false, |piece| {
+                    found.push(&text[piece.range]);
+                    true
+                });
             outcome.unwrap();
             assert_eq!(&found, pieces, "{}", vector.name);
         }

@@ -15,7 +15,7 @@ mod text;
 mod token_table;
 mod trace;
 
-use bpe_tokenizer_core::printable;
+use bpe_tokenizer_core::text as printable;
 use pyo3::prelude::*;
 
 #[pymodule]

@@ -152,7 +152,7 @@ impl<'a> Batch<'a> {
         let hides_tokens = |matchers: &Matchers| {
             !encoder.normalizers.is_empty() && !matchers.normalized.is_empty()
         };
-        let may_cut = !encoder.pre_tokenizers.asks_for_places()
+        let may_cut = !encoder.pre_tokenizers.needs_offsets()
             && !hides_tokens(&matchers)
             && !disallowed.as_deref().is_some_and(hides_tokens);
         Ok(Self {

@@ -3,9 +3,9 @@
 use super::{Encoder, Matchers, Part, Run, Search, Special, Text};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
-use crate::normalizers::OpenTexts;
-use crate::pretokenize::OpenPieces;
-use crate::special::{Before, Certain, Matcher};
+use crate::normalizers::IncrementalNormalizer;
+use crate::pretokenize::{IncrementalSplitter, PieceCutter};
+use crate::special::{LeftContext, Matcher, StableMatches};
 use std::sync::Arc;
 
 /// A text that comes some at a time, on its way through the stages of an encoder.
@@ -34,9 +34,9 @@ enum Stages {
 }
 
 struct OpenStages {
-    normalizing: OpenTexts,
+    normalizing: IncrementalNormalizer,
     normalized: OpenText,
-    pieces: OpenPieces,
+    pieces: IncrementalSplitter,
 }
 
 impl EncodeStream {
@@ -107,8 +107,10 @@ impl EncodeStream {
 
 impl Stages {
     fn new(encoder: &Encoder) -> Self {
-        let places = encoder.pre_tokenizers.asks_for_places() && !encoder.normalizers.is_empty();
-        match (encoder.normalizers.open(), encoder.pre_tokenizers.open()) {
+        let places = encoder.pre_tokenizers.needs_offsets() && !encoder.normalizers.is_empty();
+        let normalizing = IncrementalNormalizer::new(&encoder.normalizers);
+        let pieces = IncrementalSplitter::new(&encoder.pre_tokenizers);
+        match (normalizing, pieces) {
             (Some(normalizing), Some(pieces)) if !places => Self::Open(Box::new(OpenStages {
                 normalizing,
                 normalized: OpenText::default(),
@@ -166,13 +168,15 @@ impl OpenStages {
             normalized,
             pieces,
         } = self;
-        let text = encoder.normalizers.apply_next(normalizing, text, ends)?;
+        let text = normalizing.push(&encoder.normalizers, text, ends)?;
         let mut split = |text: &str, ends: bool, is_first: &mut bool, ids: &mut Vec<u32>| {
-            let joins = encoder.joins.as_ref();
+            let cutter = encoder
+                .joins
+                .as_ref()
+                .map(|joins| joins as &dyn PieceCutter);
             let piece = &mut |text: &[u8], range| run.piece(text, range, ids);
-            encoder
-                .pre_tokenizers
-                .split_next(pieces, text, *is_first, ends, joins, piece)?;
+            let pre_tokenizers = &encoder.pre_tokenizers;
+            pieces.push(pre_tokenizers, text, *is_first, ends, cutter, piece)?;
             *is_first &= text.is_empty();
             run.outcome()
         };
@@ -193,7 +197,7 @@ impl OpenStages {
 #[derive(Default)]
 struct OpenText {
     pending: String,
-    before: Before,
+    before: LeftContext,
 }
 
 /// What was found in it.
@@ -237,16 +241,16 @@ impl OpenText {
         take: &mut dyn FnMut(Next<'_>) -> Result<()>,
     ) -> Result<()> {
         let text = self.pending.as_str();
-        let Certain { found, end, resume } = if ends {
+        let StableMatches { found, end, resume } = if ends {
             let found = matcher.find_after(text.as_bytes(), self.before);
             let (end, resume) = (text.len(), text.len());
-            Certain {
+            StableMatches {
                 found: found.collect(),
                 end,
                 resume,
             }
         } else {
-            matcher.find_certain(text, self.before)
+            matcher.find_stable(text, self.before)
         };
         let mut done = self.before.taken;
         for found in found {
@@ -259,7 +263,7 @@ impl OpenText {
         if done < end {
             take(Next::Text(&text[done..end]))?;
         }
-        self.before = Before {
+        self.before = LeftContext {
             character: text[..resume].chars().next_back().or(self.before.character),
             taken: end - resume,
         };

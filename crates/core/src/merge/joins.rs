@@ -7,7 +7,8 @@
 
 use crate::decoder::byte_of;
 use crate::model::{Alphabet, Model, Unknown};
-use crate::pretokenize::last_character;
+use crate::pretokenize::PieceCutter;
+use crate::text::last_character;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
@@ -58,14 +59,14 @@ impl Joins {
         let last = self.cut_open(text, range, &mut piece);
         last.is_some_and(|start| piece(start..end))
     }
+}
 
-    /// The same of a piece that goes on behind the range: not with its last part, but returns where that
-    /// begins; none if `piece` returned false.
-    pub fn cut_open(
+impl PieceCutter for Joins {
+    fn cut_open(
         &self,
         text: &[u8],
         range: Range<usize>,
-        mut piece: impl FnMut(Range<usize>) -> bool,
+        piece: &mut dyn FnMut(Range<usize>) -> bool,
     ) -> Option<usize> {
         let mut start = range.start;
         let found = memchr::memmem::find_iter(&text[range.clone()], &self.space);

@@ -6,6 +6,8 @@
 #![allow(unsafe_code)]
 
 use super::cache::Unit;
+#[cfg(target_arch = "x86_64")]
+use crate::processor::{InstructionSet, Processor};
 
 /// Pieces of at most so many bytes are found by a key that holds them.
 pub const KEY_BYTES: usize = 15;
@@ -90,7 +92,7 @@ impl Default for Lookup {
             keys: [[0; 2]; BATCH],
             sets: [0; BATCH],
             #[cfg(target_arch = "x86_64")]
-            does_eight: is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq"),
+            does_eight: Processor::best().has(InstructionSet::Avx512),
         }
     }
 }
@@ -132,7 +134,7 @@ impl Lookup {
                 .fold(true, |all, bound| all & is_far(bound))
         };
         if self.does_eight && far > 0 && are_far() {
-            // SAFETY: the processor was asked, and these pieces begin before `near`.
+            // SAFETY: `Processor` has only instructions that were detected, and these pieces begin before `near`.
             unsafe { self.pack_eights(text, from, &bounds[..=far], sets as u64) };
             return far;
         }

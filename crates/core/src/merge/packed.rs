@@ -8,6 +8,8 @@
 use super::cache::Cache;
 use super::crossings::Crossings;
 use super::keys::{Key, KEY_BYTES};
+#[cfg(target_arch = "x86_64")]
+use crate::processor::{InstructionSet, Processor};
 use std::ops::Range;
 
 /// Ids that sixteen bytes hold; where a piece has more, they say where those are.
@@ -103,8 +105,8 @@ impl Packed {
 /// returns the first that is not in the cache, or how many pieces there are.
 pub fn emit(cache: &Cache, keys: &[Key], sets: &[u32], first: usize, ids: &mut Vec<u32>) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor was asked.
+    if Processor::best().has(InstructionSet::Avx2) {
+        // SAFETY: `Processor` has only instructions that were detected.
         return unsafe { emit_avx2(cache, keys, sets, first, ids) };
     }
     emit_with(cache, keys, sets, first, ids, Packed::unpack)
@@ -171,8 +173,8 @@ pub fn emit_characters(
     ids: &mut Vec<u32>,
 ) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor was asked.
+    if Processor::best().has(InstructionSet::Avx2) {
+        // SAFETY: `Processor` has only instructions that were detected.
         return unsafe { emit_characters_avx2(cache, crossings, text, piece, ids) };
     }
     emit_characters_with(cache, crossings, text, piece, ids, Packed::unpack)
@@ -242,8 +244,8 @@ mod tests {
             assert_eq!((packed.count(), packed.spilled()), (ids.len(), None));
             assert_eq!(packed.unpack()[..ids.len()], *ids);
             #[cfg(target_arch = "x86_64")]
-            if is_x86_feature_detected!("avx2") {
-                // SAFETY: the processor was asked.
+            if Processor::best().has(InstructionSet::Avx2) {
+                // SAFETY: `Processor` has only instructions that were detected.
                 assert_eq!(unsafe { packed.unpack_avx2() }[..ids.len()], *ids);
             }
         }

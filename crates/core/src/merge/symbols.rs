@@ -4,7 +4,7 @@
 //! The rules are those of Hugging Face `tokenizers` (`BPE::merge_word`).
 
 use crate::model::{Alphabet, Model, Unknown, NONE};
-use crate::pretokenize::code_point;
+use crate::text::code_point;
 
 /// From bytes or characters to the ids that merging begins with.
 pub struct Symbols {

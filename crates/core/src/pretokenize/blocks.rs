@@ -1,91 +1,93 @@
-//! Where pieces begin, a block of text at a time: runs the machines of the split patterns.
+//! The pieces of a text, a block at a time: runs the transducers of the split patterns.
 //!
-//! A block is cut into lanes at places that every split ends a piece at, whatever comes before and after,
-//! so the lanes can be read side by side: the steps of one do not wait for those of another. Classes are
-//! looked up, and states compared, in vector registers; a step is one load from a table that stays in the
-//! nearest cache.
+//! A block is divided into lanes at safe cuts, where every split ends a piece whatever precedes and follows.
+//! The transducers read the lanes side by side, so that a step of one lane does not wait for those of
+//! another. Vector instructions look up classes and compare states. A step is one load from a table that
+//! stays in the first-level cache.
 
 use super::classes::Classes;
-use super::scan::{code_point, last_character};
-use super::steps::{run, Step};
-use super::transducer::{Transducer, BEGIN, COMMIT, DEEPEST, ENTER, RESCAN, SAME};
-use super::vector::{Others, Processor};
-use super::Piece;
-use crate::alignment::Place;
+use super::simd::{self, NonAscii, NO_CLASS};
+use super::steps::{run, Piece, Step};
+use super::transducer::{Transducer, BEGIN, COMMIT, ENTER, MAX_LOOKBACK, RESCAN};
+use crate::alignment::OffsetMap;
 use crate::error::Result;
+use crate::processor::Processor;
+use crate::text::{code_point, code_point_before};
 use std::ops::Range;
 
 /// Lanes of a block.
 const LANES: usize = 8;
-/// 64-byte words that a lane has room for. Odd, so that lanes do not fall upon each other in a cache.
-const WORDS: usize = 65;
-/// Bytes that a lane has room for.
-const LANE: usize = 64 * WORDS;
-/// Bytes that a lane should have.
-const USUAL: usize = 4096;
-/// The least that makes another lane worth it.
-const LEAST: usize = 192;
+/// 64-byte words of a lane. Odd, so that the lanes do not map to the same sets of the cache.
+const LANE_WORDS: usize = 65;
+/// Bytes of a lane.
+const LANE_BYTES: usize = 64 * LANE_WORDS;
+/// Bytes that a lane is filled with, up to the next safe cut.
+const TARGET_LANE: usize = 4096;
+/// The fewest bytes for which another lane pays.
+const MIN_LANE: usize = 192;
 
-/// The machines of steps that only cut.
-pub struct Machines {
-    machines: Vec<Transducer>,
+/// A byte for each byte of the lanes: a symbol or a state.
+type LaneBytes = [[[u8; 64]; LANE_WORDS]; LANES];
+
+/// The transducers of a pre-tokeniser whose steps only split.
+pub struct BlockSplitter {
+    transducers: Vec<Transducer>,
     processor: Processor,
 }
 
-/// A block's work space, and where its pieces begin.
+/// The pieces of a block, and the buffers to find them.
 pub struct Block {
-    symbols: Box<[[[u8; 64]; WORDS]; LANES]>,
-    states: Box<[[[u8; 64]; WORDS]; LANES]>,
+    symbols: Box<LaneBytes>,
+    states: Box<LaneBytes>,
     lanes: [Lane; LANES],
-    /// What was found of the words of the lane that is at hand.
     masks: Masks,
     bounds: Bounds,
 }
 
-/// For each word, which bytes are not ASCII; which states say something, and which more than that a piece
-/// begins.
+/// Masks for each word of the current lane.
 struct Masks {
-    others: [Others; WORDS],
-    saying: [[u64; 2]; WORDS],
+    non_ascii: [NonAscii; LANE_WORDS],
+    /// The states with an output, and those with another output than [`BEGIN`].
+    outputs: [[u64; 2]; LANE_WORDS],
 }
 
-/// Where the pieces of a block begin, from its first byte, and last where it ends.
+/// The beginnings of the pieces, counted from the block's beginning, and at last the block's end.
 #[derive(Default)]
 struct Bounds {
-    /// With room for those of a word behind.
-    places: Vec<u32>,
+    /// Longer than `count`: vector stores need room for 64 more.
+    positions: Vec<u32>,
     count: usize,
 }
 
 impl Bounds {
-    fn push(&mut self, place: usize) {
-        if self.places.len() < self.count + 64 {
-            self.places.resize(2 * self.count + LANE, 0);
+    fn push(&mut self, position: usize) {
+        if self.positions.len() < self.count + 64 {
+            self.positions.resize(2 * self.count + LANE_BYTES, 0);
         }
-        self.places[self.count] = place as u32;
+        self.positions[self.count] = position as u32;
         self.count += 1;
     }
 
-    /// Adds the places of the bits of words.
-    fn push_words(&mut self, processor: Processor, base: usize, words: &[u64]) {
+    /// Appends the positions of the set bits, counted from `base`.
+    fn push_bits(&mut self, processor: Processor, base: usize, words: &[u64]) {
         let most = self.count + 64 * (words.len() + 1);
-        if self.places.len() < most {
-            self.places.resize(2 * most, 0);
+        if self.positions.len() < most {
+            self.positions.resize(2 * most, 0);
         }
-        let room = &mut self.places[self.count..];
-        self.count += processor.places(words, base as u32, room);
+        let room = &mut self.positions[self.count..];
+        self.count += simd::bit_positions(processor, words, base as u32, room);
     }
 }
 
-/// One of the lanes of a block.
+/// A part of a block. Its bits and positions count from the part's beginning.
 #[derive(Clone)]
 struct Lane {
     range: Range<usize>,
-    /// The bytes that begin a code point.
-    leads: [u64; WORDS],
-    /// The bytes that begin a piece.
-    begins: [u64; WORDS],
-    /// Whether a machine asked for another look.
+    /// A bit for each byte that begins a code point.
+    leads: [u64; LANE_WORDS],
+    /// A bit for each byte that begins a piece.
+    begins: [u64; LANE_WORDS],
+    /// The positions where a transducer asked for a rescan.
     rescans: Vec<u32>,
 }
 
@@ -93,8 +95,8 @@ impl Default for Lane {
     fn default() -> Self {
         Self {
             range: 0..0,
-            leads: [0; WORDS],
-            begins: [0; WORDS],
+            leads: [0; LANE_WORDS],
+            begins: [0; LANE_WORDS],
             rescans: Vec::new(),
         }
     }
@@ -103,12 +105,12 @@ impl Default for Lane {
 impl Default for Block {
     fn default() -> Self {
         Self {
-            symbols: Box::new([[[SAME; 64]; WORDS]; LANES]),
-            states: Box::new([[[0; 64]; WORDS]; LANES]),
+            symbols: Box::new([[[NO_CLASS; 64]; LANE_WORDS]; LANES]),
+            states: Box::new([[[0; 64]; LANE_WORDS]; LANES]),
             lanes: std::array::from_fn(|_| Lane::default()),
             masks: Masks {
-                others: [Others::default(); WORDS],
-                saying: [[0; 2]; WORDS],
+                non_ascii: [NonAscii::default(); LANE_WORDS],
+                outputs: [[0; 2]; LANE_WORDS],
             },
             bounds: Bounds::default(),
         }
@@ -116,27 +118,26 @@ impl Default for Block {
 }
 
 impl Block {
-    /// Where the pieces begin, from the block's first byte, and last where the block ends.
+    /// The beginnings of the pieces, counted from the block's beginning, and at last the block's end.
     pub fn bounds(&self) -> &[u32] {
-        &self.bounds.places[..self.bounds.count]
+        &self.bounds.positions[..self.bounds.count]
     }
 }
 
-impl Machines {
-    /// None if a step does more than cut, or if there is no machine for it.
+impl BlockSplitter {
+    /// Builds the transducers; `None` if a step does more than split, or has no transducer.
     pub fn new(steps: &[Step], processor: Processor) -> Option<Self> {
-        let machine = |(place, step): (usize, &Step)| Transducer::new(step.automaton()?, place > 0);
-        let machines: Option<Vec<_>> = steps.iter().enumerate().map(machine).collect();
-        machines
-            .filter(|machines| !machines.is_empty())
-            .map(|machines| Self {
-                machines,
-                processor,
-            })
+        let build = |(index, step): (usize, &Step)| Transducer::new(step.automaton()?, index > 0);
+        let transducers: Option<Vec<_>> = steps.iter().enumerate().map(build).collect();
+        let transducers = transducers.filter(|transducers| !transducers.is_empty())?;
+        Some(Self {
+            transducers,
+            processor,
+        })
     }
 
-    /// Finds the pieces of a block that begins at `from`, where a piece does; returns where it ends, and a
-    /// piece does. `steps` are those that the machines were made for.
+    /// Finds the pieces of a block that begins at `from`, where a piece begins. Returns the block's end,
+    /// where a piece ends. `steps` are those of [`BlockSplitter::new`].
     pub fn next(
         &self,
         steps: &[Step],
@@ -146,23 +147,23 @@ impl Machines {
         block: &mut Block,
     ) -> Result<usize> {
         block.bounds.count = 0;
-        let usual = ((text.len() - from) / LANES).clamp(LEAST, USUAL);
+        let target = ((text.len() - from) / LANES).clamp(MIN_LANE, TARGET_LANE);
         let (mut lanes, mut to) = (0, from);
         while lanes < LANES && to < text.len() {
-            let Some(end) = lane_end(steps, text, to, usual) else {
+            let Some(end) = lane_end(steps, text, to, target) else {
                 break;
             };
             block.lanes[lanes].range = to..end;
             (lanes, to) = (lanes + 1, end);
         }
         if lanes == 0 {
-            return stretch(steps, text, from, &mut block.bounds);
+            return split_without_cuts(steps, text, from, &mut block.bounds);
         }
         for lane in &mut block.lanes[..lanes] {
             lane.rescans.clear();
         }
-        for (machine, step) in self.machines.iter().zip(steps) {
-            self.read(machine, step, text, is_utf8, lanes, block);
+        for (transducer, step) in self.transducers.iter().zip(steps) {
+            self.split(transducer, step, text, is_utf8, lanes, block);
         }
         for lane in &mut block.lanes[..lanes] {
             lane.rescan(steps, text)?;
@@ -170,16 +171,16 @@ impl Machines {
         for lane in &block.lanes[..lanes] {
             let begins = &lane.begins[..lane.words()];
             let base = lane.range.start - from;
-            block.bounds.push_words(self.processor, base, begins);
+            block.bounds.push_bits(self.processor, base, begins);
         }
         block.bounds.push(to - from);
         Ok(to)
     }
 
-    /// Runs one machine over the lanes, and adds the pieces that it finds to theirs.
-    fn read(
+    /// Runs one transducer over the lanes, and adds its pieces to theirs.
+    fn split(
         &self,
-        machine: &Transducer,
+        transducer: &Transducer,
         step: &Step,
         text: &[u8],
         is_utf8: bool,
@@ -189,31 +190,31 @@ impl Machines {
         let Some(dfa) = step.automaton() else {
             return;
         };
-        let is_first = std::ptr::eq(machine, &self.machines[0]);
+        let is_first = std::ptr::eq(transducer, &self.transducers[0]);
         let lanes = &mut block.lanes[..lanes];
         let longest = lanes.iter().map(|lane| lane.range.len()).max();
         let longest = longest.unwrap_or(0);
         for (lane, symbols) in lanes.iter_mut().zip(block.symbols.iter_mut()) {
-            let others = &mut block.masks.others;
-            self.classify(&dfa.classes, text, is_utf8, lane, symbols, others);
+            let non_ascii = &mut block.masks.non_ascii;
+            self.classify(&dfa.classes, text, is_utf8, lane, symbols, non_ascii);
             let (symbols, words) = (symbols.as_flattened_mut(), lane.words());
-            symbols[lane.range.len()..longest].fill(SAME);
+            symbols[lane.range.len()..longest].fill(NO_CLASS);
             if is_first {
                 lane.begins[..words].fill(0);
                 lane.begins[0] = 1;
             } else {
-                let behind = machine.behind_a_piece();
-                for_each_bit(&lane.begins[..words], |at| symbols[at] += behind);
+                let after_cut = transducer.after_cut();
+                for_each_bit(&lane.begins[..words], |at| symbols[at] += after_cut);
             }
         }
         match lanes.len() {
-            1 => side_by_side::<1>(machine, longest, &block.symbols, &mut block.states),
-            2 => side_by_side::<2>(machine, longest, &block.symbols, &mut block.states),
-            3 | 4 => side_by_side::<4>(machine, longest, &block.symbols, &mut block.states),
-            _ => side_by_side::<8>(machine, longest, &block.symbols, &mut block.states),
+            1 => step_lanes::<1>(transducer, longest, &block.symbols, &mut block.states),
+            2 => step_lanes::<2>(transducer, longest, &block.symbols, &mut block.states),
+            3 | 4 => step_lanes::<4>(transducer, longest, &block.symbols, &mut block.states),
+            _ => step_lanes::<8>(transducer, longest, &block.symbols, &mut block.states),
         }
         for (lane, states) in lanes.iter_mut().zip(block.states.iter()) {
-            self.listen(machine, lane, states, &mut block.masks.saying);
+            self.decode_outputs(transducer, lane, states, &mut block.masks.outputs);
         }
     }
 
@@ -224,26 +225,25 @@ impl Machines {
         text: &[u8],
         is_utf8: bool,
         lane: &mut Lane,
-        symbols: &mut [[u8; 64]; WORDS],
-        others: &mut [Others; WORDS],
+        symbols: &mut [[u8; 64]; LANE_WORDS],
+        non_ascii: &mut [NonAscii; LANE_WORDS],
     ) {
         let (whole, rest) = text[lane.range.clone()].as_chunks::<64>();
-        let table = classes.table();
-        self.processor.classify(whole, table, symbols, others);
+        let (processor, table) = (self.processor, classes.of_first_byte());
+        simd::classify(processor, whole, table, symbols, non_ascii);
         if !rest.is_empty() {
             let mut last = [0; 64];
             last[..rest.len()].copy_from_slice(rest);
-            let at = whole.len();
-            self.processor
-                .classify(&[last], table, &mut symbols[at..], &mut others[at..]);
+            let (symbols, non_ascii) = (&mut symbols[whole.len()..], &mut non_ascii[whole.len()..]);
+            simd::classify(processor, &[last], table, symbols, non_ascii);
         }
         let symbols = symbols.as_flattened_mut();
         if !is_utf8 {
             return lane.classify_any(classes, text, symbols);
         }
-        for (word, others) in others[..lane.words()].iter().enumerate() {
-            lane.leads[word] = !others.inner;
-            let [two, three, four] = others.unknown;
+        for (word, non_ascii) in non_ascii[..lane.words()].iter().enumerate() {
+            lane.leads[word] = !non_ascii.continuations;
+            let [two, three, four] = non_ascii.unknown_leads;
             if two | three | four == 0 {
                 continue;
             }
@@ -263,87 +263,90 @@ impl Machines {
                 symbols[at + bit] = classes.of(code_point(text, base + bit).0);
             });
         }
-        lane.end_leads();
+        lane.clear_leads_after_end();
     }
 
-    /// Turns the states that a lane was in into places where pieces begin.
-    fn listen(
+    /// Turns the outputs of a lane's states into beginnings of pieces.
+    fn decode_outputs(
         &self,
-        machine: &Transducer,
+        transducer: &Transducer,
         lane: &mut Lane,
-        states: &[[u8; 64]; WORDS],
-        masks: &mut [[u64; 2]; WORDS],
+        states: &[[u8; 64]; LANE_WORDS],
+        masks: &mut [[u64; 2]],
     ) {
         let words = lane.words();
-        self.processor
-            .compare(&states[..words], machine.firsts(), masks);
+        let firsts = transducer.first_outputs();
+        simd::compare(self.processor, &states[..words], firsts, masks);
         let states = states.as_flattened();
-        let mut reader = Reader {
-            machine,
+        let mut decoder = OutputDecoder {
+            transducer,
             lane,
             remembered: 0,
         };
         for (word, [begins, others]) in masks[..words].iter().enumerate() {
-            let leads = reader.lane.leads[word];
-            reader.lane.begins[word] |= begins & !others & leads;
+            let leads = decoder.lane.leads[word];
+            decoder.lane.begins[word] |= begins & !others & leads;
             for_each_bit(&[others & leads], |bit| {
-                reader.say(states[64 * word + bit], 64 * word + bit);
+                decoder.emit(states[64 * word + bit], 64 * word + bit);
             });
         }
-        let end = reader.lane.range.len();
+        let end = decoder.lane.range.len();
         let last = usize::from(states[end - 1]);
-        reader.say(machine.next()[usize::from(machine.end())][last], end);
+        decoder.emit(transducer.next()[usize::from(transducer.end())][last], end);
     }
 }
 
-/// Steps through so many bytes of lanes side by side.
-fn side_by_side<const N: usize>(
-    machine: &Transducer,
+/// Steps through `bytes` bytes of `N` lanes side by side.
+fn step_lanes<const N: usize>(
+    transducer: &Transducer,
     bytes: usize,
-    symbols: &[[[u8; 64]; WORDS]; LANES],
-    states: &mut [[[u8; 64]; WORDS]; LANES],
+    symbols: &LaneBytes,
+    states: &mut LaneBytes,
 ) {
-    let next = machine.next();
+    let next = transducer.next();
     let (symbols, states) = (symbols.as_flattened(), states.as_flattened_mut());
     let (symbols, states) = (symbols.as_flattened(), states.as_flattened_mut());
+    // Arrays of known lengths, so that the compiler drops the bounds checks.
     let (Some(symbols), Some(states)) = (symbols.first_chunk(), states.first_chunk_mut()) else {
         return;
     };
-    let (symbols, states): (&[u8; LANES * LANE], &mut [u8; LANES * LANE]) = (symbols, states);
+    let (symbols, states): (&[u8; LANES * LANE_BYTES], &mut [u8; LANES * LANE_BYTES]) =
+        (symbols, states);
     let mut at = [0u8; N];
-    for byte in 0..bytes.min(LANE) {
+    for byte in 0..bytes.min(LANE_BYTES) {
         for lane in 0..N {
-            let symbol = symbols[lane * LANE + byte];
+            let symbol = symbols[lane * LANE_BYTES + byte];
             at[lane] = next[usize::from(symbol)][usize::from(at[lane])];
-            states[lane * LANE + byte] = at[lane];
+            states[lane * LANE_BYTES + byte] = at[lane];
         }
     }
 }
 
-/// Turns what states say into places.
-struct Reader<'a> {
-    machine: &'a Transducer,
+/// Turns the outputs of states into beginnings of pieces.
+struct OutputDecoder<'a> {
+    transducer: &'a Transducer,
     lane: &'a mut Lane,
+    /// The position that the last [`ENTER`] remembered.
     remembered: usize,
 }
 
-impl Reader<'_> {
-    /// `at` is where the code point is that led to the state.
-    fn say(&mut self, state: u8, at: usize) {
-        let code = self.machine.codes()[usize::from(state)];
-        for back in 0..=DEEPEST {
-            if code & BEGIN << back != 0 {
+impl OutputDecoder<'_> {
+    /// Decodes the output of a state; `at` is the code point that led to it.
+    fn emit(&mut self, state: u8, at: usize) {
+        let output = self.transducer.outputs()[usize::from(state)];
+        for back in 0..=MAX_LOOKBACK {
+            if output & BEGIN << back != 0 {
                 let at = self.lane.back(at, back);
                 self.lane.begin(at);
             }
         }
-        if code & COMMIT != 0 {
+        if output & COMMIT != 0 {
             self.lane.begin(self.remembered);
         }
-        if code & ENTER != 0 {
-            self.remembered = self.lane.back(at, self.machine.depth());
+        if output & ENTER != 0 {
+            self.remembered = self.lane.back(at, self.transducer.lookback());
         }
-        if code & RESCAN != 0 {
+        if output & RESCAN != 0 {
             self.lane.rescans.push(at as u32);
         }
     }
@@ -354,22 +357,21 @@ impl Lane {
         self.range.len().div_ceil(64)
     }
 
-    /// The symbols of any bytes: one that is part of no code point counts as one.
+    /// Finds the symbols and the first bytes of a text that may not be UTF-8.
     fn classify_any(&mut self, classes: &Classes, text: &[u8], symbols: &mut [u8]) {
         let text = &text[self.range.clone()];
-        self.leads = [0; WORDS];
+        self.leads = [0; LANE_WORDS];
         let mut at = 0;
         while at < text.len() {
             let (code_point, width) = code_point(text, at);
             symbols[at] = classes.of(code_point);
-            symbols[at + 1..at + width].fill(SAME);
+            symbols[at + 1..at + width].fill(NO_CLASS);
             self.leads[at / 64] |= 1 << (at % 64);
             at += width;
         }
     }
 
-    /// Nothing behind the lane's end begins a code point.
-    fn end_leads(&mut self) {
+    fn clear_leads_after_end(&mut self) {
         let last = self.range.len() % 64;
         if last != 0 {
             self.leads[self.words() - 1] &= !(!0 << last);
@@ -382,7 +384,7 @@ impl Lane {
         }
     }
 
-    /// The place so many code points before.
+    /// The position that is so many code points before `at`.
     fn back(&self, mut at: usize, code_points: usize) -> usize {
         for _ in 0..code_points {
             at = at.saturating_sub(1);
@@ -393,7 +395,7 @@ impl Lane {
         at
     }
 
-    /// Finds the pieces anew around the places where a machine asked for it.
+    /// Finds the pieces again, with the DFAs, between the safe cuts around each requested rescan.
     fn rescan(&mut self, steps: &[Step], text: &[u8]) -> Result<()> {
         let mut done = self.range.start;
         self.rescans.sort_unstable();
@@ -402,27 +404,33 @@ impl Lane {
             if at < done {
                 continue;
             }
-            let from = (done + 1..at).rev().find(|&at| is_cut(steps, text, at));
+            let from = (done + 1..at)
+                .rev()
+                .find(|&at| is_safe_cut(steps, text, at));
             let from = from.unwrap_or(done);
-            let to = (at + 1..self.range.end).find(|&at| is_cut(steps, text, at));
+            let to = (at + 1..self.range.end).find(|&at| is_safe_cut(steps, text, at));
             done = to.unwrap_or(self.range.end);
             self.begin(done - self.range.start);
-            for place in from..done {
-                let place = place - self.range.start;
-                self.begins[place / 64] &= !(1 << (place % 64));
+            for position in from..done {
+                let position = position - self.range.start;
+                self.begins[position / 64] &= !(1 << (position % 64));
             }
-            let place = &Place::given(0); // nobody asks
-            let whole = Piece {
-                text,
-                range: from..done,
-                place,
-            };
-            run(steps, whole, false, &mut |piece| {
+            run(steps, piece(text, from..done), false, &mut |piece| {
                 self.begin(piece.range.start - self.range.start);
                 true
             })?;
         }
         Ok(())
+    }
+}
+
+/// A piece whose offsets nobody needs: the steps of a [`BlockSplitter`] only split.
+fn piece(text: &[u8], range: Range<usize>) -> Piece<'_> {
+    const OFFSETS: &OffsetMap<'static> = &OffsetMap::original(0);
+    Piece {
+        text,
+        range,
+        offsets: OFFSETS,
     }
 }
 
@@ -436,20 +444,20 @@ fn for_each_bit(words: &[u64], mut bit: impl FnMut(usize)) {
     }
 }
 
-/// Where a lane that begins at `from` may end.
-fn lane_end(steps: &[Step], text: &[u8], from: usize, usual: usize) -> Option<usize> {
-    if text.len() - from <= LANE.min(usual + LEAST) {
+/// The end of a lane that begins at `from`: the text's end or a safe cut, near to `target` bytes away.
+fn lane_end(steps: &[Step], text: &[u8], from: usize, target: usize) -> Option<usize> {
+    if text.len() - from <= LANE_BYTES.min(target + MIN_LANE) {
         return Some(text.len());
     }
-    let last = (from + LANE).min(text.len() - 1);
-    let mut places = (from + usual..=last).chain((from + 1..from + usual).rev());
-    places.find(|&at| is_cut(steps, text, at))
+    let last = (from + LANE_BYTES).min(text.len() - 1);
+    let mut positions = (from + target..=last).chain((from + 1..from + target).rev());
+    positions.find(|&at| is_safe_cut(steps, text, at))
 }
 
-/// Whether pieces end at a place, which is inside of the text, whatever comes before and behind.
-fn is_cut(steps: &[Step], text: &[u8], at: usize) -> bool {
+/// Whether a piece of the last step ends at a position inside the text, whatever precedes and follows.
+fn is_safe_cut(steps: &[Step], text: &[u8], at: usize) -> bool {
     if text[at] & 0xc0 == 0x80 {
-        return false; // this may be inside of a code point
+        return false; // the position may be inside a code point
     }
     let (before, after) = (code_point_before(text, at), code_point(text, at).0);
     let mut ends_a_piece = false;
@@ -467,39 +475,29 @@ fn is_cut(steps: &[Step], text: &[u8], at: usize) -> bool {
     ends_a_piece
 }
 
-/// The code point that ends at a place which is inside of none.
-fn code_point_before(text: &[u8], at: usize) -> u32 {
-    let earliest = at.saturating_sub(4);
-    let start = earliest + last_character(&text[earliest..at]);
-    match code_point(text, start) {
-        (found, width) if start + width == at => found,
-        _ => code_point(&text[at - 1..at], 0).0,
-    }
-}
-
-/// Finds the pieces of a stretch without a cut, which may be long: piece after piece of the first split,
-/// each with those of the others.
-fn stretch(steps: &[Step], text: &[u8], from: usize, bounds: &mut Bounds) -> Result<usize> {
+/// Finds the pieces where no lane fits: the next safe cut may be far. Runs the first split's DFA piece by
+/// piece, and the other steps on each piece.
+fn split_without_cuts(
+    steps: &[Step],
+    text: &[u8],
+    from: usize,
+    bounds: &mut Bounds,
+) -> Result<usize> {
     let Some((first, rest)) = steps.split_first() else {
         return Ok(from);
     };
     let Some(dfa) = first.automaton() else {
         return Ok(from);
     };
-    let place = &Place::given(0); // nobody asks
     let (mut to, mut outcome) = (from, Ok(true));
     dfa.matches(&text[from..], |range, _| {
         to = from + range.end;
-        let whole = Piece {
-            text,
-            range: from + range.start..to,
-            place,
-        };
+        let whole = piece(text, from + range.start..to);
         outcome = run(rest, whole, false, &mut |piece| {
             bounds.push(piece.range.start - from);
             true
         });
-        to - from < LANE * LANES
+        to - from < LANE_BYTES * LANES
     });
     outcome?;
     bounds.push(to - from);

@@ -1,33 +1,32 @@
-//! Code point to class: the coarsest classes that tell the sets of a pattern apart.
+//! The alphabet of the automata: classes of code points that a pattern does not tell apart.
 //!
-//! A pattern mentions a few sets of code points (`\p{L}`, `[\r\n]`, ...). Two code points that are in
-//! the same of these sets are one class to the automaton; there are rarely more than thirty.
+//! A pattern mentions a few sets of code points (`\p{L}`, `[\r\n]`, ...). Code points that are in the same
+//! sets form one class. Most patterns have at most thirty.
 
-use super::transducer::SAME;
-use super::vector::Table;
+use super::simd::{FirstByteClasses, NO_CLASS};
 use regex_syntax::hir::ClassUnicode;
 use rustc_hash::FxHashMap;
 
-/// Bits of a code point that index a block.
+/// The low bits of a code point, which index a block.
 const BLOCK_BITS: u32 = 7;
 const BLOCK: usize = 1 << BLOCK_BITS;
 
-/// A code point's class, for every code point.
+/// The class of every code point: a two-stage table, with shortcuts by the first bytes of UTF-8.
 pub struct Classes {
     count: usize,
-    /// What the first byte of a code point says.
-    table: Table,
-    /// For the first two bytes of three, the class of all code points that begin with them, if it is one.
+    of_first_byte: FirstByteClasses,
+    /// For the first two bytes of three, the class of all code points that begin with them, if they share
+    /// one.
     of_first_two: Box<[Option<u8>; 1 << 10]>,
-    /// Code point >> 7 to the block that holds its class.
+    /// For `code point >> BLOCK_BITS`, the index of the block that holds the class.
     block_of: Vec<u16>,
     blocks: Vec<[u8; BLOCK]>,
-    /// For each set, for each class, whether the class is in the set.
+    /// For each set, for each class, whether the set contains the class.
     members: Vec<Vec<bool>>,
 }
 
 impl Classes {
-    /// The classes that tell these sets apart; none if there would be more than 255.
+    /// The coarsest classes that tell these sets apart; `None` if there would be more than 255.
     pub fn new(sets: &[ClassUnicode]) -> Option<Self> {
         let mut starts: Vec<u32> = vec![0, 0xd800, 0xe000];
         for range in sets.iter().flat_map(|set| set.ranges()) {
@@ -43,13 +42,13 @@ impl Classes {
         let mut next_range = vec![0; sets.len()];
         for &start in &starts {
             if char::from_u32(start).is_none() {
-                class_from.push((start, 0)); // not in any text, and no class of its own
+                class_from.push((start, 0)); // surrogates occur in no text and need no class
                 continue;
             }
             let signature: Vec<bool> = sets
                 .iter()
                 .zip(&mut next_range)
-                .map(|(set, next)| holds(set, next, start))
+                .map(|(set, next)| contains(set, next, start))
                 .collect();
             let count = ids.len();
             let class = *ids.entry(signature.clone()).or_insert(count as u8);
@@ -63,9 +62,7 @@ impl Classes {
             }
             class_from.push((start, class));
         }
-        let (block_of, blocks) = table(&class_from);
-        let mut ascii = [0; 128];
-        ascii.copy_from_slice(&blocks[usize::from(block_of[0])]);
+        let (block_of, blocks) = two_stage_table(&class_from);
         let class_of = |code_point: usize| {
             blocks[usize::from(block_of[code_point / BLOCK])][code_point % BLOCK]
         };
@@ -75,51 +72,38 @@ impl Classes {
             let is_one = (64 * two..64 * (two + 1)).all(|code_point| class_of(code_point) == first);
             *class = is_one.then_some(first);
         }
-        let mut leads = [SAME; 64];
-        for lead in 0xc2..0xf0 {
-            let mut code_points = match lead {
-                0..0xe0 => 64 * (lead - 0xc0)..64 * (lead - 0xbf),
-                _ => (lead - 0xe0) << 12..(lead - 0xdf) << 12,
-            };
-            match lead {
-                0xe0 => code_points.start = 0x800, // what is less has two bytes
-                0xed => code_points.end = 0xd800,  // surrogates are in no text
-                _ => {}
-            }
-            let first = class_of(code_points.start);
-            if code_points.all(|code_point| class_of(code_point) == first) {
-                leads[lead - 0xc0] = first;
-            }
-        }
         Some(Self {
             of_first_two,
             count: ids.len(),
-            table: Table { ascii, leads },
+            of_first_byte: FirstByteClasses {
+                ascii: std::array::from_fn(class_of),
+                leads: classes_of_leads(class_of),
+            },
             block_of,
             blocks,
             members,
         })
     }
 
-    /// How many classes there are.
+    /// The number of classes.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Whether a class lies in the set of this index.
+    /// Whether the set with this index contains a class.
     pub fn is_member(&self, set: usize, class: usize) -> bool {
         self.members[set][class]
     }
 
-    /// The classes that the first byte of a code point says.
-    pub fn table(&self) -> &Table {
-        &self.table
+    /// The classes that the first byte of a code point determines.
+    pub fn of_first_byte(&self) -> &FirstByteClasses {
+        &self.of_first_byte
     }
 
     /// The class of an ASCII byte.
     #[inline(always)]
     pub fn of_ascii(&self, byte: u8) -> u8 {
-        self.table.ascii[usize::from(byte & 127)]
+        self.of_first_byte.ascii[usize::from(byte & 127)]
     }
 
     /// The class of a well-formed code point of three bytes.
@@ -140,8 +124,30 @@ impl Classes {
     }
 }
 
-/// Whether `set` holds `code_point`; `next` moves over its ranges as the code points grow.
-fn holds(set: &ClassUnicode, next: &mut usize, code_point: u32) -> bool {
+/// For each byte from 192 on, the class of all code points that begin with it; [`NO_CLASS`] if they have
+/// several, or four bytes.
+fn classes_of_leads(class_of: impl Fn(usize) -> u8) -> [u8; 64] {
+    let mut leads = [NO_CLASS; 64];
+    for lead in 0xc2..0xf0 {
+        let mut code_points = match lead {
+            0..0xe0 => 64 * (lead - 0xc0)..64 * (lead - 0xbf),
+            _ => (lead - 0xe0) << 12..(lead - 0xdf) << 12,
+        };
+        match lead {
+            0xe0 => code_points.start = 0x800, // smaller code points have two bytes
+            0xed => code_points.end = 0xd800,  // surrogates occur in no text
+            _ => {}
+        }
+        let first = class_of(code_points.start);
+        if code_points.all(|code_point| class_of(code_point) == first) {
+            leads[lead - 0xc0] = first;
+        }
+    }
+    leads
+}
+
+/// Whether `set` contains `code_point`. `next` advances through its ranges as the code points grow.
+fn contains(set: &ClassUnicode, next: &mut usize, code_point: u32) -> bool {
     let ranges = set.ranges();
     while ranges
         .get(*next)
@@ -154,8 +160,9 @@ fn holds(set: &ClassUnicode, next: &mut usize, code_point: u32) -> bool {
         .is_some_and(|range| u32::from(range.start()) <= code_point)
 }
 
-/// Equal blocks are kept once.
-fn table(class_from: &[(u32, u8)]) -> (Vec<u16>, Vec<[u8; BLOCK]>) {
+/// For each run of [`BLOCK`] code points, the index of the block that holds their classes. Equal blocks are
+/// stored once.
+fn two_stage_table(class_from: &[(u32, u8)]) -> (Vec<u16>, Vec<[u8; BLOCK]>) {
     let mut ids: FxHashMap<[u8; BLOCK], u16> = FxHashMap::default();
     let mut blocks = Vec::new();
     let mut block_of = Vec::new();
@@ -198,8 +205,10 @@ mod tests {
         ];
         let classes = Classes::new(&sets).unwrap();
         assert_eq!(classes.count(), 6);
-        let lead = |c: char| classes.table().leads[usize::from(c.to_string().as_bytes()[0] - 0xc0)];
-        assert!("äя虎".chars().all(|c| lead(c) != SAME));
+        let lead = |c: char| {
+            classes.of_first_byte().leads[usize::from(c.to_string().as_bytes()[0] - 0xc0)]
+        };
+        assert!("äя虎".chars().all(|c| lead(c) != NO_CLASS));
         for c in '\0'..=char::MAX {
             let class = usize::from(classes.of(u32::from(c)));
             for (index, set) in sets.iter().enumerate() {
@@ -210,8 +219,8 @@ mod tests {
             match first {
                 0..0x80 => assert_eq!(usize::from(classes.of_ascii(first)), class),
                 0xc0.. => {
-                    let known = classes.table().leads[usize::from(first - 0xc0)];
-                    assert!(known == SAME || usize::from(known) == class, "{c:?}");
+                    let known = classes.of_first_byte().leads[usize::from(first - 0xc0)];
+                    assert!(known == NO_CLASS || usize::from(known) == class, "{c:?}");
                 }
                 _ => unreachable!(),
             }

@@ -1,59 +1,66 @@
-//! A pattern's tree to a leftmost-first automaton over code point classes.
+//! A leftmost-first DFA over classes of code points: how it is built, and how it runs over bytes.
 //!
-//! Thompson's construction keeps the alternatives in order of preference; the subset construction
-//! keeps that order in its states and drops every alternative behind one that has matched, so the
-//! automaton finds what a backtracking engine finds (as in RE2 and the regex crate's PikeVM: Russ
-//! Cox, "Regular Expression Matching: the Virtual Machine Approach"). A transition sees the class of
-//! the next code point, or the end of the text, *before* it resolves conditions and matches: this is
-//! how one code point of look-ahead costs nothing at run time.
+//! The subset construction keeps the order of preference of the program's threads and drops every thread
+//! after one that has matched. The automaton therefore finds what a backtracking engine finds (as RE2 and
+//! the regex crate's `meta` engine do). A transition reads the class of the next code point, or the end of
+//! the text, *before* it resolves look-aheads and matches. One code point of look-ahead thus costs nothing
+//! at run time.
 
 use super::classes::Classes;
-use super::pattern::{Eagerness, Look, Node};
-use regex_syntax::hir::ClassUnicode;
+use super::minimise::minimise;
+use super::nfa::{Inst, Program};
+use super::pattern::Node;
+use crate::text::code_point;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
 
-/// The largest automaton that we build, in states; beyond it the regex engine serves.
+/// The largest automaton to build, in states. A larger pattern runs on the regex engine.
 const MAX_STATES: usize = 4096;
-/// The largest program that we determinise, in instructions.
-const MAX_PROGRAM: usize = 20_000;
-/// Total instructions held by the states during construction.
+/// Total threads of all states during construction.
 const MAX_THREADS: usize = 2_000_000;
 
 /// Set in a transition if a piece may end before the code point that was read.
 pub(super) const MATCH: u32 = 1 << 31;
-/// Set, in the continuous table, if a piece ends: there, and the code point is the first of the next
-/// one, or, if there is no way on, where a match was seen last.
-pub(super) const STOP: u32 = 1 << 30;
-/// The bits of the state; all of them set: no way on.
+/// Set in a transition of the continuous table if a piece ends. If the transition has a next state, the
+/// piece ends here and the code point is the first of the next piece; if not, it ends at the last match.
+const STOP: u32 = 1 << 30;
+/// The bits of the next state. If all of them are set, the automaton has no next state.
 pub(super) const DEAD: u32 = STOP - 1;
 
-/// The automaton; its state 0 is the start.
+/// The automaton. State 0 is the start.
 pub struct Dfa {
     pub(super) classes: Classes,
-    /// Row after row: for each class, and last for the end of the text, `MATCH | next state`, where
-    /// a state is the index of its row's first entry.
+    /// Row after row: for each class, and last for the end of the text, `MATCH | next state`. A state is
+    /// the index of its row's first entry.
     table: Vec<u32>,
-    /// The same, where a transition that ends a piece goes on with the next one.
+    /// The same table, but a transition that ends a piece continues with the next piece.
     continuous: Vec<u32>,
     states: usize,
     safe_cuts: Vec<bool>,
-    /// For each class, whether a code point of it is part of no match.
+    /// For each class, whether no match contains a code point of the class.
     in_no_match: Vec<bool>,
 }
 
 impl Dfa {
-    /// Builds the smallest automaton of a tree; none if it would be too large.
+    /// Builds the smallest automaton of a tree; `None` if it would be too large.
     pub fn new(tree: &Node) -> Option<Self> {
         let program = Program::new(tree)?;
         let classes = Classes::new(&program.sets)?;
-        let rows = minimise(determinise(&program, &classes)?);
+        let rows = determinise(&program, &classes)?;
+        let partition = minimise(&rows, vec![0; rows.len()], |entry, group| {
+            match entry & DEAD {
+                DEAD => entry,
+                state => (entry & MATCH) | group[state as usize],
+            }
+        });
         let row = classes.count() as u32 + 1;
-        let entries = rows.iter().flatten().map(|entry| match entry & DEAD {
+        let entries = partition.first.iter().flat_map(|&state| &rows[state]);
+        let entries = entries.map(|entry| match entry & DEAD {
             DEAD => *entry,
-            state => (entry & MATCH) | (state * row),
+            state => (entry & MATCH) | (partition.group[state as usize] * row),
         });
         let mut dfa = Self {
-            states: rows.len(),
+            states: partition.first.len(),
             table: entries.collect(),
             continuous: Vec::new(),
             classes,
@@ -66,26 +73,20 @@ impl Dfa {
         Some(dfa)
     }
 
-    /// How many states there are.
+    /// The number of states.
     pub fn states(&self) -> usize {
         self.states
     }
 
-    /// How many classes the code points fall into.
+    /// The number of classes of code points.
     pub fn class_count(&self) -> usize {
         self.classes.count()
     }
 
-    /// What happens in `state` when `class` (or, if it is the number of classes, the end) is next.
+    /// The transition from `state` for a class, or for the end of the text (`class_count()`).
     #[inline(always)]
     pub(super) fn step(&self, state: u32, class: usize) -> u32 {
         self.table[state as usize + class]
-    }
-
-    /// The same over a whole text: `STOP | state in the next piece` where a piece ends.
-    #[inline(always)]
-    pub(super) fn step_on(&self, state: u32, class: usize) -> u32 {
-        self.continuous[state as usize + class]
     }
 
     fn join_pieces(&self) -> Vec<u32> {
@@ -100,13 +101,13 @@ impl Dfa {
 
     /// Whether a text may be cut between two code points of these classes.
     ///
-    /// True only if a piece always ends there, whatever comes before and after, and would also end
-    /// there if the text did: then the two halves have the pieces of the whole.
+    /// True only if a piece always ends there, whatever precedes and follows, and if it also ends there
+    /// at the end of the text. The two halves then have the pieces of the whole.
     pub fn is_safe_cut(&self, before: u8, after: u8) -> bool {
         self.safe_cuts[usize::from(before) * self.classes.count() + usize::from(after)]
     }
 
-    /// Whether a code point of this class is part of no match, whatever comes before and after.
+    /// Whether no match contains a code point of this class, whatever precedes and follows.
     pub fn is_in_no_match(&self, class: u8) -> bool {
         self.in_no_match[usize::from(class)]
     }
@@ -146,146 +147,122 @@ impl Dfa {
         }
         safe
     }
-}
 
-/// One instruction of the non-deterministic program.
-enum Inst {
-    /// Take one code point of the set, then go on.
-    Class(usize, usize),
-    /// Go on if the next code point is in the set, or at the end of the text if allowed.
-    Look(usize, bool, usize),
-    /// Try these, in order of preference.
-    Split(Vec<usize>),
-    /// A piece may end here.
-    Match,
-}
-
-#[derive(Default)]
-struct Program {
-    insts: Vec<Inst>,
-    start: usize,
-    sets: Vec<ClassUnicode>,
-}
-
-impl Program {
-    fn new(tree: &Node) -> Option<Self> {
-        let mut program = Program::default();
-        program.insts.push(Inst::Match);
-        program.start = program.compile(tree, 0)?;
-        Some(program)
+    /// Calls `piece` with each piece of the text, and with whether it is a match, until it returns false.
+    /// The pieces cover the text.
+    #[inline(always)]
+    pub fn matches(&self, text: &[u8], piece: impl FnMut(Range<usize>, bool) -> bool) {
+        self.scan::<true>(text, piece);
     }
 
-    /// Adds what matches `node` and then goes on at `next`; returns where it begins.
-    fn compile(&mut self, node: &Node, next: usize) -> Option<usize> {
-        match node {
-            Node::Class(set) => {
-                let set = self.set(set);
-                self.push(Inst::Class(set, next))
+    /// Finds the pieces of a text that continues: only those that no continuation changes.
+    ///
+    /// Returns where the last piece ends, and where the next match can begin at the earliest.
+    pub fn stable_matches(
+        &self,
+        text: &[u8],
+        piece: impl FnMut(Range<usize>, bool) -> bool,
+    ) -> (usize, usize) {
+        self.scan::<false>(text, piece)
+    }
+
+    #[inline(always)]
+    fn scan<const ENDS: bool>(
+        &self,
+        text: &[u8],
+        mut piece: impl FnMut(Range<usize>, bool) -> bool,
+    ) -> (usize, usize) {
+        // No piece covers `gap..start`; the one that begins at `start` can end at `end`.
+        let (mut gap, mut start, mut end) = (0, 0, 0);
+        let (mut state, mut at) = (0, 0);
+        while start < text.len() {
+            if !ENDS && at == text.len() {
+                return (gap, start);
             }
-            Node::Look(look) => self.look(look, next),
-            Node::Concat(nodes) => nodes
-                .iter()
-                .rev()
-                .try_fold(next, |next, node| self.compile(node, next)),
-            Node::Alternation(branches) => {
-                let starts = branches
-                    .iter()
-                    .map(|branch| self.compile(branch, next))
-                    .collect::<Option<_>>()?;
-                self.push(Inst::Split(starts))
+            let (class, width) = self.class_at(text, at);
+            let entry = self.continuous[state as usize + class];
+            if entry & MATCH != 0 {
+                end = at;
             }
-            Node::Repeat {
-                node,
-                min,
-                max,
-                eagerness,
-            } => self.repeat(node, *min, *max, *eagerness, next),
+            if entry & STOP == 0 {
+                state = entry & DEAD;
+                at += width;
+                continue;
+            }
+            state = entry & DEAD;
+            if state != DEAD {
+                (end, at) = (at, at + width); // the code point begins the next piece
+            } else if end == start {
+                start += code_point(text, start).1; // no match begins here
+                (state, at, end) = (0, start, start);
+                continue;
+            } else {
+                (state, at) = (0, end);
+            }
+            if gap < start && !emit_gap(gap..start, &mut piece) || !piece(start..end, true) {
+                return (gap, start);
+            }
+            (gap, start) = (end, end);
+        }
+        if ENDS && gap < start {
+            emit_gap(gap..start, &mut piece);
+        }
+        (gap, start)
+    }
+
+    /// The class of the code point at `at`, and its length in bytes. At the end of the text: the end's
+    /// class, and 0.
+    #[inline(always)]
+    fn class_at(&self, text: &[u8], at: usize) -> (usize, usize) {
+        match text.get(at) {
+            Some(&byte) if byte < 0x80 => (usize::from(self.classes.of_ascii(byte)), 1),
+            Some(_) => {
+                let (code_point, width) = code_point(text, at);
+                (usize::from(self.classes.of(code_point)), width)
+            }
+            None => (self.classes.count(), 0),
         }
     }
 
-    fn repeat(
-        &mut self,
-        node: &Node,
-        min: u32,
-        max: Option<u32>,
-        eagerness: Eagerness,
-        next: usize,
+    /// The last position in `text[from..]` where the text may be cut (see [`Dfa::is_safe_cut`]) and where
+    /// `allowed` holds for the characters on both sides.
+    pub fn last_safe_cut(
+        &self,
+        text: &str,
+        from: usize,
+        allowed: impl Fn(char, char) -> bool,
     ) -> Option<usize> {
-        // Leaving before the most that was possible: a possessive repetition does so only if no more is there.
-        let leave = match node {
-            Node::Class(set) if eagerness == Eagerness::Possessive => {
-                let mut next_code_point = set.clone();
-                next_code_point.negate();
-                let look = Look {
-                    next: next_code_point,
-                    at_end: true,
-                };
-                self.look(&look, next)?
+        let class_of = |c: char| self.classes.of(u32::from(c));
+        let mut chars = text[from..].char_indices().rev();
+        let (mut at, mut after) = chars.next()?;
+        for (index, before) in chars {
+            if self.is_safe_cut(class_of(before), class_of(after)) && allowed(before, after) {
+                return Some(from + at);
             }
-            _ => next,
-        };
-        let ordered = |body, leave| match eagerness {
-            Eagerness::Lazy => vec![leave, body],
-            _ => vec![body, leave],
-        };
-        let mut start = match max {
-            None => {
-                let split = self.push(Inst::Split(Vec::new()))?;
-                let body = self.compile(node, split)?;
-                self.insts[split] = Inst::Split(ordered(body, leave));
-                split
-            }
-            Some(max) => {
-                let mut start = next;
-                for _ in min..max {
-                    let body = self.compile(node, start)?;
-                    start = self.push(Inst::Split(ordered(body, leave)))?;
-                }
-                start
-            }
-        };
-        for _ in 0..min {
-            start = self.compile(node, start)?;
+            (at, after) = (index, before);
         }
-        Some(start)
-    }
-
-    fn look(&mut self, look: &Look, next: usize) -> Option<usize> {
-        let set = self.set(&look.next);
-        self.push(Inst::Look(set, look.at_end, next))
-    }
-
-    fn set(&mut self, set: &ClassUnicode) -> usize {
-        match self.sets.iter().position(|known| known == set) {
-            Some(index) => index,
-            None => {
-                self.sets.push(set.clone());
-                self.sets.len() - 1
-            }
-        }
-    }
-
-    fn push(&mut self, inst: Inst) -> Option<usize> {
-        if self.insts.len() >= MAX_PROGRAM {
-            return None;
-        }
-        self.insts.push(inst);
-        Some(self.insts.len() - 1)
+        None
     }
 }
 
-/// Follows everything that takes no code point, knowing which class (or the end) is next.
+/// Gaps between matches are rare. This function keeps the inlined `piece` out of their path.
+#[cold]
+fn emit_gap(range: Range<usize>, piece: &mut dyn FnMut(Range<usize>, bool) -> bool) -> bool {
+    piece(range, false)
+}
+
+/// Follows every instruction that consumes nothing, given the class of the next code point or the end.
 struct Closure<'a> {
     program: &'a Program,
     classes: &'a Classes,
     class: usize,
     seen: FxHashSet<usize>,
-    /// Where the threads are after the code point, in order of preference.
+    /// The threads after the code point, in order of preference.
     threads: Vec<usize>,
 }
 
 impl Closure<'_> {
-    /// Returns true at a match: what is less preferred is then dropped.
+    /// Returns true at a match: threads of lower preference are then dropped.
     fn follow(&mut self, start: usize) -> bool {
         let mut stack = vec![start];
         while let Some(at) = stack.pop() {
@@ -319,14 +296,12 @@ impl Closure<'_> {
     }
 }
 
-/// For each state, for each class and the end: `MATCH | next state`.
-type Rows = Vec<Vec<u32>>;
-
-fn determinise(program: &Program, classes: &Classes) -> Option<Rows> {
+/// The subset construction. Returns for each state, for each class and the end, `MATCH | next state`.
+fn determinise(program: &Program, classes: &Classes) -> Option<Vec<Vec<u32>>> {
     let mut ids: FxHashMap<Vec<usize>, u32> = FxHashMap::default();
     let mut states = vec![vec![program.start]];
     ids.insert(states[0].clone(), 0);
-    let mut rows = Rows::new();
+    let mut rows = Vec::new();
     let mut threads_held = 1;
     while rows.len() < states.len() {
         let mut row = Vec::with_capacity(classes.count() + 1);
@@ -356,41 +331,4 @@ fn determinise(program: &Program, classes: &Classes) -> Option<Rows> {
         rows.push(row);
     }
     Some(rows)
-}
-
-/// Moore's algorithm: states that no continuation tells apart become one.
-fn minimise(rows: Rows) -> Rows {
-    let mut part: Vec<u32> = vec![0; rows.len()];
-    let mut parts = 1;
-    loop {
-        let signature = |state: usize| -> Vec<u32> {
-            let target = |entry: &u32| match entry & DEAD {
-                DEAD => *entry,
-                state => (entry & MATCH) | part[state as usize],
-            };
-            std::iter::once(part[state])
-                .chain(rows[state].iter().map(target))
-                .collect()
-        };
-        let mut ids: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
-        let mut firsts = Vec::new();
-        let refined: Vec<u32> = (0..rows.len())
-            .map(|state| {
-                let new = ids.len() as u32;
-                *ids.entry(signature(state)).or_insert_with(|| {
-                    firsts.push(state);
-                    new
-                })
-            })
-            .collect();
-        if ids.len() == parts {
-            // Every part has one row: that of its first state, in terms of the parts.
-            return firsts
-                .iter()
-                .map(|&state| signature(state)[1..].to_vec())
-                .collect();
-        }
-        parts = ids.len();
-        part = refined;
-    }
 }

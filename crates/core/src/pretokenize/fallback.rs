@@ -1,7 +1,7 @@
 //! The regex engine: runs what the automaton cannot, and is its oracle.
 
-use super::scan::code_point;
 use crate::error::{Error, Result};
+use crate::text::code_point;
 use fancy_regex::{Regex, RegexBuilder};
 use std::borrow::Cow;
 use std::ops::Range;

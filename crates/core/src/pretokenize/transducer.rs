@@ -1,76 +1,83 @@
-//! The automaton of a split pattern to one that reads a text once and never goes back.
+//! The DFA of a split pattern to a machine that reads a text once, without backtracking.
 //!
-//! A leftmost-first automaton knows where a piece ended only when no way leads on, and that may be some
-//! code points later; then it starts again at the end that it remembers. Here the state says what starting
-//! again would have led to: beside the state of the piece that is being read it holds the classes read
-//! since the last place where the piece may end. So there is one step for each code point, whatever the
-//! text, and what a step finds out is said by the state that it leads to, as bits of a code: pieces that
-//! begin at this code point or up to [`DEEPEST`] before it.
+//! A leftmost-first DFA knows where a piece ended only when it has no next state. That may be some code
+//! points later; it then restarts at the end that it remembers. The machine's states record what the
+//! restart would have found: next to the DFA's state they hold the classes read since the last possible
+//! end of the piece. The machine thus takes one step for each code point of any text.
 //!
-//! An end further back has a place of its own: [`ENTER`] says that it is now `depth` code points back, and
-//! [`COMMIT`] that it was one. What even that cannot say is [`RESCAN`]: look again with the automaton.
+//! It is a Moore machine: each state has an output, which is a set of bits. They tell which pieces begin at
+//! this code point or up to [`MAX_LOOKBACK`] code points earlier. An earlier end is remembered instead:
+//! [`ENTER`] says that the piece may have ended `lookback` code points ago, and [`COMMIT`] that it did. A
+//! state that cannot express its pieces even so has the output [`RESCAN`]: the caller runs the DFA.
 
 use super::dfa::{Dfa, DEAD, MATCH};
+use super::minimise::{minimise, Partition};
+use super::simd::NO_CLASS;
 use rustc_hash::FxHashMap;
 
-/// A piece begins at the code point that was read. Shifted by `n`: `n` code points before it.
+/// Output: a piece begins at the code point that was read. Shifted by `n`: `n` code points earlier.
 pub const BEGIN: u8 = 1;
-/// The most code points that a code looks back.
-pub const DEEPEST: usize = 3;
-/// The piece that is being read may have ended `depth` code points back; remember the place.
+/// The largest `n` by which [`BEGIN`] is shifted.
+pub const MAX_LOOKBACK: usize = 3;
+/// Output: the current piece may have ended `lookback` code points ago. Remember this position.
 pub const ENTER: u8 = 1 << 4;
-/// A piece begins at the place that was remembered last.
+/// Output: a piece begins at the position that was remembered last.
 pub const COMMIT: u8 = 1 << 5;
-/// What the machine says is wrong from the last cut to the next.
+/// Output: the machine's pieces are wrong from the last safe cut to the next.
 pub const RESCAN: u8 = 1 << 7;
-/// The symbol that changes nothing: bytes behind a code point's first.
-pub const SAME: u8 = 255;
-/// States that the table has room for.
-const MOST: usize = 256;
-/// States during construction, before equal ones are joined.
+/// The table's states: a state is a byte.
+const MAX_STATES: usize = 256;
+/// States during construction, before minimisation.
 const MAX_CONFIGURATIONS: usize = 4096;
 
-/// The machine. Its symbols are the classes, then the end of a text, then the classes once more where an
-/// earlier split ended a piece before the code point.
+/// The machine. Its symbols are the classes, then the end of a text, then, where an earlier split ended a
+/// piece before the code point, the classes again. [`NO_CLASS`] leaves every state as it is.
 ///
-/// State 0 is the start. States are in the order of what they say: first those that say nothing, then
-/// those that say [`BEGIN`] only, then all others.
+/// State 0 is the start. The states are sorted by output: first those without one, then those with
+/// [`BEGIN`] alone, then all others.
 pub struct Transducer {
-    next: Box<[[u8; MOST]; 256]>,
-    codes: Box<[u8; MOST]>,
+    next: Box<[[u8; MAX_STATES]; 256]>,
+    outputs: Box<[u8; MAX_STATES]>,
     first_begin: u8,
     first_other: u8,
-    depth: usize,
+    lookback: usize,
     classes: usize,
 }
 
 impl Transducer {
-    /// Builds the machine that looks back as far as its states allow; none if it would be too large.
-    /// `follows` tells whether it comes behind another split.
-    pub fn new(dfa: &Dfa, follows: bool) -> Option<Self> {
-        let sure = &find_sure(dfa);
-        let mut depths = (1..=DEEPEST).rev();
-        depths.find_map(|depth| Builder { dfa, sure, depth }.build(follows))
+    /// Builds the machine with the largest lookback that fits; `None` if it would be too large.
+    /// `follows_split` tells whether another split precedes this one.
+    pub fn new(dfa: &Dfa, follows_split: bool) -> Option<Self> {
+        let must_match = &states_that_must_match(dfa);
+        let mut lookbacks = (1..=MAX_LOOKBACK).rev();
+        lookbacks.find_map(|lookback| {
+            let builder = Builder {
+                dfa,
+                must_match,
+                lookback,
+            };
+            builder.build(follows_split)
+        })
     }
 
     /// For each symbol, for each state, the next state.
-    pub fn next(&self) -> &[[u8; MOST]; 256] {
+    pub fn next(&self) -> &[[u8; MAX_STATES]; 256] {
         &self.next
     }
 
-    /// For each state, what it says.
-    pub fn codes(&self) -> &[u8; MOST] {
-        &self.codes
+    /// For each state, its output.
+    pub fn outputs(&self) -> &[u8; MAX_STATES] {
+        &self.outputs
     }
 
-    /// The first state that says something, and the first that says anything but [`BEGIN`].
-    pub fn firsts(&self) -> [u8; 2] {
+    /// The first state with an output, and the first with another output than [`BEGIN`].
+    pub fn first_outputs(&self) -> [u8; 2] {
         [self.first_begin, self.first_other]
     }
 
-    /// How many code points back [`ENTER`] points.
-    pub fn depth(&self) -> usize {
-        self.depth
+    /// The distance, in code points, from an [`ENTER`] back to the position to remember.
+    pub fn lookback(&self) -> usize {
+        self.lookback
     }
 
     /// The symbol of the end of a text.
@@ -78,38 +85,49 @@ impl Transducer {
         self.classes as u8
     }
 
-    /// What is added to the symbol of a code point where an earlier split ended a piece.
-    pub fn behind_a_piece(&self) -> u8 {
+    /// The difference between the symbol of a code point where an earlier split begins a piece and its class.
+    pub fn after_cut(&self) -> u8 {
         self.classes as u8 + 1
     }
 }
 
-/// Where the automaton is in a piece, and what was read since the piece may have ended.
+/// The DFA's state in a piece, and the code points read since the piece may have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Near {
+struct Buffered {
     state: u32,
-    /// The classes since the last place where the piece may end, or since its beginning.
+    /// The classes since the last possible end of the piece, or since its beginning.
     pending: Vec<u8>,
-    /// Whether there is such a place.
+    /// Whether the piece has a possible end.
     accepted: bool,
-    /// Whether code points before the piece belong to no match.
+    /// Whether the code points before the piece belong to no match.
     gap: bool,
 }
 
+/// A state of the machine during construction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Configuration {
-    Near(Near),
-    /// The piece may have ended at the place that was remembered; `rest` is what reading from there led to.
-    Far {
+    Buffered(Buffered),
+    /// The piece may have ended at the remembered position; `rest` is the state of a scan from there.
+    Remembered {
         state: u32,
-        rest: Near,
+        rest: Buffered,
     },
 }
 
+/// An output and the configuration after it.
 type Step = (u8, Configuration);
 
 fn start() -> Configuration {
-    Configuration::Near(Near::default())
+    Configuration::Buffered(Buffered::default())
+}
+
+/// The piece that certainly has a match, in this state of the DFA.
+fn accepted(state: u32) -> Buffered {
+    Buffered {
+        state,
+        accepted: true,
+        ..Buffered::default()
+    }
 }
 
 fn rescan() -> Step {
@@ -118,20 +136,19 @@ fn rescan() -> Step {
 
 struct Builder<'a> {
     dfa: &'a Dfa,
-    /// Whether the piece is certain to end further on, whatever follows.
-    sure: &'a [bool],
-    depth: usize,
+    must_match: &'a [bool],
+    lookback: usize,
 }
 
 impl Builder<'_> {
-    fn build(&self, follows: bool) -> Option<Transducer> {
+    fn build(&self, follows_split: bool) -> Option<Transducer> {
         let classes = self.dfa.class_count();
-        let symbols = if follows {
+        let symbols = if follows_split {
             2 * classes + 1
         } else {
             classes + 1
         };
-        if symbols >= usize::from(SAME) {
+        if symbols >= usize::from(NO_CLASS) {
             return None;
         }
         let mut ids: FxHashMap<Step, u32> = FxHashMap::default();
@@ -154,42 +171,39 @@ impl Builder<'_> {
                 return None;
             }
         }
-        let codes: Vec<u8> = steps.iter().map(|(code, _)| *code).collect();
-        self.number(&rows, &codes)
+        let outputs: Vec<u8> = steps.iter().map(|(output, _)| *output).collect();
+        self.tabulate(&rows, &outputs)
     }
 
-    /// Joins equal states, and numbers them by what they say.
-    fn number(&self, rows: &[Vec<u32>], codes: &[u8]) -> Option<Transducer> {
-        let (part, states) = minimise(rows, codes);
-        let mut said = vec![0; states];
-        for (&part, &code) in part.iter().zip(codes) {
-            said[part as usize] = code;
-        }
-        let place = |code: u8| match code {
+    /// Joins equivalent states and sorts them by output.
+    fn tabulate(&self, rows: &[Vec<u32>], outputs: &[u8]) -> Option<Transducer> {
+        let by_output = outputs.iter().map(|&output| u32::from(output)).collect();
+        let Partition { group, first } = minimise(rows, by_output, |to, group| group[to as usize]);
+        let rank = |group: usize| match outputs[first[group]] {
             0 => 0,
             BEGIN => 1,
             _ => 2,
         };
-        let mut order: Vec<usize> = (0..states).collect();
-        order.sort_by_key(|&part| place(said[part]));
-        let mut number = vec![0; states];
-        for (new, &part) in order.iter().enumerate() {
-            number[part] = u8::try_from(new).ok()?;
+        let mut order: Vec<usize> = (0..first.len()).collect();
+        order.sort_by_key(|&group| rank(group));
+        let mut number = vec![0; first.len()];
+        for (new, &group) in order.iter().enumerate() {
+            number[group] = u8::try_from(new).ok()?;
         }
-        let first = |least| order.iter().position(|&part| place(said[part]) >= least);
+        let first_of = |least| order.iter().position(|&group| rank(group) >= least);
+        let unchanged: [u8; MAX_STATES] = std::array::from_fn(|state| state as u8);
         let mut machine = Transducer {
-            next: same_rows(),
-            codes: Box::new([0; MOST]),
-            first_begin: u8::try_from(first(1)?).ok()?,
-            first_other: u8::try_from(first(2).unwrap_or(states)).ok()?,
-            depth: self.depth,
+            next: Box::new([unchanged; 256]),
+            outputs: Box::new([0; MAX_STATES]),
+            first_begin: u8::try_from(first_of(1)?).ok()?,
+            first_other: u8::try_from(first_of(2).unwrap_or(first.len())).ok()?,
+            lookback: self.lookback,
             classes: self.dfa.class_count(),
         };
-        for ((row, &code), &state) in rows.iter().zip(codes).zip(&part) {
-            let state = usize::from(number[state as usize]);
-            machine.codes[state] = code;
-            for (next, &target) in machine.next.iter_mut().zip(row) {
-                next[state] = number[part[target as usize] as usize];
+        for (&new, &old) in number.iter().zip(&first) {
+            machine.outputs[usize::from(new)] = outputs[old];
+            for (next, &target) in machine.next.iter_mut().zip(&rows[old]) {
+                next[usize::from(new)] = number[group[target as usize] as usize];
             }
         }
         Some(machine)
@@ -206,43 +220,31 @@ impl Builder<'_> {
         (ended | begun | BEGIN, to)
     }
 
+    /// Reads a class.
     fn step(&self, from: &Configuration, class: usize) -> Step {
         let (state, rest) = match from {
-            Configuration::Near(near) => return self.near(near.clone(), class),
-            Configuration::Far { state, rest } => (*state, rest),
+            Configuration::Buffered(at) => return self.step_buffered(at.clone(), class),
+            Configuration::Remembered { state, rest } => (*state, rest),
         };
         let entry = self.dfa.step(state, class);
         if entry & MATCH != 0 {
-            let accepted = Near {
-                state,
-                accepted: true,
-                ..Near::default()
-            };
-            return self.near(accepted, class);
+            return self.step_buffered(accepted(state), class);
         }
-        let (code, rest) = self.near(rest.clone(), class);
+        let (output, rest) = self.step_buffered(rest.clone(), class);
         match (entry & DEAD, rest) {
-            (DEAD, rest) => (code | COMMIT, rest),
-            (state, _) if self.is_sure(state) => {
-                let accepted = true;
-                let near = Near {
-                    state,
-                    accepted,
-                    ..Near::default()
-                };
-                (0, Configuration::Near(near))
-            }
-            (state, Configuration::Near(rest)) if code == 0 => {
-                (0, Configuration::Far { state, rest })
+            (DEAD, rest) => (output | COMMIT, rest),
+            (state, _) if self.must_match(state) => (0, Configuration::Buffered(accepted(state))),
+            (state, Configuration::Buffered(rest)) if output == 0 => {
+                (0, Configuration::Remembered { state, rest })
             }
             _ => rescan(),
         }
     }
 
-    /// Reads a class, and again what was pending each time that a piece turns out to have ended before.
-    fn near(&self, mut at: Near, class: usize) -> Step {
+    /// Reads a class. If the piece turns out to have ended earlier, reads the pending classes again.
+    fn step_buffered(&self, mut at: Buffered, class: usize) -> Step {
         let end = self.dfa.class_count();
-        let mut code = 0;
+        let mut output = 0;
         let mut queue = vec![class as u8];
         while let Some(&next) = queue.first() {
             let class = usize::from(next);
@@ -250,117 +252,86 @@ impl Builder<'_> {
             let begun = at.accepted || !at.pending.is_empty();
             // How many code points before the newest one the piece began, or may have ended.
             let back = queue.len() - 1 + at.pending.len();
-            if entry & MATCH != 0 && begun {
+            let accept = |at: &mut Buffered, output: &mut u8| {
                 if at.gap {
-                    code |= BEGIN << back;
+                    *output |= BEGIN << back;
                 }
                 (at.accepted, at.gap) = (true, false);
                 at.pending.clear();
+            };
+            if entry & MATCH != 0 && begun {
+                accept(&mut at, &mut output);
             }
             if entry & DEAD != DEAD {
                 at.state = entry & DEAD;
                 at.pending.push(next);
                 queue.remove(0);
-                if self.is_sure(at.state) {
-                    if at.gap {
-                        code |= BEGIN << back;
-                    }
-                    (at.accepted, at.gap) = (true, false);
-                    at.pending.clear();
+                if self.must_match(at.state) {
+                    accept(&mut at, &mut output);
                 }
-                if at.pending.len() > self.depth {
-                    return match self.far(&at) {
-                        Some(far) if queue.is_empty() => (code | ENTER, far),
+                if at.pending.len() > self.lookback {
+                    return match self.remember(&at) {
+                        Some(remembered) if queue.is_empty() => (output | ENTER, remembered),
                         _ => rescan(),
                     };
                 }
             } else if begun {
                 let was_match = at.accepted;
                 if was_match {
-                    code |= BEGIN << (queue.len() - 1 + at.pending.len());
+                    output |= BEGIN << (queue.len() - 1 + at.pending.len());
                 }
                 let skipped = usize::from(!was_match);
                 queue.splice(0..0, at.pending.drain(skipped..));
-                at = Near {
+                at = Buffered {
                     gap: !was_match,
-                    ..Near::default()
+                    ..Buffered::default()
                 };
             } else {
-                // No match begins here. Nothing is left behind the end.
+                // No match begins here. Nothing remains after the end.
                 at.gap = class != end;
                 queue.remove(0);
             }
         }
-        (code, Configuration::Near(at))
+        (output, Configuration::Buffered(at))
     }
 
-    fn is_sure(&self, state: u32) -> bool {
-        self.sure[state as usize / (self.dfa.class_count() + 1)]
+    fn must_match(&self, state: u32) -> bool {
+        self.must_match[state as usize / (self.dfa.class_count() + 1)]
     }
 
-    /// The same piece with its last possible end remembered elsewhere.
-    fn far(&self, at: &Near) -> Option<Configuration> {
+    /// The same piece, with its last possible end as the remembered position.
+    fn remember(&self, at: &Buffered) -> Option<Configuration> {
         if !at.accepted {
             return None;
         }
-        let mut rest = Near::default();
+        let mut rest = Buffered::default();
         for &class in &at.pending {
-            match self.near(rest, usize::from(class)) {
-                (0, Configuration::Near(next)) => rest = next,
+            match self.step_buffered(rest, usize::from(class)) {
+                (0, Configuration::Buffered(next)) => rest = next,
                 _ => return None,
             }
         }
         let state = at.state;
-        Some(Configuration::Far { state, rest })
+        Some(Configuration::Remembered { state, rest })
     }
 }
 
-/// For each state, whether every way on leads to an end: places before it are then forgotten.
-fn find_sure(dfa: &Dfa) -> Vec<bool> {
+/// For each state, whether every continuation leads to a match. Earlier possible ends are then irrelevant.
+fn states_that_must_match(dfa: &Dfa) -> Vec<bool> {
     let row = dfa.class_count() + 1;
-    let mut sure = vec![true; dfa.states()];
+    let mut must_match = vec![true; dfa.states()];
     loop {
-        let is_sure = |state: usize| {
+        let refine = |state: usize| {
             (0..row).all(|class| match dfa.step((state * row) as u32, class) {
                 entry if entry & MATCH != 0 => true,
                 entry if entry & DEAD == DEAD => false,
-                entry => sure[entry as usize / row],
+                entry => must_match[entry as usize / row],
             })
         };
-        let refined: Vec<bool> = (0..sure.len()).map(is_sure).collect();
-        if refined == sure {
-            return sure;
+        let refined: Vec<bool> = (0..must_match.len()).map(refine).collect();
+        if refined == must_match {
+            return must_match;
         }
-        sure = refined;
+        must_match = refined;
     }
-}
-
-/// Moore's algorithm: the class of each state, and how many there are. State 0 is in class 0.
-fn minimise(rows: &[Vec<u32>], codes: &[u8]) -> (Vec<u32>, usize) {
-    let mut part: Vec<u32> = codes.iter().map(|&code| u32::from(code)).collect();
-    let mut parts = 0;
-    loop {
-        let mut ids: FxHashMap<(u32, Vec<u32>), u32> = FxHashMap::default();
-        let refined: Vec<u32> = rows
-            .iter()
-            .zip(&part)
-            .map(|(row, &before)| {
-                let targets = row.iter().map(|&target| part[target as usize]).collect();
-                let new = ids.len() as u32;
-                *ids.entry((before, targets)).or_insert(new)
-            })
-            .collect();
-        let grown = ids.len() > parts;
-        parts = ids.len();
-        part = refined;
-        if !grown {
-            return (part, parts);
-        }
-    }
-}
-
-/// Rows in which every symbol changes nothing.
-fn same_rows() -> Box<[[u8; MOST]; 256]> {
-    let same: [u8; MOST] = std::array::from_fn(|state| state as u8);
-    Box::new([same; 256])
 }

@@ -7,14 +7,15 @@ mod table;
 pub use files::Position;
 pub use table::{Dropped, PieceCounts};
 
-use crate::alignment::Place;
+use crate::alignment::OffsetMap;
 use crate::batch::{first_part, lock, on_threads, thread_count};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::merge::keys::{has_key, Lookup, BATCH};
 use crate::normalize::Normalization;
-use crate::pretokenize::{floor_char_boundary, Block, Piece, PreTokenizers};
+use crate::pretokenize::{Block, Piece, PreTokenizers};
 use crate::special::{AddedToken, Matcher};
+use crate::text::floor_char_boundary;
 use std::borrow::Cow;
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -355,7 +356,7 @@ impl Counter {
             return self.count_blocks(text, workspace, interrupt);
         }
         let mut outcome = Ok(());
-        let place = Place::given(0); // nobody asks
+        let place = OffsetMap::original(0); // nobody asks
         self.patterns
             .split(text, &place, false, |Piece { text, range, .. }| {
                 outcome = workspace
@@ -494,7 +495,7 @@ mod tests {
             let text = counter
                 .normalization
                 .map_or(text.into(), |form| form.apply(text));
-            let place = Place::given(0);
+            let place = OffsetMap::original(0);
             let pieces = |piece: Piece<'_>| {
                 *counts.entry(piece.text[piece.range].to_vec()).or_insert(0) += 1;
                 true

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::merge::{merge_long, merge_short, PairTable, Symbols, SHORT};
 use crate::model::{Alphabet, MergeIds, Model, Vocabulary};
-use crate::printable::{char_of_byte, to_printable};
+use crate::text::{char_of_byte, to_printable};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The symbols that there are when the first merge is learned, and how a piece becomes them.

@@ -1,0 +1,328 @@
+//! Splits a text that arrives in parts: emits each piece as soon as no continuation can change it.
+//!
+//! Each step passes on what is certain: whole pieces, and of an unfinished piece the part in which no match
+//! begins, so that the next step can already split it.
+
+use super::pre_tokenizers::PreTokenizers;
+use super::split_pattern::SplitPattern;
+use super::steps::{run, Behavior, MatchJoiner, Piece, Prepend, Step};
+use crate::alignment::OffsetMap;
+use crate::error::Result;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// A pending text shorter than this is split again after each part.
+const MIN_WAIT: usize = 64;
+
+/// Cuts pieces where both sides have the tokens of the whole.
+pub trait PieceCutter {
+    /// Calls `piece` with each part of a piece until it returns false, except the last part, which the
+    /// text after the range may extend. Returns the start of the last part; `None` if `piece` returned
+    /// false.
+    fn cut_open(
+        &self,
+        text: &[u8],
+        range: Range<usize>,
+        piece: &mut dyn FnMut(Range<usize>) -> bool,
+    ) -> Option<usize>;
+}
+
+/// Splits a stretch of normalised text between added tokens that arrives in parts.
+pub struct IncrementalSplitter {
+    /// Whether a part of the stretch has arrived.
+    begun: bool,
+    /// The input of each step that splits, and the pieces of the last one.
+    stages: Vec<Stage>,
+}
+
+/// The input of a step, or the last step's output, of one piece of the previous step.
+#[derive(Default)]
+struct Stage {
+    /// The text that was not passed on yet.
+    text: Vec<u8>,
+    /// Whether `text` continues a piece whose first part was passed on.
+    continues: bool,
+    /// The length that `text` must reach before it is split again. Without it, a long piece that arrives
+    /// in small parts would cost quadratic time.
+    wanted: usize,
+}
+
+/// The receiver of the pieces.
+struct Sink<'a> {
+    cutter: Option<&'a dyn PieceCutter>,
+    piece: &'a mut dyn FnMut(&[u8], Range<usize>) -> bool,
+}
+
+impl Sink<'_> {
+    fn piece(&mut self, text: &[u8], range: Range<usize>) -> bool {
+        let (end, emit) = (range.end, &mut self.piece);
+        match self.cutter {
+            None => emit(text, range),
+            Some(cutter) => {
+                let last = cutter.cut_open(text, range, &mut |part| emit(text, part));
+                last.is_some_and(|start| emit(text, start..end))
+            }
+        }
+    }
+}
+
+impl IncrementalSplitter {
+    /// Starts a stretch; `None` if a step needs positions in the original text.
+    pub fn new(pre_tokenizers: &PreTokenizers) -> Option<Self> {
+        let steps = splitting_steps(pre_tokenizers);
+        (!steps.iter().any(Step::needs_offsets)).then(|| Self {
+            begun: false,
+            stages: (0..=steps.len()).map(|_| Stage::default()).collect(),
+        })
+    }
+
+    /// Adds the next part of the stretch, and calls `piece` with the pieces that are certain until it
+    /// returns false. If the stretch `ends`, calls it with all remaining pieces and starts another stretch.
+    ///
+    /// `pre_tokenizers` are those of [`IncrementalSplitter::new`]. `is_first` tells whether the stretch is
+    /// at the beginning of the original text.
+    pub fn push(
+        &mut self,
+        pre_tokenizers: &PreTokenizers,
+        text: &str,
+        is_first: bool,
+        ends: bool,
+        cutter: Option<&dyn PieceCutter>,
+        piece: &mut dyn FnMut(&[u8], Range<usize>) -> bool,
+    ) -> Result<()> {
+        let begins = !self.begun;
+        self.begun = !ends && (self.begun || !text.is_empty());
+        let text = rewrite(pre_tokenizers.steps.first(), text, begins, is_first);
+        let (text, stages) = (text.as_bytes(), &mut self.stages);
+        let steps = splitting_steps(pre_tokenizers);
+        let mut sink = Sink { cutter, piece };
+        let mut start = 0;
+        if let Some(Step::Metaspace {
+            replacement,
+            split: true,
+            ..
+        }) = pre_tokenizers.steps.first()
+        {
+            for at in memchr::memmem::find_iter(text, replacement) {
+                if at > 0 || !begins {
+                    if !advance(steps, stages, text, start..at, true, &mut sink)? {
+                        return Ok(());
+                    }
+                    start = at;
+                }
+            }
+        }
+        advance(steps, stages, text, start..text.len(), ends, &mut sink).map(|_| ())
+    }
+}
+
+/// The steps without a first one that rewrites the beginning of the stretch.
+fn splitting_steps(pre_tokenizers: &PreTokenizers) -> &[Step] {
+    match pre_tokenizers.steps.as_slice() {
+        [Step::PrefixSpace | Step::Metaspace { .. }, rest @ ..] => rest,
+        steps => steps,
+    }
+}
+
+/// Applies the first step, if it rewrites, to a part of a stretch.
+fn rewrite<'a>(first: Option<&Step>, text: &'a str, begins: bool, is_first: bool) -> Cow<'a, str> {
+    let (text, prefix) = match first {
+        Some(Step::PrefixSpace) => (Cow::Borrowed(text), " "),
+        Some(Step::Metaspace {
+            replacement,
+            prepend,
+            ..
+        }) => {
+            let prepends = match prepend {
+                Prepend::Always => true,
+                Prepend::First => is_first,
+                Prepend::Never => false,
+            };
+            let prefix = if prepends { replacement } else { "" };
+            (Cow::Owned(text.replace(' ', replacement)), prefix)
+        }
+        _ => return Cow::Borrowed(text),
+    };
+    if begins && !text.is_empty() && !text.starts_with(prefix) {
+        return Cow::Owned(format!("{prefix}{text}"));
+    }
+    text
+}
+
+/// Passes a part of a piece to the first of the steps; `ends` tells whether it is the last part. Returns
+/// false if the sink did.
+fn advance(
+    steps: &[Step],
+    stages: &mut [Stage],
+    text: &[u8],
+    part: Range<usize>,
+    ends: bool,
+    sink: &mut Sink<'_>,
+) -> Result<bool> {
+    let Some((stage, stages)) = stages.split_first_mut() else {
+        return Ok(true);
+    };
+    let is_whole = ends && stage.text.is_empty() && !stage.continues;
+    if is_whole && part.is_empty() {
+        return Ok(true);
+    }
+    let Some((step, rest)) = steps.split_first() else {
+        if is_whole {
+            return Ok(sink.piece(text, part));
+        }
+        stage.text.extend_from_slice(&text[part]);
+        return Ok(stage.emit(ends, sink));
+    };
+    if is_whole {
+        return split_whole(steps, text, part, sink);
+    }
+    stage.text.extend_from_slice(&text[part]);
+    match step {
+        Step::Split {
+            pattern,
+            behavior,
+            invert,
+            bytes: false,
+        } if pattern.automaton().is_some() => {
+            if !ends && stage.text.len() < stage.wanted {
+                return Ok(true);
+            }
+            let mut split = Split {
+                rest,
+                stages,
+                sink,
+                continues: stage.continues,
+            };
+            let done = split.advance(pattern, *behavior, *invert, &stage.text, ends)?;
+            stage.continues = split.continues && !ends;
+            stage.drop_done(done);
+            Ok(done.is_some())
+        }
+        _ if ends => {
+            let held = std::mem::take(&mut stage.text);
+            split_whole(steps, &held, 0..held.len(), sink)
+        }
+        _ => Ok(true), // the step needs the whole piece
+    }
+}
+
+impl Stage {
+    /// Drops the text that was passed on.
+    fn drop_done(&mut self, done: Option<usize>) {
+        self.text.drain(..done.unwrap_or(0));
+        let left = self.text.len();
+        self.wanted = if left < MIN_WAIT { 0 } else { 2 * left };
+    }
+
+    /// Emits the parts of a piece that are certain.
+    fn emit(&mut self, ends: bool, sink: &mut Sink<'_>) -> bool {
+        let whole = 0..self.text.len();
+        if ends {
+            self.continues = false;
+            let text = std::mem::take(&mut self.text);
+            return text.is_empty() || sink.piece(&text, whole);
+        }
+        let Some(cutter) = sink.cutter else {
+            return true;
+        };
+        let text = &self.text;
+        let start = cutter.cut_open(text, whole, &mut |part| (sink.piece)(text, part));
+        self.text.drain(..start.unwrap_or(0));
+        start.is_some()
+    }
+}
+
+/// A split that passes its pieces on to the next steps.
+struct Split<'a, 'b> {
+    rest: &'a [Step],
+    stages: &'a mut [Stage],
+    sink: &'a mut Sink<'b>,
+    /// Whether the last part that was passed on is an unfinished piece.
+    continues: bool,
+}
+
+impl Split<'_, '_> {
+    /// Passes on the pieces of a text. Returns the end of the last one; `None` if the sink returned false.
+    fn advance(
+        &mut self,
+        pattern: &SplitPattern,
+        behavior: Behavior,
+        invert: bool,
+        text: &[u8],
+        ends: bool,
+    ) -> Result<Option<usize>> {
+        let Some(automaton) = pattern.automaton() else {
+            return Ok(Some(0));
+        };
+        let mut outcome = Ok(true);
+        let mut joiner = MatchJoiner::new(behavior, invert);
+        let mut matched = |part: Range<usize>, is_match: bool| {
+            if is_match && self.continues && behavior == Behavior::Isolated {
+                outcome = self.pass_on(text, part.start..part.start, true);
+                if !matches!(outcome, Ok(true)) {
+                    return false;
+                }
+            }
+            let mut next = |part| {
+                outcome = self.pass_on(text, part, true);
+                matches!(outcome, Ok(true))
+            };
+            joiner.add(part, is_match, &mut next)
+        };
+        if ends {
+            automaton.matches(text, &mut matched);
+            if outcome? {
+                let mut outcome = Ok(true);
+                joiner.finish(&mut |part| {
+                    outcome = self.pass_on(text, part, true);
+                    true
+                });
+                outcome?;
+            }
+            if self.continues {
+                self.pass_on(text, text.len()..text.len(), true)?;
+            }
+            return Ok(Some(text.len()));
+        }
+        let (done, unmatched) = automaton.stable_matches(text, &mut matched);
+        if !outcome? {
+            return Ok(None);
+        }
+        if let Some((held, _)) = joiner.held {
+            return Ok(Some(held.start));
+        }
+        // Text in which no match begins belongs to one piece, which only a match ends.
+        let is_one_piece = match behavior {
+            Behavior::Isolated => true,
+            Behavior::MergedWithPrevious => !invert,
+            _ => false,
+        };
+        if !is_one_piece || done == unmatched {
+            return Ok(Some(done));
+        }
+        let wanted = self.pass_on(text, done..unmatched, false)?;
+        Ok(wanted.then_some(unmatched))
+    }
+
+    fn pass_on(&mut self, text: &[u8], part: Range<usize>, ends: bool) -> Result<bool> {
+        self.continues = !ends;
+        advance(self.rest, self.stages, text, part, ends, self.sink)
+    }
+}
+
+/// Applies the steps to a whole piece; returns false if the sink did.
+fn split_whole(
+    steps: &[Step],
+    text: &[u8],
+    range: Range<usize>,
+    sink: &mut Sink<'_>,
+) -> Result<bool> {
+    let whole = Piece {
+        text,
+        range,
+        offsets: &OffsetMap::original(0), // no step needs offsets
+    };
+    run(steps, whole, false, &mut |piece| {
+        sink.piece(piece.text, piece.range)
+    })
+}

@@ -1,0 +1,194 @@
+//! A pre-tokeniser: its compiled steps, and transducers that run them on blocks of text where they only
+//! split.
+
+use super::blocks::{Block, BlockSplitter};
+use super::steps::{run, Piece, PreTokenizer, Step};
+use crate::alignment::OffsetMap;
+use crate::error::Result;
+use crate::processor::Processor;
+
+/// A compiled pre-tokeniser. Without a step, a text is one piece.
+pub struct PreTokenizers {
+    pub(super) steps: Vec<Step>,
+    blocks: Option<BlockSplitter>,
+}
+
+impl PreTokenizers {
+    /// Compiles the steps.
+    pub fn new(steps: &[PreTokenizer]) -> Result<Self> {
+        Self::on(Processor::best(), steps)
+    }
+
+    /// Compiles the steps for a processor's instructions.
+    pub fn on(processor: Processor, steps: &[PreTokenizer]) -> Result<Self> {
+        let steps: Vec<Step> = steps.iter().map(Step::new).collect::<Result<_>>()?;
+        let blocks = BlockSplitter::new(&steps, processor);
+        Ok(Self { steps, blocks })
+    }
+
+    /// Compiles split patterns whose matches are pieces.
+    pub fn of_patterns(patterns: &[String]) -> Result<Self> {
+        let steps: Vec<_> = patterns.iter().map(PreTokenizer::isolated).collect();
+        Self::new(&steps)
+    }
+
+    /// Whether [`PreTokenizers::next_block`] is available.
+    pub fn has_blocks(&self) -> bool {
+        self.blocks.is_some()
+    }
+
+    /// Finds the pieces of a block that begins at `from`, where a piece begins; returns the block's end.
+    /// They are the pieces that [`PreTokenizers::split`] finds.
+    #[inline]
+    pub fn next_block(
+        &self,
+        text: &[u8],
+        is_utf8: bool,
+        from: usize,
+        block: &mut Block,
+    ) -> Result<usize> {
+        match &self.blocks {
+            Some(blocks) => blocks.next(&self.steps, text, is_utf8, from, block),
+            None => Ok(text.len()),
+        }
+    }
+
+    /// Whether a step depends on a piece's position in the original text.
+    pub fn needs_offsets(&self) -> bool {
+        self.steps.iter().any(Step::needs_offsets)
+    }
+
+    /// Calls `piece` with each piece of the text until it returns false. Offsets in rewritten texts are
+    /// right only if `aligned` is set.
+    #[inline(always)]
+    pub fn split(
+        &self,
+        text: &[u8],
+        offsets: &OffsetMap<'_>,
+        aligned: bool,
+        mut piece: impl FnMut(Piece<'_>) -> bool,
+    ) -> Result<()> {
+        let part = |range| Piece {
+            text,
+            range,
+            offsets,
+        };
+        if let [only] = self.steps.as_slice() {
+            if let Some(pattern) = only.isolated_pattern() {
+                return pattern.split(text, |range| piece(part(range)));
+            }
+        }
+        run(&self.steps, part(0..text.len()), aligned, &mut piece).map(|_| ())
+    }
+
+    /// The last position in `text[from..]` where a piece always ends (see `Dfa::is_safe_cut`).
+    pub fn last_safe_cut(
+        &self,
+        text: &str,
+        from: usize,
+        allowed: impl Fn(char, char) -> bool,
+    ) -> Option<usize> {
+        let first = self.steps.first()?;
+        first.automaton()?.last_safe_cut(text, from, allowed)
+    }
+
+    /// Whether [`PreTokenizers::last_safe_cut`] can find a position.
+    pub fn may_be_cut(&self) -> bool {
+        let first = self.steps.first();
+        first.is_some_and(|step| step.automaton().is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pretokenize::{Behavior, PreTokenizer, Prepend};
+
+    fn split(steps: &[PreTokenizer], text: &str) -> Vec<String> {
+        let mut pieces = Vec::new();
+        PreTokenizers::new(steps)
+            .unwrap()
+            .split(text.as_bytes(), &OffsetMap::original(0), true, |piece| {
+                pieces.push(String::from_utf8_lossy(&piece.text[piece.range]).into_owned());
+                true
+            })
+            .unwrap();
+        pieces
+    }
+
+    fn with(behavior: Behavior, invert: bool) -> [PreTokenizer; 1] {
+        [PreTokenizer::Split {
+            pattern: "-".to_owned(),
+            behavior,
+            invert,
+            bytes: false,
+        }]
+    }
+
+    #[test]
+    fn each_behavior_is_that_of_the_library() {
+        let text = "the-final--countdown-";
+        for (behavior, pieces) in [
+            (Behavior::Isolated, "the|-|final|-|-|countdown|-"),
+            (Behavior::Removed, "the|final|countdown"),
+            (Behavior::MergedWithPrevious, "the-|final-|-|countdown-"),
+            (Behavior::MergedWithNext, "the|-final|-|-countdown|-"),
+            (Behavior::Contiguous, "the|-|final|--|countdown|-"),
+        ] {
+            assert_eq!(split(&with(behavior, false), text).join("|"), pieces);
+        }
+        assert_eq!(
+            split(&with(Behavior::Removed, true), text).join("|"),
+            "-|-|-|-"
+        );
+        assert_eq!(
+            split(&with(Behavior::MergedWithPrevious, true), text).join("|"),
+            "the|-final|-|-countdown|-"
+        );
+    }
+
+    #[test]
+    fn metaspace_prepends_where_it_is_told() {
+        let metaspace = |prepend, split| PreTokenizer::Metaspace {
+            replacement: '▁',
+            prepend,
+            split,
+        };
+        let on_dashes = PreTokenizer::isolated("-");
+        for (prepend, split_too, pieces) in [
+            (Prepend::Always, true, "▁a|▁b|▁-|▁c|▁▁d"),
+            (Prepend::First, true, "▁a|▁b|-|c|▁|▁d"),
+            (Prepend::Never, false, "a▁b|-|c▁▁d"),
+        ] {
+            let steps = [on_dashes.clone(), metaspace(prepend, split_too)];
+            let expected = pieces.replace("▁▁d", if split_too { "▁|▁d" } else { "▁▁d" });
+            assert_eq!(split(&steps, "a b-c  d").join("|"), expected);
+        }
+        assert_eq!(split(&[metaspace(Prepend::Always, true)], " a"), ["▁a"]);
+    }
+
+    #[test]
+    fn a_pattern_may_look_at_printable_characters() {
+        let steps = [PreTokenizer::Split {
+            pattern: r"\p{N}+".to_owned(),
+            behavior: Behavior::Isolated,
+            invert: false,
+            bytes: true,
+        }];
+        // ² is C2 B2, written Â², and its second half is a number.
+        let mut ranges = Vec::new();
+        PreTokenizers::new(&steps)
+            .unwrap()
+            .split(
+                "a 12²".as_bytes(),
+                &OffsetMap::original(0),
+                false,
+                |piece| {
+                    ranges.push(piece.range);
+                    true
+                },
+            )
+            .unwrap();
+        assert_eq!(ranges, [0..2, 2..4, 4..5, 5..6]);
+    }
+}
