@@ -20,7 +20,7 @@ from bpe_tokenizer.train.corpus import Corpus
 from bpe_tokenizer.train.piece_counts import Counts, PieceCounts, count, merged_counts
 from bpe_tokenizer.train.resizing import extended, truncated
 from bpe_tokenizer.train.trainer import TieBreak, TrainingOptions, train_model, train_model_from_counts
-from bpe_tokenizer.view.tokens import Visualization, visualize
+from bpe_tokenizer.view.visualization import Visualization, visualize
 from bpe_tokenizer.vocabulary import as_row
 
 __all__ = ["BPETokenizer", "train_from_counts"]

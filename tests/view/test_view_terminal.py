@@ -1,4 +1,4 @@
-"""Tokens as coloured chips in a terminal."""
+"""Tokens as coloured text for a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from bpe_tokenizer.view.terminal import print_tokens, printable, token_chips
+from bpe_tokenizer.view.terminal import coloured_tokens, print_tokens
+from bpe_tokenizer.view.text import printable
 
 
 def _printed(tokens: list[bytes], **options: object) -> str:
@@ -38,10 +39,10 @@ def test_what_does_not_print_is_escaped() -> None:
 
 
 @given(st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1)))
-def test_the_chips_hold_the_text_of_every_token(tokens: list[str]) -> None:
-    chips = token_chips([token.encode() for token in tokens])
-    assert chips.plain == "".join(tokens)
-    assert [chips.plain[span.start : span.end] for span in chips.spans] == tokens
+def test_the_result_holds_the_text_of_every_token(tokens: list[str]) -> None:
+    shown = coloured_tokens([token.encode() for token in tokens])
+    assert shown.plain == "".join(tokens)
+    assert [shown.plain[span.start : span.end] for span in shown.spans] == tokens
 
 
 @pytest.mark.parametrize("colors", ["standard", "256", "truecolor"])
@@ -54,8 +55,8 @@ def test_neighbours_differ_in_colour(colors: str) -> None:
 
 def test_a_line_ends_after_a_token_with_a_line_feed() -> None:
     tokens = [b"a", b"\n", b"b", b"c", b"\n\n"]
-    assert token_chips(tokens).plain == "a\\n\nbc\\n\\n"
-    assert token_chips(tokens, backgrounds=()).plain == "a|\\n\nb|c|\\n\\n"
+    assert coloured_tokens(tokens).plain == "a\\n\nbc\\n\\n"
+    assert coloured_tokens(tokens, backgrounds=()).plain == "a|\\n\nb|c|\\n\\n"
 
 
 def test_a_terminal_gets_colours() -> None:

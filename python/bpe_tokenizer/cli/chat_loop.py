@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from bpe_tokenizer.errors import TokenizerError
-from bpe_tokenizer.view.terminal import printable
+from bpe_tokenizer.view.text import printable
 
 if TYPE_CHECKING:
     from bpe_tokenizer.chat.session import ChatSession

@@ -27,10 +27,10 @@ def compare(
     debug: Debug = False,
 ) -> None:
     """Show what tokenizers do with the same corpus side by side, and where they disagree."""
-    from bpe_tokenizer.view.compare import disagreement_tables, find_disagreements
-    from bpe_tokenizer.view.reading import documents
-    from bpe_tokenizer.view.report import make_report
-    from bpe_tokenizer.view.report_tables import report_tables
+    from bpe_tokenizer.view.reports.disagreements import disagreement_tables, find_disagreements
+    from bpe_tokenizer.view.reports.documents import documents
+    from bpe_tokenizer.view.reports.report import make_report
+    from bpe_tokenizer.view.reports.report_tables import report_tables
 
     if len(tokenizers) < 2:
         raise typer.BadParameter("name at least two tokenizers before --corpus")

@@ -14,8 +14,8 @@ import typer
 from bpe_tokenizer.cli.run import Debug, TokenizerDirectory, load_tokenizer
 
 if TYPE_CHECKING:
-    from bpe_tokenizer.view.report import Report
-    from bpe_tokenizer.view.tables import Table
+    from bpe_tokenizer.view.reports.report import Report
+    from bpe_tokenizer.view.reports.tables import Table
 
 __all__ = ["Corpus", "Html", "UnderUsed", "progress", "report", "write"]
 
@@ -46,9 +46,9 @@ def report(
     debug: Debug = False,
 ) -> None:
     """Show what a tokenizer does with a corpus: compression, fertility, how its tokens are used."""
-    from bpe_tokenizer.view.reading import documents
-    from bpe_tokenizer.view.report import make_report
-    from bpe_tokenizer.view.report_tables import report_tables
+    from bpe_tokenizer.view.reports.documents import documents
+    from bpe_tokenizer.view.reports.report import make_report
+    from bpe_tokenizer.view.reports.report_tables import report_tables
 
     loaded = load_tokenizer(tokenizer)
     with documents(corpus) as files, progress(sum(each.path.stat().st_size for each in files)) as advance:
@@ -70,16 +70,16 @@ def write(
     """
     if page_file is not None:
         from bpe_tokenizer.atomic import write_atomically
-        from bpe_tokenizer.view.report_html import page
-        from bpe_tokenizer.view.tables import name_text
+        from bpe_tokenizer.view.reports.report_html import report_page
+        from bpe_tokenizer.view.reports.tables import name_text
 
-        write_atomically({page_file: page(name_text(title), reports, tables)})
+        write_atomically({page_file: report_page(name_text(title), reports, tables)})
     if as_json is not False:
         print(json.dumps(as_json))
     elif page_file is not None:
         print(f"report saved in {page_file}")
     else:
-        from bpe_tokenizer.view.tables import table_text
+        from bpe_tokenizer.view.reports.tables import table_text
 
         print("\n\n".join(map(table_text, tables)))
 

@@ -88,10 +88,10 @@ def _named(paths: list[Path]) -> dict[str, BPETokenizer]:
 def _serve(
     tokenizers: dict[str, BPETokenizer], text: str, special: str | set[str], port: int, *, opens_browser: bool
 ) -> None:
-    from bpe_tokenizer.view.server import application, listening, serve
+    from bpe_tokenizer.view.server import create_app, open_socket, serve
 
-    app = application(tokenizers, text, special)
-    with listening(port) as listener:
+    app = create_app(tokenizers, text, special)
+    with open_socket(port) as listener:
         serve(app, listener, opens_browser=opens_browser)
 
 
@@ -108,10 +108,10 @@ def _write(file: str, tokenizers: dict[str, BPETokenizer], text: str, special: s
 def _print(tokenizers: dict[str, BPETokenizer], text: str, special: str | set[str]) -> None:
     from rich.console import Console
 
-    from bpe_tokenizer.view.page import visualized
+    from bpe_tokenizer.view.page import visualize_all
 
     console = Console(highlight=False, markup=False)
-    for name, shown in visualized(tokenizers, text, special):
+    for name, shown in visualize_all(tokenizers, text, special):
         if len(tokenizers) > 1:
             console.print(name, soft_wrap=True)
         shown.show(console)

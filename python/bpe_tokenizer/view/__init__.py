@@ -1,1 +1,1 @@
-"""Showing tokens to people."""
+"""Tokens, merges and statistics shown to people."""

@@ -1,99 +1,99 @@
 "use strict";
 
-// Arrow keys walk over the chips, one chip of a list being in the order of the Tab key. Choosing one (a click,
-// Enter or the space bar) opens the merges of its piece, one step at a time.
-function prepare(column) {
+// Keyboard control of a list of tokens. Tab reaches one token of the list (roving tabindex); arrow keys move to
+// the others. A click, Enter or the space bar opens the merges of the token's piece.
+function initColumn(column) {
   const list = column.querySelector(".bpe-tokens");
-  const chips = [...list.children].filter((each) => each.matches("span"));
+  const tokens = [...list.children].filter((each) => each.matches("span"));
   const merges = column.querySelector(".bpe-merges");
-  chips.forEach((chip, index) => { chip.tabIndex = index ? -1 : 0; });
+  tokens.forEach((token, index) => { token.tabIndex = index ? -1 : 0; });
 
-  function focus(chip) {
-    const old = chips.find((each) => each.tabIndex === 0);
+  function focus(token) {
+    const old = tokens.find((each) => each.tabIndex === 0);
     if (old) old.tabIndex = -1;
-    chip.tabIndex = 0;
-    chip.focus();
+    token.tabIndex = 0;
+    token.focus();
   }
 
-  function choose(chip) {
-    for (const each of chips) each.setAttribute("aria-selected", each === chip);
-    if (chip.dataset.piece === undefined) {
+  function choose(token) {
+    for (const each of tokens) each.setAttribute("aria-selected", each === token);
+    if (token.dataset.piece === undefined) {
       merges.open = false;
       return;
     }
     for (const section of merges.querySelectorAll("section")) {
-      section.hidden = section.dataset.piece !== chip.dataset.piece;
-      if (!section.hidden) step(section);
+      section.hidden = section.dataset.piece !== token.dataset.piece;
+      if (!section.hidden) initSteps(section);
     }
     merges.open = true;
   }
 
   list.addEventListener("keydown", (event) => {
-    const at = chips.indexOf(event.target);
+    const at = tokens.indexOf(event.target);
     if (at < 0 || event.altKey || event.ctrlKey || event.metaKey) return;
-    const last = chips.length - 1;
+    const last = tokens.length - 1;
     const next = {
       ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: last,
     }[event.key];
-    if (next !== undefined) focus(chips[Math.min(Math.max(next, 0), last)]);
-    else if (event.key === "Enter" || event.key === " ") choose(chips[at]);
+    if (next !== undefined) focus(tokens[Math.min(Math.max(next, 0), last)]);
+    else if (event.key === "Enter" || event.key === " ") choose(tokens[at]);
     else return;
     event.preventDefault();
   });
   list.addEventListener("click", (event) => {
-    const chip = event.target.closest("span");
-    if (!chip) return;
-    focus(chip);
-    choose(chip);
+    const token = event.target.closest("span");
+    if (!token) return;
+    focus(token);
+    choose(token);
   });
 }
 
-// Buttons that show the steps of a piece's merges up to one, beginning with none.
-function step(section) {
+// Adds buttons that show the merges of a piece step by step.
+function initSteps(section) {
   const steps = [...section.querySelectorAll("li")];
   if (!steps.length || section.querySelector("button")) return;
-  const said = document.createElement("p");
-  said.setAttribute("role", "status");
+  const status = document.createElement("p");
+  status.setAttribute("role", "status");
   let shown = 0;
 
   function show(count) {
     shown = Math.min(Math.max(count, 0), steps.length - 1);
     steps.forEach((each, index) => { each.hidden = index > shown; });
-    said.textContent = `Step ${shown} of ${steps.length - 1}. ${steps[shown].innerText}`;
+    status.textContent = `Step ${shown} of ${steps.length - 1}. ${steps[shown].innerText}`;
     back.disabled = shown === 0;
-    on.disabled = all.disabled = shown === steps.length - 1;
+    next.disabled = all.disabled = shown === steps.length - 1;
   }
 
   function button(name, count) {
-    const made = document.createElement("button");
-    made.type = "button";
-    made.textContent = name;
-    made.addEventListener("click", () => show(count()));
-    return made;
+    const element = document.createElement("button");
+    element.type = "button";
+    element.textContent = name;
+    element.addEventListener("click", () => show(count()));
+    return element;
   }
 
   const back = button("Previous merge", () => shown - 1);
-  const on = button("Next merge", () => shown + 1);
+  const next = button("Next merge", () => shown + 1);
   const all = button("All merges", () => steps.length - 1);
-  section.querySelector("ol").before(back, " ", on, " ", all, said);
+  section.querySelector("ol").before(back, " ", next, " ", all, status);
   show(0);
 }
 
-function prepareAll() {
-  document.querySelectorAll(".bpe").forEach(prepare);
+function initAll() {
+  document.querySelectorAll(".bpe").forEach(initColumn);
 }
 
-// The page of the local server: what is typed is cut anew. An answer that is overtaken by more typing is dropped.
-function listen(field) {
+// On the local server: tokenizes the text again while the user types. Aborts a request when a newer one starts.
+function watchInput(field) {
   const shown = document.getElementById("shown");
   const counts = document.getElementById("counts");
   const problem = document.getElementById("problem");
-  let waiting = 0;
-  let running = null;
+  let timer = 0;
+  let current = null;
 
   async function update() {
-    running?.abort();
-    const request = running = new AbortController();
+    current?.abort();
+    const request = current = new AbortController();
     try {
       const answer = await fetch("tokens", {
         method: "POST",
@@ -102,12 +102,12 @@ function listen(field) {
         signal: request.signal,
       });
       const body = await answer.text();
-      if (request !== running) return;
+      if (request !== current) return;
       if (!answer.ok) throw new Error(body);
-      // The server's own HTML, in which every text is escaped; the page's policy runs no script in it.
+      // Safe: the server escapes every text, and the page's policy blocks inline scripts.
       shown.innerHTML = body;
       problem.textContent = "";
-      prepareAll();
+      initAll();
       const lines = [...shown.querySelectorAll(".bpe-counts")].map((each) => each.textContent);
       counts.textContent = lines.join(" / ");
     } catch (error) {
@@ -116,13 +116,13 @@ function listen(field) {
   }
 
   field.addEventListener("input", () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(update, 100);
+    clearTimeout(timer);
+    timer = setTimeout(update, 100);
   });
-  // A browser that reloads keeps what was typed.
+  // A reloading browser keeps the text of the field.
   if (field.value !== field.defaultValue) update();
 }
 
-prepareAll();
-const typed = document.querySelector("textarea:not([readonly])");
-if (typed) listen(typed);
+initAll();
+const editable = document.querySelector("textarea:not([readonly])");
+if (editable) watchInput(editable);

@@ -1,4 +1,4 @@
-"""Plots as SVG that stands in a page: drawn in the page's text colour, readable without colours."""
+"""Plots as inline SVG, drawn in the page's text colour and readable without colours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Axis", "Series", "bar_plot", "line_plot"]
 
 _WIDTH, _HEIGHT = 640, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 16, 16, 48
-# Lines are told apart by their dashes and the shape of their points.
+# Dashes and marks distinguish the lines.
 _DASHES = ("", "8 4", "2 4", "10 3 2 3")
 _SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0",
@@ -22,11 +22,11 @@ _SHAPES = (
 
 
 class Series(NamedTuple):
-    """What one line or one kind of bar shows.
+    """The data of one line, or of one set of bars.
 
     Args:
-        name: Named in the legend, where there are several.
-        points: x and y.
+        name: The name in the legend.
+        points: Pairs of x and y.
     """
 
     name: str
@@ -34,11 +34,11 @@ class Series(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """One direction of a plot.
+    """An axis of a plot.
 
     Args:
-        label: What it measures.
-        logarithmic: Equal distances are equal factors.
+        label: The quantity and its unit.
+        logarithmic: Whether the scale is logarithmic.
     """
 
     label: str
@@ -46,29 +46,29 @@ class Axis(NamedTuple):
 
 
 class _Scale:
-    """Places values between two ends."""
+    """Maps values to coordinates."""
 
-    def __init__(self, values: Sequence[float], axis: Axis, begin: float, end: float) -> None:
-        self._of: Callable[[float], float] = math.log10 if axis.logarithmic else float
+    def __init__(self, values: Sequence[float], axis: Axis, start: float, end: float) -> None:
+        self._transform: Callable[[float], float] = math.log10 if axis.logarithmic else float
         if axis.logarithmic:
             self.ticks = _powers(min(values), max(values))
         else:
             self.ticks = _round_numbers(max(values))
-        low, high = self._of(self.ticks[0]), self._of(self.ticks[-1])
-        self._low, self._factor, self._begin = low, (end - begin) / ((high - low) or 1), begin
+        low, high = self._transform(self.ticks[0]), self._transform(self.ticks[-1])
+        self._low, self._factor, self._start = low, (end - start) / ((high - low) or 1), start
 
     def __call__(self, value: float) -> float:
-        return round(self._begin + (self._of(value) - self._low) * self._factor, 2)
+        return round(self._start + (self._transform(value) - self._low) * self._factor, 2)
 
 
 def line_plot(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
     """Draw lines with a mark at each point.
 
     Args:
-        title: Read out instead of the picture.
-        x: To the right.
-        y: Upwards.
-        series: One line each; together at least one point, and on a logarithmic axis all greater than 0.
+        title: The text for screen readers.
+        x: The horizontal axis.
+        y: The vertical axis.
+        series: The lines, with at least one point in all; values on a logarithmic axis are positive.
 
     Returns:
         An `<svg>` element.
@@ -78,25 +78,25 @@ def line_plot(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
     up = _Scale([point[1] for point in points], y, _HEIGHT - _BOTTOM, _TOP)
     parts = [*_axes(x, y, across, up)]
     for k, each in enumerate(series):
-        places = [(across(px), up(py)) for px, py in each.points]
-        line = " ".join(f"{px},{py}" for px, py in places)
+        marks = [(across(px), up(py)) for px, py in each.points]
+        line = " ".join(f"{px},{py}" for px, py in marks)
         parts.append(
             f'<polyline points="{line}" fill="none" stroke="currentColor" stroke-width="1.5" '
             f'stroke-dasharray="{_DASHES[k % len(_DASHES)]}"/>'
         )
-        for (px, py), (vx, vy) in zip(places, each.points, strict=True):
+        for (px, py), (vx, vy) in zip(marks, each.points, strict=True):
             parts.append(_mark(k, px, py, f"{each.name}: {_number(vx)}, {_number(vy)}"))
     return _svg(title, parts) + _legend(series, lambda k: _mark(k, 12, 8) + _dash(k))
 
 
 def bar_plot(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
-    """Draw bars, those of several series side by side, in different shades.
+    """Draw bars; several series appear side by side in different shades.
 
     Args:
-        title: Read out instead of the picture.
-        x: To the right: whole numbers.
-        y: Upwards, from 0.
-        series: One kind of bar each; together at least one point.
+        title: The text for screen readers.
+        x: The horizontal axis, with integer values.
+        y: The vertical axis, from 0.
+        series: The sets of bars, with at least one point in all.
 
     Returns:
         An `<svg>` element.
@@ -122,13 +122,13 @@ def bar_plot(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
 def _axes(x: Axis, y: Axis, across: _Scale, up: _Scale) -> Iterator[str]:
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
     for tick in across.ticks:
-        place = across(tick)
-        yield f'<path class="grid" d="M{place} {_TOP}V{bottom}"/>'
-        yield f'<text x="{place}" y="{bottom + 16}" text-anchor="middle">{_number(tick)}</text>'
+        at = across(tick)
+        yield f'<path class="grid" d="M{at} {_TOP}V{bottom}"/>'
+        yield f'<text x="{at}" y="{bottom + 16}" text-anchor="middle">{_number(tick)}</text>'
     for tick in up.ticks:
-        place = up(tick)
-        yield f'<path class="grid" d="M{_LEFT} {place}H{right}"/>'
-        yield f'<text x="{_LEFT - 6}" y="{place + 4}" text-anchor="end">{_number(tick)}</text>'
+        at = up(tick)
+        yield f'<path class="grid" d="M{_LEFT} {at}H{right}"/>'
+        yield f'<text x="{_LEFT - 6}" y="{at + 4}" text-anchor="end">{_number(tick)}</text>'
     middle = (_TOP + bottom) / 2
     center = (_LEFT + right) / 2
     yield f'<text x="{center}" y="{_HEIGHT - 8}" text-anchor="middle">{html.escape(x.label)}</text>'
@@ -170,13 +170,13 @@ def _shade(k: int, count: int) -> str:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Powers of ten around all values."""
+    """Return the powers of ten that enclose all values."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     return [10.0**power for power in range(first, max(last, first + 1) + 1)]
 
 
 def _round_numbers(high: float) -> list[float]:
-    """At most eleven round numbers from 0 to at least the largest value."""
+    """Return at most eleven round numbers, from 0 to the largest value or beyond."""
     if high <= 0:
         return [0.0, 1.0]
     power = 10.0 ** math.floor(math.log10(high))

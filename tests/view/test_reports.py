@@ -20,17 +20,17 @@ from bpe_tokenizer import BPETokenizer, Model, _core
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.model import AddedToken
-from bpe_tokenizer.view.compare import find_disagreements
-from bpe_tokenizer.view.compression import compression_curve
-from bpe_tokenizer.view.figures import TextCounter, TokenCounter
 from bpe_tokenizer.view.plots import Axis, Series, bar_plot, line_plot
-from bpe_tokenizer.view.reachability import reachability
-from bpe_tokenizer.view.reading import Document, read_blocks, read_lines
-from bpe_tokenizer.view.report import Report, make_report
-from bpe_tokenizer.view.report_html import page
-from bpe_tokenizer.view.report_tables import report_tables
-from bpe_tokenizer.view.scripts import SCRIPTS, SPACE, characters_of, script_of
-from bpe_tokenizer.view.tables import Table, table_text
+from bpe_tokenizer.view.reports.compression import compression_curve
+from bpe_tokenizer.view.reports.disagreements import find_disagreements
+from bpe_tokenizer.view.reports.documents import Document, read_blocks, read_lines
+from bpe_tokenizer.view.reports.reachability import reachability
+from bpe_tokenizer.view.reports.report import Report, make_report
+from bpe_tokenizer.view.reports.report_html import report_page
+from bpe_tokenizer.view.reports.report_tables import report_tables
+from bpe_tokenizer.view.reports.scripts import SCRIPTS, SPACE, classify_characters, script_of
+from bpe_tokenizer.view.reports.stats import TextCounter, TokenCounter
+from bpe_tokenizer.view.reports.tables import Table, table_text
 
 BYTES = {byte: bytes([byte]) for byte in range(256)}
 TEXTS = st.text(st.sampled_from("ab é ж語\n\t1.🙂\u0301"), max_size=40)
@@ -66,7 +66,7 @@ _NAMED_OTHERWISE = "ᴯᴻᵎℲⅎↃ々〻"
 
 @given(TEXTS)
 def test_characters_are_found_in_bytes(text: str) -> None:
-    found = characters_of(text.encode())
+    found = classify_characters(text.encode())
     assert found.starts.tolist() == [len(text[:k].encode()) for k in range(len(text))]
     for character, each in zip(text, found.classes.tolist(), strict=True):
         assert (each == SPACE) == character.isspace()
@@ -75,7 +75,7 @@ def test_characters_are_found_in_bytes(text: str) -> None:
 
 @given(st.binary(max_size=30))
 def test_bytes_that_are_no_utf8_are_survived(data: bytes) -> None:
-    found = characters_of(data)
+    found = classify_characters(data)
     assert len(found.starts) == len(found.classes) == sum(byte & 0xC0 != 0x80 for byte in data)
 
 
@@ -161,7 +161,7 @@ def test_an_empty_corpus_has_no_ratios(tokenizer: BPETokenizer, tmp_path: Path) 
     assert facts["corpus"]["bytes_per_token"] is facts["corpus"]["fertility"] is None
     assert facts["scripts"] == facts["rank_frequency"] == facts["coverage"] == facts["compression"] == []
     assert all(table_text(table) for table in report_tables([report]))
-    assert page("empty", [report], report_tables([report]))
+    assert report_page("empty", [report], report_tables([report]))
 
 
 # Reachability
@@ -441,7 +441,7 @@ def hostile_report(tmp_path: Path) -> Report:
 
 def test_a_page_needs_nothing_else_and_nothing_breaks_out(tmp_path: Path) -> None:
     report = hostile_report(tmp_path)
-    text = page("<i>title", [report], report_tables([report])).decode()
+    text = report_page("<i>title", [report], report_tables([report])).decode()
     elements = _Elements()
     elements.feed(text)
     assert {"script", "img", "b", "i", "link", "iframe"}.isdisjoint(elements.tags)
@@ -455,7 +455,8 @@ def test_a_page_needs_nothing_else_and_nothing_breaks_out(tmp_path: Path) -> Non
 def test_reports_are_deterministic(tokenizer: BPETokenizer, mixed_text: str, tmp_path: Path) -> None:
     corpus = [document(tmp_path / "f", mixed_text)]
     pages = {
-        page("t", [r], report_tables([r])) for r in (make_report("it", tokenizer, corpus) for _ in range(2))
+        report_page("t", [r], report_tables([r]))
+        for r in (make_report("it", tokenizer, corpus) for _ in range(2))
     }
     assert len(pages) == 1
     assert len(pages.pop()) > 5000

@@ -1,20 +1,22 @@
-"""How well smaller vocabularies of the same merges would compress."""
+"""The compression of smaller vocabularies with the same merges."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer import _core
-from bpe_tokenizer.view.reachability import merging_alone
+from bpe_tokenizer.view.reports.reachability import merge_only_encoder
+
+if TYPE_CHECKING:
+    from bpe_tokenizer import _core
 
 __all__ = ["CompressionPoint", "compression_curve"]
 
 
 class CompressionPoint(NamedTuple):
-    """What a vocabulary of the first merges gives.
+    """The compression of a vocabulary of the first merges.
 
     Args:
         vocab_size: Number of ids without added tokens.
@@ -26,18 +28,18 @@ class CompressionPoint(NamedTuple):
 
 
 def compression_curve(core: _core.Model, counts: npt.NDArray[np.int64]) -> list[CompressionPoint] | str:
-    """Return the number of tokens that the first n merges would give, for sizes at powers of two.
+    """Return the number of tokens with only the first n merges, for vocabulary sizes at powers of two.
 
-    Where every token is made by one merge, of tokens made before it, merging goes through the merges in their
-    order, so what the first n give is what all give with the later ones undone. How often each merge was
-    used follows from the counts of the tokens: no text is encoded again, and the numbers are exact.
+    If one merge makes each token, from tokens of earlier merges, then merging applies the merges in order.
+    The result of the first n merges is then the full result with the later merges undone. The token counts
+    tell how often each merge was used, so no text is encoded again and the numbers are exact.
 
     Args:
         core: The model.
-        counts: How often each id occurs in the corpus.
+        counts: How often each id occurs in the corpus, int64.
 
     Returns:
-        Points from the vocabulary without merges to the whole one; or the reason why there are none.
+        Points from the vocabulary without merges to the full one, or the reason why there are none.
 
     Example:
         >>> from bpe_tokenizer import BPETokenizer
@@ -58,7 +60,7 @@ def compression_curve(core: _core.Model, counts: npt.NDArray[np.int64]) -> list[
             remaining[token] = remaining.get(token, 0) + int(counts[each])
     alphabet = len(remaining) - len(products)
     tokens = int(counts.sum())
-    # Undo the merges from the last to the first: each use of one leaves a token more.
+    # Undo the merges from the last to the first. Undoing one use adds one token.
     totals = [tokens]
     for left, right in reversed(merges):
         uses = remaining[left + right]
@@ -80,7 +82,7 @@ def _sizes(alphabet: int, merges: list[tuple[bytes, bytes]]) -> list[int]:
 def _obstacle(
     core: _core.Model, counts: npt.NDArray[np.int64], merges: list[tuple[bytes, bytes]]
 ) -> str | None:
-    """Say why the number of uses of a merge does not follow from the counts, if it does not."""
+    """Return the reason if the counts do not tell how often each merge was used, otherwise None."""
     if not merges:
         return "the vocabulary has no merges"
     products = {left + right for left, right in merges}
@@ -91,16 +93,17 @@ def _obstacle(
         if any(part in products and part not in made for part in (left, right)):
             return "some merges join a token that only a later merge makes"
         made.add(left + right)
-    found = {token[1] for token in core.added_tokens if not token[2]}
-    if any(core.token(each) in products and counts[each] for each in found):
+    plain = {token[1] for token in core.added_tokens if not token[2]}
+    if any(core.token(each) in products and counts[each] for each in plain):
         return "some tokens of the corpus are both added tokens and made by merges"
-    if core.ignore_merges and (strangers := _strangers(core, counts)):
-        return f"{strangers} tokens of the corpus are whole pieces that merging does not give"
+    if core.ignore_merges and (unmerged := _unmerged_tokens(core, counts)):
+        return f"{unmerged} tokens of the corpus are whole pieces that merging does not give"
     return None
 
 
-def _strangers(core: _core.Model, counts: npt.NDArray[np.int64]) -> int:
+def _unmerged_tokens(core: _core.Model, counts: npt.NDArray[np.int64]) -> int:
+    """Count the tokens of the corpus that merging their own bytes does not make."""
     added = {token[1] for token in core.added_tokens}
     used = [each for each in np.flatnonzero(counts).tolist() if each not in added]
-    merged = merging_alone(core).encode_batch([core.token(each) or b"" for each in used])
+    merged = merge_only_encoder(core).encode_batch([core.token(each) or b"" for each in used])
     return sum(ids != [each] for each, ids in zip(used, merged, strict=True))

@@ -1,18 +1,28 @@
-"""Reports of one or several tokenizers as tables, side by side."""
+"""Reports of one or several tokenizers as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bpe_tokenizer.view.report import Report
-from bpe_tokenizer.view.tables import Cell, Table, name_text, token_text
+from bpe_tokenizer.view.reports.tables import Cell, Table, name_text, token_text
+
+if TYPE_CHECKING:
+    from bpe_tokenizer.view.reports.report import Report
 
 __all__ = ["labels", "report_tables"]
 
-# Entries that are shown of a long list; --json has all.
+# Tables show the first entries of a long list; --json has all.
 _SHOWN = 20
-_FIGURES = ("bytes", "characters", "words", "tokens", "bytes_per_token", "characters_per_token", "fertility")
+_CORPUS_KEYS = (
+    "bytes",
+    "characters",
+    "words",
+    "tokens",
+    "bytes_per_token",
+    "characters_per_token",
+    "fertility",
+)
 # The rows of the table of lengths in bytes.
 _LENGTHS = {
     **{str(k): range(k, k + 1) for k in range(1, 17)},
@@ -22,7 +32,7 @@ _LENGTHS = {
 
 
 def report_tables(reports: Sequence[Report]) -> Iterator[Table]:
-    """Yield the tables of a report, or of several over the same corpus side by side.
+    """Yield the tables of reports on the same corpus, side by side.
 
     Args:
         reports: At least one.
@@ -41,25 +51,25 @@ def report_tables(reports: Sequence[Report]) -> Iterator[Table]:
 
 
 def labels(reports: Sequence[Report]) -> list[str]:
-    """Name tokenizers in headings: a single one as people call it, several A, B, C, ..."""
+    """Return the tokenizers' labels in headings: its name for a single one, otherwise A, B, C, ..."""
     if len(reports) == 1:
         return [name_text(reports[0].name)]
     return [chr(ord("A") + k) if k < 26 else f"tokenizer {k + 1}" for k in range(len(reports))]
 
 
-def _headed(names: Sequence[str], column: str) -> list[str]:
-    """Name a column of figures for each tokenizer."""
+def _labelled(names: Sequence[str], column: str) -> list[str]:
+    """Return the headings of a column for each tokenizer."""
     return [f"{column}, {name}" for name in names] if len(names) > 1 else [column]
 
 
 def _overview(reports: Sequence[Report], facts: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:
-    def row(label: str, figure: Callable[[Mapping[str, Any]], Cell]) -> list[Cell]:
-        return [label, *(figure(fact) for fact in facts)]
+    def row(label: str, value: Callable[[Mapping[str, Any]], Cell]) -> list[Cell]:
+        return [label, *(value(fact) for fact in facts)]
 
     rows: list[list[Cell]] = [
         row("vocabulary size", lambda fact: fact["vocab_size"]),
         row("documents", lambda fact: fact["corpus"]["documents"]),
-        *(row(key.replace("_", " "), lambda fact, key=key: fact["corpus"][key]) for key in _FIGURES),  # type: ignore[misc]
+        *(row(key.replace("_", " "), lambda fact, key=key: fact["corpus"][key]) for key in _CORPUS_KEYS),  # type: ignore[misc]
         row("unused tokens", lambda fact: fact["unused"]["count"]),
         row(
             f"used fewer than {facts[0]['under_used']['below']} times",
@@ -81,7 +91,7 @@ def _overview(reports: Sequence[Report], facts: Sequence[Mapping[str, Any]], nam
 def _per_file(facts: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:
     columns = ["file", "bytes", "words"]
     for column in ("tokens", "bytes per token", "fertility"):
-        columns += _headed(names, column)
+        columns += _labelled(names, column)
     rows = []
     for same in zip(*(fact["files"] for fact in facts), strict=True):
         row: list[Cell] = [name_text(same[0]["name"]), same[0]["bytes"], same[0]["words"]]
@@ -94,7 +104,7 @@ def _per_file(facts: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table
 def _per_script(facts: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:
     columns = ["script", "letters", "words"]
     for column in ("tokens", "tokens per letter", "fertility"):
-        columns += _headed(names, column)
+        columns += _labelled(names, column)
     rows = []
     for same in zip(*(fact["scripts"] for fact in facts), strict=True):
         row: list[Cell] = [same[0][key] for key in ("script", "letters", "words")]
@@ -110,7 +120,11 @@ def _per_script(facts: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Tab
 
 def _lengths(facts: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:
     found = [{each["bytes"]: each for each in fact["token_lengths"]} for fact in facts]
-    columns = ["bytes", *_headed(names, "tokens in the vocabulary"), *_headed(names, "tokens of the corpus")]
+    columns = [
+        "bytes",
+        *_labelled(names, "tokens in the vocabulary"),
+        *_labelled(names, "tokens of the corpus"),
+    ]
     longest = max((length for lengths in found for length in lengths), default=0)
     rows: list[list[Cell]] = []
     for label, among in _LENGTHS.items():
@@ -126,7 +140,7 @@ def _ranks(reports: Sequence[Report], facts: Sequence[Mapping[str, Any]], names:
     found = [{each["rank"]: each for each in fact["rank_frequency"]} for fact in facts]
     columns = ["rank"]
     for name in names:
-        columns += [*_headed([name], "count"), "token"] if len(names) == 1 else [f"count, {name}", "token"]
+        columns += [*_labelled([name], "count"), "token"] if len(names) == 1 else [f"count, {name}", "token"]
     rows = []
     for rank in sorted(set().union(*found)):
         row: list[Cell] = [rank]
@@ -138,7 +152,7 @@ def _ranks(reports: Sequence[Report], facts: Sequence[Mapping[str, Any]], names:
 
 
 def _coverage(facts: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:
-    columns = ["percent of the corpus", *_headed(names, "most frequent tokens needed")]
+    columns = ["percent of the corpus", *_labelled(names, "most frequent tokens needed")]
     rows = [
         [same[0]["percent"], *(each["tokens"] for each in same)]
         for same in zip(*(fact["coverage"] for fact in facts), strict=True)
@@ -150,7 +164,7 @@ def _compression(
     reports: Sequence[Report], facts: Sequence[Mapping[str, Any]], names: Sequence[str]
 ) -> Table:
     found = [{each["vocab_size"]: each for each in fact["compression"]} for fact in facts]
-    columns = ["vocabulary size", *_headed(names, "tokens"), *_headed(names, "bytes per token")]
+    columns = ["vocabulary size", *_labelled(names, "tokens"), *_labelled(names, "bytes per token")]
     rows = [
         [
             size,

@@ -1,16 +1,18 @@
-"""Tokens that encoding can never give."""
+"""Tokens that encoding can never produce."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.tokenizer import BPETokenizer
 
-__all__ = ["Reachability", "merging_alone", "reachability"]
+if TYPE_CHECKING:
+    from bpe_tokenizer.tokenizer import BPETokenizer
 
-# First bytes of characters that may stand before continuation bytes, by how many of these follow.
+__all__ = ["Reachability", "merge_only_encoder", "reachability"]
+
+# First bytes of characters, by the number of continuation bytes that complete them.
 _LEADS = {
     1: [bytes([lead]) for lead in range(0xC2, 0xE0)]
     + [bytes([lead, 0x80 | second]) for lead in range(0xE1, 0xED) for second in range(0, 64, 8)]
@@ -19,23 +21,23 @@ _LEADS = {
     + [b"\xf0" + bytes([second]) for second in range(0x90, 0xC0)],
     3: [bytes([lead]) for lead in range(0xF0, 0xF5)],
 }
-# Continuation bytes that complete a character, by how many are missing.
+# Continuation bytes that complete a character, by the number that are missing.
 _TAILS = {
     1: [bytes([last]) for last in range(0x80, 0xC0)],
     2: [bytes([second, last]) for second in range(0x80, 0xC0, 4) for last in (0x80, 0xA5)],
     3: [bytes([second, third, 0x80]) for second in (0x80, 0x90, 0x9F, 0xA0) for third in (0x80, 0x98)],
 }
 
-# What a token's text is tried behind: a tokenizer may put a space before a text, or keep a piece together.
-_BEFORE = ("", "\n", ".", "a")
+# Contexts in which a token's text is tried: a tokenizer may add a space before a text, or keep a piece whole.
+_PREFIXES = ("", "\n", ".", "a")
 
 
 class Reachability(NamedTuple):
-    """Which tokens encoding gives.
+    """Which tokens encoding cannot produce.
 
     Args:
-        unreachable: Ids that no text gives, with the reason.
-        undecided: Ids that merging could give, but none of the texts that were tried does.
+        unreachable: Ids that no text produces, with the reason.
+        undecided: Ids that merging could produce, but none of the tried texts does.
     """
 
     unreachable: dict[int, str]
@@ -43,73 +45,70 @@ class Reachability(NamedTuple):
 
 
 def reachability(tokenizer: BPETokenizer, ids: Iterable[int]) -> Reachability:
-    r"""Tell which tokens encoding can never give.
+    r"""Find the tokens that encoding can never produce.
 
-    A token is reachable if some text gives it: its own, or one in which the characters that it cuts are
-    completed. It is unreachable if merging its own bytes, with nothing around them, gives other tokens:
-    whatever stands around it, the merges inside of it happen in the same order, so it never comes about.
-    (Where a piece that is a token becomes that token without merging, this is no proof.)
+    A token is reachable if a text produces it: its own text, or one that completes its partial characters.
+    It is unreachable if merging its own bytes alone gives other tokens: in any context, the merges inside the
+    token apply in the same order. (With `ignore_merges` a whole piece skips merging, so this proves nothing.)
 
     Args:
         tokenizer: The tokenizer.
-        ids: The ids to decide about; those of added tokens must not be among them.
+        ids: The ids to test, without those of added tokens.
 
     Example:
         >>> vocab = {byte: bytes([byte]) for byte in range(256)} | {256: b"bc", 257: b"ab", 258: b"abc"}
         >>> merges = [(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")]
+        >>> from bpe_tokenizer import BPETokenizer
         >>> reachability(BPETokenizer.from_vocab(vocab, merges), [257, 258]).unreachable
         {258: 'merging its bytes gives 97 256'}
     """
     core = tokenizer.model.core
     candidates = [(each, token) for each in ids if (token := core.token(each)) is not None]
-    hidden = [(each, token) for each, token in candidates if not _is_given(tokenizer, each, token)]
-    merged = merging_alone(core).encode_batch([token for _, token in hidden])
+    unseen = [(each, token) for each, token in candidates if not _is_reached(tokenizer, each, token)]
+    merged = merge_only_encoder(core).encode_batch([token for _, token in unseen])
     unreachable: dict[int, str] = {}
     undecided = []
-    for (each, token), alone in zip(hidden, merged, strict=True):
+    for (each, token), alone in zip(unseen, merged, strict=True):
         if core.alphabet == "bytes" and not _occurs_in_utf8(token):
             unreachable[each] = "no text in UTF-8 holds its bytes"
-        elif alone != [each] and not core.ignore_merges and not _stands_for_a_byte(core, token):
+        elif alone != [each] and not core.ignore_merges and not _is_byte_token(core, token):
             unreachable[each] = f"merging its bytes gives {' '.join(map(str, alone)) or 'nothing'}"
         else:
             undecided.append(each)
     return Reachability(unreachable, undecided)
 
 
-def merging_alone(core: _core.Model) -> _core.Encoder:
-    """Return an encoder that only merges: no normalisation, no pieces, no added tokens.
-
-    A piece that is a token is merged like any other.
-    """
+def merge_only_encoder(core: _core.Model) -> _core.Encoder:
+    """Return an encoder that only merges: no normalisation, splitting, added tokens or `ignore_merges`."""
     arguments, settings = core.__getnewargs_ex__()
     alone = {"normalizers": [], "pre_tokenizers": [], "added_tokens": [], "ignore_merges": False}
     return _core.Encoder(_core.Model(*arguments, **{**settings, **alone}))  # type: ignore[arg-type]
 
 
-def _is_given(tokenizer: BPETokenizer, token_id: int, token: bytes) -> bool:
+def _is_reached(tokenizer: BPETokenizer, token_id: int, token: bytes) -> bool:
     return any(
-        token_id in tokenizer.encode(before + text) for text in _texts_with(token) for before in _BEFORE
+        token_id in tokenizer.encode(prefix + text) for text in _texts_with(token) for prefix in _PREFIXES
     )
 
 
 def _texts_with(token: bytes) -> Iterator[str]:
-    """Texts that hold these bytes: as they are, or with the characters completed that they cut."""
-    missing, body = _continuations(token), _open_end(token)
-    for lead in _LEADS.get(missing, []) if missing else [b""]:
-        for tail in _TAILS[body] if body else [b""]:
+    """Yield texts with these bytes, their partial characters at both ends completed."""
+    leading, missing = _leading_continuations(token), _missing_continuations(token)
+    for lead in _LEADS.get(leading, []) if leading else [b""]:
+        for tail in _TAILS[missing] if missing else [b""]:
             try:
                 yield (lead + token + tail).decode("utf-8")
             except UnicodeDecodeError:
                 continue
 
 
-def _continuations(token: bytes) -> int:
-    """Number of continuation bytes at the beginning."""
+def _leading_continuations(token: bytes) -> int:
+    """Return the number of continuation bytes at the start."""
     return next((at for at, byte in enumerate(token) if byte & 0xC0 != 0x80), len(token))
 
 
-def _open_end(token: bytes) -> int:
-    """Number of bytes that the last character lacks."""
+def _missing_continuations(token: bytes) -> int:
+    """Return the number of bytes that the last character lacks."""
     for back in range(1, min(3, len(token)) + 1):
         byte = token[-back]
         if byte & 0xC0 != 0x80:
@@ -122,5 +121,5 @@ def _occurs_in_utf8(token: bytes) -> bool:
     return next(_texts_with(token), None) is not None
 
 
-def _stands_for_a_byte(core: _core.Model, token: bytes) -> bool:
+def _is_byte_token(core: _core.Model, token: bytes) -> bool:
     return core.byte_fallback and len(token) == 6 and token.startswith(b"<0x")

@@ -1,46 +1,48 @@
-"""What a tokenizer does with a corpus, in figures."""
+"""The statistics of a tokenizer on a corpus."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.tokenizer import BPETokenizer
-from bpe_tokenizer.view.compression import CompressionPoint, compression_curve
-from bpe_tokenizer.view.figures import Figures, TextCounter, TokenCounter, by_script
-from bpe_tokenizer.view.reachability import Reachability, reachability
-from bpe_tokenizer.view.reading import Document, read_blocks
+from bpe_tokenizer.view.reports.compression import CompressionPoint, compression_curve
+from bpe_tokenizer.view.reports.documents import Document, read_blocks
+from bpe_tokenizer.view.reports.reachability import Reachability, reachability
+from bpe_tokenizer.view.reports.stats import CorpusStats, TextCounter, TokenCounter, script_stats
+
+if TYPE_CHECKING:
+    from bpe_tokenizer.tokenizer import BPETokenizer
 
 __all__ = ["Report", "make_report"]
 
-# Entries of the list of the longest tokens.
+# Length of the list of the longest tokens.
 _LONGEST = 10
-# Shares of the corpus whose tokens are counted.
+# Percentages of the corpus, for its coverage by the most frequent tokens.
 _SHARES = (50, 90, 99)
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a tokenizer does with a corpus.
+    """The statistics of a tokenizer on a corpus.
 
     Args:
-        name: What people call the tokenizer.
+        name: The tokenizer's name for people.
         tokenizer: The tokenizer.
-        files: The figures of each file, by name, in the order given.
-        scripts: What was counted of each script.
-        counts: How often each id occurs, int64, as long as the largest id.
-        under_used_below: A token that occurs, but less often than this, is under-used.
-        reachability: Which of the tokens that do not occur cannot occur.
-        compression: Tokens with fewer merges; or the reason why that cannot be said.
+        files: The name and the statistics of each file, in order.
+        scripts: The statistics of each script.
+        counts: How often each id occurs, int64, indexed by id.
+        under_used_below: Tokens that occur, but fewer times than this, are under-used.
+        reachability: Which of the unused tokens are unreachable.
+        compression: The number of tokens with fewer merges, or the reason why it is unknown.
     """
 
     name: str
     tokenizer: BPETokenizer
-    files: list[tuple[str, Figures]]
+    files: list[tuple[str, CorpusStats]]
     scripts: list[dict[str, Any]]
     counts: npt.NDArray[np.int64]
     under_used_below: int
@@ -48,18 +50,18 @@ class Report:
     compression: list[CompressionPoint] | str
 
     @property
-    def total(self) -> Figures:
-        """The figures of all files together."""
-        figures = [each for _, each in self.files]
-        return Figures(
-            sum(each.bytes for each in figures),
-            sum(each.characters for each in figures),
-            sum(each.words for each in figures),
-            sum(each.tokens for each in figures),
+    def total(self) -> CorpusStats:
+        """The statistics of all files together."""
+        stats = [each for _, each in self.files]
+        return CorpusStats(
+            sum(each.bytes for each in stats),
+            sum(each.characters for each in stats),
+            sum(each.words for each in stats),
+            sum(each.tokens for each in stats),
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as what JSON can hold; tokens are written as `info --json` writes them."""
+        """Return everything as JSON values; tokens as `info --json` writes them."""
         unused = _unused(self.tokenizer, self.counts)
         under_used = self._under_used()
         return {
@@ -99,8 +101,8 @@ class Report:
         return [int(each) for each in rare]
 
     def _lengths(self) -> list[dict[str, int]]:
-        """Tokens by their length in bytes: how many there are, and how often they occur."""
-        ids = np.array(_learned(self.tokenizer), dtype=np.int64)
+        """Count tokens by their length in bytes, in the vocabulary and in the corpus."""
+        ids = np.array(_merged_ids(self.tokenizer), dtype=np.int64)
         vocab = self.tokenizer.vocab
         lengths = np.array([len(vocab[each]) for each in ids.tolist()], dtype=np.int64)
         in_vocabulary = np.bincount(lengths)
@@ -112,16 +114,16 @@ class Report:
         ]
 
     def _by_frequency(self) -> npt.NDArray[np.int64]:
-        """The ids that occur, the most frequent first, equally frequent ones in their order."""
+        """Return the ids that occur, the most frequent first; ties by id."""
         order = np.argsort(-self.counts, kind="stable")
         return order[: int(np.count_nonzero(self.counts))]
 
     def _ranks(self) -> list[dict[str, Any]]:
         order = self._by_frequency()
-        return [{"rank": rank, **self._token(int(order[rank - 1]))} for rank in _spread(len(order))]
+        return [{"rank": rank, **self._token(int(order[rank - 1]))} for rank in _log_ranks(len(order))]
 
     def _coverage(self) -> list[dict[str, int]]:
-        """How many of the most frequent tokens make up these shares of the corpus."""
+        """Return how many of the most frequent tokens cover each percentage of the corpus."""
         running = np.cumsum(self.counts[self._by_frequency()])
         if not len(running):
             return []
@@ -130,7 +132,7 @@ class Report:
 
     def _longest(self) -> list[dict[str, Any]]:
         vocab = self.tokenizer.vocab
-        longest = sorted(_learned(self.tokenizer), key=lambda each: (-len(vocab[each]), each))[:_LONGEST]
+        longest = sorted(_merged_ids(self.tokenizer), key=lambda each: (-len(vocab[each]), each))[:_LONGEST]
         return [{**self._token(each), "bytes": len(vocab[each])} for each in longest]
 
     def _compression(self) -> list[dict[str, Any]]:
@@ -151,16 +153,16 @@ def make_report(
     under_used_below: int = 10,
     progress: Callable[[int], None] | None = None,
 ) -> Report:
-    """Encode a corpus and count.
+    """Encode a corpus and compute its statistics.
 
-    A file is one document, encoded as a whole while it is read; special tokens in it are plain text.
+    A file is one document, encoded incrementally. Special tokens in it are plain text.
 
     Args:
-        name: What people call the tokenizer.
+        name: The tokenizer's name for people.
         tokenizer: The tokenizer.
         corpus: Files in UTF-8.
-        under_used_below: A token that occurs, but less often than this, is under-used.
-        progress: Called with the number of bytes of each block that was read.
+        under_used_below: Tokens that occur, but fewer times than this, are under-used.
+        progress: Called with the size of each block, in bytes.
 
     Raises:
         CorpusError: A file is not UTF-8.
@@ -168,13 +170,14 @@ def make_report(
 
     Example:
         >>> import pathlib, tempfile
+        >>> from bpe_tokenizer import BPETokenizer
         >>> tokenizer = BPETokenizer().train("low low lower", vocab_size=258, verbose=False)
         >>> with tempfile.TemporaryDirectory() as directory:
         ...     path = pathlib.Path(directory, "corpus.txt")
         ...     _ = path.write_bytes(b"low lower")
         ...     report = make_report("words", tokenizer, [Document("corpus.txt", path)])
         >>> report.total
-        Figures(bytes=9, characters=9, words=2, tokens=5)
+        CorpusStats(bytes=9, characters=9, words=2, tokens=5)
     """
     text, tokens = TextCounter(), TokenCounter(tokenizer)
     files = [(each.name, _count(tokenizer, each, text, tokens, progress)) for each in corpus]
@@ -183,7 +186,7 @@ def make_report(
         name,
         tokenizer,
         files,
-        list(by_script(text, tokens)),
+        list(script_stats(text, tokens)),
         counts,
         under_used_below,
         reachability(tokenizer, _unused(tokenizer, counts)),
@@ -197,35 +200,35 @@ def _count(
     text: TextCounter,
     tokens: TokenCounter,
     progress: Callable[[int], None] | None,
-) -> Figures:
+) -> CorpusStats:
     def counted() -> Iterator[str]:
         for block in read_blocks(document, progress):
             text.add(block)
             yield block
 
-    before = _so_far(text, tokens)
+    before = _totals(text, tokens)
     for ids in tokenizer.encode_streaming(counted()):
         tokens.add(ids)
     text.finish()
     tokens.finish()
-    return Figures(*(now - then for now, then in zip(_so_far(text, tokens), before, strict=True)))
+    return CorpusStats(*(now - then for now, then in zip(_totals(text, tokens), before, strict=True)))
 
 
-def _so_far(text: TextCounter, tokens: TokenCounter) -> tuple[int, int, int, int]:
+def _totals(text: TextCounter, tokens: TokenCounter) -> tuple[int, int, int, int]:
     return text.bytes, int(text.characters.sum()), int(text.words.sum()), int(tokens.counts.sum())
 
 
-def _learned(tokenizer: BPETokenizer) -> list[int]:
-    """The ids without those of added tokens, which stand for a text as a whole."""
+def _merged_ids(tokenizer: BPETokenizer) -> list[int]:
+    """Return the ids of merged tokens: all but added tokens and the unknown token."""
     added = {token[1] for token in tokenizer.model.core.added_tokens}
     return [each for each in tokenizer.vocab if each not in added and each != tokenizer.model.core.unk_id]
 
 
 def _unused(tokenizer: BPETokenizer, counts: npt.NDArray[np.int64]) -> list[int]:
-    return [each for each in _learned(tokenizer) if not counts[each]]
+    return [each for each in _merged_ids(tokenizer) if not counts[each]]
 
 
-def _spread(length: int) -> list[int]:
-    """Ranks from 1 to `length`, evenly spread over their logarithms: 1, 2, 5, 10, 20, ..."""
+def _log_ranks(length: int) -> list[int]:
+    """Return ranks from 1 to `length`, spaced logarithmically: 1, 2, 5, 10, 20, ..."""
     ranks = {digit * 10**power for power in range(len(str(length))) for digit in (1, 2, 5)}
     return sorted({rank for rank in ranks if rank < length} | ({length} if length else set()))

@@ -1,32 +1,42 @@
-"""What is counted of a corpus and its tokens."""
+"""Counts of a corpus: bytes, characters, words and tokens, in all and by script."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.tokenizer import BPETokenizer
-from bpe_tokenizer.view.scripts import OTHER, SCRIPTS, SPACE, UNSPACED, Characters, characters_of
+from bpe_tokenizer.view.reports.scripts import (
+    OTHER,
+    SCRIPTS,
+    SPACE,
+    UNSPACED,
+    Characters,
+    classify_characters,
+)
 
-__all__ = ["Figures", "TextCounter", "TokenCounter", "by_script", "ratio"]
+if TYPE_CHECKING:
+    from bpe_tokenizer.tokenizer import BPETokenizer
+
+__all__ = ["CorpusStats", "TextCounter", "TokenCounter", "ratio", "script_stats"]
 
 
 def ratio(part: int, whole: int) -> float | None:
-    """Return `part / whole`, rounded to what is worth comparing; None where there is nothing to divide by."""
+    """Return `part / whole`, rounded to four decimals; None if `whole` is 0."""
     return round(part / whole, 4) if whole else None
 
 
 @dataclass(frozen=True)
-class Figures:
-    """The size of a text, and of its tokens.
+class CorpusStats:
+    """The size of a text and of its tokens.
 
     Args:
-        bytes: In UTF-8.
-        characters: Unicode code points.
-        words: Runs of characters that are no white space.
+        bytes: Number of UTF-8 bytes.
+        characters: Number of code points.
+        words: Number of runs without white space.
         tokens: Number of ids.
     """
 
@@ -36,7 +46,7 @@ class Figures:
     tokens: int
 
     def to_dict(self) -> dict[str, int | float | None]:
-        """Return the sizes and their ratios; fertility is tokens per word."""
+        """Return the sizes and their ratios. Fertility is tokens per word."""
         return {
             "bytes": self.bytes,
             "characters": self.characters,
@@ -49,9 +59,9 @@ class Figures:
 
 
 class TextCounter:
-    """Counts bytes, characters and words of a text that comes some at a time.
+    """Counts the bytes, characters and words of a text incrementally.
 
-    A word is a run of characters that are no white space; its script is that of its first letter.
+    A word is a run without white space. Its script is that of its first letter.
 
     Example:
         >>> counter = TextCounter()
@@ -66,14 +76,14 @@ class TextCounter:
         self.bytes = 0
         self.characters = np.zeros(len(SCRIPTS), dtype=np.int64)
         self.words = np.zeros(len(SCRIPTS), dtype=np.int64)
-        # Whether the text so far ends inside a word, and one that had no letter yet.
+        # Whether the text so far ends inside a word, and whether that word has no letter yet.
         self._inside = False
         self._undecided = False
 
     def add(self, text: str) -> None:
         """Count the next part of the text."""
         data = text.encode()
-        classes = characters_of(data).classes
+        classes = classify_characters(data).classes
         if not len(classes):
             return
         self.bytes += len(data)
@@ -82,16 +92,16 @@ class TextCounter:
 
     def _count_words(self, classes: npt.NDArray[np.uint8]) -> None:
         inside = classes != SPACE
-        begins = inside & ~np.concatenate([[self._inside], inside[:-1]])
-        # Word 0 is the one that the part before ended in.
-        word_of = np.cumsum(begins)
+        starts = inside & ~np.concatenate([[self._inside], inside[:-1]])
+        # Word 0 continues the last word of the previous part.
+        word_of = np.cumsum(starts)
         last = int(word_of[-1])
         letters = np.flatnonzero(classes > SPACE)
         lettered, first = np.unique(word_of[letters], return_index=True)
         scripts = classes[letters[first]]
         without_letter = np.ones(last + 1, dtype=bool)
         without_letter[lettered] = False
-        if not self._undecided:  # then word 0 was counted before, or there is none
+        if not self._undecided:  # Word 0 has been counted, or does not exist.
             scripts = scripts[lettered > 0]
             without_letter[0] = False
         self._inside = bool(inside[-1])
@@ -108,8 +118,8 @@ class TextCounter:
 class TokenCounter:
     """Counts the tokens of texts, by id and by script.
 
-    A token's script is that of its first letter; one that begins inside a character has
-    that character first.
+    A token's script is that of its first letter. A token that starts inside a character includes that
+    character.
 
     Args:
         tokenizer: The tokenizer of the ids.
@@ -123,49 +133,49 @@ class TokenCounter:
             self._lengths[each] = len(surface)
         self.counts = np.zeros(size, dtype=np.int64)
         self.scripts = np.zeros(len(SCRIPTS), dtype=np.int64)
-        # Ids whose last character is not complete yet.
-        self._held: list[int] = []
+        # Ids that share their last character with the next token.
+        self._pending: list[int] = []
 
     def add(self, ids: Sequence[int]) -> None:
         """Count the next ids of a text."""
-        self._count([*self._held, *ids], whole=False)
+        self._count([*self._pending, *ids], is_end=False)
 
     def finish(self) -> None:
         """End the text; another may follow."""
-        self._count(self._held, whole=True)
+        self._count(self._pending, is_end=True)
 
-    def _count(self, ids: list[int], whole: bool) -> None:
+    def _count(self, ids: list[int], is_end: bool) -> None:
         row = np.array(ids, dtype=np.int64)
         ends = np.cumsum(self._lengths[row])
         data = b"".join(map(self._surfaces.__getitem__, ids))
-        characters = characters_of(data)
+        characters = classify_characters(data)
         done = len(ids)
-        if not whole:
-            # Up to the last token that the next one does not share a character with.
-            apart = np.flatnonzero(np.isin(ends[:-1], characters.starts))
-            done = int(apart[-1]) + 1 if len(apart) else 0
-        self._held = ids[done:]
+        if not is_end:
+            # Count up to the last boundary of tokens that is a boundary of characters.
+            boundaries = np.flatnonzero(np.isin(ends[:-1], characters.starts))
+            done = int(boundaries[-1]) + 1 if len(boundaries) else 0
+        self._pending = ids[done:]
         self.counts += np.bincount(row[:done], minlength=len(self.counts))
-        begins = ends - self._lengths[row]
-        self.scripts += _scripts_of_spans(characters, begins[:done], ends[:done])
+        starts = ends - self._lengths[row]
+        self.scripts += _count_scripts(characters, starts[:done], ends[:done])
 
 
-def _scripts_of_spans(
-    characters: Characters, begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+def _count_scripts(
+    characters: Characters, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Count the classes of spans of bytes: each that of the first letter that it covers something of."""
+    """Count the scripts of byte spans. The first letter that a span overlaps decides."""
     letters = np.flatnonzero(characters.classes > SPACE)
     if not len(letters):
-        return np.bincount(np.full(len(begins), OTHER), minlength=len(SCRIPTS))
-    first_character = np.searchsorted(characters.starts, begins, side="right") - 1
+        return np.bincount(np.full(len(starts), OTHER), minlength=len(SCRIPTS))
+    first_character = np.searchsorted(characters.starts, starts, side="right") - 1
     following = np.searchsorted(letters, first_character)
     letter = letters[np.minimum(following, len(letters) - 1)]
-    covered = (following < len(letters)) & (characters.starts[letter] < ends) & (begins < ends)
+    covered = (following < len(letters)) & (characters.starts[letter] < ends) & (starts < ends)
     return np.bincount(np.where(covered, characters.classes[letter], OTHER), minlength=len(SCRIPTS))
 
 
 def _surfaces(tokenizer: BPETokenizer) -> dict[int, bytes]:
-    """Return the bytes of text that each id stands for; none for added tokens and the unknown token."""
+    """Return the text bytes of each id; empty for added tokens and the unknown token."""
     core = tokenizer.model.core
     surfaces = dict(core.vocab)
     if core.decoder is not None:
@@ -180,17 +190,17 @@ def _surfaces(tokenizer: BPETokenizer) -> dict[int, bytes]:
     return surfaces
 
 
-def by_script(text: TextCounter, tokens: TokenCounter) -> Iterator[dict[str, str | int | float | None]]:
-    """Yield what was counted of each script that the corpus has letters of, the most frequent first."""
+def script_stats(text: TextCounter, tokens: TokenCounter) -> Iterator[dict[str, str | int | float | None]]:
+    """Yield the counts of each script in the corpus, the most frequent first."""
     found = [k for k in range(len(SCRIPTS)) if k > SPACE and text.characters[k]]
-    for k in sorted(found, key=lambda each: (-text.characters[each], each)):
-        spaced = SCRIPTS[k] not in UNSPACED
+    for k in sorted(found, key=lambda k: (-text.characters[k], k)):
+        has_words = SCRIPTS[k] not in UNSPACED
         words, count, letters = int(text.words[k]), int(tokens.scripts[k]), int(text.characters[k])
         yield {
             "script": SCRIPTS[k],
             "letters": letters,
-            "words": words if spaced else None,
+            "words": words if has_words else None,
             "tokens": count,
             "tokens_per_letter": ratio(count, letters),
-            "fertility": ratio(count, words) if spaced else None,
+            "fertility": ratio(count, words) if has_words else None,
         }

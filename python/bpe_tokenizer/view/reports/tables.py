@@ -1,4 +1,4 @@
-"""Tables of figures, as text."""
+"""Tables of statistics as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from bpe_tokenizer.view.terminal import printable
+from bpe_tokenizer.view.text import printable
 
 __all__ = ["Cell", "Table", "cell_text", "name_text", "table_text", "token_text"]
 
@@ -14,13 +14,13 @@ Cell: TypeAlias = "str | int | float | None"
 
 
 class Table(NamedTuple):
-    """A table of figures.
+    """A table of statistics.
 
     Args:
-        title: What it shows.
+        title: The heading.
         columns: The name of each column.
-        rows: A cell for each column; None where there is no figure.
-        note: How it is computed, or what it means.
+        rows: A cell for each column; None for a missing value.
+        note: How the values are computed, or what they mean.
     """
 
     title: str
@@ -30,7 +30,7 @@ class Table(NamedTuple):
 
 
 def cell_text(cell: Cell) -> str:
-    """Return a cell as people read it: digits in groups of three, ratios with two decimals.
+    """Return a cell as text: digits in groups of three, ratios with two decimals.
 
     Example:
         >>> [cell_text(cell) for cell in (12345, 3.14159, "x", None)]
@@ -44,7 +44,7 @@ def cell_text(cell: Cell) -> str:
 
 
 def token_text(token: bytes) -> str:
-    r"""Return a token in quotes, with everything that does not print escaped.
+    r"""Return a token in quotes, with every character that does not print escaped.
 
     Example:
         >>> print(token_text(b" a\n"))
@@ -54,15 +54,15 @@ def token_text(token: bytes) -> str:
 
 
 def name_text(name: str) -> str:
-    """Return the name of a file with everything that does not print escaped."""
+    """Return a file name with every character that does not print escaped."""
     return printable(os.fsencode(name))
 
 
 def table_text(table: Table) -> str:
-    """Lay a table out in columns: numbers to the right, text to the left.
+    """Lay out a table as text: numbers right-aligned, text left-aligned.
 
     Returns:
-        Lines without a line feed behind the last.
+        Lines without a trailing line feed.
 
     Example:
         >>> print(table_text(Table("Sizes", ["file", "bytes"], [["a", 5], ["b.txt", 1200]])))
@@ -75,12 +75,12 @@ def table_text(table: Table) -> str:
 
     cells = [list(table.columns), *([cell_text(cell) for cell in row] for row in table.rows)]
     widths = [max(cell_len(row[k]) for row in cells) for k in range(len(table.columns))]
-    to_left = [any(isinstance(row[k], str) for row in table.rows) for k in range(len(table.columns))]
+    is_text = [any(isinstance(row[k], str) for row in table.rows) for k in range(len(table.columns))]
     lines = [table.title]
     for row in cells if table.rows else []:
         padded = [
             cell + " " * (width - cell_len(cell)) if left else " " * (width - cell_len(cell)) + cell
-            for cell, width, left in zip(row, widths, to_left, strict=True)
+            for cell, width, left in zip(row, widths, is_text, strict=True)
         ]
         lines.append("  " + "  ".join(padded).rstrip())
     if table.note:

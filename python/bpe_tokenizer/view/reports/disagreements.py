@@ -1,37 +1,39 @@
-"""Where tokenizers disagree about a corpus."""
+"""Where tokenizers cut a corpus differently."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.tokenizer import BPETokenizer
-from bpe_tokenizer.view.reading import Document, read_lines
-from bpe_tokenizer.view.report import Report
-from bpe_tokenizer.view.report_tables import labels
-from bpe_tokenizer.view.tables import Cell, Table, name_text, token_text
+from bpe_tokenizer.view.reports.documents import Document, read_lines
+from bpe_tokenizer.view.reports.report_tables import labels
+from bpe_tokenizer.view.reports.tables import Cell, Table, name_text, token_text
+
+if TYPE_CHECKING:
+    from bpe_tokenizer.tokenizer import BPETokenizer
+    from bpe_tokenizer.view.reports.report import Report
 
 __all__ = ["Cuts", "Disagreements", "Line", "disagreement_tables", "find_disagreements"]
 
-# Entries of each list.
+# Lengths of the lists of lines and of tokens.
 _LINES, _TOKENS = 10, 15
-# Characters of a line that people see.
+# Number of characters that a table shows of a line.
 _SHOWN = 60
 
 
 class Line(NamedTuple):
-    """A line that takes more tokens with one tokenizer than with another.
+    """A line whose number of tokens differs between tokenizers.
 
     Args:
         file: The name of its file.
-        number: Its number there, from 1 on.
-        text: With its line end.
-        tokens: Number of tokens of it alone, by tokenizer.
+        number: Its line number, from 1.
+        text: The line with its line end.
+        tokens: The number of tokens of the line alone, by tokenizer.
     """
 
     file: str
@@ -41,13 +43,13 @@ class Line(NamedTuple):
 
 
 class Cuts(NamedTuple):
-    """Tokens of one tokenizer inside of which another has a boundary.
+    """Tokens of one tokenizer that another tokenizer splits.
 
     Args:
-        whole: Index of the tokenizer whose tokens they are.
-        by: Index of the tokenizer that cuts them.
-        times: How often each id is cut.
-        into: The ids that overlap an id where it is cut first.
+        whole: Index of the tokenizer of the tokens.
+        by: Index of the tokenizer that splits them.
+        times: How often each id is split, int64, indexed by id.
+        into: For each id, the ids of the other tokenizer that overlap its first split.
     """
 
     whole: int
@@ -58,13 +60,13 @@ class Cuts(NamedTuple):
 
 @dataclass(frozen=True)
 class Disagreements:
-    """Where tokenizers disagree about a corpus, whose lines are encoded alone.
+    """Where tokenizers cut a corpus differently. Each line is encoded alone.
 
     Args:
         lines: Number of lines.
-        same_count: Number of those that all cut into as many tokens.
+        same_count: Number of lines that have the same number of tokens with every tokenizer.
         largest: The lines with the largest differences, the largest first.
-        cuts: What the first cuts and another does not, and the other way round, for each other.
+        cuts: The splits between the first tokenizer and each other one, in both directions.
     """
 
     lines: int
@@ -73,7 +75,7 @@ class Disagreements:
     cuts: list[Cuts]
 
     def to_dict(self, reports: Sequence[Report]) -> dict[str, Any]:
-        """Return everything as what JSON can hold."""
+        """Return everything as JSON values."""
         return {
             "lines": self.lines,
             "lines_of_same_count": self.same_count,
@@ -102,10 +104,10 @@ class Disagreements:
 
 
 class _Spans(NamedTuple):
-    """The tokens of a block's lines, which stand one after the other."""
+    """The tokens of a block of lines, with their byte spans in the block and their number for each line."""
 
     ids: npt.NDArray[np.int64]
-    begins: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
     counts: list[int]
 
@@ -115,14 +117,14 @@ def find_disagreements(
     corpus: Sequence[Document],
     progress: Callable[[int], None] | None = None,
 ) -> Disagreements:
-    """Encode every line of a corpus alone with several tokenizers, and compare where they cut.
+    """Encode each line of a corpus alone with several tokenizers, and compare the boundaries.
 
-    Special tokens are plain text. A line of more than 65,536 characters is compared in parts.
+    Special tokens are plain text. Lines of more than 65,536 characters are compared in parts.
 
     Args:
         tokenizers: At least two.
         corpus: Files in UTF-8.
-        progress: Called with the number of bytes of each block that was read.
+        progress: Called with the size of each block, in bytes.
 
     Raises:
         CorpusError: A file is not UTF-8.
@@ -134,7 +136,7 @@ def find_disagreements(
         for whole, by in ((0, other), (other, 0))
     ]
     lines = same = position = 0
-    # A heap of the largest differences; of equal ones the earlier line stays.
+    # A heap of the largest differences. Ties keep the earlier line.
     largest: list[tuple[int, int, Line]] = []
     for document in corpus:
         for numbered in read_lines(document, progress):
@@ -157,25 +159,25 @@ def _spans(tokenizer: BPETokenizer, lines: Sequence[str]) -> _Spans:
     counts = []
     before = 0
     for line in lines:
-        found, places = tokenizer.encode_with_offsets(line, unit="byte")
-        ids += found
-        spans.append(np.array(places, dtype=np.int64).reshape(-1, 2) + before)
-        counts.append(len(found))
+        line_ids, line_spans = tokenizer.encode_with_offsets(line, unit="byte")
+        ids += line_ids
+        spans.append(np.array(line_spans, dtype=np.int64).reshape(-1, 2) + before)
+        counts.append(len(line_ids))
         before += len(line.encode())
     all_spans = np.concatenate([np.zeros((0, 2), dtype=np.int64), *spans])
     return _Spans(np.array(ids, dtype=np.int64), all_spans[:, 0], all_spans[:, 1], counts)
 
 
 def _count_cuts(cuts: Cuts, whole: _Spans, by: _Spans) -> None:
-    """Count the tokens of `whole` inside of which a token of `by` begins."""
-    first = np.searchsorted(by.begins, whole.begins, side="right")
-    last = np.searchsorted(by.begins, whole.ends, side="left")
+    """Count the tokens of `whole` inside which a token of `by` starts."""
+    first = np.searchsorted(by.starts, whole.starts, side="right")
+    last = np.searchsorted(by.starts, whole.ends, side="left")
     cut = np.flatnonzero(first < last)
     cuts.times[:] += np.bincount(whole.ids[cut], minlength=len(cuts.times))
     for token_id, at in zip(*np.unique(whole.ids[cut], return_index=True), strict=True):
         if int(token_id) not in cuts.into:
-            place = cut[at]
-            cuts.into[int(token_id)] = by.ids[max(first[place] - 1, 0) : last[place]].tolist()
+            row = cut[at]
+            cuts.into[int(token_id)] = by.ids[max(first[row] - 1, 0) : last[row]].tolist()
 
 
 def _most_frequent(cuts: Cuts) -> list[int]:
@@ -184,17 +186,18 @@ def _most_frequent(cuts: Cuts) -> list[int]:
 
 
 def disagreement_tables(found: Disagreements, reports: Sequence[Report]) -> Iterator[Table]:
-    """Yield what the tokenizers disagree about as tables.
+    """Yield the disagreements as tables.
 
     Args:
         found: The disagreements.
-        reports: The report of each tokenizer, in the same order.
+        reports: The report of each tokenizer, in the order of the indices.
     """
     names = labels(reports)
     lines: list[list[Cell]] = [
-        [name_text(each.file), each.number, *each.tokens, _beginning(each.text)] for each in found.largest
+        [name_text(each.file), each.number, *each.tokens, _shortened(each.text)] for each in found.largest
     ]
-    note = f"Each line alone; {found.same_count:,} of {found.lines:,} take as many tokens with all."
+    same = f"{found.same_count:,} of {found.lines:,}"
+    note = f"Each line alone; {same} have the same number of tokens with every tokenizer."
     columns = ["file", "line", *(f"tokens, {name}" for name in names), "text"]
     yield Table("Lines with the largest differences", columns, lines, note)
     for each in found.cuts:
@@ -204,13 +207,13 @@ def disagreement_tables(found: Disagreements, reports: Sequence[Report]) -> Iter
         ]
         yield Table(
             f"Tokens of {names[each.whole]} that {names[each.by]} cuts",
-            ["times", "token", "where it first stands"],
+            ["times", "token", "first split"],
             rows,
-            f"{int(each.times.sum()):,} times in all.",
+            f"{int(each.times.sum()):,} times in total.",
         )
 
 
-def _beginning(line: str) -> str:
+def _shortened(line: str) -> str:
     return token_text(line[:_SHOWN].encode()) + ("..." if len(line) > _SHOWN else "")
 
 

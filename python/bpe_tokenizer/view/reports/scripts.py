@@ -1,4 +1,4 @@
-"""Which script the letters of a text are in."""
+"""The scripts of letters."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["OTHER", "SCRIPTS", "SPACE", "UNSPACED", "Characters", "characters_of", "script_of"]
+__all__ = ["OTHER", "SCRIPTS", "SPACE", "UNSPACED", "Characters", "classify_characters", "script_of"]
 
-# The scripts that are told apart, by the word that the names of their letters begin with.
+# The known scripts, by the first word of their letters' Unicode names.
 _BY_NAME = {
     "LATIN": "Latin",
     "GREEK": "Greek",
@@ -49,27 +49,27 @@ _BY_NAME = {
 }
 
 OTHER, SPACE = 0, 1
-# The name of each class of characters: what is no letter of the scripts below, white space, and the scripts.
+# The character classes: other characters, white space, and the letters of each script.
 SCRIPTS = ("other", "white space", *_BY_NAME.values())
-# Written without spaces between words.
+# Scripts without spaces between words.
 UNSPACED = frozenset(
     {"Han", "Hiragana", "Katakana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"}
 )
 _UNSEEN = 255
-# Filled as characters are met: looking up the names of all of Unicode would take a second.
+# The class of each code point, filled on first use: looking up all of Unicode would take a second.
 _CLASSES = np.full(0x110000, _UNSEEN, dtype=np.uint8)
 
 
 def script_of(character: str) -> str:
     """Return the script of a letter or a mark, by its name in the Unicode database.
 
-    Compatibility characters (full width, superscript) are in the script of the letter they are a form of.
+    A compatibility character (full width, superscript) has the script of its base letter.
 
     Args:
         character: One character.
 
     Returns:
-        The name of the script; "" for other characters, accents and scripts that are not told apart.
+        The name of the script; "" for accents, unknown scripts and all other characters.
 
     Example:
         >>> [script_of(character) for character in "aжक語!"]
@@ -84,25 +84,25 @@ def script_of(character: str) -> str:
 
 
 class Characters(NamedTuple):
-    """The characters of UTF-8.
+    """The characters of UTF-8 data.
 
     Args:
-        starts: Where each begins, in bytes.
-        classes: The class of each: an index of `SCRIPTS`, uint8.
+        starts: The start of each character, in bytes, int64.
+        classes: The class of each character, an index of `SCRIPTS`, uint8.
     """
 
     starts: npt.NDArray[np.int64]
     classes: npt.NDArray[np.uint8]
 
 
-def characters_of(data: bytes) -> Characters:
+def classify_characters(data: bytes) -> Characters:
     """Find the characters of UTF-8 and classify them.
 
     Args:
-        data: UTF-8; where it is broken, every byte that continues no character begins one.
+        data: UTF-8. In broken data, each byte that is not a continuation byte starts a character.
 
     Example:
-        >>> [SCRIPTS[each] for each in characters_of("я 1".encode()).classes]
+        >>> [SCRIPTS[each] for each in classify_characters("я 1".encode()).classes]
         ['Cyrillic', 'white space', 'other']
     """
     code = np.frombuffer(data + b"\0\0\0", dtype=np.uint8).astype(np.uint32)

@@ -1,31 +1,33 @@
-"""A visualization as HTML: static, without a script, every text in it escaped."""
+"""A visualization as static HTML: no script, all text escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
 from importlib import resources
+from typing import TYPE_CHECKING
 
-from bpe_tokenizer.view.chips import printable
-from bpe_tokenizer.view.merging import Merge, Merging
-from bpe_tokenizer.view.tokens import Piece, Token, Visualization, counted
+from bpe_tokenizer.view.text import count_noun, printable
 
-__all__ = ["LONGEST", "STYLE", "fragment"]
+if TYPE_CHECKING:
+    from bpe_tokenizer.view.visualization import Merge, Merging, Piece, Token, Visualization
 
-# What `fragment` needs of a page's style.
-STYLE = resources.files(__package__).joinpath("style.css").read_text(encoding="utf-8")
+__all__ = ["MAX_STEP_SYMBOLS", "STYLE", "visualization_html"]
 
-# The merges of pieces of more symbols are not shown: every merge is a line that shows what is left of them.
-LONGEST = 64
+# The style sheet that `visualization_html` needs.
+STYLE = resources.files(__package__).joinpath("tokens.css").read_text(encoding="utf-8")
+
+# Longer pieces show no merges: each merge is a line with all symbols, so the HTML grows quadratically.
+MAX_STEP_SYMBOLS = 64
 
 _COLOURS = 6
 
 
-def fragment(shown: Visualization) -> str:
-    """Return the tokens as chips, and below them the merges of each piece, as HTML without its `STYLE`.
+def visualization_html(shown: Visualization) -> str:
+    """Return coloured tokens, and the merges of each piece below them, as HTML without its `STYLE`.
 
-    A chip says under the pointer, in focus and to a screen reader what it is: id, bytes, place. Its
-    `data-piece` is the number of its piece among the merges.
+    Each token has a label with its id, bytes and spans for the pointer, the keyboard focus and screen
+    readers. `data-piece` links a token to the merges of its piece.
 
     Args:
         shown: The tokens.
@@ -33,9 +35,11 @@ def fragment(shown: Visualization) -> str:
     Example:
         >>> from bpe_tokenizer import BPETokenizer
         >>> tokenizer = BPETokenizer().train("low low lower", vocab_size=258, verbose=False)
-        >>> "<b>" in fragment(tokenizer.visualize("<b>")), "&lt;" in fragment(tokenizer.visualize("<b>"))
+        >>> html = visualization_html(tokenizer.visualize("<b>"))
+        >>> "<b>" in html, "&lt;" in html
         (False, True)
     """
+    # Equal pieces share one list of merges.
     numbers: dict[bytes, int] = {}
     for piece in shown.pieces:
         if piece.merging is not None:
@@ -43,19 +47,19 @@ def fragment(shown: Visualization) -> str:
     return (
         f'<div class="bpe"><p class="bpe-counts">{escape(shown.counts)}</p>'
         f'<div class="bpe-tokens" role="listbox" aria-label="Tokens" aria-orientation="horizontal">'
-        f"{''.join(_chips(shown, numbers))}</div>"
-        f'<details class="bpe-merges"><summary>Merges of {counted(len(numbers), "piece")}</summary>'
+        f"{''.join(_tokens(shown, numbers))}</div>"
+        f'<details class="bpe-merges"><summary>Merges of {count_noun(len(numbers), "piece")}</summary>'
         f"{''.join(_merges(shown, numbers))}</details></div>"
     )
 
 
-def _chips(shown: Visualization, numbers: dict[bytes, int]) -> Iterator[str]:
+def _tokens(shown: Visualization, numbers: dict[bytes, int]) -> Iterator[str]:
     index = 0
     count = len(shown.tokens)
     for piece in shown.pieces:
-        for place, token in enumerate(piece.tokens):
+        for position, token in enumerate(piece.tokens):
             number = f' data-piece="{numbers[piece.bytes]}"' if piece.merging is not None else ""
-            classes = f"bpe-{index % _COLOURS}{' bpe-added' * token.is_added}{' bpe-first' * (not place)}"
+            classes = f"bpe-{index % _COLOURS}{' bpe-added' * token.is_added}{' bpe-first' * (not position)}"
             label = escape(f"Token {index + 1} of {count}: {_describe(token)}")
             yield (
                 f'<span class="{classes}" role="option" tabindex="0" aria-selected="false"{number} '
@@ -75,7 +79,7 @@ def _describe(token: Token) -> str:
 
 
 def _span(noun: str, span: tuple[int, int]) -> str:
-    """Say which characters or bytes a span is, counted from 0; an empty one is between two."""
+    """Name the characters or bytes of a span, counted from 0; an empty span lies between two."""
     start, end = span
     if start == end:
         return f"before {noun} {start}"
@@ -91,23 +95,24 @@ def _merges(shown: Visualization, numbers: dict[bytes, int]) -> Iterator[str]:
     for piece in shown.pieces:
         if piece.merging is not None and piece.bytes not in done:
             done.add(piece.bytes)
-            heading = f"Piece {escape(_short(piece.bytes))}"
+            heading = f"Piece {escape(_shortened(piece.bytes))}"
             body = _steps(shown, piece, piece.merging)
             yield f'<section data-piece="{numbers[piece.bytes]}"><h4>{heading}</h4>{body}</section>'
 
 
-def _short(piece: bytes) -> str:
-    return _quoted(piece) if len(piece) <= 4 * LONGEST else f"{_quoted(piece[: 4 * LONGEST])}…"
+def _shortened(piece: bytes) -> str:
+    limit = 4 * MAX_STEP_SYMBOLS
+    return _quoted(piece) if len(piece) <= limit else f"{_quoted(piece[:limit])}…"
 
 
 def _steps(shown: Visualization, piece: Piece, merging: Merging) -> str:
     note = f"<p>{escape(_note(piece, merging))}</p>"
-    if len(merging.symbols) > LONGEST:
+    if len(merging.symbols) > MAX_STEP_SYMBOLS:
         return note
     rows = merging.rows()
     lines = [f"<li>Merging begins: {_row(shown, next(rows), None)}</li>"]
     for merge, before, row in zip(merging.merges, merging.rows(), rows, strict=False):
-        left, right = (_symbol(shown, before[index], "i") for index in (merge.left, merge.right))
+        left, right = (_symbol(shown, before[position], "i") for position in (merge.left, merge.right))
         lines.append(
             f"<li>rank {merge.rank:,}: {left} + {right} → {_symbol(shown, merge.token_id, 'b')}, "
             f"id {merge.token_id}<br>{_row(shown, row, merge)}</li>"
@@ -116,21 +121,21 @@ def _steps(shown: Visualization, piece: Piece, merging: Merging) -> str:
 
 
 def _note(piece: Piece, merging: Merging) -> str:
-    symbols, merges = counted(len(merging.symbols), "symbol"), counted(len(merging.merges), "merge")
-    if len(merging.symbols) > LONGEST:
+    symbols, merges = count_noun(len(merging.symbols), "symbol"), count_noun(len(merging.merges), "merge")
+    if len(merging.symbols) > MAX_STEP_SYMBOLS:
         return (
             f"This piece is too long to be stepped through: {symbols}, {merges}. "
-            f"They are shown for pieces of at most {LONGEST} symbols."
+            f"They are shown for pieces of at most {MAX_STEP_SYMBOLS} symbols."
         )
     if merging.is_whole:
         return "The whole piece is a token, so the encoder takes it at once. The merges would be these:"
-    return f"{symbols}, {merges}, {counted(len(piece.tokens), 'token')}."
+    return f"{symbols}, {merges}, {count_noun(len(piece.tokens), 'token')}."
 
 
 def _row(shown: Visualization, row: dict[int, int | None], merge: Merge | None) -> str:
     made = merge.left if merge is not None else None
     return " ".join(
-        _symbol(shown, token_id, "b" if index == made else "i") for index, token_id in row.items()
+        _symbol(shown, token_id, "b" if position == made else "i") for position, token_id in row.items()
     )
 
 

@@ -1,17 +1,19 @@
-"""Reports as one page that needs nothing else: no script, no font, no picture from elsewhere."""
+"""Reports as a self-contained HTML page without scripts."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer.view.plots import Axis, Series, bar_plot, line_plot
-from bpe_tokenizer.view.report import Report
-from bpe_tokenizer.view.report_tables import labels
-from bpe_tokenizer.view.tables import Cell, Table, cell_text
+from bpe_tokenizer.view.reports.report_tables import labels
+from bpe_tokenizer.view.reports.tables import Cell, Table, cell_text
 
-__all__ = ["page"]
+if TYPE_CHECKING:
+    from bpe_tokenizer.view.reports.report import Report
+
+__all__ = ["report_page"]
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -31,16 +33,16 @@ svg text { font-size: 12px; fill: currentColor; }
 """
 
 
-def page(title: str, reports: Sequence[Report], tables: Iterable[Table]) -> bytes:
-    """Return a page in HTML with tables, and a plot before each that there is one for.
+def report_page(title: str, reports: Sequence[Report], tables: Iterable[Table]) -> bytes:
+    """Return an HTML page with tables and plots. A plot precedes its table.
 
     Args:
         title: The heading.
-        reports: What the plots show.
-        tables: In order.
+        reports: The data of the plots.
+        tables: The tables, in order.
 
     Returns:
-        The page in UTF-8. Everything that comes from a text, a token or a name is escaped.
+        The page in UTF-8, with all text, tokens and names escaped.
     """
     plots = dict(_plots(reports))
     parts = [_section(table, plots.get(table.title, "")) for table in tables]
@@ -60,7 +62,7 @@ def _section(table: Table, plot: str) -> str:
     if table.rows:
         parts.append(f'<div class="wide" tabindex="0" role="region" aria-label="{html.escape(table.title)}">')
         head = "".join(
-            f'<th scope="col"{_kind(table, k)}>{html.escape(c)}</th>' for k, c in enumerate(table.columns)
+            f'<th scope="col"{_align(table, k)}>{html.escape(c)}</th>' for k, c in enumerate(table.columns)
         )
         rows = "".join(f"<tr>{_cells(table, row)}</tr>\n" for row in table.rows)
         parts.append(f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n")
@@ -70,15 +72,15 @@ def _section(table: Table, plot: str) -> str:
 
 
 def _cells(table: Table, row: Sequence[Cell]) -> str:
-    return "".join(f"<td{_kind(table, k)}>{html.escape(cell_text(cell))}</td>" for k, cell in enumerate(row))
+    return "".join(f"<td{_align(table, k)}>{html.escape(cell_text(cell))}</td>" for k, cell in enumerate(row))
 
 
-def _kind(table: Table, column: int) -> str:
+def _align(table: Table, column: int) -> str:
     return ' class="text"' if any(isinstance(row[column], str) for row in table.rows) else ""
 
 
 def _plots(reports: Sequence[Report]) -> Iterator[tuple[str, str]]:
-    """Yield the title of a table and the plot that stands before it."""
+    """Yield pairs of a table's title and its plot."""
     facts = [(name, report.to_dict()) for name, report in zip(labels(reports), reports, strict=True)]
 
     def series(key: str, x: str, y: str) -> list[Series]:

@@ -1,4 +1,4 @@
-"""Files of a corpus, read a block at a time."""
+"""Reads the documents of a corpus in blocks."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from bpe_tokenizer.errors import CorpusError, OptionError
 __all__ = ["Document", "documents", "read_blocks", "read_lines"]
 
 _BLOCK = 1 << 20
-# A longer line is taken in parts, so that a file without line ends fits into memory too.
-_LONGEST_LINE = 1 << 16
+# Longer lines are split, so that a file without line ends needs little memory.
+_MAX_LINE = 1 << 16
 
 
 class Document(NamedTuple):
     """A file of a corpus.
 
     Args:
-        name: What people call it.
-        path: Where it can be read, several times.
+        name: The name for people.
+        path: A file that can be read several times.
     """
 
     name: str
@@ -34,13 +34,13 @@ class Document(NamedTuple):
 
 @contextlib.contextmanager
 def documents(names: Sequence[str]) -> Iterator[list[Document]]:
-    """Name the files of a corpus; what comes from a pipe is kept in a temporary file meanwhile.
+    """Open the documents of a corpus. A pipe is copied to a temporary file for the time of the context.
 
     Args:
         names: Paths; `-` is standard input.
 
     Yields:
-        The files in the same order.
+        The documents, in the same order.
 
     Raises:
         OptionError: Standard input is named twice.
@@ -58,7 +58,7 @@ def _document(name: str, copy: Path) -> Document:
             shutil.copyfileobj(sys.stdin.buffer, file)
         return Document("standard input", copy)
     path = Path(name)
-    with path.open("rb") as source:  # whether it can be read is better known before hours of reading others
+    with path.open("rb") as source:  # Fails now, not after hours of reading other files.
         if path.is_file():
             return Document(name, path)
         with copy.open("wb") as file:
@@ -67,11 +67,11 @@ def _document(name: str, copy: Path) -> Document:
 
 
 def read_blocks(document: Document, progress: Callable[[int], None] | None = None) -> Iterator[str]:
-    """Read a file in UTF-8 in blocks of whole characters, exactly as it stands.
+    """Read a UTF-8 file exactly, in blocks of whole characters.
 
     Args:
         document: The file.
-        progress: Called with the number of bytes of each block that was read.
+        progress: Called with the size of each block, in bytes.
 
     Yields:
         Text, never empty.
@@ -84,11 +84,11 @@ def read_blocks(document: Document, progress: Callable[[int], None] | None = Non
     with document.path.open("rb") as file:
         while True:
             data = file.read(_BLOCK)
-            held_back = len(decoder.getstate()[0])
+            pending = len(decoder.getstate()[0])
             try:
                 text = decoder.decode(data, final=not data)
             except UnicodeDecodeError as error:
-                offset = file.tell() - len(data) - held_back + error.start
+                offset = file.tell() - len(data) - pending + error.start
                 byte = error.object[error.start]
                 raise CorpusError(
                     f"{document.name} is not UTF-8: byte 0x{byte:02x} at offset {offset:,}; "
@@ -105,16 +105,16 @@ def read_blocks(document: Document, progress: Callable[[int], None] | None = Non
 def read_lines(
     document: Document, progress: Callable[[int], None] | None = None
 ) -> Iterator[list[tuple[int, str]]]:
-    r"""Read a file in UTF-8 line by line, a block's lines at once.
+    r"""Read the lines of a UTF-8 file.
 
-    A line ends with its line feed; of a line of more than 65,536 characters, each so many are a part.
+    A line includes its line feed. Lines of more than 65,536 characters are split into parts of that size.
 
     Args:
         document: The file.
-        progress: Called with the number of bytes of each block that was read.
+        progress: Called with the size of each block, in bytes.
 
     Yields:
-        Lines or parts of lines, each with the line's number, from 1 on.
+        For each block, its lines or parts of lines with their line numbers, from 1.
 
     Raises:
         CorpusError: The file is not UTF-8.
@@ -123,18 +123,18 @@ def read_lines(
     number, rest = 1, ""
     for block in read_blocks(document, progress):
         lines: list[tuple[int, str]] = []
-        whole = (rest + block).split("\n")
-        rest = whole.pop()
-        for line in whole:
+        complete = (rest + block).split("\n")
+        rest = complete.pop()
+        for line in complete:
             lines += [(number, part) for part in _parts(line + "\n")]
             number += 1
-        while len(rest) > _LONGEST_LINE:
-            lines.append((number, rest[:_LONGEST_LINE]))
-            rest = rest[_LONGEST_LINE:]
+        while len(rest) > _MAX_LINE:
+            lines.append((number, rest[:_MAX_LINE]))
+            rest = rest[_MAX_LINE:]
         yield lines
     if rest:
         yield [(number, rest)]
 
 
 def _parts(line: str) -> list[str]:
-    return [line[at : at + _LONGEST_LINE] for at in range(0, len(line), _LONGEST_LINE)]
+    return [line[at : at + _MAX_LINE] for at in range(0, len(line), _MAX_LINE)]

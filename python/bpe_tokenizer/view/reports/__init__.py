@@ -1,0 +1,1 @@
+"""Statistics of tokenizers on a corpus, as tables, JSON and pages."""

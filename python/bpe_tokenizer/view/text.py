@@ -1,0 +1,30 @@
+"""Tokens and counts as printable text."""
+
+from __future__ import annotations
+
+__all__ = ["count_noun", "printable"]
+
+
+def printable(token: bytes) -> str:
+    r"""Return a token's text, with every character that does not print escaped.
+
+    Bytes that are not UTF-8 on their own (a part of a character) become `\xNN`. Control, format and
+    unassigned characters become `\n`, `\x1b`, `\u200b`, so a token cannot move the cursor or change
+    colours. Spaces stay.
+
+    Args:
+        token: The bytes of one token.
+
+    Example:
+        >>> print(printable(" café\n".encode()))
+         café\n
+        >>> print(printable(b"\xf0\x9f"))
+        \xf0\x9f
+    """
+    text = token.decode("utf-8", errors="backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def count_noun(count: int, noun: str) -> str:
+    """Return a count with its noun: `1 merge`, `2 merges`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,253 @@
+"""The tokens of a text with their spans and merges, for notebooks, terminals and pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from bpe_tokenizer.errors import ArgumentTypeError
+from bpe_tokenizer.view.terminal import coloured_tokens, console_backgrounds
+from bpe_tokenizer.view.text import count_noun
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+    from bpe_tokenizer import _core
+    from bpe_tokenizer.compiled import Snapshot
+
+__all__ = ["Merge", "Merging", "Piece", "Token", "Visualization", "visualize"]
+
+_BYTE_TOKEN = re.compile(rb"<0x([0-9A-F]{2})>")
+
+
+class Token(NamedTuple):
+    """A token and its spans in the text.
+
+    Args:
+        id: The id.
+        bytes: The token as the vocabulary writes it; SentencePiece's `▁` stays.
+        characters: Start and end of the characters that the token covers, whole or in part.
+        text_bytes: Start and end of its bytes in the text's UTF-8.
+        is_added: Whether it is an added token, which is found in the text instead of merged.
+    """
+
+    id: int
+    bytes: bytes
+    characters: tuple[int, int]
+    text_bytes: tuple[int, int]
+    is_added: bool = False
+
+
+class Merge(NamedTuple):
+    """One merge of two neighbours.
+
+    Args:
+        rank: Index of the merge in the model's list. The lowest possible rank merges first.
+        left: Position of the left symbol. Positions count the piece's initial symbols, from 0.
+        right: Position of the right symbol.
+        token_id: Id of the token that replaces both.
+    """
+
+    rank: int
+    left: int
+    right: int
+    token_id: int
+
+
+class Merging(NamedTuple):
+    """How a piece becomes tokens.
+
+    Args:
+        symbols: The initial ids; None for a symbol without a token.
+        merges: The merges, in order.
+        ids: The ids that the encoder returns.
+        is_whole: Whether the encoder takes the piece as one token without merging (`ignore_merges`). The
+            merges then show what merging would do, which may lead to other ids.
+    """
+
+    symbols: tuple[int | None, ...]
+    merges: tuple[Merge, ...]
+    ids: tuple[int, ...]
+    is_whole: bool = False
+
+    def rows(self) -> Iterator[dict[int, int | None]]:
+        """Yield the symbols before the first merge and after each merge: ids by position.
+
+        Example:
+            >>> list(Merging((97, 98), (Merge(0, 0, 1, 256),), (256,)).rows())
+            [{0: 97, 1: 98}, {0: 256}]
+        """
+        row = dict(enumerate(self.symbols))
+        yield dict(row)
+        for merge in self.merges:
+            row[merge.left] = merge.token_id
+            del row[merge.right]
+            yield dict(row)
+
+
+class Piece(NamedTuple):
+    """A piece of the text and its tokens.
+
+    Args:
+        bytes: The piece, normalised.
+        tokens: Its tokens.
+        merging: Its merges; None for an added token.
+    """
+
+    bytes: bytes
+    tokens: tuple[Token, ...]
+    merging: Merging | None
+
+
+@dataclass(frozen=True, repr=False)
+class Visualization:
+    """The tokens of a text, to look at.
+
+    A notebook shows coloured tokens with ids, bytes and spans under the pointer, and the merges below them.
+    `show()` and rich's `print` show coloured tokens in a terminal.
+
+    Args:
+        text: The text.
+        pieces: Its pieces, with their tokens.
+    """
+
+    text: str
+    pieces: tuple[Piece, ...]
+    _core: _core.Model = field(compare=False)
+
+    @property
+    def tokens(self) -> list[Token]:
+        """The tokens, in order."""
+        return [token for piece in self.pieces for token in piece.tokens]
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids that `encode` returns."""
+        return [token.id for token in self.tokens]
+
+    @property
+    def counts(self) -> str:
+        """The numbers of tokens, characters and bytes as one line of text."""
+        tokens, size = len(self.tokens), _utf8_length(self.text)
+        line = ", ".join(
+            [count_noun(tokens, "token"), count_noun(len(self.text), "character"), count_noun(size, "byte")]
+        )
+        return f"{line}; {size / tokens:.2f} bytes per token" if tokens else line
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """Return the bytes of a token, as in `Token`."""
+        return _token_bytes(self._core, token_id)
+
+    def show(self, console: Console | None = None) -> None:
+        """Print the tokens in colour, or with `|` between them on a console without colours.
+
+        Args:
+            console: The rich console to print on; None prints to standard output.
+
+        >>> from bpe_tokenizer import BPETokenizer
+        >>> tokenizer = BPETokenizer().train("low low lower", vocab_size=258, verbose=False)
+        >>> tokenizer.visualize("lower").show()
+        low|e|r
+        """
+        if console is None:
+            from rich.console import Console
+
+            console = Console(highlight=False)
+        # soft_wrap: the terminal wraps a long line; a pipe gets it unwrapped.
+        console.print(self, soft_wrap=True)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Show coloured tokens."""
+        yield coloured_tokens((token.bytes for token in self.tokens), console_backgrounds(console))
+
+    def __str__(self) -> str:
+        """Return the printable text of the tokens, with `|` between them."""
+        return coloured_tokens((token.bytes for token in self.tokens), backgrounds=()).plain
+
+    def __repr__(self) -> str:
+        """Show the counts."""
+        return f"<{type(self).__name__}: {self.counts}>"
+
+    def _repr_html_(self) -> str:
+        from bpe_tokenizer.view.html import STYLE, visualization_html
+
+        return f"<style>{STYLE}</style>{visualization_html(self)}"
+
+
+def visualize(
+    compiled: Snapshot,
+    text: str,
+    special: bool | Collection[str] = False,
+    prefix_suffix_ids: tuple[Sequence[int], Sequence[int]] = ((), ()),
+) -> Visualization:
+    """Cut a text into its tokens, to look at.
+
+    Args:
+        compiled: The model that encodes.
+        text: The text.
+        special: The special tokens to recognise: none (False), all (True), or a collection.
+        prefix_suffix_ids: Ids to add at the start and at the end of the text.
+
+    Raises:
+        ArgumentTypeError: The text is not a `str`.
+    """
+    if not isinstance(text, str):
+        raise ArgumentTypeError(f"visualize expects a str, not {type(text).__name__}")
+    core, encoder = compiled.model.core, compiled.encoder
+    ids, characters = encoder.encode_with_offsets(text, special, "char", False)
+    _, text_bytes = encoder.encode_with_offsets(text, special, "byte", False)
+    added = {token.id for token in compiled.added.values()}
+    tokens = [
+        Token(token_id, _token_bytes(core, token_id), character_span, byte_span, token_id in added)
+        for token_id, character_span, byte_span in zip(ids, characters, text_bytes, strict=True)
+    ]
+    pieces = tuple(_pieces(compiled, encoder.pieces(text, special), tokens))
+    ends = (0, 0), (len(text), _utf8_length(text))
+    prefix, suffix = (
+        tuple(_added_piece(Token(i, _token_bytes(core, i), (c, c), (b, b), True)) for i in ids)
+        for ids, (c, b) in zip(prefix_suffix_ids, ends, strict=True)
+    )
+    return Visualization(text, prefix + pieces + suffix, core)
+
+
+def _pieces(compiled: Snapshot, pieces: Sequence[bytes], tokens: Sequence[Token]) -> Iterator[Piece]:
+    """Assign tokens to pieces. An added token is a piece without merges."""
+    contents = {token.id: token.content.encode() for token in compiled.added.values()}
+    mergings: dict[bytes, Merging] = {}
+    at = 0
+    for piece in pieces:
+        merging = mergings.get(piece) or mergings.setdefault(piece, _merging(compiled.encoder, piece))
+        end = at + len(merging.ids)
+        is_merged = tuple(token.id for token in tokens[at:end]) == merging.ids
+        if not merging.ids and at < len(tokens):
+            # The model drops every character of the piece, unless the piece is an added token.
+            is_merged = tokens[at].id not in contents or contents[tokens[at].id] not in piece
+        if is_merged:
+            yield Piece(piece, tuple(tokens[at:end]), merging)
+            at = end
+        else:
+            yield _added_piece(tokens[at], piece)
+            at += 1
+
+
+def _merging(encoder: _core.Encoder, piece: bytes) -> Merging:
+    trace = encoder.trace_merges(piece)
+    merges = tuple(Merge(step.rank, step.left, step.right, step.token_id) for step in trace.steps)
+    return Merging(tuple(trace.symbols), merges, tuple(trace.ids), trace.is_whole)
+
+
+def _added_piece(token: Token, piece: bytes | None = None) -> Piece:
+    return Piece(token.bytes if piece is None else piece, (token,), None)
+
+
+def _token_bytes(core: _core.Model, token_id: int) -> bytes:
+    token = core.token(token_id) or b""
+    byte = _BYTE_TOKEN.fullmatch(token) if core.byte_fallback else None
+    return bytes.fromhex(byte[1].decode()) if byte else token
+
+
+def _utf8_length(text: str) -> int:
+    # The encoder replaces a lone surrogate by U+FFFD, which has the same length.
+    return len(text.encode("utf-8", errors="surrogatepass"))
