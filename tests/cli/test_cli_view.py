@@ -122,7 +122,7 @@ def test_without_the_libraries_the_error_names_the_command(
     monkeypatch.setitem(sys.modules, "starlette", None)
     code, out, err = run("--tokenizer", saved[0], "--no-browser")
     assert (code, out) == (1, "")
-    assert "pip install starlette uvicorn" in err
+    assert "pip install 'bpe-tokenizer[view]'" in err
     assert err.count("\n") == 1
 
 

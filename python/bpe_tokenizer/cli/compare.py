@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bpe_tokenizer.cli.report import Corpus, Html, UnderUsed, progress, write
+from bpe_tokenizer.cli.report import Corpus, Html, UnderUsed, write
 from bpe_tokenizer.cli.run import Debug, load_tokenizer
 
 __all__ = ["compare"]
@@ -27,6 +27,7 @@ def compare(
     debug: Debug = False,
 ) -> None:
     """Show what tokenizers do with the same corpus side by side, and where they disagree."""
+    from bpe_tokenizer.train.progress import ProgressBar
     from bpe_tokenizer.view.reports.disagreements import disagreement_tables, find_disagreements
     from bpe_tokenizer.view.reports.documents import documents
     from bpe_tokenizer.view.reports.report import make_report
@@ -38,12 +39,13 @@ def compare(
     with documents(corpus) as files:
         # The corpus is read once for each tokenizer, and once more line by line.
         size = sum(each.path.stat().st_size for each in files) * (len(loaded) + 1)
-        with progress(size) as advance:
+        with ProgressBar.shown() as bar:
+            bar.start("Reading", size, "MB", 1e6)
             reports = [
-                make_report(str(name), tokenizer, files, under_used, advance)
+                make_report(str(name), tokenizer, files, under_used, bar.advance)
                 for name, tokenizer in zip(tokenizers, loaded, strict=True)
             ]
-            found = find_disagreements(loaded, files, advance)
+            found = find_disagreements(loaded, files, bar.advance)
     result = as_json and {
         "tokenizers": [report.to_dict() for report in reports],
         "disagreements": found.to_dict(reports),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from bpe_tokenizer.view.reports.report import Report
     from bpe_tokenizer.view.reports.tables import Table
 
-__all__ = ["Corpus", "Html", "UnderUsed", "progress", "report", "write"]
+__all__ = ["Corpus", "Html", "UnderUsed", "report", "write"]
 
 Corpus = Annotated[
     list[str],
@@ -46,13 +44,15 @@ def report(
     debug: Debug = False,
 ) -> None:
     """Show what a tokenizer does with a corpus: compression, fertility, how its tokens are used."""
+    from bpe_tokenizer.train.progress import ProgressBar
     from bpe_tokenizer.view.reports.documents import documents
     from bpe_tokenizer.view.reports.report import make_report
     from bpe_tokenizer.view.reports.report_tables import report_tables
 
     loaded = load_tokenizer(tokenizer)
-    with documents(corpus) as files, progress(sum(each.path.stat().st_size for each in files)) as advance:
-        made = make_report(str(tokenizer), loaded, files, under_used, advance)
+    with documents(corpus) as files, ProgressBar.shown() as bar:
+        bar.start("Reading", sum(each.path.stat().st_size for each in files), "MB", 1e6)
+        made = make_report(str(tokenizer), loaded, files, under_used, bar.advance)
     write(f"Tokenizer report: {tokenizer}", [made], report_tables([made]), html, as_json and made.to_dict())
 
 
@@ -82,24 +82,3 @@ def write(
         from bpe_tokenizer.view.reports.tables import table_text
 
         print("\n\n".join(map(table_text, tables)))
-
-
-@contextlib.contextmanager
-def progress(total: int) -> Iterator[Callable[[int], None] | None]:
-    """Show a bar on standard error where that is a terminal.
-
-    Args:
-        total: Number of bytes to read.
-
-    Yields:
-        What to call with each number of bytes read; None where nothing is shown.
-    """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("Reading", total=total)
-        yield lambda count: bars.advance(task, count)

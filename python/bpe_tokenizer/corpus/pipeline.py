@@ -14,12 +14,12 @@ from bpe_tokenizer.corpus.batches import Documents, OnError
 from bpe_tokenizer.corpus.filling import Encoded, Filling
 from bpe_tokenizer.corpus.inputs import Input, PathLike, find_inputs
 from bpe_tokenizer.corpus.output import Output
-from bpe_tokenizer.corpus.progress import shown_progress
 from bpe_tokenizer.corpus.readers import DocumentEnd, InputFormat, Reader
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType, token_type
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.tokenizer import BPETokenizer
+from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = ["TokenizedCorpus", "tokenize_corpus"]
 
@@ -152,8 +152,11 @@ def tokenize_corpus(
         )
     if directory.skipped is None:
         found = Documents(sources, reader, on_error, directory.end)
-        with shown_progress(verbose, _size(sources)) as report:
-            Filling(directory, FORMATS[format], kind, most).run(found, encode, report)
+        with ProgressBar.shown(verbose) as bar:
+            bar.start("Tokenizing", _size(sources), "MB", 1e6)
+            Filling(directory, FORMATS[format], kind, most).run(
+                found, encode, lambda done, tokens: bar.update(done, note=f"{tokens:,} tokens")
+            )
         directory.complete(found.position.skipped)
     return TokenizedCorpus(
         [directory.directory / name for shard in directory.shards for name in shard.files],

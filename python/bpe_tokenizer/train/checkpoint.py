@@ -14,7 +14,7 @@ from bpe_tokenizer.atomic import unfinished, write_atomically
 from bpe_tokenizer.errors import FormatError, MismatchError
 from bpe_tokenizer.train.corpus import START, Position, count_files
 from bpe_tokenizer.train.piece_counts import PieceCounts, counter_of, loaded_counts, saved_counts
-from bpe_tokenizer.train.progress import TrainingProgress
+from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = ["Checkpoint"]
 
@@ -48,7 +48,7 @@ class Checkpoint:
                 left.unlink()
 
     def count(
-        self, counts: PieceCounts, files: Sequence[Path], weights: Sequence[int], progress: TrainingProgress
+        self, counts: PieceCounts, files: Sequence[Path], weights: Sequence[int], progress: ProgressBar
     ) -> PieceCounts:
         """Count files, from where the last run stopped.
 

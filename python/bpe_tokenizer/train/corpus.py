@@ -15,7 +15,7 @@ from typing import TypeAlias, cast
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError
-from bpe_tokenizer.train.progress import TrainingProgress
+from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = [
     "START",
@@ -160,7 +160,7 @@ def files_of(corpus: Corpus) -> list[Path] | None:
 def count_corpus(
     counter: _core.PieceCounter,
     corpus: Corpus,
-    progress: TrainingProgress,
+    progress: ProgressBar,
     weights: Iterable[int] | None = None,
     weight: int = 1,
 ) -> None:
@@ -201,7 +201,7 @@ def count_files(
     counter: _core.PieceCounter,
     files: Sequence[Path],
     weights: Sequence[int],
-    progress: TrainingProgress,
+    progress: ProgressBar,
     position: Position = START,
     reached: Callable[[Position], None] | None = None,
 ) -> None:
@@ -242,7 +242,7 @@ def count_files(
 
 
 def _count_items(
-    counter: _core.PieceCounter, items: Iterable[object], progress: TrainingProgress, weight: int
+    counter: _core.PieceCounter, items: Iterable[object], progress: ProgressBar, weight: int
 ) -> None:
     """Count an iterable that is read once: documents, in batches, or files."""
     progress.start("Counting documents", unit="documents")
@@ -260,7 +260,7 @@ def _count_items(
         if isinstance(item, os.PathLike) != paths:
             raise CorpusError(f"item {number} of the corpus mixes texts and paths: give one kind of item")
         if isinstance(item, os.PathLike):
-            count_files(counter, [Path(item)], [weight], TrainingProgress(None))
+            count_files(counter, [Path(item)], [weight], ProgressBar(None))
             progress.update(number + 1)
             continue
         batch.append(item)

@@ -22,7 +22,7 @@ from bpe_tokenizer.errors import (
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import checked_tokens
 from bpe_tokenizer.train.corpus import Corpus, check_threads, checked_weight, count_corpus, counter_memory
-from bpe_tokenizer.train.progress import TrainingProgress
+from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = [
     "Counts",
@@ -171,7 +171,7 @@ class PieceCounts:
         {b' b': 1, b'a': 1, b'b': 3}
         """
         added = self._counter.empty()
-        with TrainingProgress.shown(verbose) as progress:
+        with ProgressBar.shown(verbose) as progress:
             count_corpus(added, corpus, progress, weight=checked_weight(weight))
         self._take(added)
         return self
@@ -517,7 +517,7 @@ def count(
     PieceCounts(documents=2, pieces=3, distinct=3)
     """
     counts = PieceCounts(split_pattern, normalization, special_tokens, threads=threads, max_memory=max_memory)
-    with TrainingProgress.shown(verbose) as progress:
+    with ProgressBar.shown(verbose) as progress:
         count_corpus(counter_of(counts), corpus, progress, weights)
     check_not_empty(counts)
     return counts

@@ -1,4 +1,4 @@
-"""How far a training run is, on a terminal."""
+"""The progress bar of all long-running work."""
 
 from __future__ import annotations
 
@@ -8,56 +8,67 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
+    from rich.progress import Progress
 
-__all__ = ["TrainingProgress"]
+__all__ = ["ProgressBar"]
 
 
-class TrainingProgress:
-    """A bar on stderr where that is a terminal, with rate and remaining time; otherwise nothing."""
+class ProgressBar:
+    """A bar on stderr with rate and remaining time. It shows nothing if stderr is not a terminal."""
 
-    def __init__(self, bars: RichProgress | None) -> None:
+    def __init__(self, bars: Progress | None) -> None:
         self._bars = bars
 
     @classmethod
     @contextlib.contextmanager
-    def shown(cls, wanted: bool) -> Iterator[TrainingProgress]:
-        """Show progress, if wanted, while the context lasts."""
+    def shown(cls, wanted: bool = True) -> Iterator[ProgressBar]:
+        """Show a bar, if wanted, while the context lasts."""
         if not wanted or not sys.stderr.isatty():
             yield cls(None)
             return
         from rich.console import Console
         from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-        columns = (*Progress.get_default_columns(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn())
+        columns = (*Progress.get_default_columns(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
             yield cls(bars)
 
     @property
     def visible(self) -> bool:
-        """Whether anybody sees it."""
+        """Whether anybody sees the bar."""
         return self._bars is not None
 
     def start(self, description: str, total: int | None = None, unit: str = "", scale: float = 1) -> None:
-        """Begin the next stage.
+        """Start the next stage.
 
         Args:
-            description: What is done.
-            total: How much there is to do; None if nobody knows.
-            unit: What the rate counts, as in `"MB"`.
-            scale: How much of the stage one of that is.
+            description: The name of the stage.
+            total: The amount of work; None if unknown.
+            unit: The unit of the rate, as in `"MB"`.
+            scale: The amount of work in one unit.
         """
         if self._bars is None:
             return
         for task in self._bars.task_ids:
             self._bars.remove_task(task)
-        self._bars.add_task(description, total=total, unit=unit, scale=scale, rate="")
+        self._bars.add_task(description, total=total, unit=unit, scale=scale, note="")
 
-    def update(self, done: int, total: int | None = None) -> None:
-        """Report how much of the stage is done, and how much there is to do if that is known by now."""
+    def update(self, done: int, total: int | None = None, note: str = "") -> None:
+        """Report progress.
+
+        Args:
+            done: The amount of work done in this stage.
+            total: The amount of work in this stage, if it is known only now.
+            note: Text to show after the rate.
+        """
         if self._bars is None:
             return
         task = self._bars.tasks[-1]
-        speed = task.speed or 0
-        rate = f"{speed / task.fields['scale']:,.0f} {task.fields['unit']}/s" if speed else ""
-        self._bars.update(task.id, completed=done, total=total, rate=rate)
+        rate = f"{task.speed / task.fields['scale']:,.0f} {task.fields['unit']}/s" if task.speed else ""
+        note = ", ".join(filter(None, (rate, note)))
+        self._bars.update(task.id, completed=done, total=total, note=note)
+
+    def advance(self, amount: int) -> None:
+        """Report more work done."""
+        if self._bars is not None:
+            self.update(int(self._bars.tasks[-1].completed) + amount)

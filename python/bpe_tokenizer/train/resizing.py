@@ -13,7 +13,7 @@ from bpe_tokenizer.errors import ModelError, OptionError
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.train.corpus import Corpus, count_corpus
 from bpe_tokenizer.train.piece_counts import check_not_empty
-from bpe_tokenizer.train.progress import TrainingProgress
+from bpe_tokenizer.train.progress import ProgressBar
 from bpe_tokenizer.train.trainer import TrainingOptions, print_shortfall
 
 __all__ = ["extended", "truncated"]
@@ -65,7 +65,7 @@ def _learn(
     core: _core.Model, corpus: Corpus, counter: _core.PieceCounter, options: TrainingOptions
 ) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]:
     """Count the corpus, and learn merges that follow those of the model."""
-    with TrainingProgress.shown(options.verbose) as progress:
+    with ProgressBar.shown(options.verbose) as progress:
         count_corpus(counter, corpus, progress)
         check_not_empty(counter)
         progress.start("Learning merges", unit="merges")

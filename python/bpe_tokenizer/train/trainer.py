@@ -26,7 +26,7 @@ from bpe_tokenizer.train.corpus import (
     files_of,
 )
 from bpe_tokenizer.train.piece_counts import PieceCounts, check_cut_alike, check_not_empty, counter_of
-from bpe_tokenizer.train.progress import TrainingProgress
+from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = [
     "TieBreak",
@@ -119,7 +119,7 @@ def train_model(
         split_patterns, normalization, special, threads=options.threads, max_memory=max_memory
     )
     saved = None if checkpoint is None else Checkpoint(Path(checkpoint), checkpoint_seconds)
-    with TrainingProgress.shown(options.verbose) as progress:
+    with ProgressBar.shown(options.verbose) as progress:
         if saved is None:
             count_corpus(counter_of(counts), corpus, progress, weights)
         else:
@@ -157,7 +157,7 @@ def train_model_from_counts(
     special = [token.content for token in options.added_tokens]
     check_cut_alike(counts, split_patterns, normalization, special)
     check_not_empty(counts)
-    with TrainingProgress.shown(options.verbose) as progress:
+    with ProgressBar.shown(options.verbose) as progress:
         vocab, merges = _learn(counts, options, progress, None)
     if options.verbose:
         _print_summary(counts, len(merges), options, time.perf_counter() - began)
@@ -165,7 +165,7 @@ def train_model_from_counts(
 
 
 def _learn(
-    counts: PieceCounts, options: TrainingOptions, progress: TrainingProgress, saved: Checkpoint | None
+    counts: PieceCounts, options: TrainingOptions, progress: ProgressBar, saved: Checkpoint | None
 ) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]:
     """Learn merges, from where the last run stopped if it saved them."""
     progress.start("Learning merges", unit="merges")
