@@ -22,6 +22,10 @@ SPARK := $(VENV)/spark
 BENCH := $(VENV)/bench
 # Where Debian's cross compiler for ARM is found.
 AARCH64 := aarch64-linux-gnu
+# The tests, on two processors.
+TESTS := -m pytest -n 2 --dist worksteal
+# What the tests need in an environment of an engine.
+TEST_PACKAGES := numpy typer rich jinja2 'pytest>=9' pytest-timeout pytest-xdist hypothesis
 CRATES := Cargo.toml $(wildcard Cargo.lock) $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
 LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_TESTS=OFF \
@@ -30,7 +34,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-slow test-neon lint format bench bench-quick clean
+.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-slow test-neon environments lint format bench bench-quick clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,16 +50,16 @@ test-rust:
 	$(CARGO) test --package bpe-tokenizer-core
 
 test-python: $(VENV)/.built $(VENV)/.test
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal $(PYTEST)
+	$(BIN)/python $(TESTS) -m "not slow" $(PYTEST)
 
 test-peers: $(VENV)/.built $(VENV)/.peers $(TOKENIZERS1)/.installed  ## Compare with tiktoken, tokenizers and transformers
-	BPE_TOKENIZER_TOKENIZERS1=$(abspath $(TOKENIZERS1)/bin/python) $(BIN)/python -m pytest -m "peer and not slow" $(PYTEST)
+	BPE_TOKENIZER_TOKENIZERS1=$(abspath $(TOKENIZERS1)/bin/python) $(BIN)/python $(TESTS) -m "peer and not slow" $(PYTEST)
 
 test-llama-cpp: $(VENV)/.built $(ENGINES)/.installed  ## Compare with llama.cpp, which is compiled first
-	PYTHONPATH=python $(ENGINES)/bin/python -m pytest -m "llama_cpp and not slow" tests/peers/test_against_llama_cpp.py $(PYTEST)
+	PYTHONPATH=python $(ENGINES)/bin/python $(TESTS) -m "llama_cpp and not slow" tests/peers/test_against_llama_cpp.py $(PYTEST)
 
 test-inference: $(VENV)/.built $(ENGINES)/.installed  ## Run a tiny language model on every local engine
-	PYTHONPATH=python $(ENGINES)/bin/python -m pytest -m "inference and not slow" tests/inference $(PYTEST)
+	PYTHONPATH=python $(ENGINES)/bin/python $(TESTS) -m "inference and not slow" tests/inference $(PYTEST)
 
 test-ray: $(VENV)/.built $(RAY)/.installed  ## Count and encode on Ray Data, with workers that are killed
 	PYTHONPATH=python $(RAY)/bin/python -m pytest -m "ray and not slow" tests/distributed $(PYTEST)
@@ -63,15 +67,19 @@ test-ray: $(VENV)/.built $(RAY)/.installed  ## Count and encode on Ray Data, wit
 test-spark: $(VENV)/.built $(SPARK)/.installed  ## The same on Spark (needs Java 17 or newer)
 	PYTHONPATH=python $(SPARK)/bin/python -m pytest -m "spark and not slow" tests/distributed $(PYTEST)
 
-test-slow: $(VENV)/.built $(VENV)/.peers  ## Run the long tests: fuzzing, whole corpora, big trainings
+# All cases of the sampled tests too; BPE_TOKENIZER_SAMPLE=0.1 takes a tenth of them, chosen by the date.
+test-slow: export BPE_TOKENIZER_SAMPLE ?= 1
+test-slow: $(VENV)/.built $(VENV)/.peers  ## Run the long tests: fuzzing, whole corpora, big trainings, all samples
 	$(CARGO) test --package bpe-tokenizer-core -- --ignored --nocapture
-	$(BIN)/python -m pytest -m slow -n 2 --dist worksteal $(PYTEST)
+	$(BIN)/python $(TESTS) -m "slow or sampled" -o timeout=1800 -o faulthandler_timeout=2000 $(PYTEST)
 
 test-neon:  ## Run the core's vector code as on ARM (needs gcc-aarch64-linux-gnu and qemu-user)
 	rustup target add aarch64-unknown-linux-gnu
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$(AARCH64)-gcc \
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/$(AARCH64) -E LD_LIBRARY_PATH=/usr/$(AARCH64)/lib" \
 	$(CARGO) test --package bpe-tokenizer-core --target aarch64-unknown-linux-gnu --lib -- pretokenize merge::packed merge::keys
+
+environments: $(TOKENIZERS1)/.installed $(ENGINES)/.installed $(RAY)/.installed $(SPARK)/.installed
 
 lint: $(VENV)/.built $(VENV)/.peers $(VENV)/.lint  ## Check format, lints, types and the extension's stub
 	$(CARGO) fmt --all --check
@@ -125,25 +133,25 @@ $(TOKENIZERS1)/.installed: | $(VENV)/.created
 	@touch $@
 
 # torch first: 2.13.0 is the one for processors where that is at hand, others bring gigabytes of CUDA.
-$(ENGINES)/.installed: | $(VENV)/.built
+$(ENGINES)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(ENGINES)
 	$(ENGINES)/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
 	CMAKE_ARGS="$(LEAN_LLAMA_CPP)" $(ENGINES)/bin/python -m pip --disable-pip-version-check install --quiet \
 	    llama-cpp-python==0.3.36 gguf transformers 'mlx-lm[cpu]' openvino-genai \
-	    numpy typer rich jinja2 pytest hypothesis regex
+	    $(TEST_PACKAGES) regex
 	@touch $@
 
 # The versions that docs/distributed.md speaks of.
-$(RAY)/.installed: | $(VENV)/.created
+$(RAY)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(RAY)
 	$(RAY)/bin/python -m pip --disable-pip-version-check install --quiet 'ray[data]==2.60.*' \
-	    numpy typer rich jinja2 pytest hypothesis
+	    $(TEST_PACKAGES)
 	@touch $@
 
-$(SPARK)/.installed: | $(VENV)/.created
+$(SPARK)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(SPARK)
 	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet 'pyspark[sql]==4.3.*' 'pandas<3' \
-	    numpy typer rich jinja2 pytest hypothesis
+	    $(TEST_PACKAGES)
 	@touch $@
 
 # These versions are what the benchmark pages show; quicktok is quicktok-v1 there, not quicktok.

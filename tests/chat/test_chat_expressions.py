@@ -11,10 +11,11 @@ import re
 from copy import deepcopy
 
 import pytest
-from test_chat_jinja import PLAIN
 
 from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 from bpe_tokenizer.errors import ChatTemplateError
+from chat.test_chat_jinja import PLAIN
+from sampling import sample
 
 MESSAGES = [
     {"role": "user", "content": "zk <Qw>jy\n&q zz http://zk.org", "n": 987654, "f": 0.7531},
@@ -110,9 +111,11 @@ def check(seed: int) -> bool:
     return True
 
 
+@pytest.mark.sampled(1.0)
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
 def test_no_expression_lets_content_be_trusted() -> None:
-    assert sum(map(check, range(1_500))) > 400
+    seeds = sample(range(1_500), 0.25, __name__)
+    assert sum(map(check, seeds)) > len(seeds) * 4 // 15
 
 
 @pytest.mark.slow

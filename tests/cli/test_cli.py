@@ -471,11 +471,15 @@ def _wait_until_it_reads(running: subprocess.Popen[bytes]) -> None:
 
 
 def _interrupt(running: subprocess.Popen[bytes]) -> int:
-    """Send Ctrl-C until the process ends: one that comes just before Python reads is seen after the read."""
-    for _ in range(20):
+    """Send Ctrl-C until the process ends.
+
+    Python sees one that comes just before it reads after the read only. One that comes while the process
+    ends would kill it, so the next waits for long.
+    """
+    for _ in range(5):
         running.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return running.wait(timeout=0.5)
+            return running.wait(timeout=10)
     raise AssertionError("Ctrl-C does not end the process")
 
 

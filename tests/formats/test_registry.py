@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_tekken import document as tekken_document
 
 from bpe_tokenizer import BPETokenizer, FormatError, OptionError
 from bpe_tokenizer.formats import gpt2, huggingface, probe
 from bpe_tokenizer.formats.registry import FORMATS, Format, detect, get_format, load, save
 from bpe_tokenizer.reference import RegexBPETokenizer
+from formats.test_tekken import document as tekken_document
 from hf_files import bytes_vocab, tokenizer_json
 
 PACKAGE = Path(probe.__file__).parents[1]

@@ -90,6 +90,7 @@ def test_attributes(pair: Pair) -> None:
     assert_same(pair, "token_byte_values")
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.fixtures
 def test_every_id_and_every_token(pair: Pair) -> None:
     theirs, _ = pair
@@ -104,6 +105,7 @@ def test_every_id_and_every_token(pair: Pair) -> None:
     assert_same(pair, "decode_bytes", list(known))
 
 
+@pytest.mark.sampled(0.3)
 @pytest.mark.fixtures
 def test_texts(pair: Pair, texts: list[str]) -> None:
     hostile = hostile_texts(1000)

@@ -192,6 +192,7 @@ def check_model(pair: Pair, texts_: list[str], directory: Path) -> None:
     assert_saved_means_the_same(pair, directory, [*texts_[::5], *hostile[::10]], saves_again)
 
 
+@pytest.mark.sampled(0.25)
 @pytest.mark.fixtures
 @pytest.mark.parametrize("name", REAL_MODELS)
 def test_byte_level_models(name: str, shared: Path, excerpts: list[str], tmp_path: Path) -> None:
@@ -246,6 +247,7 @@ SHORT = [
 ]
 
 
+@pytest.mark.sampled(0.25)
 @pytest.mark.parametrize("name", PARTS)
 def test_parts(name: str, tmp_path: Path) -> None:
     pair = both(tmp_path, PARTS[name]())
@@ -256,6 +258,7 @@ def test_parts(name: str, tmp_path: Path) -> None:
     assert_saved_means_the_same(pair, tmp_path, some[::3])
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("name", [*PARTS, *CHARACTER_MODELS])
 def test_streams(name: str, tmp_path: Path) -> None:
     """Text that comes some at a time has the ids of the whole, whatever the steps."""

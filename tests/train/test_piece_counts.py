@@ -416,7 +416,7 @@ def run(
         with pytest.raises(SystemExit) as ended:
             main([str(argument) for argument in arguments])
         assert isinstance(ended.value.code, int)
-        return subprocess.CompletedProcess(arguments, ended.value.code, *capfd.readouterr())
+        return subprocess.CompletedProcess([], ended.value.code, *capfd.readouterr())
 
     return run
 
