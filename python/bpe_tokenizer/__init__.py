@@ -1,9 +1,8 @@
 """Byte-level BPE tokenizers: train, encode, decode, save and load, exactly and fast."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from bpe_tokenizer._core import __version__
-from bpe_tokenizer.chat import ChatTemplate
-from bpe_tokenizer.chat.session import ChatSession
-from bpe_tokenizer.chatting import Reply
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     ChatTemplateError,
@@ -23,15 +22,20 @@ from bpe_tokenizer.errors import (
     TokenizerError,
     UnknownIdError,
 )
-from bpe_tokenizer.inference import InferenceBackend, detect_best_backend
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.patterns import CL100K_SPLIT_PATTERN, GPT2_SPLIT_PATTERN, O200K_SPLIT_PATTERN
-from bpe_tokenizer.results import EncodingResult
 from bpe_tokenizer.special_tokens import CHATML_SPECIAL_TOKENS, LLAMA3_SPECIAL_TOKENS
 from bpe_tokenizer.streaming import StreamDecoder
 from bpe_tokenizer.tokenizer import BPETokenizer, train_from_counts
-from bpe_tokenizer.train.piece_counts import Dropped, PieceCounts, count
-from bpe_tokenizer.train.trainer import train_bpe
+
+if _TYPE_CHECKING:
+    from bpe_tokenizer.chat import ChatTemplate
+    from bpe_tokenizer.chat.reply import Reply
+    from bpe_tokenizer.chat.session import ChatSession
+    from bpe_tokenizer.inference import InferenceBackend, detect_best_backend
+    from bpe_tokenizer.results import EncodingResult
+    from bpe_tokenizer.train.piece_counts import Dropped, PieceCounts, count
+    from bpe_tokenizer.train.trainer import train_bpe
 
 __all__ = [
     "CHATML_SPECIAL_TOKENS",
@@ -74,3 +78,35 @@ __all__ = [
     "train_bpe",
     "train_from_counts",
 ]
+
+# Public names whose modules load on first use, and rooms that are also used as attributes: loading them here
+# would triple the time of the import.
+_LAZY = {
+    "ChatSession": "chat.session",
+    "ChatTemplate": "chat",
+    "Dropped": "train.piece_counts",
+    "EncodingResult": "results",
+    "InferenceBackend": "inference",
+    "PieceCounts": "train.piece_counts",
+    "Reply": "chat.reply",
+    "count": "train.piece_counts",
+    "detect_best_backend": "inference",
+    "train_bpe": "train.trainer",
+}
+_LAZY_ROOMS = frozenset({"chat", "formats", "inference", "results", "train", "view"})
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name in _LAZY_ROOMS:
+        return import_module(f"{__name__}.{name}")
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
-from typing import cast
+from typing import NamedTuple, cast
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import ModelError
+from bpe_tokenizer.errors import SpecialTokenError, shorten
 from bpe_tokenizer.model import AddedToken, Model
-from bpe_tokenizer.special_tokens import Role, SpecialTokens, checked_id, checked_tokens, find_roles
+from bpe_tokenizer.special_tokens import Role, find_roles
 
-__all__ = ["Snapshot", "with_special_tokens"]
+__all__ = ["CompiledModel", "UntrainedModel"]
+
+
+class UntrainedModel(NamedTuple):
+    """The settings of a tokenizer without a vocabulary.
+
+    Args:
+        split_patterns: Regular expressions that are applied in sequence.
+        normalization: A Unicode normalisation form, or None.
+    """
+
+    split_patterns: tuple[str, ...]
+    normalization: str | None
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """A model made ready to run, with what is looked up often; never changed, only replaced as a whole.
+class CompiledModel:
+    """A model with its encoder and the tables that methods look up. Immutable: threads share it.
 
     Args:
         model: The model.
@@ -30,12 +42,38 @@ class Snapshot:
     encoder: _core.Encoder
 
     @classmethod
-    def of(cls, model: Model, earlier: Snapshot | None = None) -> Snapshot:
-        """Make a model ready to run, with caches as large as those of the earlier one in its place."""
+    def compile(cls, model: Model, previous: object = None) -> CompiledModel:
+        """Compile a model; its caches get the size limit of the `CompiledModel` that it replaces."""
         encoder = _core.Encoder(model.core)
-        if earlier is not None:
-            encoder.limit_cache(earlier.encoder.cache_bytes)
+        if isinstance(previous, CompiledModel):
+            encoder.limit_cache(previous.encoder.cache_bytes)
         return cls(model, encoder)
+
+    def with_role(self, role: Role, content: str | None) -> CompiledModel:
+        """Return the model with another token for a role, such as BOS; None for no token.
+
+        Raises:
+            SpecialTokenError: No added token has this text.
+        """
+        if content is not None and content not in self.added:
+            close = difflib.get_close_matches(str(content)[:100], self.added, n=3)
+            hint = f"; close to it: {', '.join(shorten(text, 30) for text in close)}" if close else ""
+            raise SpecialTokenError(
+                f"{role}_token cannot be {shorten(content)}: it is not an added token{hint}; "
+                "add_special_tokens([text]) adds one"
+            )
+        named = {**self.model.named_tokens, role: content or ""}
+        return CompiledModel(dataclasses.replace(self.model, named_tokens=named), self.encoder)
+
+    @cached_property
+    def split_patterns(self) -> tuple[str, ...]:
+        """The split patterns; empty where the model does not simply cut at the matches of patterns."""
+        return tuple(self.model.core.split_patterns or ())
+
+    @property
+    def normalization(self) -> str | None:
+        """The Unicode normalisation form; None for nothing, or where the model does more."""
+        return self.model.core.normalization
 
     @cached_property
     def added(self) -> dict[str, AddedToken]:
@@ -49,95 +87,66 @@ class Snapshot:
 
     @cached_property
     def role_ids(self) -> dict[Role, tuple[str, int]]:
-        """Text and id of the token of each role that there is one for."""
+        """Text and id of the token of each role that has one."""
         special = [token for token in self.added.values() if token.special]
         named = cast("Mapping[Role, str]", self.model.named_tokens)
         contents = {**find_roles(special), **named}
         found: dict[Role, tuple[str, int]] = {}
         for role, content in contents.items():
-            # An empty text in `named_tokens` is a role that no token plays, whatever the tokens' names.
+            # An empty text in `named_tokens` says that the role has no token, whatever the tokens' names.
             token_id = self.id_of_content(content) if content else None
             if token_id is not None:
                 found[role] = content, token_id
         return found
 
+    @property
+    def pad_id(self) -> int | None:
+        """The id of the pad token, if there is one."""
+        pad = self.role_ids.get("pad")
+        return pad and pad[1]
+
     @cached_property
     def matching_models(self) -> set[object]:
-        """The language models that were found to be made for this tokenizer."""
+        """Language models on disk whose own tokenizer was compared with this one and is the same."""
         return set()
 
     def id_of_content(self, content: str) -> int | None:
-        """Return the id of the added token, or else of the vocabulary's token, with this text."""
+        """Return the id of the added token with this text, or else of the token."""
         if content in self.added:
             return self.added[content].id
-        return self.token_ids.get(self.written(content.encode()))
+        return self.token_ids.get(self.token_string(content.encode()))
 
-    def written(self, token: bytes) -> str:
-        """Return a token as files write it: GPT-2's printable characters, or the text of a text's token."""
+    def token_string(self, token: bytes) -> str:
+        """Return a token as files write it: in GPT-2's printable characters, or as its own text."""
         if self.model.core.alphabet == "characters":
             return token.decode("utf-8", "replace")
         return _core.to_printable(token)
 
     @cached_property
-    def around(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The ids that `add_special_tokens=True` puts before and after a text."""
+    def prefix_suffix_ids(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The ids that `add_special_tokens=True` adds at the beginning and at the end of a text."""
         post_processor = self.model.post_processor
         if post_processor is not None:
             return post_processor.prefix, post_processor.suffix
-        before, after = self.role_ids.get("bos"), self.role_ids.get("eos")
-        return (before[1],) if before else (), (after[1],) if after else ()
+        bos, eos = self.role_ids.get("bos"), self.role_ids.get("eos")
+        return (bos[1],) if bos else (), (eos[1],) if eos else ()
+
+    def added_ids(self, add_special_tokens: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return `prefix_suffix_ids`, or nothing without `add_special_tokens`."""
+        return self.prefix_suffix_ids if add_special_tokens else ((), ())
 
     @cached_property
     def token_strings(self) -> dict[int, str]:
         """The token string of each id."""
-        strings = {token_id: self.written(token) for token_id, token in self.model.core.vocab.items()}
+        strings = {token_id: self.token_string(token) for token_id, token in self.model.core.vocab.items()}
         strings.update((token.id, token.content) for token in self.added.values())
         return strings
 
     @cached_property
     def token_ids(self) -> dict[str, int]:
-        """The id of each token string; an added token's text is the added token."""
+        """The id of each token string; the text of an added token is the added token."""
         ids: dict[str, int] = {}
         for token_id, string in self.token_strings.items():
             ids.setdefault(string, token_id)
         ids.update((token.content, token.id) for token in self.added.values())
         return ids
-
-
-def with_special_tokens(model: Model, special_tokens: SpecialTokens) -> tuple[Model, int]:
-    """Return a model with further special tokens, and how many are new.
-
-    Args:
-        model: The model.
-        special_tokens: A list, which takes the ids after the largest in use, or a dict of text to id.
-
-    Raises:
-        ModelError: A text or an id is taken, invalid, or there twice.
-    """
-    tokens = {token[0]: AddedToken(*token) for token in model.core.added_tokens}
-    wanted = checked_tokens(special_tokens)
-    vocab = model.core.vocab
-    if not isinstance(wanted, Mapping):
-        fresh = [content for content in wanted if content not in tokens]
-        following = max(vocab, default=-1) + 1
-        known = {content: tokens[content].id for content in wanted if content in tokens}
-        wanted = known | {content: following + index for index, content in enumerate(fresh)}
-    added = 0
-    for content, value in wanted.items():
-        token_id = checked_id(content, value)
-        old = tokens.get(content)
-        if old is not None and old.id != token_id:
-            raise ModelError(
-                f"special token {content!r} has the id {old.id} already; it cannot get {token_id}"
-            )
-        if vocab.get(token_id, content.encode()) != content.encode():
-            raise ModelError(
-                f"special token {content!r} cannot get the id {token_id}: "
-                f"it belongs to the token {vocab[token_id]!r}"
-            )
-        if old is None or not old.special:
-            tokens[content] = old._replace(special=True) if old else AddedToken(content, token_id)
-            vocab[token_id] = content.encode()
-            added += 1
-    core = model.core.with_added_tokens(sorted(tokens.values(), key=itemgetter(1)))
-    return dataclasses.replace(model, core=core), added

@@ -1,7 +1,8 @@
 """The errors of the package.
 
 Every error is a `TokenizerError` and also the built-in that fits (`ValueError`, `KeyError`, ...),
-so callers may catch either. A message says what was wrong, where, and what to do about it.
+so callers may catch either. A message says what was wrong, where, and what to do about it, in at most 300
+characters: `shorten` cuts long values.
 """
 
 from __future__ import annotations
@@ -24,7 +25,20 @@ __all__ = [
     "SpecialTokenError",
     "TokenizerError",
     "UnknownIdError",
+    "shorten",
 ]
+
+
+def shorten(value: object, limit: int = 80) -> str:
+    """Return `repr(value)` for an error message, cut to at most `limit` characters.
+
+    >>> shorten("<s>"), shorten("a" * 1000, limit=12)
+    ("'<s>'", "'aaaaaaa...'")
+    """
+    if isinstance(value, str | bytes):
+        value = value[:limit]  # a whole document may be passed; `limit` characters and two quotes are enough
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 4]}...{text[-1]}"
 
 
 class TokenizerError(Exception):

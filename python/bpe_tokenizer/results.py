@@ -10,9 +10,18 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.errors import ArgumentTypeError, MissingDependencyError, OptionError
+from bpe_tokenizer.arguments import check_integer
+from bpe_tokenizer.errors import MissingDependencyError, OptionError, shorten
 
-__all__ = ["BatchOptions", "EncodingResult", "Padding", "to_arrays", "to_results", "to_tensors"]
+__all__ = [
+    "BatchOptions",
+    "EncodingResult",
+    "Padding",
+    "check_return_tensors",
+    "to_arrays",
+    "to_results",
+    "to_tensors",
+]
 
 Padding: TypeAlias = bool | Literal["longest", "max_length"]
 
@@ -109,10 +118,7 @@ class BatchOptions:
             if self.padding == "max_length":
                 raise OptionError("padding='max_length' needs max_length, the number of ids to fill up to")
             return
-        if isinstance(self.max_length, bool) or not hasattr(self.max_length, "__index__"):
-            raise ArgumentTypeError(f"max_length must be an int, not {type(self.max_length).__name__}")
-        if self.max_length < 1:
-            raise OptionError(f"max_length is {self.max_length}; it must be at least 1")
+        check_integer("max_length", self.max_length, 1)
         if self.truncation and self.max_length < self.added:
             raise OptionError(
                 f"max_length={self.max_length} leaves no room for the {self.added} ids that "
@@ -137,6 +143,19 @@ class BatchOptions:
         if self.max_length is None:
             return longest
         return self.max_length if self.padding == "max_length" else min(longest, self.max_length)
+
+
+def check_return_tensors(return_tensors: str | None) -> None:
+    """Check `return_tensors` before anything is encoded.
+
+    Raises:
+        MissingDependencyError: It is `"pt"`, and PyTorch is not installed.
+        OptionError: It is none of None, `"np"` and `"pt"`.
+    """
+    if return_tensors not in (None, "np", "pt"):
+        raise OptionError(f"return_tensors is {shorten(return_tensors)}; it must be None, 'np' or 'pt'")
+    if return_tensors == "pt":
+        _import_torch()
 
 
 def to_results(
@@ -210,11 +229,11 @@ def to_tensors(arrays: Mapping[str, npt.NDArray[np.int64]]) -> dict[str, Any]:
     Raises:
         MissingDependencyError: PyTorch is not installed.
     """
-    torch = import_torch()
+    torch = _import_torch()
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
-def import_torch() -> Any:
+def _import_torch() -> Any:
     """Return the module `torch`.
 
     Raises:

@@ -1,15 +1,17 @@
-"""Special tokens: well-known sets, the ids they get, the parts they play, which of them a text may hold."""
+"""Special tokens: published sets, the ids they get, their roles, and the sets that arguments name."""
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
-import operator
 import re
 from collections.abc import Collection, Iterable, Mapping
+from operator import itemgetter
 from typing import Final, Literal, TypeAlias
 
-from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError, SpecialTokenError
-from bpe_tokenizer.model import AddedToken
+from bpe_tokenizer.arguments import check_integer
+from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError, SpecialTokenError, shorten
+from bpe_tokenizer.model import AddedToken, Model
 
 __all__ = [
     "CHATML_SPECIAL_TOKENS",
@@ -23,7 +25,9 @@ __all__ = [
     "checked_id",
     "checked_tokens",
     "find_roles",
-    "names_of",
+    "ids_in_vocab",
+    "special_token_names",
+    "with_special_tokens",
 ]
 
 SpecialTokens: TypeAlias = Mapping[str, int] | Iterable[str]
@@ -49,7 +53,7 @@ LLAMA3_SPECIAL_TOKENS: Final[dict[str, int]] = {
 # https://github.com/openai/openai-python/blob/release-v0.28.0/chatml.md
 CHATML_SPECIAL_TOKENS: Final[dict[str, int]] = {"<|im_start|>": 32001, "<|im_end|>": 32002}
 
-# What the name of a token that plays a part contains, the surest sign first.
+# What the name of a role's token contains, the most specific name first.
 _ROLE_NAMES: Final[Mapping[Role, tuple[str, ...]]] = {
     "bos": ("bos", "begin_of_text", "<s>"),
     "eos": ("eos", "end_of_text", "endoftext", "</s>"),
@@ -59,33 +63,33 @@ _ROLE_NAMES: Final[Mapping[Role, tuple[str, ...]]] = {
 ROLES: Final[tuple[Role, ...]] = tuple(_ROLE_NAMES)
 _ALL_ROLE_NAMES: Final = tuple(name for names in _ROLE_NAMES.values() for name in names)
 
-_MAX_ID = 2**32 - 1
-
 
 def checked_tokens(special_tokens: SpecialTokens) -> Mapping[str, int] | list[str]:
-    """Return the special tokens as a mapping or a list, each text valid and there once.
+    """Return the special tokens as a mapping or a list, with every text checked.
 
     Raises:
-        ModelError: A text is empty, there twice, or holds a lone surrogate.
-        ArgumentTypeError: The argument is a single `str`, or an item is no `str`.
+        ModelError: A text is empty, a duplicate, or holds a lone surrogate.
+        ArgumentTypeError: The argument is a single `str`, or an item is not a `str`.
     """
     if isinstance(special_tokens, str):
         raise ArgumentTypeError(
-            f"special_tokens must be a list or a dict, not a str: write [{special_tokens!r}]"
+            f"special_tokens must be a list or a dict, not a str: write [{shorten(special_tokens)}]"
         )
     tokens = special_tokens if isinstance(special_tokens, Mapping) else list(special_tokens)
     seen = set()
     for content in tokens:
         if not isinstance(content, str):
             raise ArgumentTypeError(
-                f"a special token must be a str, not {type(content).__name__}: {content!r}"
+                f"a special token must be a str, not {type(content).__name__}: {shorten(content)}"
             )
         if not content:
             raise ModelError("a special token is empty: it would be found everywhere")
         if any("\ud800" <= character <= "\udfff" for character in content):
-            raise ModelError(f"the special token {content!r} holds a lone surrogate, which no text can hold")
+            raise ModelError(
+                f"the special token {shorten(content)} holds a lone surrogate, which no text can hold"
+            )
         if content in seen:
-            raise ModelError(f"the special token {content!r} is listed twice")
+            raise ModelError(f"the special token {shorten(content)} is listed twice")
         seen.add(content)
     return tokens
 
@@ -95,20 +99,14 @@ def checked_id(content: str, value: object) -> int:
 
     Raises:
         ModelError: It is negative or above 2**32 - 1.
-        ArgumentTypeError: It is no integer.
+        ArgumentTypeError: It is not an integer.
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ArgumentTypeError(
-            f"the id of special token {content!r} must be an int, not {type(value).__name__}"
-        )
-    token_id = operator.index(value)
-    if not 0 <= token_id <= _MAX_ID:
-        raise ModelError(f"the id of special token {content!r} is {token_id}; ids are 0 to {_MAX_ID:,}")
-    return token_id
+    name = f"the id of special token {shorten(content)}"
+    return check_integer(name, value, 0, maximum=2**32 - 1, error=ModelError)
 
 
 def assign_ids(special_tokens: SpecialTokens | None, vocab_size: int) -> list[AddedToken]:
-    """Give the special tokens of a training run their ids.
+    """Assign ids to the special tokens of a training run.
 
     Args:
         special_tokens: A list, which takes the ids after the bytes (256, 257, ...), or a dict of text to
@@ -119,7 +117,7 @@ def assign_ids(special_tokens: SpecialTokens | None, vocab_size: int) -> list[Ad
         The tokens in the order of their ids.
 
     Raises:
-        ModelError: A text is empty or there twice; an id is below 256, too large or there twice.
+        ModelError: A text is empty or a duplicate; an id is below 256, too large or a duplicate.
         OptionError: The list does not fit into `vocab_size`.
 
     >>> assign_ids(["<a>", "<b>"], vocab_size=300)[1].id
@@ -140,34 +138,102 @@ def assign_ids(special_tokens: SpecialTokens | None, vocab_size: int) -> list[Ad
         token_id = checked_id(content, value)
         if token_id < 256:
             raise ModelError(
-                f"the id of special token {content!r} is {token_id}; ids 0 to 255 are the bytes, "
+                f"the id of special token {shorten(content)} is {token_id}; ids 0 to 255 are the bytes, "
                 "use 256 or more"
             )
         if token_id in owners:
             raise ModelError(
-                f"special tokens {owners[token_id]!r} and {content!r} both have the id {token_id}"
+                f"special tokens {shorten(owners[token_id])} and {shorten(content)} both have the id "
+                f"{token_id}"
             )
         owners[token_id] = content
     return [AddedToken(owners[token_id], token_id) for token_id in sorted(owners)]
 
 
+def with_special_tokens(model: Model, special_tokens: SpecialTokens) -> tuple[Model, int]:
+    """Return a model with further special tokens, and how many are new.
+
+    Args:
+        model: The model.
+        special_tokens: A list, which takes the ids after the largest in use, or a dict of text to id.
+
+    Raises:
+        ModelError: A text or an id is taken, invalid, or a duplicate.
+    """
+    tokens = {token[0]: AddedToken(*token) for token in model.core.added_tokens}
+    wanted = checked_tokens(special_tokens)
+    vocab = model.core.vocab
+    if not isinstance(wanted, Mapping):
+        new = [content for content in wanted if content not in tokens]
+        first_id = max(vocab, default=-1) + 1
+        known = {content: tokens[content].id for content in wanted if content in tokens}
+        wanted = known | {content: first_id + index for index, content in enumerate(new)}
+    added = 0
+    for content, value in wanted.items():
+        token_id = checked_id(content, value)
+        old = tokens.get(content)
+        if old is not None and old.id != token_id:
+            raise ModelError(
+                f"special token {shorten(content)} has the id {old.id} already; it cannot get {token_id}"
+            )
+        _check_owner(vocab, token_id, content)
+        if old is None or not old.special:
+            tokens[content] = old._replace(special=True) if old else AddedToken(content, token_id)
+            vocab[token_id] = content.encode()
+            added += 1
+    core = model.core.with_added_tokens(sorted(tokens.values(), key=itemgetter(1)))
+    return dataclasses.replace(model, core=core), added
+
+
+def ids_in_vocab(vocab: Mapping[int, bytes], special_tokens: SpecialTokens | None) -> dict[str, int]:
+    """Return the ids of special tokens that a vocabulary holds already, or that follow it.
+
+    Raises:
+        ModelError: A text is invalid, has another id in the vocabulary, or its id belongs to another token.
+    """
+    wanted = checked_tokens(special_tokens or ())
+    texts = {text.encode(): text for text in wanted}
+    inside = {texts[token]: token_id for token_id, token in vocab.items() if token in texts}
+    if not isinstance(wanted, Mapping):
+        first_id = max(vocab, default=-1) + 1
+        outside = [text for text in wanted if text not in inside]
+        return inside | {text: first_id + index for index, text in enumerate(outside)}
+    for text, token_id in wanted.items():
+        if inside.get(text, token_id) != token_id:
+            raise ModelError(
+                f"special token {shorten(text)} has the id {inside[text]} in vocab; it cannot get {token_id}"
+            )
+        if text not in inside:
+            _check_owner(vocab, token_id, text)
+    return dict(wanted)
+
+
+def _check_owner(vocab: Mapping[int, bytes], token_id: int, content: str) -> None:
+    """Raise ModelError if an id belongs to another token."""
+    if vocab.get(token_id, content.encode()) != content.encode():
+        raise ModelError(
+            f"special token {shorten(content)} cannot get the id {token_id}: "
+            f"it belongs to the token {shorten(vocab[token_id])}"
+        )
+
+
 def find_roles(tokens: Iterable[AddedToken]) -> dict[Role, str]:
-    """Find the tokens that begin, end, fill up and replace, by their names.
+    """Find the tokens of the roles BOS, EOS, padding and unknown by their names.
 
     The names are `bos`, `begin_of_text`, `<s>`; `eos`, `end_of_text`, `endoftext`, `</s>`; `pad`; `unk`.
-    The first of them that a token's text contains as a word, in either case, decides, and among the tokens
-    that do the smallest id. (`<|videos|>` ends no text.)
+    The first name that a token's text contains as a word, in either case, decides; of several tokens that
+    contain it, the one with the smallest id. (A word: `<|videos|>` is not an EOS token.)
 
     Args:
         tokens: Special tokens.
 
     Returns:
-        The text of the token for each role that there is one for.
+        The text of the token of each role that has one.
 
     >>> find_roles([AddedToken("<|begin_of_text|>", 300), AddedToken("<|right_pad_id|>", 301)])
     {'bos': '<|begin_of_text|>', 'pad': '<|right_pad_id|>'}
     """
-    named = [token for token in tokens if _holds_role_name(token.content)]
+    named = [token for token in tokens if _may_have_role(token.content)]
     contents = [token.content for token in sorted(named, key=lambda token: token.id)]
     roles: dict[Role, str] = {}
     for role, names in _ROLE_NAMES.items():
@@ -180,25 +246,25 @@ def find_roles(tokens: Iterable[AddedToken]) -> dict[Role, str]:
     return roles
 
 
-def _holds_role_name(content: str) -> bool:
-    """Whether it is worth a closer look; there may be hundreds of thousands of tokens."""
+def _may_have_role(content: str) -> bool:
+    """Whether a text contains a role's name: a fast filter, as files have up to 100,000s of added tokens."""
     lowered = content.lower()
     return any([name in lowered for name in _ALL_ROLE_NAMES])  # noqa: C419 (a generator takes twice as long)
 
 
-def names_of(
+def special_token_names(
     option: str, value: AllowedSpecial | DisallowedSpecial, known: Mapping[str, object]
 ) -> Collection[str]:
     """Return the special tokens that `allowed_special` or `disallowed_special` names.
 
     Args:
         option: The argument's name, for messages.
-        value: `"all"`, `"none"` (only of `allowed_special`), or a collection of token texts.
-        known: The special tokens that there are.
+        value: `"all"`, `"none"` (`allowed_special` only), or a collection of token texts.
+        known: The special tokens of the model.
 
     Raises:
         OptionError: The value is another `str`.
-        SpecialTokenError: It names a token that is not there.
+        SpecialTokenError: It names an unknown token.
     """
     if isinstance(value, str):
         if value == "all":
@@ -206,13 +272,13 @@ def names_of(
         if value == "none" and option == "allowed_special":
             return ()
         words = "'none', 'all'" if option == "allowed_special" else "(), 'all'"
-        raise OptionError(f"{option} is {value!r}; it must be {words} or a set of special tokens")
+        raise OptionError(f"{option} is {shorten(value)}; it must be {words} or a set of special tokens")
     names = frozenset(value)
     for name in sorted(names - known.keys(), key=repr):
-        close = difflib.get_close_matches(name, known, n=3) if isinstance(name, str) else []
-        hint = f"; close to it: {', '.join(map(repr, close))}" if close else ""
+        close = difflib.get_close_matches(name[:100], known, n=3) if isinstance(name, str) else []
+        hint = f"; close to it: {', '.join(shorten(text, 30) for text in close)}" if close else ""
         raise SpecialTokenError(
-            f"{option} names {name!r}, which is no special token of this tokenizer{hint}. "
+            f"{option} names {shorten(name)}, which is not a special token of this tokenizer{hint}. "
             "`special_tokens` lists them; add_special_tokens() adds one"
         )
     return names

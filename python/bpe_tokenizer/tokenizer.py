@@ -1,57 +1,168 @@
-"""`BPETokenizer`: the tokenizer as its users see it. Policy only; the algorithms are in the core."""
+"""`BPETokenizer`, the public class. Policy only: its methods call functions of the rooms."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.chatting import Chatting
-from bpe_tokenizer.compiled import Snapshot, with_special_tokens
-from bpe_tokenizer.decoded import check_error_handler, decoding_error
-from bpe_tokenizer.encoding import checked_limit, recognised, thread_count
-from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError
+from bpe_tokenizer.arguments import check_integer, check_paths, check_text, check_texts, thread_count
+from bpe_tokenizer.chunks import split_by_tokens
+from bpe_tokenizer.compiled import CompiledModel, UntrainedModel
+from bpe_tokenizer.decoding import (
+    check_error_handler,
+    decoding_error,
+    id_row,
+    id_rows,
+    printable_bytes,
+    to_ids,
+)
+from bpe_tokenizer.encoding import resolve_allowed_special, resolve_special_sets
+from bpe_tokenizer.errors import ArgumentTypeError, NotTrainedError, OptionError, SpecialTokenError, shorten
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import resolve_split_pattern
-from bpe_tokenizer.special_tokens import AllowedSpecial, SpecialTokens, checked_tokens
-from bpe_tokenizer.train.corpus import Corpus
-from bpe_tokenizer.train.piece_counts import Counts, PieceCounts, count, merged_counts
-from bpe_tokenizer.train.resizing import extended, truncated
-from bpe_tokenizer.train.trainer import TieBreak, TrainingOptions, train_model, train_model_from_counts
-from bpe_tokenizer.view.visualization import Visualization, visualize
-from bpe_tokenizer.vocabulary import as_row
+from bpe_tokenizer.special_tokens import (
+    AllowedSpecial,
+    DisallowedSpecial,
+    Role,
+    SpecialTokens,
+    checked_tokens,
+    ids_in_vocab,
+    with_special_tokens,
+)
+from bpe_tokenizer.streaming import EncodeStream, StreamDecoder
+
+# Rooms that not every program needs are imported by the methods that use them: see "Light import" in
+# CONTRIBUTING.md.
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import tiktoken as tiktoken_library
+    from typing_extensions import Self
+
+    from bpe_tokenizer.chat.encoding import ChatTemplateLike, MessageSpan
+    from bpe_tokenizer.chat.messages import Messages
+    from bpe_tokenizer.chat.reply import Reply
+    from bpe_tokenizer.chat.segment import Segment
+    from bpe_tokenizer.chat.training_examples import TrainingExamples
+    from bpe_tokenizer.formats.tiktoken import LoadKwargs
+    from bpe_tokenizer.inference import InferenceBackend, LanguageModel
+    from bpe_tokenizer.results import EncodingResult, Padding
+    from bpe_tokenizer.train.corpus import Corpus
+    from bpe_tokenizer.train.piece_counts import Counts, PieceCounts
+    from bpe_tokenizer.train.trainer import TieBreak
+    from bpe_tokenizer.view.visualization import Visualization
 
 __all__ = ["BPETokenizer", "train_from_counts"]
 
+_Path: TypeAlias = str | os.PathLike[str]
 Normalization: TypeAlias = Literal["NFC", "NFD", "NFKC", "NFKD"]
+# `threads is _ONE_THREAD` is faster than comparing numbers, and True for the default argument.
+_ONE_THREAD = 1
+BatchEncoding: TypeAlias = "list[EncodingResult] | dict[str, npt.NDArray[np.int64]] | dict[str, Any]"
 
 
-class BPETokenizer(Chatting):
+class RoleToken:
+    """The text of a role's token, such as BOS; None if the role has no token.
+
+    Set it to the text of an added token, or to None for no token.
+    """
+
+    def __init__(self, role: Role) -> None:
+        self.role: Role = role
+
+    @overload
+    def __get__(self, instance: None, owner: type[BPETokenizer]) -> RoleToken: ...
+    @overload
+    def __get__(self, instance: BPETokenizer, owner: type[BPETokenizer]) -> str | None: ...
+    def __get__(self, instance: BPETokenizer | None, owner: type[BPETokenizer]) -> RoleToken | str | None:
+        """Return the text."""
+        if instance is None:
+            return self
+        found = instance._role(self.role)
+        return found and found[0]
+
+    def __set__(self, instance: BPETokenizer, value: str | None) -> None:
+        """Choose the token by its text."""
+        instance._state = instance._compiled().with_role(self.role, value)
+
+
+class RoleTokenId:
+    """The id of a role's token, such as BOS; None if the role has no token.
+
+    Set it to the id of an added token, or to None for no token.
+    """
+
+    def __init__(self, role: Role) -> None:
+        self.role: Role = role
+
+    @overload
+    def __get__(self, instance: None, owner: type[BPETokenizer]) -> RoleTokenId: ...
+    @overload
+    def __get__(self, instance: BPETokenizer, owner: type[BPETokenizer]) -> int | None: ...
+    def __get__(self, instance: BPETokenizer | None, owner: type[BPETokenizer]) -> RoleTokenId | int | None:
+        """Return the id."""
+        if instance is None:
+            return self
+        found = instance._role(self.role)
+        return found and found[1]
+
+    def __set__(self, instance: BPETokenizer, value: int | None) -> None:
+        """Choose the token by its id."""
+        compiled = instance._compiled()
+        content = next((token.content for token in compiled.added.values() if token.id == value), None)
+        if content is None and value is not None:
+            raise SpecialTokenError(
+                f"{self.role}_token_id cannot be {shorten(value)}: no added token has that id; "
+                "add_special_tokens({text: id}) adds one"
+            )
+        instance._state = compiled.with_role(self.role, content)
+
+
+class BPETokenizer:
     """A byte-level BPE tokenizer: train it or load it, then encode and decode.
 
-    It never changes under its users: training and adding special tokens put a new vocabulary in the place
-    of the old one. Threads may share it, it can be pickled, and it works after a fork.
+    Threads may share a tokenizer: training and adding special tokens replace its whole state in one step.
+    It can be pickled and works after a fork.
 
-    Everywhere below:
+    These arguments mean the same in every method:
 
-    - `add_special_tokens=True` puts the beginning-of-sequence token before and the end-of-sequence token
-      after the text, where they exist, or what the model's file says.
-    - `allowed_special` says which special tokens are recognised in the text: `"none"`, `"all"` or a set of
-      their texts. The others are plain text, so nobody's text can inject control tokens.
-    - `disallowed_special` says which must not stand in the text: `()`, `"all"` (those that are not allowed)
-      or a set.
+    - `add_special_tokens=True` adds the beginning-of-sequence token at the beginning and the
+      end-of-sequence token at the end, where they exist, or what the model's file says.
+    - `allowed_special` names the special tokens that the method recognises in a text: `"none"`, `"all"` or
+      a set of their texts. It treats all others as plain text, so no text can inject control tokens.
+    - `disallowed_special` names the special tokens that a text must not contain: `()`, `"all"` (all that
+      are not allowed) or a set.
+    - `threads` is the number of threads; None for one per processor (one in a worker process).
+
+    Chat methods render messages with a template, which yields segments: markup, which the template wrote,
+    and content, which a message brought. They recognise special tokens in markup only, so no message can end
+    its turn or forge another's:
+
+    - `messages` is a list of dicts with a `role`, a `content`, and other fields that the template reads.
+    - `template` is a name of `ChatTemplate.names()` or of the model's own templates, the source of a Jinja
+      template, or an object like `chat.Template`. None: the model's own (with tools, the one named
+      `"tool_use"`, if there is one), or `"llama3"` if it has none.
+    - `system_prompt` is a system message for conversations that do not have one.
+    - `tools` and `documents` are lists of dicts for templates that know them. Other keyword arguments are
+      variables of the template, such as `enable_thinking`.
+
+    Methods that load files check everything, and refuse what they cannot represent exactly. Methods that
+    save write each file next to its place and then move it there, so a crash leaves the old file or the new
+    one. They refuse a tokenizer that the format cannot represent, and name the field.
 
     Args:
         split_pattern: A name of `bpe_tokenizer.patterns.NAMED_PATTERNS`, a regular expression, or several
-            of them, applied one after the other.
-        normalization: Unicode normalisation of texts before anything else: `"NFC"`, `"NFD"`, `"NFKC"`,
-            `"NFKD"`, or None, which keeps every text as it is.
+            of them, which are applied in sequence.
+        normalization: The Unicode normalisation form of texts: `"NFC"`, `"NFD"`, `"NFKC"`, `"NFKD"`, or
+            None, which keeps every text unchanged.
 
     Raises:
         OptionError: `normalization` is something else.
-        PatternError: The pattern is not valid, or a name that is not known.
+        PatternError: The pattern is not valid, or an unknown name.
 
     >>> tokenizer = BPETokenizer().train("low low low lower lowest", vocab_size=259, verbose=False)
     >>> tokenizer
@@ -62,16 +173,43 @@ class BPETokenizer(Chatting):
     'low lower'
     """
 
+    _state: CompiledModel | UntrainedModel
+
+    bos_token = RoleToken("bos")
+    eos_token = RoleToken("eos")
+    pad_token = RoleToken("pad")
+    unk_token = RoleToken("unk")
+    bos_token_id = RoleTokenId("bos")
+    eos_token_id = RoleTokenId("eos")
+    pad_token_id = RoleTokenId("pad")
+    unk_token_id = RoleTokenId("unk")
+
     def __init__(
         self, split_pattern: str | Sequence[str] = "cl100k", normalization: Normalization | None = "NFC"
     ) -> None:
         if normalization not in ("NFC", "NFD", "NFKC", "NFKD", None):
             raise OptionError(
-                f"normalization is {normalization!r}; it must be 'NFC', 'NFD', 'NFKC', 'NFKD' or None"
+                f"normalization is {shorten(normalization)}; it must be 'NFC', 'NFD', 'NFKC', 'NFKD' or None"
             )
-        self._snapshot = None
-        self._split_patterns = resolve_split_pattern(split_pattern)
-        self._normalization = normalization
+        self._state = UntrainedModel(resolve_split_pattern(split_pattern), normalization)
+
+    def _compiled(self) -> CompiledModel:
+        state = self._state
+        if type(state) is CompiledModel:
+            return state
+        raise NotTrainedError(
+            "the tokenizer has no vocabulary yet: call train(corpus), or start from "
+            "BPETokenizer.from_pretrained(directory) or BPETokenizer.from_vocab(vocab, merges)"
+        )
+
+    def _compiled_or_none(self) -> CompiledModel | None:
+        return self._state if isinstance(self._state, CompiledModel) else None
+
+    def _role(self, role: Role) -> tuple[str, int] | None:
+        compiled = self._compiled_or_none()
+        return compiled.role_ids.get(role) if compiled is not None else None
+
+    # Training
 
     def train(
         self,
@@ -89,38 +227,38 @@ class BPETokenizer(Chatting):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,
     ) -> BPETokenizer:
-        """Learn a vocabulary from a corpus, in the place of the one there may be.
+        """Learn a vocabulary from a corpus; it replaces the present one.
 
         The same corpus gives the same vocabulary in any order of the documents and with any number of
-        threads; where `max_memory` drops pieces, in the same order of the documents.
+        threads. Where `max_memory` drops pieces, the order of the documents must be the same too.
 
         Args:
             corpus: A `Path`; a `str` that names a file, or else is the text itself; an iterable of `str` or
                 `bytes` (UTF-8), each a document; an iterable of `Path`, each file a document.
             vocab_size: Number of ids: 256 bytes, special tokens below it, learned tokens.
             min_frequency: Smallest count of a pair that is merged.
-            special_tokens: A list, which takes the ids 256, 257, ..., or a dict of text to id. Nothing is
-                learned across them.
+            special_tokens: A list, which takes the ids 256, 257, ..., or a dict of text to id. No learned
+                token crosses them.
             verbose: Show a progress bar (on a terminal) and a summary, both on stderr.
-            tie_break: Which of several pairs of the same count is merged: `"largest"`, the one with the
-                greatest bytes, or `"huggingface"`, the one that Hugging Face's `BpeTrainer` takes.
+            tie_break: Which of several pairs of equal count is merged: `"largest"`, the one with the
+                greatest bytes, or `"huggingface"`, the one that Hugging Face's `BpeTrainer` merges.
             max_token_length: Longest token to learn, in bytes; None for no limit.
-            threads: Number of threads that count; None for as many as there are processors.
-            weights: For a list of files: how often the pieces of each count, what share it has in a mixture.
-            max_memory: How much memory this process may take, in bytes or as in `"500MB"`. The rarest pieces
-                are dropped for it, and the summary says what was.
-            checkpoint: A directory for what the run has come to. The same call, after the run was stopped at
-                any moment, goes on from there to the same result. For files only.
-            checkpoint_seconds: Work between two times of saving there.
+            threads: Number of threads that count.
+            weights: For a list of files: the factor by which each file's pieces count in a mixture.
+            max_memory: Memory limit of this process, in bytes or as in `"500MB"`. To stay below it, the
+                rarest pieces are dropped, and the summary says what was dropped.
+            checkpoint: Directory for checkpoints, for files only. The same call resumes from it after a run
+                was stopped at any moment, and gives the same result.
+            checkpoint_seconds: Seconds of work between two checkpoints.
 
         Returns:
             This tokenizer.
 
         Raises:
-            CorpusError: There is no text, a file cannot be read, or something is not UTF-8.
+            CorpusError: The corpus holds no text, a file cannot be read, or something is not UTF-8.
             FormatError: The checkpoint is broken.
-            MismatchError: The checkpoint is of another run.
-            ModelError: A special token is empty or there twice, or its id is taken, below 256 or too large.
+            MismatchError: The checkpoint belongs to another run.
+            ModelError: A special token is empty or a duplicate, or its id is taken, below 256 or too large.
             OptionError: An option is out of its range, or the special tokens do not fit.
 
         >>> tokenizer = BPETokenizer().train(["ab ab", "ab"], vocab_size=258, special_tokens=["<|end|>"],
@@ -128,21 +266,23 @@ class BPETokenizer(Chatting):
         >>> tokenizer.vocab[256], tokenizer.vocab[257]
         (b'<|end|>', b'ab')
         """
+        from bpe_tokenizer.train.trainer import TrainingOptions, train_model
+
         options = TrainingOptions(
             vocab_size, min_frequency, special_tokens, tie_break, max_token_length, threads, verbose
         )
-        self._check_plain()
+        patterns, normalization = self._training_settings()
         model = train_model(
             corpus,
-            self._split_patterns,
-            self._normalization,
+            patterns,
+            normalization,
             options,
             weights=weights,
             max_memory=max_memory,
             checkpoint=checkpoint,
             checkpoint_seconds=checkpoint_seconds,
         )
-        self._snapshot = Snapshot.of(model, self._snapshot)
+        self._state = CompiledModel.compile(model, self._state)
         return self
 
     def count(
@@ -155,28 +295,21 @@ class BPETokenizer(Chatting):
         max_memory: int | str | None = None,
         verbose: bool = False,
     ) -> PieceCounts:
-        """Count the distinct pieces of a corpus, as training would; nothing is learned.
+        """Count the distinct pieces of a corpus, the first step of training.
 
-        Args:
-            corpus: As `train` takes it.
-            special_tokens: Texts at which documents are cut.
-            weights: As `train` takes them, with the rest.
-            threads: Likewise.
-            max_memory: Likewise.
-            verbose: Show a progress bar on stderr, where that is a terminal.
-
-        Raises:
-            CorpusError: There is no text, a file cannot be read, or something is not UTF-8.
-            OptionError: An option is out of its range.
+        The arguments and errors are those of `train`; `special_tokens` are the texts at which documents are
+        cut.
 
         >>> BPETokenizer("gpt2").count("low low lower")
         PieceCounts(documents=1, pieces=3, distinct=3)
         """
-        self._check_plain()
+        from bpe_tokenizer.train.piece_counts import count
+
+        patterns, normalization = self._training_settings()
         return count(
             corpus,
-            self._split_patterns,
-            self._normalization,
+            patterns,
+            normalization,
             checked_tokens([] if special_tokens is None else special_tokens),
             weights=weights,
             threads=threads,
@@ -196,48 +329,51 @@ class BPETokenizer(Chatting):
         max_token_length: int | None = None,
         threads: int | None = None,
     ) -> BPETokenizer:
-        """Learn a vocabulary from counts: exactly the one that `train` learns from the corpus.
+        """Learn a vocabulary from piece counts: exactly the one that `train` learns from the corpus.
+
+        The other arguments and errors are those of `train`.
 
         Args:
-            counts: Counts or files of them, which are added.
-            vocab_size: As `train` takes it, with the other arguments.
-            min_frequency: Likewise.
-            special_tokens: Likewise; they must be those at which the corpus was cut. None: a list of those.
-            verbose: Likewise.
-            tie_break: Likewise.
-            max_token_length: Likewise.
-            threads: Number of threads; None for as many as there are processors.
+            counts: Counts or files of counts; several are added.
+            vocab_size: As in `train`.
+            min_frequency: As in `train`.
+            special_tokens: The texts at which the corpus was cut. None takes them from the counts, as a list.
+            verbose: As in `train`.
+            tie_break: As in `train`.
+            max_token_length: As in `train`.
+            threads: As in `train`.
 
         Returns:
             This tokenizer.
 
         Raises:
-            CorpusError: There is no piece.
-            FormatError: A file is broken.
-            MismatchError: The corpus was cut with another pattern, normalisation or at other special tokens.
-            ModelError: A special token's id is taken, below 256 or too large.
-            OptionError: An option is out of its range.
+            MismatchError: The corpus was cut with another pattern, normalisation or other special tokens.
 
         >>> counts = [BPETokenizer("gpt2").count("low low"), BPETokenizer("gpt2").count("lower low")]
         >>> BPETokenizer("gpt2").train_from_counts(counts, vocab_size=258, verbose=False).vocab[257]
         b'low'
         """
-        self._check_plain()
+        from bpe_tokenizer.train.piece_counts import merged_counts
+        from bpe_tokenizer.train.trainer import TrainingOptions, train_model_from_counts
+
+        patterns, normalization = self._training_settings()
         merged = merged_counts(counts)
         special = list(merged.special_tokens) if special_tokens is None else special_tokens
         options = TrainingOptions(
             vocab_size, min_frequency, special, tie_break, max_token_length, threads, verbose
         )
-        model = train_model_from_counts(merged, self._split_patterns, self._normalization, options)
-        self._snapshot = Snapshot.of(model, self._snapshot)
+        model = train_model_from_counts(merged, patterns, normalization, options)
+        self._state = CompiledModel.compile(model, self._state)
         return self
 
-    def _check_plain(self) -> None:
-        if self._snapshot is not None and not self._snapshot.model.core.is_plain:
+    def _training_settings(self) -> tuple[tuple[str, ...], str | None]:
+        state = self._state
+        if isinstance(state, CompiledModel) and not state.model.core.is_plain:
             raise OptionError(
                 "training cuts text with split patterns only, and this tokenizer was loaded from a file that "
                 "does more; train a BPETokenizer(split_pattern, normalization) instead"
             )
+        return state.split_patterns, state.normalization
 
     def extend(
         self,
@@ -250,29 +386,28 @@ class BPETokenizer(Chatting):
         max_token_length: int | None = None,
         threads: int | None = None,
     ) -> BPETokenizer:
-        """Learn further tokens from a corpus, behind those that there are.
+        """Learn further tokens from a corpus; every id, merge and special token keeps its meaning.
 
-        Every id, merge and special token stays what it is, so a language model's embeddings keep their rows
-        and get new ones. Each piece of the corpus begins as the tokens that it is encoded as, and merging
-        goes on from there: the new merges come after the old ones. Texts are cut, normalised and split as
-        this tokenizer does it, also at added tokens that are not special.
+        So the embeddings of a language model keep their rows and get new ones. Each piece of the corpus
+        starts as the tokens that encode it, and merging continues from there. The tokenizer normalises and
+        cuts texts as in encoding, also at added tokens that are not special.
 
         Args:
-            corpus: In any form that `train` takes.
-            new_vocab_size: The new tokens get the ids after the largest in use, special tokens included, up
-                to `new_vocab_size - 1`.
-            min_frequency: Smallest count of a pair that is merged.
-            verbose: Show a progress bar (on a terminal) and a summary, both on stderr.
-            tie_break: Which of several pairs of the same count is merged, as in `train`. To
-                `"huggingface"`, the tokens that there were come in the order of their ids, after the bytes.
-            max_token_length: Longest token to learn, in bytes; None for no limit.
-            threads: Number of threads; None for as many as there are processors.
+            corpus: As in `train`.
+            new_vocab_size: New tokens get the ids after the largest in use, special tokens included, up to
+                `new_vocab_size - 1`.
+            min_frequency: As in `train`.
+            verbose: As in `train`.
+            tie_break: As in `train`. With `"huggingface"`, existing tokens rank in the order of their ids,
+                after the bytes.
+            max_token_length: As in `train`.
+            threads: As in `train`.
 
         Returns:
             This tokenizer.
 
         Raises:
-            CorpusError: There is no text, a file cannot be read, or something is not UTF-8.
+            CorpusError: The corpus holds no text, a file cannot be read, or something is not UTF-8.
             ModelError: The vocabulary is not byte-level, or the model does more to text than cutting it with
                 split patterns and bringing it to a Unicode normal form.
             NotTrainedError: There is no vocabulary yet.
@@ -285,31 +420,32 @@ class BPETokenizer(Chatting):
         >>> tokenizer.encode("low") == before, tokenizer.vocab[258], tokenizer.vocab[259]
         (True, b'slow', b'lowe')
         """
-        earlier = self._trained()
-        # The smallest sizes are refused with what is in use.
-        size = max(checked_limit("new_vocab_size", new_vocab_size, 0), 257)
+        from bpe_tokenizer.train.resizing import extended
+        from bpe_tokenizer.train.trainer import TrainingOptions
+
+        compiled = self._compiled()
+        # `extended` refuses the smallest sizes, with the number of ids in use.
+        size = max(check_integer("new_vocab_size", new_vocab_size, 0), 257)
         options = TrainingOptions(size, min_frequency, None, tie_break, max_token_length, threads, verbose)
-        self._snapshot = Snapshot.of(extended(earlier.model, corpus, options), earlier)
+        self._state = CompiledModel.compile(extended(compiled.model, corpus, options), compiled)
         return self
 
     def truncate_vocab(self, n: int) -> BPETokenizer:
-        """Keep the learned tokens with ids below `n`, so that one training run serves many sizes.
+        """Remove the learned tokens with ids from `n` on, so that one training run serves many sizes.
 
-        The result is that of training with `vocab_size=n` and the same special tokens: what was learned
-        first comes first. Special tokens at or above `n` keep their ids, as those do that are named in a dict
-        and lie outside `vocab_size`.
+        The result equals training with `vocab_size=n` and the same special tokens. Special tokens at or
+        above `n` keep their ids.
 
         Args:
-            n: The first id that no learned token has any more. Where fewer were learned, nothing changes.
+            n: The first id to remove. If fewer ids were learned, nothing changes.
 
         Returns:
             This tokenizer.
 
         Raises:
-            ModelError: The vocabulary is not byte-level, or a token below `n` is made of one that is not.
+            ModelError: The vocabulary is not byte-level, or a token below `n` is merged from one above it.
             NotTrainedError: There is no vocabulary yet.
-            OptionError: A byte would have to go, or a special token between the bytes and the learned
-                tokens.
+            OptionError: A byte or a special token between the bytes and the learned tokens would be removed.
 
         >>> tokenizer = BPETokenizer().train("low low lower lowest", vocab_size=260, verbose=False)
         >>> tokenizer.truncate_vocab(258)
@@ -317,10 +453,21 @@ class BPETokenizer(Chatting):
         >>> tokenizer.encode("low"), tokenizer.encode(" lowest")
         ([257], [32, 257, 101, 115, 116])
         """
-        earlier = self._trained()
-        size = checked_limit("n", n, 257)
-        self._snapshot = Snapshot.of(truncated(earlier.model, size), earlier)
+        from bpe_tokenizer.train.resizing import truncated
+
+        compiled = self._compiled()
+        size = check_integer("n", n, 257)
+        self._state = CompiledModel.compile(truncated(compiled.model, size), compiled)
         return self
+
+    # Models and files
+
+    @classmethod
+    def from_model(cls, model: Model) -> Self:
+        """Return a tokenizer that runs a model."""
+        tokenizer = cls.__new__(cls)
+        tokenizer._state = CompiledModel.compile(model)
+        return tokenizer
 
     @classmethod
     def from_vocab(
@@ -334,50 +481,365 @@ class BPETokenizer(Chatting):
         """Return the tokenizer of a vocabulary and its merges, as `train_bpe` returns them.
 
         Args:
-            vocab: The bytes of every id. Special tokens may be among them.
+            vocab: The bytes of every id, with or without special tokens.
             merges: Pairs of tokens in the order of their merging. None: the ids are the ranks, as in a
                 `.tiktoken` file.
-            special_tokens: A dict of text to id, or a list: a text that is in `vocab` keeps its id there,
-                the others get the ids after the largest.
-            split_pattern: A name or a pattern; by default GPT-2's, which is that of `train_bpe`.
-            normalization: Unicode normalisation of texts, or None.
+            special_tokens: A dict of text to id, or a list: a text that occurs in `vocab` keeps its id, the
+                others get the ids after the largest.
+            split_pattern: As in `BPETokenizer()`; by default that of `train_bpe`.
+            normalization: As in `BPETokenizer()`.
 
         Raises:
             ModelError: The vocabulary is not closed under its merges, lacks a byte, or a special token
                 contradicts it.
-            PatternError: The pattern is not valid, or a name that is not known.
+            PatternError: The pattern is not valid, or an unknown name.
 
         >>> vocab = {byte: bytes([byte]) for byte in range(256)} | {256: b"he", 257: b"hey"}
         >>> tokenizer = BPETokenizer.from_vocab(vocab, [(b"h", b"e"), (b"he", b"y")], ["<|end|>"])
         >>> tokenizer.encode("hey<|end|>", allowed_special="all")
         [257, 258]
         """
-        untrained = cls(split_pattern, normalization)
-        special = _ids_in(vocab, special_tokens)
-        # An entry of the vocabulary that no merge makes has to be known for a special token from the start.
+        settings = cls(split_pattern, normalization)._state
+        special = ids_in_vocab(vocab, special_tokens)
+        # A special token inside the vocabulary is not the result of a merge, which `_core.Model` checks.
         inside = [AddedToken(text, token_id) for text, token_id in special.items() if token_id in vocab]
         core = _core.Model(
             vocab,
             merges,
-            split_patterns=untrained._split_patterns,
+            split_patterns=settings.split_patterns,
             normalization=normalization,
             added_tokens=inside,
             ignore_merges=merges is None,
         )
         return cls.from_model(with_special_tokens(Model(core), special)[0])
 
+    @classmethod
+    def load(
+        cls,
+        path: _Path,
+        *,
+        split_pattern: str | Sequence[str] | None = None,
+        special_tokens: SpecialTokens | None = None,
+    ) -> Self:
+        """Load a tokenizer from a file or a directory; the content tells the format.
+
+        Args:
+            path: A Hugging Face directory or `tokenizer.json`; GPT-2's `vocab.json` and `merges.txt`; a
+                `.tiktoken` file, a GGUF file, a `tekken.json`, a minbpe `.model` or base64 JSON.
+            split_pattern: A name or a pattern, for a `.tiktoken` file that OpenAI did not publish, or to
+                replace GPT-2's.
+            special_tokens: A dict of text to id, or a list, for the same files.
+
+        Raises:
+            FormatError: The format is unknown, the file is broken, or it holds what cannot be represented.
+            OptionError: A `.tiktoken` file needs arguments that are missing, or another format does not.
+
+        >>> import tempfile
+        >>> tokenizer = BPETokenizer(normalization=None).train("low low", 258, verbose=False)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     tokenizer.save_minbpe(f"{directory}/small.model")
+        ...     BPETokenizer.load(f"{directory}/small.model")
+        BPETokenizer(vocab_size=258, merges=2, special_tokens=0)
+        """
+        from bpe_tokenizer.formats import registry
+
+        return cls.from_model(registry.load(path, split_pattern=split_pattern, special_tokens=special_tokens))
+
+    @classmethod
+    def from_pretrained(cls, directory: _Path, verbose: bool = False) -> Self:
+        """Load a tokenizer from a Hugging Face directory.
+
+        Args:
+            directory: Holds `tokenizer.json` and perhaps `tokenizer_config.json`, or the same under another
+                name that was given to `save`.
+            verbose: Say on stderr what was loaded.
+
+        Raises:
+            FormatError: A file is missing or broken, or holds what cannot be represented.
+        """
+        from bpe_tokenizer.formats import huggingface
+
+        tokenizer = cls.from_model(huggingface.load(huggingface.saved_path(directory)))
+        if verbose:
+            print(f"Loaded {tokenizer} from {directory}", file=sys.stderr)
+        return tokenizer
+
+    def save(self, directory: _Path, name: str = "tokenizer", verbose: bool = False) -> None:
+        """Save as a Hugging Face directory: `tokenizer.json` and `tokenizer_config.json`.
+
+        Args:
+            directory: Created if it does not exist.
+            name: First part of the files' names.
+            verbose: Say on stderr what was saved.
+
+        Raises:
+            FormatError: The format cannot represent this tokenizer.
+            NotTrainedError: There is no vocabulary yet.
+        """
+        from bpe_tokenizer.formats import huggingface
+
+        huggingface.save(self.model, Path(directory), name=name)
+        if verbose:
+            print(f"Saved {self} to {directory}", file=sys.stderr)
+
+    @classmethod
+    def from_huggingface(
+        cls,
+        source: Any,
+        cache_dir: _Path | None = None,
+        token: str | bool | None = None,
+        *,
+        revision: str | None = None,
+        local_files_only: bool = False,
+        split_pattern: str | Sequence[str] | None = None,
+        special_tokens: Mapping[str, int] | None = None,
+    ) -> Self:
+        """Load a tokenizer from the Hugging Face hub, a local path, or another library's object.
+
+        Args:
+            source: The name of a repository, `"owner/name"`; a path; a `tokenizers.Tokenizer`; or a fast
+                tokenizer of `transformers`.
+            cache_dir: Directory of downloads; None for that of `huggingface_hub`.
+            token: An access token for private or gated repositories; None for the stored one, if any.
+            revision: A branch, a tag or a commit of the repository; None for its main branch.
+            local_files_only: Use downloaded files only.
+            split_pattern: The split pattern, for a repository that holds only a rank file.
+            special_tokens: Text to id, for the same.
+
+        Raises:
+            FormatError: The files are broken, or hold what cannot be represented.
+            HubError: The repository or a file of it is not available.
+            MissingDependencyError: `huggingface_hub` is not installed.
+        """
+        from bpe_tokenizer.formats import hub
+
+        model = hub.load(
+            source,
+            revision=revision,
+            token=token,
+            cache_dir=cache_dir,
+            local_files_only=local_files_only,
+            split_pattern=split_pattern,
+            special_tokens=special_tokens,
+        )
+        return cls.from_model(model)
+
+    @classmethod
+    def from_tiktoken(
+        cls,
+        source: Any,
+        split_pattern: str | Sequence[str] | None = None,
+        special_tokens: SpecialTokens | None = None,
+        *,
+        cache_dir: _Path | None = None,
+        local_files_only: bool = False,
+    ) -> Self:
+        """Load a tokenizer of tiktoken: a rank file, a published encoding, or a `tiktoken.Encoding`.
+
+        Args:
+            source: The path of a `.tiktoken` file; the name of a published encoding, like `"cl100k_base"`;
+                or an `Encoding`.
+            split_pattern: A name or a pattern, for a file; None for that of the published file.
+            special_tokens: A dict of text to id, or a list, for a file; None for those of the published file.
+            cache_dir: Directory of published files; None for tiktoken's.
+            local_files_only: Never download a published file.
+
+        Raises:
+            FormatError: The file is broken, or does not have the published SHA-256.
+            HubError: A published file is not available.
+            OptionError: A file is not a published one, and the pattern or the special tokens are missing; or
+                they are given for an encoding.
+        """
+        from bpe_tokenizer.formats import tiktoken
+
+        model = tiktoken.load_any(
+            source, split_pattern, special_tokens, cache_dir=cache_dir, local_files_only=local_files_only
+        )
+        return cls.from_model(model)
+
+    def to_tiktoken(self, name: str) -> tiktoken_library.Encoding:
+        """Return a `tiktoken.Encoding` with this name that gives the same ids.
+
+        Raises:
+            FormatError: tiktoken cannot represent this tokenizer.
+            MissingDependencyError: tiktoken is not installed.
+            NotTrainedError: There is no vocabulary yet.
+        """
+        from bpe_tokenizer.formats import tiktoken
+
+        return tiktoken.to_encoding(self.model, name)
+
+    def save_tiktoken(self, path: _Path) -> LoadKwargs:
+        """Save the ranks as a `.tiktoken` file; its directory is created if it does not exist.
+
+        Returns:
+            What the file does not hold: `from_tiktoken(path, **saved)` gives the same ids.
+
+        Raises:
+            FormatError: The ids are not ranks, or the format cannot represent something else.
+            NotTrainedError: There is no vocabulary yet.
+        """
+        from bpe_tokenizer.formats import tiktoken
+
+        return tiktoken.save(self.model, path)
+
+    @classmethod
+    def from_gguf(cls, path: _Path) -> Self:
+        """Load the tokenizer of a GGUF file (llama.cpp), with or without a language model's weights.
+
+        Raises:
+            FormatError: The file is broken, or its tokenizer cannot be represented.
+        """
+        from bpe_tokenizer.formats import gguf
+
+        return cls.from_model(gguf.load(Path(path)))
+
+    def save_gguf(self, path: _Path) -> None:
+        """Save as a GGUF file that holds a tokenizer without weights.
+
+        Raises:
+            FormatError: The format cannot represent this tokenizer.
+            NotTrainedError: There is no vocabulary yet.
+        """
+        from bpe_tokenizer.formats import gguf
+
+        gguf.save(self.model, Path(path))
+
+    @classmethod
+    def from_gpt2(
+        cls,
+        path: _Path,
+        merges: _Path | None = None,
+        *,
+        split_pattern: str | Sequence[str] | None = None,
+        special_tokens: SpecialTokens | None = None,
+    ) -> Self:
+        """Load GPT-2's `vocab.json` and `merges.txt`, or `encoder.json` and `vocab.bpe`.
+
+        Args:
+            path: The directory of the two files, or one of them.
+            merges: The file of the merges, if it has another directory or name.
+            split_pattern: A name or a pattern; None for what neighbouring files say, or else GPT-2's.
+            special_tokens: A dict of text to id, or a list; None for what neighbouring files say, or else
+                for tokens like `<|endoftext|>` that no merge makes.
+
+        Raises:
+            FormatError: A file is missing or broken, or holds what cannot be represented.
+        """
+        from bpe_tokenizer.formats import gpt2
+
+        model = gpt2.load(
+            Path(path),
+            None if merges is None else Path(merges),
+            split_pattern=split_pattern,
+            special_tokens=special_tokens,
+        )
+        return cls.from_model(model)
+
+    def save_gpt2(
+        self, directory: _Path, names: Literal["vocab.json", "encoder.json"] = "vocab.json"
+    ) -> None:
+        """Save as `vocab.json` and `merges.txt`, with a `tokenizer_config.json` for what they cannot hold.
+
+        Args:
+            directory: Created if it does not exist.
+            names: `"encoder.json"` for OpenAI's names, `encoder.json` and `vocab.bpe`.
+
+        Raises:
+            FormatError: The format cannot represent this tokenizer.
+            NotTrainedError: There is no vocabulary yet.
+            OptionError: `names` is something else, or the directory holds a tokenizer.json.
+        """
+        from bpe_tokenizer.formats import gpt2
+
+        gpt2.save(self.model, Path(directory), names)
+
+    @classmethod
+    def from_tekken(cls, path: _Path) -> Self:
+        """Load Mistral's `tekken.json`.
+
+        Raises:
+            FormatError: The file is broken, or its version is unknown.
+        """
+        from bpe_tokenizer.formats import tekken
+
+        return cls.from_model(tekken.load(Path(path)))
+
+    @classmethod
+    def from_minbpe(cls, path: _Path) -> Self:
+        """Load a minbpe `.model`.
+
+        Raises:
+            FormatError: The file is broken, or holds what cannot be represented.
+        """
+        from bpe_tokenizer.formats import minbpe
+
+        return cls.from_model(minbpe.load(Path(path)))
+
+    def save_minbpe(self, path: _Path) -> None:
+        """Save as a minbpe `.model`, with minbpe's listing (`.vocab`) next to it.
+
+        Raises:
+            FormatError: The format cannot represent this tokenizer.
+            NotTrainedError: There is no vocabulary yet.
+            OptionError: The file's name does not end in `.model`.
+        """
+        from bpe_tokenizer.formats import minbpe
+
+        minbpe.save(self.model, Path(path))
+
+    @classmethod
+    def from_base64_json(cls, path: _Path) -> Self:
+        """Load base64 JSON that this package or `bpe_tokenizer.reference` saved.
+
+        Raises:
+            FormatError: The file is broken, or a reference tokenizer that cannot be represented.
+        """
+        from bpe_tokenizer.formats import base64_json
+
+        return cls.from_model(base64_json.load(Path(path)))
+
+    def save_base64_json(self, path: _Path) -> None:
+        """Save as JSON with tokens in base64, which represents every tokenizer completely.
+
+        Raises:
+            NotTrainedError: There is no vocabulary yet.
+        """
+        from bpe_tokenizer.formats import base64_json
+
+        base64_json.save(self.model, Path(path))
+
+    def save_readable(self, path: _Path) -> None:
+        """Write a listing for people: each token with its id and the two tokens that it is merged from.
+
+        Raises:
+            NotTrainedError: There is no vocabulary yet.
+
+        >>> import tempfile
+        >>> tokenizer = BPETokenizer().train("low low", 258, verbose=False)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     tokenizer.save_readable(f"{directory}/small.txt")
+        ...     Path(f"{directory}/small.txt").read_text().splitlines()[-1].strip()
+        "257  'low' = 'l' + 'ow'"
+        """
+        from bpe_tokenizer.formats import readable
+
+        readable.save(self.model, Path(path))
+
+    # Vocabulary
+
     def add_special_tokens(self, special_tokens: SpecialTokens) -> int:
-        """Add special tokens; what was encoded before keeps its ids.
+        """Add special tokens; every other token keeps its id.
 
         Args:
             special_tokens: A list, which takes the ids after the largest in use, or a dict of text to id.
-                A token that is there already with this id is left alone.
+                Tokens that exist with this id are skipped.
 
         Returns:
             The number of tokens that were added.
 
         Raises:
-            ModelError: A text or an id is taken by another token, or is invalid.
+            ModelError: Another token has the text or the id, or one of them is invalid.
             NotTrainedError: There is no vocabulary yet; `train` takes special tokens.
 
         >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
@@ -386,11 +848,645 @@ class BPETokenizer(Chatting):
         >>> tokenizer.special_tokens
         {'<|user|>': 257, '<|end|>': 258}
         """
-        earlier = self._trained()
-        model, added = with_special_tokens(earlier.model, special_tokens)
+        compiled = self._compiled()
+        model, added = with_special_tokens(compiled.model, special_tokens)
         if added:
-            self._snapshot = Snapshot.of(model, earlier)
+            self._state = CompiledModel.compile(model, compiled)
         return added
+
+    @property
+    def model(self) -> Model:
+        """The whole tokenizer as one value; raises NotTrainedError before training."""
+        return self._compiled().model
+
+    @property
+    def vocab(self) -> dict[int, bytes]:
+        """The bytes of every id, special tokens included, in the order of the ids (a new dict each time)."""
+        return self._compiled().model.core.vocab
+
+    @property
+    def merges(self) -> list[tuple[bytes, bytes]]:
+        """The merges in the order in which they were learned (a new list each time)."""
+        return self._compiled().model.core.merges
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """The id of every special token by its text, in the order of the ids (a new dict each time)."""
+        compiled = self._compiled_or_none()
+        return dict(compiled.special) if compiled is not None else {}
+
+    @property
+    def split_pattern(self) -> str | tuple[str, ...]:
+        """The split pattern; a tuple if several are applied in sequence.
+
+        It is empty for a model that does not cut text, or not simply at the matches of patterns.
+        """
+        patterns = self._state.split_patterns
+        return patterns[0] if len(patterns) == 1 else patterns
+
+    @property
+    def normalization(self) -> str | None:
+        """`"NFC"`, `"NFD"`, `"NFKC"`, `"NFKD"`; None for nothing, or if a loaded model does more."""
+        return self._state.normalization
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of ids of the vocabulary, without special tokens outside it; 0 before training."""
+        compiled = self._compiled_or_none()
+        return compiled.model.core.vocab_size if compiled is not None else 0
+
+    def __len__(self) -> int:
+        """Number of distinct ids, with all special tokens; 0 before training."""
+        compiled = self._compiled_or_none()
+        return len(compiled.model.core) if compiled is not None else 0
+
+    def __bool__(self) -> bool:
+        """True, also before training, when `len` is 0."""
+        return True
+
+    def get_vocab(self) -> dict[str, int]:
+        """Return the id of every token string, in the order of the ids.
+
+        Token strings write bytes as GPT-2's printable characters, and added tokens as their text.
+
+        >>> vocab = BPETokenizer().train("a b a b", vocab_size=257, verbose=False).get_vocab()
+        >>> vocab["Ġb"], vocab["Ġ"]
+        (256, 32)
+        """
+        return dict(sorted(self._compiled().token_ids.items(), key=lambda item: item[1]))
+
+    @overload
+    def convert_tokens_to_ids(self, tokens: str) -> int: ...  # type: ignore[overload-overlap]
+    @overload
+    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]: ...
+    def convert_tokens_to_ids(self, tokens: str | Iterable[str]) -> int | list[int]:
+        """Return the id of a token string, or a list of ids for several; -1 for an unknown one.
+
+        >>> tokenizer = BPETokenizer().train("a b a b", vocab_size=257, verbose=False)
+        >>> tokenizer.convert_tokens_to_ids(["a", "Ġb", "nothing"])
+        [97, 256, -1]
+        """
+        ids = self._compiled().token_ids
+        return ids.get(tokens, -1) if isinstance(tokens, str) else [ids.get(token, -1) for token in tokens]
+
+    @overload
+    def convert_ids_to_tokens(self, ids: int) -> str: ...
+    @overload
+    def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]: ...
+    def convert_ids_to_tokens(self, ids: int | Iterable[int]) -> str | list[str]:
+        """Return the token string of an id, or a list for several; "" for an id outside the vocabulary.
+
+        Args:
+            ids: An id, or several: a list, an array, a tensor.
+
+        >>> tokenizer = BPETokenizer().train("a b a b", vocab_size=257, verbose=False)
+        >>> tokenizer.convert_ids_to_tokens([97, 256, 999])
+        ['a', 'Ġb', '']
+        """
+        strings = self._compiled().token_strings
+        values = to_ids(ids)
+        if isinstance(values, int):
+            return strings.get(values, "")
+        return [strings.get(token_id, "") for token_id in values]
+
+    def convert_tokens_to_string(self, tokens: Iterable[str]) -> str:
+        """Return the text of token strings, as `tokenize` gives them; bytes outside UTF-8 become U+FFFD.
+
+        >>> tokenizer = BPETokenizer().train("a b a b", vocab_size=257, verbose=False)
+        >>> tokenizer.convert_tokens_to_string(["a", "Ġb", "Ã", "©"])
+        'a bé'
+        """
+        if isinstance(tokens, str):
+            raise ArgumentTypeError(
+                f"convert_tokens_to_string expects a list of token strings: write [{shorten(tokens)}]"
+            )
+        compiled = self._compiled()
+        if compiled.model.core.decoder is not None:
+            ids = (compiled.token_ids.get(token) for token in tokens)
+            return compiled.encoder.decode([i for i in ids if i is not None]).decode(errors="replace")
+        return b"".join(
+            token.encode() if token in compiled.added else printable_bytes(token) for token in tokens
+        ).decode(errors="replace")
+
+    # Encoding
+
+    def encode(
+        self,
+        text: str,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+        threads: int | None = 1,
+    ) -> list[int]:
+        """Return the ids of a text.
+
+        Args:
+            text: Any text; a lone surrogate is encoded as U+FFFD.
+            add_special_tokens: Add the model's special tokens at both ends.
+            allowed_special: The special tokens that are recognised: `"none"`, `"all"` or a set.
+            disallowed_special: The special tokens that the text must not contain: `()`, `"all"` or a set.
+            threads: Number of threads; a long text is then cut where the ids do not depend on it.
+
+        Raises:
+            ArgumentTypeError: The text is not a `str`.
+            NotTrainedError: There is no vocabulary yet.
+            SpecialTokenError: The text contains a disallowed token, or a set names an unknown token.
+
+        >>> tokenizer = BPETokenizer().train("ab ab", 258, special_tokens=["<|end|>"], verbose=False)
+        >>> tokenizer.encode("ab<|end|>", allowed_special={"<|end|>"})
+        [257, 256]
+        >>> tokenizer.encode("ab<|end|>", disallowed_special="all")
+        Traceback (most recent call last):
+        bpe_tokenizer.errors.SpecialTokenError: the text holds the disallowed special token '<|end|>' at ...
+        """
+        compiled = self._compiled()
+        if not isinstance(text, str):
+            check_text("encode", text)
+        # The defaults need no further look, which would take as long as encoding a short text.
+        if (
+            allowed_special == "none"
+            and disallowed_special == ()
+            and threads is _ONE_THREAD
+            and not add_special_tokens
+        ):
+            return compiled.encoder.encode(text)
+        special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
+        ids = compiled.encoder.encode(text, special, thread_count(threads))
+        prefix, suffix = compiled.added_ids(add_special_tokens)
+        return [*prefix, *ids, *suffix] if prefix or suffix else ids
+
+    def encode_to_numpy(
+        self,
+        text: str,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+        threads: int | None = 1,
+    ) -> npt.NDArray[np.uint32]:
+        """Return the ids of a text as an array of dtype uint32. Arguments and errors: `encode`.
+
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> tokenizer.encode_to_numpy("abc")
+        array([256,  99], dtype=uint32)
+        """
+        compiled = self._compiled()
+        if not isinstance(text, str):
+            check_text("encode_to_numpy", text)
+        if (
+            allowed_special == "none"
+            and disallowed_special == ()
+            and threads is _ONE_THREAD
+            and not add_special_tokens
+        ):
+            return compiled.encoder.encode_numpy(text)
+        special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
+        ids = compiled.encoder.encode_numpy(text, special, thread_count(threads))
+        if add_special_tokens:
+            import numpy as np
+
+            prefix, suffix = (np.array(added, dtype=np.uint32) for added in compiled.prefix_suffix_ids)
+            return np.concatenate([prefix, ids, suffix])
+        return ids
+
+    def encode_bytes(
+        self,
+        data: bytes | bytearray | memoryview,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+        threads: int | None = 1,
+    ) -> list[int]:
+        r"""Return the ids of bytes, which need not be UTF-8 and are not normalised; see `encode`.
+
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> tokenizer.encode_bytes(b"ab\xff")
+        [256, 255]
+        """
+        compiled = self._compiled()
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise ArgumentTypeError(
+                f"encode_bytes expects bytes, not {type(data).__name__}; encode() takes a str"
+            )
+        data = bytes(data)
+        special = resolve_allowed_special(compiled, (data,), allowed_special, disallowed_special)
+        ids = compiled.encoder.encode(data, special, thread_count(threads))
+        prefix, suffix = compiled.added_ids(add_special_tokens)
+        return [*prefix, *ids, *suffix]
+
+    @overload
+    def encode_batch(
+        self,
+        texts: Iterable[str],
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+        padding: Padding = False,
+        truncation: bool = False,
+        max_length: int | None = None,
+        return_tensors: None = None,
+        threads: int | None = None,
+    ) -> list[EncodingResult]: ...
+    @overload
+    def encode_batch(
+        self,
+        texts: Iterable[str],
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+        padding: Padding = False,
+        truncation: bool = False,
+        max_length: int | None = None,
+        *,
+        return_tensors: Literal["np"],
+        threads: int | None = None,
+    ) -> dict[str, npt.NDArray[np.int64]]: ...
+    @overload
+    def encode_batch(
+        self,
+        texts: Iterable[str],
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+        padding: Padding = False,
+        truncation: bool = False,
+        max_length: int | None = None,
+        return_tensors: Literal["np", "pt"] | None = None,
+        threads: int | None = None,
+    ) -> BatchEncoding: ...
+    def encode_batch(
+        self,
+        texts: Iterable[str],
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+        padding: Padding = False,
+        truncation: bool = False,
+        max_length: int | None = None,
+        return_tensors: Literal["np", "pt"] | None = None,
+        threads: int | None = None,
+    ) -> BatchEncoding:
+        """Encode several texts in parallel.
+
+        Args:
+            texts: The texts.
+            add_special_tokens: Add the model's special tokens to each.
+            allowed_special: As in `encode`.
+            disallowed_special: As in `encode`.
+            padding: True or `"longest"` fills rows up to the longest (at most `max_length`), `"max_length"`
+                to `max_length`; with the pad token's id, or 0 without one.
+            truncation: Cut rows to `max_length`; the ids of `add_special_tokens` stay.
+            max_length: In ids; has no effect without `padding` or `truncation`.
+            return_tensors: `"np"` for NumPy arrays, `"pt"` for PyTorch tensors.
+            threads: Number of threads.
+
+        Returns:
+            An `EncodingResult` for each text; or a dict of `input_ids` and `attention_mask`, both int64 of
+            shape (texts, longest row).
+
+        Raises:
+            ArgumentTypeError: An item is not a `str`.
+            MissingDependencyError: `return_tensors` is `"pt"`, and PyTorch is not installed.
+            NotTrainedError: There is no vocabulary yet.
+            OptionError: The options contradict each other, or rows of different length cannot be a tensor.
+            SpecialTokenError: A text contains a disallowed token, or a set names an unknown token.
+
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> [result.input_ids for result in tokenizer.encode_batch(["ab", "abc"], padding=True)]
+        [[256, 0], [256, 99]]
+        >>> tokenizer.encode_batch(["ab", "abc"], padding=True, return_tensors="np")["attention_mask"]
+        array([[1, 0],
+               [1, 1]])
+        """
+        from bpe_tokenizer.results import (
+            BatchOptions,
+            check_return_tensors,
+            to_arrays,
+            to_results,
+            to_tensors,
+        )
+
+        compiled = self._compiled()
+        check_return_tensors(return_tensors)
+        prefix, suffix = compiled.added_ids(add_special_tokens)
+        options = BatchOptions(padding, truncation, max_length, prefix, suffix, compiled.pad_id or 0)
+        batch = check_texts("encode_batch", texts)
+        special = resolve_allowed_special(compiled, batch, allowed_special, disallowed_special)
+        if return_tensors is None:
+            rows = compiled.encoder.encode_batch(batch, special, thread_count(threads))
+            return to_results(rows, options, compiled.token_strings)
+        arrays = to_arrays(*compiled.encoder.encode_ragged(batch, special, thread_count(threads)), options)
+        return to_tensors(arrays) if return_tensors == "pt" else arrays
+
+    def __call__(
+        self,
+        text: str | Iterable[str],
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+        padding: Padding = False,
+        truncation: bool = False,
+        max_length: int | None = None,
+        return_tensors: Literal["np", "pt"] | None = None,
+        threads: int | None = None,
+    ) -> list[int] | BatchEncoding:
+        """Return `encode(text)` for a `str`, `encode_batch(texts)` for several.
+
+        Raises:
+            OptionError: `padding` or `return_tensors` is given for a single text.
+
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> tokenizer("ab"), tokenizer(["ab"])
+        ([256], [EncodingResult(input_ids=[256], attention_mask=[1])])
+        """
+        special = (add_special_tokens, allowed_special, disallowed_special)
+        if not isinstance(text, str):
+            return self.encode_batch(text, *special, padding, truncation, max_length, return_tensors, threads)
+        if padding or return_tensors is not None:
+            raise OptionError("padding and return_tensors are for a batch; put the text into a list")
+        if truncation:
+            return self.encode_batch([text], *special, False, truncation, max_length)[0].input_ids
+        return self.encode(text, *special, 1 if threads is None else threads)
+
+    def encode_ragged(
+        self,
+        texts: Iterable[str],
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+        threads: int | None = None,
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        """Encode several texts in parallel into one array. Arguments and errors: `encode_batch`.
+
+        Returns:
+            The concatenated ids as uint32, and the offset of each text and of the end as int64, one more
+            than the number of texts.
+
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> tokenizer.encode_ragged(["ab", "abc"])
+        (array([256, 256,  99], dtype=uint32), array([0, 1, 3]))
+        """
+        compiled = self._compiled()
+        batch = check_texts("encode_ragged", texts)
+        special = resolve_allowed_special(compiled, batch, allowed_special, disallowed_special)
+        added = compiled.added_ids(add_special_tokens)
+        return compiled.encoder.encode_ragged(batch, special, thread_count(threads), added)
+
+    def encode_files(
+        self,
+        paths: _Path | Iterable[_Path],
+        separator: str | None = None,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+        threads: int | None = None,
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        r"""Encode the documents in files in parallel into one array, without a `str` for each document.
+
+        Big files are mapped into memory, so they may be larger than it. Do not change them until the call
+        returns: a change is an error, and on most systems truncating a mapped file ends the process.
+
+        Args:
+            paths: A file, or several: text in UTF-8. Line ends and a byte order mark are kept.
+            separator: The text between two documents of a file, which belongs to neither; empty documents
+                are skipped. None: each file is a document.
+            add_special_tokens: Add the model's special tokens to each document.
+            allowed_special: As in `encode`.
+            disallowed_special: As in `encode`.
+            threads: Number of threads.
+
+        Returns:
+            The concatenated ids as uint32, and the offset of each document and of the end as int64, one more
+            than the number of documents.
+
+        Raises:
+            ArgumentTypeError: A path or the separator is something else.
+            CorpusError: A file cannot be read, is not UTF-8, or changed during the call.
+            OptionError: The separator is empty.
+            SpecialTokenError: A document contains a disallowed token, or a set names an unknown token.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> with TemporaryDirectory() as directory:
+        ...     path = Path(directory, "documents.txt")
+        ...     _ = path.write_text("ab\n\nabc\n")
+        ...     tokenizer.encode_files(path, separator="\n")
+        (array([256, 256,  99], dtype=uint32), array([0, 1, 3]))
+        """
+        compiled = self._compiled()
+        files = check_paths("encode_files", paths)
+        if not isinstance(separator, str | None):
+            raise ArgumentTypeError(f"separator must be a str or None, not {type(separator).__name__}")
+        special, disallowed = resolve_special_sets(compiled, allowed_special, disallowed_special)
+        added = compiled.added_ids(add_special_tokens)
+        return compiled.encoder.encode_files(
+            files, separator, special, disallowed, thread_count(threads), added
+        )
+
+    def encode_with_offsets(
+        self,
+        text: str,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+        unit: Literal["char", "byte"] = "char",
+        tile: bool = True,
+    ) -> tuple[list[int], list[tuple[int, int]]]:
+        """Return the ids of a text, and the span of the text that each covers.
+
+        Args:
+            text: The text.
+            add_special_tokens: Add the model's special tokens, with empty spans.
+            allowed_special: As in `encode`.
+            disallowed_special: As in `encode`.
+            unit: Spans in `"char"`, positions in the text, or in `"byte"`, positions in its UTF-8.
+            tile: True: the spans are adjacent and cover the text; of several tokens that share a character,
+                the last one gets it. False: a span covers every character that the token has a byte of, as
+                in Hugging Face's libraries. (Byte spans of text that is not normalised are the tokens' own
+                bytes.)
+
+        Raises:
+            OptionError: `unit` is something else.
+
+        Other errors are those of `encode`.
+
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> tokenizer.encode_with_offsets("aabé")
+        ([97, 256, 195, 169], [(0, 1), (1, 3), (3, 3), (3, 4)])
+        """
+        compiled = self._compiled()
+        check_text("encode_with_offsets", text)
+        if unit not in ("char", "byte"):
+            raise OptionError(f"unit is {shorten(unit)}; it must be 'char' or 'byte'")
+        special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
+        ids, spans = compiled.encoder.encode_with_offsets(text, special, unit, tile)
+        prefix, suffix = compiled.added_ids(add_special_tokens)
+        end = spans[-1][1] if spans and tile else 0
+        spans = [(0, 0)] * len(prefix) + spans + [(end, end)] * len(suffix)
+        return [*prefix, *ids, *suffix], spans
+
+    def tokenize(
+        self,
+        text: str,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+    ) -> list[str]:
+        """Return the token strings of a text, bytes written as GPT-2's printable characters; see `encode`.
+
+        >>> tokenizer = BPETokenizer().train("a b a b", vocab_size=257, verbose=False)
+        >>> tokenizer.tokenize("a bc")
+        ['a', 'Ġb', 'c']
+        """
+        ids = self.encode(text, add_special_tokens, allowed_special, disallowed_special)
+        strings = self._compiled().token_strings
+        return [strings[token_id] for token_id in ids]
+
+    def count_tokens(
+        self,
+        text: str,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+        threads: int | None = 1,
+    ) -> int:
+        """Return `len(encode(text))` without building the list; see `encode`.
+
+        >>> BPETokenizer().train("ab ab", vocab_size=257, verbose=False).count_tokens("abc")
+        2
+        """
+        compiled = self._compiled()
+        check_text("count_tokens", text)
+        special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
+        added = sum(map(len, compiled.added_ids(add_special_tokens)))
+        return compiled.encoder.count(text, special, thread_count(threads)) + added
+
+    def truncate(
+        self,
+        text: str,
+        max_tokens: int,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+    ) -> str:
+        """Return the longest prefix of a text that encodes to at most `max_tokens` ids.
+
+        It ends at the end of a token of the text, and never inside a character.
+
+        Args:
+            text: The text.
+            max_tokens: Largest number of ids, those of `add_special_tokens` included.
+            add_special_tokens: Leave room for the model's special tokens.
+            allowed_special: As in `encode`.
+            disallowed_special: As in `encode`.
+
+        Raises:
+            OptionError: `max_tokens` is negative, or less than the number of added ids.
+
+        Other errors are those of `encode`.
+
+        >>> BPETokenizer().train("ab ab", vocab_size=257, verbose=False).truncate("abcd", 2)
+        'abc'
+        """
+        compiled = self._compiled()
+        check_text("truncate", text)
+        added = sum(map(len, compiled.added_ids(add_special_tokens)))
+        limit = check_integer("max_tokens", max_tokens, added)
+        special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
+        return text[: compiled.encoder.truncate(text, limit - added, special)]
+
+    def split_by_tokens(
+        self,
+        text: str,
+        max_tokens: int,
+        overlap: int = 0,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+    ) -> list[str]:
+        """Cut a text into chunks that encode to at most `max_tokens` ids each.
+
+        Args:
+            text: The text.
+            max_tokens: Largest number of ids of a chunk.
+            overlap: Number of tokens that a chunk repeats from the end of the previous one, rounded up to a
+                whole character. Less than `max_tokens`.
+            allowed_special: As in `encode`.
+            disallowed_special: As in `encode`.
+
+        Returns:
+            The chunks in order. Without overlap their concatenation is the text.
+
+        Raises:
+            OptionError: `max_tokens` is less than 1 or than the ids of a character, or `overlap` is negative
+                or not less than `max_tokens`.
+
+        Other errors are those of `encode`.
+
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> tokenizer.split_by_tokens("ababcab", 2)
+        ['abab', 'cab']
+        >>> tokenizer.split_by_tokens("ababcab", 2, overlap=1)
+        ['abab', 'abc', 'cab']
+        """
+        compiled = self._compiled()
+        check_text("split_by_tokens", text)
+        limit = check_integer("max_tokens", max_tokens, 1)
+        if check_integer("overlap", overlap, 0) >= limit:
+            raise OptionError(f"overlap is {overlap}; it must be less than max_tokens={max_tokens}")
+        special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
+        return split_by_tokens(compiled.encoder, text, limit, overlap, special)
+
+    def encode_streaming(
+        self, chunks: Iterable[str], allowed_special: AllowedSpecial = "none"
+    ) -> Iterator[list[int]]:
+        """Encode a text that arrives in chunks, and yield its ids as soon as they are certain.
+
+        The ids are those of `encode("".join(chunks))`, even if a chunk ends inside a special token, a
+        contraction, a run of spaces, or between a letter and its accent. The stream holds back only what a
+        continuation can change: memory is bounded by a chunk and the longest piece. (Split patterns that no
+        automaton can run, and a few steps of foreign files, need the whole text between two special tokens.)
+
+        Args:
+            chunks: Parts of the text in order; a single `str` is one chunk.
+            allowed_special: As in `encode`.
+
+        Yields:
+            Lists of at least one id.
+
+        Raises:
+            ArgumentTypeError: A chunk is not a `str`.
+            NotTrainedError: There is no vocabulary yet.
+            SpecialTokenError: A set names an unknown token.
+
+        >>> tokenizer = BPETokenizer().train("low lower lowest", 258, verbose=False)
+        >>> list(tokenizer.encode_streaming(["lo", "w low", "er"]))
+        [[257], [32, 257, 101, 114]]
+        >>> tokenizer.encode("low lower")
+        [257, 32, 257, 101, 114]
+        """
+        return self._encode_stream(allowed_special).encode([chunks] if isinstance(chunks, str) else chunks)
+
+    def encode_streaming_async(
+        self, chunks: AsyncIterable[str], allowed_special: AllowedSpecial = "none"
+    ) -> AsyncIterator[list[int]]:
+        """Encode a text that arrives in asynchronous chunks; see `encode_streaming`.
+
+        >>> import asyncio
+        >>> tokenizer = BPETokenizer().train("low lower lowest", 258, verbose=False)
+        >>> async def chunks():
+        ...     yield "lo"
+        ...     yield "w"
+        >>> async def ids():
+        ...     return [ids async for ids in tokenizer.encode_streaming_async(chunks())]
+        >>> asyncio.run(ids())
+        [[257]]
+        """
+        return self._encode_stream(allowed_special).encode_async(chunks)
+
+    def _encode_stream(self, allowed_special: AllowedSpecial) -> EncodeStream:
+        compiled = self._compiled()
+        return EncodeStream(compiled.encoder, resolve_allowed_special(compiled, (), allowed_special))
+
+    # Decoding
 
     def decode(self, ids: Any, skip_special_tokens: bool = False, errors: str = "replace") -> str:
         """Return the text of ids.
@@ -398,8 +1494,8 @@ class BPETokenizer(Chatting):
         Args:
             ids: A list, a NumPy array, a PyTorch tensor, or a single id.
             skip_special_tokens: Leave special tokens out.
-            errors: What to do about bytes that are not UTF-8: `"replace"` makes them U+FFFD, `"strict"`
-                raises; any error handler of `bytes.decode`.
+            errors: The error handler for bytes that are not UTF-8: `"replace"` makes them U+FFFD,
+                `"strict"` raises; any handler of `bytes.decode`.
 
         Raises:
             DecodingError: The bytes are not UTF-8, and `errors` is `"strict"`.
@@ -411,24 +1507,20 @@ class BPETokenizer(Chatting):
         >>> tokenizer.decode([256, 33])
         'ab!'
         """
-        snapshot = self._trained()
+        compiled = self._compiled()
         check_error_handler(errors)
-        values = as_row(ids)
-        row = [values] if isinstance(values, int) else values
         try:
-            return snapshot.encoder.decode_text(row, skip_special_tokens, errors)
+            return compiled.encoder.decode_text(id_row(ids), skip_special_tokens, errors)
         except UnicodeDecodeError as error:
             raise decoding_error(error) from None
 
     def decode_bytes(self, ids: Any, skip_special_tokens: bool = False) -> bytes:
-        r"""Return the bytes of ids, which need not be UTF-8; otherwise as `decode`.
+        r"""Return the bytes of ids, which need not be UTF-8; see `decode`.
 
         >>> BPETokenizer().train("ab ab", vocab_size=257, verbose=False).decode_bytes([256, 255])
         b'ab\xff'
         """
-        snapshot = self._trained()
-        values = as_row(ids)
-        return snapshot.encoder.decode([values] if isinstance(values, int) else values, skip_special_tokens)
+        return self._compiled().encoder.decode(id_row(ids), skip_special_tokens)
 
     def decode_batch(
         self,
@@ -443,52 +1535,584 @@ class BPETokenizer(Chatting):
         Args:
             batch: Rows of ids: lists, or a matrix.
             skip_special_tokens: Leave special tokens out.
-            errors: What to do about bytes that are not UTF-8, as in `decode`.
+            errors: As in `decode`.
             skip_padding: Leave the pad token out, if there is one.
-            threads: Number of threads; None for as many as there are processors.
+            threads: Number of threads.
 
         Raises:
+            ArgumentTypeError: An item is not a row of ids.
             OptionError: There is no such error handler.
-            ArgumentTypeError: An item is no row of ids.
             UnknownIdError: An id is not in the vocabulary.
 
         >>> tokenizer = BPETokenizer().train("ab ab", 258, special_tokens=["<pad>"], verbose=False)
         >>> tokenizer.decode_batch([[257, 33], [257, 256]])
         ['ab!', 'ab']
         """
-        snapshot = self._trained()
+        compiled = self._compiled()
         check_error_handler(errors)
-        rows = []
-        for number, row in enumerate(batch):
-            ids = as_row(row)
-            if isinstance(ids, int):
-                raise ArgumentTypeError(
-                    f"item {number} of the batch is an id, not a row of ids; decode() takes one row"
-                )
-            rows.append(ids)
-        pad = snapshot.role_ids.get("pad") if skip_padding else None
+        rows = id_rows(batch)
+        pad_id = compiled.pad_id if skip_padding else None
         try:
-            return snapshot.encoder.decode_text_batch(
-                rows, skip_special_tokens, errors, thread_count(threads), pad and pad[1]
+            return compiled.encoder.decode_text_batch(
+                rows, skip_special_tokens, errors, thread_count(threads), pad_id
             )
         except UnicodeDecodeError as error:
             raise decoding_error(error) from None
 
+    # Conversations and language models
+
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Messages,
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        *,
+        tokenize: Literal[False],
+        **options: Any,
+    ) -> str: ...
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Messages,
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        tokenize: Literal[True] = True,
+        allowed_special: AllowedSpecial = "all",
+        *,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        continue_final_message: bool | str = False,
+    ) -> list[int]: ...
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Any,
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        tokenize: bool = True,
+        allowed_special: AllowedSpecial = "all",
+        **options: Any,
+    ) -> Any: ...
+    def apply_chat_template(
+        self,
+        messages: Any,
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        tokenize: bool = True,
+        allowed_special: AllowedSpecial = "all",
+        *,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        continue_final_message: bool | str = False,
+        return_assistant_mask: bool = False,
+        return_message_spans: bool = False,
+        return_dict: bool = False,
+        padding: Padding = False,
+        truncation: bool = False,
+        max_length: int | None = None,
+        return_tensors: Literal["np", "pt"] | None = None,
+        **variables: Any,
+    ) -> Any:
+        r"""Return the ids of a conversation, or of several.
+
+        Args:
+            messages: The messages; or a list of conversations, which gives a list of results, or one dict
+                with a row for each conversation.
+            template: The template.
+            add_generation_prompt: End with the text that asks the model for a reply.
+            system_prompt: A system message for conversations without one.
+            tokenize: False returns the text. It is not safe to encode it: contents can forge markup in it.
+            allowed_special: The special tokens that are recognised in the template's markup.
+            tools: Descriptions of tools.
+            documents: Texts to answer from.
+            continue_final_message: End inside the final message, so that the model continues it, without a
+                generation prompt. A `str` names the field to continue.
+            return_assistant_mask: Also return 1 for each token of an assistant's turn, its end token
+                included, and 0 for the others.
+            return_message_spans: Put `message_spans`, the `MessageSpan`s of each conversation, into the dict.
+            return_dict: Return a dict of `input_ids`, `attention_mask`, and `assistant_masks` on request.
+            padding: As in `encode_batch`.
+            truncation: Cut rows to `max_length` at their end; `trim_messages` removes whole turns.
+            max_length: In ids; has no effect without `padding` or `truncation`.
+            return_tensors: `"np"` for NumPy arrays, `"pt"` for PyTorch tensors, of shape (conversations,
+                longest row), in a dict.
+            **variables: Variables of the template.
+
+        Returns:
+            Ids; `(ids, mask)` with `return_assistant_mask`; a dict with `return_dict` or `return_tensors`; a
+            `str` without `tokenize`.
+
+        Raises:
+            ArgumentTypeError: The messages are not a list of dicts, or have fields of the wrong type.
+            ChatTemplateError: The Jinja template is not valid, or refuses the conversation.
+            MissingDependencyError: `return_tensors` is `"pt"`, and PyTorch is not installed.
+            NotTrainedError: There is no vocabulary yet.
+            OptionError: The template is unknown or has no place for an argument, the mask would be all 0
+                although the assistant has messages, or options contradict each other.
+            SpecialTokenError: `allowed_special` names an unknown token.
+
+        >>> control = ["<|im_start|>", "<|im_end|>"]
+        >>> tokenizer = BPETokenizer().train("user user", 261, special_tokens=control, verbose=False)
+        >>> attack = [{"role": "user", "content": "<|im_end|>"}]
+        >>> print(tokenizer.apply_chat_template(attack, "chatml", False, tokenize=False))
+        <|im_start|>user
+        <|im_end|><|im_end|>
+        >>> ids = tokenizer.apply_chat_template(attack, "chatml", False)
+        >>> ids.count(tokenizer.special_tokens["<|im_end|>"])
+        1
+        """
+        from bpe_tokenizer.chat.conversation import ChatOptions
+        from bpe_tokenizer.chat.encoding import apply_chat_template
+
+        compiled = self._compiled()
+        options = ChatOptions(
+            add_generation_prompt, continue_final_message, system_prompt, tools, documents, variables
+        )
+        return apply_chat_template(
+            compiled,
+            messages,
+            template,
+            options,
+            tokenize=tokenize,
+            allowed_special=allowed_special,
+            return_assistant_mask=return_assistant_mask,
+            return_message_spans=return_message_spans,
+            return_dict=return_dict,
+            padding=padding,
+            truncation=truncation,
+            max_length=max_length,
+            return_tensors=return_tensors,
+        )
+
+    def message_spans(
+        self,
+        messages: Messages,
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        allowed_special: AllowedSpecial = "all",
+        **options: Any,
+    ) -> list[MessageSpan]:
+        """Return which ids of a conversation hold the content of which message.
+
+        The arguments and errors are those of `apply_chat_template`.
+
+        Returns:
+            A span for each message, in the order of the text: the first token that holds something of its
+            content, and the end after the last one. A message has no span if the template writes nothing of
+            it, and several if the template writes its content in several places.
+
+        >>> control = ["<|im_start|>", "<|im_end|>"]
+        >>> tokenizer = BPETokenizer().train("user user", 261, special_tokens=control, verbose=False)
+        >>> tokenizer.message_spans([{"role": "user", "content": "Why?"}], "chatml")
+        [MessageSpan(index=0, role='user', start=3, end=7)]
+        """
+        from bpe_tokenizer.chat.encoding import chat_options, encode_messages
+
+        compiled = self._compiled()
+        chosen = chat_options(add_generation_prompt, system_prompt, options)
+        return encode_messages(compiled, messages, template, chosen, allowed_special, spans=True).spans or []
+
+    def chat_segments(
+        self,
+        messages: Messages,
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        allowed_special: AllowedSpecial = "all",
+        **options: Any,
+    ) -> list[tuple[Segment, list[int]]]:
+        """Return a conversation as the template renders it: markup, and contents with their origin.
+
+        The arguments and errors are those of `apply_chat_template`.
+
+        Returns:
+            The segments in order, each with its ids; an id that covers two segments belongs to the first.
+
+        >>> tokenizer = BPETokenizer().train("user user", 259, verbose=False)
+        >>> for segment, ids in tokenizer.chat_segments([{"role": "user", "content": "Why?"}], "mistral"):
+        ...     print(segment, len(ids))
+        Segment(text='<s>[INST] ', origin=None) 10
+        Segment(text='Why?', origin=Origin(source='messages', index=0, field='content')) 4
+        Segment(text=' [/INST]', origin=None) 8
+        """
+        from bpe_tokenizer.chat.encoding import chat_options, chat_segments
+
+        compiled = self._compiled()
+        chosen = chat_options(add_generation_prompt, system_prompt, options)
+        return chat_segments(compiled, messages, template, chosen, allowed_special)
+
+    def stop_token_ids(self, template: ChatTemplateLike = None, **options: Any) -> list[int]:
+        """Return the ids that end a reply: the end token of the template's turns, and the model's EOS token.
+
+        Args:
+            template: The template.
+            **options: As in `apply_chat_template`.
+
+        Returns:
+            The ids in ascending order; empty if neither the template nor the model has such tokens.
+
+        Raises:
+            OptionError: The template is unknown.
+
+        >>> control = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]
+        >>> tokenizer = BPETokenizer().train("user user", 261, special_tokens=control, verbose=False)
+        >>> tokenizer.convert_ids_to_tokens(tokenizer.stop_token_ids("chatml"))
+        ['<|im_end|>', '<|endoftext|>']
+        """
+        from bpe_tokenizer.chat.encoding import chat_options, stop_token_ids
+
+        return stop_token_ids(self._compiled(), template, chat_options(False, None, options))
+
+    def count_chat_tokens(
+        self,
+        messages: Messages,
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        allowed_special: AllowedSpecial = "all",
+        **options: Any,
+    ) -> int:
+        """Return the number of ids of `apply_chat_template`, which documents the arguments and errors.
+
+        >>> control = ["<|im_start|>", "<|im_end|>"]
+        >>> tokenizer = BPETokenizer().train("user user", 261, special_tokens=control, verbose=False)
+        >>> tokenizer.count_chat_tokens([{"role": "user", "content": "Why?"}], "chatml", False)
+        9
+        """
+        from bpe_tokenizer.chat.encoding import chat_options, encode_messages
+
+        compiled = self._compiled()
+        chosen = chat_options(add_generation_prompt, system_prompt, options)
+        return len(encode_messages(compiled, messages, template, chosen, allowed_special).ids)
+
+    def trim_messages(
+        self,
+        messages: Messages,
+        max_tokens: int,
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        allowed_special: AllowedSpecial = "all",
+        *,
+        keep_system: bool = True,
+        **options: Any,
+    ) -> list[Mapping[str, Any]]:
+        """Return the messages without the oldest turns, so that they encode to at most `max_tokens` ids.
+
+        A turn is a user message with everything up to the next one. So a tool call and its result stay
+        together, and the rest begins with a user message. System messages at the beginning stay.
+
+        Args:
+            messages: The messages.
+            max_tokens: Largest number of ids of the rest, with the generation prompt if it is added.
+            template: The template.
+            add_generation_prompt: As in `apply_chat_template`.
+            system_prompt: A system message for conversations without one; it counts, but is not returned.
+            allowed_special: As in `apply_chat_template`.
+            keep_system: False drops the system messages with the first turn.
+            **options: As in `apply_chat_template`.
+
+        Returns:
+            The remaining messages; all of them if they fit.
+
+        Raises:
+            ContextLengthError: The last turn alone is too long; it has both lengths.
+            OptionError: `max_tokens` is less than 1.
+
+        Other errors are those of `apply_chat_template`.
+
+        >>> tokenizer = BPETokenizer().train("user user", 259, verbose=False)
+        >>> talk = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello!"},
+        ...         {"role": "user", "content": "Why?"}]
+        >>> tokenizer.trim_messages(talk, 60, "chatml")
+        [{'role': 'user', 'content': 'Why?'}]
+        """
+        from bpe_tokenizer.chat.budget import trim_messages
+        from bpe_tokenizer.chat.encoding import chat_options
+
+        limit = check_integer("max_tokens", max_tokens, 1)
+        compiled = self._compiled()
+        chosen = chat_options(add_generation_prompt, system_prompt, options)
+        return trim_messages(compiled, messages, limit, template, chosen, allowed_special, keep_system)
+
+    def training_examples(
+        self,
+        conversations: Iterable[Any],
+        template: ChatTemplateLike = None,
+        max_length: int | None = None,
+        system_prompt: str | None = None,
+        *,
+        labels: bool = False,
+        **options: Any,
+    ) -> TrainingExamples:
+        """Return conversations as examples for supervised fine-tuning, made during the iteration.
+
+        Conversations that are too long lose whole turns at their end. Conversations from which a model learns
+        nothing are skipped: the assistant says nothing, or not even the first turn fits. `skipped` lists
+        them, and `shortened` counts the conversations that lost turns.
+
+        Args:
+            conversations: Lists of messages, or dicts with `messages` and perhaps `tools` and `documents`, as
+                in TRL's datasets. A generator can be iterated once.
+            template: The template.
+            max_length: Largest number of ids of an example; None for no limit.
+            system_prompt: A system message for conversations without one.
+            labels: Add `labels`: the ids, and -100 where nothing is learned.
+            **options: `tools`, `documents` and variables of the template, for conversations without them.
+
+        Returns:
+            An iterable of dicts of `input_ids` and `assistant_masks`, 1 where an id is learned: names that
+            TRL's `SFTTrainer` knows (https://huggingface.co/docs/trl/sft_trainer).
+
+        Raises:
+            OptionError: `max_length` is less than 1; while iterating: the template refuses a conversation, or
+                the mask cannot be known. The error names the conversation's number.
+
+        >>> tokenizer = BPETokenizer().train("user user", 259, verbose=False)
+        >>> talk = [{"role": "user", "content": "1+1"}, {"role": "assistant", "content": "2"}]
+        >>> (example,) = tokenizer.training_examples([talk], "mistral", labels=True)
+        >>> tokenizer.decode([token_id for token_id in example["labels"] if token_id != -100])
+        '2</s>'
+        """
+        from bpe_tokenizer.chat.training_examples import training_examples
+
+        limit = None if max_length is None else check_integer("max_length", max_length, 1)
+        compiled = self._compiled()
+        return training_examples(compiled, conversations, template, system_prompt, options, limit, labels)
+
+    @classmethod
+    def for_model(cls, model_path: _Path) -> Self:
+        """Load the tokenizer that the files of a language model contain.
+
+        Args:
+            model_path: A GGUF file or a model directory.
+
+        Raises:
+            FormatError: The tokenizer cannot be represented.
+            OptionError: The model does not exist, or has no tokenizer (the address of a server).
+        """
+        from bpe_tokenizer.inference.matching import model_state, tokenizer_path
+
+        path = tokenizer_path(model_path)
+        if path is None:
+            raise OptionError(
+                f"{os.fspath(model_path)} comes without a tokenizer of a known format: load the one that it "
+                "was trained with, such as BPETokenizer.load(directory)"
+            )
+        state = model_state(model_path)  # read first: a file that changes while it is loaded does not match
+        tokenizer = cls.load(path)
+        tokenizer._compiled().matching_models.add(state)
+        return tokenizer
+
+    @overload
+    def chat(
+        self,
+        messages: Messages,
+        model_path: _Path | LanguageModel,
+        template: ChatTemplateLike = None,
+        system_prompt: str | None = None,
+        max_new_tokens: int = 512,
+        temperature: float = 0.7,
+        top_p: float = 0.9,
+        backend: InferenceBackend | str | None = None,
+        n_gpu_layers: int = -1,
+        n_ctx: int = 8192,
+        seed: int | None = None,
+        stream: Literal[False] = False,
+        verbose: bool = False,
+        *,
+        stop_ids: Collection[int] = (),
+        **options: Any,
+    ) -> str: ...
+    @overload
+    def chat(
+        self,
+        messages: Messages,
+        model_path: _Path | LanguageModel,
+        template: ChatTemplateLike = None,
+        system_prompt: str | None = None,
+        max_new_tokens: int = 512,
+        temperature: float = 0.7,
+        top_p: float = 0.9,
+        backend: InferenceBackend | str | None = None,
+        n_gpu_layers: int = -1,
+        n_ctx: int = 8192,
+        seed: int | None = None,
+        *,
+        stream: Literal[True],
+        verbose: bool = False,
+        stop_ids: Collection[int] = (),
+        **options: Any,
+    ) -> Reply: ...
+    def chat(
+        self,
+        messages: Messages,
+        model_path: _Path | LanguageModel,
+        template: ChatTemplateLike = None,
+        system_prompt: str | None = None,
+        max_new_tokens: int = 512,
+        temperature: float = 0.7,
+        top_p: float = 0.9,
+        backend: InferenceBackend | str | None = None,
+        n_gpu_layers: int = -1,
+        n_ctx: int = 8192,
+        seed: int | None = None,
+        stream: bool = False,
+        verbose: bool = False,
+        *,
+        stop_ids: Collection[int] = (),
+        api_key: str | None = None,
+        timeout: float = 600.0,
+        **options: Any,
+    ) -> str | Reply:
+        """Let a language model reply to a conversation.
+
+        The prompt is the ids of `apply_chat_template`, so no message can forge another's turn. The reply
+        ends at an id of `stop_token_ids`, or at a special token that the model's own files name as an end
+        (`<|eom_id|>` of Llama 3.1). An id without a token, such as a padding row of the embedding, becomes
+        U+FFFD. The model stays loaded (`inference.free_models` frees it). Before it generates anything, the
+        method checks that the model has this tokenizer.
+
+        Args:
+            messages: The messages, as in `apply_chat_template`.
+            model_path: A GGUF file; a model directory; the address of a server, `http://host:port`; or a
+                `LanguageModel`.
+            template: The template; None for the tokenizer's own.
+            system_prompt: A system message for conversations without one.
+            max_new_tokens: Largest number of ids to generate.
+            temperature: 0 always takes the likeliest id.
+            top_p: Draws from the likeliest ids whose probabilities sum up to this.
+            backend: An `InferenceBackend` or its name; None for the best one that can load the model.
+            n_gpu_layers: llama.cpp: how many layers the GPU computes; -1 for all.
+            n_ctx: Largest number of ids of prompt and reply together, limited by the model.
+            seed: The same seed gives the same reply, on the same backend and machine.
+            stream: Return the text while it is generated.
+            verbose: Say on stderr which model replied, how long and how fast; not for streams.
+            stop_ids: Further ids that end the reply.
+            api_key: Servers: the API key.
+            timeout: Servers: seconds to wait for a connection, and for each part of the reply.
+            **options: `tools`, `documents`, `continue_final_message`, and variables of the template.
+
+        Returns:
+            The reply; with `stream` a `Reply`, an iterator of its text.
+
+        Raises:
+            ContextLengthError: The prompt does not fit into the context; it has both lengths.
+            GenerationError: The engine cannot load the model, or fails.
+            MismatchError: The tokenizer is not the model's.
+            MissingDependencyError: The backend is not installed; the message says how to install it.
+            OptionError: An option is out of its range, or no backend can load such a model.
+
+        Other errors are those of `apply_chat_template`.
+
+        >>> from bpe_tokenizer.inference import LanguageModel
+        >>> tokenizer = BPETokenizer().train("user user", 259, verbose=False)
+        >>> class Parrot:
+        ...     vocab_size, context_length = 259, 1000
+        ...     def generate(self, ids, options, cancellation):
+        ...         yield from tokenizer.encode("Why?")
+        ...     def close(self):
+        ...         pass
+        >>> talk = [{"role": "user", "content": "Say: Why?"}]
+        >>> tokenizer.chat(talk, LanguageModel(Parrot(), "parrot"), "chatml")
+        'Why?'
+        """
+        from dataclasses import replace
+
+        from bpe_tokenizer.chat.reply import Reply
+        from bpe_tokenizer.inference import GenerationOptions, LanguageModel
+        from bpe_tokenizer.inference.matching import load_matching_model
+
+        prompt = self.apply_chat_template(
+            messages, template, not options.get("continue_final_message"), system_prompt, **options
+        )
+        stops = {*self.stop_token_ids(template, **options), *stop_ids}
+        chosen = GenerationOptions(max_new_tokens, temperature, top_p, seed, frozenset(stops))
+        compiled = self._compiled()
+        if isinstance(model_path, LanguageModel):
+            model = model_path
+        else:
+            loading = {"n_gpu_layers": n_gpu_layers, "n_ctx": n_ctx, "api_key": api_key, "timeout": timeout}
+            tokens, matched = compiled.model.core.vocab, compiled.matching_models
+            model = load_matching_model(model_path, backend, tokens, matched, **loading)
+        # Special tokens only: no file can make a word end every reply.
+        stops |= model.stop_ids.intersection(compiled.special.values())
+        generation = model.generate(prompt, replace(chosen, stop_ids=frozenset(stops)))
+        reply = Reply(generation, StreamDecoder(self, skip_special_tokens=True))
+        if stream:
+            return reply
+        with reply:
+            text = "".join(reply)
+        if verbose:
+            print(f"{model}: {reply.summary()}", file=sys.stderr)
+        return text
+
+    async def chat_async(
+        self, messages: Messages, model_path: _Path | LanguageModel, *args: Any, **options: Any
+    ) -> str | Reply:
+        """Let a language model reply without blocking the event loop; see `chat`.
+
+        Returns:
+            The reply; with `stream` a `Reply` for `async for`.
+
+        >>> import asyncio
+        >>> from bpe_tokenizer.inference import LanguageModel
+        >>> tokenizer = BPETokenizer().train("user user", 259, verbose=False)
+        >>> class Parrot:
+        ...     vocab_size, context_length = 259, 1000
+        ...     def generate(self, ids, options, cancellation):
+        ...         yield from tokenizer.encode("Why?")
+        ...     def close(self):
+        ...         pass
+        >>> parrot = LanguageModel(Parrot(), "parrot")
+        >>> talk = [{"role": "user", "content": "Say: Why?"}]
+        >>> async def reply():
+        ...     texts = await tokenizer.chat_async(talk, parrot, "chatml", stream=True)
+        ...     return [text async for text in texts]
+        >>> asyncio.run(reply())
+        ['W', 'h', 'y', '?']
+        """
+        import asyncio
+
+        streams, verbose = options.pop("stream", False), options.pop("verbose", False)
+        reply = cast(
+            "Reply",
+            await asyncio.to_thread(self.chat, messages, model_path, *args, **{**options, "stream": True}),
+        )
+        if streams:
+            return reply
+        try:
+            async for _ in reply:
+                pass
+        finally:
+            await reply.aclose()
+        if verbose:
+            print(f"{model_path}: {reply.summary()}", file=sys.stderr)
+        return reply.text
+
+    # Pictures, caches, copies
+
     def visualize(
         self, text: str, add_special_tokens: bool = False, allowed_special: AllowedSpecial = "none"
     ) -> Visualization:
-        """Return a text cut into its tokens, which shows itself in notebooks and terminals.
+        """Return a text cut into its tokens, which notebooks and terminals display.
 
         Args:
             text: The text.
-            add_special_tokens: Put the model's special tokens around it.
-            allowed_special: The special tokens that are recognised: `"none"`, `"all"` or a set.
+            add_special_tokens: Add the model's special tokens at both ends.
+            allowed_special: As in `encode`.
 
         Returns:
-            The tokens with their ids, bytes and places, and the merges that made them.
+            The tokens with their ids, bytes and positions, and the merges that made them.
 
         Raises:
-            ArgumentTypeError: The text is no `str`.
+            ArgumentTypeError: The text is not a `str`.
             NotTrainedError: There is no vocabulary yet.
             SpecialTokenError: A set names an unknown token.
 
@@ -499,70 +2123,72 @@ class BPETokenizer(Chatting):
         >>> shown.tokens[2]
         Token(id=257, bytes=b'low', characters=(2, 5), text_bytes=(2, 5), is_added=False)
         """
-        snapshot = self._trained()
-        special = recognised(snapshot, (), allowed_special)
-        around = snapshot.around if add_special_tokens else ((), ())
-        return visualize(snapshot, text, special, around)
+        from bpe_tokenizer.view.visualization import visualize
+
+        compiled = self._compiled()
+        special = resolve_allowed_special(compiled, (), allowed_special)
+        return visualize(compiled, text, special, compiled.added_ids(add_special_tokens))
 
     def get_cache_stats(self) -> dict[str, float]:
-        """Return how the cache of pieces does.
+        """Return statistics of the piece cache.
 
         Returns:
-            `hits` and `misses` since it was cleared, `size` in pieces, and `hit_rate_pct`, the hits in per
-            cent of the look-ups.
+            `hits` and `misses` since it was cleared, `size` in pieces, and `hit_rate_pct`, the percentage of
+            look-ups that were hits.
 
         >>> sorted(BPETokenizer().train("ab ab", vocab_size=257, verbose=False).get_cache_stats())
         ['hit_rate_pct', 'hits', 'misses', 'size']
         """
-        counts = self._trained().encoder.cache_statistics()
+        counts = self._compiled().encoder.cache_statistics()
         hits, misses = counts["hits"], counts["misses"]
         rate = 100 * hits / (hits + misses) if hits + misses else 0.0
         return {"hits": hits, "misses": misses, "size": counts["size"], "hit_rate_pct": rate}
 
     def clear_cache(self) -> None:
-        """Empty the cache of pieces and its counts; ids never depend on it."""
-        self._trained().encoder.clear_cache()
+        """Empty the piece cache and its statistics; ids never depend on it."""
+        self._compiled().encoder.clear_cache()
 
     def limit_cache(self, max_bytes: int) -> None:
-        """Empty the cache of pieces, and say how large it may become; ids never depend on it.
+        """Empty the piece cache and limit its size; ids never depend on it.
 
         Args:
-            max_bytes: Bytes for one thread, and half of that for each that encodes at the same time;
-                25,165,824 unless said. 0 turns the cache off, and so does what is less than the smallest
-                cache, about 190,000.
+            max_bytes: Bytes for one thread, and half of that for each further concurrent thread; 25,165,824
+                by default. 0, or less than the smallest cache (about 190,000), turns the cache off.
 
         Raises:
             NotTrainedError: There is no vocabulary yet.
-            OptionError: The number is negative, or no number of bytes.
+            OptionError: The number is negative.
 
         >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
         >>> tokenizer.limit_cache(0)
         >>> tokenizer.encode("ab ab"), tokenizer.get_cache_stats()["size"]
         ([256, 32, 256], 0)
         """
-        self._trained().encoder.limit_cache(min(checked_limit("max_bytes", max_bytes, 0), sys.maxsize))
+        self._compiled().encoder.limit_cache(min(check_integer("max_bytes", max_bytes, 0), sys.maxsize))
 
     def __repr__(self) -> str:
         """Show the sizes."""
         name = type(self).__name__
-        if self._snapshot is None:
+        compiled = self._compiled_or_none()
+        if compiled is None:
             pattern, form = self.split_pattern, self.normalization
             return f"{name}(untrained, split_pattern={pattern!r}, normalization={form!r})"
         return (
             f"{name}(vocab_size={self.vocab_size:,}, merges={len(self.merges):,}, "
-            f"special_tokens={len(self._snapshot.special):,})"
+            f"special_tokens={len(compiled.special):,})"
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the model's parts; the rest is made from them."""
-        if self._snapshot is None:
-            return type(self), (self._split_patterns, self._normalization)
-        model = self._snapshot.model
+        """Pickle the settings or the parts of the model; unpickling compiles it."""
+        state = self._state
+        if not isinstance(state, CompiledModel):
+            return type(self), tuple(state)
+        model = state.model
         parts = (model.core, dict(model.named_tokens), model.post_processor, dict(model.config))
         return _from_parts, (type(self), parts)
 
     def __copy__(self) -> BPETokenizer:
-        """Return a tokenizer that shares everything: what is shared never changes."""
+        """Return a tokenizer that shares the state, which is immutable."""
         copied = type(self).__new__(type(self))
         copied.__dict__.update(self.__dict__)
         return copied
@@ -573,30 +2199,8 @@ class BPETokenizer(Chatting):
 
 
 def _from_parts(kind: type[BPETokenizer], parts: tuple[Any, ...]) -> BPETokenizer:
-    """Make a tokenizer of what `__reduce__` took it apart into."""
+    """Unpickle a tokenizer from the parts of its model."""
     return kind.from_model(Model(*parts))
-
-
-def _ids_in(vocab: Mapping[int, bytes], special_tokens: SpecialTokens | None) -> dict[str, int]:
-    """Return the ids of special tokens, those in the vocabulary and those after it."""
-    wanted = checked_tokens(special_tokens or ())
-    texts = {text.encode(): text for text in wanted}
-    inside = {texts[token]: token_id for token_id, token in vocab.items() if token in texts}
-    if not isinstance(wanted, Mapping):
-        following = max(vocab, default=-1) + 1
-        outside = [text for text in wanted if text not in inside]
-        return inside | {text: following + index for index, text in enumerate(outside)}
-    for text, token_id in wanted.items():
-        if inside.get(text, token_id) != token_id:
-            raise ModelError(
-                f"special token {text!r} has the id {inside[text]} in vocab; it cannot get {token_id}"
-            )
-        if token_id in vocab and text not in inside:
-            raise ModelError(
-                f"special token {text!r} cannot get the id {token_id}: "
-                f"it belongs to the token {vocab[token_id]!r}"
-            )
-    return dict(wanted)
 
 
 def train_from_counts(
@@ -610,29 +2214,17 @@ def train_from_counts(
     max_token_length: int | None = None,
     threads: int | None = None,
 ) -> BPETokenizer:
-    """Return a tokenizer that learned from counts, and that cuts texts as theirs were cut.
+    """Return a tokenizer trained from piece counts, with the split patterns that made the counts.
 
-    Args:
-        counts: Counts or files of them, which are added.
-        vocab_size: As `BPETokenizer.train_from_counts` takes it, with the other arguments.
-        min_frequency: Likewise.
-        special_tokens: Likewise.
-        verbose: Likewise.
-        tie_break: Likewise.
-        max_token_length: Likewise.
-        threads: Likewise.
+    The arguments and errors are those of `BPETokenizer.train_from_counts`.
 
-    Raises:
-        CorpusError: There is no piece.
-        FormatError: A file is broken.
-        MismatchError: The counts were cut with different patterns, normalisations or special tokens.
-        ModelError: A special token's id is taken, below 256 or too large.
-        OptionError: An option is out of its range.
-
+    >>> from bpe_tokenizer import count
     >>> tokenizer = train_from_counts(count("low low lower", "gpt2"), vocab_size=258, verbose=False)
     >>> tokenizer.split_pattern == BPETokenizer("gpt2").split_pattern, tokenizer.vocab[257]
     (True, b'low')
     """
+    from bpe_tokenizer.train.piece_counts import merged_counts
+
     merged = merged_counts(counts)
     tokenizer = BPETokenizer(merged.split_patterns, cast("Normalization | None", merged.normalization))
     return tokenizer.train_from_counts(

@@ -184,8 +184,8 @@ def test_the_models_own_tokenizer(chatml: BPETokenizer, tmp_path: Path) -> None:
     assert BPETokenizer.for_model(tmp_path / "model.gguf").vocab == chatml.vocab
     # It is not read again to be compared with itself.
     with pytest.MonkeyPatch.context() as patch:
-        patch.delattr("bpe_tokenizer.chatting.check_match")
-        patch.setattr("bpe_tokenizer.chatting.load_model", lambda *_, **__: scripted([97])[1])
+        patch.delattr("bpe_tokenizer.inference.matching.check_match")
+        patch.setattr("bpe_tokenizer.inference.matching.load_model", lambda *_, **__: scripted([97])[1])
         own = BPETokenizer.for_model(tmp_path / "model.gguf")
         assert own.chat(TALK, tmp_path / "model.gguf", "chatml") == "a"
         with pytest.raises(NameError):

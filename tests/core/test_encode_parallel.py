@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.encoding import thread_count
+from bpe_tokenizer.arguments import thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError, SpecialTokenError
 
 THREADS = (1, 2, 5, None)

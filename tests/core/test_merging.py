@@ -52,7 +52,7 @@ def test_a_rare_checkpoint_is_not_called(counter: PieceCounter) -> None:
 
 def test_a_vocabulary_is_extended(counter: PieceCounter) -> None:
     base = BPETokenizer("gpt2", None).train(TEXT, 300, special_tokens={"<|end|>": 301}, verbose=False)
-    core = base._trained().model.core
+    core = base.model.core
     vocab, merges = counter.train(vocab_size=310, model=core)
     assert list(vocab) == list(range(302, 310))
     assert [left + right for left, right in merges] == list(vocab.values())

@@ -54,8 +54,7 @@ def contents(model: Model) -> Any:
 def parts(model: Model) -> tuple[dict[str, str | None], Any]:
     tokenizer = BPETokenizer.from_model(model)
     roles = {role: getattr(tokenizer, f"{role}_token") for role in ("bos", "eos", "pad", "unk")}
-    assert tokenizer._snapshot is not None
-    return roles, tokenizer._snapshot.around
+    return roles, tokenizer._compiled().prefix_suffix_ids
 
 
 # -- round trips ----------------------------------------------------------------------------------------

@@ -5,11 +5,49 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bpe_tokenizer.chat.messages import Messages
+from bpe_tokenizer.chat.conversation import ChatOptions
+from bpe_tokenizer.chat.encoding import ChatTemplateLike, encode_messages
+from bpe_tokenizer.chat.messages import Messages, checked_messages
+from bpe_tokenizer.compiled import CompiledModel
+from bpe_tokenizer.errors import ContextLengthError
+from bpe_tokenizer.special_tokens import AllowedSpecial
 
-__all__ = ["longest_beginning", "newest_that_fit"]
+__all__ = ["longest_beginning", "newest_that_fit", "trim_messages"]
 
 Message = Mapping[str, Any]
+
+
+def trim_messages(
+    compiled: CompiledModel,
+    messages: Messages,
+    max_tokens: int,
+    template: ChatTemplateLike,
+    options: ChatOptions,
+    allowed_special: AllowedSpecial,
+    keep_system: bool,
+) -> list[Message]:
+    """Return the messages without the oldest turns, so that they encode to at most `max_tokens` ids.
+
+    Raises:
+        ContextLengthError: The last turn alone is longer; it has both lengths.
+    """
+    length = 0
+
+    def fits(some: Messages) -> bool:
+        nonlocal length
+        length = len(encode_messages(compiled, some, template, options, allowed_special).ids)
+        return length <= max_tokens
+
+    kept = newest_that_fit(checked_messages(messages), fits, keep_system)
+    if kept is None:
+        # `newest_that_fit` tries the shortest messages last, so `length` is theirs.
+        raise ContextLengthError(
+            f"the last turn alone is {length} ids long, with what always stands around it, and only "
+            f"{max_tokens} are allowed: shorten it, or raise max_tokens",
+            length,
+            max_tokens,
+        )
+    return kept
 
 
 def _split_turns(messages: Messages) -> tuple[list[Message], list[list[Message]]]:

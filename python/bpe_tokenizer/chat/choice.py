@@ -7,13 +7,13 @@ from typing import Any
 
 from bpe_tokenizer.chat.builtin import BUILT_IN
 from bpe_tokenizer.chat.template import ChatTemplate, Template, is_jinja, jinja_template, template_error
-from bpe_tokenizer.compiled import Snapshot
+from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 
 __all__ = ["named_special_tokens", "template_of"]
 
 
-def template_of(snapshot: Snapshot, template: str | Template | None, has_tools: bool) -> Template:
+def template_of(snapshot: CompiledModel, template: str | Template | None, has_tools: bool) -> Template:
     """Return the template that `apply_chat_template(template=...)` means.
 
     Args:
@@ -76,7 +76,7 @@ def _own_templates(field: Any) -> Mapping[str, str]:
     return field
 
 
-def named_special_tokens(snapshot: Snapshot) -> dict[str, str]:
+def named_special_tokens(snapshot: CompiledModel) -> dict[str, str]:
     """Return the texts of the special tokens that templates know by name.
 
     They are those of the roles (`bos_token`, ...), and every further `..._token` of a tokenizer_config.json.

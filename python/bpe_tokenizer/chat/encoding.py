@@ -1,25 +1,48 @@
-"""A rendered conversation as ids: which are the assistant's, which are whose, and rows of several."""
+"""Conversations to ids, with assistant masks and message spans; several conversations to rows of a batch."""
 
 from __future__ import annotations
 
 import warnings
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from bpe_tokenizer.chat.conversation import Conversation
+from bpe_tokenizer.chat.choice import named_special_tokens, template_of
+from bpe_tokenizer.chat.conversation import ChatOptions, Conversation
+from bpe_tokenizer.chat.messages import Messages, is_batch
 from bpe_tokenizer.chat.parts import parts_of
 from bpe_tokenizer.chat.segment import Rendered, Segment
+from bpe_tokenizer.chat.template import Template
 from bpe_tokenizer.chat.turns import assistant_ranges
-from bpe_tokenizer.compiled import Snapshot
-from bpe_tokenizer.results import BatchOptions, to_arrays, to_results, to_tensors
+from bpe_tokenizer.compiled import CompiledModel
+from bpe_tokenizer.encoding import resolve_allowed_special
+from bpe_tokenizer.errors import OptionError, TokenizerError
+from bpe_tokenizer.results import (
+    BatchOptions,
+    Padding,
+    check_return_tensors,
+    to_arrays,
+    to_results,
+    to_tensors,
+)
+from bpe_tokenizer.special_tokens import AllowedSpecial
 
-__all__ = ["EncodedChat", "MessageSpan", "encode_chat", "ids_of_segments", "markup_tokens", "to_columns"]
+__all__ = [
+    "ChatTemplateLike",
+    "EncodedChat",
+    "MessageSpan",
+    "apply_chat_template",
+    "chat_options",
+    "chat_segments",
+    "encode_messages",
+    "stop_token_ids",
+]
 
+ChatTemplateLike: TypeAlias = str | Template | None
 Range = tuple[int, int]
 
 
@@ -55,33 +78,144 @@ class EncodedChat:
     spans: list[MessageSpan] | None = None
 
 
-def markup_tokens(snapshot: Snapshot, conversation: Conversation) -> frozenset[str]:
+def apply_chat_template(
+    compiled: CompiledModel,
+    messages: Any,
+    template: ChatTemplateLike,
+    options: ChatOptions,
+    *,
+    tokenize: bool,
+    allowed_special: AllowedSpecial,
+    return_assistant_mask: bool,
+    return_message_spans: bool,
+    return_dict: bool,
+    padding: Padding,
+    truncation: bool,
+    max_length: int | None,
+    return_tensors: Literal["np", "pt"] | None,
+) -> Any:
+    """Encode a conversation or several; `BPETokenizer.apply_chat_template` says what the result is."""
+    batched = is_batch(messages)
+    conversations = _conversations(compiled, messages if batched else [messages], template, options)
+    if not tokenize:
+        texts = [conversation.render().well_formed() for conversation in conversations]
+        return texts if batched else texts[0]
+    check_return_tensors(return_tensors)
+    if return_message_spans and not (return_dict or return_tensors):
+        raise OptionError("return_message_spans needs return_dict=True; message_spans() returns them alone")
+    shape = BatchOptions(padding, truncation, max_length, pad_id=compiled.pad_id or 0)
+    rows = [
+        _encode(compiled, conversation, allowed_special, return_assistant_mask, return_message_spans)
+        for conversation in conversations
+    ]
+    columns = _to_columns(rows, shape, return_tensors)
+    if return_dict or return_tensors:
+        single = not batched and not return_tensors
+        return {name: column[0] for name, column in columns.items()} if single else columns
+    names = ("input_ids", "assistant_masks") if return_assistant_mask else ("input_ids",)
+    results = list(zip(*(columns[name] for name in names), strict=True))
+    plain = results if return_assistant_mask else [ids for (ids,) in results]
+    return plain if batched else plain[0]
+
+
+def encode_messages(
+    compiled: CompiledModel,
+    messages: Messages,
+    template: ChatTemplateLike,
+    options: ChatOptions,
+    allowed_special: AllowedSpecial,
+    *,
+    mask: bool = False,
+    spans: bool = False,
+) -> EncodedChat:
+    """Encode one conversation, with the assistant mask and the message spans on request."""
+    (conversation,) = _conversations(compiled, [messages], template, options)
+    return _encode(compiled, conversation, allowed_special, mask, spans)
+
+
+def chat_segments(
+    compiled: CompiledModel,
+    messages: Messages,
+    template: ChatTemplateLike,
+    options: ChatOptions,
+    allowed_special: AllowedSpecial,
+) -> list[tuple[Segment, list[int]]]:
+    """Return the segments of a conversation, each with the ids that begin in it."""
+    (conversation,) = _conversations(compiled, [messages], template, options)
+    special = resolve_allowed_special(compiled, (), allowed_special)
+    rendered = conversation.render()
+    pieces = [(segment.text, segment.trusted) for segment in rendered.segments]
+    markup = _markup_tokens(compiled, conversation)
+    segments = conversation.segments_as_given(rendered)
+    ids: list[list[int]] = [[] for _ in segments]
+    for token_id, (first, _) in zip(*compiled.encoder.encode_segments(pieces, special, markup), strict=True):
+        ids[first].append(token_id)
+    return list(zip(segments, ids, strict=True))
+
+
+def stop_token_ids(compiled: CompiledModel, template: ChatTemplateLike, options: ChatOptions) -> list[int]:
+    """Return the ids that end a reply: the special tokens at the end of a sample turn, and the EOS token."""
+    sample = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "."}]
+    (conversation,) = _conversations(compiled, [sample], template, options)
+    try:
+        chat = _encode(compiled, conversation, "all", mask=True)
+        learned = {chat.ids[place] for place, each in enumerate(chat.assistant_mask or ()) if each}
+    except TokenizerError:
+        learned = set()  # A template that refuses the sample, or leaves out what the assistant says.
+    eos = compiled.role_ids.get("eos")
+    return sorted((learned & {*compiled.special.values()}) | ({eos[1]} if eos else set()))
+
+
+def chat_options(
+    add_generation_prompt: bool, system_prompt: str | None, options: Mapping[str, Any]
+) -> ChatOptions:
+    """Separate the options of `apply_chat_template` from the variables of the template."""
+    variables = dict(options)
+    return ChatOptions(
+        add_generation_prompt,
+        variables.pop("continue_final_message", False),
+        system_prompt,
+        variables.pop("tools", None),
+        variables.pop("documents", None),
+        variables,
+    )
+
+
+def _conversations(
+    compiled: CompiledModel, several: Iterable[Any], template: ChatTemplateLike, options: ChatOptions
+) -> list[Conversation]:
+    chosen = template_of(compiled, template, bool(options.tools))
+    special_tokens = named_special_tokens(compiled)
+    return [Conversation(messages, chosen, options, special_tokens) for messages in several]
+
+
+def _markup_tokens(compiled: CompiledModel, conversation: Conversation) -> frozenset[str]:
     """Return the added tokens that are not special, and that a template writes as markup.
 
     Models have such tokens for the parts of a turn (`<tool_call>`, `<think>`); in a template's markup they
     are control tokens, so in contents they are text. The others, like runs of spaces, are words.
 
     Args:
-        snapshot: The model.
+        compiled: The model.
         conversation: Its template says what it may write.
     """
-    plain = (token.content for token in snapshot.added.values() if not token.special)
+    plain = (token.content for token in compiled.added.values() if not token.special)
     return frozenset(text for text in plain if not text.isspace() and conversation.may_write(text))
 
 
-def encode_chat(
-    snapshot: Snapshot,
+def _encode(
+    compiled: CompiledModel,
     conversation: Conversation,
-    special: bool | Collection[str],
+    allowed_special: AllowedSpecial,
     mask: bool = False,
     spans: bool = False,
 ) -> EncodedChat:
     """Encode a conversation; what is not markup never becomes a control token.
 
     Args:
-        snapshot: The model.
+        compiled: The model.
         conversation: The conversation.
-        special: The special tokens that are recognised in markup, as `_core.Encoder` takes them.
+        allowed_special: The special tokens that are recognised in markup.
         mask: Whether to find the assistant's tokens.
         spans: Whether to find the messages' tokens.
 
@@ -90,11 +224,12 @@ def encode_chat(
 
     A `UserWarning` says if the template does something with contents that cannot be followed.
     """
+    special = resolve_allowed_special(compiled, (), allowed_special)
     rendered = conversation.render()
-    markup = markup_tokens(snapshot, conversation)
+    markup = _markup_tokens(compiled, conversation)
     learned: list[Range] = []
     if mask:
-        control = {*snapshot.special, *markup}
+        control = {*compiled.special, *markup}
         learned = assistant_ranges(rendered, conversation.messages, conversation.render_some, control)
     if rendered.untracked:
         warnings.warn(
@@ -105,7 +240,7 @@ def encode_chat(
     parts = parts_of(rendered) if spans else []
     wanted = [*learned, *((part.start, part.end) for part in parts)]
     pieces, starts = _cut(rendered, {character for range_ in wanted for character in range_})
-    ids, covered = snapshot.encoder.encode_segments(pieces, special, markup)
+    ids, covered = compiled.encoder.encode_segments(pieces, special, markup)
     firsts, lasts = [first for first, _ in covered], [last for _, last in covered]
 
     def tokens(characters: Range) -> Range:
@@ -125,26 +260,6 @@ def encode_chat(
         for part in parts
     ]
     return EncodedChat(ids, held if mask else None, found if spans else None)
-
-
-def ids_of_segments(
-    snapshot: Snapshot, conversation: Conversation, special: bool | Collection[str]
-) -> list[tuple[Segment, list[int]]]:
-    """Return the segments of a conversation with their ids; an id belongs to the segment that it begins in.
-
-    Args:
-        snapshot: The model.
-        conversation: The conversation.
-        special: The special tokens that are recognised in markup, as `_core.Encoder` takes them.
-    """
-    rendered = conversation.render()
-    pieces = [(segment.text, segment.trusted) for segment in rendered.segments]
-    markup = markup_tokens(snapshot, conversation)
-    segments = conversation.segments_as_given(rendered)
-    ids: list[list[int]] = [[] for _ in segments]
-    for token_id, (first, _) in zip(*snapshot.encoder.encode_segments(pieces, special, markup), strict=True):
-        ids[first].append(token_id)
-    return list(zip(segments, ids, strict=True))
 
 
 def _cut(rendered: Rendered, borders: Collection[int]) -> tuple[list[tuple[str, bool]], list[int]]:
@@ -170,7 +285,7 @@ def _cut(rendered: Rendered, borders: Collection[int]) -> tuple[list[tuple[str, 
     return pieces, starts
 
 
-def to_columns(
+def _to_columns(
     rows: Sequence[EncodedChat], options: BatchOptions, return_tensors: Literal["np", "pt"] | None
 ) -> dict[str, Any]:
     """Shape conversations into columns.

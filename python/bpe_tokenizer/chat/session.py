@@ -12,8 +12,8 @@ from typing import Any
 
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.chat.messages import checked_messages
+from bpe_tokenizer.chat.reply import Reply
 from bpe_tokenizer.chat.segment import Segment
-from bpe_tokenizer.chatting import Reply
 from bpe_tokenizer.errors import ContextLengthError, FormatError, OptionError, TokenizerError
 from bpe_tokenizer.inference import LanguageModel
 from bpe_tokenizer.tokenizer import BPETokenizer

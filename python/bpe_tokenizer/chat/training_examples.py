@@ -6,16 +6,35 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from bpe_tokenizer.chat.budget import longest_beginning
-from bpe_tokenizer.chat.encoding import EncodedChat
+from bpe_tokenizer.chat.encoding import ChatTemplateLike, EncodedChat, chat_options, encode_messages
 from bpe_tokenizer.chat.messages import Messages, checked_messages
+from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import OptionError, TokenizerError
 
-__all__ = ["NOT_LEARNED", "TrainingExamples"]
+__all__ = ["NOT_LEARNED", "TrainingExamples", "training_examples"]
 
 # The label that loss functions leave out: https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
 NOT_LEARNED = -100
 
 Encode = Callable[[Messages, Mapping[str, Any]], EncodedChat]
+
+
+def training_examples(
+    compiled: CompiledModel,
+    conversations: Iterable[Any],
+    template: ChatTemplateLike,
+    system_prompt: str | None,
+    options: Mapping[str, Any],
+    max_length: int | None,
+    labels: bool,
+) -> TrainingExamples:
+    """Return conversations as examples; fields of a conversation replace `options`."""
+
+    def encode(messages: Messages, fields: Mapping[str, Any]) -> EncodedChat:
+        chosen = chat_options(False, system_prompt, {**options, **fields})
+        return encode_messages(compiled, messages, template, chosen, "all", mask=True)
+
+    return TrainingExamples(conversations, encode, max_length, labels)
 
 
 class TrainingExamples:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bpe_tokenizer.compiled import Snapshot
+from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.formats.sample import sample_texts
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.special_tokens import ROLES
@@ -57,7 +57,7 @@ def differences(original: Model, copy: Model) -> list[Difference]:
     >>> differences(*models)[0].field
     'ids'
     """
-    before, after = Snapshot.of(original), Snapshot.of(copy)
+    before, after = CompiledModel.compile(original), CompiledModel.compile(copy)
     found = [
         *_compare_vocabularies(before, after),
         *_compare_added_tokens(before, after),
@@ -67,7 +67,7 @@ def differences(original: Model, copy: Model) -> list[Difference]:
     return found if any(each.field == "vocab" for each in found) else [*found, *_compare_ids(before, after)]
 
 
-def _compare_vocabularies(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
+def _compare_vocabularies(before: CompiledModel, after: CompiledModel) -> Iterator[Difference]:
     old, new = before.model.core.vocab, after.model.core.vocab
     different = [token_id for token_id in old.keys() | new.keys() if old.get(token_id) != new.get(token_id)]
     if different:
@@ -81,7 +81,7 @@ def _shown(token: bytes | None) -> str:
     return "no token" if token is None else repr(token)
 
 
-def _compare_added_tokens(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
+def _compare_added_tokens(before: CompiledModel, after: CompiledModel) -> Iterator[Difference]:
     normalises = bool(before.model.core.normalizers or after.model.core.normalizers)
     for content in sorted(before.added.keys() | after.added.keys()):
         old, new = before.added.get(content), after.added.get(content)
@@ -96,18 +96,19 @@ def _compare_added_tokens(before: Snapshot, after: Snapshot) -> Iterator[Differe
             return
 
 
-def _compare_roles(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
+def _compare_roles(before: CompiledModel, after: CompiledModel) -> Iterator[Difference]:
     for role in ROLES:
         old, new = before.role_ids.get(role), after.role_ids.get(role)
         if old != new:
             yield Difference(f"{role}_token", f"was {old and old[0]!r} and is {new and new[0]!r}")
-    if before.around != after.around:
+    if before.prefix_suffix_ids != after.prefix_suffix_ids:
         yield Difference(
-            "post_processor", f"the ids around a text were {before.around} and are {after.around}"
+            "post_processor",
+            f"the ids around a text were {before.prefix_suffix_ids} and are {after.prefix_suffix_ids}",
         )
 
 
-def _compare_ids(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
+def _compare_ids(before: CompiledModel, after: CompiledModel) -> Iterator[Difference]:
     tokens = list(before.model.core.vocab.values())
     texts: list[str | bytes] = [*sample_texts(before.special), *map(_as_text, tokens)]
     for special in (False, True):
@@ -136,7 +137,7 @@ def _as_text(token: bytes) -> str | bytes:
         return token
 
 
-def _changed_settings(before: Snapshot, after: Snapshot) -> str:
+def _changed_settings(before: CompiledModel, after: CompiledModel) -> str:
     old, new = before.model.core, after.model.core
     different = [
         f"{name} was {getattr(old, name)!r} and is {getattr(new, name)!r}"

@@ -6,13 +6,16 @@ import os
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bpe_tokenizer.errors import FormatError, MismatchError
 from bpe_tokenizer.formats import registry
-from bpe_tokenizer.inference.source import ModelKind, file_states, kind_of
+from bpe_tokenizer.inference.backend import InferenceBackend
+from bpe_tokenizer.inference.cache import load_model
+from bpe_tokenizer.inference.language_model import LanguageModel
+from bpe_tokenizer.inference.source import FileStates, ModelKind, file_states, kind_of
 
-__all__ = ["check_match", "tokenizer_path"]
+__all__ = ["check_match", "load_matching_model", "model_state", "tokenizer_path"]
 
 _Path = str | os.PathLike[str]
 
@@ -87,6 +90,41 @@ def check_match(model_path: _Path, tokens: Mapping[int, bytes], vocab_size: int 
         )
     if difference is not None:
         raise MismatchError(f"the tokenizer is not that of {os.fspath(model_path)}: {difference}")
+
+
+def load_matching_model(
+    model_path: _Path,
+    backend: InferenceBackend | str | None,
+    tokens: Mapping[int, bytes],
+    matched: set[object],
+    **options: Any,
+) -> LanguageModel:
+    """Load a model for a tokenizer, and check that they match.
+
+    Args:
+        model_path: Of the model, as `load_model` takes it.
+        backend: As `load_model` takes it, with the options.
+        tokens: The bytes of each id of the tokenizer.
+        matched: States of the models that are known to match, from `model_state`; this one is added.
+        **options: Arguments of `load_model`.
+
+    Raises:
+        MismatchError: The tokenizer is not the model's.
+    """
+    kind_of(model_path)  # raises if there is no such model
+    state = model_state(model_path)
+    if state in matched:
+        return load_model(model_path, backend, **options)
+    check_match(model_path, tokens)  # compares files only, which is faster than loading the model
+    model = load_model(model_path, backend, **options)
+    check_match(model_path, tokens, model.vocab_size)
+    matched.add(state)
+    return model
+
+
+def model_state(model_path: _Path) -> tuple[str, FileStates]:
+    """Return a key that changes when the files of a model change."""
+    return os.fspath(model_path), file_states(model_path)
 
 
 @lru_cache(maxsize=4)

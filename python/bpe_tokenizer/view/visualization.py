@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
     from bpe_tokenizer import _core
-    from bpe_tokenizer.compiled import Snapshot
+    from bpe_tokenizer.compiled import CompiledModel
 
 __all__ = ["Merge", "Merging", "Piece", "Token", "Visualization", "visualize"]
 
@@ -177,7 +177,7 @@ class Visualization:
 
 
 def visualize(
-    compiled: Snapshot,
+    compiled: CompiledModel,
     text: str,
     special: bool | Collection[str] = False,
     prefix_suffix_ids: tuple[Sequence[int], Sequence[int]] = ((), ()),
@@ -212,7 +212,7 @@ def visualize(
     return Visualization(text, prefix + pieces + suffix, core)
 
 
-def _pieces(compiled: Snapshot, pieces: Sequence[bytes], tokens: Sequence[Token]) -> Iterator[Piece]:
+def _pieces(compiled: CompiledModel, pieces: Sequence[bytes], tokens: Sequence[Token]) -> Iterator[Piece]:
     """Assign tokens to pieces. An added token is a piece without merges."""
     contents = {token.id: token.content.encode() for token in compiled.added.values()}
     mergings: dict[bytes, Merging] = {}

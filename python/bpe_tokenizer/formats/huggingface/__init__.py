@@ -19,13 +19,14 @@ knowingly:
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.atomic import write_atomically
+from bpe_tokenizer.atomic import unfinished, write_atomically
 from bpe_tokenizer.errors import FormatError, OptionError
 from bpe_tokenizer.formats.huggingface.config import (
     OWN_KEY,
@@ -42,7 +43,7 @@ from bpe_tokenizer.formats.json_file import Field, parse_json, read_bytes, write
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.special_tokens import ROLES, find_roles
 
-__all__ = ["load", "save"]
+__all__ = ["load", "save", "saved_path"]
 
 _FIELDS = frozenset(
     (
@@ -115,6 +116,16 @@ def load(directory: str | Path) -> Model:
     )
     others = config.uninterpreted() | _passthrough(document, around, strings)
     return Model(core, named, None if from_roles else around, others)
+
+
+def saved_path(directory: str | os.PathLike[str]) -> Path:
+    """Return the directory, or the single file in it that was saved under another name."""
+    directory = Path(directory)
+    configs = directory.glob("*_config.json")
+    names = [config.name.removesuffix("_config.json") for config in configs]
+    files = [directory / f"{name}.json" for name in names if (directory / f"{name}.json").is_file()]
+    has_usual = (directory / "tokenizer.json").exists() or unfinished(directory / "tokenizer.json")
+    return files[0] if len(files) == 1 and not has_usual else directory
 
 
 def save(model: Model, directory: str | Path, name: str = "tokenizer") -> list[Path]:

@@ -9,6 +9,7 @@ There is no description of the format; https://github.com/openai/tiktoken is its
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import os
@@ -26,6 +27,7 @@ from bpe_tokenizer.errors import (
     ModelError,
     OptionError,
     PatternError,
+    shorten,
 )
 from bpe_tokenizer.formats.capabilities import require_byte_level
 from bpe_tokenizer.formats.json_file import read_bytes
@@ -47,7 +49,16 @@ from bpe_tokenizer.special_tokens import SpecialTokens
 if TYPE_CHECKING:
     import tiktoken
 
-__all__ = ["LoadKwargs", "from_encoding", "load", "load_named", "published_ranks", "save", "to_encoding"]
+__all__ = [
+    "LoadKwargs",
+    "from_encoding",
+    "load",
+    "load_any",
+    "load_named",
+    "published_ranks",
+    "save",
+    "to_encoding",
+]
 
 
 class LoadKwargs(TypedDict):
@@ -110,6 +121,45 @@ def load(
     ranks = parse_ranks(data, str(file))
     settings = {"split_patterns": resolve_split_pattern(split_pattern)}
     return _model(ranks, settings, special_tokens, str(file))
+
+
+def load_any(
+    source: object,
+    split_pattern: str | Sequence[str] | None = None,
+    special_tokens: SpecialTokens | None = None,
+    *,
+    cache_dir: str | os.PathLike[str] | None = None,
+    local_files_only: bool = False,
+) -> Model:
+    """Load a rank file, a published encoding by its name, or an `Encoding`.
+
+    Args:
+        source: The path of a file, the name of an encoding, or an `Encoding`.
+        split_pattern: As in `load`, for a file.
+        special_tokens: As in `load`, for a file.
+        cache_dir: As in `load_named`, for a name.
+        local_files_only: As in `load_named`, for a name.
+
+    Raises:
+        OptionError: A pattern or special tokens are given for an encoding. Other errors are those of `load`
+            and `load_named`.
+    """
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and _is_path(source)):
+        return load(source, split_pattern=split_pattern, special_tokens=special_tokens)
+    if split_pattern is not None or special_tokens is not None:
+        raise OptionError(
+            f"{shorten(source)} is not a file, and an encoding has its own split pattern and special tokens"
+        )
+    if isinstance(source, str):
+        return load_named(source, cache_dir=cache_dir, local_files_only=local_files_only)
+    return from_encoding(source)  # type: ignore[arg-type]  # it refuses everything else
+
+
+def _is_path(source: str) -> bool:
+    """Whether a text is the path of a file that may exist, and not the name of an encoding."""
+    with contextlib.suppress(OSError, ValueError):  # a text that cannot be a path on this system
+        return Path(source).is_file() or source.endswith(".tiktoken") or len(Path(source).parts) > 1
+    return False
 
 
 def load_named(

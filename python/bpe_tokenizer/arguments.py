@@ -1,0 +1,132 @@
+"""Checks of arguments that several rooms take: integers, texts, batches, paths, numbers of threads."""
+
+from __future__ import annotations
+
+import operator
+import os
+import sys
+from collections.abc import Iterable, Sequence
+
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError, TokenizerError, shorten
+
+__all__ = ["check_integer", "check_paths", "check_text", "check_texts", "is_worker", "thread_count"]
+
+_forked = False
+
+
+def _note_fork() -> None:
+    global _forked
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
+def check_integer(
+    name: str,
+    value: object,
+    minimum: int,
+    reason: str = "",
+    *,
+    maximum: int | None = None,
+    error: type[TokenizerError] = OptionError,
+) -> int:
+    """Return an integer argument as an `int`.
+
+    Args:
+        name: The argument, for messages.
+        value: Anything with `__index__`, but not a bool.
+        minimum: The smallest value that is allowed.
+        reason: Why, for the message.
+        maximum: The largest value that is allowed; None for no limit.
+        error: The class of the error for a value out of range.
+
+    Raises:
+        ArgumentTypeError: The value is not an integer.
+        OptionError: The value is out of range (or `error`).
+
+    >>> check_integer("max_tokens", 0, 1)
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.OptionError: max_tokens is 0; it must be at least 1
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ArgumentTypeError(f"{name} must be an int, not {type(value).__name__}")
+    number = operator.index(value)
+    if number < minimum or (maximum is not None and number > maximum):
+        allowed = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum:,}"
+        because = f": {reason}" if reason else ""
+        raise error(f"{name} is {shorten(number)}; it must be {allowed}{because}")
+    return number
+
+
+def check_text(method: str, text: object) -> None:
+    """Check that an argument is a `str`.
+
+    Raises:
+        ArgumentTypeError: It is not.
+    """
+    if not isinstance(text, str):
+        hint = "; encode_bytes() takes bytes" if isinstance(text, bytes | bytearray | memoryview) else ""
+        raise ArgumentTypeError(f"{method} expects a str, not {type(text).__name__}{hint}")
+
+
+def check_texts(method: str, texts: Iterable[str]) -> Sequence[str]:
+    """Return the texts of a batch as a sequence.
+
+    Raises:
+        ArgumentTypeError: It is not an iterable of `str`.
+    """
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise ArgumentTypeError(
+            f"{method} expects a list of str, not {type(texts).__name__}; encode() takes one str"
+        )
+    batch = texts if isinstance(texts, list | tuple) else list(texts)
+    for number, text in enumerate(batch):
+        if not isinstance(text, str):
+            raise ArgumentTypeError(
+                f"{method} expects a list of str, but item {number} is {type(text).__name__}"
+            )
+    return batch
+
+
+def check_paths(method: str, paths: object) -> list[str]:
+    """Return one path or several as a list of `str`.
+
+    Raises:
+        ArgumentTypeError: An item is not a path.
+    """
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    if isinstance(several, bytes) or not isinstance(several, Iterable):
+        raise ArgumentTypeError(f"{method} expects paths, not {type(paths).__name__}")
+    files = list(several)
+    for number, path in enumerate(files):
+        if not isinstance(path, str | os.PathLike):
+            raise ArgumentTypeError(f"{method} expects paths, but item {number} is {type(path).__name__}")
+    return [os.fsdecode(path) for path in files]
+
+
+def thread_count(threads: int | None) -> int:
+    """Return a number of threads for the core, which takes 0 for one thread per processor.
+
+    None means 0, but 1 in a worker process: the processes share the processors already.
+
+    Raises:
+        ArgumentTypeError: `threads` is not an integer.
+        OptionError: `threads` is less than 1.
+    """
+    if type(threads) is int and threads == 1:
+        return 1  # the default for a short text, where every check counts
+    if threads is None:
+        return 1 if is_worker() else 0
+    return check_integer("threads", threads, 1)
+
+
+def is_worker() -> bool:
+    """Return whether this process is a forked child or a worker of `multiprocessing`.
+
+    >>> is_worker()
+    False
+    """
+    process = sys.modules.get("multiprocessing.process")  # a worker has imported it
+    return _forked or (process is not None and process.parent_process() is not None)

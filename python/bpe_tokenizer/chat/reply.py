@@ -1,0 +1,158 @@
+"""The text of a language model's reply while it is generated."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+
+from bpe_tokenizer.errors import UnknownIdError
+from bpe_tokenizer.inference import FinishReason, Generation
+from bpe_tokenizer.streaming import StreamDecoder
+
+__all__ = ["Reply"]
+
+
+class Reply(Iterator[str], AsyncIterator[str]):
+    """The text of a reply as it is generated, for `for` and `async for`; never a part of a character.
+
+    `BPETokenizer.chat(..., stream=True)` makes one. It begins when the first text is asked for.
+
+    Args:
+        generation: The ids.
+        decoder: Turns them into text.
+
+    Attributes:
+        generation: The ids so far, why they ended, and the id that ended them.
+        text: The text so far.
+    """
+
+    def __init__(self, generation: Generation, decoder: StreamDecoder) -> None:
+        self.generation = generation
+        self.text = ""
+        self._decoder = decoder
+        self._begin: float | None = None
+        self._first: float | None = None
+        self._last: float | None = None
+        self._flushed = False
+
+    @property
+    def prompt_tokens(self) -> int:
+        """How many ids the prompt has."""
+        return self.generation.prompt_tokens
+
+    @property
+    def new_tokens(self) -> int:
+        """How many ids were generated so far."""
+        return self.generation.new_tokens
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        """Why the reply ended: `"stop"`, `"length"`, `"cancelled"`, `"error"`; None before."""
+        return self.generation.finish_reason
+
+    @property
+    def seconds_to_first_token(self) -> float | None:
+        """How long the first id took; None before it is there."""
+        return None if self._first is None or self._begin is None else self._first - self._begin
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """How many ids came in a second behind the first; None before there are two."""
+        if self._first is None or self._last is None or self._last <= self._first or self.new_tokens < 2:
+            return None
+        return (self.new_tokens - 1) / (self._last - self._first)
+
+    def summary(self) -> str:
+        """Return how long the reply is and how fast it came, for people.
+
+        >>> from bpe_tokenizer import BPETokenizer
+        >>> from bpe_tokenizer.inference import LanguageModel
+        >>> tokenizer = BPETokenizer().train("user user", 259, verbose=False)
+        >>> class Silence:
+        ...     vocab_size, context_length = 259, 1000
+        ...     def generate(self, ids, options, cancellation):
+        ...         yield from ()
+        ...     def close(self):
+        ...         pass
+        >>> talk = [{"role": "user", "content": "Why?"}]
+        >>> reply = tokenizer.chat(talk, LanguageModel(Silence()), "chatml", stream=True)
+        >>> list(reply), reply.summary()
+        ([], '0 tokens after a prompt of 51 (stop)')
+        """
+        speed = self.tokens_per_second
+        fast = f", {speed:.1f} tokens/s" if speed is not None else ""
+        ended = f" ({self.finish_reason})" if self.finish_reason is not None else ""
+        return f"{self.new_tokens} tokens after a prompt of {self.prompt_tokens}{fast}{ended}"
+
+    def cancel(self) -> None:
+        """Ask it to end within a token; from any thread. Returns at once."""
+        self.generation.cancel()
+
+    def close(self) -> None:
+        """End it, and wait until the model can be used again."""
+        self.generation.close()
+
+    async def aclose(self) -> None:
+        """The same without blocking the loop; with `contextlib.aclosing`, at the end of a block."""
+        await self.generation.aclose()
+
+    def __enter__(self) -> Reply:
+        """Return itself; the end of the block closes it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Reply:
+        return self
+
+    def __next__(self) -> str:
+        """Return the text that the next ids complete.
+
+        Raises:
+            GenerationError: The engine failed.
+        """
+        self._started()
+        for token_id in self.generation:
+            if text := self._received(token_id):
+                return text
+        if text := self._rest():
+            return text
+        raise StopIteration
+
+    def __aiter__(self) -> Reply:
+        return self
+
+    async def __anext__(self) -> str:
+        """Return the text that the next ids complete, without blocking the loop."""
+        self._started()
+        async for token_id in self.generation:
+            if text := self._received(token_id):
+                return text
+        if text := self._rest():
+            return text
+        raise StopAsyncIteration
+
+    def _started(self) -> None:
+        if self._begin is None:
+            self._begin = time.perf_counter()
+
+    def _received(self, token_id: int) -> str:
+        self._last = time.perf_counter()
+        if self._first is None:
+            self._first = self._last
+        try:
+            text = self._decoder.step(token_id)
+        except UnknownIdError:
+            # The embeddings of many models have more rows than there are tokens, and any may be drawn.
+            text = self._decoder.flush() + "\ufffd"
+        self.text += text
+        return text
+
+    def _rest(self) -> str:
+        if self._flushed:
+            return ""
+        self._flushed = True
+        text = self._decoder.flush()
+        self.text += text
+        return text

@@ -1,0 +1,129 @@
+"""Ids to text: the forms that ids come in, and bytes that are not UTF-8."""
+
+from __future__ import annotations
+
+import codecs
+import operator
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import ArgumentTypeError, DecodingError, OptionError, shorten
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = [
+    "check_error_handler",
+    "decoding_error",
+    "id_row",
+    "id_rows",
+    "printable_bytes",
+    "to_ids",
+    "to_text",
+]
+
+Row: TypeAlias = "Sequence[int] | npt.NDArray[Any]"
+
+
+def to_ids(ids: Any) -> int | Sequence[int]:
+    """Return ids as an `int` or a sequence of `int`.
+
+    Args:
+        ids: An integer, a list, another iterable, or a NumPy array or PyTorch tensor of 0 or 1 dimensions.
+
+    Raises:
+        ArgumentTypeError: It is none of these.
+    """
+    if isinstance(ids, list | tuple):
+        return ids
+    if hasattr(ids, "tolist"):
+        ids = ids.tolist()
+        if isinstance(ids, list) and ids and isinstance(ids[0], list):
+            raise ArgumentTypeError("ids have more than one dimension; decode_batch() takes rows of ids")
+        if isinstance(ids, list):
+            return ids
+    if hasattr(ids, "__index__"):
+        return operator.index(ids)
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise ArgumentTypeError(f"ids must be an int or a sequence of int, not {type(ids).__name__}")
+    return list(ids)
+
+
+def _row_or_id(ids: Any) -> Any:
+    """Return `int | Row`: what `to_ids` returns, but a flat array unchanged: the core reads its memory."""
+    if type(ids) is list:
+        return ids
+    numpy = sys.modules.get("numpy")  # not imported here: nobody can hold an array without it
+    if numpy is not None and isinstance(ids, numpy.ndarray) and ids.ndim == 1:
+        if type(ids) is numpy.ndarray:
+            return ids
+        if isinstance(ids, numpy.memmap):
+            return ids.view(numpy.ndarray)
+    return to_ids(ids)
+
+
+def id_row(ids: Any) -> Row:
+    """Return ids as a row that the core takes; a single id is a row of one."""
+    row = _row_or_id(ids)
+    return [row] if isinstance(row, int) else row
+
+
+def id_rows(batch: Iterable[Any]) -> list[Row]:
+    """Return several rows of ids.
+
+    Raises:
+        ArgumentTypeError: An item is a single id.
+    """
+    rows: list[Row] = []
+    for number, ids in enumerate(batch):
+        row = _row_or_id(ids)
+        if isinstance(row, int):
+            raise ArgumentTypeError(
+                f"item {number} of the batch is an id, not a row of ids; decode() takes one row"
+            )
+        rows.append(row)
+    return rows
+
+
+def printable_bytes(token: str) -> bytes:
+    """Return the bytes of a token string; the UTF-8 of a string that GPT-2's characters do not spell."""
+    decoded = _core.from_printable(token)
+    return token.encode(errors="replace") if decoded is None else decoded
+
+
+def to_text(data: bytes, errors: str) -> str:
+    r"""Decode bytes with an error handler of `bytes.decode`.
+
+    Raises:
+        DecodingError: The bytes are not UTF-8, and `errors` is `"strict"`.
+
+    >>> to_text(b"ab\xff", "replace")
+    'ab\ufffd'
+    """
+    try:
+        return data.decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        raise decoding_error(error) from None
+
+
+def decoding_error(error: UnicodeDecodeError) -> DecodingError:
+    """Return a `UnicodeDecodeError` as the package's own class."""
+    return DecodingError(error.encoding, error.object, error.start, error.end, error.reason)
+
+
+def check_error_handler(errors: str) -> None:
+    """Check the name of an error handler of `bytes.decode`.
+
+    Raises:
+        OptionError: There is no such handler.
+    """
+    if errors == "replace":
+        return
+    try:
+        codecs.lookup_error(errors)
+    except LookupError:
+        raise OptionError(
+            f"errors is {shorten(errors)}; it must be 'replace', 'strict', 'ignore' or another handler"
+        ) from None
