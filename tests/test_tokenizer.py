@@ -443,7 +443,7 @@ def test_special_tokens_can_be_added() -> None:
         ({"<y>": 256}, ModelError, "it belongs to the token b'ab'"),
         ({"<y>": 65}, ModelError, "it belongs to the token b'A'"),
         ({"<y>": -5}, ModelError, "is -5"),
-        ({"<y>": 2**32}, ModelError, "ids are 0 to"),
+        ({"<y>": 2**32}, ModelError, "must be from 0 to 4,294,967,295"),
         ({"<y>": 400, "<z>": 400}, ModelError, "it belongs to the token b'<y>'"),
         (["<y>", "<y>"], ModelError, "listed twice"),
         ([""], ModelError, "empty"),

@@ -96,7 +96,7 @@ def test_names_of_encodings_and_paths_are_told_apart(tmp_path: Path, monkeypatch
         load("\0")
     refused: list[dict[str, Any]] = [{"split_pattern": "gpt2"}, {"special_tokens": {}}]
     for given in refused:
-        with pytest.raises(OptionError, match="'cl100k_base' is no file, and an encoding has its own"):
+        with pytest.raises(OptionError, match="'cl100k_base' is not a file, and an encoding has its own"):
             load("cl100k_base", **given)
 
 
