@@ -61,9 +61,9 @@ def test_a_vocabulary_is_extended(counter: PieceCounter) -> None:
 
 def test_what_cannot_be_is_refused(counter: PieceCounter) -> None:
     for begun, reason in [
-        ([(b"a", b"bc")], "merge 0 of those begun with.*'?bc'?.*is no token by then"),
-        ([(b"a", b"b"), (b"a", b"b")], "merge 1 of those begun with.*are a token already"),
-        ([(b"a", b"b"), (b"ab", b"c")], "2 merges to begin with, and vocab_size 257 leaves ids for 1"),
+        ([(b"a", b"bc")], "merge 0 of the warm start.*'?bc'?.*is not a token yet"),
+        ([(b"a", b"b"), (b"a", b"b")], "merge 1 of the warm start.*is already a token"),
+        ([(b"a", b"b"), (b"ab", b"c")], "2 merges, but vocab_size 257 leaves ids for 1"),
     ]:
         with pytest.raises(OptionError, match=reason):
             counter.train(vocab_size=257 if "leaves" in reason else 300, begun=begun)

@@ -1,4 +1,7 @@
-//! Everything that can go wrong, each with where it happened and what to do.
+//! The errors of this crate. A message says what is wrong, where, and what to do, in at most 300 characters.
+
+use std::io;
+use std::path::Path;
 
 /// The result of this crate's fallible functions.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -10,17 +13,17 @@ pub enum Error {
     /// A split pattern is not a valid regular expression.
     #[error("split pattern, character {position}: {message}")]
     Pattern {
-        /// Index of the character at which the pattern stops making sense.
+        /// Index of the character at which the pattern becomes invalid.
         position: usize,
         /// What is wrong there.
         message: String,
     },
-    /// The regex engine gave up on a text (its backtracking limit).
-    #[error("the regex engine gave up at byte {byte} of a text: {message}; a simpler split pattern would not backtrack so far")]
+    /// The regex engine exceeded its backtracking limit on a text.
+    #[error("the regex engine gave up at byte {byte} of the text: {}; use a split pattern that backtracks less", shorten(.message, MAX_NAME))]
     PatternGaveUp {
         /// Byte of the text.
         byte: usize,
-        /// The engine's words.
+        /// The engine's message.
         message: String,
     },
     /// The vocabulary, the merges or an added token break a rule.
@@ -38,7 +41,7 @@ pub enum Error {
         position: usize,
     },
     /// Text that is not UTF-8.
-    #[error("{source_name}: byte {byte} is not valid UTF-8; convert the text to UTF-8 first")]
+    #[error("{}: byte {byte} is not valid UTF-8; convert the text to UTF-8 first", shorten(.source_name, MAX_NAME))]
     NotUtf8 {
         /// The file or document.
         source_name: String,
@@ -46,15 +49,15 @@ pub enum Error {
         byte: u64,
     },
     /// A file that cannot be read.
-    #[error("{path}: {source}")]
+    #[error("{}: {source}", shorten(.path, MAX_NAME))]
     Read {
         /// The file.
         path: String,
-        /// What the system said.
-        source: std::io::Error,
+        /// The system's error.
+        source: io::Error,
     },
-    /// A special token stands in a text that must not hold it.
-    #[error("{source_name} holds the disallowed special token '{token}' at byte {byte}. To encode it as that token, pass allowed_special={{'{token}'}}; to encode it as plain text, leave it out of disallowed_special (() disallows none)")]
+    /// A text contains a disallowed special token.
+    #[error("{} holds the disallowed special token '{1}' at byte {byte}. Pass allowed_special={{'{1}'}} to encode it as that token, or disallowed_special=() to encode it as text", shorten(.source_name, MAX_NAME), shorten(.token, MAX_TOKEN))]
     Disallowed {
         /// The file.
         source_name: String,
@@ -66,15 +69,78 @@ pub enum Error {
     /// Saved piece counts that are broken.
     #[error("byte {byte}: {message}")]
     Saved {
-        /// Where they are wrong.
+        /// Offset of the first broken byte.
         byte: u64,
         /// What is wrong there.
         message: String,
     },
-    /// A count left the range of 64 bits.
+    /// A count exceeds 64 bits.
     #[error("the corpus is too large: a count exceeds 64 bits")]
     CountOverflow,
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl Error {
+    /// A file that the system cannot read.
+    pub fn unreadable(path: &Path, source: io::Error) -> Self {
+        let path = path.display().to_string();
+        Self::Read { path, source }
+    }
+
+    /// A file that another process changed while this one read it.
+    pub fn changed(path: &Path) -> Self {
+        let source = io::Error::other("changed while it was being read; try again");
+        Self::unreadable(path, source)
+    }
+}
+
+/// The bytes as text. The error names their source and the first byte that is not UTF-8, counted from `start`.
+pub fn utf8(bytes: &[u8], start: u64, source_name: impl FnOnce() -> String) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|error| Error::NotUtf8 {
+        source_name: source_name(),
+        byte: start + error.valid_up_to() as u64,
+    })
+}
+
+/// Longest file name in a message, in characters.
+const MAX_NAME: usize = 80;
+/// Longest token in a message.
+const MAX_TOKEN: usize = 20;
+
+/// A token for a message: quoted, control characters escaped, a long one shortened.
+pub fn quoted(token: &str) -> String {
+    shorten(&format!("{token:?}"), MAX_TOKEN + 2)
+}
+
+/// A value for a message: of a long one, the beginning and the end.
+pub fn shorten(value: &str, max: usize) -> String {
+    let length = value.chars().count();
+    if length <= max {
+        return value.to_owned();
+    }
+    let start: String = value.chars().take(max / 2).collect();
+    let end: String = value.chars().skip(length - max / 2).collect();
+    format!("{start}…{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_short_and_keep_both_ends_of_a_value() {
+        let long = "<".to_owned() + &"é".repeat(1000) + ">";
+        let error = Error::Disallowed {
+            source_name: long.clone(),
+            token: long.clone(),
+            byte: u64::MAX,
+        };
+        let message = error.to_string();
+        assert!(message.chars().count() <= 300, "{message}");
+        assert!(message.starts_with('<') && message.contains("é>' at byte"));
+        assert_eq!(quoted("a\n"), "\"a\\n\"");
+        assert_eq!(quoted(&long).chars().count(), MAX_TOKEN + 3);
+    }
 }

@@ -1,12 +1,17 @@
-//! How long work learns that its caller wants it to stop (Ctrl-C, say).
+//! Cooperative cancellation: how long-running work learns that its caller wants it to stop, for example on
+//! Ctrl-C.
 
 use crate::error::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Asked now and then by long work whether to stop.
+/// Units of work between two polls of a [`Poller`]. A unit takes between 5 ns and 2 µs, and a poll from Python
+/// may have to wait 5 ms for the GIL.
+pub const POLL_INTERVAL: usize = 1 << 16;
+
+/// A cancellation flag that all threads of a call share.
 ///
-/// The thread that called us polls, because only there can the caller look for signals; the
-/// others follow its flag.
+/// Only the thread that created it calls the caller's function: in Python, only that thread may look for
+/// signals. The other threads follow the flag.
 pub struct Interrupt<'a> {
     stop: AtomicBool,
     caller: usize,
@@ -14,24 +19,24 @@ pub struct Interrupt<'a> {
 }
 
 impl<'a> Interrupt<'a> {
-    /// `poll` returns true to stop the work; only the thread that is here now will call it.
+    /// `poll` returns true to stop the work. Only the current thread will call it.
     pub fn new(poll: &'a (dyn Fn() -> bool + Sync)) -> Self {
         Self {
             stop: AtomicBool::new(false),
-            caller: thread(),
+            caller: thread_token(),
             poll,
         }
     }
 
-    /// Polls, if this is the thread that was called; costs what the caller's function costs.
+    /// Fails if the work must stop. On the creating thread, asks the caller's function first.
     pub fn poll(&self) -> Result<()> {
-        if thread() == self.caller && (self.poll)() {
-            self.stop.store(true, Ordering::Relaxed);
+        if thread_token() == self.caller && (self.poll)() {
+            self.stop();
         }
         self.check()
     }
 
-    /// Looks at the flag; costs next to nothing.
+    /// Fails if the flag is set. Costs one relaxed load.
     pub fn check(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             Err(Error::Interrupted)
@@ -40,22 +45,70 @@ impl<'a> Interrupt<'a> {
         }
     }
 
-    /// Makes every other thread's next check fail, because this one did.
+    /// Sets the flag: the next check of every thread fails.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
-/// A number that no two threads have while both run; the standard library's takes longer to find than some
-/// texts take to encode.
-fn thread() -> usize {
-    thread_local!(static PLACE: u8 = const { 0 });
-    PLACE.with(|place| std::ptr::from_ref(place) as usize)
-}
-
 impl Interrupt<'static> {
-    /// Work that nobody interrupts.
+    /// An interrupt that only [`Interrupt::stop`] triggers.
     pub fn never() -> Self {
         Self::new(&|| false)
+    }
+}
+
+/// Polls an interrupt once every [`POLL_INTERVAL`] units of work.
+pub struct Poller<'a> {
+    interrupt: &'a Interrupt<'a>,
+    /// Units until the next poll.
+    remaining: usize,
+}
+
+impl<'a> Poller<'a> {
+    /// The first poll comes after a whole interval.
+    pub fn new(interrupt: &'a Interrupt<'a>) -> Self {
+        Self {
+            interrupt,
+            remaining: POLL_INTERVAL,
+        }
+    }
+
+    /// Counts units of work that are done: pieces, symbols, merges. Polls when the interval is over.
+    #[inline(always)]
+    pub fn advance(&mut self, units: usize) -> Result<()> {
+        if units < self.remaining {
+            self.remaining -= units;
+            return Ok(());
+        }
+        self.remaining = POLL_INTERVAL;
+        self.interrupt.poll()
+    }
+}
+
+/// The address of a thread-local: unique among running threads. `std::thread::current` takes longer than
+/// encoding a short text.
+fn thread_token() -> usize {
+    thread_local!(static MARKER: u8 = const { 0 });
+    MARKER.with(|marker| std::ptr::from_ref(marker) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn a_poller_polls_once_an_interval() {
+        let polls = AtomicUsize::new(0);
+        let poll = || polls.fetch_add(1, Ordering::Relaxed) == 2;
+        let interrupt = Interrupt::new(&poll);
+        let mut poller = Poller::new(&interrupt);
+        for _ in 0..2 * POLL_INTERVAL {
+            poller.advance(1).unwrap();
+        }
+        assert_eq!(polls.load(Ordering::Relaxed), 2);
+        poller.advance(POLL_INTERVAL - 1).unwrap();
+        assert!(matches!(poller.advance(1), Err(Error::Interrupted)));
     }
 }

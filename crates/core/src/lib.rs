@@ -9,7 +9,6 @@
 //! keeps global state.
 
 pub mod alignment;
-pub mod batch;
 pub mod decoder;
 pub mod encoder;
 pub mod error;
@@ -23,6 +22,7 @@ pub mod pretokenize;
 pub mod processor;
 pub mod special;
 pub mod text;
+pub mod threads;
 pub mod train;
 
 pub use encoder::Encoder;

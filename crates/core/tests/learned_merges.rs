@@ -6,7 +6,7 @@ use bpe_tokenizer_core::encoder::{Special, Text};
 use bpe_tokenizer_core::model::{Settings, Vocabulary};
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::train::merges::{
-    learn, Beginning, Learned, MergeOptions, Parts, Report, TieBreak,
+    train_merges, Callbacks, Learned, MergeOptions, MergeParts, TieBreak, WarmStart,
 };
 use bpe_tokenizer_core::{Encoder, Error, Interrupt, Model, Result};
 use proptest::collection::vec;
@@ -50,10 +50,10 @@ fn go_on(
     options: &MergeOptions,
 ) -> Result<Learned> {
     let pieces = pieces.iter().map(|(piece, count)| (&piece[..], *count));
-    let beginning = Beginning { model, merges };
+    let warm_start = WarmStart { model, merges };
     let mut progress = |_, _| {};
-    let report = &mut Report::progress(&mut progress);
-    learn(pieces, &beginning, options, &Interrupt::never(), report)
+    let callbacks = &mut Callbacks::progress(&mut progress);
+    train_merges(pieces, &warm_start, options, &Interrupt::never(), callbacks)
 }
 
 /// The merges as bytes, after a look at the ids.
@@ -287,19 +287,19 @@ fn too_much_is_an_error() {
 
 #[test]
 fn one_huge_merge_can_be_interrupted() {
-    let piece = b"ab".repeat(50_000);
-    // 200,000 steps count the pairs, 50,000 replace them.
+    let piece = b"ab".repeat(800_000);
+    // 3,200,000 steps count the pairs, 800,000 replace them; one in 65,536 polls.
     for last in [1, 30, 50, 60] {
         let polls = AtomicUsize::new(0);
         let poll = || polls.fetch_add(1, Ordering::Relaxed) + 1 == last;
         let interrupt = Interrupt::new(&poll);
         let given = [(&piece[..], 1)].into_iter();
-        let result = learn(
+        let result = train_merges(
             given,
-            &Beginning::default(),
+            &WarmStart::default(),
             &options(257, Largest),
             &interrupt,
-            &mut Report::progress(&mut |_, _| {}),
+            &mut Callbacks::progress(&mut |_, _| {}),
         );
         assert!(matches!(result, Err(Error::Interrupted)));
         assert_eq!(polls.load(Ordering::Relaxed), last);
@@ -312,12 +312,12 @@ fn progress_is_reported() {
     let mut reports = Vec::new();
     let given = [(&all_bytes[..], 1)].into_iter();
     let mut push = |learned, wanted| reports.push((learned, wanted));
-    learn(
+    train_merges(
         given,
-        &Beginning::default(),
+        &WarmStart::default(),
         &options(600, Largest),
         &Interrupt::never(),
-        &mut Report::progress(&mut push),
+        &mut Callbacks::progress(&mut push),
     )
     .unwrap();
     assert_eq!(reports, [(100, 344), (200, 344), (255, 344)]);
@@ -512,29 +512,29 @@ fn merges_are_handed_over_as_they_are_learned() {
     for (begun, every, calls) in [(0, 0, 44), (10, 0, 34), (0, 1000, 0)] {
         let mut saved = whole[..begun].to_vec();
         let mut called = 0;
-        let mut save = |new: &[Parts<'_>]| {
+        let mut save = |new: &[MergeParts<'_>]| {
             called += 1;
             saved.extend(
                 new.iter()
                     .map(|(left, right)| (left.to_vec(), right.to_vec())),
             );
         };
-        let mut report = Report {
+        let mut callbacks = Callbacks {
             progress: &mut |_, _| {},
             checkpoint: Some(&mut save),
-            checkpoint_every: Duration::from_secs(every),
+            checkpoint_interval: Duration::from_secs(every),
         };
-        let beginning = Beginning {
+        let warm_start = WarmStart {
             model: None,
             merges: &whole[..begun],
         };
         let pieces = words.iter().map(|(piece, count)| (&piece[..], *count));
-        learn(
+        train_merges(
             pieces,
-            &beginning,
+            &warm_start,
             &options,
             &Interrupt::never(),
-            &mut report,
+            &mut callbacks,
         )
         .unwrap();
         assert_eq!(called, calls);
@@ -557,10 +557,10 @@ fn merges_that_cannot_be_are_named() {
     let unknown = fail(None, &[("a", "b"), ("ab", "cd")], &options);
     assert_eq!(
         unknown,
-        r#"merge 1 of those begun with, ("ab", "cd"), cannot be: "cd" is no token by then"#
+        r#"merge 1 of the warm start, ("ab", "cd"), is impossible: "cd" is not a token yet"#
     );
     let twice = [("a", "b"), ("b", "c"), ("ab", "c"), ("a", "bc")];
-    assert!(fail(None, &twice, &options).contains(r#"merge 3 of those begun with, ("a", "bc")"#));
+    assert!(fail(None, &twice, &options).contains(r#"merge 3 of the warm start, ("a", "bc")"#));
     let short = MergeOptions {
         max_token_length: Some(2),
         ..options.clone()
@@ -572,14 +572,14 @@ fn merges_that_cannot_be_are_named() {
     };
     assert_eq!(
         fail(None, &twice, &few),
-        "there are 4 merges to begin with, and vocab_size 258 leaves ids for 2"
+        "the warm start has 4 merges, but vocab_size 258 leaves ids for 2"
     );
     let mut tokens: Vec<(u32, Bytes)> = (0..=255).map(|b| (u32::from(b), vec![b])).collect();
     tokens.push((256, b"xyz".to_vec()));
     let added = vec![AddedToken::special("ab", 257)];
     let model = Model::new(tokens, Some(&[]), Settings::default(), added).unwrap();
     for begun in [[("a", "b")].as_slice(), &[("x", "y"), ("xy", "z")]] {
-        assert!(fail(Some(&model), begun, &options).contains("are a token already"));
+        assert!(fail(Some(&model), begun, &options).contains("is already a token"));
     }
 }
 

@@ -7,7 +7,7 @@ use crate::text::PyText;
 use bpe_tokenizer_core::encoder::Text;
 use bpe_tokenizer_core::train::counts::{Counted, Counter, Dropped, PieceCounts, Position};
 use bpe_tokenizer_core::train::merges::{
-    learn, Beginning, Learned, MergeOptions, Parts, Report, TieBreak,
+    train_merges, Callbacks, Learned, MergeOptions, MergeParts, TieBreak, WarmStart,
 };
 use bpe_tokenizer_core::{Error, Result};
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -303,7 +303,7 @@ impl PieceCounter {
             threads,
         };
         let every = parse_seconds(py, checkpoint_seconds)?;
-        let beginning = Beginning {
+        let warm_start = WarmStart {
             model: model.map(|model| &model.core),
             merges: &begun,
         };
@@ -313,25 +313,25 @@ impl PieceCounter {
                     calls.call(progress, |py| PyTuple::new(py, [learned, wanted]));
                 }
             };
-            let mut save = |merges: &[Parts<'_>]| {
+            let mut save = |merges: &[MergeParts<'_>]| {
                 if let Some(checkpoint) = &checkpoint {
                     calls.call(checkpoint, |py| (to_pairs(py, merges),).into_pyobject(py));
                 }
             };
-            let mut report = Report {
+            let mut callbacks = Callbacks {
                 progress: &mut report,
                 checkpoint: Some(&mut save)
                     .filter(|_| checkpoint.is_some())
                     .map(|save| save as _),
-                checkpoint_every: every,
+                checkpoint_interval: every,
             };
             let mut counted = self.counted();
-            learn(
+            train_merges(
                 counted.counts()?.iter(),
-                &beginning,
+                &warm_start,
                 &options,
                 interrupt,
-                &mut report,
+                &mut callbacks,
             )
         })?;
         to_vocab_and_merges(py, model, &learned)
@@ -356,7 +356,7 @@ fn parse_seconds(py: Python<'_>, seconds: f64) -> PyResult<Duration> {
     })
 }
 
-fn to_pairs<'py>(py: Python<'py>, merges: &[Parts<'_>]) -> Vec<Pair<'py>> {
+fn to_pairs<'py>(py: Python<'py>, merges: &[MergeParts<'_>]) -> Vec<Pair<'py>> {
     let merges = merges.iter();
     merges
         .map(|(left, right)| (PyBytes::new(py, left), PyBytes::new(py, right)))

@@ -7,7 +7,7 @@ use crate::text::{to_text, PySpecial, PyText};
 use crate::trace::MergeTrace;
 use bpe_tokenizer_core::decoder::{decode, Broken};
 use bpe_tokenizer_core::encoder::{BatchOptions, Encoder as Core, Ragged, Special};
-use bpe_tokenizer_core::{batch, Interrupt, Result};
+use bpe_tokenizer_core::{threads, Interrupt, Result};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -108,7 +108,7 @@ impl Encoder {
     ) -> PyResult<Vec<Vec<u8>>> {
         let size = |ids: &PyIds| 4 * ids.0.len();
         run(py, batch.iter().map(size).sum(), |interrupt| {
-            batch::map(batch, threads, size, interrupt, |ids| {
+            threads::map(batch, threads, size, interrupt, |ids| {
                 let Some(left_out) = left_out.filter(|id| ids.0.contains(id)) else {
                     return self.bytes_of(&ids.0, skip_special_tokens, broken, interrupt);
                 };

@@ -1,9 +1,10 @@
 //! Many texts to ids, in parallel: small ones together, big ones in parts.
 
 use super::{Encoder, Matchers, Run, Search, Special, Text};
-use crate::batch::{first_part, in_order, thread_count};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
+use crate::threads::ordered::in_order;
+use crate::threads::{first_chunk, thread_count};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -172,7 +173,7 @@ impl<'a> Batch<'a> {
         if !self.may_cut {
             return document.len();
         }
-        first_part(document.len(), job, |range| self.last_cut(document, range))
+        first_chunk(document.len(), job, |range| self.last_cut(document, range))
     }
 
     /// The last place in a range of a document where it may be cut without a change of its ids.

@@ -1,18 +1,19 @@
-//! Files mapped into memory: the only place that asks the system for that.
+//! Memory-mapped files.
 //!
-//! Nothing keeps another process from writing to a file that is mapped here, or from cutting it off. What is
-//! written shows in the bytes, so whoever wants text of them copies them first and checks the copy; and
-//! [`super::TextFile`] looks whether the file is still the one that was mapped. Reading behind the end of a file that
-//! was cut off ends the process, as it does any program that maps files: there is no way to ask first.
+//! Another process may write to a mapped file or truncate it. Written bytes appear in the map: code that needs
+//! stable text copies the bytes and validates the copy, and [`super::TextFile`] compares the file's size and
+//! modification time. Reading past the new end of a truncated file kills the process (SIGBUS), as in every
+//! program that maps files: the system offers no check.
 
 #![allow(unsafe_code)]
 
 use memmap2::Mmap;
 use std::fs::File;
 
-/// Maps a whole file to be read; none if the system cannot.
+/// Maps a whole file for reading. None if the system refuses.
 pub fn map(file: &File) -> Option<Mmap> {
-    // SAFETY: the bytes are only searched and copied, which is sound whatever they are at each moment (see
-    // above for what may become of them); the map keeps its place until it is dropped.
+    // SAFETY: `Mmap::map` requires that nobody modifies the file. We cannot enforce that, so no code relies on
+    // the bytes staying equal: `TextFile::bytes` is only searched and copied, byte by byte, and
+    // `TextFile::text` runs its UTF-8 check on the copy. The address stays valid until the map is dropped.
     unsafe { Mmap::map(file) }.ok()
 }

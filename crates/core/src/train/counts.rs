@@ -8,7 +8,6 @@ pub use files::Position;
 pub use table::{Dropped, PieceCounts};
 
 use crate::alignment::OffsetMap;
-use crate::batch::{first_part, lock, on_threads, thread_count};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::merge::keys::{has_key, Lookup, BATCH};
@@ -16,6 +15,7 @@ use crate::normalize::Normalization;
 use crate::pretokenize::{Block, Piece, PreTokenizers};
 use crate::special::{AddedToken, Matcher};
 use crate::text::floor_char_boundary;
+use crate::threads::{first_chunk, lock, on_threads, thread_count};
 use std::borrow::Cow;
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -280,7 +280,7 @@ impl Counter {
 
     fn cut<'a>(&self, mut text: &'a str, stretches: &mut Vec<&'a str>) {
         while !text.is_empty() {
-            let length = first_part(text.len(), STRETCH, |range| {
+            let length = first_chunk(text.len(), STRETCH, |range| {
                 let [from, end] = [range.start, range.end].map(|at| floor_char_boundary(text, at));
                 self.safe_cut(&text[..end], from)
             });

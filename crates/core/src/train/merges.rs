@@ -1,309 +1,227 @@
-//! Learning merges from distinct pieces and their counts.
+//! Learning merges from distinct pieces and their counts: a pair-count index with lazy deletion.
 //!
-//! Byte-pair encoding (Sennrich, Haddow and Birch 2016, <https://arxiv.org/abs/1508.07909>) takes the
-//! most frequent adjacent pair of symbols, makes it a new symbol, and repeats. Nothing is recounted for
-//! a merge: every pair has its count and its occurrences, and a merge changes those around it.
+//! Byte-pair encoding (Sennrich, Haddow and Birch 2016, <https://arxiv.org/abs/1508.07909>) merges the most
+//! frequent adjacent pair of symbols into a new symbol, and repeats. A merge recounts nothing: the index holds
+//! the count and the positions of every pair, and a merge updates the pairs next to its occurrences.
 //!
-//! The pieces lie end to end in one array, a slot a byte, which also links their symbols ([`Pieces`]).
-//! Counts and occurrences are in one hash table. An occurrence that another merge has destroyed stays
-//! in its list and is recognised when its turn comes. The heap of candidates is as lazy: one whose
-//! count has fallen is put back with its count of today.
+//! All pieces are in one array with a slot per byte ([`Pieces`]). Deletion is lazy in two places. A position
+//! that a later merge destroyed stays in its list; it is skipped when the pair is merged. A candidate whose
+//! count has dropped stays on the heap; when it reaches the top, it is pushed again with its current count.
 //!
-//! # No token is made twice
+//! # Every token is made once
 //!
-//! Starting from bytes, a string becomes a symbol by one pair and in one step, wherever it does. Take
-//! two places where it ends up as one symbol. No merge ever crossed an end of either place, or the
-//! string would not have become a symbol there. So both hold the same symbols at every step: of two
-//! different symbols, a merge replaces all occurrences inside both; a run of equal symbols is paired
-//! from the left, and as no pair crosses the left end, the pairing begins anew there.
+//! Claim: when training starts from bytes, all occurrences of a string that ever become one symbol do so in
+//! the same step and by the same pair. Proof: take two occurrences that end as one symbol. No merge ever
+//! crossed an end of either, or the string would not have become a symbol there. So both hold the same symbols
+//! after every step. A merge of two different symbols replaces all occurrences inside both. A merge of a
+//! symbol with itself pairs a run of equal symbols from the left; no pair crosses the left end, so the pairing
+//! starts at the same place in both.
 //!
-//! Hence a product is always a new token; a pair is formed in one step only, that of its younger
-//! symbol, after which its count never grows; and once taken it never comes back. That is why its
-//! occurrences are in order, why it is on the heap once, and why a pair that is too rare is forgotten.
+//! Consequences:
 //!
-//! # Merging that begins in the middle
+//! * A product is always a new token.
+//! * A pair is formed only in the step that makes its younger symbol. Afterwards its count never grows.
+//! * A merged pair never occurs again.
 //!
-//! A merge never makes a pair that an earlier one joins: its product is in later pairs only. So the
-//! pieces are what they were after any number of merges if they are encoded with those (always the
-//! first merge that applies, at its leftmost place), and counting the pairs that there are then gives
-//! what was known of them then, by the last section: all that is forgotten is what cannot be taken.
+//! Therefore the positions of a pair ascend, a pair is on the heap once, and a pair that becomes too rare can
+//! be forgotten.
 //!
-//! A vocabulary that is extended comes with merges in any order, and each piece begins as what encoding
-//! with them makes of it. A stretch of a piece whose ends no merge crosses is encoded as if it were alone
-//! (what is next in the piece and lies in the stretch is next there), so two places where a string ends
-//! up as one symbol hold the same symbols after encoding too, and after every step that follows. Hence
-//! none of the new tokens is made twice, and none has the bytes of a token that encoding makes of them
-//! alone. But a vocabulary may hold tokens that merging does not make of their bytes ([`unreached`]),
-//! and added tokens are not made at all. A pair whose product has such bytes is never taken; as
-//! it is not taken anywhere, both places still hold the same.
+//! # Warm starts
 //!
-//! With `ignore_merges`, a piece that is a token as a whole is that symbol and holds no pair. A
-//! piece of a new token's bytes becomes that token by merging, as a place like any other.
+//! Resuming: no merge makes a pair that an earlier merge joins, because its product is new. So encoding the
+//! pieces with the first n merges (always the first applicable merge, at its leftmost position) gives the
+//! pieces after n steps of training. Counting their pairs restores the index: what the index of the
+//! uninterrupted run has forgotten can never be merged.
 //!
-//! The new merges come after those of the vocabulary, whose merges never apply to a new symbol. So
-//! encoding with all of them does what training did, and leaves the symbols that training ended with.
+//! Extending a vocabulary: its merges may be in any order, and each piece starts as its encoding. If no merge
+//! crosses the ends of a stretch of a piece, the stretch is encoded as if it were alone. So the proof above
+//! holds here too: two occurrences of a string that end as one symbol hold the same symbols after encoding,
+//! and after every later step. Hence no new token is made twice, and none has the bytes of a token that
+//! encoding makes of them. But a vocabulary may have tokens that merging never makes ([`unreached`]), and
+//! merging never makes added tokens. A pair whose product has such bytes is never merged anywhere, so both
+//! occurrences still hold the same symbols.
+//!
+//! With `ignore_merges`, a piece that is a token is one symbol and has no pair. A piece with the bytes of a new
+//! token becomes that token by merging, as any other occurrence.
+//!
+//! The new merges follow those of the vocabulary, whose merges never apply to a new symbol. So encoding with
+//! all merges repeats what training did, and gives the symbols that training ended with.
 //!
 //! # Hugging Face's order
 //!
-//! For the same reason [`TieBreak::HuggingFace`] concerns ties alone. `BpeTrainer` of Hugging Face
-//! `tokenizers` 0.23 (`src/models/bpe/trainer.rs`, `word.rs`) leaves a pair's count as it was when it
-//! merges it, keeps the occurrences of each step apart on its heap, and looks for a token that the
-//! product may be already; a pair formed again would show all that, but there is none. It differs in:
+//! For the same reason [`TieBreak::HuggingFace`] only concerns ties. `BpeTrainer` of Hugging Face `tokenizers`
+//! 0.23 (`src/models/bpe/trainer.rs`, `word.rs`) does not update the count of a pair that it merges, pushes the
+//! positions of each step separately, and checks whether the product is already a token. All that would matter
+//! only for a pair that is formed twice, which never happens. It differs in:
 //!
 //! * counts: signed 32-bit numbers that wrap; ours are checked 64-bit numbers;
-//! * `max_token_length`: exclusive, and it spares pairs of two bytes; ours is inclusive and spares
-//!   none. Our `n` is its `n + 1`, for `n` of 2 and more;
-//! * special tokens: a product spelt like one (in printable characters) becomes that token; here they
-//!   are unknown.
+//! * `max_token_length`: it is exclusive, and pairs of two bytes are exempt; ours is inclusive without
+//!   exemption. Our `n` is its `n + 1`, for `n` of 2 and more;
+//! * special tokens: it maps a product with the text of a special token (in printable characters) to that
+//!   token; we do not know the special tokens here.
 //!
 //! [`unreached`]: crate::merge::unreached
 
 mod candidates;
 mod changes;
-mod pairs;
+mod free_ids;
+mod learned;
+mod options;
+mod pair;
+mod pair_counts;
 mod pieces;
-mod start;
+mod seed;
+
+pub use learned::Learned;
+pub use options::{Callbacks, MergeOptions, MergeParts, TieBreak, WarmStart};
 
 use crate::error::{Error, Result};
-use crate::interrupt::Interrupt;
-use crate::model::Model;
+use crate::interrupt::{Interrupt, Poller};
 use candidates::{Candidate, Candidates};
 use changes::Changes;
-use pairs::{count_pairs, Known, Pair};
-use pieces::{Pieces, MOST_SLOTS};
+use free_ids::FreeIds;
+use pair::{Pair, PairStats};
+use pair_counts::count_pairs;
+use pieces::{Pieces, MAX_SLOTS};
 use rustc_hash::FxHashMap;
-use start::{FreeIds, Start, Taken};
+use seed::{ReservedTokens, Seed};
 use std::collections::hash_map::Entry;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Which pair is taken first among equally frequent ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TieBreak {
-    /// The one with the lexicographically greatest (left bytes, right bytes).
-    Largest,
-    /// The one with the smallest (left, right) in the order of Hugging Face's ids: bytes by GPT-2's
-    /// printable characters, then the other tokens of a vocabulary that is extended by their ids, then
-    /// learned tokens by age.
-    HuggingFace,
-}
+/// Prefetch distance: the slots of an occurrence are fetched this many merges ahead.
+const PREFETCH_AHEAD: usize = 8;
+/// Learned tokens between two reports of progress.
+const PROGRESS_INTERVAL: usize = 100;
 
-/// What to learn.
-#[derive(Clone, Debug)]
-pub struct MergeOptions {
-    /// Learned tokens get the ids 256 to `vocab_size` - 1, or those behind the largest id of the
-    /// vocabulary that is extended.
-    pub vocab_size: u32,
-    /// Ids that no learned token gets.
-    pub reserved: Vec<u32>,
-    /// A rarer pair is not taken.
-    pub min_frequency: u64,
-    /// Which pair is taken first among equally frequent ones.
-    pub tie_break: TieBreak,
-    /// The most bytes that a learned token may have.
-    pub max_token_length: Option<usize>,
-    /// How many threads prepare the pieces; 0: as many as there are processors. It never shows.
-    pub threads: usize,
-}
-
-/// What merging begins with; by default, bytes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Beginning<'a> {
-    /// A vocabulary to be extended: a piece begins as the tokens that it is encoded as.
-    pub model: Option<&'a Model>,
-    /// Merges that a run with the same pieces, model and options learned before it was interrupted,
-    /// oldest first: what is learned is what it would have learned.
-    pub merges: &'a [(Vec<u8>, Vec<u8>)],
-}
-
-/// The parts of a merge, as bytes.
-pub type Parts<'a> = (&'a [u8], &'a [u8]);
-
-/// Takes merges to where they outlast the run.
-pub type Save<'a> = &'a mut dyn FnMut(&[Parts<'_>]);
-
-/// Who is told how learning goes on.
-pub struct Report<'a> {
-    /// Called now and then with the number of tokens learned and the number wanted.
-    pub progress: &'a mut dyn FnMut(usize, usize),
-    /// Called with the merges that were learned since it was called last, oldest first.
-    pub checkpoint: Option<Save<'a>>,
-    /// How long it works between two such calls.
-    pub checkpoint_every: Duration,
-}
-
-impl<'a> Report<'a> {
-    /// Progress only.
-    pub fn progress(progress: &'a mut dyn FnMut(usize, usize)) -> Self {
-        Self {
-            progress,
-            checkpoint: None,
-            checkpoint_every: Duration::MAX,
-        }
-    }
-}
-
-/// What was learned.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Learned {
-    /// Id and bytes of each learned token, oldest first.
-    pub tokens: Vec<(u32, Vec<u8>)>,
-    /// Ids of left part, right part and product of each merge, one for each learned token.
-    pub merges: Vec<(u32, u32, u32)>,
-}
-
-/// Learns merges from distinct pieces and how often each occurs.
+/// Learns merges from distinct pieces and their counts.
 ///
-/// The most frequent adjacent pair of symbols (overlapping occurrences count: `aaa` holds `a`, `a`
-/// twice) becomes a token with the next free id and replaces its occurrences from left to right, until
-/// every id is used, no pair is left, or the best is rarer than `min_frequency`. The order of the
-/// pieces does not matter. Without a vocabulary to begin with, ids 0 to 255 are the bytes.
+/// The most frequent adjacent pair of symbols becomes a token with the next free id and replaces its
+/// occurrences from left to right. Overlapping occurrences count: `aaa` holds `a`, `a` twice. This repeats until
+/// every id is used, no pair is left, or the best pair is rarer than `min_frequency`. The order of the pieces
+/// does not matter. Without a vocabulary to extend, ids 0 to 255 are the bytes.
 ///
 /// # Errors
 ///
 /// [`Error::CountOverflow`] if a pair's count exceeds 64 bits, [`Error::Option`] if the pieces or the
-/// vocabulary are too large or a merge to begin with cannot be, [`Error::Model`] if the vocabulary to
-/// begin with is not one of bytes, [`Error::Interrupted`].
-pub fn learn<'a>(
+/// vocabulary are too large or a merge of the warm start is impossible, [`Error::Model`] if the vocabulary to
+/// extend is not byte-level, [`Error::Interrupted`].
+pub fn train_merges<'a>(
     pieces: impl Iterator<Item = (&'a [u8], u64)>,
-    beginning: &Beginning<'_>,
+    warm_start: &WarmStart<'_>,
     options: &MergeOptions,
     interrupt: &Interrupt<'_>,
-    report: &mut Report<'_>,
+    callbacks: &mut Callbacks<'_>,
 ) -> Result<Learned> {
-    let ids = FreeIds::new(beginning.model, options)?;
-    if beginning.merges.len() > ids.len() {
+    let ids = FreeIds::new(warm_start.model, options)?;
+    if warm_start.merges.len() > ids.len() {
         return Err(Error::Option(format!(
-            "there are {} merges to begin with, and vocab_size {} leaves ids for {}",
-            beginning.merges.len(),
+            "the warm start has {} merges, but vocab_size {} leaves ids for {}",
+            warm_start.merges.len(),
             options.vocab_size,
             ids.len()
         )));
     }
-    let start = Start::new(beginning, options)?;
-    let pieces = Pieces::lay_out(pieces, &start, MOST_SLOTS, options.threads, interrupt)?;
-    let mut trainer = Trainer::new(start, pieces, options, interrupt);
+    let seed = Seed::new(warm_start, options)?;
+    let pieces = Pieces::lay_out(pieces, &seed, MAX_SLOTS, options.threads, interrupt)?;
+    let mut trainer = Trainer::new(seed, pieces, options, interrupt);
     if trainer.merges.len() < ids.len() {
-        trainer.count(options.threads)?;
+        trainer.count(options.threads, interrupt)?;
     }
-    trainer.run(ids.len(), report)?;
-    Ok(trainer.learned(&ids))
+    trainer.run(ids.len(), interrupt, callbacks)?;
+    Ok(trainer.into_learned(&ids))
 }
 
-/// Steps of work between two looks at the interrupt.
-const POLL_EVERY: u32 = 4096;
-/// The slots of an occurrence are on their way while so many before it are merged.
-const AHEAD: usize = 8;
-/// Learned tokens between two reports of progress.
-const REPORT_EVERY: usize = 100;
-
-/// Polls the interrupt now and then.
-struct Poll<'a> {
-    interrupt: &'a Interrupt<'a>,
-    steps: u32,
-}
-
-impl<'a> Poll<'a> {
-    fn new(interrupt: &'a Interrupt<'a>) -> Self {
-        let steps = 0;
-        Self { interrupt, steps }
-    }
-
-    fn step(&mut self) -> Result<()> {
-        self.steps += 1;
-        if self.steps == POLL_EVERY {
-            self.steps = 0;
-            self.interrupt.poll()?;
-        }
-        Ok(())
-    }
-}
-
-/// A training run. Symbols are numbered as at the beginning, then by age.
+/// The state of a training run. Symbols are numbered as in the seed, then by age.
 struct Trainer<'a> {
     pieces: Pieces,
     /// The bytes of each symbol.
     tokens: Vec<Box<[u8]>>,
-    /// The ids of the symbols that no merge makes.
+    /// The ids of the seed's symbols that no merge of this training makes.
     ids: Vec<u32>,
-    taken: Taken<'a>,
-    /// Every pair that is frequent and short enough to be taken.
-    pairs: FxHashMap<Pair, Known>,
+    reserved: ReservedTokens<'a>,
+    /// Every pair that is frequent and short enough to be merged.
+    pairs: FxHashMap<Pair, PairStats>,
     candidates: Candidates,
-    /// Neighbours to the left and to the right of the pair that is being merged.
-    before: Changes,
-    after: Changes,
+    /// Changes of the pairs on the left and on the right of the merged pair.
+    left_changes: Changes,
+    right_changes: Changes,
     merges: Vec<Pair>,
     min_frequency: u64,
     max_length: usize,
-    poll: Poll<'a>,
+    poller: Poller<'a>,
 }
 
 impl<'a> Trainer<'a> {
     fn new(
-        start: Start<'a>,
+        seed: Seed<'a>,
         pieces: Pieces,
         options: &MergeOptions,
         interrupt: &'a Interrupt<'a>,
     ) -> Self {
-        let symbols = start.tokens.len();
+        let symbols = seed.tokens.len();
         Self {
             pieces,
-            tokens: start.tokens,
-            ids: start.ids,
-            taken: start.taken,
+            tokens: seed.tokens,
+            ids: seed.ids,
+            reserved: seed.reserved,
             pairs: FxHashMap::default(),
             candidates: Candidates::new(options.tie_break),
-            before: Changes::new(symbols),
-            after: Changes::new(symbols),
-            merges: start.merges,
+            left_changes: Changes::new(symbols),
+            right_changes: Changes::new(symbols),
+            merges: seed.merges,
             min_frequency: options.min_frequency.max(1),
             max_length: options.max_token_length.unwrap_or(usize::MAX),
-            poll: Poll::new(interrupt),
+            poller: Poller::new(interrupt),
         }
     }
 
-    /// Counts the pairs that there are and notes where they are.
-    fn count(&mut self, threads: usize) -> Result<()> {
-        let (least, longest) = (self.min_frequency, self.max_length);
-        let shares = count_pairs(&self.pieces, least, longest, threads, self.poll.interrupt)?;
+    /// Fills the index with the pairs of the seed's symbols.
+    fn count(&mut self, threads: usize, interrupt: &Interrupt<'_>) -> Result<()> {
+        let (min_frequency, max_length) = (self.min_frequency, self.max_length);
+        let shares = count_pairs(&self.pieces, min_frequency, max_length, threads, interrupt)?;
         for (pair, count, positions) in shares.into_iter().flatten() {
-            self.poll.step()?;
+            self.poller.advance(1)?;
             self.insert(pair, count, positions);
         }
         Ok(())
     }
 
-    /// Makes a pair a candidate if it can be taken.
+    /// Adds a pair to the index and the heap if it can be merged.
     fn insert(&mut self, pair: Pair, count: u64, positions: Vec<u32>) {
         let length = self.pieces.length(pair.left) + self.pieces.length(pair.right);
         if count >= self.min_frequency && length <= self.max_length {
             let occurrences = positions.into();
-            self.pairs.insert(pair, Known { count, occurrences });
+            self.pairs.insert(pair, PairStats { count, occurrences });
             self.candidates.push(pair, count, &self.tokens);
         }
     }
 
-    /// Merges until so many tokens are learned or no pair is left.
-    fn run(&mut self, wanted: usize, report: &mut Report<'_>) -> Result<()> {
+    /// Merges until `wanted` tokens are learned or no pair is left.
+    fn run(
+        &mut self,
+        wanted: usize,
+        interrupt: &Interrupt<'_>,
+        callbacks: &mut Callbacks<'_>,
+    ) -> Result<()> {
         let (mut saved, mut saved_at) = (self.merges.len(), Instant::now());
-        while self.merges.len() < wanted && self.merge_next()? {
-            if self.merges.len().is_multiple_of(REPORT_EVERY) {
-                (report.progress)(self.merges.len(), wanted);
+        while self.merges.len() < wanted && self.merge_best()? {
+            if self.merges.len().is_multiple_of(PROGRESS_INTERVAL) {
+                (callbacks.progress)(self.merges.len(), wanted);
             }
-            if let Some(save) = &mut report.checkpoint {
-                if saved_at.elapsed() >= report.checkpoint_every {
-                    save(&self.parts_from(saved));
-                    self.poll.interrupt.poll()?;
+            if let Some(checkpoint) = &mut callbacks.checkpoint {
+                if saved_at.elapsed() >= callbacks.checkpoint_interval {
+                    checkpoint(&self.merges_from(saved));
+                    interrupt.poll()?;
                     (saved, saved_at) = (self.merges.len(), Instant::now());
                 }
             }
         }
-        (report.progress)(self.merges.len(), wanted);
+        (callbacks.progress)(self.merges.len(), wanted);
         Ok(())
     }
 
-    /// The parts of the merges from this one on.
-    fn parts_from(&self, first: usize) -> Vec<Parts<'_>> {
+    /// The parts of the merges from index `first` on.
+    fn merges_from(&self, first: usize) -> Vec<MergeParts<'_>> {
         let bytes = |symbol: u32| &*self.tokens[symbol as usize];
         let merges = self.merges[first..].iter();
         merges
@@ -311,22 +229,22 @@ impl<'a> Trainer<'a> {
             .collect()
     }
 
-    /// Takes the best pair; false if none is left.
-    fn merge_next(&mut self) -> Result<bool> {
+    /// Merges the best pair. Returns false if none is left.
+    fn merge_best(&mut self) -> Result<bool> {
         while let Some(Candidate { pair, count, .. }) = self.candidates.pop(&self.tokens) {
-            self.poll.step()?;
-            let Entry::Occupied(known) = self.pairs.entry(pair) else {
+            self.poller.advance(1)?;
+            let Entry::Occupied(stats) = self.pairs.entry(pair) else {
                 continue;
             };
-            let current = known.get().count;
+            let current = stats.get().count;
             if current < count {
                 self.candidates.push(pair, current, &self.tokens);
                 continue;
             }
-            let occurrences = known.remove().occurrences;
+            let occurrences = stats.remove().occurrences;
             let bytes = |symbol: u32| &*self.tokens[symbol as usize];
             let product = [bytes(pair.left), bytes(pair.right)].concat();
-            if !self.taken.contains(&product) {
+            if !self.reserved.contains(&product) {
                 self.merge(pair, product, occurrences.as_slice())?;
                 return Ok(true);
             }
@@ -334,113 +252,89 @@ impl<'a> Trainer<'a> {
         Ok(false)
     }
 
-    /// Replaces the pair by a new symbol, everywhere.
+    /// Replaces all occurrences of a pair by a new symbol.
     fn merge(&mut self, pair: Pair, bytes: Vec<u8>, occurrences: &[u32]) -> Result<()> {
         let product = self.tokens.len() as u32;
         self.pieces.lengths.push(bytes.len() as u32);
         self.tokens.push(bytes.into());
-        self.before.add_symbol();
-        self.after.add_symbol();
+        self.left_changes.add_symbol();
+        self.right_changes.add_symbol();
         self.merges.push(pair);
-        for (place, &position) in occurrences.iter().enumerate() {
-            self.poll.step()?;
-            if let Some(&later) = occurrences.get(place + AHEAD) {
-                self.pieces.fetch(later);
+        for (index, &position) in occurrences.iter().enumerate() {
+            self.poller.advance(1)?;
+            if let Some(&later) = occurrences.get(index + PREFETCH_AHEAD) {
+                self.pieces.prefetch(later);
             }
             if self.pieces.holds(pair, position) {
                 self.merge_at(position, pair, product)?;
             }
         }
-        self.settle(pair, product);
+        self.update_index(pair, product);
         Ok(())
     }
 
-    /// Replaces one occurrence and notes what it does to the pairs around.
+    /// Replaces one occurrence and records the changes of the pairs next to it.
     fn merge_at(&mut self, position: u32, pair: Pair, product: u32) -> Result<()> {
         let count = self.pieces.count_at(position);
         self.pieces.replace(pair, product, position);
         if let Some((start, neighbour)) = self.pieces.before(position) {
             if neighbour == product {
-                // The merge just before this one took the left symbol for its neighbour.
-                self.after.unform(pair.left, count);
+                // The previous occurrence ends here and recorded `pair.left` as its right neighbour.
+                self.right_changes.unform(pair.left, count);
             } else {
-                self.before.lose(neighbour, count)?;
+                self.left_changes.lose(neighbour, count)?;
             }
-            self.before.form(neighbour, count, start)?;
+            self.left_changes.form(neighbour, count, start)?;
         }
         if let Some(neighbour) = self.pieces.after(position) {
-            self.after.lose(neighbour, count)?;
-            self.after.form(neighbour, count, position)?;
+            self.right_changes.lose(neighbour, count)?;
+            self.right_changes.form(neighbour, count, position)?;
         }
         Ok(())
     }
 
-    /// Brings counts, occurrences and candidates up to date after a merge.
-    fn settle(&mut self, pair: Pair, product: u32) {
-        for change in self.before.take() {
-            let left = change.neighbour;
-            self.lose(
-                Pair {
-                    left,
-                    right: pair.left,
-                },
-                change.lost,
-            );
-            self.insert(
-                Pair {
-                    left,
-                    right: product,
-                },
-                change.formed,
-                change.positions,
-            );
+    /// Applies the changes of a merge to the index and the heap.
+    fn update_index(&mut self, merged: Pair, product: u32) {
+        for change in self.left_changes.take() {
+            let pair = |right| Pair {
+                left: change.neighbour,
+                right,
+            };
+            self.subtract(pair(merged.left), change.lost);
+            self.insert(pair(product), change.formed, change.positions);
         }
-        for change in self.after.take() {
-            let right = change.neighbour;
-            self.lose(
-                Pair {
-                    left: pair.right,
-                    right,
-                },
-                change.lost,
-            );
-            self.insert(
-                Pair {
-                    left: product,
-                    right,
-                },
-                change.formed,
-                change.positions,
-            );
+        for change in self.right_changes.take() {
+            let pair = |left| Pair {
+                left,
+                right: change.neighbour,
+            };
+            self.subtract(pair(merged.right), change.lost);
+            self.insert(pair(product), change.formed, change.positions);
         }
     }
 
-    /// Lowers the count of a pair, if it can be taken, and forgets it when it no longer can.
-    fn lose(&mut self, pair: Pair, count: u64) {
-        if let Some(known) = self.pairs.get_mut(&pair) {
-            known.count -= count;
-            if known.count < self.min_frequency {
+    /// Lowers the count of a pair. Forgets a pair that is now too rare: its count never grows again.
+    fn subtract(&mut self, pair: Pair, count: u64) {
+        if let Some(stats) = self.pairs.get_mut(&pair) {
+            stats.count -= count;
+            if stats.count < self.min_frequency {
                 self.pairs.remove(&pair);
             }
         }
     }
 
-    /// The result, with ids for symbols.
-    fn learned(self, free: &FreeIds) -> Learned {
+    /// The result, with ids instead of symbols.
+    fn into_learned(self, free: &FreeIds) -> Learned {
         let learned: Vec<u32> = free.iter().take(self.merges.len()).collect();
         let ids = [&self.ids[..], &learned].concat();
         let id = |symbol: u32| ids[symbol as usize];
         let merges = self.merges.iter().zip(&learned);
-        let tokens = &self.tokens[self.ids.len()..];
+        let merges = merges.map(|(pair, &product)| (id(pair.left), id(pair.right), product));
+        let tokens = self.tokens[self.ids.len()..].iter();
+        let tokens = learned.iter().zip(tokens);
         Learned {
-            merges: merges
-                .map(|(pair, &product)| (id(pair.left), id(pair.right), product))
-                .collect(),
-            tokens: learned
-                .iter()
-                .zip(tokens)
-                .map(|(&id, bytes)| (id, bytes.to_vec()))
-                .collect(),
+            merges: merges.collect(),
+            tokens: tokens.map(|(&id, bytes)| (id, bytes.to_vec())).collect(),
         }
     }
 }

@@ -6,9 +6,9 @@
 //! depends on nothing but a few bytes around it.
 
 use super::{Counted, Counter, Workspace, STRETCH};
-use crate::batch::{lock, thread_count};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
+use crate::threads::{lock, thread_count};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;

@@ -1,10 +1,10 @@
 //! Distinct pieces with their counts, in memory.
 
-use crate::batch::{lock, on_threads};
 use crate::error::{Error, Result};
 use crate::merge::keys::{has_key, key, set_of, Key as Halves};
 use crate::merge::memory::prefetch;
-use crate::train::add;
+use crate::threads::{lock, on_threads};
+use crate::train::checked_sum;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 use std::ops::Range;
@@ -86,7 +86,7 @@ impl PieceCounts {
     /// The sum of all counts.
     pub fn total(&self) -> Result<u64> {
         let mut counts = self.iter().map(|(_, count)| count);
-        counts.try_fold(0, add)
+        counts.try_fold(0, checked_sum)
     }
 
     /// Every piece and its count, in an order that depends on the table.
@@ -219,7 +219,7 @@ fn place_of(key: Key) -> u32 {
 
 #[inline(always)]
 fn add_to(known: &mut u64, count: u64) -> Result<()> {
-    *known = add(*known, count)?;
+    *known = checked_sum(*known, count)?;
     Ok(())
 }
 

@@ -1,20 +1,20 @@
-//! The pairs that may be taken, the next one first.
+//! The heap of pairs that may be merged, the best one at the top.
 
-use super::pairs::Pair;
-use super::TieBreak;
+use super::options::TieBreak;
+use super::pair::Pair;
 use std::cmp::Ordering;
 
 /// A pair on the heap.
 #[derive(Clone, Copy)]
 pub struct Candidate {
-    /// The pair's count when it came onto the heap.
+    /// The pair's count at the time of the push.
     pub count: u64,
-    /// The first bytes of the left part, because to look them up takes time.
+    /// The first bytes of the left part: comparing them avoids most lookups of the token.
     prefix: u64,
     pub pair: Pair,
 }
 
-/// A heap of candidates, with the one to take at the top; 4-ary, which makes it half as deep.
+/// A 4-ary max-heap: half as deep as a binary heap.
 pub struct Candidates {
     heap: Vec<Candidate>,
     tie_break: TieBreak,
@@ -28,7 +28,7 @@ impl Candidates {
         Self { heap, tie_break }
     }
 
-    /// Whether `a` is taken before `b`.
+    /// Whether `a` is merged before `b`.
     fn precedes(&self, a: &Candidate, b: &Candidate, tokens: &[Box<[u8]>]) -> bool {
         let bytes = |pair: Pair| (&tokens[pair.left as usize], &tokens[pair.right as usize]);
         let order = a.count.cmp(&b.count).then_with(|| match self.tie_break {
@@ -51,7 +51,6 @@ impl Candidates {
             prefix: u64::from_be_bytes(prefix),
             pair,
         };
-
         let mut hole = self.heap.len();
         self.heap.push(candidate);
         while hole > 0 {

@@ -1,14 +1,14 @@
-//! What a merge changes around the pair that it replaces.
+//! How one merge changes the counts of the pairs next to its occurrences.
 
 use crate::error::Result;
-use crate::train::add;
+use crate::train::checked_sum;
 
-/// What one merge does to the pairs that a neighbour is in.
+/// The changes of the pairs that one neighbour is in.
 pub struct Change {
     pub neighbour: u32,
-    /// Occurrences that its pair with the old symbol loses.
+    /// Count that its pair with the merged symbol loses.
     pub lost: u64,
-    /// Occurrences of its pair with the product, and where they are.
+    /// Count of its pair with the product, and the positions.
     pub formed: u64,
     pub positions: Vec<u32>,
 }
@@ -23,7 +23,6 @@ pub struct Changes {
 impl Changes {
     const NONE: u32 = u32::MAX;
 
-    /// None, of so many symbols.
     pub fn new(symbols: usize) -> Self {
         Self {
             list: Vec::new(),
@@ -52,25 +51,25 @@ impl Changes {
 
     pub fn lose(&mut self, neighbour: u32, count: u64) -> Result<()> {
         let change = self.of(neighbour);
-        change.lost = add(change.lost, count)?;
+        change.lost = checked_sum(change.lost, count)?;
         Ok(())
     }
 
     pub fn form(&mut self, neighbour: u32, count: u64, position: u32) -> Result<()> {
         let change = self.of(neighbour);
-        change.formed = add(change.formed, count)?;
+        change.formed = checked_sum(change.formed, count)?;
         change.positions.push(position);
         Ok(())
     }
 
-    /// Takes the last formation back.
+    /// Takes the latest formation back.
     pub fn unform(&mut self, neighbour: u32, count: u64) {
         let change = self.of(neighbour);
         change.formed -= count;
         change.positions.pop();
     }
 
-    /// The changes, leaving none.
+    /// Removes and returns all changes.
     pub fn take(&mut self) -> Vec<Change> {
         for change in &self.list {
             self.index[change.neighbour as usize] = Self::NONE;

@@ -1,42 +1,43 @@
-//! The pieces as symbols, end to end in one array.
+//! All pieces as symbols, in one array.
 
-use super::pairs::Pair;
-use super::start::Start;
-use crate::batch::{in_order, thread_count};
+use super::pair::Pair;
+use super::seed::Seed;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::merge::prefetch;
+use crate::threads::ordered::in_order;
+use crate::threads::thread_count;
 use std::cmp::Reverse;
 
-/// Marks a slot in which no symbol begins.
+/// Marks the slot of a symbol's last byte.
 pub const TAIL: u32 = 1 << 31;
-/// The slot before and after each piece.
+/// The slot before the first piece and after each piece.
 pub const BOUNDARY: u32 = u32::MAX;
 /// Positions are 32 bits wide.
-pub const MOST_SLOTS: u64 = u32::MAX as u64;
-/// A thread lays out about so many bytes at a time.
-const BYTES_A_JOB: usize = 1 << 16;
+pub const MAX_SLOTS: u64 = u32::MAX as u64;
+/// Bytes of pieces that a thread lays out as one job.
+const JOB_BYTES: usize = 1 << 16;
 
-/// Pieces as sequences of symbols, end to end.
+/// Pieces as sequences of symbols, concatenated: a doubly linked list without links.
 ///
-/// Each byte of a piece has a slot. A symbol is in the slot of its first byte and, marked, in that of
-/// its last one, so that the symbols' lengths lead from a symbol to both its neighbours.
+/// Each byte of a piece has a slot. A symbol fills the slot of its first byte and, marked as [`TAIL`], that of
+/// its last one. The symbols' lengths therefore lead from a symbol to both neighbours.
 pub struct Pieces {
     pub slots: Vec<u32>,
     /// Bytes of each symbol.
     pub lengths: Vec<u32>,
-    /// Pieces with the same count are next to each other: where each such run begins, and the count.
+    /// Pieces with equal counts are adjacent. Each such run: its first position and the count.
     pub runs: Vec<(u32, u64)>,
-    /// The run in which a position was last found.
+    /// Index of the run that `count_at` found last.
     run: usize,
 }
 
 impl Pieces {
-    /// Every piece as the symbols that merging begins with. Pieces that hold no pair are left out.
+    /// Lays all pieces out as their initial symbols. Leaves out pieces without a pair.
     pub fn lay_out<'a>(
         pieces: impl Iterator<Item = (&'a [u8], u64)>,
-        start: &Start<'_>,
-        most_slots: u64,
+        seed: &Seed<'_>,
+        max_slots: u64,
         threads: usize,
         interrupt: &Interrupt<'_>,
     ) -> Result<Self> {
@@ -44,29 +45,28 @@ impl Pieces {
             .filter(|(piece, count)| piece.len() > 1 && *count > 0)
             .collect();
         let size = 1 + pieces.iter().map(|p| p.0.len() as u64 + 1).sum::<u64>();
-        if size > most_slots {
+        if size > max_slots {
             return Err(Error::Option(format!(
-                "the distinct pieces, with a byte between them, are {size} bytes; at most {most_slots} \
+                "the distinct pieces, with a byte between them, are {size} bytes; at most {max_slots} \
                  can be trained on: use less text, or set max_memory, which drops the rarest pieces"
             )));
         }
         pieces.sort_unstable_by_key(|&(_, count)| Reverse(count));
-        let mut all = Laid::default();
+        let mut all = Layout::default();
         all.slots.reserve_exact(size as usize);
         all.slots.push(BOUNDARY);
         in_order(
             Jobs(&pieces),
             thread_count(threads, size as usize),
             interrupt,
-            |job, laid: &mut Laid| {
-                interrupt.poll()?;
+            |job, layout: &mut Layout| {
                 job.iter()
-                    .try_for_each(|&(piece, count)| laid.add(piece, count, start, interrupt))
+                    .try_for_each(|&(piece, count)| layout.add(piece, count, seed, interrupt))
             },
-            |laid| all.append(laid),
+            |layout| all.append(layout),
         )?;
-        let Laid { slots, runs, .. } = all;
-        let lengths = start.tokens.iter().map(|token| token.len() as u32);
+        let Layout { slots, runs, .. } = all;
+        let lengths = seed.tokens.iter().map(|token| token.len() as u32);
         Ok(Self {
             slots,
             lengths: lengths.collect(),
@@ -75,7 +75,7 @@ impl Pieces {
         })
     }
 
-    /// How often the piece at a position occurs.
+    /// The count of the piece at a position.
     pub fn count_at(&mut self, position: u32) -> u64 {
         let begins_later = |run: &(u32, u64)| run.0 > position;
         let next = self.runs.get(self.run + 1);
@@ -89,14 +89,14 @@ impl Pieces {
         self.lengths[symbol as usize] as usize
     }
 
-    /// Whether the pair is (still) at a position.
+    /// Whether the pair is still at a position.
     pub fn holds(&self, pair: Pair, position: u32) -> bool {
         let left = position as usize;
         self.slots[left] == pair.left && self.slots[left + self.length(pair.left)] == pair.right
     }
 
-    /// Asks for the slots at a position, which is far from the others in memory.
-    pub fn fetch(&self, position: u32) {
+    /// Prefetches the slots at a position.
+    pub fn prefetch(&self, position: u32) {
         prefetch(&self.slots, position as usize);
     }
 
@@ -114,7 +114,7 @@ impl Pieces {
         (next != BOUNDARY).then_some(next)
     }
 
-    /// Puts the product in the place of the pair at a position.
+    /// Replaces the pair at a position by its product.
     pub fn replace(&mut self, pair: Pair, product: u32, position: u32) {
         let left = position as usize;
         let right = left + self.length(pair.left);
@@ -124,7 +124,7 @@ impl Pieces {
         self.slots[end - 1] = product | TAIL;
     }
 
-    /// The pairs, from the first position to the last: how often its piece occurs, its position.
+    /// Calls `visit` with each pair, the count of its piece and its position, in ascending order.
     pub fn for_each_pair(&self, mut visit: impl FnMut(Pair, u64, u32) -> Result<()>) -> Result<()> {
         let ends = self.runs.iter().skip(1).map(|run| run.0 as usize);
         let ends = ends.chain([self.slots.len()]);
@@ -148,7 +148,7 @@ impl Pieces {
     }
 }
 
-/// Pieces in jobs of about [`BYTES_A_JOB`].
+/// Splits pieces into jobs of about [`JOB_BYTES`].
 struct Jobs<'a, 'b>(&'b [(&'a [u8], u64)]);
 
 impl<'a, 'b> Iterator for Jobs<'a, 'b> {
@@ -157,7 +157,7 @@ impl<'a, 'b> Iterator for Jobs<'a, 'b> {
     fn next(&mut self) -> Option<Self::Item> {
         let mut bytes = 0;
         let pieces = self.0.iter().take_while(|(piece, _)| {
-            let begun = bytes < BYTES_A_JOB;
+            let begun = bytes < JOB_BYTES;
             bytes += piece.len();
             begun
         });
@@ -167,25 +167,25 @@ impl<'a, 'b> Iterator for Jobs<'a, 'b> {
     }
 }
 
-/// Some of the pieces, laid out. Where the jobs were cut does not show when they are put together.
+/// The slots and runs of some pieces. Appending the layouts of all jobs gives the layout of all pieces.
 #[derive(Default)]
-struct Laid {
+struct Layout {
     slots: Vec<u32>,
     runs: Vec<(u32, u64)>,
-    /// Of one piece.
+    /// The symbols of the current piece.
     symbols: Vec<u32>,
 }
 
-impl Laid {
+impl Layout {
     fn add(
         &mut self,
         piece: &[u8],
         count: u64,
-        start: &Start<'_>,
+        seed: &Seed<'_>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
         self.symbols.clear();
-        start.symbols(piece, &mut self.symbols, interrupt)?;
+        seed.symbols(piece, &mut self.symbols, interrupt)?;
         if self.symbols.len() < 2 {
             return Ok(());
         }
@@ -194,7 +194,7 @@ impl Laid {
             self.slots.extend_from_slice(&self.symbols);
         } else {
             for &symbol in &self.symbols {
-                let (first, length) = (self.slots.len(), start.length(symbol));
+                let (first, length) = (self.slots.len(), seed.length(symbol));
                 self.slots.resize(first + length, symbol | TAIL);
                 self.slots[first] = symbol;
             }
@@ -209,11 +209,11 @@ impl Laid {
         }
     }
 
-    /// Takes all that another holds.
+    /// Moves the other's content to the end of this layout.
     fn append(&mut self, other: &mut Self) {
-        let before = self.slots.len() as u32;
+        let offset = self.slots.len() as u32;
         for (position, count) in other.runs.drain(..) {
-            self.begin_run(before + position, count);
+            self.begin_run(offset + position, count);
         }
         self.slots.append(&mut other.slots);
     }
@@ -222,9 +222,9 @@ impl Laid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::merges::{Beginning, MergeOptions, TieBreak};
+    use crate::train::merges::options::{MergeOptions, TieBreak, WarmStart};
 
-    fn lay_out(pieces: &[(&[u8], u64)], most_slots: u64, threads: usize) -> Result<Pieces> {
+    fn lay_out(pieces: &[(&[u8], u64)], max_slots: u64, threads: usize) -> Result<Pieces> {
         let options = MergeOptions {
             vocab_size: 300,
             reserved: Vec::new(),
@@ -233,17 +233,17 @@ mod tests {
             max_token_length: None,
             threads,
         };
-        let begun = [(b"a".to_vec(), b"b".to_vec())];
-        let beginning = Beginning {
+        let merges = [(b"a".to_vec(), b"b".to_vec())];
+        let warm_start = WarmStart {
             model: None,
-            merges: &begun,
+            merges: &merges,
         };
-        let start = Start::new(&beginning, &options)?;
+        let seed = Seed::new(&warm_start, &options)?;
         let interrupt = Interrupt::never();
         Pieces::lay_out(
             pieces.iter().copied(),
-            &start,
-            most_slots,
+            &seed,
+            max_slots,
             threads,
             &interrupt,
         )
@@ -251,9 +251,9 @@ mod tests {
 
     #[test]
     fn positions_are_32_bits_wide() {
-        let lay_out = |most_slots| {
+        let lay_out = |max_slots| {
             let given: [(&[u8], u64); 3] = [(b"axc", 1), (b"d", 1), (b"ef", 1)];
-            lay_out(&given, most_slots, 1).map(|pieces| pieces.slots.len())
+            lay_out(&given, max_slots, 1).map(|pieces| pieces.slots.len())
         };
         assert_eq!(lay_out(8).unwrap(), 8);
         let error = lay_out(7).err().map(|error| error.to_string());
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_symbol_is_in_its_first_slot_and_marked_in_its_last() {
-        let pieces = lay_out(&[(b"cabd", 7), (b"ab", 5), (b"ba", 5)], MOST_SLOTS, 1).unwrap();
+        let pieces = lay_out(&[(b"cabd", 7), (b"ab", 5), (b"ba", 5)], MAX_SLOTS, 1).unwrap();
         let [a, b, c, d, ab, end] = [97, 98, 99, 100, 256, BOUNDARY];
         assert_eq!(pieces.slots, [end, c, ab, ab | TAIL, d, end, b, a, end]);
         assert_eq!(pieces.runs, [(1, 7), (6, 5)]);
@@ -273,9 +273,9 @@ mod tests {
         let texts: Vec<String> = (0..40_000).map(|i| format!("abc{i}ab")).collect();
         let counts = (0..).map(|i| 10 - i / 5000);
         let pieces: Vec<(&[u8], u64)> = texts.iter().map(|t| t.as_bytes()).zip(counts).collect();
-        let one = lay_out(&pieces, MOST_SLOTS, 1).unwrap();
+        let one = lay_out(&pieces, MAX_SLOTS, 1).unwrap();
         for threads in [2, 3, 8] {
-            let many = lay_out(&pieces, MOST_SLOTS, threads).unwrap();
+            let many = lay_out(&pieces, MAX_SLOTS, threads).unwrap();
             assert_eq!((&one.slots, &one.runs), (&many.slots, &many.runs));
         }
         let mut bytes = Vec::new();

@@ -1,0 +1,257 @@
+//! Parallel jobs whose results are consumed in job order (a reorder buffer).
+
+use super::lock;
+use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Results that may wait for an earlier one. Bounds the memory when one job is slow.
+const MAX_WAITING: usize = 64;
+/// How often a waiting thread polls the interrupt.
+const WAIT_POLL: Duration = Duration::from_millis(50);
+
+/// Runs jobs in parallel and passes their results to `consume` in job order.
+///
+/// `work` adds to a result, which may already hold the results of earlier jobs. `consume` empties it, and a
+/// later job reuses it. A job is drawn when a thread is free. At most [`MAX_WAITING`] results wait for a slow
+/// job. The error is that of the first job, in job order, that failed.
+pub fn in_order<J: Send, R: Default + Send>(
+    jobs: impl Iterator<Item = J> + Send,
+    threads: usize,
+    interrupt: &Interrupt<'_>,
+    work: impl Fn(J, &mut R) -> Result<()> + Sync,
+    mut consume: impl FnMut(&mut R) + Send,
+) -> Result<()> {
+    if threads <= 1 {
+        let mut result = R::default();
+        for job in jobs {
+            interrupt.poll()?;
+            work(job, &mut result)?;
+        }
+        consume(&mut result);
+        return Ok(());
+    }
+    let jobs = Mutex::new(jobs.enumerate());
+    let buffer = ReorderBuffer::new(consume);
+    let run_jobs = || {
+        let _guard = StopOnPanic(&buffer);
+        while buffer.wait_for_room(interrupt) {
+            let Some((number, job)) = lock(&jobs).next() else {
+                break;
+            };
+            let mut result = buffer.empty_result();
+            match interrupt.poll().and_then(|()| work(job, &mut result)) {
+                Ok(()) => buffer.put(number, result),
+                Err(error) => buffer.fail(number, error),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            // If the system refuses a thread, the existing ones do its share.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, run_jobs);
+        }
+        run_jobs();
+    });
+    buffer.into_outcome()
+}
+
+/// Results on their way from the workers to the consumer.
+struct ReorderBuffer<R, F> {
+    state: Mutex<State<R, F>>,
+    changed: Condvar,
+}
+
+struct State<R, F> {
+    /// Number of the job whose result is consumed next.
+    next: usize,
+    /// Finished results by job number.
+    waiting: BTreeMap<usize, R>,
+    /// Consumed results, ready for reuse.
+    empty: Vec<R>,
+    /// None while a thread consumes.
+    consume: Option<F>,
+    /// The first job, in job order, that failed.
+    failure: Option<(usize, Error)>,
+    stopped: bool,
+}
+
+impl<R: Default, F: FnMut(&mut R)> ReorderBuffer<R, F> {
+    fn new(consume: F) -> Self {
+        let state = State {
+            next: 0,
+            waiting: BTreeMap::new(),
+            empty: Vec::new(),
+            consume: Some(consume),
+            failure: None,
+            stopped: false,
+        };
+        let (state, changed) = (Mutex::new(state), Condvar::new());
+        Self { state, changed }
+    }
+
+    /// Blocks while too many results wait. Returns false if the work must stop.
+    fn wait_for_room(&self, interrupt: &Interrupt<'_>) -> bool {
+        let mut state = lock(&self.state);
+        while !state.stopped && state.waiting.len() >= MAX_WAITING {
+            drop(state);
+            if let Err(error) = interrupt.poll() {
+                self.fail(usize::MAX, error);
+            }
+            state = lock(&self.state);
+            if !state.stopped && state.waiting.len() >= MAX_WAITING {
+                let woken = self.changed.wait_timeout(state, WAIT_POLL);
+                state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+        !state.stopped
+    }
+
+    fn empty_result(&self) -> R {
+        lock(&self.state).empty.pop().unwrap_or_default()
+    }
+
+    /// Adds a result. Consumes all results that are due, unless another thread does.
+    fn put(&self, number: usize, result: R) {
+        let mut state = lock(&self.state);
+        state.waiting.insert(number, result);
+        let Some(mut consume) = state.consume.take() else {
+            return;
+        };
+        loop {
+            let next = state.next;
+            let Some(mut result) = state.waiting.remove(&next) else {
+                break;
+            };
+            drop(state);
+            consume(&mut result);
+            state = lock(&self.state);
+            state.next += 1;
+            state.empty.push(result);
+            self.changed.notify_all();
+        }
+        state.consume = Some(consume);
+    }
+
+    /// Records a failure. Running jobs finish, because an earlier one may fail too.
+    fn fail(&self, number: usize, error: Error) {
+        let mut state = lock(&self.state);
+        let first = state.failure.as_ref().map(|(number, _)| *number);
+        if first.is_none_or(|first| number < first) {
+            state.failure = Some((number, error));
+        }
+        state.stopped = true;
+        self.changed.notify_all();
+    }
+
+    fn into_outcome(self) -> Result<()> {
+        let state = self.state.into_inner();
+        let failure = state.unwrap_or_else(PoisonError::into_inner).failure;
+        failure.map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+/// Stops the other threads when one panics: they would wait forever for its result.
+struct StopOnPanic<'a, R, F>(&'a ReorderBuffer<R, F>);
+
+impl<R, F> Drop for StopOnPanic<'_, R, F> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock(&self.0.state).stopped = true;
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Jobs that take a while, the first the longest.
+    fn slow(job: usize) {
+        std::thread::sleep(Duration::from_micros(if job == 0 { 20_000 } else { 50 }));
+    }
+
+    #[test]
+    fn results_are_consumed_in_job_order() {
+        for threads in [1, 2, 7] {
+            let mut all = Vec::new();
+            let work = |job, result: &mut Vec<usize>| {
+                slow(job);
+                result.push(job);
+                Ok(())
+            };
+            let consume = |result: &mut Vec<usize>| all.append(result);
+            in_order(0..1000, threads, &Interrupt::never(), work, consume).unwrap();
+            assert_eq!(all, (0..1000).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn the_earliest_failure_is_the_error() {
+        for threads in [1, 2, 7] {
+            let work = |job, _: &mut Vec<()>| {
+                slow(job);
+                match job {
+                    0 | 5.. => Err(Error::UnknownId {
+                        id: job as u32,
+                        position: 0,
+                    }),
+                    _ => Ok(()),
+                }
+            };
+            let result = in_order(0..1000, threads, &Interrupt::never(), work, |_| ());
+            assert!(matches!(result, Err(Error::UnknownId { id: 0, .. })));
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_far_ahead_waits() {
+        let begun = AtomicUsize::new(0);
+        let work = |job, _: &mut Vec<()>| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            while job == 0 && begun.load(Ordering::Relaxed) <= MAX_WAITING {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            if job == 0 {
+                std::thread::sleep(2 * WAIT_POLL);
+                assert_eq!(begun.load(Ordering::Relaxed), MAX_WAITING + 1);
+            }
+            Ok(())
+        };
+        in_order(0..1000, 2, &Interrupt::never(), work, |_| ()).unwrap();
+        assert_eq!(begun.into_inner(), 1000);
+    }
+
+    #[test]
+    #[should_panic(expected = "a scoped thread panicked")]
+    fn a_panic_ends_the_wait() {
+        let caller = std::thread::current().id();
+        let work = |_, _: &mut Vec<()>| {
+            assert_eq!(std::thread::current().id(), caller);
+            std::thread::sleep(Duration::from_millis(1));
+            Ok(())
+        };
+        let _ = in_order(0..100_000, 2, &Interrupt::never(), work, |_| ());
+    }
+
+    #[test]
+    fn a_waiting_thread_can_be_interrupted() {
+        let begun = AtomicUsize::new(0);
+        let stop = || begun.load(Ordering::Relaxed) > MAX_WAITING;
+        let interrupt = Interrupt::new(&stop);
+        let work = |job, _: &mut Vec<()>| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            while job == 0 && interrupt.check().is_ok() {
+                interrupt.poll()?;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(())
+        };
+        let result = in_order(0.., 2, &interrupt, work, |_| ());
+        assert!(matches!(result, Err(Error::Interrupted)));
+    }
+}
