@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from bpe_tokenizer import BPETokenizer
+from case_ids import case_id
 from sampling import DAY, SHARE, sample
 
 # A deadline would only measure what else the machine does.
@@ -24,6 +25,11 @@ def pytest_report_header(config: pytest.Config) -> str:
     """Say which sample this run takes, so that it can be repeated."""
     share = os.environ.get(SHARE, "the share that each test states")
     return f"sampled tests: {DAY}={os.environ[DAY]}, {SHARE}: {share}"
+
+
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    """Name a case by its value."""
+    return case_id(val)
 
 
 @pytest.hookimpl(trylast=True)
