@@ -9,11 +9,13 @@
 //! keeps global state.
 
 pub mod alignment;
+pub mod cache;
 pub mod decoder;
 pub mod encoder;
 pub mod error;
 pub mod files;
 pub mod interrupt;
+mod memory;
 pub mod merge;
 pub mod model;
 pub mod normalize;

@@ -1,7 +1,6 @@
 //! A tokenizer as a value: vocabulary, merges, split patterns, normalisation and added tokens,
 //! checked once, so that nothing behind it has to check again.
 
-use crate::decoder::table::Table;
 use crate::error::{Error, Result};
 use crate::normalize::Normalization;
 use crate::normalizers::Normalizer;
@@ -10,7 +9,7 @@ use crate::special::AddedToken;
 use crate::text::to_printable;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet, FxHasher};
 use std::hash::Hasher;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// No id.
 pub const NONE: u32 = u32::MAX;
@@ -170,6 +169,15 @@ pub struct Spaces {
     pub strip: Strip,
 }
 
+/// The byte of a byte token such as `<0x0A>`.
+pub fn fallback_byte(token: &[u8]) -> Option<u8> {
+    let [b'<', b'0', b'x', high, low, b'>'] = token else {
+        return None;
+    };
+    let digit = |digit: &u8| char::from(*digit).to_digit(16);
+    u8::try_from(digit(high)? << 4 | digit(low)?).ok()
+}
+
 /// Which spaces at the beginning of the decoded text are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strip {
@@ -230,8 +238,6 @@ pub struct Model {
     settings: Arc<Settings>,
     /// In the order of the ids.
     added: Arc<Vec<AddedToken>>,
-    /// Made when something is decoded first.
-    decoding_table: Arc<OnceLock<Table>>,
 }
 
 impl Model {
@@ -310,7 +316,6 @@ impl Model {
             merges: Arc::new(merges),
             settings: Arc::new(settings),
             added: Arc::default(),
-            decoding_table: Arc::default(),
         };
         model.with_added(added)
     }
@@ -361,7 +366,6 @@ impl Model {
         }
         Ok(Self {
             added: Arc::new(added),
-            decoding_table: Arc::default(),
             ..self.clone()
         })
     }
@@ -405,10 +409,6 @@ impl Model {
         self.added_token(id)
             .map(|token| token.content.as_bytes())
             .or_else(|| self.vocabulary.token(id))
-    }
-
-    pub(crate) fn decoding_table(&self) -> &Table {
-        self.decoding_table.get_or_init(|| Table::new(self))
     }
 
     /// How many ids there are, added tokens included.

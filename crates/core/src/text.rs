@@ -1,4 +1,4 @@
-//! Text as bytes: code points in bytes that may not be UTF-8, and GPT-2's printable characters for bytes.
+//! The input of an encoder, code points in possibly malformed UTF-8, and GPT-2's printable characters.
 //!
 //! A byte that belongs to no UTF-8 sequence counts as one U+FFFD.
 

@@ -3,12 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // tests
 
-use bpe_tokenizer_core::encoder::{BatchOptions, Encoder, Ragged, Special, Text};
+use bpe_tokenizer_core::encoder::{BatchOptions, Encoder, Ragged, Special};
 use bpe_tokenizer_core::model::Settings;
 use bpe_tokenizer_core::normalize::Normalization;
 use bpe_tokenizer_core::normalizers::Normalizer;
 use bpe_tokenizer_core::pretokenize::{Behavior, PreTokenizer, Prepend};
 use bpe_tokenizer_core::special::AddedToken;
+use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::{Error, Interrupt, Model};
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -219,22 +220,23 @@ fn encoders() -> &'static [Encoder] {
 fn one_by_one(encoder: &Encoder, texts: &[Text<'_>], options: &BatchOptions) -> Ragged {
     let (mut ids, mut offsets) = (Vec::new(), vec![0]);
     for &text in texts {
-        ids.extend_from_slice(&options.around.0);
+        ids.extend_from_slice(&options.prefix_ids);
         encoder
             .encode(text, &options.special, &mut ids, &Interrupt::never())
             .unwrap();
-        ids.extend_from_slice(&options.around.1);
+        ids.extend_from_slice(&options.suffix_ids);
         offsets.push(ids.len() as i64);
     }
     Ragged { ids, offsets }
 }
 
-fn options(job: usize, threads: usize, special: Special) -> BatchOptions {
+fn options(job_bytes: usize, threads: usize, special: Special) -> BatchOptions {
     BatchOptions {
         special,
         threads,
-        job,
-        around: (vec![1], vec![2, 3]),
+        job_bytes,
+        prefix_ids: vec![1],
+        suffix_ids: vec![2, 3],
         ..BatchOptions::default()
     }
 }
@@ -368,7 +370,7 @@ fn a_disallowed_token_is_named_wherever_it_stands() {
         let options = BatchOptions {
             disallowed: Special::All,
             threads: 2,
-            job: 64,
+            job_bytes: 64,
             ..BatchOptions::default()
         };
         let result = encoder.encode_files(&[&path], None, &options, &Interrupt::never());

@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // tests
 
-use bpe_tokenizer_core::encoder::{Special, Text};
+use bpe_tokenizer_core::encoder::Special;
 use bpe_tokenizer_core::model::{Settings, Vocabulary};
 use bpe_tokenizer_core::special::AddedToken;
+use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::train::merges::{
     train_merges, Callbacks, Learned, MergeOptions, MergeParts, TieBreak, WarmStart,
 };

@@ -4,7 +4,7 @@ use crate::call::{exception, run, run_with_callback, run_with_calls, to_python};
 use crate::model::Model;
 use crate::settings::parse_form;
 use crate::text::PyText;
-use bpe_tokenizer_core::encoder::Text;
+use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::train::counts::{Counted, Counter, Dropped, PieceCounts, Position};
 use bpe_tokenizer_core::train::merges::{
     train_merges, Callbacks, Learned, MergeOptions, MergeParts, TieBreak, WarmStart,

@@ -5,7 +5,7 @@ use crate::ids::{Integers, PyIds};
 use crate::model::Model;
 use crate::text::{to_text, PySpecial, PyText};
 use crate::trace::MergeTrace;
-use bpe_tokenizer_core::decoder::{decode, Broken};
+use bpe_tokenizer_core::decoder::{Decoder, InvalidUtf8};
 use bpe_tokenizer_core::encoder::{BatchOptions, Encoder as Core, Ragged, Special};
 use bpe_tokenizer_core::{threads, Interrupt, Result};
 use numpy::PyArray1;
@@ -18,6 +18,7 @@ use std::path::PathBuf;
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
 pub struct Encoder {
     pub core: Core,
+    pub decoder: Decoder,
     integers: Integers,
 }
 
@@ -81,18 +82,12 @@ impl Encoder {
         &self,
         ids: &[u32],
         skip_special_tokens: bool,
-        broken: Broken,
+        invalid: InvalidUtf8,
         interrupt: &Interrupt<'_>,
     ) -> Result<Vec<u8>> {
-        let (model, mut bytes) = (self.core.model(), Vec::new());
-        decode(
-            model,
-            ids,
-            skip_special_tokens,
-            broken,
-            &mut bytes,
-            interrupt,
-        )?;
+        let mut bytes = Vec::new();
+        self.decoder
+            .decode(ids, skip_special_tokens, invalid, &mut bytes, interrupt)?;
         Ok(bytes)
     }
 
@@ -103,18 +98,18 @@ impl Encoder {
         batch: &[PyIds],
         skip_special_tokens: bool,
         threads: usize,
-        broken: Broken,
+        invalid: InvalidUtf8,
         left_out: Option<u32>,
     ) -> PyResult<Vec<Vec<u8>>> {
         let size = |ids: &PyIds| 4 * ids.0.len();
         run(py, batch.iter().map(size).sum(), |interrupt| {
             threads::map(batch, threads, size, interrupt, |ids| {
                 let Some(left_out) = left_out.filter(|id| ids.0.contains(id)) else {
-                    return self.bytes_of(&ids.0, skip_special_tokens, broken, interrupt);
+                    return self.bytes_of(&ids.0, skip_special_tokens, invalid, interrupt);
                 };
                 let kept = ids.0.iter().copied().filter(|&id| id != left_out);
                 let kept: Vec<u32> = kept.collect();
-                self.bytes_of(&kept, skip_special_tokens, broken, interrupt)
+                self.bytes_of(&kept, skip_special_tokens, invalid, interrupt)
             })
         })
     }
@@ -137,6 +132,7 @@ impl Encoder {
             .detach(|| Core::new(model))
             .map_err(|error| to_python(py, &error))?;
         Ok(Self {
+            decoder: Decoder::new(core.model().clone()),
             core,
             integers: Integers::default(),
         })
@@ -282,7 +278,8 @@ impl Encoder {
         around: Around,
     ) -> PyResult<Arrays<'py>> {
         let options = BatchOptions {
-            around,
+            prefix_ids: around.0,
+            suffix_ids: around.1,
             ..options(special.0, threads)
         };
         Ok(arrays(py, self.batch(py, &texts, &options)?))
@@ -303,7 +300,8 @@ impl Encoder {
     ) -> PyResult<Arrays<'py>> {
         let options = BatchOptions {
             disallowed: disallowed.0,
-            around,
+            prefix_ids: around.0,
+            suffix_ids: around.1,
             ..options(special.0, threads)
         };
         let separator = separator.as_ref().map(|text| text.expect_str(py));
@@ -381,7 +379,7 @@ impl Encoder {
 
     fn trace_merges(&self, py: Python<'_>, piece: &[u8]) -> PyResult<MergeTrace> {
         let trace = run(py, piece.len(), |interrupt| {
-            self.core.trace_merges(piece, interrupt)
+            self.core.merger().trace(piece, interrupt)
         })?;
         Ok(trace.into())
     }
@@ -394,9 +392,9 @@ impl Encoder {
         skip_special_tokens: bool,
         replaces_broken: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let broken = Broken::replaced_if(replaces_broken);
+        let invalid = InvalidUtf8::replace_if(replaces_broken);
         let bytes = run(py, 4 * ids.0.len(), |interrupt| {
-            self.bytes_of(&ids.0, skip_special_tokens, broken, interrupt)
+            self.bytes_of(&ids.0, skip_special_tokens, invalid, interrupt)
         })?;
         Ok(PyBytes::new(py, &bytes))
     }
@@ -409,9 +407,9 @@ impl Encoder {
         skip_special_tokens: bool,
         errors: &str,
     ) -> PyResult<Bound<'py, PyString>> {
-        let broken = Broken::replaced_if(errors == "replace");
+        let invalid = InvalidUtf8::replace_if(errors == "replace");
         let bytes = run(py, 4 * ids.0.len(), |interrupt| {
-            self.bytes_of(&ids.0, skip_special_tokens, broken, interrupt)
+            self.bytes_of(&ids.0, skip_special_tokens, invalid, interrupt)
         })?;
         to_text(py, &bytes, errors)
     }
@@ -425,8 +423,8 @@ impl Encoder {
         threads: usize,
         replaces_broken: bool,
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let broken = Broken::replaced_if(replaces_broken);
-        let texts = self.bytes_of_batch(py, &batch, skip_special_tokens, threads, broken, None)?;
+        let invalid = InvalidUtf8::replace_if(replaces_broken);
+        let texts = self.bytes_of_batch(py, &batch, skip_special_tokens, threads, invalid, None)?;
         Ok(texts.iter().map(|bytes| PyBytes::new(py, bytes)).collect())
     }
 
@@ -440,8 +438,8 @@ impl Encoder {
         threads: usize,
         left_out: Option<u32>,
     ) -> PyResult<Vec<Bound<'py, PyString>>> {
-        let broken = Broken::replaced_if(errors == "replace");
-        self.bytes_of_batch(py, &batch, skip_special_tokens, threads, broken, left_out)?
+        let invalid = InvalidUtf8::replace_if(errors == "replace");
+        self.bytes_of_batch(py, &batch, skip_special_tokens, threads, invalid, left_out)?
             .iter()
             .map(|bytes| to_text(py, bytes, errors))
             .collect()

@@ -4,7 +4,7 @@ use crate::call::run;
 use crate::encoder::Encoder;
 use crate::ids::PyIds;
 use crate::text::{PySpecial, PyText};
-use bpe_tokenizer_core::decoder::{Broken, DecodeStream as CoreDecoder};
+use bpe_tokenizer_core::decoder::{DecodeStream as CoreDecoder, InvalidUtf8};
 use bpe_tokenizer_core::encoder::EncodeStream as CoreEncoder;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -59,23 +59,22 @@ impl DecodeStream {
     #[new]
     #[pyo3(signature = (encoder, skip_special_tokens=false, replaces_broken=false))]
     fn new(encoder: Py<Encoder>, skip_special_tokens: bool, replaces_broken: bool) -> Self {
-        let broken = Broken::replaced_if(replaces_broken);
+        let invalid = InvalidUtf8::replace_if(replaces_broken);
         Self {
             encoder,
-            stream: CoreDecoder::new(skip_special_tokens, broken),
+            stream: CoreDecoder::new(skip_special_tokens, invalid),
         }
     }
 
     fn step<'py>(&mut self, py: Python<'py>, ids: PyIds) -> PyResult<Bound<'py, PyBytes>> {
         let encoder = self.encoder.get();
         let bytes = run(py, ids.0.len(), |_| {
-            self.stream.step(encoder.core.model(), &ids.0)
+            self.stream.step(&encoder.decoder, &ids.0)
         })?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     fn finish<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let model = self.encoder.get().core.model();
-        PyBytes::new(py, &self.stream.finish(model))
+        PyBytes::new(py, &self.stream.finish(&self.encoder.get().decoder))
     }
 }

@@ -1,7 +1,8 @@
 //! Python text to the core's, UTF-8 without a copy where Python has it; and back.
 
 use crate::call::exception;
-use bpe_tokenizer_core::encoder::{Special, Text};
+use bpe_tokenizer_core::encoder::Special;
+use bpe_tokenizer_core::text::Text;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyString};

@@ -1,34 +1,35 @@
-//! The tokens' bytes by id, laid out to be copied: what decoding reads where these bytes are the text.
+//! The bytes of each token by id, laid out for copying.
 
-use super::IDS_A_POLL;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::model::Model;
 
-/// What is copied for a token whatever its length: one load and one store.
-const SLOT: usize = 16;
-/// The longest token that fits beside its length, which is the slot's last byte.
-const SHORT: u8 = SLOT as u8 - 1;
-/// The length of a special token, which may have to be left out.
-const SPECIAL: u8 = 254;
-/// The length of a token that does not fit, or of an id without a token.
-const ELSEWHERE: u8 = 255;
+/// Ids between two polls for interrupts.
+pub const IDS_PER_POLL: usize = 1 << 18;
 
-/// The bytes of short tokens, each in a slot of its own.
-#[derive(Debug)]
-pub(crate) struct Table {
+/// Bytes of a slot. A copy always moves a whole slot, whatever the token's length: one load, one store.
+const SLOT: usize = 16;
+/// The longest token that a slot holds. The slot's last byte is the length.
+const MAX_INLINE: u8 = SLOT as u8 - 1;
+/// The length byte of a special token, which the caller may skip.
+const SPECIAL: u8 = 254;
+/// The length byte of a token that is too long, and of an id without a token.
+const OUT_OF_LINE: u8 = 255;
+
+/// The bytes of short tokens, one slot an id.
+pub struct DecodeTable {
     slots: Vec<[u8; SLOT]>,
 }
 
-impl Table {
-    /// Lays out the tokens of a model; ids far beyond the number of tokens are left to the model.
+impl DecodeTable {
+    /// Lays out the tokens of a model. Ids far beyond the number of tokens have no slot.
     pub fn new(model: &Model) -> Self {
-        let mut slots = vec![[ELSEWHERE; SLOT]; bound(model)];
+        let mut slots = vec![[OUT_OF_LINE; SLOT]; slot_count(model)];
         for (id, token) in model.vocabulary().iter() {
-            put(&mut slots, id, token);
+            fill_slot(&mut slots, id, token);
         }
         for token in model.added() {
-            put(&mut slots, token.id, token.content.as_bytes());
+            fill_slot(&mut slots, token.id, token.content.as_bytes());
             if let (true, Some(slot)) = (token.special, slots.get_mut(token.id as usize)) {
                 slot[SLOT - 1] = SPECIAL;
             }
@@ -36,7 +37,7 @@ impl Table {
         Self { slots }
     }
 
-    /// Appends the bytes of ids, all or none.
+    /// Appends the bytes of all ids, or nothing if an id is unknown.
     pub fn append(
         &self,
         model: &Model,
@@ -45,23 +46,23 @@ impl Table {
         bytes: &mut Vec<u8>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        let read = Reader {
+        let copier = TokenCopier {
             slots: &self.slots,
             model,
             skip_special_tokens,
         };
         let mut length = 0;
-        for (run, ids) in ids.chunks(IDS_A_POLL).enumerate() {
-            poll_before(run, interrupt)?;
-            length += read.length(ids, run * IDS_A_POLL)?;
+        for (chunk, ids) in ids.chunks(IDS_PER_POLL).enumerate() {
+            poll_after_first(chunk, interrupt)?;
+            length += copier.length(ids, chunk * IDS_PER_POLL)?;
         }
         let start = bytes.len();
         if start == 0 {
-            *bytes = vec![0; length]; // which the system has at hand
+            *bytes = vec![0; length]; // zeroed pages from the system need no write
         } else {
             bytes.resize(start + length, 0);
         }
-        let copied = read.copy_all(ids, &mut bytes[start..], interrupt);
+        let copied = copier.copy_all(ids, &mut bytes[start..], interrupt);
         if copied.is_err() {
             bytes.truncate(start);
         }
@@ -69,47 +70,48 @@ impl Table {
     }
 }
 
-/// Polls now and then, but not in a call that is over at once.
-fn poll_before(run: usize, interrupt: &Interrupt<'_>) -> Result<()> {
-    if run == 0 {
+/// Polls for interrupts, except in the first chunk: a short call costs less than a poll.
+fn poll_after_first(chunk: usize, interrupt: &Interrupt<'_>) -> Result<()> {
+    if chunk == 0 {
         interrupt.check()
     } else {
         interrupt.poll()
     }
 }
 
-/// How many ids have slots: all, if there are no large holes between them.
-fn bound(model: &Model) -> usize {
+/// One slot for each id, unless large gaps between the ids would waste memory.
+fn slot_count(model: &Model) -> usize {
     let tokens = model.vocabulary().iter().map(|(id, _)| id).last();
     let added = model.added().last().map(|token| token.id);
     let ids = tokens.max(added).map_or(0, |last| last as usize + 1);
     ids.min(2 * (model.vocabulary().len() + model.added().len()) + 1024)
 }
 
-fn put(slots: &mut [[u8; SLOT]], id: u32, token: &[u8]) {
+fn fill_slot(slots: &mut [[u8; SLOT]], id: u32, token: &[u8]) {
     if let Some(slot) = slots.get_mut(id as usize) {
-        if token.len() <= usize::from(SHORT) {
+        if token.len() <= usize::from(MAX_INLINE) {
             slot[..token.len()].copy_from_slice(token);
             slot[SLOT - 1] = token.len() as u8;
         }
     }
 }
 
-struct Reader<'a> {
+/// Copies the bytes of tokens.
+struct TokenCopier<'a> {
     slots: &'a [[u8; SLOT]],
     model: &'a Model,
     skip_special_tokens: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TokenCopier<'a> {
     fn slot(&self, id: u32) -> &'a [u8; SLOT] {
-        const NO_SLOT: &[u8; SLOT] = &[ELSEWHERE; SLOT];
+        const NO_SLOT: &[u8; SLOT] = &[OUT_OF_LINE; SLOT];
         self.slots.get(id as usize).unwrap_or(NO_SLOT)
     }
 
-    /// The bytes of a token that is not in its slot.
+    /// The bytes of a token that its slot does not hold.
     #[cold]
-    fn elsewhere(&self, id: u32, position: usize) -> Result<&'a [u8]> {
+    fn out_of_line(&self, id: u32, position: usize) -> Result<&'a [u8]> {
         if self.skip_special_tokens && self.model.is_special(id) {
             return Ok(&[]);
         }
@@ -117,44 +119,44 @@ impl<'a> Reader<'a> {
         token.ok_or(Error::UnknownId { id, position })
     }
 
-    /// How many bytes ids have, of which the first stands at `start`.
+    /// The number of bytes of ids. `start` is the position of the first one, for errors.
     fn length(&self, ids: &[u32], start: usize) -> Result<usize> {
         let mut length = 0;
         for (position, &id) in ids.iter().enumerate() {
             length += match self.slot(id)[SLOT - 1] {
-                short @ 0..=SHORT => usize::from(short),
+                inline @ 0..=MAX_INLINE => usize::from(inline),
                 SPECIAL if self.skip_special_tokens => 0,
-                _ => self.elsewhere(id, start + position)?.len(),
+                _ => self.out_of_line(id, start + position)?.len(),
             };
         }
         Ok(length)
     }
 
-    /// Copies the bytes of ids, which `bytes` have room for.
+    /// Copies the bytes of ids. `bytes` has exactly their length.
     fn copy_all(&self, ids: &[u32], mut bytes: &mut [u8], interrupt: &Interrupt<'_>) -> Result<()> {
-        for (run, ids) in ids.chunks(IDS_A_POLL).enumerate() {
-            poll_before(run, interrupt)?;
+        for (chunk, ids) in ids.chunks(IDS_PER_POLL).enumerate() {
+            poll_after_first(chunk, interrupt)?;
             bytes = self.copy(ids, bytes)?;
         }
         Ok(())
     }
 
-    /// Copies the bytes of ids, and returns what is left of `bytes`, which have room for them.
+    /// Copies the bytes of ids to the front of `bytes`, which has room for them. Returns the rest.
     fn copy<'b>(&self, ids: &[u32], mut bytes: &'b mut [u8]) -> Result<&'b mut [u8]> {
         for &id in ids {
             let slot = self.slot(id);
             let token: &[u8] = match slot[SLOT - 1] {
-                short @ 0..=SHORT => {
-                    let short = usize::from(short);
+                inline @ 0..=MAX_INLINE => {
+                    let inline = usize::from(inline);
                     if let Some(whole) = bytes.first_chunk_mut::<SLOT>() {
-                        *whole = *slot; // what is too much is written over by the next
-                        bytes = &mut bytes[short..];
+                        *whole = *slot; // the next token overwrites the excess
+                        bytes = &mut bytes[inline..];
                         continue;
                     }
-                    &slot[..short]
+                    &slot[..inline]
                 }
                 SPECIAL if self.skip_special_tokens => continue,
-                _ => self.elsewhere(id, 0)?,
+                _ => self.out_of_line(id, 0)?,
             };
             let (copied, rest) = bytes.split_at_mut(token.len());
             copied.copy_from_slice(token);
@@ -171,7 +173,7 @@ mod tests {
     use crate::special::AddedToken;
     use proptest::prelude::*;
 
-    /// Tokens of every length around a slot's, holes between the ids, and ids beyond every slot.
+    /// Token lengths around the size of a slot, gaps between ids, and ids without a slot.
     fn model() -> Model {
         let mut tokens: Vec<(u32, Vec<u8>)> =
             (0..=255).map(|byte| (byte, vec![byte as u8])).collect();
@@ -198,8 +200,8 @@ mod tests {
         Model::new(tokens, Some(&[]), Settings::default(), added).unwrap()
     }
 
-    /// One after the other, as the model has them.
-    fn simply(model: &Model, ids: &[u32], skip_special_tokens: bool) -> Result<Vec<u8>> {
+    /// The expected bytes, token by token.
+    fn reference(model: &Model, ids: &[u32], skip_special_tokens: bool) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for (position, &id) in ids.iter().enumerate() {
             let token = model.token(id).ok_or(Error::UnknownId { id, position })?;
@@ -214,7 +216,7 @@ mod tests {
     fn appended(model: &Model, ids: &[u32], skip: bool, before: &[u8]) -> Result<Vec<u8>> {
         let mut bytes = before.to_vec();
         let never = Interrupt::never();
-        Table::new(model).append(model, ids, skip, &mut bytes, &never)?;
+        DecodeTable::new(model).append(model, ids, skip, &mut bytes, &never)?;
         Ok(bytes)
     }
 
@@ -236,12 +238,12 @@ mod tests {
         ) {
             let model = model();
             let mut expected = before.to_vec();
-            expected.extend(simply(&model, &ids, skip).unwrap());
+            expected.extend(reference(&model, &ids, skip).unwrap());
             prop_assert_eq!(appended(&model, &ids, skip, before).unwrap(), expected);
         }
 
         #[test]
-        fn unknown_ids_are_named_where_they_stand(
+        fn an_error_names_the_unknown_id_and_its_position(
             mut ids in prop::collection::vec(an_id(), 1..50),
             unknown in prop::sample::select(vec![261, 400, 5000, 3_000_000_002, u32::MAX]),
             at: prop::sample::Index,
@@ -259,25 +261,25 @@ mod tests {
     }
 
     #[test]
-    fn positions_and_polls_go_on_from_run_to_run() {
+    fn positions_and_polls_continue_across_chunks() {
         let model = model();
-        let mut ids = vec![97; IDS_A_POLL + 10];
+        let mut ids = vec![97; IDS_PER_POLL + 10];
         assert_eq!(
             appended(&model, &ids, false, b"").unwrap(),
             vec![b'a'; ids.len()]
         );
         let stop = Interrupt::new(&|| true);
-        let stopped = Table::new(&model).append(&model, &ids, false, &mut Vec::new(), &stop);
+        let stopped = DecodeTable::new(&model).append(&model, &ids, false, &mut Vec::new(), &stop);
         assert!(matches!(stopped, Err(Error::Interrupted)));
-        ids[IDS_A_POLL + 3] = 5000;
+        ids[IDS_PER_POLL + 3] = 5000;
         let error = appended(&model, &ids, false, b"").unwrap_err();
-        assert!(matches!(error, Error::UnknownId { position, .. } if position == IDS_A_POLL + 3));
+        assert!(matches!(error, Error::UnknownId { position, .. } if position == IDS_PER_POLL + 3));
     }
 
     #[test]
-    fn far_ids_take_no_memory() {
-        assert!(Table::new(&model()).slots.len() < 5000);
+    fn ids_with_large_gaps_take_no_memory() {
+        assert!(DecodeTable::new(&model()).slots.len() < 5000);
         let empty = Model::new(Vec::new(), Some(&[]), Settings::default(), Vec::new()).unwrap();
-        assert_eq!(Table::new(&empty).slots.len(), 0);
+        assert_eq!(DecodeTable::new(&empty).slots.len(), 0);
     }
 }

@@ -1,33 +1,37 @@
-//! Many texts to ids, in parallel: small ones together, big ones in parts.
+//! Many texts to ids, in parallel: short texts together, long ones in parts.
 
-use super::{Encoder, Matchers, Run, Search, Special, Text};
+use super::added_tokens::{Matchers, Search, Special};
+use super::{encode_segment, Encoder};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
+use crate::text::Text;
 use crate::threads::ordered::in_order;
 use crate::threads::{first_chunk, thread_count};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A thread takes so many bytes at a time, about.
-const JOB: usize = 64 << 10;
-/// What a text costs besides its bytes, in bytes.
-const TEXT: usize = 16;
-/// Bytes of text that have an id, at least as often as not; for a first guess at how many ids there will be.
-const BYTES_AN_ID: usize = 4;
+/// The default bytes of a job.
+const JOB_BYTES: usize = 64 << 10;
+/// The fixed cost of a text, in bytes.
+const TEXT_COST: usize = 16;
+/// Most texts have fewer ids than one for this many bytes. For a first allocation.
+const BYTES_PER_ID: usize = 4;
 
 /// How documents are encoded.
 #[derive(Clone, Debug)]
 pub struct BatchOptions {
     /// The special tokens that are recognised.
     pub special: Special,
-    /// Those that a document must not hold (see [`Encoder::encode_files`]).
+    /// The special tokens that a document must not contain (see [`Encoder::encode_files`]).
     pub disallowed: Special,
-    /// Ids that are put before and behind each document.
-    pub around: (Vec<u32>, Vec<u32>),
-    /// How many threads; 0 for as many as there are processors.
+    /// Ids to put before each document.
+    pub prefix_ids: Vec<u32>,
+    /// Ids to put after each document.
+    pub suffix_ids: Vec<u32>,
+    /// The number of threads; 0 for one a processor.
     pub threads: usize,
-    /// About how many bytes a thread takes at a time; never shows in the result.
-    pub job: usize,
+    /// The approximate bytes of a job. Does not change the result.
+    pub job_bytes: usize,
 }
 
 impl Default for BatchOptions {
@@ -35,26 +39,27 @@ impl Default for BatchOptions {
         Self {
             special: Special::None,
             disallowed: Special::None,
-            around: (Vec::new(), Vec::new()),
+            prefix_ids: Vec::new(),
+            suffix_ids: Vec::new(),
             threads: 0,
-            job: JOB,
+            job_bytes: JOB_BYTES,
         }
     }
 }
 
-/// The ids of several documents.
+/// The ids of several documents, in one array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ragged {
-    /// One after the other.
+    /// The ids of all documents.
     pub ids: Vec<u32>,
-    /// Where the ids of each document begin, and where those of the last end.
+    /// Where the ids of each document begin, and where the last ones end.
     pub offsets: Vec<i64>,
 }
 
 impl Encoder {
     /// The ids of texts, in their order.
     ///
-    /// A text is cut only where that changes no id; one in which no such place is known is encoded by one
+    /// A long text is cut only where that changes no id. A text without such a position stays on one
     /// thread.
     pub fn encode_all<'t>(
         &self,
@@ -64,19 +69,19 @@ impl Encoder {
     ) -> Result<Ragged> {
         let bytes = texts.clone().map(|text| text.as_bytes().len()).sum();
         let batch = Batch::new(self, options, bytes)?;
-        // What one thread encodes need not be cut.
-        let job = if batch.threads > 1 {
-            batch.job
+        // One thread needs no parts.
+        let part_bytes = if batch.threads > 1 {
+            batch.job_bytes
         } else {
             usize::MAX
         };
-        let jobs = Texts::new(&batch, texts, job);
+        let jobs = TextJobs::new(&batch, texts, part_bytes);
         batch.collect(jobs, interrupt, |parts, encoded| {
             batch.encode(parts.into_iter(), encoded, interrupt)
         })
     }
 
-    /// How many ids the texts have, together.
+    /// The number of ids of all texts together.
     pub fn count_all<'t>(
         &self,
         texts: impl Iterator<Item = Text<'t>> + Clone + Send,
@@ -85,9 +90,9 @@ impl Encoder {
     ) -> Result<usize> {
         let bytes = texts.clone().map(|text| text.as_bytes().len()).sum();
         let batch = Batch::new(self, options, bytes)?;
-        let jobs = Texts::new(&batch, texts, batch.job);
+        let jobs = TextJobs::new(&batch, texts, batch.job_bytes);
         let mut count = 0;
-        let work = |parts: Vec<Part<'t>>, (encoded, count): &mut (Encoded, usize)| {
+        let work = |parts: Vec<DocumentPart<'t>>, (encoded, count): &mut (Encoded, usize)| {
             batch.encode(parts.into_iter(), encoded, interrupt)?;
             *count += encoded.ids.len();
             encoded.clear();
@@ -100,26 +105,26 @@ impl Encoder {
 }
 
 /// A document or a part of one.
-pub(super) struct Part<'a> {
+pub struct DocumentPart<'a> {
     pub text: Text<'a>,
-    pub begins: bool,
-    pub ends: bool,
+    pub is_first: bool,
+    pub is_last: bool,
 }
 
-/// What came of a job: ids, and where among them documents ended.
+/// The result of a job: ids, and where among them documents end.
 #[derive(Default)]
-pub(super) struct Encoded {
+pub struct Encoded {
     ids: Vec<u32>,
     ends: Vec<i64>,
-    buffer: Vec<u8>,
+    file_buffer: Vec<u8>,
 }
 
 impl Encoded {
-    /// Lends bytes to read into.
-    pub fn with_buffer<T>(&mut self, work: impl FnOnce(&mut Self, &mut Vec<u8>) -> T) -> T {
-        let mut buffer = std::mem::take(&mut self.buffer);
+    /// Lends a buffer to read a file into.
+    pub fn with_file_buffer<T>(&mut self, work: impl FnOnce(&mut Self, &mut Vec<u8>) -> T) -> T {
+        let mut buffer = std::mem::take(&mut self.file_buffer);
         let result = work(self, &mut buffer);
-        self.buffer = buffer;
+        self.file_buffer = buffer;
         result
     }
 
@@ -129,16 +134,16 @@ impl Encoded {
     }
 }
 
-/// A call: what all of its jobs need to know.
-pub(super) struct Batch<'a> {
+/// What all jobs of a call share.
+pub struct Batch<'a> {
     encoder: &'a Encoder,
     options: &'a BatchOptions,
     matchers: Arc<Matchers>,
     disallowed: Option<Arc<Matchers>>,
     bytes: usize,
     pub threads: usize,
-    pub job: usize,
-    /// Whether anything is known of where a document may be cut.
+    pub job_bytes: usize,
+    /// Whether positions where a document can be cut are known at all.
     may_cut: bool,
 }
 
@@ -149,11 +154,11 @@ impl<'a> Batch<'a> {
             Special::None => None,
             special => Some(encoder.matchers(special)?),
         };
-        // Where tokens stand in the normalised text is not known before it is normalised.
+        // The position of a token in the normalised text is unknown before normalisation.
         let hides_tokens = |matchers: &Matchers| {
             !encoder.normalizers.is_empty() && !matchers.normalized.is_empty()
         };
-        let may_cut = !encoder.pre_tokenizers.needs_offsets()
+        let may_cut = !encoder.splitter.pre_tokenizers.needs_offsets()
             && !hides_tokens(&matchers)
             && !disallowed.as_deref().is_some_and(hides_tokens);
         Ok(Self {
@@ -163,20 +168,22 @@ impl<'a> Batch<'a> {
             disallowed,
             bytes,
             threads: thread_count(options.threads, bytes),
-            job: options.job.max(1),
+            job_bytes: options.job_bytes.max(1),
             may_cut,
         })
     }
 
-    /// How long the first part of a document is.
-    pub fn first_part(&self, document: &[u8], job: usize) -> usize {
+    /// The length of the first part of a document, for parts of about `part_bytes`.
+    pub fn first_part(&self, document: &[u8], part_bytes: usize) -> usize {
         if !self.may_cut {
             return document.len();
         }
-        first_chunk(document.len(), job, |range| self.last_cut(document, range))
+        first_chunk(document.len(), part_bytes, |range| {
+            self.last_cut(document, range)
+        })
     }
 
-    /// The last place in a range of a document where it may be cut without a change of its ids.
+    /// The last position in a range where a document can be cut without a change of its ids.
     fn last_cut(&self, document: &[u8], range: Range<usize>) -> Option<usize> {
         let mut end = range.end;
         let chunks: Vec<_> = document[range].utf8_chunks().collect();
@@ -187,20 +194,16 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// The same in a stretch of text that begins at `start`.
-    fn last_cut_in(&self, mut stretch: &str, document: &[u8], start: usize) -> Option<usize> {
-        let Encoder {
-            normalizers,
-            pre_tokenizers,
-            ..
-        } = self.encoder;
+    /// `last_cut` in a valid chunk, which begins at `start`.
+    fn last_cut_in(&self, mut chunk: &str, document: &[u8], start: usize) -> Option<usize> {
+        let (normalizers, splitter) = (&self.encoder.normalizers, &self.encoder.splitter);
         loop {
             let may_cut = |before, after| normalizers.may_cut(before, after);
-            let cut = pre_tokenizers.last_safe_cut(stretch, 0, may_cut)?;
+            let cut = splitter.pre_tokenizers.last_safe_cut(chunk, 0, may_cut)?;
             if self.holds_no_token_at(document, start + cut) {
                 return Some(start + cut);
             }
-            stretch = &stretch[..cut];
+            chunk = &chunk[..cut];
         }
     }
 
@@ -209,14 +212,14 @@ impl<'a> Batch<'a> {
         let mut matchers = matchers
             .into_iter()
             .flatten()
-            .flat_map(|matchers| [&matchers.given, &matchers.normalized]);
+            .flat_map(|matchers| [&matchers.original, &matchers.normalized]);
         matchers.all(|matcher| matcher.may_cut(document, at).unwrap_or(false))
     }
 
-    /// Adds the ids of parts to those of others.
+    /// Appends the ids of parts to `encoded`.
     pub fn encode<'t>(
         &self,
-        parts: impl Iterator<Item = Part<'t>>,
+        parts: impl Iterator<Item = DocumentPart<'t>>,
         encoded: &mut Encoded,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
@@ -224,28 +227,25 @@ impl<'a> Batch<'a> {
         if ids.capacity() == 0 {
             let bytes = match self.threads {
                 1 => self.bytes,
-                _ => self.bytes.min(self.job),
+                _ => self.bytes.min(self.job_bytes),
             };
-            ids.reserve(bytes / BYTES_AN_ID);
+            ids.reserve(bytes / BYTES_PER_ID);
         }
-        let (before, after) = &self.options.around;
         let search = Search::from(&self.options.special);
-        self.encoder.workspaces.with(|workspace| {
-            let mut run = Run::new(self.encoder, workspace, interrupt);
-            for Part {
-                text,
-                begins,
-                ends: is_last,
-            } in parts
-            {
-                if begins {
-                    ids.extend_from_slice(before);
+        self.encoder.with_piece_encoder(interrupt, |pieces| {
+            for part in parts {
+                if part.is_first {
+                    ids.extend_from_slice(&self.options.prefix_ids);
                 }
-                let mut part = |part: super::Part<'_>| run.part(part, usize::MAX, ids);
-                self.encoder
-                    .parts_with(&self.matchers, text, search, false, &mut part)?;
-                if is_last {
-                    ids.extend_from_slice(after);
+                self.encoder.for_each_segment_of(
+                    &self.matchers,
+                    part.text,
+                    search,
+                    false,
+                    &mut |segment| encode_segment(pieces, segment, usize::MAX, ids),
+                )?;
+                if part.is_last {
+                    ids.extend_from_slice(&self.options.suffix_ids);
                     ends.push(ids.len() as i64);
                 }
             }
@@ -253,9 +253,14 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// An error if there is a token in a text that must not be there; `name` and `base` tell where the text
-    /// stands.
-    pub fn refuse(&self, text: &str, name: impl Fn() -> String, base: usize) -> Result<()> {
+    /// Fails if a text contains a disallowed token. `name` and `base` tell which file the text is from, and
+    /// where it begins there.
+    pub fn check_disallowed(
+        &self,
+        text: &str,
+        name: impl Fn() -> String,
+        base: usize,
+    ) -> Result<()> {
         if self.disallowed.is_none() {
             return Ok(());
         }
@@ -270,7 +275,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Does the jobs, and puts together what came of them.
+    /// Runs the jobs and concatenates their results.
     pub fn collect<J: Send>(
         &self,
         jobs: impl Iterator<Item = J> + Send,
@@ -279,7 +284,7 @@ impl<'a> Batch<'a> {
     ) -> Result<Ragged> {
         let mut ids: Vec<u32> = Vec::new();
         if self.threads > 1 {
-            ids.reserve_exact(self.bytes / BYTES_AN_ID); // not touched before there are so many
+            ids.reserve_exact(self.bytes / BYTES_PER_ID); // untouched pages cost nothing
         }
         let mut offsets = vec![0];
         let take = |encoded: &mut Encoded| {
@@ -301,49 +306,48 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Texts as jobs.
-struct Texts<'a, 't, I> {
+/// Texts as jobs of about `job_bytes`.
+struct TextJobs<'a, 't, I> {
     batch: &'a Batch<'a>,
     texts: I,
-    /// A text, and how much of it is in jobs already.
-    open: Option<(Text<'t>, usize)>,
-    job: usize,
+    /// A text that is partly in jobs already, and where its rest begins.
+    unfinished: Option<(Text<'t>, usize)>,
+    part_bytes: usize,
 }
 
-impl<'a, 't, I: Iterator<Item = Text<'t>>> Texts<'a, 't, I> {
-    fn new(batch: &'a Batch<'a>, texts: I, job: usize) -> Self {
-        let open = None;
+impl<'a, 't, I: Iterator<Item = Text<'t>>> TextJobs<'a, 't, I> {
+    fn new(batch: &'a Batch<'a>, texts: I, part_bytes: usize) -> Self {
         Self {
             batch,
             texts,
-            open,
-            job,
+            unfinished: None,
+            part_bytes,
         }
     }
 }
 
-impl<'t, I: Iterator<Item = Text<'t>>> Iterator for Texts<'_, 't, I> {
-    type Item = Vec<Part<'t>>;
+impl<'t, I: Iterator<Item = Text<'t>>> Iterator for TextJobs<'_, 't, I> {
+    type Item = Vec<DocumentPart<'t>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let (mut parts, mut bytes) = (Vec::new(), 0);
-        while bytes < self.batch.job {
-            let open = self.open.take();
-            let Some((text, start)) = open.or_else(|| Some((self.texts.next()?, 0))) else {
+        while bytes < self.batch.job_bytes {
+            let unfinished = self.unfinished.take();
+            let Some((text, start)) = unfinished.or_else(|| Some((self.texts.next()?, 0))) else {
                 break;
             };
             let whole = text.as_bytes();
-            let length = self.batch.first_part(&whole[start..], self.job);
+            let length = self.batch.first_part(&whole[start..], self.part_bytes);
             let end = start + length;
             if end < whole.len() {
-                self.open = Some((text, end));
+                self.unfinished = Some((text, end));
             }
-            parts.push(Part {
+            parts.push(DocumentPart {
                 text: text.slice(start..end),
-                begins: start == 0,
-                ends: end == whole.len(),
+                is_first: start == 0,
+                is_last: end == whole.len(),
             });
-            bytes += length + TEXT;
+            bytes += length + TEXT_COST;
         }
         (!parts.is_empty()).then_some(parts)
     }
@@ -369,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut_wherever_there_is_a_place() {
+    fn long_texts_are_cut_where_that_is_safe() {
         let prose = "It was the best of times, it was the worst of times. ".repeat(1000);
         let russian = "Все счастливые семьи похожи друг на друга. ".repeat(1000);
         let options = BatchOptions::default();

@@ -1,59 +1,62 @@
-//! Text that comes some at a time to ids: exactly those of the whole text, as soon as they are certain.
+//! Encodes text incrementally: exactly the ids of the whole text, each as soon as no continuation changes it.
 
-use super::{Encoder, Matchers, Part, Run, Search, Special, Text};
+use super::added_tokens::{Matchers, Search, Special};
+use super::piece_encoder::PieceEncoder;
+use super::{encode_segment, Encoder};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::normalizers::IncrementalNormalizer;
 use crate::pretokenize::{IncrementalSplitter, PieceCutter};
 use crate::special::{LeftContext, Matcher, StableMatches};
+use crate::text::Text;
 use std::sync::Arc;
 
-/// A text that comes some at a time, on its way through the stages of an encoder.
+/// The state of a text that arrives incrementally, in each stage of an encoder.
 ///
-/// It holds back what a continuation could change: what may become an added token, a character that what
-/// follows may be composed with, a piece that may go on. Where a step has to see all of the text between
-/// added tokens (a pattern that only the regex engine can run), it holds all of that.
+/// It holds back what a continuation can change: the beginning of an added token, a character that may compose
+/// with the next one, a piece that may continue. If a stage needs all text between two added tokens (a pattern
+/// that only the regex engine runs), it holds back all of that.
 pub struct EncodeStream {
     matchers: Arc<Matchers>,
-    given: OpenText,
-    rest: Rest,
+    original: TokenSearch,
+    rest: StageStates,
 }
 
-/// What happens to the text between the added tokens that are looked for in the text as given.
-struct Rest {
-    stages: Stages,
+/// The stages after the search for added tokens in the original text.
+struct StageStates {
+    kind: Stages,
     special: Special,
-    /// Whether nothing came yet.
+    /// Whether the text is empty so far.
     is_first: bool,
 }
 
 enum Stages {
-    Open(Box<OpenStages>),
-    /// The text since the last added token: some stage has to see all of it.
-    Held(String),
+    Incremental(Box<IncrementalStages>),
+    /// The text since the last added token, for a stage that needs all of it.
+    Buffered(String),
 }
 
-struct OpenStages {
-    normalizing: IncrementalNormalizer,
-    normalized: OpenText,
-    pieces: IncrementalSplitter,
+struct IncrementalStages {
+    normalizer: IncrementalNormalizer,
+    normalized: TokenSearch,
+    splitter: IncrementalSplitter,
 }
 
 impl EncodeStream {
-    /// Begins a text, for this encoder only.
+    /// A stream at the beginning of a text. Later calls must use the same encoder.
     pub fn new(encoder: &Encoder, special: &Special) -> Result<Self> {
         Ok(Self {
             matchers: encoder.matchers(special)?,
-            given: OpenText::default(),
-            rest: Rest {
-                stages: Stages::new(encoder),
+            original: TokenSearch::default(),
+            rest: StageStates {
+                kind: Stages::new(encoder),
                 special: special.clone(),
                 is_first: true,
             },
         })
     }
 
-    /// Takes what came next, and appends the ids that are certain.
+    /// Takes the next part of the text. Appends the ids that are final.
     pub fn push(
         &mut self,
         encoder: &Encoder,
@@ -64,7 +67,7 @@ impl EncodeStream {
         self.advance(encoder, text, false, ids, interrupt)
     }
 
-    /// Appends the ids that are left, and begins another text.
+    /// Appends the remaining ids. The stream is then at the beginning of the next text.
     pub fn finish(
         &mut self,
         encoder: &Encoder,
@@ -86,17 +89,22 @@ impl EncodeStream {
     ) -> Result<()> {
         let Self {
             matchers,
-            given,
+            original,
             rest,
         } = self;
-        encoder.workspaces.with(|workspace| {
-            let mut run = Run::new(encoder, workspace, interrupt);
-            given.next(&matchers.given, text, ends, &mut |next| match next {
-                Next::Text(text) => rest.advance(matchers, text, false, &mut run, ids),
-                Next::End => rest.advance(matchers, "", true, &mut run, ids),
-                Next::Added(id) => {
-                    rest.advance(matchers, "", true, &mut run, ids)?;
-                    ids.push(id);
+        encoder.with_piece_encoder(interrupt, |pieces| {
+            let mut call = Call {
+                encoder,
+                matchers,
+                pieces,
+                ids,
+            };
+            original.advance(&matchers.original, text, ends, &mut |event| match event {
+                Event::Text(text) => rest.advance(&mut call, text, false),
+                Event::End => rest.advance(&mut call, "", true),
+                Event::Added(id) => {
+                    rest.advance(&mut call, "", true)?;
+                    call.ids.push(id);
                     rest.is_first = false;
                     Ok(())
                 }
@@ -105,87 +113,86 @@ impl EncodeStream {
     }
 }
 
+/// What every stage needs during one call.
+struct Call<'a, 'b> {
+    encoder: &'a Encoder,
+    matchers: &'a Matchers,
+    pieces: &'a mut PieceEncoder<'b>,
+    ids: &'a mut Vec<u32>,
+}
+
 impl Stages {
     fn new(encoder: &Encoder) -> Self {
-        let places = encoder.pre_tokenizers.needs_offsets() && !encoder.normalizers.is_empty();
-        let normalizing = IncrementalNormalizer::new(&encoder.normalizers);
-        let pieces = IncrementalSplitter::new(&encoder.pre_tokenizers);
-        match (normalizing, pieces) {
-            (Some(normalizing), Some(pieces)) if !places => Self::Open(Box::new(OpenStages {
-                normalizing,
-                normalized: OpenText::default(),
-                pieces,
-            })),
-            _ => Self::Held(String::new()),
+        let pre_tokenizers = &encoder.splitter.pre_tokenizers;
+        let needs_offsets = pre_tokenizers.needs_offsets() && !encoder.normalizers.is_empty();
+        let normalizer = IncrementalNormalizer::new(&encoder.normalizers);
+        match (normalizer, IncrementalSplitter::new(pre_tokenizers)) {
+            (Some(normalizer), Some(splitter)) if !needs_offsets => {
+                Self::Incremental(Box::new(IncrementalStages {
+                    normalizer,
+                    normalized: TokenSearch::default(),
+                    splitter,
+                }))
+            }
+            _ => Self::Buffered(String::new()),
         }
     }
 }
 
-impl Rest {
-    fn advance(
-        &mut self,
-        matchers: &Matchers,
-        text: &str,
-        ends: bool,
-        run: &mut Run<'_>,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        let encoder = run.encoder;
-        match &mut self.stages {
-            Stages::Open(stages) => {
-                stages.advance(matchers, text, ends, &mut self.is_first, run, ids)
-            }
-            Stages::Held(held) => {
-                held.push_str(text);
-                if !ends || held.is_empty() {
+impl StageStates {
+    fn advance(&mut self, call: &mut Call<'_, '_>, text: &str, ends: bool) -> Result<()> {
+        match &mut self.kind {
+            Stages::Incremental(stages) => stages.advance(call, text, ends, &mut self.is_first),
+            Stages::Buffered(buffer) => {
+                buffer.push_str(text);
+                if !ends || buffer.is_empty() {
                     return Ok(());
                 }
-                let held = std::mem::take(held);
+                let buffer = std::mem::take(buffer);
                 let base = usize::from(!std::mem::take(&mut self.is_first));
-                let (stretch, search) = (Text::Str(&held), Search::from(&self.special));
-                let mut part = |part: Part<'_>| run.part(part, usize::MAX, ids);
-                encoder
-                    .between(stretch, base, matchers, search, false, &mut part)
+                let (text, search) = (Text::Str(&buffer), Search::from(&self.special));
+                let (pieces, ids) = (&mut *call.pieces, &mut *call.ids);
+                call.encoder
+                    .normalize(text, base, call.matchers, search, false, &mut |segment| {
+                        encode_segment(pieces, segment, usize::MAX, ids)
+                    })
                     .map(|_| ())
             }
         }
     }
 }
 
-impl OpenStages {
+impl IncrementalStages {
     fn advance(
         &mut self,
-        matchers: &Matchers,
+        call: &mut Call<'_, '_>,
         text: &str,
         ends: bool,
         is_first: &mut bool,
-        run: &mut Run<'_>,
-        ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let encoder = run.encoder;
         let Self {
-            normalizing,
+            normalizer,
             normalized,
-            pieces,
+            splitter,
         } = self;
-        let text = normalizing.push(&encoder.normalizers, text, ends)?;
-        let mut split = |text: &str, ends: bool, is_first: &mut bool, ids: &mut Vec<u32>| {
-            let cutter = encoder
-                .joins
-                .as_ref()
-                .map(|joins| joins as &dyn PieceCutter);
-            let piece = &mut |text: &[u8], range| run.piece(text, range, ids);
-            let pre_tokenizers = &encoder.pre_tokenizers;
-            pieces.push(pre_tokenizers, text, *is_first, ends, cutter, piece)?;
+        let encoder = call.encoder;
+        let text = normalizer.push(&encoder.normalizers, text, ends)?;
+        let mut split = |text: &str, ends, is_first: &mut bool, call: &mut Call<'_, '_>| {
+            let pre_tokenizers = &encoder.splitter.pre_tokenizers;
+            let points = encoder.splitter.split_points.as_ref();
+            let points = points.map(|points| points as &dyn PieceCutter);
+            let encode = &mut |text: &[u8], range| call.pieces.encode_piece(text, range, call.ids);
+            splitter.push(pre_tokenizers, text, *is_first, ends, points, encode)?;
             *is_first &= text.is_empty();
-            run.outcome()
+            call.pieces.take_failure()
         };
-        normalized.next(&matchers.normalized, &text, ends, &mut |next| match next {
-            Next::Text(text) => split(text, false, is_first, ids),
-            Next::End => split("", true, is_first, ids),
-            Next::Added(id) => {
-                split("", true, is_first, ids)?;
-                ids.push(id);
+        let matcher = &call.matchers.normalized;
+        normalized.advance(matcher, &text, ends, &mut |event| match event {
+            Event::Text(text) => split(text, false, is_first, call),
+            Event::End => split("", true, is_first, call),
+            Event::Added(id) => {
+                split("", true, is_first, call)?;
+                call.ids.push(id);
                 *is_first = false;
                 Ok(())
             }
@@ -193,56 +200,56 @@ impl OpenStages {
     }
 }
 
-/// Text in which added tokens are looked for as it comes.
+/// Searches text for added tokens as it arrives.
 #[derive(Default)]
-struct OpenText {
+struct TokenSearch {
     pending: String,
-    before: LeftContext,
+    context: LeftContext,
 }
 
-/// What was found in it.
-enum Next<'a> {
-    /// Text without added tokens, which may go on.
+/// A result of the search.
+enum Event<'a> {
+    /// Text without added tokens. More of the same stretch may follow.
     Text(&'a str),
-    /// An added token, which ends the text before it.
+    /// An added token, which ends the stretch.
     Added(u32),
-    /// The end.
+    /// The end of the text.
     End,
 }
 
-impl OpenText {
-    /// Calls `take` with what is certain.
-    fn next(
+impl TokenSearch {
+    /// Calls `handle` with each event that no continuation changes.
+    fn advance(
         &mut self,
         matcher: &Matcher,
         text: &str,
         ends: bool,
-        take: &mut dyn FnMut(Next<'_>) -> Result<()>,
+        handle: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<()> {
         if matcher.is_empty() {
             if !text.is_empty() {
-                take(Next::Text(text))?;
+                handle(Event::Text(text))?;
             }
         } else {
             self.pending.push_str(text);
-            self.take(matcher, ends, take)?;
+            self.search(matcher, ends, handle)?;
         }
         if ends {
             *self = Self::default();
-            take(Next::End)?;
+            handle(Event::End)?;
         }
         Ok(())
     }
 
-    fn take(
+    fn search(
         &mut self,
         matcher: &Matcher,
         ends: bool,
-        take: &mut dyn FnMut(Next<'_>) -> Result<()>,
+        handle: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<()> {
         let text = self.pending.as_str();
         let StableMatches { found, end, resume } = if ends {
-            let found = matcher.find_after(text.as_bytes(), self.before);
+            let found = matcher.find_after(text.as_bytes(), self.context);
             let (end, resume) = (text.len(), text.len());
             StableMatches {
                 found: found.collect(),
@@ -250,21 +257,24 @@ impl OpenText {
                 resume,
             }
         } else {
-            matcher.find_stable(text, self.before)
+            matcher.find_stable(text, self.context)
         };
-        let mut done = self.before.taken;
+        let mut done = self.context.taken;
         for found in found {
             if done < found.range.start {
-                take(Next::Text(&text[done..found.range.start]))?;
+                handle(Event::Text(&text[done..found.range.start]))?;
             }
-            take(Next::Added(found.id))?;
+            handle(Event::Added(found.id))?;
             done = found.range.end;
         }
         if done < end {
-            take(Next::Text(&text[done..end]))?;
+            handle(Event::Text(&text[done..end]))?;
         }
-        self.before = LeftContext {
-            character: text[..resume].chars().next_back().or(self.before.character),
+        self.context = LeftContext {
+            character: text[..resume]
+                .chars()
+                .next_back()
+                .or(self.context.character),
             taken: end - resume,
         };
         self.pending.drain(..resume);

@@ -1,76 +1,90 @@
-//! Merging a long piece in windows, so that all that is merged at a time is in the nearest cache.
+//! Merges a long piece in overlapping windows, so that the working set fits the L1 cache.
 //!
-//! Windows overlap. Where both the tokens of all before and those of a window have a token of the same
-//! bytes, the tokens of both together are those before it, the token, and those of the window behind it:
+//! Let `L t R` be a text. The overlap of two windows is exact where both have a token of the same bytes:
+//! the tokens of the whole are those of the first window before it, the token, and those of the second
+//! window after it. Proof:
 //!
-//! Let a text be `L t R`, and let merging `L t` leave a place between `L` and `t`, and merging `t R` one
-//! between `t` and `R`. As long as nothing is joined across these places, what is done to each of the
-//! three depends on itself alone, as always the lowest rank and then the leftmost place is next. What is
-//! first joined across one of them, if anything, would be next in `L t` or in `t R` too, as all that is
-//! there stands there then; but there nothing is. So the tokens are those of `L`, `t` and `R`. This asks
-//! nothing of the merges.
+//! Let `merge(x)` be the tokens of `x`. Assume that `merge(L t)` has a token boundary between `L` and `t`, and
+//! that `merge(t R)` has one between `t` and `R`. Call these two positions the boundaries. Merging always
+//! takes the lowest rank, and of equal ranks the leftmost pair.
+//!
+//! 1. As long as no merge crosses a boundary, the merges inside `L`, `t` and `R` depend on `L`, `t` and `R`
+//!    alone, and occur in the same order as in `L t` and in `t R`.
+//! 2. Assume that some merge of `L t R` crosses a boundary, and take the first one. If it crosses the boundary
+//!    between `L` and `t`, then at this step the symbols of `L t` are those that merging `L t` alone has, and
+//!    the pair has the lowest rank and is the leftmost there too. So merging `L t` alone crosses the
+//!    boundary: a contradiction. The same holds for `t R` and the other boundary.
+//! 3. So no merge crosses a boundary, and the tokens of `L t R` are those of `L`, `t` and `R`.
+//!
+//! The proof assumes nothing about the merges.
 
 use super::queue::merge_queued;
+use super::short::{merge_short, MAX_SHORT};
 use super::table::PairTable;
 use super::window::{Window, WINDOW};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 
-/// Symbols of a window, and those of them that the one before has too, at least: one or more.
+/// The symbols of a window, and how many of them at least overlap the previous window (one or more).
 const WIDTHS: (usize, usize) = (WINDOW, 32);
-/// Symbols between two looks at whether to stop.
-const PATIENCE: usize = 1 << 16;
+/// Symbols between two polls for interrupts.
+const POLL_INTERVAL: usize = 1 << 16;
 
-/// Merges the symbols in place; returns how many are left.
-pub fn merge_long(
+/// Merges the symbols of a piece in place. Returns how many remain.
+pub fn merge_symbols(
     table: &PairTable,
     symbols: &mut [u32],
     interrupt: &Interrupt<'_>,
 ) -> Result<usize> {
-    merge_and_tell(table, symbols, interrupt, |_| {})
+    if symbols.len() <= MAX_SHORT {
+        Ok(merge_short(table, symbols))
+    } else {
+        merge_long_with_offsets(table, symbols, interrupt, |_| {})
+    }
 }
 
-/// The same; calls `symbol` with the index that each symbol that is left began at.
-pub fn merge_and_tell(
+/// Merges the symbols of a piece of any length in windows. Calls `offset` with the index that each
+/// remaining symbol begins at.
+pub fn merge_long_with_offsets(
     table: &PairTable,
     symbols: &mut [u32],
     interrupt: &Interrupt<'_>,
-    mut symbol: impl FnMut(usize),
+    mut offset: impl FnMut(usize),
 ) -> Result<usize> {
     if u32::try_from(symbols.len()).is_err() {
         let message = "a piece of 4 GiB or more cannot be merged; split the text";
         return Err(Error::Option(message.to_owned()));
     }
-    let tokens = Seams::new(table, symbols, interrupt, WIDTHS).merge()?;
-    for (place, token) in symbols.iter_mut().zip(&tokens) {
-        *place = token.id;
-        symbol(token.start as usize);
+    let tokens = OverlapMerger::new(table, symbols, interrupt, WIDTHS).merge()?;
+    for (symbol, token) in symbols.iter_mut().zip(&tokens) {
+        *symbol = token.id;
+        offset(token.start as usize);
     }
     Ok(tokens.len())
 }
 
-/// A token, and the symbol that it begins with.
+/// A token and the index of its first symbol.
 #[derive(Clone, Copy)]
 struct Token {
     id: u32,
     start: u32,
 }
 
-/// A piece that is merged window by window.
-struct Seams<'a> {
+/// Merges a piece window by window.
+struct OverlapMerger<'a> {
     table: &'a PairTable,
     symbols: &'a [u32],
     interrupt: &'a Interrupt<'a>,
     widths: (usize, usize),
     window: Option<Window>,
-    /// The tokens of all before `end`.
+    /// The tokens of the symbols before `end`.
     tokens: Vec<Token>,
     end: usize,
-    /// Symbols that were merged, some more than once.
+    /// Symbols merged so far. A symbol in two windows counts twice.
     work: usize,
 }
 
-impl<'a> Seams<'a> {
+impl<'a> OverlapMerger<'a> {
     fn new(
         table: &'a PairTable,
         symbols: &'a [u32],
@@ -95,42 +109,46 @@ impl<'a> Seams<'a> {
     }
 
     fn merge_all(&mut self) -> Result<()> {
-        // A window that has no token in common with what is before is given up for a bigger one, which
-        // begins earlier; one that begins where the piece does needs none.
+        // A window without a token in common with the previous tokens is retried twice as large, with an
+        // earlier start. A window that starts with the piece needs no common token, so this ends.
         let mut scale = 1;
-        let mut patience = PATIENCE;
+        let mut until_poll = POLL_INTERVAL;
         while self.end < self.symbols.len() {
-            let before = self.work;
-            scale = if self.go_on(scale)? { 1 } else { scale * 2 };
-            patience = patience.saturating_sub(self.work - before);
-            if patience == 0 {
+            let work = self.work;
+            scale = if self.merge_next(scale)? {
+                1
+            } else {
+                scale * 2
+            };
+            until_poll = until_poll.saturating_sub(self.work - work);
+            if until_poll == 0 {
                 self.interrupt.poll()?;
-                patience = PATIENCE;
+                until_poll = POLL_INTERVAL;
             }
         }
         Ok(())
     }
 
-    /// Merges a window; false if it has no token in common with what is before.
-    fn go_on(&mut self, scale: usize) -> Result<bool> {
+    /// Merges the next window. Returns false if it has no token in common with the previous tokens.
+    fn merge_next(&mut self, scale: usize) -> Result<bool> {
         let (width, overlap) = self.widths;
         let known = self.tokens.len();
-        let first = self.overlap(overlap.saturating_mul(scale));
+        let first = self.first_overlapping(overlap.saturating_mul(scale));
         let start = self
             .tokens
             .get(first)
             .map_or(0, |token| token.start as usize);
-        // At least half of the work is for what is new.
+        // At least half of the window is new, so the total work is linear.
         let end = (start + width.saturating_mul(scale)).max(2 * self.end - start);
         let end = end.min(self.symbols.len());
         self.merge_window(start, end)?;
-        let (before, window) = self.tokens.split_at(known);
-        let seam = if start == 0 {
+        let (previous, window) = self.tokens.split_at(known);
+        let common = if start == 0 {
             Some((0, 0))
         } else {
-            seam(&before[first..], self.end as u32, window)
+            common_token(&previous[first..], self.end as u32, window)
         };
-        let Some((from, to)) = seam else {
+        let Some((from, to)) = common else {
             self.tokens.truncate(known);
             return Ok(false);
         };
@@ -139,14 +157,14 @@ impl<'a> Seams<'a> {
         Ok(true)
     }
 
-    /// The token that the next window begins with: so many symbols before the end, and so many that no
-    /// token is longer than half of them, as the last ones may be parts of longer ones.
-    fn overlap(&self, wanted: usize) -> usize {
-        let (mut behind, mut longest) = (self.end, 0);
+    /// The index of the token that the next window starts with. The overlap has at least `wanted` symbols,
+    /// and at least twice as many as its longest token: the last tokens may be incomplete.
+    fn first_overlapping(&self, wanted: usize) -> usize {
+        let (mut next, mut longest) = (self.end, 0);
         for (index, token) in self.tokens.iter().enumerate().rev() {
             let start = token.start as usize;
-            longest = longest.max(behind - start);
-            behind = start;
+            longest = longest.max(next - start);
+            next = start;
             if self.end - start >= wanted.max(2 * longest) {
                 return index;
             }
@@ -159,8 +177,8 @@ impl<'a> Seams<'a> {
         self.work += end - start;
         let symbols = &self.symbols[start..end];
         let tokens = &mut self.tokens;
-        let token = |id, place| {
-            let start = (start + place) as u32;
+        let token = |id, index| {
+            let start = (start + index) as u32;
             tokens.push(Token { id, start });
         };
         match &mut self.window {
@@ -173,14 +191,14 @@ impl<'a> Seams<'a> {
     }
 }
 
-/// The first token that both lists have: its indices. The first list ends with `end`.
-fn seam(before: &[Token], end: u32, window: &[Token]) -> Option<(usize, usize)> {
+/// The indices of the first token that both lists have. The last token of the first list ends at `end`.
+fn common_token(previous: &[Token], end: u32, window: &[Token]) -> Option<(usize, usize)> {
     let (mut one, mut other) = (0, 0);
-    while one < before.len() && other < window.len() {
-        let (left, right) = (before[one].start, window[other].start);
+    while one < previous.len() && other < window.len() {
+        let (left, right) = (previous[one].start, window[other].start);
         if left == right {
-            let left_end = before.get(one + 1).map_or(end, |token| token.start);
-            // The window goes on behind `end`, so its last token does too.
+            let left_end = previous.get(one + 1).map_or(end, |token| token.start);
+            // The window continues after `end`, so its last token does not end there.
             if window
                 .get(other + 1)
                 .is_some_and(|token| token.start == left_end)
@@ -196,7 +214,7 @@ fn seam(before: &[Token], end: u32, window: &[Token]) -> Option<(usize, usize)> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::short::{merge_plainly, merge_short, SHORT};
+    use super::super::short::merge_naive;
     use super::*;
     use proptest::prelude::*;
 
@@ -217,16 +235,18 @@ mod tests {
         prop_oneof![merges.clone(), merges.prop_shuffle()]
     }
 
-    fn plainly(table: &PairTable, piece: &[u32]) -> Vec<u32> {
+    fn naive(table: &PairTable, piece: &[u32]) -> Vec<u32> {
         let mut symbols = piece.to_vec();
-        let length = merge_plainly(table, &mut symbols);
+        let length = merge_naive(table, &mut symbols);
         symbols.truncate(length);
         symbols
     }
 
     fn in_windows(table: &PairTable, piece: &[u32], widths: (usize, usize)) -> Vec<Token> {
         let never = Interrupt::never();
-        Seams::new(table, piece, &never, widths).merge().unwrap()
+        OverlapMerger::new(table, piece, &never, widths)
+            .merge()
+            .unwrap()
     }
 
     fn ids(tokens: &[Token]) -> Vec<u32> {
@@ -245,9 +265,9 @@ mod tests {
                     let piece = (0..length).map(|i| u32::from(i % period == 1));
                     let piece: Vec<u32> = piece.collect();
                     let never = Interrupt::never();
-                    let mut seams = Seams::new(&table, &piece, &never, WIDTHS);
-                    seams.merge_all().unwrap();
-                    assert!(seams.work <= 4 * piece.len(), "{}", seams.work);
+                    let mut merger = OverlapMerger::new(&table, &piece, &never, WIDTHS);
+                    merger.merge_all().unwrap();
+                    assert!(merger.work <= 4 * piece.len(), "{}", merger.work);
                 }
             }
         }
@@ -256,7 +276,7 @@ mod tests {
     /// What stands last says what everything before it becomes, so no window but one from the beginning
     /// to the end is right.
     #[test]
-    fn a_piece_may_have_no_seam() {
+    fn a_piece_may_have_no_common_token() {
         let last = 500u32;
         // The pair that is further right is joined first.
         let merges: Vec<_> = (0..last)
@@ -267,7 +287,7 @@ mod tests {
         for length in [last, last + 1] {
             let piece: Vec<u32> = (0..length).collect();
             let tokens = in_windows(&table, &piece, (16, 1));
-            assert_eq!(ids(&tokens), plainly(&table, &piece));
+            assert_eq!(ids(&tokens), naive(&table, &piece));
         }
     }
 
@@ -275,12 +295,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
-        fn all_routines_agree(
+        fn all_merge_routines_agree(
             merges in merges(),
-            piece in prop::collection::vec(0..3u32, 0..=SHORT),
+            piece in prop::collection::vec(0..3u32, 0..=MAX_SHORT),
         ) {
             let table = PairTable::new(&merges);
-            let expected = plainly(&table, &piece);
+            let expected = naive(&table, &piece);
             let mut short = piece.clone();
             let length = merge_short(&table, &mut short);
             prop_assert_eq!(&short[..length], &expected);
@@ -296,7 +316,7 @@ mod tests {
 
         /// Repeated stretches, so that tokens become long and what is joined depends on what is far away.
         #[test]
-        fn windows_make_what_the_whole_is(
+        fn windows_merge_like_the_whole(
             merges in merges(),
             stretches in prop::collection::vec((prop::collection::vec(0..3u32, 1..8), 1..40usize), 0..12),
             widths in (1..40usize, 1..8usize),

@@ -1,29 +1,24 @@
-//! Piece to ids: the merges, and the cache in front of them.
+//! Piece to ids: the merges.
+//!
+//! [`Merger`] is the entry. It picks the fastest of three exact routines by the length of the piece.
 
-pub mod cache;
-mod crossings;
-mod joins;
-pub mod keys;
+mod char_split_points;
 mod long;
-pub mod memory;
-mod packed;
-mod pool;
+mod merger;
+mod metaspace_split_points;
 mod queue;
-mod reached;
+mod reachability;
 mod short;
 mod symbols;
 mod table;
 mod trace;
 mod window;
 
-pub use crossings::Crossings;
-pub use joins::Joins;
-pub use long::{merge_and_tell, merge_long};
-pub(crate) use memory::prefetch;
-pub use packed::{emit, emit_characters};
-pub use pool::{CacheStatistics, Pool, Workspace};
-pub use reached::unreached;
-pub use short::{merge_short, SHORT};
+pub use char_split_points::CharSplitPoints;
+pub use long::merge_symbols;
+pub use merger::Merger;
+pub use metaspace_split_points::MetaspaceSplitPoints;
+pub use reachability::unreachable_tokens;
 pub use symbols::Symbols;
 pub use table::PairTable;
 pub use trace::{trace_merges, MergeStep, MergeTrace};

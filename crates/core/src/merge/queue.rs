@@ -1,4 +1,4 @@
-//! Merging any number of symbols in O(n log n): a queue of pairs over a doubly linked list.
+//! Merges any number of symbols in O(n log n): a priority queue of pairs over a doubly linked list.
 
 use super::table::{PairTable, NO_MERGE};
 use crate::error::Result;
@@ -6,13 +6,13 @@ use crate::interrupt::Interrupt;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The end of the list, or a symbol that was merged into its left neighbour.
+/// The end of the list. Also the next symbol of a symbol that was merged into its left neighbour.
 const NONE: u32 = u32::MAX;
-/// Merges between two looks at whether to stop.
-const PATIENCE: u32 = 1 << 16;
+/// Merges between two polls for interrupts.
+const POLL_INTERVAL: u32 = 1 << 16;
 
-/// Merges fewer than 2^32 symbols. Calls `merged` with the rank and both places of each merge, in order,
-/// and `token` with each symbol that is left, and where it begins.
+/// Merges fewer than 2^32 symbols. Calls `merged` with the rank of each merge and the indices of its two
+/// symbols, in order, then `token` with each resulting symbol and the index it begins at.
 pub fn merge_queued(
     table: &PairTable,
     symbols: &[u32],
@@ -20,19 +20,19 @@ pub fn merge_queued(
     mut merged: impl FnMut(u32, u32, u32),
     mut token: impl FnMut(u32, usize),
 ) -> Result<()> {
-    let mut list = List::new(table, symbols);
+    let mut list = SymbolList::new(table, symbols);
     for left in 0..symbols.len() as u32 {
         list.enqueue(left);
     }
-    let mut patience = PATIENCE;
+    let mut until_poll = POLL_INTERVAL;
     while let Some(Reverse(entry)) = list.queue.pop() {
-        patience -= 1;
-        if patience == 0 {
+        until_poll -= 1;
+        if until_poll == 0 {
             interrupt.poll()?;
-            patience = PATIENCE;
+            until_poll = POLL_INTERVAL;
         }
         let (rank, left) = ((entry >> 32) as u32, entry as u32);
-        if let Some(right) = list.join(rank, left) {
+        if let Some(right) = list.merge(rank, left) {
             merged(rank, left, right);
         }
     }
@@ -44,16 +44,16 @@ pub fn merge_queued(
     Ok(())
 }
 
-struct List<'a> {
+struct SymbolList<'a> {
     table: &'a PairTable,
     symbols: Vec<u32>,
     next: Vec<u32>,
     previous: Vec<u32>,
-    /// A rank and a place: the lowest rank first, then the leftmost place.
+    /// Rank and index of a pair: the lowest rank first, then the leftmost pair.
     queue: BinaryHeap<Reverse<u64>>,
 }
 
-impl<'a> List<'a> {
+impl<'a> SymbolList<'a> {
     fn new(table: &'a PairTable, symbols: &[u32]) -> Self {
         let length = symbols.len() as u32;
         let mut next: Vec<u32> = (1..=length).collect();
@@ -73,8 +73,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The rank of the pair that begins at `left`, and its right place; none for the last symbol and for
-    /// one that was merged away.
+    /// The rank of the pair at `left`, and the index of its right symbol. None for the last symbol and for
+    /// a symbol that was merged away.
     fn pair(&self, left: u32) -> Option<(u32, u32)> {
         let right = self.next[left as usize];
         (right != NONE).then(|| {
@@ -83,7 +83,7 @@ impl<'a> List<'a> {
         })
     }
 
-    /// Queues the pair that begins at `left`, if a merge joins it.
+    /// Queues the pair at `left` if it has a merge.
     fn enqueue(&mut self, left: u32) {
         if let Some((rank, _)) = self.pair(left).filter(|pair| pair.0 != NO_MERGE) {
             let entry = (u64::from(rank) << 32) | u64::from(left);
@@ -91,9 +91,9 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Joins the pair at a place if its rank is still this, and returns its right place. An entry whose
-    /// symbols have changed is void.
-    fn join(&mut self, rank: u32, left: u32) -> Option<u32> {
+    /// Merges the pair at `left` if it still has this rank. Returns the index of its right symbol. Entries of
+    /// changed pairs stay in the queue and fail this test (lazy deletion).
+    fn merge(&mut self, rank: u32, left: u32) -> Option<u32> {
         let (_, right) = self.pair(left).filter(|pair| pair.0 == rank)?;
         let at = left as usize;
         self.symbols[at] = self.table.product(rank);

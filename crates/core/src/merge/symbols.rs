@@ -1,24 +1,24 @@
-//! The symbols that merging a piece begins with: one a byte or one a character, and what stands for
-//! those that have no token.
+//! The symbols that merging begins with: one a byte or one a character, and what replaces those without a
+//! token.
 //!
 //! The rules are those of Hugging Face `tokenizers` (`BPE::merge_word`).
 
 use crate::model::{Alphabet, Model, Unknown, NONE};
 use crate::text::code_point;
 
-/// From bytes or characters to the ids that merging begins with.
+/// Maps bytes or characters to the ids that merging begins with.
 pub struct Symbols {
     alphabet: Alphabet,
     /// The tokens of single bytes, or of ASCII characters.
     single: Box<[u32; 256]>,
-    /// The tokens that stand for bytes in the place of a character that is no token.
+    /// The byte tokens that replace a character without a token.
     fallback: Option<Box<[u32; 256]>>,
     unknown: Unknown,
-    is_total: bool,
+    are_bytes: bool,
 }
 
 impl Symbols {
-    /// Looks the single tokens up.
+    /// Looks up the tokens of single bytes or characters.
     pub fn new(model: &Model) -> Self {
         let settings = model.settings();
         let vocabulary = model.vocabulary();
@@ -36,7 +36,7 @@ impl Symbols {
             Box::new(std::array::from_fn(|byte| id(byte).unwrap_or(NONE)))
         });
         Self {
-            is_total: settings.alphabet == Alphabet::Bytes && !single.contains(&NONE),
+            are_bytes: settings.alphabet == Alphabet::Bytes && !single.contains(&NONE),
             alphabet: settings.alphabet,
             single,
             fallback,
@@ -44,25 +44,24 @@ impl Symbols {
         }
     }
 
-    /// Whether every byte has a token, so that a piece's symbols are its bytes'.
-    pub fn is_total(&self) -> bool {
-        self.is_total
+    /// Whether the symbols of every piece are the tokens of its bytes.
+    pub fn are_bytes(&self) -> bool {
+        self.are_bytes
     }
 
-    /// The token of a piece of one byte, or NONE if it takes a closer look.
+    /// The token of one byte (of an ASCII character), or `NONE`.
     #[inline(always)]
     pub fn single(&self, byte: u8) -> u32 {
         self.single[usize::from(byte)]
     }
 
-    /// Calls `symbol` with each symbol of a piece, NONE for a gap, and the number of bytes that it stands
-    /// for.
-    pub fn of(&self, model: &Model, piece: &[u8], mut symbol: impl FnMut(u32, usize)) {
-        // Bytes of unknown characters wait for a known one, as they may fuse; what falls back to bytes
-        // overtakes them.
-        let mut waiting = 0;
-        let flush = |waiting: &mut usize, symbol: &mut dyn FnMut(u32, usize)| {
-            let width = std::mem::take(waiting);
+    /// Calls `symbol` with each symbol of a piece, `NONE` for a gap, and the number of bytes it covers.
+    pub fn for_each(&self, model: &Model, piece: &[u8], mut symbol: impl FnMut(u32, usize)) {
+        // Unknown characters may fuse with later ones, so their bytes wait for a known one. As in
+        // `merge_word`, byte fallback does not end the wait.
+        let mut unknown_bytes = 0;
+        let flush = |unknown_bytes: &mut usize, symbol: &mut dyn FnMut(u32, usize)| {
+            let width = std::mem::take(unknown_bytes);
             if let (Unknown::Token { id, .. }, 1..) = (self.unknown, width) {
                 symbol(id, width);
             }
@@ -80,9 +79,9 @@ impl Symbols {
                 _ => model.vocabulary().id(character).unwrap_or(NONE),
             };
             if id != NONE {
-                flush(&mut waiting, &mut symbol);
+                flush(&mut unknown_bytes, &mut symbol);
                 symbol(id, width);
-            } else if let Some(bytes) = self.fall_back(character) {
+            } else if let Some(bytes) = self.byte_tokens(character) {
                 for id in bytes {
                     symbol(id, 1);
                 }
@@ -92,18 +91,18 @@ impl Symbols {
                     Unknown::Gap => symbol(NONE, width),
                     Unknown::Token { fuse, .. } => {
                         if !fuse {
-                            flush(&mut waiting, &mut symbol);
+                            flush(&mut unknown_bytes, &mut symbol);
                         }
-                        waiting += width;
+                        unknown_bytes += width;
                     }
                 }
             }
         }
-        flush(&mut waiting, &mut symbol);
+        flush(&mut unknown_bytes, &mut symbol);
     }
 
-    /// The tokens of a character's bytes, if each has one.
-    fn fall_back<'a>(&'a self, character: &'a [u8]) -> Option<impl Iterator<Item = u32> + 'a> {
+    /// The byte tokens of a character, if the model has all of them.
+    fn byte_tokens<'a>(&'a self, character: &'a [u8]) -> Option<impl Iterator<Item = u32> + 'a> {
         let tokens = self.fallback.as_ref()?;
         let ids = character.iter().map(|&byte| tokens[usize::from(byte)]);
         (!ids.clone().any(|id| id == NONE)).then_some(ids)

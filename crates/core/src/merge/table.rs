@@ -1,53 +1,53 @@
 //! Pair of ids to the merge that joins them.
 
-use super::memory::prefetch;
+use crate::memory::prefetch;
 use rustc_hash::FxHashMap;
 
-/// The rank of a pair that no merge joins.
+/// The rank of a pair without a merge.
 pub const NO_MERGE: u32 = u32::MAX;
 
-/// Marks a free slot: no pair is so large.
+/// A free slot. No pair has this value.
 const FREE: u64 = u64::MAX;
-/// Ids below 2 to this power, and ranks below 2 to [`RANK_BITS`], fit a slot together.
+/// The bits of an id in a slot.
 const ID_BITS: u32 = 21;
-/// What a pair leaves of a slot.
+/// The bits of a rank in a slot.
 const RANK_BITS: u32 = u64::BITS - 2 * ID_BITS;
-/// Pairs of ids below this, which are those of single bytes in most vocabularies, have a table of
-/// their own that fits a processor's cache: every piece begins with them.
+/// Pairs of ids below this, single bytes in most vocabularies, have a separate table that fits the L2 cache:
+/// every piece begins with them.
 const DIRECT: u32 = 256;
-/// Slots that share a word of the filter: each has four bits there.
+/// Slots that share a word of the filter, with four bits each.
 const FILTER_SLOTS: usize = 16;
 
-/// All merges of a model. A merge is known by its rank: the lower one is due first.
+/// The merges of a model: pair of ids to rank, rank to product. The lowest rank merges first.
 pub struct PairTable {
-    /// Open addressing: a pair, and its rank in the low bits.
+    /// Open addressing: a pair in the upper bits, its rank in the lower ones.
     slots: Box<[u64]>,
-    /// Bits to shift a hash so that it indexes `slots`.
+    /// The right shift that makes a hash an index into `slots`.
     shift: u32,
-    /// A bit for each hash, set if a pair in `slots` has it: most pairs have no merge, and this much
-    /// fits a processor's cache.
+    /// A Bloom filter with one hash function over the pairs in `slots`. Most pairs have no merge, and the
+    /// filter fits the L2 cache.
     filter: Box<[u64]>,
     /// The ranks of pairs of low ids.
     direct: Box<[u32]>,
-    /// Pairs that fit no slot, or all if ranks do not.
+    /// Pairs that fit no slot; all pairs if the ranks do not fit.
     wide: FxHashMap<(u32, u32), u32>,
-    /// Ids from this on fit no slot.
+    /// Ids from here on fit no slot.
     wide_from: u32,
-    /// What each merge makes, by rank; none if it is the rank.
+    /// The product of each merge by rank. None if the product is the rank.
     products: Option<Box<[u32]>>,
     ranks: usize,
 }
 
 impl PairTable {
-    /// `merges` are (left, right, product) in order of rank; of equal pairs the last counts.
+    /// `merges` are (left, right, product) in order of rank. Of equal pairs, the last counts.
     pub fn new(merges: &[(u32, u32, u32)]) -> Self {
         let bits = (2 * merges.len())
             .next_power_of_two()
             .max(2)
             .trailing_zeros();
-        let numbered = are_ranks(merges);
+        let products_are_ranks = are_ranks(merges);
         let ranks = match merges.last() {
-            Some(&(_, _, last)) if numbered => last as usize + 1,
+            Some(&(_, _, last)) if products_are_ranks => last as usize + 1,
             _ => merges.len(),
         };
         let fits = ranks < 1 << RANK_BITS;
@@ -58,11 +58,12 @@ impl PairTable {
             direct: vec![NO_MERGE; (DIRECT * DIRECT) as usize].into_boxed_slice(),
             wide: FxHashMap::default(),
             wide_from: if fits { 1 << ID_BITS } else { 0 },
-            products: (!numbered).then(|| merges.iter().map(|merge| merge.2).collect()),
+            products: (!products_are_ranks).then(|| merges.iter().map(|merge| merge.2).collect()),
             ranks,
         };
-        for (place, &(left, right, product)) in (0..).zip(merges) {
-            table.insert(left, right, if numbered { product } else { place });
+        for (index, &(left, right, product)) in (0..).zip(merges) {
+            let rank = if products_are_ranks { product } else { index };
+            table.insert(left, right, rank);
         }
         table
     }
@@ -82,12 +83,12 @@ impl PairTable {
         }
     }
 
-    /// All ranks are below this.
+    /// An upper bound: all ranks are below it.
     pub fn ranks(&self) -> usize {
         self.ranks
     }
 
-    /// The rank of the merge of two neighbours, or [`NO_MERGE`].
+    /// The rank of a pair, or [`NO_MERGE`].
     #[inline(always)]
     pub fn rank(&self, left: u32, right: u32) -> u32 {
         if left < DIRECT && right < DIRECT {
@@ -98,7 +99,7 @@ impl PairTable {
         }
         let pair = pair_of(left, right);
         let hash = hash(pair);
-        // On its way while the filter is read.
+        // The slot arrives while the filter is read.
         prefetch(&self.slots, (hash >> self.shift) as usize);
         let (word, bit) = self.filter_bit(hash);
         if self.filter[word] & bit == 0 {
@@ -115,7 +116,7 @@ impl PairTable {
         self.wide.get(&(left, right)).copied().unwrap_or(NO_MERGE)
     }
 
-    /// The id that the merge of this rank makes.
+    /// The product of the merge of a rank.
     #[inline(always)]
     pub fn product(&self, rank: u32) -> u32 {
         match &self.products {
@@ -124,7 +125,8 @@ impl PairTable {
         }
     }
 
-    /// Word and bit of a pair in the filter: the slot that it hashes to, and two bits more.
+    /// The word and the bit of a pair in the filter: the upper bits of the hash, two more than in an index of
+    /// `slots`.
     #[inline(always)]
     fn filter_bit(&self, hash: u64) -> (usize, u64) {
         let slot = (hash >> self.shift) as usize;
@@ -132,7 +134,7 @@ impl PairTable {
         (slot / FILTER_SLOTS, 1 << bit)
     }
 
-    /// The slot of a pair, or the free one where it would go.
+    /// The slot of a pair, or the free slot for it.
     #[inline(always)]
     fn find(&self, pair: u64, hash: u64) -> usize {
         let mask = self.slots.len() - 1;
@@ -147,8 +149,7 @@ impl PairTable {
     }
 }
 
-/// Whether the ids of the products are in the order of the ranks and dense, as a training numbers them, so
-/// that they can be the ranks.
+/// Whether the product ids ascend and are dense, as after training, so that they can serve as ranks.
 fn are_ranks(merges: &[(u32, u32, u32)]) -> bool {
     let last = merges.last().map_or(0, |merge| merge.2);
     let is_dense = last as usize / 4 <= merges.len() + DIRECT as usize;
@@ -170,8 +171,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pair_is_found_and_no_other() {
-        // Ids that fit a slot, none that do, and products that are ranks or are not.
+    fn exactly_the_merged_pairs_have_ranks() {
+        // Ids that fit a slot and ids that do not, products that are ranks and products that are not.
         for (first, step) in [
             (0, 1),
             ((1 << ID_BITS) - 500, 1),

@@ -48,7 +48,7 @@ pub fn trace_merges(
     interrupt: &Interrupt<'_>,
 ) -> Result<MergeTrace> {
     let mut initial = Vec::new();
-    symbols.of(model, piece, |id, _| initial.push(id));
+    symbols.for_each(model, piece, |id, _| initial.push(id));
     let mut current = initial.clone();
     let (mut steps, mut ids) = (Vec::new(), Vec::new());
     let record = |rank, left: u32, right: u32| {

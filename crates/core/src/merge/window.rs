@@ -1,5 +1,5 @@
-//! Merging a window of a long piece: as a short piece is merged, but where to look first is known of
-//! every few places. All of it fits the nearest cache.
+//! Merges a window of a long piece: a scan as for a short piece, but with the lowest rank of each block of
+//! 32 symbols at hand. The state fits the L1 cache.
 
 use super::short::least;
 use super::table::PairTable;
@@ -9,190 +9,191 @@ const BLOCK: usize = u32::BITS as usize;
 /// The most symbols of a window.
 pub const WINDOW: usize = BLOCK * BLOCK;
 const BLOCK_BITS: u32 = BLOCK.trailing_zeros();
-/// The rank of what is not merged.
+/// The rank of a pair without a merge.
 const NONE: i32 = i32::MAX;
 
 /// The symbols of a window while they are merged.
 pub struct Window {
     symbols: [u32; WINDOW],
     /// A bit for each symbol that was not merged into its left neighbour.
-    left_over: [u32; BLOCK],
-    /// The rank of each symbol and its right neighbour.
+    alive: [u32; BLOCK],
+    /// The rank of the pair at each symbol.
     ranks: [[i32; BLOCK]; BLOCK],
-    /// The least rank of each block, then the block: the least of these is where the next merge is.
+    /// The lowest rank of each block in the upper bits, the block in the lower ones. The least key is the
+    /// block of the next merge.
     blocks: [i32; BLOCK],
 }
 
 impl Window {
-    /// Whether there is room for the ranks of a table.
+    /// Whether the ranks of a table fit a key.
     pub fn fits(table: &PairTable) -> bool {
         table.ranks() < 1 << (i32::BITS - 1 - BLOCK_BITS)
     }
 
-    /// Room for a window.
+    /// An empty window.
     pub fn new() -> Self {
         Self {
             symbols: [0; WINDOW],
-            left_over: [0; BLOCK],
+            alive: [0; BLOCK],
             ranks: [[NONE; BLOCK]; BLOCK],
             blocks: [NONE; BLOCK],
         }
     }
 
-    /// Merges at most [`WINDOW`] symbols; calls `token` with each that is left, and where it begins.
+    /// Merges at most [`WINDOW`] symbols. Calls `token` with each resulting symbol and the index it begins
+    /// at.
     pub fn merge(&mut self, table: &PairTable, symbols: &[u32], mut token: impl FnMut(u32, usize)) {
-        self.begin(table, symbols);
-        let mut due = least(&self.blocks);
-        while due != NONE {
-            due = self.merge_block(table, due as usize % BLOCK, due >> BLOCK_BITS);
+        self.load(table, symbols);
+        let mut next = least(&self.blocks);
+        while next != NONE {
+            next = self.merge_block(table, next as usize % BLOCK, next >> BLOCK_BITS);
         }
-        for (block, &left_over) in self.left_over.iter().enumerate() {
-            let mut places = left_over;
-            while places != 0 {
-                let place = block * BLOCK + places.trailing_zeros() as usize;
-                token(self.symbols[place % WINDOW], place);
-                places &= places - 1;
+        for (block, &alive) in self.alive.iter().enumerate() {
+            let mut bits = alive;
+            while bits != 0 {
+                let index = block * BLOCK + bits.trailing_zeros() as usize;
+                token(self.symbols[index % WINDOW], index);
+                bits &= bits - 1;
             }
         }
     }
 
-    fn begin(&mut self, table: &PairTable, symbols: &[u32]) {
+    fn load(&mut self, table: &PairTable, symbols: &[u32]) {
         let length = symbols.len().min(WINDOW);
         self.symbols[..length].copy_from_slice(&symbols[..length]);
-        self.left_over = [0; BLOCK];
+        self.alive = [0; BLOCK];
         self.blocks = [NONE; BLOCK];
         for block in 0..length.div_ceil(BLOCK) {
             let start = block * BLOCK;
-            let beyond = BLOCK - (length - start).min(BLOCK);
-            self.left_over[block] = u32::MAX >> beyond;
+            let unused = BLOCK - (length - start).min(BLOCK);
+            self.alive[block] = u32::MAX >> unused;
             self.ranks[block] = [NONE; BLOCK];
             let pairs = symbols[start..length].windows(2);
             for (rank, pair) in self.ranks[block].iter_mut().zip(pairs) {
                 *rank = signed(table.rank(pair[0], pair[1]));
             }
-            self.look(block);
+            self.update_block(block);
         }
     }
 
-    /// Does what merges of the least rank there are in the first block that has it; returns what is due
-    /// then.
+    /// Applies the merges of the lowest rank in a block. Returns the key of the next block.
     #[inline(always)]
     fn merge_block(&mut self, table: &PairTable, block: usize, rank: i32) -> i32 {
         let product = table.product(rank as u32);
-        let mut places = places_of(&self.ranks[block], rank);
-        while places != 0 {
-            let place = places.trailing_zeros() as usize;
-            places &= places - 1;
-            if self.ranks[block][place % BLOCK] != rank {
-                continue; // it was joined to its left neighbour
+        let mut pairs = pairs_of_rank(&self.ranks[block], rank);
+        while pairs != 0 {
+            let pair = pairs.trailing_zeros() as usize;
+            pairs &= pairs - 1;
+            if self.ranks[block][pair % BLOCK] != rank {
+                continue; // merged into its left neighbour
             }
-            let at = block * BLOCK + place;
-            let (before, after) = self.join(at, product);
-            // What else is due is known while the two new pairs are still looked up.
-            let is_last = places == 0;
-            let mut due = NONE;
+            let at = block * BLOCK + pair;
+            let (left, right) = self.replace_pair(at, product);
+            // The scan overlaps the lookups of the two new pairs.
+            let is_last = pairs == 0;
+            let mut next = NONE;
             if is_last {
-                self.look(block);
-                due = least(&self.blocks);
+                self.update_block(block);
+                next = least(&self.blocks);
             }
             let mut lowest = NONE;
-            if let Some(after) = after {
-                let rank = signed(table.rank(product, self.symbols[after % WINDOW]));
-                due = due.min(self.set(at, rank));
+            if let Some(right) = right {
+                let rank = signed(table.rank(product, self.symbols[right % WINDOW]));
+                next = next.min(self.set_rank(at, rank));
                 lowest = rank;
             }
-            if let Some(before) = before {
-                let rank = signed(table.rank(self.symbols[before % WINDOW], product));
-                due = due.min(self.set(before, rank));
+            if let Some(left) = left {
+                let rank = signed(table.rank(self.symbols[left % WINDOW], product));
+                next = next.min(self.set_rank(left, rank));
                 lowest = lowest.min(rank);
             }
             if is_last {
-                return due;
+                return next;
             }
             if lowest <= rank {
-                break; // that is due before the next place
+                break; // a new pair may precede the remaining ones
             }
         }
-        self.look(block);
+        self.update_block(block);
         least(&self.blocks)
     }
 
-    /// Joins a symbol to its right neighbour; returns where its new neighbours are. The ranks of the pairs
-    /// with them are left to be looked up.
+    /// Replaces the pair at a symbol by its product. Returns the neighbours of the product; the ranks of the
+    /// pairs with them are not set yet.
     #[inline(always)]
-    fn join(&mut self, at: usize, product: u32) -> (Option<usize>, Option<usize>) {
+    fn replace_pair(&mut self, at: usize, product: u32) -> (Option<usize>, Option<usize>) {
         let block = at / BLOCK % BLOCK;
         self.symbols[at % WINDOW] = product;
         self.ranks[block][at % BLOCK] = NONE;
-        let before = self.previous(at);
-        if let Some(before) = before {
-            self.unset(before, block);
+        let left = self.previous(at);
+        if let Some(left) = left {
+            self.clear_rank(left, block);
         }
         let Some(right) = self.next(at) else {
-            return (before, None); // never: there was a rank
+            return (left, None); // unreachable: a pair with a rank has a right symbol
         };
-        self.left_over[right / BLOCK % BLOCK] &= !(1 << (right % BLOCK));
-        self.unset(right, block);
-        (before, self.next(right))
+        self.alive[right / BLOCK % BLOCK] &= !(1 << (right % BLOCK));
+        self.clear_rank(right, block);
+        (left, self.next(right))
     }
 
-    /// Takes a rank away; looks at its block, if that is not the one that is being merged.
+    /// Clears a rank. Updates its block, unless that is the block `current`, which is updated later.
     #[inline(always)]
-    fn unset(&mut self, at: usize, merged: usize) {
+    fn clear_rank(&mut self, at: usize, current: usize) {
         let block = at / BLOCK % BLOCK;
         self.ranks[block][at % BLOCK] = NONE;
-        if block != merged {
-            self.look(block);
+        if block != current {
+            self.update_block(block);
         }
     }
 
-    /// Sets a rank that was not set; returns it with its block.
+    /// Sets a cleared rank. Returns its key.
     #[inline(always)]
-    fn set(&mut self, at: usize, rank: i32) -> i32 {
+    fn set_rank(&mut self, at: usize, rank: i32) -> i32 {
         if rank == NONE {
             return NONE;
         }
         let block = at / BLOCK % BLOCK;
         self.ranks[block][at % BLOCK] = rank;
-        let rank = in_block(rank, block);
-        self.blocks[block] = self.blocks[block].min(rank);
-        rank
+        let key = block_key(rank, block);
+        self.blocks[block] = self.blocks[block].min(key);
+        key
     }
 
-    /// Finds the least rank of a block.
+    /// Recomputes the key of a block.
     #[inline(always)]
-    fn look(&mut self, block: usize) {
-        self.blocks[block] = in_block(least(&self.ranks[block]), block);
+    fn update_block(&mut self, block: usize) {
+        self.blocks[block] = block_key(least(&self.ranks[block]), block);
     }
 
-    /// The symbol behind a place.
+    /// The next symbol.
     #[inline(always)]
     fn next(&self, at: usize) -> Option<usize> {
         let mut block = at / BLOCK % BLOCK;
-        let mut behind = self.left_over[block] & (u32::MAX << (at % BLOCK) << 1);
-        while behind == 0 {
+        let mut later = self.alive[block] & (u32::MAX << (at % BLOCK) << 1);
+        while later == 0 {
             block += 1;
-            behind = *self.left_over.get(block)?;
+            later = *self.alive.get(block)?;
         }
-        Some(block * BLOCK + behind.trailing_zeros() as usize)
+        Some(block * BLOCK + later.trailing_zeros() as usize)
     }
 
-    /// The symbol before a place.
+    /// The previous symbol.
     #[inline(always)]
     fn previous(&self, at: usize) -> Option<usize> {
         let mut block = at / BLOCK % BLOCK;
-        let mut before = self.left_over[block] & !(u32::MAX << (at % BLOCK));
-        while before == 0 {
+        let mut earlier = self.alive[block] & !(u32::MAX << (at % BLOCK));
+        while earlier == 0 {
             block = block.checked_sub(1)?;
-            before = self.left_over[block];
+            earlier = self.alive[block];
         }
-        Some(block * BLOCK + before.ilog2() as usize)
+        Some(block * BLOCK + earlier.ilog2() as usize)
     }
 }
 
-/// A rank and the block that it is in.
+/// A rank in the upper bits and a block in the lower ones.
 #[inline(always)]
-fn in_block(rank: i32, block: usize) -> i32 {
+fn block_key(rank: i32, block: usize) -> i32 {
     if rank == NONE {
         NONE
     } else {
@@ -205,11 +206,11 @@ fn signed(rank: u32) -> i32 {
     rank.min(NONE as u32) as i32
 }
 
-/// A bit for each place that has a rank.
+/// A bit for each pair of a rank.
 #[inline(always)]
-fn places_of(ranks: &[i32; BLOCK], rank: i32) -> u32 {
-    let bits = ranks.iter().enumerate();
-    bits.fold(0, |places, (place, &found)| {
-        places | (u32::from(found == rank) << place)
+fn pairs_of_rank(ranks: &[i32; BLOCK], rank: i32) -> u32 {
+    let ranks = ranks.iter().enumerate();
+    ranks.fold(0, |pairs, (index, &found)| {
+        pairs | (u32::from(found == rank) << index)
     })
 }

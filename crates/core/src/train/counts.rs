@@ -8,9 +8,9 @@ pub use files::Position;
 pub use table::{Dropped, PieceCounts};
 
 use crate::alignment::OffsetMap;
+use crate::cache::{has_key, KeyBatch, PIECES_PER_BATCH};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::merge::keys::{has_key, Lookup, BATCH};
 use crate::normalize::Normalization;
 use crate::pretokenize::{Block, Piece, PreTokenizers};
 use crate::special::{AddedToken, Matcher};
@@ -92,7 +92,7 @@ impl Counted {
 struct Workspace {
     counts: PieceCounts,
     block: Block,
-    lookup: Lookup,
+    lookup: KeyBatch,
     buffer: Vec<u8>,
     patience: u32,
 }
@@ -102,7 +102,7 @@ impl Workspace {
         Self {
             counts,
             block: Block::default(),
-            lookup: Lookup::default(),
+            lookup: KeyBatch::default(),
             buffer: Vec::new(),
             patience: PATIENCE,
         }
@@ -380,7 +380,7 @@ impl Counter {
             let mut bounds = block.bounds();
             let pieces = bounds.len();
             while bounds.len() > 1 {
-                let (batch, _) = bounds.split_at(bounds.len().min(BATCH + 1));
+                let (batch, _) = bounds.split_at(bounds.len().min(PIECES_PER_BATCH + 1));
                 bounds = &bounds[batch.len() - 1..];
                 workspace.lookup.pack(text, from, batch, PLACES);
                 count_batch(text, from, batch, &workspace.lookup, &mut workspace.counts)?;
@@ -423,7 +423,7 @@ fn count_batch(
     text: &[u8],
     from: usize,
     bounds: &[u32],
-    lookup: &Lookup,
+    lookup: &KeyBatch,
     counts: &mut PieceCounts,
 ) -> Result<()> {
     let (keys, places) = lookup.get(bounds.len() - 1);

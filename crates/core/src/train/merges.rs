@@ -37,7 +37,7 @@
 //! crosses the ends of a stretch of a piece, the stretch is encoded as if it were alone. So the proof above
 //! holds here too: two occurrences of a string that end as one symbol hold the same symbols after encoding,
 //! and after every later step. Hence no new token is made twice, and none has the bytes of a token that
-//! encoding makes of them. But a vocabulary may have tokens that merging never makes ([`unreached`]), and
+//! encoding makes of them. But a vocabulary may have tokens that merging never makes ([`unreachable_tokens`]), and
 //! merging never makes added tokens. A pair whose product has such bytes is never merged anywhere, so both
 //! occurrences still hold the same symbols.
 //!
@@ -60,7 +60,7 @@
 //! * special tokens: it maps a product with the text of a special token (in printable characters) to that
 //!   token; we do not know the special tokens here.
 //!
-//! [`unreached`]: crate::merge::unreached
+//! [`unreachable_tokens`]: crate::merge::unreachable_tokens
 
 mod candidates;
 mod changes;

@@ -1,8 +1,8 @@
 //! Distinct pieces with their counts, in memory.
 
+use crate::cache::{bucket_of, has_key, key, Key as Halves};
 use crate::error::{Error, Result};
-use crate::merge::keys::{has_key, key, set_of, Key as Halves};
-use crate::merge::memory::prefetch;
+use crate::memory::prefetch;
 use crate::threads::{lock, on_threads};
 use crate::train::checked_sum;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -98,7 +98,7 @@ impl PieceCounts {
     pub fn add(&mut self, text: &[u8], range: Range<usize>, count: u64) -> Result<()> {
         if has_key(range.len()) {
             let key = key(text, range.start, range.len());
-            self.add_short(key, set_of(key, PLACES), count)
+            self.add_short(key, bucket_of(key, PLACES), count)
         } else {
             self.add_long(&text[range], count)
         }
@@ -214,7 +214,7 @@ fn joined([low, high]: Halves) -> Key {
 
 fn place_of(key: Key) -> u32 {
     let whole = u128::from_le_bytes(key);
-    set_of([whole as u64, (whole >> 64) as u64], PLACES)
+    bucket_of([whole as u64, (whole >> 64) as u64], PLACES)
 }
 
 #[inline(always)]

@@ -4,7 +4,7 @@ use super::pair::Pair;
 use super::seed::Seed;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::merge::prefetch;
+use crate::memory::prefetch;
 use crate::threads::ordered::in_order;
 use crate::threads::thread_count;
 use std::cmp::Reverse;

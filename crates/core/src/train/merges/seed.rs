@@ -5,7 +5,7 @@ use super::options::{MergeOptions, TieBreak, WarmStart};
 use super::pair::Pair;
 use crate::error::{quoted, Error, Result};
 use crate::interrupt::Interrupt;
-use crate::merge::{merge_long, merge_short, PairTable, Symbols, SHORT};
+use crate::merge::{merge_symbols, PairTable, Symbols};
 use crate::model::{Alphabet, MergeIds, Model};
 use crate::text::{char_of_byte, to_printable};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -171,12 +171,7 @@ impl<'a> Seed<'a> {
         if self.table.ranks() == 0 {
             return Ok(());
         }
-        let merged = &mut symbols[start..];
-        let length = if merged.len() <= SHORT {
-            merge_short(&self.table, merged)
-        } else {
-            merge_long(&self.table, merged, interrupt)?
-        };
+        let length = merge_symbols(&self.table, &mut symbols[start..], interrupt)?;
         symbols.truncate(start + length);
         Ok(())
     }

@@ -1,39 +1,38 @@
-//! Where a piece can be cut between two characters without any change to its tokens.
+//! Where a piece can be split between two characters without a change of its ids.
 //!
-//! A token that holds the place between two characters was made by a merge that joined its parts there. The
-//! left part ends with the character before the place, or is some last bytes of it; the right part begins
-//! with the character behind it, or is some first bytes of it. Where no merge has such parts, nothing is
-//! ever joined, and both sides can be merged apart. In scripts without spaces that is nearly everywhere:
-//! their pieces are long and seldom seen twice, but the parts are few.
+//! If a token covers the boundary between two characters, some merge joined its two parts there. The left part
+//! ends with the character before the boundary, or is a suffix of that character; the right part begins with
+//! the character after it, or is a prefix of that character. If no merge has such parts, no merge crosses the
+//! boundary, and both sides merge independently. In scripts without spaces, this holds at nearly every
+//! boundary: their pieces are long and rarely repeat, but the parts are few.
 
-use super::cache::Unit;
 use crate::model::{Alphabet, Model};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
-/// The fewest and the most words of the filter, which has one for each two sides in between.
+/// The limits of the filter's size in words. Between them, it has about one word for each joined pair.
 const FILTER_WORDS: [usize; 2] = [1 << 10, 1 << 16];
-/// Rows for the first byte of a right side, and what counts of the one behind it.
+/// The rows of `partial`: the first byte of the right side, and the six bits of the next one.
 const ROWS: usize = 1 << 14;
 
-/// What makes bytes a character of three bytes, or two of two or of three bytes each: the bits to look at,
-/// and how they look.
+/// Masks and values of bytes that begin with a three-byte character, with two two-byte characters, and with two
+/// three-byte characters.
 const THREE: [u64; 2] = [0xc0_c0f0, 0x80_80e0];
 const TWOS: [u64; 2] = [0xc0e0_c0e0, 0x80c0_80c0];
 const THREES: [u64; 2] = [0xc0c0_f0c0_c0f0, 0x8080_e080_80e0];
 const NOT_ASCII: u64 = 0x8080_8080_8080_8080;
 
-/// The characters and parts of characters that merges join. It errs by not cutting only.
-pub struct Crossings {
-    /// Two bits of a word for the hash of each two sides that may be joined.
+/// The pairs of characters, whole or partial, that merges join. A false positive only prevents a split.
+pub struct CharSplitPoints {
+    /// A blocked Bloom filter over the joined pairs: two bits in one word for each pair.
     filter: Box<[u64]>,
-    /// Bits for the last byte of the left side, in rows for the first bytes of the right one, of each two
-    /// sides of which one at least is a part of a character.
-    broken_at: Box<[u64; ROWS]>,
-    unit: Unit,
+    /// For joined pairs with a partial side: the row is the first bytes of the right side, the bit is the last
+    /// byte of the left side.
+    partial: Box<[u64; ROWS]>,
+    parts_are_pieces: bool,
 }
 
-/// A character's bytes, or some last or first of them, the first in the low byte.
+/// The bytes of a character, or a suffix or prefix of them, the first in the low byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Character {
     bytes: u32,
@@ -41,85 +40,82 @@ struct Character {
     is_whole: bool,
 }
 
-impl Crossings {
-    /// None if merging does not begin with a token for each byte. `reaches_all` is whether merging makes
-    /// whatever token a piece may be.
+impl CharSplitPoints {
+    /// None if merging does not begin with a token for each byte. `reaches_all` tells whether merging makes
+    /// every token that a piece may be.
     pub fn new(model: &Model, reaches_all: bool) -> Option<Self> {
         let vocabulary = model.vocabulary();
         if model.settings().alphabet != Alphabet::Bytes || vocabulary.missing_byte().is_some() {
             return None;
         }
-        let mut sides = FxHashSet::default();
-        let mut add = |left: &[u8], right: &[u8]| {
-            let found = Character::last(left).zip(Character::first(right));
-            sides.extend(found.filter(|(last, first)| last.bytes.max(first.bytes) >= 0x80));
-        };
+        let mut joined = FxHashSet::default();
         for &(left, right, _) in model.merges() {
-            add(vocabulary.token(left)?, vocabulary.token(right)?);
+            let (left, right) = (vocabulary.token(left)?, vocabulary.token(right)?);
+            let pair = Character::last(left).zip(Character::first(right));
+            joined.extend(pair.filter(|(last, first)| last.bytes.max(first.bytes) >= 0x80));
         }
-        let unit = if reaches_all { Unit::Piece } else { Unit::Part };
-        Some(Self::of_sides(&sides, unit))
+        Some(Self::of_joined(&joined, reaches_all))
     }
 
-    /// What parts of pieces are to the cache.
-    pub fn unit(&self) -> Unit {
-        self.unit
+    /// Whether a part has the same ids as a piece of the same bytes.
+    pub fn parts_are_pieces(&self) -> bool {
+        self.parts_are_pieces
     }
 
-    fn of_sides(sides: &FxHashSet<(Character, Character)>, unit: Unit) -> Self {
-        let [fewest, most] = FILTER_WORDS;
-        let words = sides.len().next_power_of_two().clamp(fewest, most);
-        let mut crossings = Self {
+    fn of_joined(joined: &FxHashSet<(Character, Character)>, parts_are_pieces: bool) -> Self {
+        let [min, max] = FILTER_WORDS;
+        let words = joined.len().next_power_of_two().clamp(min, max);
+        let mut points = Self {
             filter: vec![0; words].into_boxed_slice(),
-            broken_at: Box::new([0; ROWS]),
-            unit,
+            partial: Box::new([0; ROWS]),
+            parts_are_pieces,
         };
-        for &(left, right) in sides {
+        for &(left, right) in joined {
             let both = u64::from(left.bytes) | (u64::from(right.bytes) << (8 * left.width));
-            let (word, bits) = crossings.filter_bits(both, left.width + right.width);
-            crossings.filter[word] |= bits;
+            let (word, bits) = points.filter_bits(both, left.width + right.width);
+            points.filter[word] |= bits;
             if left.is_whole && right.is_whole {
                 continue;
             }
             let last = left.bytes >> (8 * (left.width - 1));
-            // If it is one byte, any other may be behind it.
+            // After a right side of one byte, any continuation byte may follow.
             let seconds = if right.width > 1 { 1 } else { 64 };
             for second in 0..seconds {
                 let row = row(u64::from(right.bytes) | (second << 8), last < 0x80);
-                crossings.broken_at[row] |= 1 << (last % 64);
+                points.partial[row] |= 1 << (last % 64);
             }
         }
-        crossings
+        points
     }
 
-    /// Where the first part of a piece ends, which is a range of a text. What of a character is behind the
-    /// end of the piece makes no difference: its first bytes may be joined, too.
+    /// Where the first part of a piece, a range of a text, ends. A character that continues after the end of
+    /// the piece needs no special case: the filter knows its prefixes too.
     #[inline]
     pub fn first_part(&self, text: &[u8], piece: Range<usize>) -> usize {
         let Range { start: mut at, end } = piece;
         loop {
-            let (width, stays) = self.step(eight(text, at));
+            let (width, is_joined) = self.step(eight(text, at));
             at += width;
-            if at >= end || !stays {
+            if at >= end || !is_joined {
                 return at.min(end);
             }
         }
     }
 
-    /// The number of the character of three bytes that the piece begins with, if it is a part.
+    /// The number of the three-byte character that a piece begins with, if that character is a part.
     #[inline(always)]
-    pub fn lone_character(&self, text: &[u8], piece: Range<usize>) -> Option<usize> {
+    pub fn lone_char(&self, text: &[u8], piece: Range<usize>) -> Option<usize> {
         let bytes = eight(text, piece.start);
         let is_lone = match piece.len() {
             0..=2 => false,
             3 => bytes & THREE[0] == THREE[1],
             _ => bytes & THREES[0] == THREES[1] && !self.may_join(bytes, 3, 6),
         };
-        is_lone.then_some(character_number(bytes))
+        is_lone.then_some(char_number(bytes))
     }
 
-    /// Whether two characters may be joined that the first of some bytes are: so many are the left one, so
-    /// many are both.
+    /// Whether a merge may join the two characters that `bytes` begins with: the left one has `left` bytes,
+    /// both have `both`.
     #[inline(always)]
     fn may_join(&self, bytes: u64, left: u32, both: u32) -> bool {
         if self.has(bytes, both) {
@@ -127,24 +123,25 @@ impl Crossings {
         }
         let last = bytes >> (8 * (left - 1));
         let row = row(last >> 8, left == 1);
-        (self.broken_at[row] >> (last % 64)) & 1 != 0 && self.may_join_broken(bytes, left, both)
+        (self.partial[row] >> (last % 64)) & 1 != 0 && self.may_join_partially(bytes, left, both)
     }
 
+    /// Tests all suffixes of the left character with all prefixes of the right one.
     #[inline(never)]
-    fn may_join_broken(&self, bytes: u64, left: u32, both: u32) -> bool {
+    fn may_join_partially(&self, bytes: u64, left: u32, both: u32) -> bool {
         (0..left)
             .any(|start| (left + 1..=both).any(|end| self.has(bytes >> (8 * start), end - start)))
     }
 
-    /// Whether the first of some bytes are two sides that may be joined.
+    /// Whether the first `width` bytes may be a joined pair.
     #[inline(always)]
     fn has(&self, bytes: u64, width: u32) -> bool {
         let (word, bits) = self.filter_bits(bytes, width);
         !self.filter[word] & bits == 0
     }
 
-    /// Word and bits in the filter of two sides, which are the first of some bytes. Where the right one
-    /// begins need not be told: no other byte than its first begins a character.
+    /// The word and the bits of a pair, the first `width` bytes, in the filter. The hash needs no length of
+    /// the left side: only the first byte of the right side can begin a character.
     #[inline(always)]
     fn filter_bits(&self, bytes: u64, width: u32) -> (usize, u64) {
         let both = u128::from(bytes << (u64::BITS - 8 * width));
@@ -154,8 +151,8 @@ impl Crossings {
         (word, (1 << (hash >> 58)) | (1 << ((hash >> 52) % 64)))
     }
 
-    /// How many bytes there are to the next place between characters, and whether they may be joined there;
-    /// ASCII ones are nearly everywhere, and what is not well-formed is not cut.
+    /// The number of bytes to the next boundary between characters, and whether a merge may join them there.
+    /// Two ASCII characters count as joined, since most merges join such; so do malformed bytes.
     #[inline]
     fn step(&self, bytes: u64) -> (usize, bool) {
         if bytes & THREES[0] == THREES[1] {
@@ -177,20 +174,20 @@ impl Crossings {
     }
 }
 
-/// The number, less than 2¹⁶, of a character of three bytes that some bytes begin with.
+/// The number, less than 2¹⁶, of the three-byte character that `bytes` begins with.
 #[inline(always)]
-fn character_number(bytes: u64) -> usize {
+fn char_number(bytes: u64) -> usize {
     ((bytes & 0xf) << 12 | (bytes >> 8 & 0x3f) << 6 | bytes >> 16 & 0x3f) as usize
 }
 
-/// The row in `broken_at` of what begins with some bytes. Where ASCII is on the left, there is none on the
-/// right, and the rows of what begins no character are free.
+/// The row in `partial` of a right side that `bytes` begins with. Pairs with ASCII on the left use the rows
+/// of bytes that begin no character, which are free.
 #[inline(always)]
 fn row(bytes: u64, is_ascii: bool) -> usize {
     (bytes as usize % ROWS) & !(usize::from(is_ascii) << 6)
 }
 
-/// Eight bytes of a text, and zeros behind it.
+/// Eight bytes of a text, padded with zeros.
 #[inline(always)]
 fn eight(text: &[u8], at: usize) -> u64 {
     match text.get(at..at + 8) {
@@ -202,19 +199,19 @@ fn eight(text: &[u8], at: usize) -> u64 {
 #[cold]
 fn padded(text: &[u8], at: usize) -> u64 {
     let mut bytes = [0; 8];
-    for (byte, &given) in bytes.iter_mut().zip(text.iter().skip(at)) {
-        *byte = given;
+    for (byte, &source) in bytes.iter_mut().zip(text.iter().skip(at)) {
+        *byte = source;
     }
     u64::from_le_bytes(bytes)
 }
 
-/// What the high half of a character's first byte says of it: its bytes, the bits that they have, and
-/// what is expected of all but the first.
+/// By the upper half of a character's first byte: the number of bytes, their mask, and the expected top bits of
+/// the continuation bytes.
 const KINDS: [(u32, u32, u32); 16] = {
     let mut kinds = [(1, 0xff, 0); 16];
     let mut high = 0x8;
     while high < 0xc {
-        kinds[high] = (1, 0xff, 1); // no first byte: what is expected is never found
+        kinds[high] = (1, 0xff, 1); // a continuation byte: never well-formed
         high += 1;
     }
     kinds[0xc] = (2, 0xffff, CONTINUATION & 0xffff);
@@ -227,7 +224,7 @@ const CONTINUATION: u32 = 0x8080_8000;
 const CONTINUATION_BITS: u32 = 0xc0c0_c000;
 
 impl Character {
-    /// What some bytes begin with, one byte if that is no well-formed character.
+    /// The character that `bytes` begins with, or one byte if it is malformed.
     #[inline(always)]
     fn of(bytes: u32) -> Self {
         let (width, bits, expected) = KINDS[(bytes / 16 % 16) as usize];
@@ -240,8 +237,8 @@ impl Character {
         }
     }
 
-    /// Some last or first bytes of a character.
-    fn part(bytes: &[u8]) -> Self {
+    /// A suffix or prefix of a character.
+    fn partial(bytes: &[u8]) -> Self {
         Self {
             bytes: little_endian(bytes),
             width: bytes.len() as u32,
@@ -249,7 +246,7 @@ impl Character {
         }
     }
 
-    /// The character that a text begins with, or its first bytes if the text is no more than that.
+    /// The first character of a token. A token that is a prefix of a character is partial.
     fn first(text: &[u8]) -> Option<Self> {
         let whole = Self::of(little_endian(text));
         if whole.is_whole {
@@ -257,11 +254,11 @@ impl Character {
         }
         let (first, others) = text.split_first()?;
         let (width, ..) = KINDS[usize::from(first / 16)];
-        let is_part = text.len() < width as usize && others.iter().all(is_continuation);
-        is_part.then(|| Self::part(text))
+        let is_prefix = text.len() < width as usize && others.iter().all(is_continuation);
+        is_prefix.then(|| Self::partial(text))
     }
 
-    /// The character that a text ends with, or its last bytes if the text is no more than that.
+    /// The last character of a token. A token that is a suffix of a character is partial.
     fn last(text: &[u8]) -> Option<Self> {
         match text.iter().rposition(|byte| !is_continuation(byte)) {
             Some(start) => {
@@ -269,7 +266,7 @@ impl Character {
                 let is_last = start + last.width as usize == text.len();
                 (last.is_whole && is_last).then_some(last)
             }
-            None => (1..4).contains(&text.len()).then(|| Self::part(text)),
+            None => (1..4).contains(&text.len()).then(|| Self::partial(text)),
         }
     }
 }
@@ -278,7 +275,7 @@ fn is_continuation(byte: &u8) -> bool {
     byte & 0xc0 == 0x80
 }
 
-/// At most four bytes as a number.
+/// The first four bytes as a little-endian number.
 fn little_endian(bytes: &[u8]) -> u32 {
     let number = |number: u32, &byte: &u8| (number << 8) | u32::from(byte);
     bytes.iter().take(4).rev().fold(0, number)
@@ -286,7 +283,7 @@ fn little_endian(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{merge_long, PairTable};
+    use super::super::{merge_symbols, PairTable};
     use super::*;
     use crate::interrupt::Interrupt;
     use crate::model::Settings;
@@ -299,27 +296,31 @@ mod tests {
         Model::new(tokens, None, Settings::default(), Vec::new()).unwrap()
     }
 
-    /// Where merging the parts counts, not what a whole piece is.
-    fn crossings(model: &Model) -> Crossings {
-        Crossings::new(model, true).unwrap()
+    /// The split points of a model in which every part has the ids of a piece.
+    fn split_points(model: &Model) -> CharSplitPoints {
+        CharSplitPoints::new(model, true).unwrap()
     }
 
-    fn parts<'a>(crossings: &Crossings, piece: &'a [u8]) -> Vec<&'a [u8]> {
-        let parts = parts_inside(crossings, piece, 0..piece.len()).into_iter();
+    fn parts<'a>(points: &CharSplitPoints, piece: &'a [u8]) -> Vec<&'a [u8]> {
+        let parts = parts_inside(points, piece, 0..piece.len()).into_iter();
         parts.map(|part| &piece[part]).collect()
     }
 
-    fn parts_inside(crossings: &Crossings, text: &[u8], piece: Range<usize>) -> Vec<Range<usize>> {
+    fn parts_inside(
+        points: &CharSplitPoints,
+        text: &[u8],
+        piece: Range<usize>,
+    ) -> Vec<Range<usize>> {
         let (mut parts, mut start) = (Vec::new(), piece.start);
         while start < piece.end {
-            let end = crossings.first_part(text, start..piece.end);
+            let end = points.first_part(text, start..piece.end);
             parts.push(start..end);
-            let lone = crossings.lone_character(text, start..piece.end);
+            let lone = points.lone_char(text, start..piece.end);
             let part = str::from_utf8(&text[start..end]).ok();
             let number = |text: &str| text.chars().next().map(|character| character as usize);
             let expected = part.filter(|part| part.len() == 3 && part.chars().count() == 1);
             let expected = expected.and_then(number);
-            // What is not at the end or before another of three bytes is not looked at.
+            // `lone_char` looks only at a character at the end or before another three-byte one.
             let is_near = end == piece.end || piece.end - end >= 3 && text[end] >> 4 == 0xe;
             assert!(lone == expected || lone.is_none() && !is_near);
             start = end;
@@ -329,40 +330,40 @@ mod tests {
 
     fn merged(table: &PairTable, piece: &[u8]) -> Vec<u32> {
         let mut ids: Vec<u32> = piece.iter().map(|&byte| u32::from(byte)).collect();
-        let length = merge_long(table, &mut ids, &Interrupt::never()).unwrap();
+        let length = merge_symbols(table, &mut ids, &Interrupt::never()).unwrap();
         ids.truncate(length);
         ids
     }
 
     #[test]
-    fn a_cut_is_where_nothing_is_joined() {
+    fn parts_end_where_nothing_is_joined() {
         let text = |parts: Vec<&[u8]>| {
             let parts = parts
                 .into_iter()
                 .map(|part| std::str::from_utf8(part).unwrap());
             parts.collect::<Vec<_>>().join("|")
         };
-        let cut = |tokens: &[&[u8]], piece: &str| {
-            text(parts(&crossings(&model(tokens)), piece.as_bytes()))
+        let split = |tokens: &[&[u8]], piece: &str| {
+            text(parts(&split_points(&model(tokens)), piece.as_bytes()))
         };
         let (tiger, tail) = ("虎".as_bytes(), "龙".as_bytes());
-        assert_eq!(cut(&[], "龙虎"), "龙|虎");
-        assert_eq!(cut(&[], "ab龙cé"), "ab|龙|c|é"); // ASCII is not looked at
+        assert_eq!(split(&[], "龙虎"), "龙|虎");
+        assert_eq!(split(&[], "ab龙cé"), "ab|龙|c|é"); // ASCII is not split
         assert_eq!(
-            cut(
+            split(
                 &[&tiger[..2], tiger, &tail[..2], tail, "虎龙".as_bytes()],
                 "龙虎龙虎"
             ),
             "龙|虎龙|虎"
         );
-        assert_eq!(cut(&[&[tail[2], tiger[0]]], "龙虎龙a"), "龙虎|龙|a"); // parts of both
-        assert_eq!(cut(&[&[b'a', tiger[0]]], "a虎b虎a龙"), "a虎|b|虎|a|龙"); // the piece has all of the character
-        assert_eq!(cut(&[&[tiger[2], b'a']], "虎a"), "虎a");
+        assert_eq!(split(&[&[tail[2], tiger[0]]], "龙虎龙a"), "龙虎|龙|a"); // parts of both
+        assert_eq!(split(&[&[b'a', tiger[0]]], "a虎b虎a龙"), "a虎|b|虎|a|龙"); // the token has only a part of the character
+        assert_eq!(split(&[&[tiger[2], b'a']], "虎a"), "虎a");
     }
 
     #[test]
-    fn what_is_not_well_formed_is_not_cut() {
-        let crossings = crossings(&model(&[]));
+    fn malformed_bytes_are_not_split() {
+        let points = split_points(&model(&[]));
         for piece in [
             &b"\xe4a"[..],
             b"\xe4\xb8\xe4",
@@ -370,7 +371,7 @@ mod tests {
             b"\xff\xc3\xff",
             b"\xc3\xa9\xa9a",
         ] {
-            assert_eq!(parts(&crossings, piece), [piece]);
+            assert_eq!(parts(&points, piece), [piece]);
         }
     }
 
@@ -399,9 +400,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
-        /// Tokens are stretches of texts, so that every way to join characters comes up.
+        /// Tokens are substrings of texts, so that every way to join characters occurs.
         #[test]
-        fn parts_are_merged_as_the_whole_is(
+        fn parts_merge_like_the_whole(
             sources in prop::collection::vec((text(), any::<prop::sample::Index>(), 2..7usize), 0..25),
             pieces in prop::collection::vec(text(), 1..8),
         ) {
@@ -413,14 +414,14 @@ mod tests {
             tokens.dedup();
             let model = model(&tokens.iter().map(Vec::as_slice).collect::<Vec<_>>());
             let table = PairTable::new(model.merges());
-            let crossings = crossings(&model);
+            let points = split_points(&model);
             for piece in pieces.iter().chain(sources.iter().map(|(source, ..)| source)) {
-                let apart = parts(&crossings, piece).into_iter();
+                let apart = parts(&points, piece).into_iter();
                 let apart: Vec<u32> = apart.flat_map(|part| merged(&table, part)).collect();
                 prop_assert_eq!(&apart, &merged(&table, piece));
-                let (before, behind) = (&b"\xe4\xb8"[..], "\u{4e01}a".as_bytes());
-                let text = [before, piece, behind].concat();
-                let inside = parts_inside(&crossings, &text, 2..2 + piece.len()).into_iter();
+                let (before, after) = (&b"\xe4\xb8"[..], "\u{4e01}a".as_bytes());
+                let text = [before, piece, after].concat();
+                let inside = parts_inside(&points, &text, 2..2 + piece.len()).into_iter();
                 let inside: Vec<u32> = inside.flat_map(|part| merged(&table, &text[part])).collect();
                 prop_assert_eq!(inside, apart);
             }

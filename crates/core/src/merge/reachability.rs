@@ -1,53 +1,48 @@
-//! Which tokens merging makes of their own bytes.
+//! Which tokens merging makes from their own bytes.
 
-use super::table::NO_MERGE;
-use super::{merge_long, merge_short, PairTable, Symbols, SHORT};
+use super::long::merge_symbols;
+use super::symbols::Symbols;
+use super::table::{PairTable, NO_MERGE};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::model::{MergeIds, Model};
 
-/// The ids of the tokens that merging does not make of their own bytes, in ascending order.
-///
-/// Any other token is what a piece of its bytes becomes. That includes tokens whose bytes are those of
-/// another token too: merging makes one of them.
-pub fn unreached(model: &Model, symbols: &Symbols, table: &PairTable) -> Result<Vec<u32>> {
-    let origins = symbols.is_total().then(|| Origins::new(model.merges()));
+/// The ids of the tokens that merging does not make from their own bytes, in ascending order. Of two tokens
+/// with the same bytes, merging makes one at most.
+pub fn unreachable_tokens(model: &Model, symbols: &Symbols, table: &PairTable) -> Result<Vec<u32>> {
+    let origins = symbols.are_bytes().then(|| Origins::new(model.merges()));
     match origins.flatten() {
-        Some(origins) => Ok(origins.unreached(model, symbols, table)),
-        None => unreached_by_merging(model, symbols, table),
+        Some(origins) => Ok(origins.unreachable(model, symbols, table)),
+        None => unreachable_by_merging(model, symbols, table),
     }
 }
 
-/// The same for any model: merges every token.
-fn unreached_by_merging(model: &Model, symbols: &Symbols, table: &PairTable) -> Result<Vec<u32>> {
-    let mut unreached = Vec::new();
+/// `unreachable_tokens` of any model: merges every token.
+fn unreachable_by_merging(model: &Model, symbols: &Symbols, table: &PairTable) -> Result<Vec<u32>> {
+    let mut unreachable = Vec::new();
     let mut merged = Vec::new();
     for (id, token) in model.vocabulary().iter() {
         merged.clear();
-        symbols.of(model, token, |symbol, _| merged.push(symbol));
-        let length = if merged.len() <= SHORT {
-            merge_short(table, &mut merged)
-        } else {
-            merge_long(table, &mut merged, &Interrupt::never())?
-        };
+        symbols.for_each(model, token, |symbol, _| merged.push(symbol));
+        let length = merge_symbols(table, &mut merged, &Interrupt::never())?;
         if merged[..length] != [id] {
-            unreached.push(id);
+            unreachable.push(id);
         }
     }
-    Ok(unreached)
+    Ok(unreachable)
 }
 
-/// No merge makes the token.
+/// The origin of a token that no merge makes.
 const NO_ORIGIN: (u32, u32) = (u32::MAX, u32::MAX);
 
-/// The only merge that makes each token, where all merges come in the order of their products, after
-/// those that make their parts. Then merges happen in that order in any text.
+/// The pair that makes each token, for models whose products ascend with the rank and are greater than their
+/// parts. In such models each token has one origin, and merges apply in the order of the product ids.
 struct Origins {
-    parts: Vec<(u32, u32)>,
+    pairs: Vec<(u32, u32)>,
 }
 
 impl Origins {
-    /// None if the merges are not like that, or if ids are not dense.
+    /// None if the model is different, or if its ids are not dense.
     fn new(merges: &[MergeIds]) -> Option<Self> {
         let ids = merges.last()?.2 as usize + 1;
         let are_in_order = merges.is_sorted_by(|one, next| one.2 < next.2)
@@ -57,54 +52,55 @@ impl Origins {
         if !are_in_order || ids / 4 > merges.len() + 256 {
             return None;
         }
-        let mut parts = vec![NO_ORIGIN; ids];
+        let mut pairs = vec![NO_ORIGIN; ids];
         for &(left, right, made) in merges {
-            parts[made as usize] = (left, right);
+            pairs[made as usize] = (left, right);
         }
-        Some(Self { parts })
+        Some(Self { pairs })
     }
 
     fn of(&self, id: u32) -> Option<(u32, u32)> {
-        let parts = self.parts.get(id as usize).copied();
-        parts.filter(|&parts| parts != NO_ORIGIN)
+        let pair = self.pairs.get(id as usize).copied();
+        pair.filter(|&pair| pair != NO_ORIGIN)
     }
 
-    fn unreached(&self, model: &Model, symbols: &Symbols, table: &PairTable) -> Vec<u32> {
-        let mut is_reached = vec![false; self.parts.len()];
-        let mut unreached = Vec::new();
-        // A token's parts come before it.
+    fn unreachable(&self, model: &Model, symbols: &Symbols, table: &PairTable) -> Vec<u32> {
+        let mut is_reachable = vec![false; self.pairs.len()];
+        let mut unreachable = Vec::new();
+        // The parts of a token have lower ids.
         for (id, token) in model.vocabulary().iter() {
-            let reached = match (token, self.of(id)) {
+            let reachable = match (token, self.of(id)) {
                 (&[byte], _) => symbols.single(byte) == id,
                 (_, None) => false,
                 (_, Some((left, right))) => {
-                    is_reached[left as usize]
-                        && is_reached[right as usize]
+                    is_reachable[left as usize]
+                        && is_reachable[right as usize]
                         && self.stay_apart(table, left, right, id)
                 }
             };
-            if reached {
-                if let Some(is_reached) = is_reached.get_mut(id as usize) {
-                    *is_reached = true;
+            if reachable {
+                if let Some(is_reachable) = is_reachable.get_mut(id as usize) {
+                    *is_reachable = true;
                 }
             } else {
-                unreached.push(id);
+                unreachable.push(id);
             }
         }
-        unreached
+        unreachable
     }
 
-    /// Whether two neighbours, each of which merging makes alone, are made side by side too, and nothing
-    /// is joined across the place between them before `made` is.
+    /// Whether two tokens, each reachable alone, are also made next to each other: no merge crosses the
+    /// boundary between them before the merge that makes `made`.
     ///
-    /// From the end to the beginning: which symbols stand at both sides of the place, and until when.
+    /// Undoes merges from the last to the first. `last` and `first` are the symbols at the boundary until the
+    /// merges `last_until` and `first_until` replace them.
     fn stay_apart(&self, table: &PairTable, left: u32, right: u32, made: u32) -> bool {
         let (mut last, mut last_until) = (left, made);
         let (mut first, mut first_until) = (right, made);
         loop {
-            let parts = (self.of(last), self.of(first));
-            match parts {
-                (Some((_, part)), _) if parts.1.is_none() || last > first => {
+            let origins = (self.of(last), self.of(first));
+            match origins {
+                (Some((_, part)), _) if origins.1.is_none() || last > first => {
                     (last_until, last) = (last, part);
                 }
                 (_, Some((part, _))) => (first_until, first) = (first, part),
@@ -112,9 +108,9 @@ impl Origins {
             }
             let rank = table.rank(last, first);
             if rank != NO_MERGE {
-                // Of equal pairs the left one is joined first.
-                let joined = table.product(rank);
-                if joined < last_until && joined <= first_until {
+                // Of equal pairs, the left one merges first.
+                let product = table.product(rank);
+                if product < last_until && product <= first_until {
                     return false;
                 }
             }
@@ -124,6 +120,7 @@ impl Origins {
 
 #[cfg(test)]
 mod tests {
+    use super::super::short::MAX_SHORT;
     use super::*;
     use crate::model::Settings;
     use proptest::prelude::*;
@@ -133,9 +130,9 @@ mod tests {
     }
 
     #[test]
-    fn only_what_merging_makes_is_reached() {
+    fn only_tokens_that_merging_makes_are_reachable() {
         let mut tokens = bytes();
-        let long = "ab".repeat(SHORT);
+        let long = "ab".repeat(MAX_SHORT);
         for (id, token) in (256..).zip(["ab", "bc", "abc", "abcd", "ab", &long]) {
             tokens.push((id, token.into()));
         }
@@ -143,7 +140,7 @@ mod tests {
         let merges = merges.map(|(left, right)| (left.into(), right.into()));
         let model = Model::new(tokens, Some(&merges), Settings::default(), Vec::new()).unwrap();
         let table = PairTable::new(model.merges());
-        let found = unreached(&model, &Symbols::new(&model), &table).unwrap();
+        let found = unreachable_tokens(&model, &Symbols::new(&model), &table).unwrap();
         assert_eq!(found, [258, 259, 260, 261]);
     }
 
@@ -152,7 +149,7 @@ mod tests {
 
         /// Any two earlier tokens make the next.
         #[test]
-        fn both_ways_agree(
+        fn both_algorithms_agree(
             pairs in prop::collection::vec((any::<u32>(), any::<u32>()), 1..30),
         ) {
             let mut tokens = bytes();
@@ -175,8 +172,8 @@ mod tests {
             let model = Model::new(tokens, Some(&merges), Settings::default(), Vec::new()).unwrap();
             let (symbols, table) = (Symbols::new(&model), PairTable::new(model.merges()));
             let origins = Origins::new(model.merges()).unwrap();
-            let expected = unreached_by_merging(&model, &symbols, &table).unwrap();
-            prop_assert_eq!(origins.unreached(&model, &symbols, &table), expected);
+            let expected = unreachable_by_merging(&model, &symbols, &table).unwrap();
+            prop_assert_eq!(origins.unreachable(&model, &symbols, &table), expected);
         }
     }
 }

@@ -1,22 +1,23 @@
-//! What a thread works with while it encodes, kept from call to call.
+//! The caches and buffers of the threads, kept from call to call.
 
 use super::cache::{Cache, CACHE_BYTES};
-use super::keys::Lookup;
+use super::keys::KeyBatch;
 use crate::pretokenize::Block;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Threads that can have a workspace of their own at the same time; more go without a cache.
-const POOL: usize = 64;
+/// Threads beyond this many run without a cache.
+const MAX_WORKSPACES: usize = 64;
 
-/// One thread's cache, and room for what it finds.
+/// One thread's cache and buffers.
 pub struct Workspace {
-    /// Pieces that were merged before.
+    /// Pieces merged before.
     pub cache: Cache,
-    /// Where the pieces of a block of text begin.
+    /// The bounds of the pieces of one block of text.
     pub block: Block,
-    /// What is looked for in the cache at the same time.
-    pub lookup: Lookup,
+    /// The keys of the pieces that are looked up together.
+    pub keys: KeyBatch,
+    /// The pool's generation when the workspace was made.
     generation: u64,
 }
 
@@ -26,41 +27,42 @@ impl Workspace {
         Box::new(Self {
             cache: Cache::new(cache_bytes),
             block: Block::default(),
-            lookup: Lookup::default(),
+            keys: KeyBatch::default(),
             generation,
         })
     }
 }
 
-/// The workspaces of an encoder: a call takes one that is free.
+/// The workspaces of an encoder. A call takes a free one.
 ///
-/// Nothing ever waits here: a lock that another thread held when the process forked stays locked
-/// in the child, which then takes another.
-pub struct Pool {
+/// Never waits for a lock: a lock that another thread holds during a fork stays locked in the child, and the
+/// child takes another workspace.
+pub struct WorkspacePool {
     workspaces: Vec<Mutex<Option<Box<Workspace>>>>,
-    /// Bytes that one thread's cache takes at most.
+    /// The limit of the first workspace's cache. The others get half.
     cache_bytes: AtomicUsize,
+    /// Clearing increments it. A workspace of an older generation is dropped when it is next taken.
     generation: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
     entries: AtomicU64,
 }
 
-/// What the caches did.
+/// The counters of all caches since the last clearing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStatistics {
-    /// Pieces that were found.
+    /// Lookups that found their piece.
     pub hits: u64,
     /// Pieces that were merged.
     pub misses: u64,
-    /// Pieces that are kept now.
+    /// Pieces that are cached now.
     pub size: u64,
 }
 
-impl Default for Pool {
+impl Default for WorkspacePool {
     fn default() -> Self {
         Self {
-            workspaces: (0..POOL).map(|_| Mutex::new(None)).collect(),
+            workspaces: (0..MAX_WORKSPACES).map(|_| Mutex::new(None)).collect(),
             cache_bytes: AtomicUsize::new(CACHE_BYTES),
             generation: AtomicU64::new(0),
             hits: AtomicU64::new(0),
@@ -70,16 +72,16 @@ impl Default for Pool {
     }
 }
 
-impl Pool {
-    /// Runs `work` with a workspace, or without one if all are taken.
+impl WorkspacePool {
+    /// Runs `work` with a workspace, or with none if all are in use.
     pub fn with<R>(&self, work: impl FnOnce(Option<&mut Workspace>) -> R) -> R {
         let workspaces = self.workspaces.iter().enumerate();
         let mut free =
-            workspaces.filter_map(|(place, workspace)| Some((place, workspace.try_lock().ok()?)));
-        let Some((place, mut guard)) = free.next() else {
+            workspaces.filter_map(|(index, workspace)| Some((index, workspace.try_lock().ok()?)));
+        let Some((index, mut guard)) = free.next() else {
             return work(None);
         };
-        let workspace = self.current(place, &mut guard);
+        let workspace = self.current(index, &mut guard);
         let entries = workspace.cache.size() as u64;
         let result = work(Some(workspace));
         let cache = &mut workspace.cache;
@@ -94,11 +96,11 @@ impl Pool {
         result
     }
 
-    /// The workspace behind the lock, made anew if the caches were cleared since. The cache of the first is
-    /// the largest, as threads side by side share what there is to keep.
+    /// The locked workspace of the current generation, made if necessary. The first cache is the largest:
+    /// a call on one thread uses it alone, and threads share the pieces of a text.
     fn current<'a>(
         &self,
-        place: usize,
+        index: usize,
         guard: &'a mut MutexGuard<'_, Option<Box<Workspace>>>,
     ) -> &'a mut Workspace {
         let generation = self.generation.load(Ordering::Relaxed);
@@ -108,16 +110,16 @@ impl Pool {
         {
             **guard = None;
         }
-        let bytes = self.cache_bytes() / if place == 0 { 1 } else { 2 };
+        let bytes = self.cache_bytes() / if index == 0 { 1 } else { 2 };
         guard.get_or_insert_with(|| Workspace::new(bytes, generation))
     }
 
-    /// Bytes that one thread's cache takes at most; those of others beside it take half of that.
+    /// The limit of the first cache in bytes. The others get half.
     pub fn cache_bytes(&self) -> usize {
         self.cache_bytes.load(Ordering::Relaxed)
     }
 
-    /// Hits and misses since the last clearing, and pieces kept.
+    /// The counters since the last clearing.
     pub fn statistics(&self) -> CacheStatistics {
         CacheStatistics {
             hits: self.hits.load(Ordering::Relaxed),
@@ -126,13 +128,13 @@ impl Pool {
         }
     }
 
-    /// Lets one thread's cache take so many bytes at most, and drops every piece.
+    /// Changes the limit of the first cache and drops all pieces.
     pub fn limit(&self, cache_bytes: usize) {
         self.cache_bytes.store(cache_bytes, Ordering::Relaxed);
         self.clear();
     }
 
-    /// Drops every piece (a cache in use is dropped when it is next taken) and resets the counters.
+    /// Drops all pieces and resets the counters. A cache in use is dropped when it is next taken.
     pub fn clear(&self) {
         self.generation.fetch_add(1, Ordering::Relaxed);
         for counter in [&self.hits, &self.misses, &self.entries] {
@@ -146,7 +148,7 @@ impl Pool {
     }
 }
 
-/// Adds to a counter that others add to at the same time; adding nothing costs nothing.
+/// Adds to a shared counter. Skips the atomic operation for zero.
 fn add(counter: &AtomicU64, number: u64) {
     if number != 0 {
         counter.fetch_add(number, Ordering::Relaxed);
@@ -160,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_pool_never_waits() {
-        let pool = Pool::default();
+        let pool = WorkspacePool::default();
         pool.with(|outer| {
             assert!(outer.is_some());
             pool.clear();
@@ -173,23 +175,23 @@ mod tests {
 
     #[test]
     fn the_first_cache_is_the_largest() {
-        let pool = Pool::default();
+        let pool = WorkspacePool::default();
         pool.limit(1 << 20);
         let fill = |cache: &mut Cache| {
             for number in 0..50_000_u32 {
                 let piece = number.to_string();
                 cache.insert(key(piece.as_bytes(), 0, piece.len()), &[number]);
-                cache.make_room();
+                cache.grow();
             }
-            cache.sets()
+            cache.bucket_count()
         };
-        let sets = pool.with(|first| {
+        let buckets = pool.with(|first| {
             let second = pool.with(|second| fill(&mut second.unwrap().cache));
             (fill(&mut first.unwrap().cache), second)
         });
         assert!(
-            sets.0 / 2 - 16 <= sets.1 && sets.1 <= sets.0 / 2,
-            "{sets:?}"
+            buckets.0 / 2 - 16 <= buckets.1 && buckets.1 <= buckets.0 / 2,
+            "{buckets:?}"
         );
     }
 }

@@ -1,10 +1,11 @@
-//! Documents in files to ids, in parallel, without holding what is read.
+//! The documents in files to ids, in parallel. Files are mapped or read job by job.
 
-use super::batch::{Batch, Encoded, Part};
-use super::{BatchOptions, Encoder, Ragged, Text};
+use super::batch::{Batch, BatchOptions, DocumentPart, Encoded, Ragged};
+use super::Encoder;
 use crate::error::{Error, Result};
 use crate::files::{Source, TextFile};
 use crate::interrupt::Interrupt;
+use crate::text::Text;
 use memchr::memmem::Finder;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -13,9 +14,8 @@ use std::sync::Arc;
 impl Encoder {
     /// The ids of the documents in files, in their order.
     ///
-    /// A file is a document, or holds several with a separator between each two, which belongs to neither;
-    /// between separators without text there is no document. Files must be UTF-8, and must stay what they
-    /// are meanwhile.
+    /// Without a separator, a file is a document. A separator separates the documents of a file and belongs
+    /// to none; empty documents are skipped. Files must be UTF-8 and must not change during the call.
     pub fn encode_files(
         &self,
         paths: &[impl AsRef<Path>],
@@ -36,11 +36,11 @@ impl Encoder {
         }
         let batch = Batch::new(self, options, bytes)?;
         let separator = separator.map(Finder::new);
-        let jobs = Files {
+        let jobs = FileJobs {
             batch: &batch,
             separator: separator.as_ref(),
             sources: sources.into_iter(),
-            open: None,
+            unfinished: None,
             interrupt,
         };
         batch.collect(jobs, interrupt, |job, encoded| {
@@ -50,11 +50,11 @@ impl Encoder {
 }
 
 enum Job {
-    /// A file with all that is in it.
+    /// A whole file.
     File(PathBuf),
-    /// Whole documents with separators between them.
+    /// A range of whole documents with separators between them.
     Documents(Arc<TextFile>, Range<usize>),
-    /// A part of a document: its bytes, and whether the document begins and ends with them.
+    /// A part of one document: its range, whether it is the first part, and whether it is the last one.
     Part(Arc<TextFile>, Range<usize>, bool, bool),
 }
 
@@ -65,35 +65,32 @@ fn encode(
     encoded: &mut Encoded,
     interrupt: &Interrupt<'_>,
 ) -> Result<()> {
-    let (file, range, separator, begins, ends) = match job {
+    let (file, range, separator, is_first, is_last) = match job {
         Job::File(path) => {
             let file = Arc::new(TextFile::read(path, interrupt)?);
             let range = 0..file.bytes().len();
             (file, range, separator, true, true)
         }
         Job::Documents(file, range) => (file, range, separator, true, true),
-        Job::Part(file, range, begins, ends) => (file, range, None, begins, ends),
+        Job::Part(file, range, is_first, is_last) => (file, range, None, is_first, is_last),
     };
     let start = range.start;
-    encoded.with_buffer(|encoded, buffer| {
+    encoded.with_file_buffer(|encoded, buffer| {
         let text = file.text(range, buffer)?;
         for document in documents(text, separator) {
-            batch.refuse(
-                &text[document.clone()],
-                || file.name(),
-                start + document.start,
-            )?;
+            let base = start + document.start;
+            batch.check_disallowed(&text[document], || file.name(), base)?;
         }
-        let parts = documents(text, separator).map(|document| Part {
+        let parts = documents(text, separator).map(|document| DocumentPart {
             text: Text::Str(&text[document]),
-            begins,
-            ends,
+            is_first,
+            is_last,
         });
         batch.encode(parts, encoded, interrupt)
     })
 }
 
-/// Where the documents in a text are.
+/// The ranges of the documents in a text.
 fn documents<'a>(
     text: &'a str,
     separator: Option<&'a Finder<'a>>,
@@ -110,33 +107,31 @@ fn documents<'a>(
 }
 
 /// Files as jobs.
-struct Files<'a> {
+struct FileJobs<'a> {
     batch: &'a Batch<'a>,
     separator: Option<&'a Finder<'a>>,
     sources: std::vec::IntoIter<Source>,
-    open: Option<Open>,
+    unfinished: Option<UnfinishedFile>,
     interrupt: &'a Interrupt<'a>,
 }
 
-/// A file of which some is in jobs already.
-struct Open {
+/// A file that is partly in jobs already.
+struct UnfinishedFile {
     file: Arc<TextFile>,
-    /// Where the rest begins; none if there is no more.
+    /// Where the rest begins; none at the end.
     at: Option<usize>,
-    /// The document that it begins in, if that is cut.
+    /// The document that contains `at`, if it is cut into parts.
     document: Option<Range<usize>>,
 }
 
-impl Iterator for Files<'_> {
+impl Iterator for FileJobs<'_> {
     type Item = Result<Job>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(job) = self
-                .open
-                .as_mut()
-                .and_then(|open| open.next(self.batch, self.separator))
-            {
+            let unfinished = self.unfinished.as_mut();
+            let job = unfinished.and_then(|file| file.next_job(self.batch, self.separator));
+            if let Some(job) = job {
                 return Some(Ok(job));
             }
             let file = match self.sources.next()? {
@@ -147,7 +142,7 @@ impl Iterator for Files<'_> {
             match file {
                 Err(error) => return Some(Err(error)),
                 Ok(file) => {
-                    self.open = Some(Open {
+                    self.unfinished = Some(UnfinishedFile {
                         file: Arc::new(file),
                         at: Some(0),
                         document: None,
@@ -158,8 +153,8 @@ impl Iterator for Files<'_> {
     }
 }
 
-impl Open {
-    fn next(&mut self, batch: &Batch<'_>, separator: Option<&Finder<'_>>) -> Option<Job> {
+impl UnfinishedFile {
+    fn next_job(&mut self, batch: &Batch<'_>, separator: Option<&Finder<'_>>) -> Option<Job> {
         let at = self.at?;
         let bytes = self.file.bytes();
         let document = match (self.document.take(), separator) {
@@ -167,15 +162,16 @@ impl Open {
             (None, None) => 0..bytes.len(),
             (None, Some(separator)) => {
                 let (rest, width) = (&bytes[at..], separator.needle().len());
-                let is_last = rest.len() <= batch.job;
-                let head = &rest[..rest.len().min(batch.job)];
+                let is_last = rest.len() <= batch.job_bytes;
+                let head = &rest[..rest.len().min(batch.job_bytes)];
                 let end = if is_last {
                     Some(rest.len())
                 } else {
                     separator.find_iter(head).last()
                 };
-                // Without a separator in so much text, the document is big.
-                let end = end.or_else(|| separator.find(rest).filter(|&end| end <= batch.job));
+                // Without a separator in the head, the document is larger than a job.
+                let end =
+                    end.or_else(|| separator.find(rest).filter(|&end| end <= batch.job_bytes));
                 if let Some(end) = end {
                     self.at = (!is_last).then_some(at + end + width);
                     return Some(Job::Documents(self.file.clone(), at..at + end));
@@ -183,14 +179,14 @@ impl Open {
                 at..at + separator.find(rest).unwrap_or(rest.len())
             }
         };
-        let end = at + batch.first_part(&bytes[at..document.end], batch.job);
-        let (begins, ends) = (at == document.start, end == document.end);
+        let end = at + batch.first_part(&bytes[at..document.end], batch.job_bytes);
+        let (is_first, is_last) = (at == document.start, end == document.end);
         self.at = match separator {
-            _ if !ends => Some(end),
+            _ if !is_last => Some(end),
             Some(separator) if end < bytes.len() => Some(end + separator.needle().len()),
             _ => None,
         };
-        self.document = (!ends).then_some(document);
-        Some(Job::Part(self.file.clone(), at..end, begins, ends))
+        self.document = (!is_last).then_some(document);
+        Some(Job::Part(self.file.clone(), at..end, is_first, is_last))
     }
 }

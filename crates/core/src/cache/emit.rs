@@ -1,0 +1,158 @@
+//! Cached ids of many pieces, written in sequence.
+//!
+//! `unsafe`: each write has a fixed size, for speed, into the spare capacity of the vector; only the ids
+//! that count become part of it. The room is checked before each write, and the processor before AVX2.
+#![allow(unsafe_code)]
+
+use super::cache::Cache;
+use super::keys::{Key, KEY_BYTES};
+use super::packed::{Packed, UNPACKED_IDS};
+use crate::merge::CharSplitPoints;
+#[cfg(target_arch = "x86_64")]
+use crate::processor::{InstructionSet, Processor};
+use std::ops::Range;
+
+/// A call of `emit_chars` appends about this many ids at most, so that its caller can poll for interrupts.
+const CHAR_IDS_PER_CALL: usize = 1 << 14;
+
+/// Appends the ids of the pieces from `first` on, given their keys and first buckets. Returns the first
+/// piece that is not cached, or the number of pieces.
+pub fn emit(
+    cache: &Cache,
+    keys: &[Key],
+    buckets: &[u32],
+    first: usize,
+    ids: &mut Vec<u32>,
+) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if Processor::best().has(InstructionSet::Avx2) {
+        // SAFETY: `Processor` reports only detected instructions.
+        return unsafe { emit_avx2(cache, keys, buckets, first, ids) };
+    }
+    emit_with(cache, keys, buckets, first, ids, Packed::unpack)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn emit_avx2(
+    cache: &Cache,
+    keys: &[Key],
+    buckets: &[u32],
+    first: usize,
+    ids: &mut Vec<u32>,
+) -> usize {
+    emit_with(cache, keys, buckets, first, ids, |packed| {
+        packed.unpack_avx2()
+    })
+}
+
+#[inline(always)]
+fn emit_with(
+    cache: &Cache,
+    keys: &[Key],
+    buckets: &[u32],
+    first: usize,
+    ids: &mut Vec<u32>,
+    unpack: impl Fn(&Packed) -> [u32; UNPACKED_IDS],
+) -> usize {
+    let mut piece = first;
+    while piece < keys.len() {
+        ids.reserve(KEY_BYTES);
+        let room = ids.spare_capacity_mut();
+        let (mut count, last) = (0, room.len() - KEY_BYTES);
+        let mut is_missing = false;
+        for (&key, &bucket) in keys[piece..].iter().zip(&buckets[piece..]) {
+            if count > last {
+                break;
+            }
+            let Some(packed) = cache.find(bucket, key) else {
+                is_missing = true;
+                break;
+            };
+            // SAFETY: `count <= last`, so there is room for KEY_BYTES ids after `count`; no write is longer.
+            unsafe {
+                let to = room.as_mut_ptr().add(count).cast::<u32>();
+                match packed.spilled() {
+                    None => to
+                        .cast::<[u32; UNPACKED_IDS]>()
+                        .write_unaligned(unpack(packed)),
+                    Some(start) => to
+                        .cast::<[u32; KEY_BYTES]>()
+                        .write_unaligned(*cache.spilled(start)),
+                }
+            }
+            count += packed.count();
+            piece += 1;
+        }
+        // SAFETY: the loop wrote the first `count` ids of the room: no piece has more than KEY_BYTES.
+        unsafe { ids.set_len(ids.len() + count) };
+        if is_missing {
+            break;
+        }
+    }
+    piece
+}
+
+/// Appends the ids of the three-byte characters that a piece begins with, as long as each is a part and
+/// cached. Returns where the first other character begins, or where the limit of a call is reached.
+pub fn emit_chars(
+    cache: &Cache,
+    points: &CharSplitPoints,
+    text: &[u8],
+    piece: Range<usize>,
+    ids: &mut Vec<u32>,
+) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if Processor::best().has(InstructionSet::Avx2) {
+        // SAFETY: `Processor` reports only detected instructions.
+        return unsafe { emit_chars_avx2(cache, points, text, piece, ids) };
+    }
+    emit_chars_with(cache, points, text, piece, ids, Packed::unpack)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn emit_chars_avx2(
+    cache: &Cache,
+    points: &CharSplitPoints,
+    text: &[u8],
+    piece: Range<usize>,
+    ids: &mut Vec<u32>,
+) -> usize {
+    emit_chars_with(cache, points, text, piece, ids, |packed| {
+        packed.unpack_avx2()
+    })
+}
+
+#[inline(always)]
+fn emit_chars_with(
+    cache: &Cache,
+    points: &CharSplitPoints,
+    text: &[u8],
+    piece: Range<usize>,
+    ids: &mut Vec<u32>,
+    unpack: impl Fn(&Packed) -> [u32; UNPACKED_IDS],
+) -> usize {
+    let Range { start: mut at, end } = piece;
+    let chars = cache.chars();
+    ids.reserve(UNPACKED_IDS);
+    let room = ids.spare_capacity_mut();
+    let (mut count, last) = (0, (room.len() - UNPACKED_IDS).min(CHAR_IDS_PER_CALL));
+    while count <= last {
+        let cached = points.lone_char(text, at..end);
+        let cached = cached.and_then(|number| chars.get(number));
+        let Some(packed) = cached.filter(|packed| packed.count() > 0) else {
+            break;
+        };
+        // SAFETY: `count <= last`, so there is room for UNPACKED_IDS ids after `count`.
+        unsafe {
+            let to = room.as_mut_ptr().add(count).cast::<[u32; UNPACKED_IDS]>();
+            to.write_unaligned(unpack(packed));
+        }
+        count += packed.count();
+        at += 3;
+    }
+    // SAFETY: the loop wrote the first `count` ids of the room: no entry has more than UNPACKED_IDS.
+    unsafe { ids.set_len(ids.len() + count) };
+    at
+}

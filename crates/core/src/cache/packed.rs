@@ -1,0 +1,124 @@
+//! The ids of a short piece in 16 bytes.
+//!
+//! `unsafe`: [`Packed::unpack_avx2`] loads and reinterprets a register. Sizes are the only condition.
+#![allow(unsafe_code)]
+
+use super::keys::KEY_BYTES;
+
+/// The most ids that [`Packed`] holds itself.
+pub const PACKED_IDS: usize = 5;
+/// The length of the array that unpacking writes.
+pub const UNPACKED_IDS: usize = 8;
+/// Bytes of an id. A larger id does not fit.
+const ID_BYTES: usize = 3;
+/// The index of the byte that holds the number of ids.
+const COUNT: usize = PACKED_IDS * ID_BYTES;
+/// The flag in that byte: the ids are in the cache's spill area.
+const SPILLED: u8 = 0x80;
+
+/// The ids of a piece of at most [`KEY_BYTES`] bytes.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(transparent)]
+pub struct Packed([u8; COUNT + 1]);
+
+impl Packed {
+    /// None if the ids do not fit.
+    pub fn new(ids: &[u32]) -> Option<Self> {
+        let mut packed = [0; COUNT + 1];
+        for (&id, bytes) in ids.iter().zip(packed.chunks_exact_mut(ID_BYTES)) {
+            bytes.copy_from_slice(&id.to_le_bytes()[..ID_BYTES]);
+        }
+        packed[COUNT] = ids.len() as u8;
+        let fits = |&id: &u32| id < 1 << (8 * ID_BYTES);
+        (ids.len() <= PACKED_IDS && ids.iter().all(fits)).then_some(Self(packed))
+    }
+
+    /// A reference to `count` ids, at most [`KEY_BYTES`], in the spill area.
+    pub fn of_spilled(start: u32, count: usize) -> Self {
+        let mut packed = [0; COUNT + 1];
+        packed[..4].copy_from_slice(&start.to_le_bytes());
+        packed[COUNT] = count.min(KEY_BYTES) as u8 | SPILLED;
+        Self(packed)
+    }
+
+    /// The number of ids.
+    #[inline(always)]
+    pub fn count(&self) -> usize {
+        usize::from(self.0[COUNT] & !SPILLED)
+    }
+
+    /// The start of the ids in the spill area, if they are there.
+    #[inline(always)]
+    pub fn spilled(&self) -> Option<u32> {
+        let [a, b, c, d, ..] = self.0;
+        (self.0[COUNT] >= SPILLED).then_some(u32::from_le_bytes([a, b, c, d]))
+    }
+
+    /// The ids. The rest of the array is arbitrary.
+    #[inline(always)]
+    pub fn unpack(&self) -> [u32; UNPACKED_IDS] {
+        let all = u128::from_le_bytes(self.0);
+        let mut ids = [0; UNPACKED_IDS];
+        for (index, id) in ids[..PACKED_IDS].iter_mut().enumerate() {
+            *id = (all >> (8 * ID_BYTES * index)) as u32 % (1 << (8 * ID_BYTES));
+        }
+        ids
+    }
+
+    /// Appends the ids, which are not spilled.
+    pub fn append_to(&self, ids: &mut Vec<u32>) {
+        ids.extend_from_slice(&self.unpack()[..self.count()]);
+    }
+
+    /// `unpack` with AVX2: one shuffle.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub fn unpack_avx2(&self) -> [u32; UNPACKED_IDS] {
+        use std::arch::x86_64::*;
+        let lane = |id: i32| {
+            i32::from_le_bytes(
+                [3 * id as i8, 3 * id as i8 + 1, 3 * id as i8 + 2, -1].map(|at| at as u8),
+            )
+        };
+        let lanes = _mm256_setr_epi32(lane(0), lane(1), lane(2), lane(3), lane(4), -1, -1, -1);
+        // SAFETY: the array behind `self` has the 16 bytes of the load, and the result the 32 bytes of the
+        // register.
+        unsafe {
+            let packed = _mm_loadu_si128(self.0.as_ptr().cast());
+            let ids = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(packed), lanes);
+            std::mem::transmute(ids)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[cfg(target_arch = "x86_64")]
+    use crate::processor::{InstructionSet, Processor};
+
+    #[test]
+    fn unpacking_restores_the_ids() {
+        let largest = (1 << 24) - 1;
+        for ids in [
+            &[][..],
+            &[7],
+            &[largest, 0, 1, 65_536, 258],
+            &[1, 2, largest],
+        ] {
+            let packed = Packed::new(ids).unwrap();
+            assert_eq!((packed.count(), packed.spilled()), (ids.len(), None));
+            assert_eq!(packed.unpack()[..ids.len()], *ids);
+            #[cfg(target_arch = "x86_64")]
+            if Processor::best().has(InstructionSet::Avx2) {
+                // SAFETY: `Processor` reports only detected instructions.
+                assert_eq!(unsafe { packed.unpack_avx2() }[..ids.len()], *ids);
+            }
+        }
+        assert!(Packed::new(&[largest + 1]).is_none());
+        assert!(Packed::new(&[1; PACKED_IDS + 1]).is_none());
+        let spilled = Packed::of_spilled(u32::MAX, 15);
+        assert_eq!((spilled.count(), spilled.spilled()), (15, Some(u32::MAX)));
+    }
+}

@@ -1,0 +1,219 @@
+//! Ids to bytes.
+
+mod stream;
+mod table;
+
+pub use stream::DecodeStream;
+
+use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
+use crate::model::{fallback_byte, Model, Spaces, Strip};
+use std::sync::OnceLock;
+use table::{DecodeTable, IDS_PER_POLL};
+
+/// What the decoder does with byte tokens such as `<0xE2>` that are not valid UTF-8 together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidUtf8 {
+    /// Keeps the bytes.
+    Keep,
+    /// Replaces each byte of the run by U+FFFD, like `ByteFallback` of Hugging Face `tokenizers`. Applies
+    /// only to models with byte fallback: in other models every token is bytes, and the caller replaces.
+    Replace,
+}
+
+impl InvalidUtf8 {
+    /// `Replace` if `replace`, else `Keep`.
+    pub fn replace_if(replace: bool) -> Self {
+        if replace {
+            Self::Replace
+        } else {
+            Self::Keep
+        }
+    }
+}
+
+/// Decodes the ids of one model. Threads may share it.
+pub struct Decoder {
+    model: Model,
+    /// Built by the first call that needs it.
+    table: OnceLock<DecodeTable>,
+}
+
+impl Decoder {
+    /// A decoder of a model.
+    pub fn new(model: Model) -> Self {
+        let table = OnceLock::new();
+        Self { model, table }
+    }
+
+    /// Appends the bytes of the ids.
+    pub fn decode(
+        &self,
+        ids: &[u32],
+        skip_special_tokens: bool,
+        invalid: InvalidUtf8,
+        bytes: &mut Vec<u8>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        let mut state = DecodeState::new(skip_special_tokens, invalid);
+        state.push(self, ids, bytes, interrupt)?;
+        state.finish(self, bytes);
+        Ok(())
+    }
+}
+
+/// The state between two parts of the ids of one text.
+struct DecodeState {
+    skip_special_tokens: bool,
+    invalid: InvalidUtf8,
+    /// The bytes of the byte tokens at the end. The next token may extend the run.
+    byte_run: Vec<u8>,
+    has_token: bool,
+    has_output: bool,
+}
+
+impl DecodeState {
+    fn new(skip_special_tokens: bool, invalid: InvalidUtf8) -> Self {
+        Self {
+            skip_special_tokens,
+            invalid,
+            byte_run: Vec::new(),
+            has_token: false,
+            has_output: false,
+        }
+    }
+
+    /// Appends the bytes of further ids, except those that later ids may change.
+    fn push(
+        &mut self,
+        decoder: &Decoder,
+        ids: &[u32],
+        bytes: &mut Vec<u8>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        let model = &decoder.model;
+        let Some(spaces) = &model.settings().spaces else {
+            let table = decoder.table.get_or_init(|| DecodeTable::new(model));
+            return table.append(model, ids, self.skip_special_tokens, bytes, interrupt);
+        };
+        let start = bytes.len();
+        for (position, &id) in ids.iter().enumerate() {
+            if position % IDS_PER_POLL == IDS_PER_POLL - 1 {
+                interrupt.poll()?;
+            }
+            let token = match model.added_token(id) {
+                Some(token) if token.special && self.skip_special_tokens => continue,
+                Some(token) => token.content.as_bytes(),
+                None => {
+                    let token = model.vocabulary().token(id);
+                    token.ok_or(Error::UnknownId { id, position })?
+                }
+            };
+            self.push_spaced(spaces, token, bytes);
+        }
+        self.strip(Some(spaces), start, bytes);
+        Ok(())
+    }
+
+    /// Appends the remaining bytes and resets the state for the next text.
+    fn finish(&mut self, decoder: &Decoder, bytes: &mut Vec<u8>) {
+        let start = bytes.len();
+        self.end_byte_run(bytes);
+        self.strip(decoder.model.settings().spaces.as_ref(), start, bytes);
+        (self.has_token, self.has_output) = (false, false);
+    }
+
+    /// Drops the text's first space if the model asks for it and the text begins at `start`.
+    fn strip(&mut self, spaces: Option<&Spaces>, start: usize, bytes: &mut Vec<u8>) {
+        if !self.has_output && bytes.len() > start {
+            self.has_output = true;
+            if spaces.is_some_and(|spaces| spaces.strip == Strip::One) && bytes[start] == b' ' {
+                bytes.remove(start);
+            }
+        }
+    }
+
+    /// Appends a token of a model that writes spaces as another character.
+    fn push_spaced(&mut self, spaces: &Spaces, token: &[u8], bytes: &mut Vec<u8>) {
+        let is_first = !std::mem::replace(&mut self.has_token, true);
+        if spaces.byte_fallback {
+            if let Some(byte) = fallback_byte(token) {
+                self.byte_run.push(byte);
+                return;
+            }
+        }
+        self.end_byte_run(bytes);
+        let mut space = [0; 4];
+        let space = spaces.space.encode_utf8(&mut space).as_bytes();
+        let drop = is_first && spaces.strip == Strip::FirstToken;
+        let mut done = 0;
+        for at in memchr::memmem::find_iter(token, space) {
+            bytes.extend_from_slice(&token[done..at]);
+            bytes.extend((!drop).then_some(b' '));
+            done = at + space.len();
+        }
+        bytes.extend_from_slice(&token[done..]);
+    }
+
+    fn end_byte_run(&mut self, bytes: &mut Vec<u8>) {
+        let replace = self.invalid == InvalidUtf8::Replace;
+        if replace && std::str::from_utf8(&self.byte_run).is_err() {
+            bytes.extend("\u{fffd}".repeat(self.byte_run.len()).into_bytes());
+            self.byte_run.clear();
+        } else {
+            bytes.append(&mut self.byte_run);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Alphabet, Settings};
+
+    fn decoded(strip: Strip, invalid: InvalidUtf8, ids: &[u32]) -> String {
+        let tokens = ["▁", "▁a", "b", "<0xE2>", "<0x96>", "<0x81>", "▁▁"];
+        let settings = Settings {
+            alphabet: Alphabet::Characters,
+            spaces: Some(Spaces {
+                space: '▁',
+                byte_fallback: true,
+                strip,
+            }),
+            ..Settings::default()
+        };
+        let tokens = (0..).zip(tokens).map(|(id, token)| (id, token.into()));
+        let model = Model::new(tokens.collect(), Some(&[]), settings, Vec::new()).unwrap();
+        let mut bytes = b"before".to_vec();
+        let never = Interrupt::never();
+        let decoder = Decoder::new(model);
+        decoder
+            .decode(ids, false, invalid, &mut bytes, &never)
+            .unwrap();
+        String::from_utf8_lossy(&bytes["before".len()..]).into_owned()
+    }
+
+    #[test]
+    fn decoding_restores_spaces() {
+        let ids = [6, 1, 2, 0];
+        assert_eq!(decoded(Strip::No, InvalidUtf8::Keep, &ids), "   ab ");
+        assert_eq!(decoded(Strip::One, InvalidUtf8::Keep, &ids), "  ab ");
+        assert_eq!(decoded(Strip::FirstToken, InvalidUtf8::Keep, &ids), " ab ");
+    }
+
+    #[test]
+    fn byte_tokens_become_bytes() {
+        assert_eq!(
+            decoded(Strip::No, InvalidUtf8::Replace, &[2, 3, 4, 5, 2]),
+            "b▁b"
+        );
+        assert_eq!(
+            decoded(Strip::No, InvalidUtf8::Replace, &[3, 4, 2, 5]),
+            "\u{fffd}\u{fffd}b\u{fffd}"
+        );
+        assert_eq!(
+            decoded(Strip::No, InvalidUtf8::Keep, &[3, 4, 2]),
+            "\u{fffd}b" // one U+FFFD, of the lossy conversion in this test
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! Which added tokens a call looks for, and the automata that find them.
+
+use crate::error::Result;
+use crate::model::Model;
+use crate::normalizers::Normalizers;
+use crate::special::{AddedToken, Matcher, Permits};
+use rustc_hash::FxHashSet;
+use std::sync::{Arc, Mutex};
+
+/// The number of sets of special tokens whose automata are kept.
+const RECENT_SETS: usize = 8;
+
+/// Which special tokens are recognised. Added tokens that are not special always are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Special {
+    /// None. Their text is ordinary text.
+    #[default]
+    None,
+    /// All.
+    All,
+    /// Those with these contents.
+    Only(FxHashSet<String>),
+}
+
+impl Special {
+    fn contains(&self, token: &AddedToken) -> bool {
+        match self {
+            Special::None => false,
+            Special::All => true,
+            Special::Only(contents) => contents.contains(&token.content),
+        }
+    }
+}
+
+/// What a call looks for before the text is split.
+#[derive(Clone, Copy)]
+pub struct Search<'a> {
+    pub special: &'a Special,
+    /// Decides for each token and range of the original text whether it may match. None permits all.
+    pub permits: Option<Permits<'a>>,
+}
+
+impl<'a> From<&'a Special> for Search<'a> {
+    fn from(special: &'a Special) -> Self {
+        let permits = None;
+        Self { special, permits }
+    }
+}
+
+/// The two automata of a set of added tokens.
+pub struct Matchers {
+    /// Searches the original text.
+    pub original: Matcher,
+    /// Searches the normalised text.
+    pub normalized: Matcher,
+}
+
+impl Matchers {
+    fn new(model: &Model, normalizers: &Normalizers, special: &Special) -> Result<Self> {
+        let tokens = model
+            .added()
+            .iter()
+            .filter(|token| !token.special || special.contains(token));
+        let (normalized, original): (Vec<_>, Vec<_>) =
+            tokens.cloned().partition(|token| token.normalized);
+        let normalized = normalized.into_iter().map(|token| {
+            Ok(AddedToken {
+                content: normalizers.of_str(&token.content)?,
+                ..token
+            })
+        });
+        let mut normalized: Vec<_> = normalized.collect::<Result<_>>()?;
+        normalized.retain(|token| !token.content.is_empty()); // an empty content never matches
+        Ok(Self {
+            original: Matcher::new(original)?,
+            normalized: Matcher::new(normalized)?,
+        })
+    }
+
+    /// Whether there is no token to find.
+    pub fn are_empty(&self) -> bool {
+        self.original.is_empty() && self.normalized.is_empty()
+    }
+}
+
+/// The automata of a model, by the choice of special tokens.
+pub struct AddedTokens {
+    pub without_special: Arc<Matchers>,
+    with_special: Arc<Matchers>,
+    /// The last sets that calls chose, the newest first.
+    recent: Mutex<Vec<(FxHashSet<String>, Arc<Matchers>)>>,
+}
+
+impl AddedTokens {
+    pub fn new(model: &Model, normalizers: &Normalizers) -> Result<Self> {
+        Ok(Self {
+            without_special: Arc::new(Matchers::new(model, normalizers, &Special::None)?),
+            with_special: Arc::new(Matchers::new(model, normalizers, &Special::All)?),
+            recent: Mutex::default(),
+        })
+    }
+
+    /// The automata for a choice of special tokens, built unless they are known.
+    pub fn matchers(
+        &self,
+        model: &Model,
+        normalizers: &Normalizers,
+        special: &Special,
+    ) -> Result<Arc<Matchers>> {
+        let contents = match special {
+            Special::None => return Ok(self.without_special.clone()),
+            Special::All => return Ok(self.with_special.clone()),
+            Special::Only(contents) => contents,
+        };
+        // Never waits: after a fork, a thread that the child lacks may hold the lock for ever.
+        let mut recent = self.recent.try_lock().ok();
+        let known = recent
+            .as_ref()
+            .and_then(|recent| recent.iter().find(|(key, _)| key == contents));
+        if let Some((_, matchers)) = known {
+            return Ok(matchers.clone());
+        }
+        let matchers = Arc::new(Matchers::new(model, normalizers, special)?);
+        if let Some(recent) = &mut recent {
+            recent.truncate(RECENT_SETS - 1);
+            recent.insert(0, (contents.clone(), matchers.clone()));
+        }
+        Ok(matchers)
+    }
+}

@@ -1,0 +1,176 @@
+//! Pieces to ids through the cache.
+
+use crate::cache::{
+    emit, emit_chars, has_key, key_of, Cache, KeyBatch, KeySpace, PIECES_PER_BATCH,
+};
+use crate::error::Result;
+use crate::interrupt::Interrupt;
+use crate::merge::{CharSplitPoints, Merger};
+use std::ops::Range;
+
+/// Bytes of one split piece between two polls for interrupts.
+const BYTES_PER_POLL: usize = 1 << 16;
+
+/// Looks pieces up in the cache, and merges and caches those that it lacks.
+pub struct CachedEncoder<'a> {
+    pub merger: &'a Merger,
+    pub cache: &'a mut Cache,
+    pub interrupt: &'a Interrupt<'a>,
+}
+
+impl CachedEncoder<'_> {
+    /// Appends the ids of a block of pieces. Each two neighbours of `bounds`, offsets from `from`, bound a
+    /// piece. All buckets of a batch are prefetched before the first lookup, so their latencies overlap.
+    pub fn encode_block(
+        &mut self,
+        text: &[u8],
+        from: usize,
+        mut bounds: &[u32],
+        keys: &mut KeyBatch,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        while bounds.len() > 1 {
+            let (batch, _) = bounds.split_at(bounds.len().min(PIECES_PER_BATCH + 1));
+            bounds = &bounds[batch.len() - 1..];
+            keys.pack(text, from, batch, self.cache.bucket_count());
+            for &bucket in keys.get(batch.len() - 1).1 {
+                self.cache.prefetch(bucket);
+            }
+            self.encode_batch(text, from, batch, keys, ids)?;
+        }
+        self.cache.grow();
+        Ok(())
+    }
+
+    /// Appends the ids of the pieces whose keys are packed.
+    #[inline]
+    fn encode_batch(
+        &mut self,
+        text: &[u8],
+        from: usize,
+        bounds: &[u32],
+        keys: &KeyBatch,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let pieces = bounds.len() - 1;
+        let (keys, buckets) = keys.get(pieces);
+        let mut piece = 0;
+        loop {
+            let found = emit(self.cache, keys, buckets, piece, ids);
+            self.cache.hits += (found - piece) as u64;
+            if found == pieces {
+                return Ok(());
+            }
+            let range = from + bounds[found] as usize..from + bounds[found + 1] as usize;
+            self.encode_miss(text, range, ids)?;
+            piece = found + 1;
+        }
+    }
+
+    /// Appends the ids of a piece that has no key, or whose key is not in the cache.
+    #[inline(never)]
+    pub fn encode_miss(
+        &mut self,
+        text: &[u8],
+        range: Range<usize>,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        match self.merger.split_points(&text[range.clone()]) {
+            Some(points) => self.encode_split(points, text, range, ids),
+            None => self.encode_whole(text, range, ids),
+        }
+    }
+
+    /// Appends the ids of a piece part by part. In scripts without spaces the pieces are long and rarely
+    /// repeat, but the parts are few.
+    fn encode_split(
+        &mut self,
+        points: &CharSplitPoints,
+        text: &[u8],
+        range: Range<usize>,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        if self.merger.whole_token(&text[range.clone()]).is_some() {
+            return self.encode_whole(text, range, ids);
+        }
+        let start = ids.len();
+        let (mut at, mut polled) = (range.start, range.start);
+        loop {
+            let emitted = emit_chars(self.cache, points, text, at..range.end, ids);
+            self.cache.hits += (emitted - at) as u64 / 3;
+            if emitted == range.end {
+                break;
+            }
+            let part = emitted..points.first_part(text, emitted..range.end);
+            if part == range {
+                return self.encode_whole(text, range, ids);
+            }
+            at = part.end;
+            self.encode_part(points, text, part, ids)?;
+            if at - polled > BYTES_PER_POLL {
+                self.interrupt.poll()?;
+                polled = at;
+            }
+        }
+        if has_key(range.len()) && self.cache.has_room(ids.len() - start) {
+            self.insert(KeySpace::Piece, text, range, &ids[start..]);
+        }
+        Ok(())
+    }
+
+    /// Appends the ids of a part of a piece.
+    fn encode_part(
+        &mut self,
+        points: &CharSplitPoints,
+        text: &[u8],
+        range: Range<usize>,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let (part, start) = (&text[range.clone()], ids.len());
+        let space = if points.parts_are_pieces() {
+            KeySpace::Piece
+        } else {
+            KeySpace::Part
+        };
+        let character = points.lone_char(text, range.clone());
+        let character = character.filter(|_| self.cache.has_chars());
+        let is_cached = match character {
+            Some(number) => self.cache.get_char(number, ids),
+            None if has_key(part.len()) => {
+                let key = key_of(space, text, range.start, part.len());
+                self.cache.get(key, ids)
+            }
+            None => self.cache.get_long(space, part, ids),
+        };
+        if is_cached {
+            return Ok(());
+        }
+        self.merger.merge(part, ids, self.interrupt)?;
+        match character {
+            Some(number) => self.cache.insert_char(number, &ids[start..]),
+            None => self.insert(space, text, range, &ids[start..]),
+        }
+        Ok(())
+    }
+
+    /// Appends the ids of a piece that has no split points.
+    fn encode_whole(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> Result<()> {
+        let (piece, start) = (&text[range.clone()], ids.len());
+        if !has_key(piece.len()) && self.cache.get_long(KeySpace::Piece, piece, ids) {
+            return Ok(());
+        }
+        self.merger.encode(piece, ids, self.interrupt)?;
+        self.insert(KeySpace::Piece, text, range, &ids[start..]);
+        Ok(())
+    }
+
+    /// Caches the ids of a piece or a part.
+    fn insert(&mut self, space: KeySpace, text: &[u8], range: Range<usize>, ids: &[u32]) {
+        if has_key(range.len()) {
+            let key = key_of(space, text, range.start, range.len());
+            self.cache.insert(key, ids);
+        } else {
+            self.cache.insert_long(space, &text[range], ids);
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Text to ids: the order of the stages.
+//!
+//! ```text
+//! original text -> added tokens -> normalise -> added tokens -> split -> cache | merge -> ids
+//! ```
+
+mod added_tokens;
+mod batch;
+mod cached_encoder;
+mod files;
+mod piece_encoder;
+mod spans;
+mod splitter;
+mod stream;
+
+pub use added_tokens::Special;
+pub use batch::{BatchOptions, Ragged};
+pub use spans::Span;
+pub use stream::EncodeStream;
+
+use added_tokens::{AddedTokens, Matchers, Search};
+use piece_encoder::PieceEncoder;
+use splitter::{Splitter, TextSegment};
+
+use crate::alignment::{Alignment, OffsetMap};
+use crate::cache::{CacheStatistics, WorkspacePool};
+use crate::error::Result;
+use crate::interrupt::Interrupt;
+use crate::merge::Merger;
+use crate::model::Model;
+use crate::normalizers::Normalizers;
+use crate::special::{AddedToken, Found, Permits};
+use crate::text::Text;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A model compiled for encoding. Threads may share it.
+pub struct Encoder {
+    model: Model,
+    added_tokens: AddedTokens,
+    normalizers: Normalizers,
+    splitter: Splitter,
+    merger: Merger,
+    workspaces: WorkspacePool,
+}
+
+/// A text is a sequence of segments.
+enum Segment<'a> {
+    /// An added token, and its range in the original text.
+    Added(Found),
+    Text(TextSegment<'a>),
+}
+
+/// Receives segments until it returns false.
+type SegmentSink<'a> = dyn FnMut(Segment<'_>) -> Result<bool> + 'a;
+
+impl Encoder {
+    /// Compiles the split patterns and builds the tables.
+    pub fn new(model: Model) -> Result<Self> {
+        let normalizers = Normalizers::new(&model.settings().normalizers)?;
+        Ok(Self {
+            added_tokens: AddedTokens::new(&model, &normalizers)?,
+            splitter: Splitter::new(&model)?,
+            merger: Merger::new(&model),
+            workspaces: WorkspacePool::default(),
+            normalizers,
+            model,
+        })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The merger of single pieces.
+    pub fn merger(&self) -> &Merger {
+        &self.merger
+    }
+
+    /// Appends the ids of a text.
+    pub fn encode(
+        &self,
+        text: Text<'_>,
+        special: &Special,
+        ids: &mut Vec<u32>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        self.encode_up_to(text, special, usize::MAX, ids, interrupt)
+    }
+
+    /// Appends the ids of a text. Stops after the piece that brings them to `limit` or more.
+    pub fn encode_up_to(
+        &self,
+        text: Text<'_>,
+        special: &Special,
+        limit: usize,
+        ids: &mut Vec<u32>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        self.with_piece_encoder(interrupt, |pieces| {
+            self.for_each_segment(text, special.into(), false, &mut |segment| {
+                encode_segment(pieces, segment, limit, ids)
+            })
+        })
+    }
+
+    /// Calls `piece` with the bytes of each piece. An added token is a piece.
+    pub fn for_each_piece(
+        &self,
+        text: Text<'_>,
+        special: &Special,
+        mut piece: impl FnMut(&[u8]),
+    ) -> Result<()> {
+        self.for_each_segment(text, special.into(), false, &mut |segment| {
+            match segment {
+                Segment::Added(found) => piece(&text.as_bytes()[found.range]),
+                Segment::Text(segment) => {
+                    self.splitter.split(&segment, false, |text, range, _| {
+                        piece(&text[range]);
+                        true
+                    })?;
+                }
+            }
+            Ok(true)
+        })
+    }
+
+    /// The first special token that encoding would recognise: its content and first byte.
+    pub fn find_special(
+        &self,
+        text: Text<'_>,
+        special: &Special,
+    ) -> Result<Option<(String, usize)>> {
+        let mut first = None;
+        self.for_each_segment(text, special.into(), true, &mut |segment| {
+            if let Segment::Added(found) = segment {
+                let token = self.model.added_token(found.id);
+                let token = token.filter(|token| token.special);
+                first = token.map(|token| (token.content.clone(), found.range.start));
+            }
+            Ok(first.is_none())
+        })?;
+        Ok(first)
+    }
+
+    /// Hits, misses and sizes of the caches.
+    pub fn cache_statistics(&self) -> CacheStatistics {
+        self.workspaces.statistics()
+    }
+
+    /// Empties the caches.
+    pub fn clear_cache(&self) {
+        self.workspaces.clear();
+    }
+
+    /// The limit on the bytes of one thread's cache.
+    pub fn cache_bytes(&self) -> usize {
+        self.workspaces.cache_bytes()
+    }
+
+    /// Empties the caches and limits the bytes of one thread's cache. Further threads get half of that
+    /// each. A limit below the smallest cache turns caching off.
+    pub fn limit_cache(&self, bytes: usize) {
+        self.workspaces.limit(bytes);
+    }
+
+    fn with_piece_encoder<R>(
+        &self,
+        interrupt: &Interrupt<'_>,
+        work: impl FnOnce(&mut PieceEncoder<'_>) -> R,
+    ) -> R {
+        self.workspaces.with(|workspace| {
+            let (splitter, merger) = (&self.splitter, &self.merger);
+            work(&mut PieceEncoder::new(
+                splitter, merger, workspace, interrupt,
+            ))
+        })
+    }
+
+    fn matchers(&self, special: &Special) -> Result<Arc<Matchers>> {
+        self.added_tokens
+            .matchers(&self.model, &self.normalizers, special)
+    }
+
+    /// Calls `sink` with each segment. Ranges in the original text are exact only if `aligned`.
+    fn for_each_segment(
+        &self,
+        text: Text<'_>,
+        search: Search<'_>,
+        aligned: bool,
+        sink: &mut SegmentSink<'_>,
+    ) -> Result<()> {
+        match search.special {
+            Special::None => {
+                let matchers = &self.added_tokens.without_special;
+                self.for_each_segment_of(matchers, text, search, aligned, sink)
+            }
+            special => {
+                self.for_each_segment_of(&*self.matchers(special)?, text, search, aligned, sink)
+            }
+        }
+    }
+
+    /// `for_each_segment` with given automata. Stage 1: finds added tokens in the original text.
+    fn for_each_segment_of(
+        &self,
+        matchers: &Matchers,
+        text: Text<'_>,
+        search: Search<'_>,
+        aligned: bool,
+        sink: &mut SegmentSink<'_>,
+    ) -> Result<()> {
+        let bytes = text.as_bytes();
+        if matchers.are_empty() && self.normalizers.is_empty() {
+            if !bytes.is_empty() {
+                sink(Segment::Text(TextSegment {
+                    text: bytes,
+                    is_utf8: matches!(text, Text::Str(_)),
+                    offsets: OffsetMap::original(0),
+                }))?;
+            }
+            return Ok(());
+        }
+        let mut done = 0;
+        let mut found = |found: Found| {
+            let range = found.range.clone();
+            let between = text.slice(done..range.start);
+            let go_on = self.normalize(between, done, matchers, search, aligned, sink)?
+                && sink(Segment::Added(found))?;
+            done = range.end;
+            Ok(go_on)
+        };
+        if !matchers.original.find(bytes, search.permits, &mut found)? {
+            return Ok(());
+        }
+        let last = text.slice(done..bytes.len());
+        self.normalize(last, done, matchers, search, aligned, sink)?;
+        Ok(())
+    }
+
+    /// Stage 2: normalises the text between two added tokens, which begins at `base` of the original text,
+    /// and finds the added tokens in the normalised text. Returns false if `sink` did.
+    fn normalize(
+        &self,
+        original: Text<'_>,
+        base: usize,
+        matchers: &Matchers,
+        search: Search<'_>,
+        aligned: bool,
+        sink: &mut SegmentSink<'_>,
+    ) -> Result<bool> {
+        if original.as_bytes().is_empty() {
+            return Ok(true);
+        }
+        let aligned = aligned || self.splitter.pre_tokenizers.needs_offsets();
+        let (normalized, alignments) = self.normalizers.apply(original, aligned)?;
+        with_offsets(base, &alignments, &mut |offsets| {
+            let text = |range: Range<usize>, sink: &mut SegmentSink<'_>| {
+                if range.is_empty() {
+                    return Ok(true);
+                }
+                let offset = offsets.offset + range.start;
+                sink(Segment::Text(TextSegment {
+                    text: &normalized[range],
+                    is_utf8: matches!(original, Text::Str(_)),
+                    offsets: OffsetMap { offset, ..*offsets },
+                }))
+            };
+            let original_range =
+                |range: Range<usize>| offsets.start(range.start)..offsets.end(range.end);
+            let permits = search.permits.map(|permits| {
+                move |token: &AddedToken, range| permits(token, original_range(range))
+            });
+            let mut done = 0;
+            let mut found = |Found { id, range, content }: Found| {
+                let token = Found {
+                    id,
+                    range: original_range(range.clone()),
+                    content: original_range(content),
+                };
+                let go_on = text(done..range.start, sink)? && sink(Segment::Added(token))?;
+                done = range.end;
+                Ok(go_on)
+            };
+            let permits = permits.as_ref().map(|permits| permits as Permits<'_>);
+            if !matchers.normalized.find(&normalized, permits, &mut found)? {
+                return Ok(false);
+            }
+            text(done..normalized.len(), sink)
+        })
+    }
+}
+
+/// Stage 3: appends the ids of a segment. Returns whether they are fewer than `limit`.
+fn encode_segment(
+    pieces: &mut PieceEncoder<'_>,
+    segment: Segment<'_>,
+    limit: usize,
+    ids: &mut Vec<u32>,
+) -> Result<bool> {
+    match segment {
+        Segment::Added(found) => ids.push(found.id),
+        Segment::Text(segment) => pieces.encode_segment(&segment, limit, ids)?,
+    }
+    Ok(ids.len() < limit)
+}
+
+/// Calls `inner` with the offset map of a text that rewritings made of the original text at `base`, the last
+/// rewriting first.
+fn with_offsets(
+    base: usize,
+    alignments: &[Alignment],
+    inner: &mut dyn FnMut(&OffsetMap<'_>) -> Result<bool>,
+) -> Result<bool> {
+    let Some((last, earlier)) = alignments.split_first() else {
+        return inner(&OffsetMap::original(base));
+    };
+    with_offsets(base, earlier, &mut |outer| {
+        inner(&OffsetMap {
+            outer: Some(outer),
+            base: 0,
+            alignment: last,
+            offset: 0,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Settings, Unknown};
+    use crate::pretokenize::PreTokenizer;
+
+    #[test]
+    fn the_cache_holds_pieces_without_ids() {
+        for unknown in [Unknown::Dropped, Unknown::Gap] {
+            let settings = Settings {
+                pre_tokenizers: vec![PreTokenizer::isolated("x+|y+")],
+                unknown,
+                ..Settings::default()
+            };
+            let tokens = vec![(7, b"x".to_vec())];
+            let model = Model::new(tokens, Some(&[]), settings, Vec::new()).unwrap();
+            let encoder = Encoder::new(model).unwrap();
+            for _ in 0..2 {
+                let mut ids = Vec::new();
+                let text = Text::Str("xyyxy");
+                encoder
+                    .encode(text, &Special::None, &mut ids, &Interrupt::never())
+                    .unwrap();
+                assert_eq!(ids, [7, 7]); // the second time from the cache
+            }
+        }
+    }
+
+    #[test]
+    fn recognising_special_tokens_changes_only_texts_that_hold_them() {
+        let settings = Settings {
+            pre_tokenizers: vec![PreTokenizer::isolated("x+|y+")],
+            ..Settings::default()
+        };
+        let tokens = (0..=255).map(|byte: u8| (u32::from(byte), vec![byte]));
+        let tokens = tokens.chain([(256, b"<s>".to_vec())]).collect();
+        let added = vec![AddedToken::special("<s>", 256)];
+        let model = Model::new(tokens, Some(&[]), settings, added).unwrap();
+        let encoder = Encoder::new(model).unwrap();
+        let spans = |text: &str, special: &Special| {
+            let (mut spans, mut ids) = (Vec::new(), Vec::new());
+            let never = Interrupt::never();
+            let mut token = |id, span| {
+                spans.push((id, span));
+                true
+            };
+            let text = Text::Str(text);
+            encoder
+                .encode_with_spans(text, special, &never, &mut token)
+                .unwrap();
+            encoder.encode(text, special, &mut ids, &never).unwrap();
+            assert!(spans.iter().map(|(id, _)| id).eq(&ids));
+            spans
+        };
+        for text in ["", "x", "xxyé<s", "yy <x>"] {
+            assert_eq!(spans(text, &Special::None), spans(text, &Special::All));
+        }
+        assert_eq!(spans("<s>", &Special::None).len(), 3);
+        assert_eq!(spans("<s>", &Special::All).len(), 1);
+    }
+}

@@ -1,0 +1,236 @@
+//! Segments of text to ids: splits them into pieces, then asks the cache and the merger.
+
+use super::cached_encoder::CachedEncoder;
+use super::splitter::{Splitter, TextSegment};
+use crate::cache::{key, Workspace};
+use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
+use crate::merge::Merger;
+use std::ops::Range;
+
+/// Pieces between two polls for interrupts.
+const POLL_INTERVAL: usize = 1 << 14;
+
+/// Encodes the segments of one call.
+pub struct PieceEncoder<'a> {
+    splitter: &'a Splitter,
+    merger: &'a Merger,
+    /// The cache. None if all workspaces are in use.
+    workspace: Option<&'a mut Workspace>,
+    interrupt: &'a Interrupt<'a>,
+    pieces_until_poll: usize,
+    /// The error that stopped the current segment.
+    failure: Option<Error>,
+    /// The ids of one piece; kept to reuse the allocation.
+    piece_ids: Vec<u32>,
+}
+
+impl<'a> PieceEncoder<'a> {
+    pub fn new(
+        splitter: &'a Splitter,
+        merger: &'a Merger,
+        workspace: Option<&'a mut Workspace>,
+        interrupt: &'a Interrupt<'a>,
+    ) -> Self {
+        Self {
+            splitter,
+            merger,
+            workspace,
+            interrupt,
+            pieces_until_poll: POLL_INTERVAL,
+            failure: None,
+            piece_ids: Vec::new(),
+        }
+    }
+
+    /// Appends the ids of a segment. Stops after the piece that brings them to `limit` or more.
+    pub fn encode_segment(
+        &mut self,
+        segment: &TextSegment<'_>,
+        limit: usize,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        if limit == usize::MAX && self.workspace.is_some() && self.splitter.has_blocks(segment) {
+            return self.encode_blocks(segment, ids);
+        }
+        self.splitter.split(segment, false, |text, range, _| {
+            self.encode_piece(text, range, ids) && ids.len() < limit
+        })?;
+        self.take_failure()
+    }
+
+    /// Appends the ids of all pieces of a segment, block by block.
+    fn encode_blocks(&mut self, segment: &TextSegment<'_>, ids: &mut Vec<u32>) -> Result<()> {
+        let TextSegment { text, is_utf8, .. } = *segment;
+        let Some(workspace) = self.workspace.as_deref_mut() else {
+            return Ok(());
+        };
+        let Workspace {
+            cache, block, keys, ..
+        } = workspace;
+        let mut encoder = CachedEncoder {
+            merger: self.merger,
+            cache,
+            interrupt: self.interrupt,
+        };
+        let mut from = 0;
+        while from < text.len() {
+            let splitter = &self.splitter.pre_tokenizers;
+            let to = splitter.next_block(text, is_utf8, from, block)?;
+            let bounds = block.bounds();
+            self.pieces_until_poll = self.pieces_until_poll.saturating_sub(bounds.len());
+            if self.pieces_until_poll == 0 {
+                self.interrupt.poll()?;
+                self.pieces_until_poll = POLL_INTERVAL;
+            }
+            encoder.encode_block(text, from, bounds, keys, ids)?;
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// Appends the ids of the piece `text[range]`. Returns false on failure; see `take_failure`.
+    #[inline(always)]
+    pub fn encode_piece(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> bool {
+        self.pieces_until_poll -= 1;
+        if self.pieces_until_poll > 0 {
+            if let Some(workspace) = &mut self.workspace {
+                let key = key(text, range.start, range.len());
+                if workspace.cache.get(key, ids) {
+                    return true;
+                }
+            }
+        }
+        let outcome = self.encode_miss(text, range, ids);
+        self.failure = outcome.err();
+        self.failure.is_none()
+    }
+
+    #[inline(never)]
+    fn encode_miss(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> Result<()> {
+        if self.pieces_until_poll == 0 {
+            self.interrupt.poll()?;
+            self.pieces_until_poll = POLL_INTERVAL;
+        }
+        let Some(Workspace { cache, .. }) = self.workspace.as_deref_mut() else {
+            return self.merger.encode(&text[range], ids, self.interrupt);
+        };
+        let mut encoder = CachedEncoder {
+            merger: self.merger,
+            cache,
+            interrupt: self.interrupt,
+        };
+        encoder.encode_miss(text, range, ids)?;
+        cache.grow();
+        Ok(())
+    }
+
+    /// Appends each id of the piece `text[range]` with the number of bytes that it covers. A gap is
+    /// `NONE`. Returns false on failure.
+    pub fn encode_piece_with_widths(
+        &mut self,
+        text: &[u8],
+        range: Range<usize>,
+        tokens: &mut Vec<(u32, usize)>,
+    ) -> bool {
+        if self.merger.widths_follow_from_ids() {
+            let mut ids = std::mem::take(&mut self.piece_ids);
+            ids.clear();
+            let succeeded = self.encode_piece(text, range, &mut ids);
+            tokens.extend(ids.iter().map(|&id| (id, self.merger.width(id))));
+            self.piece_ids = ids;
+            return succeeded;
+        }
+        let piece = &text[range];
+        let outcome = self
+            .merger
+            .encode_with_widths(piece, tokens, self.interrupt);
+        self.failure = outcome.err();
+        self.failure.is_none()
+    }
+
+    /// Returns the error that stopped the last segment.
+    pub fn take_failure(&mut self) -> Result<()> {
+        self.failure.take().map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::encoder::{Encoder, Special};
+    use crate::interrupt::Interrupt;
+    use crate::model::{Model, Settings};
+    use crate::pretokenize::PreTokenizer;
+    use crate::text::Text;
+    use proptest::prelude::*;
+
+    /// Characters of every width, some of which share bytes, whole and in parts.
+    fn text() -> impl Strategy<Value = Vec<u8>> {
+        let units: [&[u8]; 12] = [
+            b"a",
+            "é".as_bytes(),
+            "ш".as_bytes(),
+            "一".as_bytes(),
+            "丁".as_bytes(),
+            "丂".as_bytes(),
+            "乀".as_bytes(),
+            "がく".as_bytes(),
+            "🙀".as_bytes(),
+            b"\xe4",
+            b"\xb8",
+            b"\x80",
+        ];
+        prop::collection::vec(prop::sample::select(units.to_vec()), 1..20)
+            .prop_map(|units| units.concat())
+    }
+
+    fn encoder(tokens: &[&[u8]], unreachable: &[&[u8]]) -> Encoder {
+        let model = |tokens: Vec<Vec<u8>>, merges: Option<&[(Vec<u8>, Vec<u8>)]>| {
+            let settings = Settings {
+                pre_tokenizers: vec![PreTokenizer::isolated("[^|]+|[|]")],
+                ignore_merges: true,
+                ..Settings::default()
+            };
+            Model::new((0..).zip(tokens).collect(), merges, settings, Vec::new()).unwrap()
+        };
+        let mut all: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+        all.extend(tokens.iter().map(|token| token.to_vec()));
+        let reachable = model(all.clone(), None);
+        let bytes = |id| reachable.vocabulary().token(id).unwrap().to_vec();
+        let merges = reachable.merges().iter();
+        let merges: Vec<_> = merges
+            .map(|&(left, right, _)| (bytes(left), bytes(right)))
+            .collect();
+        all.extend(unreachable.iter().map(|token| token.to_vec()));
+        Encoder::new(model(all, Some(&merges))).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        /// Some tokens have merges; others only match whole pieces.
+        #[test]
+        fn parts_and_the_cache_do_not_change_ids(
+            tokens in prop::collection::btree_set(text(), 0..12),
+            unreachable in prop::collection::btree_set(text(), 0..6),
+            pieces in prop::collection::vec(text(), 1..12),
+        ) {
+            let is_new = |token: &&[u8]| token.len() > 1;
+            let tokens: Vec<&[u8]> = tokens.iter().map(Vec::as_slice).filter(is_new).collect();
+            let mut unreachable: Vec<&[u8]> = unreachable.iter().map(Vec::as_slice).filter(is_new).collect();
+            unreachable.retain(|token| !tokens.contains(token));
+            let (plain, quick) = (encoder(&tokens, &unreachable), encoder(&tokens, &unreachable));
+            plain.limit_cache(0);
+            quick.merger.compute_split_points();
+            let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).chain(unreachable).collect();
+            let ids = |encoder: &Encoder, text: &[u8]| {
+                let mut ids = Vec::new();
+                encoder.encode(Text::Bytes(text), &Special::None, &mut ids, &Interrupt::never()).unwrap();
+                ids
+            };
+            for text in [pieces.join(&b'|'), pieces.concat(), pieces.join(&b"||"[..])] {
+                prop_assert_eq!(ids(&quick, &text), ids(&plain, &text));
+            }
+        }
+    }
+}

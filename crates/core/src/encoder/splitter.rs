@@ -1,0 +1,68 @@
+//! Segments of normalised text to pieces.
+
+use crate::alignment::OffsetMap;
+use crate::error::Result;
+use crate::merge::MetaspaceSplitPoints;
+use crate::model::Model;
+use crate::pretokenize::{Piece, PreTokenizers};
+use std::ops::Range;
+
+/// A segment of normalised text between added tokens.
+pub struct TextSegment<'a> {
+    pub text: &'a [u8],
+    /// Whether the text is known to be UTF-8.
+    pub is_utf8: bool,
+    pub offsets: OffsetMap<'a>,
+}
+
+/// Splits segments into pieces: the pre-tokeniser, then the split points of models without one.
+pub struct Splitter {
+    pub pre_tokenizers: PreTokenizers,
+    pub split_points: Option<MetaspaceSplitPoints>,
+}
+
+impl Splitter {
+    /// Compiles the split patterns of a model.
+    pub fn new(model: &Model) -> Result<Self> {
+        Ok(Self {
+            pre_tokenizers: PreTokenizers::new(&model.settings().pre_tokenizers)?,
+            split_points: MetaspaceSplitPoints::new(model),
+        })
+    }
+
+    /// Calls `piece` with each piece until it returns false: a text, the piece's range in it, and the
+    /// text's offset map.
+    #[inline(always)]
+    pub fn split(
+        &self,
+        segment: &TextSegment<'_>,
+        aligned: bool,
+        mut piece: impl FnMut(&[u8], Range<usize>, &OffsetMap<'_>) -> bool,
+    ) -> Result<()> {
+        let TextSegment { text, offsets, .. } = segment;
+        match &self.split_points {
+            None => self.pre_tokenizers.split(text, offsets, aligned, |found| {
+                piece(found.text, found.range, found.offsets)
+            }),
+            Some(points) => {
+                let split: &mut dyn FnMut(Piece<'_>) -> bool =
+                    &mut |Piece {
+                              text,
+                              range,
+                              offsets,
+                          }| {
+                        points.split(text, range, |range| piece(text, range, offsets))
+                    };
+                self.pre_tokenizers.split(text, offsets, aligned, split)
+            }
+        }
+    }
+
+    /// Whether a segment can be split block by block. Without a offsets to split, a block may be the whole
+    /// segment, and the bounds of a block are 32-bit.
+    pub fn has_blocks(&self, segment: &TextSegment<'_>) -> bool {
+        self.split_points.is_none()
+            && self.pre_tokenizers.has_blocks()
+            && u32::try_from(segment.text.len()).is_ok()
+    }
+}
