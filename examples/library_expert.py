@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from bpe_tokenizer.inference import Cancellation, GenerationOptions, LanguageModel, LoadedModel
+from bpe_tokenizer.inference import Cancellation, EngineModel, GenerationOptions, LanguageModel
 from bpe_tokenizer.inference.sampling import Sampler
 from shared import library_files, library_tokenizer
 
@@ -23,7 +23,7 @@ __all__ = ["NextIds", "asked", "expert", "first_lines"]
 class NextIds:
     """A model that has counted which id came next, behind as many of the last ids as it has seen before.
 
-    It has what `bpe_tokenizer.inference.LoadedModel` asks for, so it is as good as an engine's.
+    It has what `bpe_tokenizer.inference.EngineModel` asks for, so it is as good as an engine's.
     """
 
     longest = 24
@@ -84,5 +84,5 @@ def expert() -> LanguageModel:
     tokenizer = library_tokenizer()
     talks = [[*asked(name), {"role": "assistant", "content": text}] for name, text in first_lines().items()]
     rows = [example["input_ids"] for example in tokenizer.training_examples(talks, "chatml")]
-    loaded: LoadedModel = NextIds(rows, len(tokenizer), context_length=200)
+    loaded: EngineModel = NextIds(rows, len(tokenizer), context_length=200)
     return LanguageModel(loaded, "library expert")

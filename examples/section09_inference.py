@@ -33,6 +33,7 @@ from bpe_tokenizer.inference import (
     Machine,
     ModelCache,
     ModelKind,
+    backends_for,
     cached_models,
     check_match,
     choose_backend,
@@ -276,7 +277,7 @@ def kinds_of_models(here: Path) -> None:
     assert kind_of("https://example.org/v1") is ModelKind.SERVER
     show(
         "What can be loaded, and by which backends",
-        *(f"{kind.value}: {', '.join(backend.name for backend in kind.backends)}" for kind in ModelKind),
+        *(f"{kind.value}: {', '.join(backend.name for backend in backends_for(kind))}" for kind in ModelKind),
     )
 
 

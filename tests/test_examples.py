@@ -39,7 +39,7 @@ OPTIONAL = (
 # What the examples need not use.
 EXCUSED = {
     # Engines and templates have these, and the package calls them.
-    "LoadedModel": {"close", "context_length", "generate", "vocab_size"},
+    "EngineModel": {"close", "context_length", "generate", "vocab_size"},
     "Template": {"render", "source"},
     # What only a subclass of the lesson's tokenizers would write anew.
     "Tokenizer": {"become", "initial_vocab", "parse_token", "settings"},

@@ -1897,7 +1897,7 @@ class BPETokenizer:
             FormatError: The tokenizer cannot be represented.
             OptionError: The model does not exist, or has no tokenizer (the address of a server).
         """
-        from bpe_tokenizer.inference.matching import model_state, tokenizer_path
+        from bpe_tokenizer.inference.tokenizer_match import model_state, tokenizer_path
 
         path = tokenizer_path(model_path)
         if path is None:
@@ -2027,7 +2027,7 @@ class BPETokenizer:
 
         from bpe_tokenizer.chat.reply import Reply
         from bpe_tokenizer.inference import GenerationOptions, LanguageModel
-        from bpe_tokenizer.inference.matching import load_matching_model
+        from bpe_tokenizer.inference.tokenizer_match import load_matching_model
 
         prompt = self.apply_chat_template(
             messages, template, not options.get("continue_final_message"), system_prompt, **options

@@ -536,8 +536,8 @@ def test_llama_cpp_evaluates_the_same_whatever_was_before(
     models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A conversation that grows keeps what it has; the logits are the same to the last bit."""
-    monkeypatch.setattr("bpe_tokenizer.inference.adapters.llama_cpp._BATCH", 16)
-    adapter = import_module("bpe_tokenizer.inference.adapters.llama_cpp").LlamaCpp
+    monkeypatch.setattr("bpe_tokenizer.inference.engines.llama_cpp._BATCH", 16)
+    adapter = import_module("bpe_tokenizer.inference.engines.llama_cpp").LlamaCppModel
     text = models.tokenizer.encode("def parse(self, arguments):\n    return textwrap.dedent(arguments)\n" * 8)
     assert len(text) > 150
     kept = adapter(models.gguf, LoadOptions())

@@ -225,7 +225,7 @@ def test_tasks(server: LocalServer, kind: str) -> None:
         ("vllm", "bad ids", r"choices\[0\].token_ids must be a list of ids, and is \['x'\]"),
         ("sglang", "lost ids", "lost ids: 1 were generated, and 0 sent"),
         ("llamacpp", "lost ids", "lost ids: 1 were generated, and 0 sent"),
-        ("llamacpp", "garbage", r"sent something else than a JSON object: \[1, 2"),
+        ("llamacpp", "garbage", r"did not send a JSON object: \[1, 2"),
         ("vllm", "silence", "sent nothing for 0.3 seconds"),
         ("llamacpp", "silence", "sent nothing for 0.3 seconds"),
     ],
@@ -249,7 +249,7 @@ def test_a_bad_answer_is_an_error_that_says_what(
     [
         ("cut", "the connection failed|broke off"),
         ("end", "broke off before the answer was complete"),
-        ("garbage", "something else than a JSON object: {oops"),
+        ("garbage", "did not send a JSON object: {oops"),
         ("error event", "out of memory"),
     ],
 )
@@ -266,7 +266,7 @@ def test_what_came_before_a_failure_is_there(
 
 
 @pytest.mark.parametrize(
-    ("fault", "message"), [("no models", "lists no models"), ("portal", "something else than a JSON object")]
+    ("fault", "message"), [("no models", "lists no models"), ("portal", "did not send a JSON object")]
 )
 def test_what_is_no_inference_server(server: LocalServer, fault: str, message: str) -> None:
     server.fault = fault

@@ -13,7 +13,7 @@ __all__ = ["ScriptedModel", "scripted"]
 
 @dataclass
 class ScriptedModel:
-    """What an engine loads, in the manner of `inference.LoadedModel`.
+    """What an engine loads, in the manner of `inference.EngineModel`.
 
     Args:
         script: The ids of each reply, in turn; an exception is raised where one stands.

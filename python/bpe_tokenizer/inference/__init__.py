@@ -1,32 +1,34 @@
-"""Language models that run: token ids in, token ids out, the same on every engine.
+"""Runs language models: token ids in, token ids out, the same on every engine.
 
-`load_model` takes a GGUF file, a model directory or the address of a server and picks the backend, or takes
-the one it is told. What it gives, a `LanguageModel`, knows nothing of tokenizers, templates or text.
+`load_model` takes a GGUF file, a model directory or the address of a server, and selects the backend. It
+returns a `LanguageModel`, which does not handle tokenizers, templates or text.
 """
 
-from bpe_tokenizer.inference.backend import InferenceBackend, install_command
-from bpe_tokenizer.inference.cache import ModelCache, cached_models, free_model, free_models, load_model
-from bpe_tokenizer.inference.detection import choose_backend, detect_best_backend
+from bpe_tokenizer.inference.backend import InferenceBackend
+from bpe_tokenizer.inference.detection import choose_backend, detect_best_backend, install_command
+from bpe_tokenizer.inference.engine_model import Cancellation, EngineModel
+from bpe_tokenizer.inference.engines.registry import backends_for
 from bpe_tokenizer.inference.generation import FinishReason, Generation
 from bpe_tokenizer.inference.language_model import LanguageModel
-from bpe_tokenizer.inference.loaded import Cancellation, LoadedModel
 from bpe_tokenizer.inference.machine import Machine
-from bpe_tokenizer.inference.matching import check_match, tokenizer_path
+from bpe_tokenizer.inference.model_cache import ModelCache, cached_models, free_model, free_models, load_model
 from bpe_tokenizer.inference.options import GenerationOptions, LoadOptions
 from bpe_tokenizer.inference.source import ModelKind, kind_of
+from bpe_tokenizer.inference.tokenizer_match import check_match, tokenizer_path
 
 __all__ = [
     "Cancellation",
+    "EngineModel",
     "FinishReason",
     "Generation",
     "GenerationOptions",
     "InferenceBackend",
     "LanguageModel",
     "LoadOptions",
-    "LoadedModel",
     "Machine",
     "ModelCache",
     "ModelKind",
+    "backends_for",
     "cached_models",
     "check_match",
     "choose_backend",

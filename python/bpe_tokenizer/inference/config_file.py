@@ -1,4 +1,4 @@
-"""What a model directory says about its model: the sizes, and the ids that end a reply."""
+"""Reads a model directory's configuration: the sizes, and the ids that end a reply."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 from bpe_tokenizer.errors import FormatError
 
-__all__ = ["positions", "read_config", "read_stop_ids", "smaller", "vocab_size"]
+__all__ = ["context_length", "min_limit", "read_config", "read_stop_ids", "vocab_size"]
 
-# What the configurations of transformers call the number of positions.
+# The names of the context length in the configurations of transformers.
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx")
 
 
 def read_config(directory: Path, name: str = "config.json") -> dict[str, Any]:
-    """Read a file with a configuration; empty if there is none.
+    """Read a configuration file; an absent file is an empty configuration.
 
     Raises:
-        FormatError: It cannot be read, or is no JSON object.
+        FormatError: The file cannot be read, or does not hold a JSON object.
     """
     path = directory / name
     try:
@@ -36,11 +36,11 @@ def read_config(directory: Path, name: str = "config.json") -> dict[str, Any]:
 def read_stop_ids(directory: Path) -> frozenset[int]:
     """Read the ids that end a reply: `eos_token_id`, one id or several.
 
-    They stand in generation_config.json, or in the config.json of models whose other file leaves them out:
+    They are in generation_config.json, or else in config.json:
     https://huggingface.co/docs/transformers/main_classes/text_generation
 
     Raises:
-        FormatError: A file cannot be read, or is no JSON object.
+        FormatError: A file cannot be read, or does not hold a JSON object.
     """
     configs = (read_config(directory, "generation_config.json"), read_config(directory))
     values = (part.get("eos_token_id") for config in configs for part in _parts(config))
@@ -48,24 +48,24 @@ def read_stop_ids(directory: Path) -> frozenset[int]:
     return frozenset(item for item in (found if isinstance(found, list) else [found]) if type(item) is int)
 
 
-def positions(config: Mapping[str, Any]) -> int | None:
-    """Return how many positions a model was made for; None if its configuration does not say.
+def context_length(config: Mapping[str, Any]) -> int | None:
+    """Return the context length of a model in ids; None if its configuration does not state it.
 
-    >>> positions({"text_config": {"max_position_embeddings": 4096}})
+    >>> context_length({"text_config": {"max_position_embeddings": 4096}})
     4096
     """
     return _first(config, _POSITIONS)
 
 
 def vocab_size(config: Mapping[str, Any]) -> int | None:
-    """Return how many rows the embedding has; None if the configuration does not say."""
+    """Return the number of rows of the embedding; None if the configuration does not state it."""
     return _first(config, ("vocab_size",))
 
 
-def smaller(*limits: int | None) -> int | None:
-    """Return the smallest of the limits that there are; 0 and None are none.
+def min_limit(*limits: int | None) -> int | None:
+    """Return the smallest limit; 0 and None mean no limit.
 
-    >>> smaller(8192, None, 256), smaller(0, None)
+    >>> min_limit(8192, None, 256), min_limit(0, None)
     (256, None)
     """
     return min((limit for limit in limits if limit), default=None)
@@ -77,7 +77,7 @@ def _first(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
 
 
 def _parts(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The part for text of a model that sees or hears comes first."""
+    """Yield the text part of a multimodal model's configuration first."""
     for name in ("text_config", "llm_config"):
         if isinstance(config.get(name), dict):
             yield config[name]

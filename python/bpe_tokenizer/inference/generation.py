@@ -1,4 +1,4 @@
-"""A generation that runs: an iterator of ids that can be cancelled from anywhere."""
+"""A running generation: an iterator over ids that any thread can cancel."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from concurrent.futures import CancelledError, Future
 from typing import Literal
 
 from bpe_tokenizer.errors import GenerationError, TokenizerError
-from bpe_tokenizer.inference.loaded import Cancellation, LoadedModel
+from bpe_tokenizer.inference.engine_model import Cancellation, EngineModel
+from bpe_tokenizer.inference.fair_lock import Caller, FairLock
 from bpe_tokenizer.inference.options import GenerationOptions
-from bpe_tokenizer.inference.turns import Caller, Turns
 
 __all__ = ["FinishReason", "Generation"]
 
@@ -22,66 +22,65 @@ FinishReason = Literal["stop", "length", "cancelled", "error"]
 class Generation(Iterator[int], AsyncIterator[int]):
     """The ids that a model generates, each as soon as it is sampled; for `for` and `async for`.
 
-    `LanguageModel.generate` makes one. It begins when the first id is asked for, and waits until the
-    generations of the same model that began before it have ended. It ends by itself, by `cancel()`,
-    `close()`, an error or Ctrl-C, or when nothing refers to it any more; after each of these the model can be
-    used again.
+    `LanguageModel.generate` returns one. It starts with the request for its first id, and waits until the
+    earlier generations of the same model have ended. It ends by itself, by `cancel()`, `close()`, an error or
+    Ctrl-C, or when the last reference to it is dropped. After that, the model is free again.
 
     Args:
-        loaded: The model.
-        turns: Who may use it.
-        prompt: The ids to go on from, checked.
+        engine_model: The model.
+        lock: The lock of the model.
+        prompt: The ids of the prompt, already checked.
         options: `max_new_tokens` fits into the context.
 
     Attributes:
-        prompt_tokens: How many ids the prompt has.
-        max_new_tokens: How many ids can come at most: as many as were asked for, or as the context holds.
+        prompt_tokens: The number of ids in the prompt.
+        max_new_tokens: The maximum number of new ids: the requested one, or what the context has room for.
         ids: The ids so far.
         finish_reason: Why it ended: `"stop"` (at a stop id, or the engine stopped by itself), `"length"`
-            (`max_new_tokens` ids are there), `"cancelled"`, `"error"`; None before.
-        stop_id: The stop id that ended it, which is not one of its ids; None if none did.
+            (after `max_new_tokens` ids), `"cancelled"`, `"error"`; None before the end.
+        stop_id: The stop id that ended it, which is not in `ids`; None for another end.
     """
 
     def __init__(
-        self, loaded: LoadedModel, turns: Turns, prompt: Sequence[int], options: GenerationOptions
+        self, engine_model: EngineModel, lock: FairLock, prompt: Sequence[int], options: GenerationOptions
     ) -> None:
         self.prompt_tokens = len(prompt)
         self.max_new_tokens = options.max_new_tokens
         self.ids: list[int] = []
         self.finish_reason: FinishReason | None = None
         self.stop_id: int | None = None
-        self._loaded = loaded
-        self._turns = turns
-        self._turn: Future[None] | None = None
+        self._engine_model = engine_model
+        self._lock = lock
+        self._ticket: Future[None] | None = None
         self._prompt = prompt
         self._options = options
         self._cancellation = Cancellation()
         self._new_ids: Iterator[int] | None = None
-        # Whoever takes a step or closes has it. Re-entrant: the handler of a signal may close within a step.
+        # Held during a step and during close(). Re-entrant, because a signal handler can close within a step.
         self._step = threading.RLock()
         self._is_stepping = False
         self._process = os.getpid()
 
     @property
     def new_tokens(self) -> int:
-        """How many ids there are so far, the stop id not counted."""
+        """The number of ids so far, without the stop id."""
         return len(self.ids)
 
     def cancel(self) -> None:
-        """Ask it to end within a token; from any thread. Returns at once."""
+        """Ask it to end within a token, from any thread. Does not wait."""
         self._cancellation.cancel()
 
     def close(self) -> None:
-        """End it, and wait until the model can be used again; from any thread."""
+        """End it, from any thread, and wait until the model is free again."""
         if self._process != os.getpid():
-            return  # The copy of a forked process: the engine's work, or the connection, is the other's.
+            return  # In a forked process this is a copy: the engine or connection belongs to the parent.
         self.cancel()
         with self._step:
             if not self._is_stepping:
                 self._finish("cancelled")
 
     async def aclose(self) -> None:
-        """The same without blocking the loop."""
+        """Close without blocking the event loop."""
         import asyncio
 
         self.cancel()
@@ -95,7 +94,7 @@ class Generation(Iterator[int], AsyncIterator[int]):
         self.close()
 
     def __del__(self) -> None:
-        # Not made as a whole, or the interpreter is ending.
+        # __init__ failed, or the interpreter is shutting down.
         with contextlib.suppress(AttributeError, RuntimeError):
             if self.finish_reason is None:
                 self.close()
@@ -107,12 +106,12 @@ class Generation(Iterator[int], AsyncIterator[int]):
         """Return the next id.
 
         Raises:
-            GenerationError: The engine failed; or another generation of the same model has begun in this
-                thread and has not ended, so that waiting for it would last for ever.
+            GenerationError: The engine failed, or an unfinished generation of the same model in this thread
+                would make this one wait for ever.
         """
         with self._step:
             if self.finish_reason is None:
-                self._wait_for_turn()
+                self._wait_for_lock()
             new_id = self._take_step()
         if new_id is None:
             raise StopIteration
@@ -122,65 +121,65 @@ class Generation(Iterator[int], AsyncIterator[int]):
         return self
 
     async def __anext__(self) -> int:
-        """Return the next id without blocking the loop.
+        """Return the next id without blocking the event loop.
 
-        A task that is cancelled while it waits here cancels the generation.
+        If the waiting task is cancelled, the generation is cancelled too.
 
         Raises:
-            GenerationError: As for `__next__`, with this task instead of this thread.
+            GenerationError: As in `__next__`, with the task instead of the thread.
         """
         import asyncio
 
         loop = asyncio.get_running_loop()
         try:
             if self.finish_reason is None:
-                await self._wait_for_turn_in_loop()
+                await self._wait_for_lock_in_loop()
             new_id = await loop.run_in_executor(None, self._take_step)
         except asyncio.CancelledError:
             self.cancel()
-            # A thread may still be at its step: close behind it.
+            # A thread may still run a step: close after it.
             loop.run_in_executor(None, self.close)
             raise
         if new_id is None:
             raise StopAsyncIteration
         return new_id
 
-    def _wait_for_turn(self) -> None:
+    def _wait_for_lock(self) -> None:
         caller = Caller.current()
-        turn = self._ask_for_turn(lambda holder: holder.thread == caller.thread, "thread")
+        ticket = self._request_lock(lambda holder: holder.thread == caller.thread, "thread")
         try:
-            turn.result()
+            ticket.result()
         except CancelledError:
             return
         except BaseException:
             self._finish("cancelled")
             raise
-        self._turns.holder = caller
+        self._lock.holder = caller
 
-    async def _wait_for_turn_in_loop(self) -> None:
+    async def _wait_for_lock_in_loop(self) -> None:
         import asyncio
 
         caller = Caller.current()
-        turn = self._ask_for_turn(lambda holder: holder.task is caller.task, "task")
-        if not turn.done():
-            await asyncio.wait([asyncio.wrap_future(turn)])
-        if not turn.cancelled():
-            self._turns.holder = caller
+        ticket = self._request_lock(lambda holder: holder.task is caller.task, "task")
+        if not ticket.done():
+            await asyncio.wait([asyncio.wrap_future(ticket)])
+        if not ticket.cancelled():
+            self._lock.holder = caller
 
-    def _ask_for_turn(self, is_caller: Callable[[Caller], bool], what: str) -> Future[None]:
-        """Return the turn, asked for when it is wanted first."""
-        if self._turn is None:
-            turn = self._turns.take()
-            holder = self._turns.holder
-            if not turn.done() and holder is not None and is_caller(holder):
-                self._turns.leave(turn)
+    def _request_lock(self, is_caller: Callable[[Caller], bool], what: str) -> Future[None]:
+        """Return the ticket of the lock. The first call requests it."""
+        if self._ticket is None:
+            ticket = self._lock.acquire()
+            holder = self._lock.holder
+            if not ticket.done() and holder is not None and is_caller(holder):
+                self._lock.release(ticket)
                 raise GenerationError(
                     f"another generation of this model has begun in this {what} and has not ended: "
                     "iterate over it to its end, or close() it first"
                 )
-            self._turn = turn
-            self._cancellation.call(turn.cancel)
-        return self._turn
+            self._ticket = ticket
+            self._cancellation.call(ticket.cancel)
+        return self._ticket
 
     def _take_step(self) -> int | None:
         """Return the next id, or None at the end."""
@@ -190,7 +189,7 @@ class Generation(Iterator[int], AsyncIterator[int]):
             try:
                 new_id = self._next_of_engine()
             except BaseException as error:
-                # An engine whose connection was closed under it by `cancel()` may well fail.
+                # `cancel()` may have closed the engine's connection, which then fails.
                 if isinstance(error, Exception) and self._cancellation.is_cancelled:
                     self._finish("cancelled")
                     return None
@@ -206,7 +205,7 @@ class Generation(Iterator[int], AsyncIterator[int]):
         self._is_stepping = True
         try:
             if self._new_ids is None:
-                self._new_ids = self._loaded.generate(self._prompt, self._options, self._cancellation)
+                self._new_ids = self._engine_model.generate(self._prompt, self._options, self._cancellation)
             return next(self._new_ids, None)
         finally:
             self._is_stepping = False
@@ -228,7 +227,7 @@ class Generation(Iterator[int], AsyncIterator[int]):
         return new_id
 
     def _finish(self, reason: FinishReason) -> None:
-        """End the engine's work and the turn; what Ctrl-C kept it from, it does the next time."""
+        """End the engine's work and release the lock. After an interruption by Ctrl-C, call it again."""
         if self.finish_reason is None:
             self.finish_reason = reason
         try:
@@ -237,5 +236,5 @@ class Generation(Iterator[int], AsyncIterator[int]):
                 close()
             self._new_ids = None
         finally:
-            if self._turn is not None:
-                self._turns.leave(self._turn)
+            if self._ticket is not None:
+                self._lock.release(self._ticket)

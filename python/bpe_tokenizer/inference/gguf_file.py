@@ -1,4 +1,4 @@
-"""What a GGUF file says about its model: the sizes, and the ids that end a reply."""
+"""Reads the metadata of a GGUF file: the sizes, and the ids that end a reply."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["Sizes", "read_sizes", "read_stop_ids"]
 _ARCHITECTURE = "general.architecture"
 _TOKENS = "tokenizer.ggml.tokens"
 _CONTEXT = ".context_length"
-# The ends of the text, of a turn, and of a message with a call of a tool.
+# The ends of a text, of a turn, and of a message that calls a tool.
 _STOPS = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id")
 
 
 class Sizes(NamedTuple):
-    """The sizes that a model's file states; None where it does not.
+    """The sizes in a model's file; None if the file does not state them.
 
     Args:
-        vocab_size: How many ids the tokenizer has.
-        context_length: How many positions the model was made for.
+        vocab_size: The number of the tokenizer's ids.
+        context_length: The model's context length in ids.
     """
 
     vocab_size: int | None
@@ -32,7 +32,7 @@ def read_sizes(path: Path) -> Sizes:
     """Read the sizes of the model in a GGUF file.
 
     Raises:
-        FormatError: It cannot be read, or is no GGUF.
+        FormatError: The file cannot be read, or is not GGUF.
     """
     metadata = read_metadata(path, lambda key: key in (_ARCHITECTURE, _TOKENS) or key.endswith(_CONTEXT))
     count = len(metadata.strings(_TOKENS)) if _TOKENS in metadata.values else None
@@ -43,7 +43,7 @@ def read_stop_ids(path: Path) -> frozenset[int]:
     """Read the ids that end a reply.
 
     Raises:
-        FormatError: The file cannot be read, or is no GGUF.
+        FormatError: The file cannot be read, or is not GGUF.
     """
     metadata = read_metadata(path, lambda key: key in _STOPS)
     return frozenset(found for key in _STOPS if (found := metadata.integer(key)) is not None)

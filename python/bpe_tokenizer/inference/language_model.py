@@ -1,4 +1,4 @@
-"""A language model: what every backend has in common, over what an adapter gives."""
+"""A language model: the checks, stop ids and locking that all engines share."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collections.abc import Collection, Sequence
 
 from bpe_tokenizer.errors import ArgumentTypeError, ContextLengthError, GenerationError, OptionError
 from bpe_tokenizer.inference.backend import InferenceBackend
+from bpe_tokenizer.inference.engine_model import EngineModel
+from bpe_tokenizer.inference.fair_lock import FairLock
 from bpe_tokenizer.inference.generation import Generation
-from bpe_tokenizer.inference.loaded import LoadedModel
 from bpe_tokenizer.inference.options import GenerationOptions
-from bpe_tokenizer.inference.turns import Turns
 
 __all__ = ["LanguageModel"]
 
@@ -21,15 +21,15 @@ __all__ = ["LanguageModel"]
 class LanguageModel:
     """A model that is ready to generate: token ids in, token ids out, one at a time.
 
-    `load_model` makes one; any object with the methods of `LoadedModel` can be made one too. Threads and
-    tasks may share it: one generation runs at a time, the others wait in the order in which they began.
+    `load_model` returns one. The constructor takes any object with the methods of `EngineModel`. Threads and
+    tasks can share it: one generation runs at a time, and the others wait in the order of their start.
 
     Args:
-        loaded: What an engine has loaded.
-        name: What messages call it, such as the path of its file.
-        backend: Which engine it is; None for one of your own.
-        stop_ids: The ids that the model's own files say end a reply. A generation ends at none of them by
-            itself: `GenerationOptions.stop_ids` says at which it does.
+        engine_model: The model that an engine has loaded.
+        name: The name in error messages, such as the path of its file.
+        backend: The engine; None for your own one.
+        stop_ids: The ids that end a reply, from the model's own files. They do not end a generation:
+            `GenerationOptions.stop_ids` does.
 
     >>> class Counting:
     ...     vocab_size, context_length = 100, 8
@@ -48,7 +48,7 @@ class LanguageModel:
 
     def __init__(
         self,
-        loaded: LoadedModel,
+        engine_model: EngineModel,
         name: str = "",
         backend: InferenceBackend | None = None,
         stop_ids: Collection[int] = (),
@@ -56,10 +56,10 @@ class LanguageModel:
         self.name = name
         self.backend = backend
         self.stop_ids = frozenset(stop_ids)
-        self._loaded: LoadedModel | None = loaded
+        self._engine_model: EngineModel | None = engine_model
         self._process = os.getpid()
-        self._lock = threading.Lock()
-        self._turns = Turns()
+        self._state_lock = threading.Lock()
+        self._fair_lock = FairLock()
         self._generations: weakref.WeakSet[Generation] = weakref.WeakSet()
 
     def __repr__(self) -> str:
@@ -68,42 +68,41 @@ class LanguageModel:
 
     @property
     def vocab_size(self) -> int | None:
-        """Its embedding has so many rows, perhaps more than its tokenizer has ids; None if not known."""
+        """The number of rows of the embedding, which can exceed the tokenizer's; None if unknown."""
         return self._open().vocab_size
 
     @property
     def context_length(self) -> int | None:
-        """The most ids of a prompt and what is generated together; None if it is not known."""
+        """The maximum number of ids in a prompt and its continuation together; None if unknown."""
         return self._open().context_length
 
     @property
     def is_closed(self) -> bool:
-        """Whether its memory was freed, or it was loaded before this process was forked from another."""
-        return self._loaded is None or self._process != os.getpid()
+        """Whether its memory was freed, or this process was forked from the one that loaded it."""
+        return self._engine_model is None or self._process != os.getpid()
 
     def generate(self, ids: Sequence[int], options: GenerationOptions | None = None) -> Generation:
-        """Generate ids that go on from a prompt.
+        """Generate the ids that continue a prompt.
 
         Args:
-            ids: The prompt: at least one id, and fewer than the context holds, so that there is room for one.
-            options: How to generate; None for the defaults. Where the context ends before `max_new_tokens`,
-                the generation ends with it.
+            ids: The prompt: at least one id, and fewer than `context_length`, so that one id has room.
+            options: How to generate; None for the defaults. The end of the context ends the generation too.
 
         Returns:
-            The generation, which begins when its first id is asked for.
+            The generation, which starts with the request for its first id.
 
         Raises:
-            ArgumentTypeError: `ids` are not integers, or `options` something else.
-            ContextLengthError: The prompt leaves no room in the context; holds both lengths.
+            ArgumentTypeError: `ids` are not integers, or `options` has another type.
+            ContextLengthError: The prompt leaves no room in the context. The error has both lengths.
             GenerationError: The model was closed.
-            OptionError: There are no ids, or one is not in the model's vocabulary.
+            OptionError: `ids` is empty, or an id is not in the model's vocabulary.
         """
-        loaded = self._open()
+        engine_model = self._open()
         options = GenerationOptions() if options is None else options
         if not isinstance(options, GenerationOptions):
             raise ArgumentTypeError(f"options must be GenerationOptions, not {type(options).__name__}")
-        prompt = _checked_ids(ids, loaded.vocab_size)
-        limit = loaded.context_length
+        prompt = _checked_ids(ids, engine_model.vocab_size)
+        limit = engine_model.context_length
         if limit is not None:
             if len(prompt) >= limit:
                 raise ContextLengthError(
@@ -114,26 +113,26 @@ class LanguageModel:
                 )
             room = min(options.max_new_tokens, limit - len(prompt))
             options = dataclasses.replace(options, max_new_tokens=room)
-        generation = Generation(loaded, self._turns, prompt, options)
-        with self._lock:
+        generation = Generation(engine_model, self._fair_lock, prompt, options)
+        with self._state_lock:
             self._open()
             self._generations.add(generation)
         return generation
 
     def close(self) -> None:
-        """Free the model's memory; generations that run or wait are cancelled."""
-        with self._lock:
-            loaded, self._loaded = self._loaded, None
+        """Free the model's memory, and cancel its running and waiting generations."""
+        with self._state_lock:
+            engine_model, self._engine_model = self._engine_model, None
             generations = list(self._generations)
         if self._process != os.getpid():
-            return  # What an engine does in threads and on devices belongs to the process that loaded it.
+            return  # The engine's threads and devices belong to the process that loaded it.
         for generation in generations:
             generation.close()
-        # The handler of a signal may be here while the engine is at a step of this thread: then the memory is
-        # freed after that, with the last reference.
+        # A signal handler can run this during a step of the engine in the same thread. Then the memory is
+        # freed after the step, with the last reference.
         has_ended = all(generation.finish_reason is not None for generation in generations)
-        if loaded is not None and has_ended:
-            loaded.close()
+        if engine_model is not None and has_ended:
+            engine_model.close()
 
     def __enter__(self) -> LanguageModel:
         """Return itself; the end of the block closes it."""
@@ -142,18 +141,18 @@ class LanguageModel:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self) -> LoadedModel:
-        if self._loaded is None:
+    def _open(self) -> EngineModel:
+        if self._engine_model is None:
             raise GenerationError(f"{self.name or 'the model'} was closed: load it again")
         if self._process != os.getpid():
             raise GenerationError(
                 f"{self.name or 'the model'} was loaded before this process was forked: load it again in here"
             )
-        return self._loaded
+        return self._engine_model
 
 
 def _checked_ids(ids: Sequence[int], vocab_size: int | None) -> list[int]:
-    """Return the ids as a list; engines answer those that they do not know with garbage or a crash."""
+    """Return the ids as a list of int. Engines answer unknown ids with garbage or a crash."""
     checked: list[int] = []
     try:
         for token_id in ids:
@@ -162,7 +161,7 @@ def _checked_ids(ids: Sequence[int], vocab_size: int | None) -> list[int]:
             checked.append(token_id.__index__())
     except (TypeError, AttributeError):
         raise ArgumentTypeError(
-            f"ids must be a sequence of integers; {len(checked)} items in, something else comes"
+            f"ids must be a sequence of integers; ids[{len(checked)}] is not an integer"
         ) from None
     if not checked:
         raise OptionError("the prompt is empty: a model needs at least one id, such as the BOS token's")

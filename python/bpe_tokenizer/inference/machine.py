@@ -1,4 +1,4 @@
-"""Facts about this machine: hardware and installed libraries, found without loading any."""
+"""The hardware and the installed inference libraries of this machine, found without importing any."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from bpe_tokenizer.inference.backend import InferenceBackend
+
 __all__ = ["Machine"]
 
-_LIBRARIES = ("mlx_lm", "llama_cpp", "openvino_genai", "transformers", "torch")
-# PCI vendors: https://pcisig.com/membership/member-companies
+# The PCI vendor: https://pcisig.com/membership/member-companies
 _INTEL = "0x8086"
 _BUILD = re.compile(r"(?:lib)?ggml-(\w+)\.(?:so|dll|dylib)")
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What decides which backend is the best; made by hand, it lets another machine be thought of.
+    """The facts that decide which backend is the best. Construct one to describe another machine.
 
     Args:
-        system: The operating system, as `platform.system()` calls it.
-        architecture: The processor's, as `platform.machine()` calls it.
-        has_nvidia_gpu: Whether an NVIDIA GPU with its driver is there.
-        has_amd_gpu: Whether an AMD GPU with ROCm's driver is there.
-        has_intel_hardware: Whether the processor is Intel's, or a GPU of Intel's is there.
-        libraries: The modules of inference libraries that are installed.
-        llama_cpp_builds: What the installed llama.cpp was built for beside the processor: `"cuda"`, `"hip"`,
-            `"metal"`, `"vulkan"`, ...
+        system: The operating system, as `platform.system()` names it.
+        architecture: The processor's architecture, as `platform.machine()` names it.
+        has_nvidia_gpu: Whether the machine has an NVIDIA GPU with its driver.
+        has_amd_gpu: Whether the machine has an AMD GPU with ROCm's driver.
+        has_intel_hardware: Whether the machine has an Intel processor or GPU.
+        libraries: The installed modules of inference libraries.
+        llama_cpp_builds: The GPU backends of the installed llama.cpp: `"cuda"`, `"hip"`, `"metal"`,
+            `"vulkan"`, ...
     """
 
     system: str = "Linux"
@@ -43,20 +44,21 @@ class Machine:
 
     @classmethod
     def here(cls) -> Machine:
-        """Return the facts about this machine; a few milliseconds, nothing is imported or started."""
+        """Return the facts about this machine. Takes a few milliseconds, and imports and starts nothing."""
+        libraries = {library for backend in InferenceBackend for library in backend.libraries}
         return cls(
             system=platform.system(),
             architecture=platform.machine(),
             has_nvidia_gpu=_has_nvidia_gpu(),
             has_amd_gpu=_has_amd_gpu(),
             has_intel_hardware=_has_intel_hardware(),
-            libraries=frozenset(name for name in _LIBRARIES if _is_installed(name)),
+            libraries=frozenset(filter(_is_installed, libraries)),
             llama_cpp_builds=_llama_cpp_builds(),
         )
 
     @property
     def is_apple_silicon(self) -> bool:
-        """Whether it is a Mac with a chip of Apple's."""
+        """Whether it is a Mac with Apple silicon."""
         return self.system == "Darwin" and self.architecture == "arm64"
 
 
@@ -68,7 +70,7 @@ def _is_installed(library: str) -> bool:
 
 
 def _has_nvidia_gpu() -> bool:
-    # The driver brings the tool along; a Jetson has neither the first device nor the tool.
+    # The driver installs the tool. A Jetson has neither the first device nor the tool.
     devices = ("/dev/nvidia0", "/dev/nvhost-gpu")
     return any(Path(device).exists() for device in devices) or shutil.which("nvidia-smi") is not None
 

@@ -1,4 +1,4 @@
-"""How to generate, and how to load a model: checked when they are made, the same for every backend."""
+"""The options of generating and of loading a model. Their constructors check them."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 __all__ = ["GenerationOptions", "LoadOptions"]
 
 _MAX_SEED = 2**32 - 1
-# Engines that count in 32 bits divide logits by no less.
+# Engines that compute in 32 bits cannot divide logits by less.
 _MIN_TEMPERATURE = 1e-6
 
 
 @dataclass(frozen=True)
 class GenerationOptions:
-    """How to generate; the options mean the same on every backend.
+    """How to generate. The options mean the same on every backend.
 
-    The logits are divided by the temperature; of the softmax of these the likeliest ids whose probabilities
-    sum up to at least `top_p` are kept, and one of them is drawn. Nothing else takes part: no top-k, no
-    min-p, no penalties, whatever a backend or a model's `generation_config.json` would do by itself.
+    Each id is drawn by temperature and then top-p (nucleus) sampling. Top-k, min-p and penalties are off,
+    whatever the defaults of a backend or a model's `generation_config.json` are.
 
     Args:
-        max_new_tokens: The most ids to generate, at least 1; fewer where the context ends.
-        temperature: 0, or less than a millionth, always takes the likeliest id.
-        top_p: More than 0, at most 1, which keeps all.
-        seed: The same seed gives the same ids again, on the same backend and machine; from 0 to 2**32 - 1.
-            None draws others each time.
-        stop_ids: Ids that end the generation. The one that did is reported and is not part of it.
+        max_new_tokens: The maximum number of ids to generate, at least 1. The context can end earlier.
+        temperature: The divisor of the logits. 0, or less than a millionth, always takes the likeliest id.
+        top_p: The sum of the probabilities of the ids to draw from, the likeliest first: more than 0, at most
+            1, which keeps all.
+        seed: From 0 to 2**32 - 1. The same seed gives the same ids on the same backend and machine. None is
+            a random seed.
+        stop_ids: Ids that end the generation. The last one is reported, but is not part of the result.
 
     Raises:
-        ArgumentTypeError: A value is of the wrong type.
+        ArgumentTypeError: A value has the wrong type.
         OptionError: A value is out of range.
 
     >>> GenerationOptions(temperature=0, stop_ids=frozenset({2})).is_greedy
@@ -66,24 +66,24 @@ class GenerationOptions:
 
     @property
     def is_greedy(self) -> bool:
-        """Whether the likeliest id is always taken."""
+        """Whether generation always takes the likeliest id."""
         return self.temperature < _MIN_TEMPERATURE
 
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How to load a model; a backend takes what concerns it.
+    """How to load a model. Each backend uses the options that concern it.
 
     Args:
-        n_gpu_layers: llama.cpp: how many layers a GPU computes; -1 for all.
-        n_ctx: The largest context in ids, prompt and generated ids together; 0 for the model's own. Never
-            more than the model was made for. A server has its own.
+        n_gpu_layers: llama.cpp: the number of layers on the GPU; -1 for all.
+        n_ctx: The maximum number of ids in a prompt and its continuation together; 0 for the model's own
+            context length, which is the upper limit. A server determines its context itself.
         verbose: Let llama.cpp print its log to stderr.
-        api_key: Servers: the key that they ask for.
+        api_key: Servers: the API key.
         timeout: Servers: seconds to wait for a connection, and between two pieces of an answer.
 
     Raises:
-        ArgumentTypeError: A value is of the wrong type.
+        ArgumentTypeError: A value has the wrong type.
         OptionError: A value is out of range.
     """
 
@@ -106,11 +106,11 @@ class LoadOptions:
         if self.api_key is not None and not isinstance(self.api_key, str):
             raise ArgumentTypeError(f"api_key must be a str, not {type(self.api_key).__name__}")
         if self.api_key is not None and not (self.api_key.isascii() and self.api_key.isprintable()):
-            raise OptionError("api_key must be printable ASCII, as a header of HTTP is")
+            raise OptionError("api_key must be printable ASCII, because it is sent in an HTTP header")
 
 
 def _make_plain(options: object, plain: Callable[[str, object], float], *names: str) -> None:
-    """Replace numbers of numpy and others by Python's, which all engines and JSON take."""
+    """Convert numbers of numpy and other libraries to Python's, which all engines and JSON accept."""
     for name in names:
         object.__setattr__(options, name, plain(name, getattr(options, name)))
 

@@ -1,4 +1,4 @@
-"""What a model's path is, and which backends can load it."""
+"""The kinds of models: recognises what a path or an address refers to."""
 
 from __future__ import annotations
 
@@ -7,58 +7,35 @@ from enum import Enum
 from pathlib import Path
 
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
-from bpe_tokenizer.inference.backend import InferenceBackend
 
 __all__ = ["FileStates", "ModelKind", "file_states", "is_address", "kind_of"]
 
-# Name, time of change in nanoseconds and size in bytes of each file.
+# The name, modification time in nanoseconds and size in bytes of each file.
 FileStates = tuple[tuple[str, int, int], ...]
-
-_Backend = InferenceBackend
 
 
 class ModelKind(Enum):
-    """The forms in which models come.
-
-    >>> ModelKind.GGUF.backends[0]
-    <InferenceBackend.NVIDIA_CUDA: 'nvidia_cuda'>
-    """
+    """The kinds of models that can be loaded. `backends_for` returns the backends for each."""
 
     GGUF = "a GGUF file"
     SAFETENSORS = "a model directory with safetensors"
     OPENVINO_IR = "an OpenVINO model directory"
     SERVER = "the address of a server"
 
-    @property
-    def backends(self) -> tuple[InferenceBackend, ...]:
-        """The backends that can load it, the best for it first."""
-        return _BACKENDS[self]
 
-
-_BACKENDS = {
-    ModelKind.GGUF: (
-        _Backend.NVIDIA_CUDA,
-        _Backend.AMD_ROCM,
-        _Backend.CPU_LLAMA_CPP,
-        _Backend.INTEL_OPENVINO,
-    ),
-    ModelKind.SAFETENSORS: (_Backend.APPLE_MLX, _Backend.HUGGINGFACE_TRANSFORMERS),
-    ModelKind.OPENVINO_IR: (_Backend.INTEL_OPENVINO,),
-    ModelKind.SERVER: (_Backend.OPENAI_HTTP,),
-}
 _IR = "openvino_model.xml"
 
 
 def kind_of(path: str | os.PathLike[str]) -> ModelKind:
-    """Find out what a model's path is.
+    """Return the kind of the model at a path.
 
     Args:
         path: A GGUF file; a directory with a config.json and safetensors, or with an openvino_model.xml; or
             the address of a server, `http://host:port` or `https://...`.
 
     Raises:
-        ArgumentTypeError: It is no path.
-        OptionError: There is no such file, or it is of no kind that is known; says what would do.
+        ArgumentTypeError: The argument is not a path.
+        OptionError: The path does not exist, or its kind is unknown. The message lists the known kinds.
 
     >>> kind_of("http://localhost:8000").value
     'the address of a server'
@@ -72,7 +49,7 @@ def kind_of(path: str | os.PathLike[str]) -> ModelKind:
         return _kind_of_directory(file) if file.is_dir() else _kind_of_file(file)
     except (FileNotFoundError, NotADirectoryError):
         raise OptionError(
-            f"{file}: there is no such file or directory; a model is {_kinds()}, and is not downloaded here"
+            f"{file}: there is no such file or directory; models are not downloaded: a model is {_kinds()}"
         ) from None
     except OptionError:
         raise
@@ -84,7 +61,7 @@ def _kind_of_file(file: Path) -> ModelKind:
     with file.open("rb") as opened:
         if opened.read(4) == b"GGUF":
             return ModelKind.GGUF
-    raise OptionError(f"{file}: is no GGUF file; a model is {_kinds()}")
+    raise OptionError(f"{file}: is not a GGUF file; a model is {_kinds()}")
 
 
 def _kind_of_directory(file: Path) -> ModelKind:
@@ -93,7 +70,7 @@ def _kind_of_directory(file: Path) -> ModelKind:
         return ModelKind.OPENVINO_IR
     if "config.json" in names and any(name.endswith(".safetensors") for name in names):
         return ModelKind.SAFETENSORS
-    raise OptionError(f"{file}: is no model directory{_hint(names)}; a model is {_kinds()}")
+    raise OptionError(f"{file}: is not a model directory{_hint(names)}; a model is {_kinds()}")
 
 
 def is_address(path: str | os.PathLike[str]) -> bool:
@@ -102,10 +79,10 @@ def is_address(path: str | os.PathLike[str]) -> bool:
 
 
 def file_states(path: str | os.PathLike[str]) -> FileStates:
-    """Return what changes when a model or a tokenizer changes on disk; empty for a server.
+    """Return a value that differs after a model or tokenizer changed on disk; empty for a server.
 
     Raises:
-        OSError: There is no such file any more.
+        OSError: The file does not exist any more.
     """
     if is_address(path):
         return ()
@@ -125,7 +102,7 @@ def _kinds() -> str:
 def _hint(names: set[str]) -> str:
     ggufs = sorted(name for name in names if name.endswith(".gguf"))
     if ggufs:
-        return f", but holds {ggufs[0]}: name that file"
+        return f", but holds {ggufs[0]}: pass the path of that file"
     if "config.json" in names:
-        return ": it has a config.json, but no weights in the form of safetensors"
+        return ": it has a config.json, but no weights as safetensors"
     return ""

@@ -1,5 +1,1 @@
-"""Inference servers over HTTP, token ids in and out: one module a protocol."""
-
-from bpe_tokenizer.inference.servers.server import Server
-
-__all__ = ["Server"]
+"""Inference servers over HTTP, token ids in and out: one file a protocol, listed in `server.py`."""

@@ -8,10 +8,10 @@ __all__ = ["read_events"]
 
 
 def read_events(lines: Iterable[bytes]) -> Iterator[str]:
-    r"""Yield the data of each event; what is not ended by a blank line does not count.
+    r"""Yield the data of each event; an event without a blank line at its end is ignored.
 
     Args:
-        lines: The lines of a stream with their ends, `\n` or `\r\n`.
+        lines: The lines of a stream, with their line ends `\n` or `\r\n`.
 
     >>> list(read_events([b": hello\n", b"event: x\n", b"data: a\r\n", b"data:b\n", b"\n", b"data: cut"]))
     ['a\nb']

@@ -1,61 +1,58 @@
-"""llama.cpp's server, by its own way to complete: https://github.com/ggml-org/llama.cpp/tree/master/tools/server.
+"""llama-server's own completion endpoint: https://github.com/ggml-org/llama.cpp/tree/master/tools/server.
 
-A streamed answer of it leaves out ids within characters of several tokens. So we ask for a few ids at a time,
-and get them all; what was evaluated before stays in its cache.
+A streamed answer leaves out ids inside characters of several tokens. So this module requests a few ids at a
+time without streaming, which returns all of them. The server's cache keeps the ids it has evaluated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bpe_tokenizer.inference.loaded import Cancellation
+from bpe_tokenizer.errors import GenerationError
+from bpe_tokenizer.inference.engine_model import Cancellation
 from bpe_tokenizer.inference.options import GenerationOptions
-from bpe_tokenizer.inference.servers.answers import checked_ids
-from bpe_tokenizer.inference.servers.connection import Address, Json
+from bpe_tokenizer.inference.servers.http_client import HttpClient, Json
+from bpe_tokenizer.inference.servers.protocol import ServerProtocol, checked_ids, positive_integer
 
-__all__ = ["generate"]
+__all__ = ["PROTOCOL"]
 
-# The most ids that are asked for at once. The first requests ask for fewer, so that the first comes soon.
-_MOST = 16
+# The most ids in one request. The first requests ask for fewer, so that the first ids arrive soon.
+_MAX_REQUEST_IDS = 16
 
 
-def generate(
-    address: Address, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation
+def _generate(
+    client: HttpClient,
+    _: str,
+    ids: Sequence[int],
+    options: GenerationOptions,
+    cancellation: Cancellation,
 ) -> Iterator[int]:
-    """Yield the ids that go on from a prompt.
+    """Yield the ids that continue a prompt.
 
-    The server stops at the model's own stop ids too; there is no way to have it go on that leaves the
-    probabilities alone.
-
-    Args:
-        address: The server.
-        ids: The prompt.
-        options: How to generate.
-        cancellation: Ends the connection, which ends the server's work.
+    The server also stops at the model's own stop ids. It has no option against that which keeps the
+    probabilities unchanged.
 
     Raises:
-        GenerationError: The server refuses, sends no ids, or loses some.
+        GenerationError: The server rejects the request, or sends no ids or too few.
     """
     known = list(ids)
     left, size = options.max_new_tokens, 1
     while left > 0 and not cancellation.is_cancelled:
         asked = min(size, left)
-        answer = address.post(
-            "/completion", _body(known, asked, len(known) - len(ids), options), cancellation
-        )
-        new = checked_ids(address, answer.get("tokens"), "tokens")
+        answer = client.post("/completion", _body(known, asked, len(known) - len(ids), options), cancellation)
+        new = checked_ids(client, answer.get("tokens"), "tokens")
         predicted = answer.get("tokens_predicted", len(new))
         if predicted != len(new):
-            raise address.error(f"lost ids: {predicted} were generated, and {len(new)} sent")
+            raise client.error(f"lost ids: {predicted} were generated, and {len(new)} sent")
         has_stopped = answer.get("stop_type") == "eos"
         if has_stopped and new and new[-1] not in options.stop_ids:
-            new.pop()  # no part of the answer
+            new.pop()  # not part of the answer
         yield from new
         if has_stopped or len(new) < asked:
             return
         known += new
         left -= len(new)
-        size = min(2 * size, _MOST)
+        size = min(2 * size, _MAX_REQUEST_IDS)
 
 
 def _body(prompt: list[int], count: int, done: int, options: GenerationOptions) -> Json:
@@ -67,7 +64,7 @@ def _body(prompt: list[int], count: int, done: int, options: GenerationOptions) 
         "cache_prompt": True,
         "temperature": 0.0 if options.is_greedy else options.temperature,
         "top_p": options.top_p,
-        # In this order, and nothing else.
+        # These samplers only, in this order.
         "samplers": ["temperature", "top_p"],
         "top_k": 0,
         "min_p": 0.0,
@@ -77,6 +74,18 @@ def _body(prompt: list[int], count: int, done: int, options: GenerationOptions) 
         "ignore_eos": False,
     }
     if options.seed is not None:
-        # The server's random numbers begin anew with each request.
+        # Each request restarts the server's random numbers.
         body["seed"] = (options.seed + done) % 2**32
     return body
+
+
+def _slot_context(client: HttpClient, _: Json) -> int | None:
+    """Return the context length of a slot; the slots share the context that the server was started with."""
+    try:
+        settings = client.get("/props").get("default_generation_settings")
+    except GenerationError:  # the server can be configured to hide it
+        return None
+    return positive_integer(settings.get("n_ctx")) if isinstance(settings, dict) else None
+
+
+PROTOCOL = ServerProtocol("llamacpp", _generate, _slot_context)

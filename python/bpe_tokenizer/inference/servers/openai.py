@@ -1,4 +1,4 @@
-"""OpenAI's completions with token ids, as vLLM serves them: `return_token_ids`, since version 0.10.2.
+"""OpenAI's completions API with token ids, as in vLLM since 0.10.2: `return_token_ids`.
 
 https://docs.vllm.ai/en/latest/serving/online_serving/openai_compatible_server/
 """
@@ -7,28 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bpe_tokenizer.inference.loaded import Cancellation
+from bpe_tokenizer.inference.engine_model import Cancellation
 from bpe_tokenizer.inference.options import GenerationOptions
-from bpe_tokenizer.inference.servers.answers import checked_ids
-from bpe_tokenizer.inference.servers.connection import Address, Json
+from bpe_tokenizer.inference.servers.http_client import HttpClient, Json
+from bpe_tokenizer.inference.servers.protocol import ServerProtocol, checked_ids, positive_integer
 
-__all__ = ["generate"]
+__all__ = ["PROTOCOL"]
 
 
-def generate(
-    address: Address, model: str, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation
+def _generate(
+    client: HttpClient, model: str, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation
 ) -> Iterator[int]:
-    """Yield the ids that go on from a prompt.
-
-    Args:
-        address: The server.
-        model: The model's name there.
-        ids: The prompt.
-        options: How to generate.
-        cancellation: Ends the connection, which ends the server's work.
+    """Yield the ids that continue a prompt.
 
     Raises:
-        GenerationError: The server refuses, sends no ids, or breaks off.
+        GenerationError: The server rejects the request, sends no ids, or ends the stream too early.
     """
     body: Json = {
         "model": model,
@@ -43,7 +36,7 @@ def generate(
         "repetition_penalty": 1.0,
         "presence_penalty": 0.0,
         "frequency_penalty": 0.0,
-        # The model's own stop ids are none; those of the options are.
+        # Only the stop ids of the options end the generation, not the model's own.
         "ignore_eos": True,
         "stop_token_ids": sorted(options.stop_ids),
         "skip_special_tokens": False,
@@ -51,19 +44,22 @@ def generate(
     if options.seed is not None:
         body["seed"] = options.seed
     last = None
-    for event in address.events("/v1/completions", body, cancellation):
+    for event in client.events("/v1/completions", body, cancellation):
         choices = event.get("choices")
-        if not choices:  # the last event may hold nothing but counts
+        if not choices:  # the last event may hold only counts
             continue
         choice = choices[0] if isinstance(choices, list) and isinstance(choices[0], dict) else {}
         found = choice.get("token_ids")
         if found is None and not choice.get("text") and choice.get("finish_reason"):
             found = []
-        for last in checked_ids(address, found, "choices[0].token_ids"):
+        for last in checked_ids(client, found, "choices[0].token_ids"):
             yield last
         if choice.get("finish_reason"):
             stop_id = choice.get("stop_reason")
             if isinstance(stop_id, int) and stop_id != last:
                 yield stop_id
             return
-    raise address.error("broke off before the answer was complete")
+    raise client.error("broke off before the answer was complete")
+
+
+PROTOCOL = ServerProtocol("", _generate, lambda _, card: positive_integer(card.get("max_model_len")))

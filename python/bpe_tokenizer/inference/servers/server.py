@@ -1,75 +1,61 @@
-"""A model behind a server: vLLM, SGLang, llama-server, and what speaks as vLLM does."""
+"""A model in a server: vLLM, SGLang, llama-server, or another one with vLLM's protocol."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from bpe_tokenizer.errors import GenerationError, OptionError
-from bpe_tokenizer.inference.loaded import Cancellation
+from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.inference.engine_model import Cancellation
 from bpe_tokenizer.inference.options import GenerationOptions, LoadOptions
 from bpe_tokenizer.inference.servers import llama_server, openai, sglang
-from bpe_tokenizer.inference.servers.connection import Address, Json
+from bpe_tokenizer.inference.servers.http_client import HttpClient, Json
+from bpe_tokenizer.inference.servers.protocol import positive_integer
 
-__all__ = ["Server"]
+__all__ = ["ServerModel"]
+
+_PROTOCOLS = {protocol.owned_by: protocol for protocol in (llama_server.PROTOCOL, sglang.PROTOCOL)}
 
 
-class Server:
-    """A model behind a server, which its list of models tells about: `/v1/models`.
+class ServerModel:
+    """A model in a server. The server's list of models, `/v1/models`, describes it.
 
     Args:
-        url: Its address; of several models the one whose name follows a `#`, or the first.
-        options: `api_key`, `timeout`; the context is the server's.
+        url: The server's address. A name after `#` selects one of several models; the default is the first.
+        options: `api_key`, `timeout`; the server determines the context length.
 
     Raises:
-        GenerationError: It does not answer.
-        OptionError: It is no address, or there is no model of this name.
+        GenerationError: The server does not answer.
+        OptionError: The address is invalid, or the server has no model with this name.
     """
 
     def __init__(self, url: str, options: LoadOptions) -> None:
-        self._address = Address(url, options)
+        self._client = HttpClient(url, options)
         card = self._card()
-        self._model = str(card.get("id", ""))
-        self._kind = card.get("owned_by")
+        self._name = str(card.get("id", ""))
+        kind = card.get("owned_by")
+        self._protocol = _PROTOCOLS.get(kind, openai.PROTOCOL) if isinstance(kind, str) else openai.PROTOCOL
         meta = card.get("meta")
-        # Only llama-server tells it.
-        self.vocab_size = _count(meta.get("n_vocab")) if isinstance(meta, dict) else None
-        is_llama_server = self._kind == "llamacpp"
-        self.context_length = self._slot_context() if is_llama_server else _count(card.get("max_model_len"))
+        # Only llama-server sends the size of the vocabulary.
+        self.vocab_size = positive_integer(meta.get("n_vocab")) if isinstance(meta, dict) else None
+        self.context_length = self._protocol.context_length(self._client, card)
 
     def generate(
         self, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation
     ) -> Iterator[int]:
-        """Yield one id after the other, each as soon as it comes."""
-        if self._kind == "llamacpp":
-            return llama_server.generate(self._address, ids, options, cancellation)
-        if self._kind == "sglang":
-            return sglang.generate(self._address, ids, options, cancellation)
-        return openai.generate(self._address, self._model, ids, options, cancellation)
+        """Yield each id as soon as the server sends it."""
+        return self._protocol.generate(self._client, self._name, ids, options, cancellation)
 
     def close(self) -> None:
-        """Do nothing: each generation has a connection of its own."""
+        """Do nothing: each generation opens and closes a connection."""
 
     def _card(self) -> Json:
-        """Return what the server says about the model."""
-        cards = self._address.get("/v1/models").get("data")
+        """Return the server's entry for the model."""
+        cards = self._client.get("/v1/models").get("data")
         if not isinstance(cards, list) or not cards or not all(isinstance(card, dict) for card in cards):
-            raise self._address.error("lists no models at /v1/models")
-        wanted = self._address.model
+            raise self._client.error("lists no models at /v1/models")
+        wanted = self._client.model
         found: Json | None = next((card for card in cards if card.get("id") == wanted or not wanted), None)
         if found is None:
-            names = ", ".join(str(card.get("id")) for card in cards)
-            raise OptionError(f"{self._address}: has no model {wanted!r}; its models are {names}")
+            names = ", ".join(str(card.get("id")) for card in cards)[:150]
+            raise OptionError(f"{self._client}: has no model {wanted!r}; its models are {names}")
         return found
-
-    def _slot_context(self) -> int | None:
-        """Return the context of one of llama-server's slots, which share what it was started with."""
-        try:
-            settings = self._address.get("/props").get("default_generation_settings")
-        except GenerationError:  # it can be told not to answer this
-            return None
-        return _count(settings.get("n_ctx")) if isinstance(settings, dict) else None
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and value > 0 else None

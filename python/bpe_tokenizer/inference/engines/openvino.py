@@ -14,16 +14,19 @@ from typing import Any
 import numpy as np
 
 from bpe_tokenizer.errors import GenerationError
-from bpe_tokenizer.inference.callbacks import Callback, Worker
-from bpe_tokenizer.inference.config_file import positions, read_config, smaller, vocab_size
+from bpe_tokenizer.inference.backend import InferenceBackend
+from bpe_tokenizer.inference.config_file import context_length, min_limit, read_config, vocab_size
+from bpe_tokenizer.inference.engine_model import Cancellation
+from bpe_tokenizer.inference.engine_thread import Callback, EngineThread
+from bpe_tokenizer.inference.engines.engine import Engine
 from bpe_tokenizer.inference.gguf_file import read_sizes
-from bpe_tokenizer.inference.loaded import Cancellation
 from bpe_tokenizer.inference.options import GenerationOptions, LoadOptions
+from bpe_tokenizer.inference.source import ModelKind
 
-__all__ = ["OpenVino"]
+__all__ = ["ENGINE", "OpenVinoModel"]
 
-# On the processor all is computed in 32 bits: with less (the cache of keys and values has 8 by itself) the
-# likeliest ids are not those of the other engines.
+# The processor computes in 32 bits. With fewer (the default of the key-value cache is 8) the likeliest ids
+# differ from those of the other engines.
 _EXACT = {
     "ATTENTION_BACKEND": "SDPA",
     "INFERENCE_PRECISION_HINT": "f32",
@@ -31,7 +34,7 @@ _EXACT = {
 }
 
 
-class OpenVino:
+class OpenVinoModel:
     """A model that OpenVINO GenAI has loaded.
 
     Args:
@@ -39,7 +42,7 @@ class OpenVino:
         options: `n_ctx`.
 
     Raises:
-        FormatError: A GGUF file or config.json is broken.
+        FormatError: A GGUF file or config.json is damaged.
         GenerationError: OpenVINO cannot load it.
     """
 
@@ -48,11 +51,10 @@ class OpenVino:
         openvino_genai: Any = import_module("openvino_genai")
         if path.is_dir():
             config = read_config(path)
-            rows, made_for = vocab_size(config) or _rows(openvino, path), positions(config)
+            self.vocab_size, limit = vocab_size(config) or _rows(openvino, path), context_length(config)
         else:
-            rows, made_for = read_sizes(path)
-        self.vocab_size = rows
-        self.context_length = smaller(options.n_ctx, made_for)
+            self.vocab_size, limit = read_sizes(path)
+        self.context_length = min_limit(options.n_ctx, limit)
         has_gpu = any(device.startswith("GPU") for device in openvino.Core().available_devices)
         try:
             self._pipeline: Any = openvino_genai.LLMPipeline(
@@ -60,18 +62,18 @@ class OpenVino:
             )
         except Exception as error:
             raise GenerationError(f"{path}: OpenVINO cannot load it: {error}") from error
-        self._worker = Worker()
+        self._thread = EngineThread()
 
     def generate(
         self, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation
     ) -> Iterator[int]:
-        """Yield one id after the other, each as soon as it is sampled."""
-        return self._worker.iterate(lambda callback: self._run(ids, options, callback), cancellation)
+        """Yield each id as soon as it is sampled."""
+        return self._thread.iterate(lambda callback: self._run(ids, options, callback), cancellation)
 
     def close(self) -> None:
         """Free its memory."""
         self._pipeline = None
-        self._worker.close()
+        self._thread.close()
 
     def _run(self, ids: Sequence[int], options: GenerationOptions, callback: Callback) -> None:
         openvino_genai: Any = import_module("openvino_genai")
@@ -91,13 +93,13 @@ class OpenVino:
 
 
 def _rows(openvino: Any, path: Path) -> int | None:
-    """Return how many logits a model gives; None if its file leaves that open."""
+    """Return the number of a model's logits; None if its file does not state it."""
     last = openvino.Core().read_model(path / "openvino_model.xml").output(0).partial_shape[-1]
     return int(last.get_length()) if last.is_static else None
 
 
 def _config(openvino_genai: Any, options: GenerationOptions) -> Any:
-    """Return a configuration that owes nothing to the model's generation_config.json."""
+    """Return a configuration that ignores the model's generation_config.json."""
     config = openvino_genai.GenerationConfig()
     config.max_new_tokens = options.max_new_tokens
     config.ignore_eos = True
@@ -108,3 +110,14 @@ def _config(openvino_genai: Any, options: GenerationOptions) -> Any:
         config.top_k = 2**63 - 1
         config.rng_seed = secrets.randbits(32) if options.seed is None else options.seed
     return config
+
+
+ENGINE = Engine(
+    InferenceBackend.INTEL_OPENVINO,
+    kinds=(ModelKind.OPENVINO_IR, ModelKind.GGUF),
+    # Few types of weights in a GGUF file.
+    partial_kinds=(ModelKind.GGUF,),
+    load=lambda path, options: OpenVinoModel(Path(path), options),
+    install_command=lambda _: "pip install openvino-genai",
+    missing_hardware=lambda machine: "" if machine.has_intel_hardware else "no Intel processor or GPU",
+)

@@ -1,4 +1,4 @@
-"""What an adapter gives: a loaded model, token ids in, token ids out."""
+"""The protocol of a loaded model: token ids in, token ids out."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Protocol
 
 from bpe_tokenizer.inference.options import GenerationOptions
 
-__all__ = ["Cancellation", "LoadedModel"]
+__all__ = ["Cancellation", "EngineModel"]
 
 
 class Cancellation:
-    """Asks a running generation to end; may be used from any thread.
+    """Asks a running generation to end, from any thread.
 
     >>> cancellation = Cancellation()
     >>> cancellation.call(lambda: print("closing the connection"))
@@ -23,18 +23,18 @@ class Cancellation:
     """
 
     def __init__(self) -> None:
-        # A garbage collection may close a generation while its thread is in here.
+        # Re-entrant, because a garbage collection inside these methods can close a generation.
         self._lock = threading.RLock()
         self._callbacks: list[Callable[[], object]] = []
         self._is_cancelled = False
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether it was asked."""
+        """Whether the generation has to end."""
         return self._is_cancelled
 
     def cancel(self) -> None:
-        """Ask; more than once does no harm."""
+        """Ask the generation to end. Can be called more than once."""
         with self._lock:
             self._is_cancelled = True
             callbacks, self._callbacks = self._callbacks, []
@@ -42,7 +42,7 @@ class Cancellation:
             callback()
 
     def call(self, callback: Callable[[], object]) -> None:
-        """Have something called once when it is asked, or at once if it was: what wakes a waiting engine."""
+        """Call a function at the cancellation, or now if it is cancelled: it wakes a waiting engine."""
         with self._lock:
             if not self._is_cancelled:
                 self._callbacks.append(callback)
@@ -50,33 +50,33 @@ class Cancellation:
         callback()
 
 
-class LoadedModel(Protocol):
-    """A model that an engine has loaded: what there is one adapter a backend for.
+class EngineModel(Protocol):
+    """The protocol of a model that an engine has loaded.
 
-    `LanguageModel` does the rest for all of them alike: it checks ids and lengths, stops at stop ids, and
-    lets one generation run at a time.
+    `LanguageModel` adds what all engines share: it checks ids and lengths, stops at stop ids, and runs one
+    generation at a time.
     """
 
     @property
     def vocab_size(self) -> int | None:
-        """Ids below it have a row in the embedding; None if it is not known."""
+        """The number of rows of the embedding; None if unknown."""
         ...
 
     @property
     def context_length(self) -> int | None:
-        """The most ids of a prompt and what is generated together; None if it is not known."""
+        """The maximum number of ids in a prompt and its continuation together; None if unknown."""
         ...
 
     def generate(
         self, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation
     ) -> Iterator[int]:
-        """Yield one id after the other, each as soon as it is sampled.
+        """Yield each id as soon as it is sampled.
 
         Args:
             ids: The prompt: at least one id, all of them below `vocab_size`, shorter than `context_length`.
-            options: `max_new_tokens` fits into the context. An engine may stop at `stop_ids` by itself, if it
-                yields the stop id.
-            cancellation: Asks to end within a token. The iterator may also be closed between two ids.
+            options: `max_new_tokens` fits into the context. An engine may stop at one of `stop_ids` itself
+                after yielding it.
+            cancellation: Asks to end within a token. The caller may also close the iterator between two ids.
         """
         ...
 

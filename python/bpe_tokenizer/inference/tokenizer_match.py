@@ -1,4 +1,4 @@
-"""Whether a tokenizer is the one of a language model: what the model's own files say."""
+"""Checks that a tokenizer is the one of a language model, by the model's own files."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from bpe_tokenizer.errors import FormatError, MismatchError
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.inference.backend import InferenceBackend
-from bpe_tokenizer.inference.cache import load_model
 from bpe_tokenizer.inference.language_model import LanguageModel
+from bpe_tokenizer.inference.model_cache import load_model
 from bpe_tokenizer.inference.source import FileStates, ModelKind, file_states, kind_of
 
 __all__ = ["check_match", "load_matching_model", "model_state", "tokenizer_path"]
@@ -33,17 +33,17 @@ class _Own(NamedTuple):
 
 
 def tokenizer_path(model_path: _Path) -> Path | None:
-    """Return where a model's own tokenizer is.
+    """Return the path of a model's own tokenizer.
 
     Args:
-        model_path: Of the model, as `load_model` takes it.
+        model_path: The path of the model, as for `load_model`.
 
     Returns:
-        A GGUF file, or a file of a model directory, which any way to load a tokenizer takes; None if the
-        model has none of a known format, as behind a server.
+        A GGUF file, or a file of a model directory, for `BPETokenizer.load`; None if the model has no
+        tokenizer in a known format, as in a server.
 
     Raises:
-        OptionError: There is no such model.
+        OptionError: The model does not exist.
 
     >>> tokenizer_path("http://localhost:8000") is None
     True
@@ -57,20 +57,20 @@ def tokenizer_path(model_path: _Path) -> Path | None:
 
 
 def check_match(model_path: _Path, tokens: Mapping[int, bytes], vocab_size: int | None = None) -> None:
-    """Check that a tokenizer is the one of a model, before the first id is wasted.
+    """Check that a tokenizer is the one of a model, before any id is generated.
 
-    Its ids must stand for what they stand for in the model's own tokenizer, which may have further special
-    tokens. A model without one that we can read, as behind a server, must at least have a row for each id.
-    The model's own tokenizer is read once, until its files change.
+    Its ids must have the same tokens as in the model's own tokenizer, which may have more special tokens. If
+    the model's tokenizer is not readable, as in a server, each id must at least be below `vocab_size`. The
+    model's own tokenizer is cached until its files change.
 
     Args:
-        model_path: Of the model, as `load_model` takes it.
-        tokens: The bytes of each id of the tokenizer, special tokens included.
+        model_path: The path of the model, as for `load_model`.
+        tokens: The bytes of each id of the tokenizer, with its special tokens.
         vocab_size: `LanguageModel.vocab_size`.
 
     Raises:
-        MismatchError: It is not; names the first id that differs, and both tokens.
-        OptionError: There is no such model.
+        MismatchError: They differ. The message has the first such id and both tokens.
+        OptionError: The model does not exist.
 
     >>> check_match("http://localhost:8000", {0: b"a", 9: b"b"}, vocab_size=10)
     >>> check_match("http://localhost:8000", {0: b"a", 10: b"b"}, vocab_size=10)
@@ -102,16 +102,16 @@ def load_matching_model(
     """Load a model for a tokenizer, and check that they match.
 
     Args:
-        model_path: Of the model, as `load_model` takes it.
-        backend: As `load_model` takes it, with the options.
+        model_path: The path of the model, as for `load_model`.
+        backend: The backend, as for `load_model`.
         tokens: The bytes of each id of the tokenizer.
-        matched: States of the models that are known to match, from `model_state`; this one is added.
+        matched: The states, from `model_state`, of models that are known to match. This one is added.
         **options: Arguments of `load_model`.
 
     Raises:
         MismatchError: The tokenizer is not the model's.
     """
-    kind_of(model_path)  # raises if there is no such model
+    kind_of(model_path)  # raises if the model does not exist
     state = model_state(model_path)
     if state in matched:
         return load_model(model_path, backend, **options)
@@ -129,7 +129,7 @@ def model_state(model_path: _Path) -> tuple[str, FileStates]:
 
 @lru_cache(maxsize=4)
 def _own(path: Path, states: object) -> _Own | None:
-    """Read a tokenizer; None if it cannot be represented. `states` is another one when its files change."""
+    """Read a tokenizer; None if it cannot be represented. `states` is part of the cache key."""
     try:
         core = registry.load(path).core
     except FormatError:
@@ -138,7 +138,7 @@ def _own(path: Path, states: object) -> _Own | None:
 
 
 def _difference(tokens: Mapping[int, bytes], own: _Own) -> str | None:
-    """Return where two tokenizers differ first."""
+    """Describe the first difference of two tokenizers; None if they are equal."""
     if tokens == own.tokens:
         return None
     for token_id in sorted(tokens.keys() | own.tokens.keys()):

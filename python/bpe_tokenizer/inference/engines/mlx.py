@@ -1,4 +1,4 @@
-"""MLX, through mlx-lm: model directories with safetensors, on Apple's chips (and, slowly, elsewhere).
+"""MLX, through mlx-lm: model directories with safetensors, on Apple silicon (and slowly on other processors).
 
 https://github.com/ml-explore/mlx-lm
 """
@@ -12,15 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer.errors import GenerationError
-from bpe_tokenizer.inference.callbacks import Callback, Worker
-from bpe_tokenizer.inference.config_file import positions, smaller, vocab_size
-from bpe_tokenizer.inference.loaded import Cancellation
+from bpe_tokenizer.inference.backend import InferenceBackend
+from bpe_tokenizer.inference.config_file import context_length, min_limit, vocab_size
+from bpe_tokenizer.inference.engine_model import Cancellation
+from bpe_tokenizer.inference.engine_thread import Callback, EngineThread
+from bpe_tokenizer.inference.engines.engine import Engine
 from bpe_tokenizer.inference.options import GenerationOptions, LoadOptions
+from bpe_tokenizer.inference.source import ModelKind
 
-__all__ = ["Mlx"]
+__all__ = ["ENGINE", "MlxModel"]
 
 
-class Mlx:
+class MlxModel:
     """A model directory that MLX has loaded.
 
     Args:
@@ -33,29 +36,29 @@ class Mlx:
 
     def __init__(self, path: Path, options: LoadOptions) -> None:
         load_model = import_module("mlx_lm.utils").load_model
-        # MLX's streams belong to a thread, and who iterates may come from several.
-        self._worker = Worker()
+        # MLX's streams belong to one thread, but several threads may iterate over the ids.
+        self._thread = EngineThread()
         try:
-            self._model, config = self._worker.call(lambda: load_model(path))
+            self._model, config = self._thread.call(lambda: load_model(path))
         except Exception as error:
-            self._worker.close()
+            self._thread.close()
             raise GenerationError(f"{path}: MLX cannot load it: {error}") from error
         self.vocab_size = vocab_size(config)
-        self.context_length = smaller(options.n_ctx, positions(config))
+        self.context_length = min_limit(options.n_ctx, context_length(config))
 
     def generate(
         self, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation
     ) -> Iterator[int]:
-        """Yield one id after the other, each as soon as it is sampled."""
-        return self._worker.iterate(
+        """Yield each id as soon as it is sampled."""
+        return self._thread.iterate(
             lambda callback: self._run(ids, options, callback, cancellation), cancellation
         )
 
     def close(self) -> None:
         """Free its memory."""
         self._model = None
-        self._worker.call(import_module("mlx.core").clear_cache)
-        self._worker.close()
+        self._thread.call(import_module("mlx.core").clear_cache)
+        self._thread.close()
 
     def _run(
         self,
@@ -67,7 +70,7 @@ class Mlx:
         mx = import_module("mlx.core")
 
         def check(*_: int) -> None:
-            """Is called between pieces of a long prompt."""
+            """Stop between two pieces of a long prompt."""
             if cancellation.is_cancelled:
                 raise _CancelledError
 
@@ -89,13 +92,13 @@ class Mlx:
 
 
 class _CancelledError(Exception):
-    """A prompt is not wanted any more."""
+    """The generation was cancelled during its prompt."""
 
 
 def _sampler(mx: Any, options: GenerationOptions) -> Callable[[Any], Any]:
-    """Return what draws an id: `sampling.Sampler` in MLX's own operations, to run where the model does.
+    """Return a function that draws an id: `sampling.Sampler` in MLX's operations, on the model's device.
 
-    mlx-lm's `make_sampler` takes top-p before the temperature, and its random numbers from a global state.
+    mlx-lm's `make_sampler` applies top-p before the temperature, and draws from a global random state.
     """
     if options.is_greedy:
         return lambda logprobs: mx.argmax(logprobs, axis=-1)
@@ -112,9 +115,18 @@ def _sampler(mx: Any, options: GenerationOptions) -> Callable[[Any], Any]:
         likeliest = mx.take_along_axis(scaled, order, axis=-1)
         shares = mx.softmax(likeliest, axis=-1)
         before = mx.cumsum(shares, axis=-1) - shares
-        # The first is always kept: nothing is before it.
+        # The likeliest id is always kept: its sum is 0.
         kept = mx.where(before < options.top_p, likeliest, -mx.inf)
         at = mx.random.categorical(kept, key=drawn_with)
         return mx.take_along_axis(order, at[:, None], axis=-1)[:, 0]
 
     return sample
+
+
+ENGINE = Engine(
+    InferenceBackend.APPLE_MLX,
+    kinds=(ModelKind.SAFETENSORS,),
+    load=lambda path, options: MlxModel(Path(path), options),
+    install_command=lambda system: f"pip install {'mlx-lm' if system == 'Darwin' else repr('mlx-lm[cpu]')}",
+    missing_hardware=lambda machine: "" if machine.is_apple_silicon else "no Apple silicon",
+)

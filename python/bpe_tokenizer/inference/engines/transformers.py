@@ -12,16 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer.errors import GenerationError
-from bpe_tokenizer.inference.callbacks import Callback, Worker
-from bpe_tokenizer.inference.config_file import positions, smaller
-from bpe_tokenizer.inference.loaded import Cancellation
+from bpe_tokenizer.inference.backend import InferenceBackend
+from bpe_tokenizer.inference.config_file import context_length, min_limit
+from bpe_tokenizer.inference.engine_model import Cancellation
+from bpe_tokenizer.inference.engine_thread import Callback, EngineThread
+from bpe_tokenizer.inference.engines.engine import Engine
 from bpe_tokenizer.inference.options import GenerationOptions, LoadOptions
 from bpe_tokenizer.inference.sampling import Sampler
+from bpe_tokenizer.inference.source import ModelKind
 
-__all__ = ["Transformers"]
+__all__ = ["ENGINE", "TransformersModel"]
 
 
-class Transformers:
+class TransformersModel:
     """A model directory that Transformers has loaded.
 
     Args:
@@ -43,24 +46,24 @@ class Transformers:
                 self._model: Any = model.to(_device(torch)).eval()
             except Exception as error:
                 raise GenerationError(f"{path}: Transformers cannot load it: {error}") from error
-        # Nothing of what the model's generation_config.json asks for by itself: penalties, top-k, stop ids.
+        # Without the penalties, top-k and stop ids of the model's generation_config.json.
         self._model.generation_config = transformers.GenerationConfig()
-        self._worker = Worker()
+        self._thread = EngineThread()
         self._torch = torch
         self._transformers = transformers
         self.vocab_size = int(model.get_input_embeddings().weight.shape[0])
-        self.context_length = smaller(options.n_ctx, positions(model.config.to_dict()))
+        self.context_length = min_limit(options.n_ctx, context_length(model.config.to_dict()))
 
     def generate(
         self, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation
     ) -> Iterator[int]:
-        """Yield one id after the other, each as soon as it is sampled."""
-        return self._worker.iterate(lambda callback: self._run(ids, options, callback), cancellation)
+        """Yield each id as soon as it is sampled."""
+        return self._thread.iterate(lambda callback: self._run(ids, options, callback), cancellation)
 
     def close(self) -> None:
         """Free its memory."""
         self._model = None
-        self._worker.close()
+        self._thread.close()
         if self._torch.cuda.is_available():
             self._torch.cuda.empty_cache()
 
@@ -69,7 +72,7 @@ class Transformers:
         is_stopped = False
 
         def choose(_: Any, scores: Any) -> Any:
-            """Leave only the id that is drawn possible, so that the greedy search takes it."""
+            """Mask all ids but the drawn one, so that the greedy search takes it."""
             nonlocal is_stopped
             new_id = sampler.draw(scores[0].float().cpu().numpy())
             is_stopped = not callback(new_id)
@@ -100,7 +103,7 @@ def _device(torch: Any) -> str:
 
 @contextlib.contextmanager
 def _quiet(transformers: Any) -> Iterator[None]:
-    """Keep its progress bars and advice from the user's terminal while it loads."""
+    """Hide its progress bars and warnings while it loads."""
     logging = transformers.utils.logging
     level, shows_progress = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity(logging.ERROR)
@@ -111,3 +114,11 @@ def _quiet(transformers: Any) -> Iterator[None]:
         logging.set_verbosity(level)
         if shows_progress:
             logging.enable_progress_bar()
+
+
+ENGINE = Engine(
+    InferenceBackend.HUGGINGFACE_TRANSFORMERS,
+    kinds=(ModelKind.SAFETENSORS,),
+    load=lambda path, options: TransformersModel(Path(path), options),
+    install_command=lambda _: "pip install torch transformers",
+)

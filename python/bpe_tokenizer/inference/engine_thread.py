@@ -1,4 +1,4 @@
-"""Engines that call back with each id, as iterators: they run in a thread, in step with who iterates."""
+"""Turns an engine that calls back with each id into an iterator. The engine runs in a thread of its model."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import TypeVar
 
-from bpe_tokenizer.inference.loaded import Cancellation
+from bpe_tokenizer.inference.engine_model import Cancellation
 
-__all__ = ["Worker"]
+__all__ = ["EngineThread"]
 
-# Takes an id; returns whether to go on.
+# Takes an id; returns whether to continue.
 Callback = Callable[[int], bool]
-# Seconds that the end of the program waits for an engine's step.
-_PATIENCE = 10.0
+# Seconds to wait for an engine's step at the exit of the program.
+_EXIT_TIMEOUT = 10.0
 _T = TypeVar("_T")
 
 _handovers: weakref.WeakSet[_Handover] = weakref.WeakSet()
 
 
-class Worker:
-    """The thread that an engine works in; one for a model, because engines keep things for each thread.
+class EngineThread:
+    """The thread that an engine runs in. Each model has one, because engines keep state per thread.
 
-    It ends when it is closed or nothing refers to it any more.
+    It ends with `close()`, or when the last reference to it is dropped.
 
     >>> def engine(callback):
     ...     return all(callback(new_id) for new_id in range(1000))
-    >>> worker = Worker()
-    >>> ids = worker.iterate(engine, Cancellation())
+    >>> thread = EngineThread()
+    >>> ids = thread.iterate(engine, Cancellation())
     >>> next(ids), next(ids)
     (0, 1)
     >>> ids.close()
-    >>> worker.call(threading.active_count) > 1
+    >>> thread.call(threading.active_count) > 1
     True
-    >>> worker.close()
+    >>> thread.close()
     """
 
     def __init__(self) -> None:
@@ -50,10 +50,10 @@ class Worker:
         weakref.finalize(self, self._jobs.put, None).atexit = False
 
     def call(self, function: Callable[[], _T]) -> _T:
-        """Return what a function returns, called in the thread.
+        """Call a function in the thread, and return its result.
 
         Raises:
-            Exception: What the function raises.
+            Exception: The function raised it.
         """
         called: Future[_T] = Future()
 
@@ -69,15 +69,15 @@ class Worker:
     def iterate(self, run: Callable[[Callback], object], cancellation: Cancellation) -> Iterator[int]:
         """Yield the ids that an engine calls back with.
 
-        The engine is at most one id ahead. It is asked to end when the iterator is closed or the generation
-        cancelled, and has ended when the iterator has.
+        The engine is at most one id ahead. Closing the iterator or cancelling the generation asks it to end.
+        The iterator ends after the engine.
 
         Args:
-            run: Runs the engine to its end; is given what to call with each id.
-            cancellation: Of the generation.
+            run: Runs the engine to its end, and calls its argument with each id.
+            cancellation: The generation's cancellation.
 
         Raises:
-            Exception: What `run` raises.
+            Exception: `run` raised it.
         """
         handover = _Handover(cancellation)
         self._jobs.put(lambda: handover.work(run))
@@ -88,7 +88,7 @@ class Worker:
             handover.wait()
 
     def close(self) -> None:
-        """End the thread, and wait for its end."""
+        """End the thread, and wait for it."""
         self._jobs.put(None)
         self._thread.join()
 
@@ -96,12 +96,12 @@ class Worker:
 def _work(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
     while (job := jobs.get()) is not None:
         job()
-        # Until the next comes it would hold what it refers to.
+        # While the thread waits for the next job, this name would keep the objects of the last one alive.
         del job
 
 
 class _Handover:
-    """Where one thread leaves an id and another takes it."""
+    """A channel of one slot: one thread puts an id into it, and another takes it."""
 
     def __init__(self, cancellation: Cancellation) -> None:
         self._changed = threading.Condition()
@@ -116,7 +116,7 @@ class _Handover:
         """Run the engine."""
         try:
             if not self._is_stopped:
-                run(self._leave)
+                run(self._put)
         except BaseException as error:
             self._error = error
         with self._changed:
@@ -124,7 +124,7 @@ class _Handover:
             self._changed.notify_all()
 
     def take_all(self) -> Iterator[int]:
-        """Yield what is left, to the end."""
+        """Yield the ids to the end."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._id is not None or self._has_ended)
@@ -143,17 +143,17 @@ class _Handover:
             self._changed.notify_all()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait until the engine has ended, at most so many seconds."""
+        """Wait until the engine has ended, or for `timeout` seconds."""
         with self._changed:
             self._changed.wait_for(lambda: self._has_ended, timeout)
 
     def abandon(self) -> None:
-        """Take the engine for ended, in a forked process, where its thread is not."""
+        """Mark the engine as ended: a forked process does not have its thread."""
         self._changed = threading.Condition()
         self._has_ended = True
 
-    def _leave(self, new_id: int) -> bool:
-        """Leave an id when the one before was taken; returns whether the engine goes on."""
+    def _put(self, new_id: int) -> bool:
+        """Put an id after the previous one was taken. Returns whether the engine continues."""
         with self._changed:
             self._changed.wait_for(lambda: self._id is None or self._is_stopped)
             if not self._is_stopped:
@@ -164,10 +164,10 @@ class _Handover:
 
 @atexit.register
 def _stop_all() -> None:
-    """Let no engine work while the interpreter goes away: it would call back into nothing."""
+    """Stop the engines before the interpreter shuts down, because they call back into it."""
     for handover in list(_handovers):
         handover.stop()
-        handover.wait(_PATIENCE)
+        handover.wait(_EXIT_TIMEOUT)
 
 
 def _abandon_all() -> None:

@@ -1,4 +1,4 @@
-"""Requests to a server, which answers with JSON or with a stream of events."""
+"""A client for servers that answer with JSON or with a stream of server-sent events."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bpe_tokenizer.errors import GenerationError, OptionError
-from bpe_tokenizer.inference.loaded import Cancellation
+from bpe_tokenizer.inference.engine_model import Cancellation
 from bpe_tokenizer.inference.options import LoadOptions
 from bpe_tokenizer.inference.servers.events import read_events
 
-__all__ = ["Address", "Json"]
+__all__ = ["HttpClient", "Json"]
 
 Json = dict[str, Any]
 
-# No answer of an inference server is longer; it bounds what a broken one can make us hold.
+# Longer than any answer of an inference server. It bounds the memory that a faulty server can make us use.
 _MAX_ANSWER = 1 << 26
-_MAX_MESSAGE = 2000
+_MAX_MESSAGE = 200
 
 
-class Address:
-    """A server; opens a connection for each request.
+class HttpClient:
+    """A client of one server. Opens a connection for each request.
 
     Args:
-        url: `http://host:port` or `https://...`, with a path where the server is behind one. `/v1` at its
-            end is left out; what follows a `#` is `model`.
+        url: `http://host:port` or `https://...`, with the path of the server if it has one. `/v1` at the end
+            is dropped, and the text after a `#` becomes `model`.
         options: `api_key` and `timeout`.
 
     Attributes:
-        model: The name after the `#`; "" if there is none.
+        model: The name after the `#`, or "".
 
     Raises:
-        OptionError: It is no address.
+        OptionError: The address is invalid.
 
-    >>> address = Address("https://example.com/llm/v1#small", LoadOptions())
-    >>> str(address), address.model
+    >>> client = HttpClient("https://example.com/llm/v1#small", LoadOptions())
+    >>> str(client), client.model
     ('https://example.com/llm', 'small')
     """
 
@@ -47,14 +47,14 @@ class Address:
         try:
             parts = urllib.parse.urlsplit(url)
             self._host, self._port = parts.hostname or "", parts.port
-            # As the system's resolver will, which would fail there with another kind of error.
+            # The system's resolver does the same, but fails with another type of error.
             self._host.encode("idna")
         except ValueError as error:
-            raise OptionError(f"{url}: is no address of a server: {error}") from None
+            raise OptionError(f"{url}: is not the address of a server: {error}") from None
         if not self._host or not self._host.isprintable() or parts.query:
-            raise OptionError(f"{url}: is no address of a server: it must be like http://host:port")
+            raise OptionError(f"{url}: is not the address of a server: it must be like http://host:port")
         if parts.username is not None:
-            raise OptionError(f"{self._host}: leave user and password out of the address; api_key is the way")
+            raise OptionError(f"{self._host}: the address must not hold a user or password; use api_key")
         self._is_secure = parts.scheme == "https"
         path = parts.path.rstrip("/").removesuffix("/v1")
         self._path = urllib.parse.quote(path, safe="/%!$&'()*+,;=:@~")
@@ -67,34 +67,34 @@ class Address:
         return self._text
 
     def get(self, path: str) -> Json:
-        """Return the JSON object that is at a path.
+        """Return the JSON object at a path.
 
         Raises:
-            GenerationError: The server does not answer, or answers something else.
+            GenerationError: The server does not answer with a JSON object.
         """
         with self._open("GET", path, None, Cancellation()) as answer:
             return self._object(answer.read(_MAX_ANSWER))
 
     def post(self, path: str, body: Json, cancellation: Cancellation) -> Json:
-        """Return the JSON object that the server answers with.
+        """Send a JSON object, and return the JSON object of the answer.
 
         Raises:
-            GenerationError: The server does not answer, or answers something else.
+            GenerationError: The server does not answer with a JSON object.
         """
         with self._open("POST", path, body, cancellation) as answer:
             return self._object(answer.read(_MAX_ANSWER))
 
     def events(self, path: str, body: Json, cancellation: Cancellation) -> Iterator[Json]:
-        """Yield the JSON objects of the events that the server answers with, to `[DONE]` or the end.
+        """Send a JSON object, and yield the JSON objects of the answer's events, up to `[DONE]` or the end.
 
         Raises:
-            GenerationError: The server does not answer, answers something else, or reports an error.
+            GenerationError: The server does not answer with events, or reports an error.
         """
         with self._open("POST", path, body, cancellation) as answer:
             kind = answer.headers.get_content_type()
             if kind != "text/event-stream":
                 raise self.error(
-                    f"answers with {kind} instead of events: {_shown(answer.read(_MAX_MESSAGE))}"
+                    f"answers with {kind} instead of events: {_shorten(answer.read(_MAX_MESSAGE))}"
                 )
             for data in read_events(_lines(answer)):
                 if data == "[DONE]":
@@ -116,7 +116,7 @@ class Address:
         connection = kind(self._host, self._port, timeout=self._timeout)
         try:
             connection.connect()
-            # The answer may take the socket over from the connection.
+            # The answer can take over the socket of the connection.
             opened = connection.sock
             cancellation.call(lambda: _shut_down(opened))
             data = None if body is None else json.dumps(body).encode()
@@ -130,7 +130,7 @@ class Address:
         except ConnectionRefusedError as error:
             raise self.error("nothing listens there; is the server running?") from error
         except (OSError, http.client.HTTPException) as error:
-            raise self.error(f"the connection failed: {_described(error)}") from error
+            raise self.error(f"the connection failed: {str(error) or type(error).__name__}") from error
         finally:
             connection.close()
 
@@ -143,11 +143,11 @@ class Address:
     def _refusal(self, answer: http.client.HTTPResponse) -> GenerationError:
         data = answer.read(_MAX_ANSWER)
         try:
-            said = _message(json.loads(data))
+            message = _message(json.loads(data))
         except (ValueError, RecursionError):
-            said = _shown(data)
-        hint = " (api_key is what it asks for)" if answer.status in (401, 403) else ""
-        return self.error(f"HTTP {answer.status} {answer.reason}{hint}: {said}")
+            message = _shorten(data)
+        hint = " (pass its key as api_key)" if answer.status in (401, 403) else ""
+        return self.error(f"HTTP {answer.status} {answer.reason}{hint}: {message}")
 
     def _object(self, data: str | bytes) -> Json:
         try:
@@ -155,7 +155,7 @@ class Address:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise self.error(f"sent something else than a JSON object: {_shown(data)}")
+            raise self.error(f"did not send a JSON object: {_shorten(data)}")
         return found
 
 
@@ -165,24 +165,20 @@ def _lines(answer: http.client.HTTPResponse) -> Iterator[bytes]:
 
 
 def _shut_down(opened: socket.socket) -> None:
-    """End a connection under a thread that waits for it; to close the socket would not wake the thread."""
+    """End a connection that another thread waits for. Closing the socket would not wake the thread."""
     with contextlib.suppress(OSError):
         opened.shutdown(socket.SHUT_RDWR)
 
 
-def _message(said: Any) -> str:
-    """Return the message of an error, where OpenAI's servers and FastAPI's put it."""
+def _message(answer: Any) -> str:
+    """Return the message of an error in the JSON of OpenAI's and FastAPI's servers."""
     for name in ("error", "message", "detail"):
-        if isinstance(said, dict) and said.get(name):
-            said = said[name]
-    return said if isinstance(said, str) else _shown(json.dumps(said))
+        if isinstance(answer, dict) and answer.get(name):
+            answer = answer[name]
+    return _shorten(answer if isinstance(answer, str) else json.dumps(answer))
 
 
-def _shown(data: str | bytes) -> str:
+def _shorten(data: str | bytes) -> str:
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     text = " ".join(text.split())
     return text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]}..."
-
-
-def _described(error: Exception) -> str:
-    return str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Loaded models, kept for the next time that they are wanted."""
+"""The cache of loaded models: least recently used out first (LRU)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from bpe_tokenizer.errors import GenerationError, OptionError
 from bpe_tokenizer.inference.backend import InferenceBackend
 from bpe_tokenizer.inference.detection import check_installed, choose_backend, named_backend
+from bpe_tokenizer.inference.engines.registry import ENGINES, backends_for
 from bpe_tokenizer.inference.language_model import LanguageModel
 from bpe_tokenizer.inference.loading import load
 from bpe_tokenizer.inference.options import LoadOptions
@@ -24,12 +25,12 @@ _Path = str | os.PathLike[str]
 
 
 class _Key(NamedTuple):
-    """What makes a loaded model another one.
+    """The key of a loaded model.
 
     Args:
-        path: Where it is, resolved.
-        states: Of its files; empty for a server.
-        backend: What has loaded it.
+        path: Its resolved path.
+        states: The states of its files; empty for a server.
+        backend: The backend that loaded it.
         options: How it was loaded.
     """
 
@@ -40,13 +41,13 @@ class _Key(NamedTuple):
 
 
 class ModelCache:
-    """The models that were used last; safe to share between threads.
+    """The most recently used models. Threads can share it.
 
-    A model that is dropped to make room goes on for who still uses it, and its memory is freed after that.
-    One that is freed ends at once.
+    An evicted model stays usable for its current users, and its memory is freed with the last reference.
+    `free` ends a model immediately.
 
     Args:
-        max_models: The most models to keep.
+        max_models: The maximum number of models to keep.
     """
 
     def __init__(self, max_models: int = 2) -> None:
@@ -54,7 +55,7 @@ class ModelCache:
             raise OptionError(f"max_models={max_models} must be at least 1")
         self.max_models = max_models
         self._lock = threading.Lock()
-        # The one that was used last comes last. A thread that waits for another's loading has its future.
+        # The most recently used is last. Threads wait at the future of a model that another thread loads.
         self._models: OrderedDict[_Key, Future[LanguageModel]] = OrderedDict()
 
     def load(
@@ -63,7 +64,7 @@ class ModelCache:
         backend: InferenceBackend | str | None = None,
         options: LoadOptions | None = None,
     ) -> LanguageModel:
-        """Return a model, loaded if it is not there or has changed; `load_model` says more."""
+        """Return a model. Loads it if it is absent or its files changed; see `load_model`."""
         key = _key(path, backend, LoadOptions() if options is None else options)
         with self._lock:
             known = self._models.get(key)
@@ -83,7 +84,7 @@ class ModelCache:
             with self._lock:
                 if self._models.get(key) is loading:
                     del self._models[key]
-            # Ctrl-C in this thread is none in those that wait.
+            # Ctrl-C interrupts this thread only; the waiting threads get a GenerationError.
             failed = isinstance(error, Exception)
             loading.set_exception(
                 error if failed else GenerationError(f"{key.path}: loading was interrupted")
@@ -92,18 +93,18 @@ class ModelCache:
         return loading.result()
 
     def models(self) -> list[LanguageModel]:
-        """Return the models that are loaded, the one that was used last at the end."""
+        """Return the loaded models, the most recently used at the end."""
         with self._lock:
             futures = list(self._models.values())
         return [future.result() for future in futures if future.done() and not _is_lost(future)]
 
     def free(self, path: _Path) -> int:
-        """Free every model of this path; returns how many there were."""
+        """Free every model of this path. Returns their number."""
         wanted = _resolved(path)
         return self._close([key for key in self._keys() if key.path == wanted])
 
     def free_all(self) -> int:
-        """Free all models; returns how many there were."""
+        """Free all models. Returns their number."""
         return self._close(self._keys())
 
     def _keys(self) -> list[_Key]:
@@ -111,7 +112,7 @@ class ModelCache:
             return list(self._models)
 
     def _make_room(self, key: _Key) -> None:
-        """Drop what has changed on disk, and what was not used for the longest time."""
+        """Evict the models whose files changed, and the least recently used."""
         with self._lock:
             outdated = [
                 other for other in self._models if other.path == key.path and other.states != key.states
@@ -120,7 +121,7 @@ class ModelCache:
             while len(self._models) > self.max_models:
                 dropped.append(self._models.popitem(last=False)[1])
         if dropped:
-            # Engines hold cycles, and the next model may need the memory at once.
+            # Engines hold reference cycles, and the next model may need the memory now.
             dropped.clear()
             gc.collect()
 
@@ -128,7 +129,7 @@ class ModelCache:
         with self._lock:
             futures = [future for key in keys if (future := self._models.pop(key, None)) is not None]
         for future in futures:
-            # Waits for a model that is being loaded by another thread.
+            # This waits for a model that another thread is loading.
             if future.exception() is None:
                 future.result().close()
         gc.collect()
@@ -136,7 +137,7 @@ class ModelCache:
 
 
 def _is_lost(future: Future[LanguageModel]) -> bool:
-    """Whether a model could not be loaded, or was closed by who used it."""
+    """Whether a model could not be loaded, or was closed by its user."""
     return future.exception() is not None or future.result().is_closed
 
 
@@ -146,8 +147,8 @@ def _key(path: _Path, backend: InferenceBackend | str | None, options: LoadOptio
         chosen = choose_backend(kind)
     else:
         chosen = named_backend(backend)
-        if chosen not in kind.backends:
-            able = " or ".join(other.name for other in kind.backends)
+        if kind not in ENGINES[chosen].kinds:
+            able = " or ".join(other.name for other in backends_for(kind))
             raise OptionError(
                 f"{os.fspath(path)}: is {kind.value}, which {chosen.name} cannot load; {able} can"
             )
@@ -174,30 +175,30 @@ def load_model(
     api_key: str | None = None,
     timeout: float = 600.0,
 ) -> LanguageModel:
-    """Load a language model, or return it if it is loaded already.
+    """Load a language model, or return it if it is already loaded.
 
-    The last two models are kept; `free_model` and `free_models` free their memory before. Two threads that
-    load the same one load it once.
+    The cache keeps the last two models; `free_model` and `free_models` free their memory earlier. Threads
+    that request the same model load it once.
 
     Args:
         path: A GGUF file; a model directory with a config.json and safetensors; an OpenVINO model directory
             with an openvino_model.xml; or the address of a server, `http://host:port` (vLLM, SGLang,
             llama-server).
-        backend: An `InferenceBackend` or its name; None for the best that is installed and can load it.
-        n_gpu_layers: llama.cpp: how many layers the GPU computes; -1 for all.
-        n_ctx: The most ids of a prompt and what is generated together, 0 for as many as the model was made
-            for. It is never more than these.
+        backend: An `InferenceBackend` or its name; None for the best one that is installed.
+        n_gpu_layers: llama.cpp: the number of layers on the GPU; -1 for all.
+        n_ctx: The maximum number of ids in a prompt and its continuation together; 0 for the model's own
+            context length, which is the upper limit.
         verbose: Let llama.cpp print its log to stderr.
-        api_key: Servers: the key that they ask for.
+        api_key: Servers: the API key.
         timeout: Servers: seconds to wait for a connection, and for each piece of an answer.
 
     Returns:
         The model.
 
     Raises:
-        GenerationError: The engine cannot load it, or the server does not answer.
-        MissingDependencyError: The backend is not installed; holds the command that installs it.
-        OptionError: There is no such path, the backend cannot load it, or an option is out of range.
+        GenerationError: The engine cannot load the model, or the server does not answer.
+        MissingDependencyError: The backend is not installed. The message has the install command.
+        OptionError: The path does not exist, the backend cannot load it, or an option is out of range.
 
     >>> load_model("no-such-model.gguf")
     Traceback (most recent call last):
@@ -208,10 +209,10 @@ def load_model(
 
 
 def free_model(path: _Path) -> int:
-    """Free the memory of a model, whatever backend has loaded it; a generation that runs is cancelled.
+    """Free the memory of a model, with any backend, and cancel its running generations.
 
     Returns:
-        How many models were freed: none if it was not loaded, several if it was in several ways.
+        The number of models freed: 0 if it was not loaded, several if it was loaded with several options.
 
     >>> free_model("no-such-model.gguf")
     0
@@ -220,14 +221,14 @@ def free_model(path: _Path) -> int:
 
 
 def free_models() -> int:
-    """Free the memory of all models; generations that run are cancelled.
+    """Free the memory of all models, and cancel their running generations.
 
     Returns:
-        How many models were freed.
+        The number of models freed.
     """
     return _cache.free_all()
 
 
 def cached_models() -> list[LanguageModel]:
-    """Return the models that are loaded, the one that was used last at the end."""
+    """Return the loaded models, the most recently used at the end."""
     return _cache.models()

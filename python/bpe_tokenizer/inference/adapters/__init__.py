@@ -1,1 +1,0 @@
-"""The engines: one adapter each, which imports its library when it loads a model."""

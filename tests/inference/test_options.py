@@ -1,0 +1,130 @@
+"""The options of generation and loading, and sampling by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpe_tokenizer.errors import (
+    ArgumentTypeError,
+    GenerationError,
+    OptionError,
+)
+from bpe_tokenizer.inference import (
+    GenerationOptions,
+    LoadOptions,
+)
+from bpe_tokenizer.inference.sampling import Sampler, nucleus
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"max_new_tokens": 0}, OptionError),
+        ({"max_new_tokens": 1.5}, ArgumentTypeError),
+        ({"max_new_tokens": True}, ArgumentTypeError),
+        ({"temperature": -0.1}, OptionError),
+        ({"temperature": float("nan")}, OptionError),
+        ({"temperature": float("inf")}, OptionError),
+        ({"temperature": "hot"}, ArgumentTypeError),
+        ({"top_p": 0}, OptionError),
+        ({"top_p": 1.01}, OptionError),
+        ({"top_p": float("nan")}, OptionError),
+        ({"top_p": None}, ArgumentTypeError),
+        ({"seed": -1}, OptionError),
+        ({"seed": 2**32}, OptionError),
+        ({"seed": 0.5}, ArgumentTypeError),
+        ({"stop_ids": 5}, ArgumentTypeError),
+        ({"stop_ids": "5"}, ArgumentTypeError),
+        ({"stop_ids": ["x"]}, ArgumentTypeError),
+    ],
+)
+def test_bad_generation_options(options: dict[str, Any], error: type[Exception]) -> None:
+    (name,) = options
+    with pytest.raises(error, match=name):
+        GenerationOptions(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"n_gpu_layers": -2}, OptionError),
+        ({"n_ctx": -1}, OptionError),
+        ({"n_ctx": "8k"}, ArgumentTypeError),
+        ({"timeout": 0}, OptionError),
+        ({"timeout": float("inf")}, OptionError),
+        ({"api_key": 5}, ArgumentTypeError),
+        ({"api_key": "a\r\nHost: b"}, OptionError),
+    ],
+)
+def test_bad_load_options(options: dict[str, Any], error: type[Exception]) -> None:
+    (name,) = options
+    with pytest.raises(error, match=name):
+        LoadOptions(**options)
+
+
+def test_options_are_values() -> None:
+    options = GenerationOptions(5, 0, 1, 7, {1, np.int64(2)})  # type: ignore[arg-type]
+    assert options == GenerationOptions(5, 0.0, 1.0, 7, frozenset({1, 2}))
+    assert hash(options) == hash(GenerationOptions(5, 0.0, 1.0, 7, frozenset({1, 2})))
+    assert GenerationOptions() == GenerationOptions(512, 0.7, 0.9, None, frozenset())
+    assert "secret" not in repr(LoadOptions(api_key="secret"))
+
+
+def plain_nucleus(logits: Sequence[float], temperature: float, top_p: float) -> list[int]:
+    """The definition, one step after the other, in exact enough floats."""
+    highest = max(logits)
+    powers = [float(np.exp((logit - highest) / temperature)) for logit in logits]
+    order = sorted(range(len(logits)), key=lambda index: -powers[index])
+    kept: list[int] = []
+    total = 0.0
+    for index in order:
+        if kept and total >= top_p * sum(powers):
+            break
+        kept.append(index)
+        total += powers[index]
+    return kept
+
+
+@given(
+    st.lists(st.floats(-30, 30, width=32), min_size=1, max_size=40),
+    st.floats(0.05, 20),
+    st.floats(0.001, 0.999),
+)
+def test_the_nucleus_is_what_it_is_defined_as(logits: list[float], temperature: float, top_p: float) -> None:
+    ids, weights = nucleus(np.array(logits, np.float32), temperature, top_p)
+    expected = plain_nucleus(logits, temperature, top_p)
+    # Where a sum meets top_p to the last bit, either is right.
+    assert abs(len(ids) - len(expected)) <= 1
+    shared = min(len(ids), len(expected))
+    assert [logits[i] for i in ids[:shared]] == [logits[i] for i in expected[:shared]]
+    assert (np.diff(weights) <= 0).all()
+
+
+def test_hostile_logits() -> None:
+    for temperature in (0, 1e-300, 1e-6, 1e6):
+        sampler = Sampler(GenerationOptions(temperature=temperature, top_p=1.0))
+        assert sampler.draw(np.array([1e30, -1e30, 3e30])) == 2
+        for broken in ([np.nan, 1.0], [1.0, np.nan], [np.inf, 1.0], [-np.inf, -np.inf]):
+            with pytest.raises(GenerationError, match="computes no numbers"):
+                sampler.draw(np.array(broken, np.float32))
+    masked = np.array([-np.inf, 0.0, -np.inf], np.float32)
+    for top_p in (0.1, 1.0):
+        drawn = {Sampler(GenerationOptions(temperature=5, top_p=top_p)).draw(masked) for _ in range(50)}
+        assert drawn == {1}
+    half = np.array([1, 2, 3], np.float16)
+    assert Sampler(GenerationOptions(temperature=0)).draw(half) == 2
+    assert half.tolist() == [1, 2, 3]
+
+
+def test_draws_are_as_frequent_as_they_should_be() -> None:
+    shares = np.array([0.4, 0.3, 0.2, 0.1])
+    sampler = Sampler(GenerationOptions(temperature=1.0, top_p=0.85, seed=4))
+    counts = np.bincount([sampler.draw(np.log(shares)) for _ in range(20_000)], minlength=4)
+    assert counts[3] == 0
+    np.testing.assert_allclose(counts[:3] / 20_000, shares[:3] / 0.9, atol=0.015)
