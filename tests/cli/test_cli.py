@@ -17,25 +17,13 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli import main, repeat_options
+from bpe_tokenizer.cli.commands import COMMANDS
+from bpe_tokenizer.cli.decode import parse_ids
 from bpe_tokenizer.cli.demo import _hold_out, _python_files
-from bpe_tokenizer.cli.run import parse_ids
 from bpe_tokenizer.errors import OptionError, TokenizerError
 
 TEXT = "low low low low low lower lower newest newest newest newest newest newest widest widest widest\n"
 HOSTILE = "Grüße,\r\n\tdu 🙂!\x00 <|end|> ﬁn\n\n  e\u0301"
-COMMANDS = (
-    "train",
-    "encode",
-    "decode",
-    "chat",
-    "info",
-    "convert",
-    "compare",
-    "report",
-    "tokenize-corpus",
-    "view",
-    "demo",
-)
 
 
 class Result(NamedTuple):
@@ -176,6 +164,24 @@ def test_starting_up_imports_no_library_that_only_some_commands_need() -> None:
     code += "print(*{'rich', 'jinja2', 'regex', 'tokenizers', 'torch'} & (set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("option", "absent"),
+    [("--version", "typer"), ("--help", "bpe_tokenizer.cli.train")],
+    ids=["version", "help"],
+)
+def test_version_and_help_import_no_command(option: str, absent: str) -> None:
+    code = "import sys; from bpe_tokenizer.cli import main\n"
+    code += f"try: main([{option!r}])\nexcept SystemExit: print({absent!r} in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_the_help_says_of_each_command_what_its_own_help_says(run: Run) -> None:
+    text = run("--help").text
+    for name, summary in COMMANDS.items():
+        assert summary[:40] in text, name
 
 
 # train

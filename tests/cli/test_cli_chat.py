@@ -194,15 +194,15 @@ def test_commands(tokenizer: BPETokenizer, capsys: pytest.CaptureFixture[str], t
     loop, session = loop_of(tokenizer, "One.", "Two.", "Three.")
 
     def told(line: str) -> str:
-        loop.take(line)
+        loop.handle(line)
         return capsys.readouterr().err
 
     assert "/undo" in told("/help")
-    assert "nothing was said yet" in told("/undo")
-    assert "nothing was said yet" in told("/tokens")
+    assert "no messages yet" in told("/undo")
+    assert "no messages yet" in told("/tokens")
     assert "none" in told("/system")
     assert "Be brief." in told("/system Be brief.")
-    loop.take("1?")
+    loop.handle("1?")
     assert capsys.readouterr().out == "One.\n"
     assert told("/history") == "system: Be brief.\nuser: 1?\nassistant: One.\n"
     shown = told("/tokens")
@@ -211,15 +211,15 @@ def test_commands(tokenizer: BPETokenizer, capsys: pytest.CaptureFixture[str], t
     assert f"{tokenizer.count_chat_tokens(session.conversation(), 'chatml')} tokens" in shown
     path = tmp_path / "talk.json"
     assert str(path) in told(f"/save {path}")
-    assert "taken back" in told("/undo")
+    assert "removed the last turn" in told("/undo")
     assert session.messages == []
     assert "2 messages" in told(f"/load {path}")
     assert "none" in told("/system -")
     assert session.conversation() == session.messages
-    assert "forgotten" in told("/reset")
-    assert "there is no /nonsense" in told("/nonsense")
+    assert "removed all messages" in told("/reset")
+    assert "unknown command /nonsense" in told("/nonsense")
     assert "name of a file" in told("/save")
-    loop.take("//help")
+    loop.handle("//help")
     assert session.messages[0]["content"] == "/help"
     assert capsys.readouterr().out == "Two.\n"
 
@@ -230,10 +230,10 @@ def test_an_empty_reply_is_a_line_and_an_error_is_none(
     _, loaded = scripted(tokenizer.encode("One."), [], [RuntimeError("broken")], context_length=200)
     loop = ChatLoop(ChatSession(loaded, tokenizer, template="chatml"))
     for line in ("1?", "2?"):
-        loop.take(line)
+        loop.handle(line)
     for line in ("3?", "x" * 1000):
         with pytest.raises(TokenizerError):
-            loop.take(line)
+            loop.handle(line)
     assert capsys.readouterr().out == "One.\n\n"
 
 
@@ -243,11 +243,11 @@ def test_files_in_the_home_directory(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     loop, session = loop_of(tokenizer, "One.")
-    loop.take("1?")
-    loop.take("/save ~/talk.json")
+    loop.handle("1?")
+    loop.handle("/save ~/talk.json")
     assert (tmp_path / "talk.json").exists()
-    loop.take("/reset")
-    loop.take("/load ~/talk.json")
+    loop.handle("/reset")
+    loop.handle("/load ~/talk.json")
     assert len(session.messages) == 2
 
 
@@ -316,7 +316,7 @@ def test_a_conversation_at_a_terminal(server: LocalServer, directory: Path, toke
         time.sleep(0.02)
     time.sleep(0.7)
     os.kill(terminal.process.pid, signal.SIGINT)
-    terminal.wait_for("stopped; /undo takes the turn back")
+    terminal.wait_for("stopped; /undo removes the turn")
     terminal.wait_for("> ")
     assert server.has_lost_client.wait(10)
     # Before its first word it leaves no turn to take back.
@@ -330,7 +330,7 @@ def test_a_conversation_at_a_terminal(server: LocalServer, directory: Path, toke
     terminal.wait_for("> ")
     # Nor does what is no text.
     terminal.type("\udcff\n")
-    terminal.wait_for("error: what was typed is not UTF-8")
+    terminal.wait_for("error: the input is not UTF-8")
     terminal.wait_for("> ")
     # An error ends neither: the turn can be said again.
     server.pause, server.fault = 0.0, "bad ids"
@@ -370,8 +370,8 @@ def test_what_a_model_says_cannot_move_the_cursor(
 ) -> None:
     loop, _ = loop_of(tokenizer, "a\x1b[2Jb\tc\nd", "a\x1b[2Jb")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    loop.take("1?")
+    loop.handle("1?")
     assert capsys.readouterr().out == "a\\x1b[2Jb\tc\nd\n"
     monkeypatch.undo()
-    loop.take("2?")
+    loop.handle("2?")
     assert capsys.readouterr().out == "a\x1b[2Jb\n"  # a pipe gets it as it is

@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from importlib import import_module
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -21,9 +20,6 @@ from bpe_tokenizer.cli import main
 from bpe_tokenizer.corpus.batches import OnError
 from bpe_tokenizer.corpus.readers import DocumentEnd, InputFormat
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
-
-# The package's attribute of this name is the command.
-module = import_module("bpe_tokenizer.cli.tokenize_corpus")
 
 
 class Result(NamedTuple):
@@ -72,15 +68,23 @@ def tokens(directory: Path) -> list[int]:
     return [each for path in paths for each in np.fromfile(path, dtype="<u2").tolist()]
 
 
-def test_the_choices_are_those_of_the_package() -> None:
-    assert [each.value for each in module.Format] == list(FORMATS)
-    for choices, literal in (
-        (module.InputFormat, InputFormat),
-        (module.DocumentEnd, DocumentEnd),
-        (module.TokenType, TokenType),
-        (module.OnError, OnError),
-    ):
-        assert [each.value for each in choices] == list(get_args(literal))
+@pytest.mark.parametrize(
+    ("option", "names"),
+    [
+        ("--format", FORMATS),
+        ("--input-format", get_args(InputFormat)),
+        ("--documents", get_args(DocumentEnd)),
+        ("--dtype", get_args(TokenType)),
+        ("--on-error", get_args(OnError)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_choices_are_those_of_the_package(
+    run: Run, corpus: Path, option: str, names: Iterable[str]
+) -> None:
+    code, _, err = run("--corpus", corpus, option, "nonsense")
+    assert code == 2
+    assert f"'nonsense' is not one of {', '.join(map(repr, names))}" in " ".join(err.split())
 
 
 def test_what_it_says_to_people(run: Run, corpus: Path, saved: Path, tmp_path: Path) -> None:

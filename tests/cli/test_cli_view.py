@@ -90,7 +90,7 @@ def test_an_expected_error_is_one_line(run: Run, saved: tuple[Path, Path], tmp_p
     first = ("--tokenizer", saved[0])
     for arguments, said in (
         (("--tokenizer", tmp_path / "missing", "--text", "x", "--plain"), "missing"),
-        ((*first, *first, "--text", "x", "--plain"), "given twice"),
+        ((*first, *first, "--text", "x", "--plain"), "duplicate --tokenizer"),
         ((*first, "--text", "x", "--plain", "--allowed-special", "<|no|>"), "<|no|>"),
         ((*first, "--text", "x" * 50_001, "--html", tmp_path / "page.html"), "--plain"),
         ((*first, "--text", "x", "--html", tmp_path), str(tmp_path)),

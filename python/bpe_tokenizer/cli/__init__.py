@@ -5,81 +5,24 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
-import typer
+from bpe_tokenizer.cli.commands import REPEATABLE
 
-from bpe_tokenizer.cli.chat import chat
-from bpe_tokenizer.cli.compare import compare
-from bpe_tokenizer.cli.convert import convert
-from bpe_tokenizer.cli.count import count
-from bpe_tokenizer.cli.decode import decode
-from bpe_tokenizer.cli.demo import demo
-from bpe_tokenizer.cli.encode import encode
-from bpe_tokenizer.cli.info import info
-from bpe_tokenizer.cli.report import report
-from bpe_tokenizer.cli.run import reports_errors
-from bpe_tokenizer.cli.tokenize_corpus import tokenize_corpus
-from bpe_tokenizer.cli.train import train
-from bpe_tokenizer.cli.view import view
-
-__all__ = ["app", "main", "repeat_options"]
-
-# The options that take several values.
-_REPEATABLE = frozenset(
-    {"--allowed-special", "--corpus", "--counts", "--drop", "--ids", "--message", "--special", "--weights"}
-)
-
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
-)
-_COMMANDS = (
-    train,
-    count,
-    encode,
-    decode,
-    chat,
-    info,
-    convert,
-    compare,
-    report,
-    tokenize_corpus,
-    view,
-    demo,
-)
-for command in _COMMANDS:
-    app.command()(reports_errors(command))
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from bpe_tokenizer import __version__
-
-        print(f"bpe-tokenizer {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool,
-        typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
-    ] = False,
-) -> None:
-    """Train byte-level BPE tokenizers, encode and decode with them, and talk to language models."""
+__all__ = ["main", "repeat_options"]
 
 
 def repeat_options(arguments: Sequence[str]) -> list[str]:
     """Write an option's name before each of its values: `--ids 1 2` becomes `--ids 1 --ids 2`.
 
-    Typer takes one value an option. The values of an option reach to the next argument that begins
-    with `-`; a lone `-` (standard input) is a value.
+    Typer accepts one value for each option name. The values of an option end before the next argument that
+    starts with `-`; a lone `-` (standard input) is a value.
 
     Args:
-        arguments: The command line, without the program's name.
+        arguments: The command line without the program's name.
 
     Returns:
-        The command line as Typer reads it.
+        The command line for Typer.
 
     Example:
         >>> repeat_options(["decode", "--ids", "9906", "11", "--debug"])
@@ -87,15 +30,15 @@ def repeat_options(arguments: Sequence[str]) -> list[str]:
     """
     repeated: list[str] = []
     option = ""
-    first = False
+    is_first = False
     for argument in arguments:
         if argument.startswith("-") and argument != "-":
             name, equals, _ = argument.partition("=")
-            option, first = (name if name in _REPEATABLE else ""), not equals
-        elif option and not first:
+            option, is_first = (name if name in REPEATABLE else ""), not equals
+        elif option and not is_first:
             repeated.append(option)
         else:
-            first = False
+            is_first = False
         repeated.append(argument)
     return repeated
 
@@ -103,11 +46,11 @@ def repeat_options(arguments: Sequence[str]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit.
 
-    Exit codes: 0 done, 1 an error with one line about it, 2 a wrong command line, 130 Ctrl-C,
-    141 the reader of the output went away.
+    Exit codes: 0 success, 1 an error with a message of one line, 2 a wrong command line, 130 Ctrl-C, 141 the
+    reader of the output is gone.
 
     Args:
-        arguments: The command line, without the program's name; None takes the process's own.
+        arguments: The command line without the program's name; None uses the process's own.
 
     Raises:
         SystemExit: Always, with the exit code.
@@ -118,7 +61,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         SystemExit: 0
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A token that the terminal's encoding lacks is shown escaped instead of ending the run.
+        # Escapes characters that the terminal's encoding lacks, instead of failing.
         sys.stdout.reconfigure(errors="backslashreplace")
-    app(args=repeat_options(sys.argv[1:] if arguments is None else arguments), prog_name="bpe-tokenizer")
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments == ["--version"]:  # Typer takes five times as long to import as this takes to run.
+        from bpe_tokenizer import __version__
+
+        print(f"bpe-tokenizer {__version__}")
+        raise SystemExit(0)
+    from bpe_tokenizer.cli.app import create_app
+
+    app = create_app(arguments[0] if arguments else "")
+    app(args=repeat_options(arguments), prog_name="bpe-tokenizer")
     raise SystemExit(0)

@@ -9,8 +9,10 @@ from typing import Annotated
 
 import typer
 
+from bpe_tokenizer import BPETokenizer, ChatSession
 from bpe_tokenizer.cli.chat_loop import ChatLoop
-from bpe_tokenizer.cli.run import Debug, load_tokenizer, read_text
+from bpe_tokenizer.cli.inputs import read_text
+from bpe_tokenizer.cli.options import Debug
 from bpe_tokenizer.errors import OptionError
 
 __all__ = ["chat"]
@@ -29,7 +31,7 @@ def chat(
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="A saved tokenizer of any format that BPETokenizer.load knows.",
+            help="A saved tokenizer of any format that BPETokenizer.load reads.",
             show_default="the model's own",
         ),
     ] = None,
@@ -46,16 +48,17 @@ def chat(
     ] = None,
     message: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TEXT...", help="Say this instead of asking what to say, and end.", show_default=False
-        ),
+        typer.Option(metavar="TEXT...", help="Send these messages and exit.", show_default=False),
     ] = None,
-    max_tokens: Annotated[int, typer.Option(metavar="N", help="Longest reply, in tokens.")] = 512,
+    max_tokens: Annotated[int, typer.Option(metavar="N", help="Maximum length of a reply, in tokens.")] = 512,
     temperature: Annotated[
-        float, typer.Option(metavar="T", help="0 always takes the likeliest token.")
+        float, typer.Option(metavar="T", help="Sampling temperature; 0 always takes the most likely token.")
     ] = 0.7,
     top_p: Annotated[
-        float, typer.Option(metavar="P", help="Draw from the likeliest tokens that sum up to this.")
+        float,
+        typer.Option(
+            metavar="P", help="Sample from the most likely tokens whose probabilities sum up to this."
+        ),
     ] = 0.9,
     seed: Annotated[
         int | None,
@@ -68,24 +71,24 @@ def chat(
     n_gpu_layers: Annotated[
         int, typer.Option(metavar="N", help="llama.cpp: layers on the GPU; -1 for all.")
     ] = -1,
-    n_ctx: Annotated[int, typer.Option(metavar="N", help="Longest context, in tokens.")] = 8192,
+    n_ctx: Annotated[int, typer.Option(metavar="N", help="Maximum length of the context, in tokens.")] = 8192,
     api_key: Annotated[
         str | None,
-        typer.Option(metavar="KEY", help="Of a server.", envvar="BPE_TOKENIZER_API_KEY", show_default=False),
+        typer.Option(
+            metavar="KEY", help="API key of a server.", envvar="BPE_TOKENIZER_API_KEY", show_default=False
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each reply as a line of JSON.")] = False,
     debug: Debug = False,
 ) -> None:
     """Talk to a language model.
 
-    The prompt is made of ids, so nothing that is said can forge a turn. On a terminal, Ctrl-C stops the
-    reply, Ctrl-D ends, and /help lists what else there is; in a pipe, each line is said in its turn.
+    The prompt consists of ids, so no message can forge a turn. On a terminal, Ctrl-C stops the reply, Ctrl-D
+    ends the chat, and /help lists the commands. In a pipe, each line is a message.
     """
-    from bpe_tokenizer.chat.session import ChatSession
-
     session = ChatSession(
         model,
-        load_tokenizer(tokenizer) if tokenizer is not None else None,
+        BPETokenizer.load(tokenizer) if tokenizer is not None else None,
         system,
         template=read_text(template) if template is not None and Path(template).is_file() else template,
         max_new_tokens=max_tokens,
@@ -100,17 +103,17 @@ def chat(
     loop = ChatLoop(session, as_json=as_json)
     if message:
         for text in message:
-            loop.say(text)
+            loop.send(text)
     elif sys.stdin.isatty():
         loop.run()
     else:
         for line in _piped_lines():
-            if not loop.take(line):
+            if not loop.handle(line):
                 break
 
 
 def _piped_lines() -> Iterator[str]:
-    """Yield each line of standard input as soon as it comes: who writes them may wait for the replies."""
+    """Yield each line of standard input as soon as it arrives, because its writer may wait for the reply."""
     for number, line in enumerate(sys.stdin.buffer, start=1):
         try:
             yield line.decode("utf-8").rstrip("\r\n")

@@ -1,4 +1,4 @@
-"""The terminal of `bpe-tokenizer chat`: what is typed, what is said, and what begins with a slash."""
+"""The loop of `bpe-tokenizer chat`: messages and slash commands."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ __all__ = ["ChatLoop"]
 
 _HELP = """\
 /system TEXT  set the system prompt; without TEXT show it, with - remove it
-/undo         take the last turn back
-/reset        forget what was said
-/history      show what was said
+/undo         remove the last turn
+/reset        remove all messages
+/history      show all messages
 /tokens       show the segments of the conversation and their ids
 /save FILE    write the conversation to a file, as JSON
-/load FILE    go on with one that was written
+/load FILE    continue a saved conversation
 /quit         end (or Ctrl-D)
-//TEXT        say something that begins with a slash
-A line that ends with \\ goes on in the next one. Ctrl-C stops a reply."""
+//TEXT        send a message that starts with a slash
+A line that ends with \\ continues on the next line. Ctrl-C stops a reply."""
 
 
 class ChatLoop:
     """A conversation at a terminal or in a pipe.
 
-    Replies go to stdout; all else, such as how fast they came, to stderr.
+    Replies go to stdout; everything else, such as their speed, goes to stderr.
 
     Args:
         session: The conversation.
@@ -46,7 +46,7 @@ class ChatLoop:
         self._commands: dict[str, Callable[[str], object]] = {
             "help": lambda _: _tell(_HELP),
             "system": self._system,
-            "undo": lambda _: _tell("taken back" if session.undo() else "nothing was said yet"),
+            "undo": lambda _: _tell("removed the last turn" if session.undo() else "no messages yet"),
             "reset": self._reset,
             "history": lambda _: self._history(),
             "tokens": lambda _: self._tokens(),
@@ -55,13 +55,13 @@ class ChatLoop:
         }
 
     def run(self) -> None:
-        """Ask what to say until the user ends it; no error but that of a broken program does."""
+        """Read lines until the user ends the chat. Expected errors do not end it."""
         with contextlib.suppress(ImportError):
-            import readline  # noqa: F401  (gives `input` a history and an editor)
+            import readline  # noqa: F401  (adds history and line editing to `input`)
         _tell("/help lists the commands, Ctrl-D ends")
         while True:
             try:
-                line = _ask()
+                line = _read_message()
             except EOFError:
                 _tell()
                 return
@@ -69,50 +69,50 @@ class ChatLoop:
                 _tell("\nCtrl-D or /quit ends")
                 continue
             except UnicodeDecodeError as error:
-                _tell(f"error: what was typed is not UTF-8: {error}")
+                _tell(f"error: the input is not UTF-8: {error}")
                 continue
             count = len(self._session.messages)
             try:
-                if not self.take(line):
+                if not self.handle(line):
                     return
             except KeyboardInterrupt:
-                # Before its first word a reply leaves nothing to take back.
+                # A reply that was stopped before its first word leaves no turn.
                 has_begun = len(self._session.messages) > count
-                _tell("\nstopped; /undo takes the turn back" if has_begun else "\nstopped")
+                _tell("\nstopped; /undo removes the turn" if has_begun else "\nstopped")
             except (TokenizerError, OSError) as error:
-                # The turn was taken back: it can be said again, perhaps in other words.
+                # The session has removed the failed turn, so the user can send it again.
                 _tell(f"error: {' '.join(str(error).splitlines())}")
 
-    def take(self, line: str) -> bool:
-        """Take a line as it was typed: a command, or something to say.
+    def handle(self, line: str) -> bool:
+        """Handle a line: a slash command or a message.
 
         Returns:
-            Whether the conversation goes on: not after `/quit`.
+            Whether the conversation continues; False after `/quit`.
 
         Raises:
             OSError: A file cannot be read or written.
             TokenizerError: The model cannot reply.
         """
         if line.startswith("//"):
-            self.say(line[1:])
+            self.send(line[1:])
         elif line.startswith("/"):
             name, _, argument = line[1:].rstrip().partition(" ")
             if name == "quit":
                 return False
             command = self._commands.get(name)
             if command is None:
-                _tell(f"there is no /{name}; /help lists the commands, //{name} says it")
+                _tell(f"unknown command /{name}; /help lists the commands, //{name} sends it as a message")
             else:
                 command(argument.strip())
         elif line.strip():
-            self.say(line)
+            self.send(line)
         return True
 
-    def say(self, text: str) -> None:
-        """Say something, and print the reply as it comes.
+    def send(self, text: str) -> None:
+        """Send a message and print the reply as it arrives.
 
         Raises:
-            KeyboardInterrupt: The reply was stopped; what there is of it stays in the conversation.
+            KeyboardInterrupt: The user stopped the reply; its beginning stays in the conversation.
             TokenizerError: The model cannot reply.
         """
         with contextlib.closing(self._session.send(text)) as reply:
@@ -123,10 +123,10 @@ class ChatLoop:
                 return
             has_line = False
             try:
-                for part in _first_awaited(reply):
+                for part in _show_waiting(reply):
                     print(_shown(part, sys.stdout), end="", flush=True)
                     has_line = has_line or part != ""
-                has_line = True  # an empty reply too
+                has_line = True  # An empty reply is a line too.
             finally:
                 if has_line:
                     print(flush=True)
@@ -156,7 +156,7 @@ class ChatLoop:
 
     def _reset(self, _: str) -> None:
         self._session.reset()
-        _tell("forgotten")
+        _tell("removed all messages")
 
     def _history(self) -> None:
         for message in self._session.conversation():
@@ -164,13 +164,13 @@ class ChatLoop:
 
     def _tokens(self) -> None:
         if not self._session.conversation():
-            _tell("nothing was said yet")
+            _tell("no messages yet")
             return
         total = 0
         for segment, ids in self._session.segments():
             origin = segment.origin
-            whose = "markup" if origin is None else f"{origin.source} {origin.index} {origin.field}"
-            _tell(f"{whose:>20}  {printable(segment.text.encode('utf-8', 'replace'))}")
+            source = "markup" if origin is None else f"{origin.source} {origin.index} {origin.field}"
+            _tell(f"{source:>20}  {printable(segment.text.encode('utf-8', 'replace'))}")
             _tell(f"{'':>20}  {' '.join(map(str, ids))}")
             total += len(ids)
         _tell(f"{total} tokens")
@@ -190,18 +190,18 @@ class ChatLoop:
         _tell(f"{len(self._session.messages)} messages from {path}")
 
 
-def _ask() -> str:
-    """Return what is typed: a line, and the next one while lines end with a backslash."""
-    line = _typed("> ")
+def _read_message() -> str:
+    """Read a line, and the next line as long as lines end with a backslash."""
+    line = _read_line("> ")
     while line.endswith("\\"):
-        line = f"{line[:-1]}\n{_typed('. ')}"
+        line = f"{line[:-1]}\n{_read_line('. ')}"
     return line
 
 
-def _typed(prompt: str) -> str:
+def _read_line(prompt: str) -> str:
     if sys.stdout.isatty():
         return input(prompt)
-    # `input` would write it among the replies.
+    # `input` would write the prompt to stdout, among the replies.
     print(prompt, end="", file=sys.stderr, flush=True)
     return input()
 
@@ -211,7 +211,7 @@ def _tell(text: str = "") -> None:
 
 
 def _shown(text: str, stream: TextIO) -> str:
-    """Return text that cannot move the cursor of a terminal; a pipe gets it as it is."""
+    """Escape control characters for a terminal; a pipe gets the text unchanged."""
     if not stream.isatty():
         return text
     return "".join(
@@ -220,8 +220,8 @@ def _shown(text: str, stream: TextIO) -> str:
     )
 
 
-def _first_awaited(texts: Iterator[str]) -> Iterator[str]:
-    """Yield texts; while the first is not there, a terminal shows that something goes on."""
+def _show_waiting(texts: Iterator[str]) -> Iterator[str]:
+    """Yield texts; a terminal shows a spinner until the first arrives."""
     if sys.stderr.isatty():
         from rich.console import Console
 

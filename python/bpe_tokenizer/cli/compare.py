@@ -7,8 +7,14 @@ from typing import Annotated
 
 import typer
 
-from bpe_tokenizer.cli.report import Corpus, Html, UnderUsed, write
-from bpe_tokenizer.cli.run import Debug, load_tokenizer
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.cli.options import AsJson, Corpus, Debug
+from bpe_tokenizer.cli.report import Html, UnderUsed, write_result
+from bpe_tokenizer.train.progress import ProgressBar
+from bpe_tokenizer.view.reports.disagreements import disagreement_tables, find_disagreements
+from bpe_tokenizer.view.reports.documents import documents
+from bpe_tokenizer.view.reports.report import make_report
+from bpe_tokenizer.view.reports.report_tables import report_tables
 
 __all__ = ["compare"]
 
@@ -23,32 +29,25 @@ def compare(
     corpus: Corpus,
     html: Html = None,
     under_used: UnderUsed = 10,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Show what tokenizers do with the same corpus side by side, and where they disagree."""
-    from bpe_tokenizer.train.progress import ProgressBar
-    from bpe_tokenizer.view.reports.disagreements import disagreement_tables, find_disagreements
-    from bpe_tokenizer.view.reports.documents import documents
-    from bpe_tokenizer.view.reports.report import make_report
-    from bpe_tokenizer.view.reports.report_tables import report_tables
-
+    """Compare tokenizers on the same corpus side by side, and show where they cut it differently."""
     if len(tokenizers) < 2:
         raise typer.BadParameter("name at least two tokenizers before --corpus")
-    loaded = [load_tokenizer(each) for each in tokenizers]
-    with documents(corpus) as files:
+    loaded = [BPETokenizer.load(each) for each in tokenizers]
+    with documents(corpus) as files, ProgressBar.shown() as bar:
         # The corpus is read once for each tokenizer, and once more line by line.
         size = sum(each.path.stat().st_size for each in files) * (len(loaded) + 1)
-        with ProgressBar.shown() as bar:
-            bar.start("Reading", size, "MB", 1e6)
-            reports = [
-                make_report(str(name), tokenizer, files, under_used, bar.advance)
-                for name, tokenizer in zip(tokenizers, loaded, strict=True)
-            ]
-            found = find_disagreements(loaded, files, bar.advance)
+        bar.start("Reading", size, "MB", 1e6)
+        reports = [
+            make_report(str(name), tokenizer, files, under_used, bar.advance)
+            for name, tokenizer in zip(tokenizers, loaded, strict=True)
+        ]
+        found = find_disagreements(loaded, files, bar.advance)
     result = as_json and {
         "tokenizers": [report.to_dict() for report in reports],
         "disagreements": found.to_dict(reports),
     }
     tables = [*report_tables(reports), *disagreement_tables(found, reports)]
-    write(f"Tokenizers compared: {', '.join(map(str, tokenizers))}", reports, tables, html, result)
+    write_result(f"Tokenizers compared: {', '.join(map(str, tokenizers))}", reports, tables, html, result)

@@ -5,57 +5,26 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Collection, Sequence
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from bpe_tokenizer.cli.run import Debug
+from bpe_tokenizer.atomic import write_atomically
+from bpe_tokenizer.cli.options import AsJson, Debug, choice
 from bpe_tokenizer.errors import FormatError, OptionError
-
-if TYPE_CHECKING:
-    from bpe_tokenizer.formats.registry import Saved
-    from bpe_tokenizer.model import Model
+from bpe_tokenizer.formats import registry
+from bpe_tokenizer.formats.registry import FORMATS, Format, Saved
+from bpe_tokenizer.formats.verify import differences
+from bpe_tokenizer.model import Model
 
 __all__ = ["convert"]
 
-# As many special tokens are printed for people.
+# Number of special tokens that are printed for people.
 _SHOWN = 10
 
-
-class Readable(str, Enum):
-    """The formats that can be read."""
-
-    HUGGINGFACE = "huggingface"
-    TIKTOKEN = "tiktoken"
-    GPT2 = "gpt2"
-    GGUF = "gguf"
-    TEKKEN = "tekken"
-    MINBPE = "minbpe"
-    BASE64_JSON = "base64-json"
-
-
-class Writable(str, Enum):
-    """The formats that can be written."""
-
-    HUGGINGFACE = "huggingface"
-    TIKTOKEN = "tiktoken"
-    GPT2 = "gpt2"
-    GGUF = "gguf"
-    MINBPE = "minbpe"
-    BASE64_JSON = "base64-json"
-    READABLE = "readable"
-
-
-class Droppable(str, Enum):
-    """What may be lost if the user says so: ids of text never."""
-
-    POST_PROCESSOR = "post_processor"
-    BOS_TOKEN = "bos_token"
-    EOS_TOKEN = "eos_token"
-    PAD_TOKEN = "pad_token"
-    UNK_TOKEN = "unk_token"
+# Fields that a conversion may drop. No id of a text depends on them.
+_DROPPABLE = ("post_processor", "bos_token", "eos_token", "pad_token", "unk_token")
 
 
 class Losses(NamedTuple):
@@ -63,7 +32,7 @@ class Losses(NamedTuple):
 
     Args:
         dropped: Fields that differ, as the command line allowed.
-        not_kept: Settings of programs around the tokenizer (`chat_template`, ...), which change no id.
+        not_kept: Settings of other programs (`chat_template`, ...), which change no id.
     """
 
     dropped: list[str]
@@ -78,9 +47,22 @@ def convert(
     output: Annotated[
         Path, typer.Argument(metavar="OUT", help="The file or directory to write.", show_default=False)
     ],
-    to: Annotated[Writable, typer.Option(help="Format to write.", show_default=False)],
+    to: Annotated[
+        str,
+        choice(
+            (name for name, entry in FORMATS.items() if entry.can_save),
+            help="Format to write.",
+            show_default=False,
+        ),
+    ],
     from_: Annotated[
-        Readable | None, typer.Option("--from", help="Format of IN.", show_default="recognised")
+        str | None,
+        choice(
+            (name for name, entry in FORMATS.items() if entry.can_load),
+            "--from",
+            help="Format of IN.",
+            show_default="detected",
+        ),
     ] = None,
     split_pattern: Annotated[
         str | None,
@@ -97,27 +79,26 @@ def convert(
         ),
     ] = None,
     drop: Annotated[
-        list[Droppable] | None,
-        typer.Option(metavar="FIELD...", help="What may be lost, if OUT cannot hold it.", show_default=False),
+        list[str] | None,
+        choice(_DROPPABLE, help="Fields that may be lost if OUT cannot hold them.", show_default=False),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Write a tokenizer in another format, and check that it is still the same."""
-    from bpe_tokenizer.formats import registry
-
-    given = _given(split_pattern, special)
-    entry, path = (registry.get_format(from_.value), source) if from_ else registry.detect(source)
-    model = registry.load(path, entry.name, **given)
-    saved, losses = _converted(model, output, to, [each.value for each in drop or ()])
+    load_kwargs = _load_kwargs(split_pattern, special)
+    entry, path = (registry.get_format(from_), source) if from_ else registry.detect(source)
+    model = registry.load(path, entry.name, **load_kwargs)
+    target = registry.get_format(to)
+    saved, losses = _convert(model, output, target, drop or ())
     result = {
         "input": str(source),
         "from": entry.name,
         "output": str(output),
-        "to": to.value,
+        "to": to,
         "files": [str(file) for file in saved.files],
         "tokens": len(model.core),
-        "verified": to is not Writable.READABLE,
+        "verified": target.can_load,
         **losses._asdict(),
         "load_with": saved.load_kwargs,
     }
@@ -127,82 +108,75 @@ def convert(
         _show(result)
 
 
-def _given(split_pattern: str | None, special: Sequence[str] | None) -> dict[str, Any]:
-    """What the command line says about a file that does not say it itself."""
+def _load_kwargs(split_pattern: str | None, special: Sequence[str] | None) -> dict[str, Any]:
+    """Return the arguments that a file needs if it does not hold its own split pattern and special tokens."""
     if split_pattern is None:
         return {"special_tokens": _special_tokens(special)} if special else {}
     return {"split_pattern": split_pattern, "special_tokens": _special_tokens(special or ())}
 
 
 def _special_tokens(special: Sequence[str]) -> dict[str, int] | list[str]:
-    """A list of tokens, or their ids where each is written behind its token."""
+    """Parse special tokens: a list, or ids by token if each value is TOKEN=ID."""
     ids: dict[str, int] = {}
     for each in special:
         token, equals, digits = each.rpartition("=")
         if equals and token and digits.isascii() and digits.isdecimal() and len(digits) <= 10:
             if token in ids:
-                raise OptionError(f"the special token {token!r} is given twice")
+                raise OptionError(f"duplicate special token {token!r}")
             ids[token] = int(digits)
     if ids and len(ids) < len(special):
         raise OptionError("some special tokens have an id and some have none: write TOKEN=ID for all of them")
     return ids or list(special)
 
 
-def _converted(model: Model, output: Path, to: Writable, droppable: Collection[str]) -> tuple[Saved, Losses]:
-    """Write a tokenizer beside its place, compare it with the original, and move it there."""
-    from bpe_tokenizer.atomic import write_atomically
-    from bpe_tokenizer.formats import registry
-
-    is_directory = registry.get_format(to.value).is_directory
-    if output.exists() and output.is_dir() != is_directory:
-        kind = "a directory" if is_directory else "a file"
-        raise OptionError(f"{output} is there already, and {to.value} is written as {kind}")
-    target = output.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as work:
-        place = Path(work).resolve() / target.name
-        saved = registry.save(model, place, to.value)
-        losses = _losses(model, place, to, saved, droppable)
-        names = [file.relative_to(place.parent) for file in saved.files]
-        _check_strangers(output, [output.parent / name for name in names])
+def _convert(model: Model, output: Path, target: Format, droppable: Collection[str]) -> tuple[Saved, Losses]:
+    """Write a tokenizer to a temporary directory, compare it with the original, and move it into place."""
+    if output.exists() and output.is_dir() != target.is_directory:
+        kind = "a directory" if target.is_directory else "a file"
+        raise OptionError(f"{output} exists, and {target.name} is written as {kind}; choose another path")
+    final = output.resolve()
+    final.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{final.name}.", dir=final.parent) as work:
+        draft = Path(work).resolve() / final.name
+        saved = target.save(model, draft)
+        losses = _losses(model, draft, target, saved, droppable)
+        names = [file.relative_to(draft.parent) for file in saved.files]
+        _check_other_files(output, [output.parent / name for name in names])
         for name in names:
-            (target.parent / name).parent.mkdir(exist_ok=True)
-        write_atomically({target.parent / name: (place.parent / name).read_bytes() for name in names})
+            (final.parent / name).parent.mkdir(exist_ok=True)
+        write_atomically({final.parent / name: (draft.parent / name).read_bytes() for name in names})
     return saved._replace(files=[output.parent / name for name in names]), losses
 
 
-def _losses(model: Model, place: Path, to: Writable, saved: Saved, droppable: Collection[str]) -> Losses:
-    """Read a tokenizer again and compare it.
+def _losses(model: Model, draft: Path, target: Format, saved: Saved, droppable: Collection[str]) -> Losses:
+    """Load the written tokenizer and compare it with the original.
 
     Raises:
-        FormatError: Something is not the same that must not be lost.
+        FormatError: Something differs that may not be lost.
     """
-    from bpe_tokenizer.formats import registry
-    from bpe_tokenizer.formats.verify import differences
-
-    if to is Writable.READABLE:
+    if not target.can_load:
         return Losses([], [])
-    copy = registry.load(place, to.value, **saved.load_kwargs)
+    copy = target.load(draft, **saved.load_kwargs)
     found = differences(model, copy)
     lost = [each for each in found if each.field not in droppable]
     if lost:
-        names = [each.field for each in lost if each.field in Droppable._value2member_map_]
-        hint = f"; if that may be lost, add --drop {' '.join(names)}" if len(names) == len(lost) else ""
+        names = [each.field for each in lost if each.field in _DROPPABLE]
+        hint = f"; to allow that, add --drop {' '.join(names)}" if len(names) == len(lost) else ""
         reasons = "; ".join(f"{each.field}: {each.message}" for each in lost)
         raise FormatError(
-            f"{to.value} would not give the same tokenizer: {reasons}{hint}. Nothing was written"
+            f"{target.name} would not give the same tokenizer: {reasons}{hint}. Nothing was written"
         )
     not_kept = [name for name, value in model.config.items() if copy.config.get(name) != value]
     return Losses([each.field for each in found], not_kept)
 
 
-def _check_strangers(output: Path, files: Collection[Path]) -> None:
-    """A file that is not replaced could change what a directory means to its readers."""
+def _check_other_files(output: Path, files: Collection[Path]) -> None:
+    """Refuse a directory with other files, because readers could take them for parts of the tokenizer."""
     if output.is_dir():
-        strangers = sorted(path.name for path in output.iterdir() if path not in files)
-        if strangers:
+        others = sorted(path.name for path in output.iterdir() if path not in files)
+        if others:
             raise OptionError(
-                f"{output} holds other files ({', '.join(strangers[:5])}), which readers might take for "
+                f"{output} holds other files ({', '.join(others[:5])}), which readers might take for "
                 "parts of the tokenizer; write to a new directory"
             )
 
@@ -213,8 +187,8 @@ def _show(result: dict[str, Any]) -> None:
     for name in ("dropped", "not_kept"):
         if result[name]:
             print(f"{name.replace('_', ' ')}: {', '.join(result[name])}")
-    given = result["load_with"]
-    if given:
-        special = given["special_tokens"]
+    load_kwargs = result["load_with"]
+    if load_kwargs:
+        special = load_kwargs["special_tokens"]
         shown = repr(special) if len(special) <= _SHOWN else f"the {len(special):,} that --json shows"
-        print(f"load it with split_pattern={list(given['split_pattern'])!r} and special_tokens={shown}")
+        print(f"load it with split_pattern={list(load_kwargs['split_pattern'])!r} and special_tokens={shown}")

@@ -10,21 +10,27 @@ from typing import Annotated
 
 import typer
 
-from bpe_tokenizer.cli.corpus_options import MaxMemory, Normalization, Special, Threads, Weights, named_files
-from bpe_tokenizer.cli.run import Debug
+from bpe_tokenizer.cli.inputs import corpus_paths
+from bpe_tokenizer.cli.options import (
+    NORMALIZATION,
+    AsJson,
+    Corpus,
+    Debug,
+    MaxMemory,
+    Quiet,
+    Special,
+    Threads,
+    Weights,
+    choice,
+    normal_form,
+)
+from bpe_tokenizer.train import piece_counts
 
 __all__ = ["count"]
 
 
 def count(
-    corpus: Annotated[
-        list[str],
-        typer.Option(
-            metavar="FILE...",
-            help="Text files in UTF-8; - is standard input. A file is one document.",
-            show_default=False,
-        ),
-    ],
+    corpus: Corpus,
     output: Annotated[
         Path, typer.Option(metavar="FILE", help="File to save the counts in.", show_default=False)
     ],
@@ -32,28 +38,25 @@ def count(
         str, typer.Option(metavar="NAME", help="Split pattern: a name (gpt2, cl100k, o200k, ...) or a regex.")
     ] = "cl100k",
     special: Special = None,
-    normalization: Annotated[
-        Normalization, typer.Option(help="Unicode normal form of the text.")
-    ] = Normalization.NFC,
+    normalization: Annotated[str, choice(NORMALIZATION, help="Unicode normal form of the text.")] = "NFC",
     weights: Weights = None,
     max_memory: MaxMemory = None,
     threads: Threads = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress and no summary.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Count the distinct pieces of text files, to learn a vocabulary from them later: `train --counts`.
+    """Count the distinct pieces of text files, to learn a vocabulary from them later with `train --counts`.
 
-    Counts of parts of a corpus, made anywhere, are added: training on them is training on the corpus.
+    Counts of the parts of a corpus add up, wherever they were made: training on them all is training on the
+    corpus.
     """
-    from bpe_tokenizer.train.piece_counts import count as count_pieces
-
     begin = time.perf_counter()
-    with named_files(corpus) as files:
-        counts = count_pieces(
+    with corpus_paths(corpus) as files:
+        counts = piece_counts.count(
             files,
             pattern,
-            normalization.form,
+            normal_form(normalization),
             special or (),
             weights=weights,
             threads=threads,

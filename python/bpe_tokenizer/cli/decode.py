@@ -2,49 +2,89 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Annotated
 
 import typer
 
-from bpe_tokenizer.cli.run import Debug, TokenizerDirectory, load_tokenizer, parse_ids, read_text
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.cli.inputs import read_text
+from bpe_tokenizer.cli.options import Debug, TokenizerPath
 from bpe_tokenizer.errors import OptionError
 
-__all__ = ["decode"]
+__all__ = ["decode", "parse_ids"]
 
 
 def decode(
-    tokenizer: TokenizerDirectory,
+    tokenizer: TokenizerPath,
     ids: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ID...",
-            help="Ids, or a JSON list of them; - is standard input.",
+            help="Ids, or a JSON list of ids; - is standard input.",
             show_default="standard input",
         ),
     ] = None,
     skip_special_tokens: Annotated[
-        bool, typer.Option("--skip-special-tokens", help="Leave special tokens out.")
+        bool, typer.Option("--skip-special-tokens", help="Leave out special tokens.")
     ] = False,
     debug: Debug = False,
 ) -> None:
-    """Turn ids into the bytes they stand for.
+    """Turn ids into the bytes that they stand for.
 
-    The bytes are written exactly as they are, without a line feed of our own, so that a file comes
-    back as it was; only on a terminal, text that does not end a line is followed by one.
+    The output is exactly these bytes, so that a file survives a round trip. Only a terminal gets an
+    additional line feed, if the text does not end with one.
     """
-    wanted = _ids(ids)
-    data = load_tokenizer(tokenizer).decode_bytes(wanted, skip_special_tokens=skip_special_tokens)
+    wanted = _read_ids(ids)
+    data = BPETokenizer.load(tokenizer).decode_bytes(wanted, skip_special_tokens=skip_special_tokens)
     sys.stdout.buffer.write(data)
     if sys.stdout.isatty() and not data.endswith(b"\n"):
         sys.stdout.buffer.write(b"\n")
     sys.stdout.buffer.flush()
 
 
-def _ids(arguments: list[str] | None) -> list[int]:
+def _read_ids(arguments: list[str] | None) -> list[int]:
     if arguments is None or arguments == ["-"]:
         return parse_ids(read_text("-" if arguments else None))
     try:
         return parse_ids(" ".join(arguments))
     except OptionError as error:
         raise typer.BadParameter(str(error), param_hint="--ids") from None
+
+
+def parse_ids(text: str) -> list[int]:
+    """Parse ids: numbers separated by white space or commas, a JSON list, or the output of `encode --json`.
+
+    Args:
+        text: The ids as text.
+
+    Raises:
+        OptionError: Something in the text is not an id.
+
+    Example:
+        >>> parse_ids("9906 11"), parse_ids("[9906, 11]"), parse_ids('{"ids": [9906, 11]}')
+        ([9906, 11], [9906, 11], [9906, 11])
+    """
+    if text.lstrip()[:1] in ("[", "{"):
+        return _parse_json_ids(text)
+    ids: list[int] = []
+    for word in text.replace(",", " ").split():
+        if not (word.isascii() and word.isdigit()):
+            raise OptionError(f"{word!r} is not an id: ids are whole numbers from 0")
+        ids.append(int(word))
+    return ids
+
+
+def _parse_json_ids(text: str) -> list[int]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise OptionError(f"the ids are not valid JSON: {error}") from None
+    ids = value.get("ids") if isinstance(value, dict) else value
+    if not isinstance(ids, list):
+        raise OptionError('JSON ids must be a list of numbers, or an object with such a list as "ids"')
+    for each in ids:
+        if type(each) is not int or each < 0:
+            raise OptionError(f"{each!r} is not an id: ids are whole numbers from 0")
+    return ids

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bpe_tokenizer.cli.run import Debug
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.cli.options import Debug
 from bpe_tokenizer.errors import CorpusError
+from bpe_tokenizer.view.terminal import print_tokens
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from bpe_tokenizer.tokenizer import BPETokenizer
 
 __all__ = ["demo"]
 
@@ -38,10 +38,8 @@ def demo(
     vocab_size: Annotated[int, typer.Option(metavar="N", help="Number of ids.")] = 16384,
     debug: Debug = False,
 ) -> None:
-    """Train on Python's own library, save, reload, encode unseen files."""
+    """Train on Python's own library, save, reload, and encode unseen files."""
     from rich.console import Console
-
-    from bpe_tokenizer import BPETokenizer
 
     console = Console(highlight=False)
     root = Path(sysconfig.get_path("stdlib")) if sources is None else sources
@@ -62,11 +60,11 @@ def demo(
     _show_encoding(console, reloaded, texts)
     for name, line in (("a line of it", _line_to_show(texts)), ("other text", _OTHER_TEXT)):
         _show_line(console, reloaded, name, line)
-    _prove_round_trip(console, tokenizer, reloaded, texts)
+    _check_round_trip(console, tokenizer, reloaded, texts)
 
 
 def _python_files(root: Path) -> list[Path]:
-    """List the Python files in UTF-8 below a directory, installed packages left out, in a fixed order."""
+    """Return the UTF-8 Python files below a directory in a fixed order, without installed packages."""
     files = []
     for path in sorted(root.rglob("*.py"), key=lambda each: each.relative_to(root).as_posix()):
         if {"site-packages", "dist-packages"}.isdisjoint(path.relative_to(root).parts) and _is_utf8(path):
@@ -80,7 +78,7 @@ def _python_files(root: Path) -> list[Path]:
 
 
 def _is_utf8(path: Path) -> bool:
-    """Tell whether a file holds text in UTF-8; Python's own tests hold some that do not."""
+    """Return whether a file is non-empty UTF-8; some files of Python's own tests are not UTF-8."""
     try:
         return bool(path.read_bytes().decode("utf-8"))
     except (UnicodeDecodeError, OSError):
@@ -88,7 +86,7 @@ def _is_utf8(path: Path) -> bool:
 
 
 def _hold_out(files: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Take a few of the larger files, evenly spread over their sizes, out of the training corpus."""
+    """Split off some of the larger files, evenly spread by size, from the training corpus."""
     by_size = sorted(files, key=lambda path: (path.stat().st_size, path.as_posix()))
     larger = by_size[-max(_HELD_OUT, len(by_size) // 4) :]
     unseen = {larger[(2 * each + 1) * len(larger) // (2 * _HELD_OUT)] for each in range(_HELD_OUT)}
@@ -99,7 +97,7 @@ def _show_corpus(console: Console, root: Path, seen: Sequence[Path], unseen: Seq
     size = sum(path.stat().st_size for path in seen)
     _step(console, "corpus", f"{len(seen):,} Python files of {root}: {size / 1e6:.1f} MB")
     if size < _EXPECTED_BYTES:
-        _step(console, "", "a small corpus, so there is little to learn")
+        _step(console, "", "a small corpus: there is little to learn")
     _step(console, "held out", ", ".join(path.relative_to(root).as_posix() for path in unseen))
 
 
@@ -124,15 +122,13 @@ def _line_to_show(texts: Sequence[str]) -> str:
 
 
 def _show_line(console: Console, tokenizer: BPETokenizer, name: str, line: str) -> None:
-    from bpe_tokenizer.view.terminal import print_tokens
-
     ids = tokenizer.encode(line)
     _step(console, name, f"{len(line.encode('utf-8'))} bytes in {len(ids)} tokens")
     print_tokens((tokenizer.decode_bytes([each]) for each in ids), console)
     console.print(*ids, soft_wrap=True)
 
 
-def _prove_round_trip(
+def _check_round_trip(
     console: Console, trained: BPETokenizer, reloaded: BPETokenizer, texts: Sequence[str]
 ) -> None:
     for text in [*texts, _OTHER_TEXT]:

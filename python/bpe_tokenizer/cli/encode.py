@@ -7,13 +7,16 @@ from typing import Annotated
 
 import typer
 
-from bpe_tokenizer.cli.run import Debug, TokenizerDirectory, allowed_tokens, load_tokenizer, read_text
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.cli.inputs import read_text
+from bpe_tokenizer.cli.options import AllowedSpecial, AsJson, Debug, TokenizerPath, allowed_special_argument
+from bpe_tokenizer.view.terminal import print_tokens
 
 __all__ = ["encode"]
 
 
 def encode(
-    tokenizer: TokenizerDirectory,
+    tokenizer: TokenizerPath,
     text: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Text to encode.", show_default=False)
     ] = None,
@@ -24,21 +27,17 @@ def encode(
         ),
     ] = None,
     show_tokens: Annotated[
-        bool, typer.Option("--show-tokens", help="Show the text cut into its tokens as well.")
+        bool, typer.Option("--show-tokens", help="Show the text of the tokens too.")
     ] = False,
-    allowed_special: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="all|none|TOKEN...",
-            help="Special tokens to recognise in the text; the others are plain text.",
-            show_default="none",
-        ),
-    ] = None,
+    allowed_special: AllowedSpecial = None,
     add_special_tokens: Annotated[
         bool,
-        typer.Option("--add-special-tokens", help="Put BOS and EOS (or what the file says) around the text."),
+        typer.Option(
+            "--add-special-tokens",
+            help="Add the special tokens that the tokenizer defines for a text, such as BOS and EOS.",
+        ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print ids and tokens as JSON.")] = False,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Turn text into ids: one line, separated by spaces."""
@@ -46,9 +45,11 @@ def encode(
         raise typer.BadParameter("give either --text or --file, not both")
     if text is None:
         text = read_text(file)
-    loaded = load_tokenizer(tokenizer)
+    loaded = BPETokenizer.load(tokenizer)
     ids = loaded.encode(
-        text, add_special_tokens=add_special_tokens, allowed_special=allowed_tokens(allowed_special)
+        text,
+        add_special_tokens=add_special_tokens,
+        allowed_special=allowed_special_argument(allowed_special),
     )
     if as_json:
         print(json.dumps({"ids": ids, "tokens": loaded.convert_ids_to_tokens(ids)}))
@@ -56,7 +57,5 @@ def encode(
     print(*ids)
     if show_tokens:
         from rich.console import Console
-
-        from bpe_tokenizer.view.terminal import print_tokens
 
         print_tokens((loaded.decode_bytes([each]) for each in ids), Console())

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from bpe_tokenizer.cli.run import Debug, TokenizerDirectory, load_tokenizer
-
-if TYPE_CHECKING:
-    from bpe_tokenizer.tokenizer import BPETokenizer
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.cli.options import AsJson, Debug, TokenizerPath
+from bpe_tokenizer.view.terminal import print_tokens
 
 __all__ = ["info"]
 
@@ -20,15 +19,15 @@ _SHOWN = 10
 
 
 def info(
-    tokenizer: TokenizerDirectory,
+    tokenizer: TokenizerPath,
     sample_text: Annotated[
-        str, typer.Option(metavar="TEXT", help="Text to encode and decode again.")
+        str, typer.Option(metavar="TEXT", help="Text to encode and decode.")
     ] = _SAMPLE_TEXT,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Show what a tokenizer is: sizes, special tokens, first and last tokens, a round trip."""
-    loaded = load_tokenizer(tokenizer)
+    """Show a tokenizer's sizes, special tokens, first and last tokens, and a round trip."""
+    loaded = BPETokenizer.load(tokenizer)
     if as_json:
         print(json.dumps(_describe(loaded, sample_text)))
     else:
@@ -57,7 +56,7 @@ def _describe(tokenizer: BPETokenizer, sample_text: str) -> dict[str, Any]:
             "ids": encoded,
             "tokens": tokenizer.convert_ids_to_tokens(encoded),
             "bytes_per_token": round(size / len(encoded), 3) if encoded else None,
-            "round_trip": _survives(tokenizer, sample_text, encoded),
+            "round_trip": _round_trips(tokenizer, sample_text, encoded),
         },
     }
 
@@ -67,8 +66,8 @@ def _tokens(tokenizer: BPETokenizer, ids: list[int]) -> list[dict[str, Any]]:
     return [{"id": each, "token": token} for each, token in zip(ids, tokens, strict=True)]
 
 
-def _survives(tokenizer: BPETokenizer, text: str, ids: list[int]) -> bool:
-    """Tell whether decoding gives the text back: the normalised text, where the tokenizer normalises."""
+def _round_trips(tokenizer: BPETokenizer, text: str, ids: list[int]) -> bool:
+    """Return whether decoding restores the text, after the tokenizer's normalisation."""
     well_formed = text.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
     form = cast("Literal['NFC', 'NFD', 'NFKC', 'NFKD'] | None", tokenizer.normalization)
     expected = well_formed if form is None else unicodedata.normalize(form, well_formed)
@@ -79,8 +78,6 @@ def _show(tokenizer: BPETokenizer, sample_text: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from bpe_tokenizer.view.terminal import print_tokens
-
     console = Console(highlight=False)
     facts = _describe(tokenizer, sample_text)
     sample = facts["sample"]
@@ -88,9 +85,9 @@ def _show(tokenizer: BPETokenizer, sample_text: str) -> None:
     def line(name: str, value: object) -> None:
         console.print(Text.assemble((f"{name:<16}", "bold"), str(value)), soft_wrap=True)
 
-    outside = facts["tokens"] - facts["vocab_size"]
-    more = f", and {outside:,} special tokens outside it" if outside else ""
-    line("vocabulary size", f"{facts['vocab_size']:,}{more}")
+    added = facts["tokens"] - facts["vocab_size"]
+    note = f", and {added:,} special tokens outside it" if added else ""
+    line("vocabulary size", f"{facts['vocab_size']:,}{note}")
     line("merges", f"{facts['merges']:,}")
     pattern = facts["split_pattern"]
     line("split pattern", pattern if isinstance(pattern, str) else "  then  ".join(pattern))

@@ -3,60 +3,32 @@
 from __future__ import annotations
 
 import json
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
 import typer
 
-from bpe_tokenizer.cli.run import Debug, TokenizerDirectory, allowed_tokens, load_tokenizer
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer import corpus as corpora
+from bpe_tokenizer.cli.options import (
+    AllowedSpecial,
+    AsJson,
+    Debug,
+    Quiet,
+    Threads,
+    TokenizerPath,
+    allowed_special_argument,
+    choice,
+)
+from bpe_tokenizer.corpus.batches import OnError
+from bpe_tokenizer.corpus.readers import DocumentEnd, InputFormat
+from bpe_tokenizer.corpus.shards import FORMATS, TokenType
 
 __all__ = ["tokenize_corpus"]
 
 
-class Format(str, Enum):
-    """The formats of token files."""
-
-    NANOGPT = "nanogpt"
-    LLM_C = "llm.c"
-    MEGATRON = "megatron"
-    NPY = "npy"
-    PARQUET = "parquet"
-
-
-class InputFormat(str, Enum):
-    """The formats of corpora."""
-
-    TEXT = "text"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    ARROW = "arrow"
-
-
-class DocumentEnd(str, Enum):
-    """Where a document of text ends."""
-
-    LINE = "line"
-    FILE = "file"
-
-
-class TokenType(str, Enum):
-    """The types of an id."""
-
-    UINT16 = "uint16"
-    UINT32 = "uint32"
-    INT32 = "int32"
-
-
-class OnError(str, Enum):
-    """What to do about a bad row."""
-
-    STOP = "stop"
-    SKIP = "skip"
-
-
 def tokenize_corpus(
-    tokenizer: TokenizerDirectory,
+    tokenizer: TokenizerPath,
     corpus: Annotated[
         list[str],
         typer.Option(
@@ -68,76 +40,70 @@ def tokenize_corpus(
     output: Annotated[
         Path, typer.Option(metavar="DIR", help="Directory for the token files.", show_default=False)
     ],
-    format_: Annotated[Format, typer.Option("--format", help="Format of the token files.")] = Format.NANOGPT,
+    format_: Annotated[Any, choice(FORMATS, "--format", help="Format of the token files.")] = "nanogpt",
     input_format: Annotated[
-        InputFormat | None, typer.Option(help="Format of the corpus.", show_default="by the files' names")
+        Any, choice(get_args(InputFormat), help="Format of the corpus.", show_default="by file name")
     ] = None,
     documents: Annotated[
-        DocumentEnd, typer.Option(help="A document of text is a line or a file.")
-    ] = DocumentEnd.LINE,
+        Any, choice(get_args(DocumentEnd), help="A document of text is a line or a file.")
+    ] = "line",
     separator: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="What stands between documents of text.", show_default=False),
+        typer.Option(metavar="TEXT", help="Text that separates the documents of a file.", show_default=False),
     ] = None,
-    field: Annotated[str, typer.Option(metavar="NAME", help="Field or column of the text.")] = "text",
+    field: Annotated[str, typer.Option(metavar="NAME", help="Field or column with the text.")] = "text",
     eos_token: Annotated[
         str | None,
         typer.Option(
             metavar="TOKEN",
-            help="Special token that ends each document.",
+            help="Special token to add after each document.",
             show_default="the tokenizer's EOS token, if it has one",
         ),
     ] = None,
-    no_eos: Annotated[bool, typer.Option("--no-eos", help="End documents with no token.")] = False,
+    no_eos: Annotated[bool, typer.Option("--no-eos", help="Add no token after documents.")] = False,
     shard_tokens: Annotated[
-        int, typer.Option(metavar="N", help="Most tokens of a file; 0 is as many as the format can hold.")
+        int,
+        typer.Option(metavar="N", help="Maximum tokens of a file; 0 is the maximum of the format."),
     ] = 100_000_000,
     dtype: Annotated[
-        TokenType | None, typer.Option(help="Type of an id.", show_default="the smallest that holds all ids")
+        Any,
+        choice(get_args(TokenType), help="Type of an id.", show_default="the smallest that holds all ids"),
     ] = None,
-    allowed_special: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="all|none|TOKEN...",
-            help="Special tokens to recognise in documents; the others are plain text.",
-            show_default="none",
-        ),
-    ] = None,
+    allowed_special: AllowedSpecial = None,
     on_error: Annotated[
-        OnError,
-        typer.Option(help="Stop at a row that is not valid UTF-8 or JSON or has no text, or skip it."),
-    ] = OnError.STOP,
-    threads: Annotated[
-        int | None, typer.Option(metavar="N", help="Threads to encode with.", show_default="all processors")
-    ] = None,
+        Any,
+        choice(
+            get_args(OnError),
+            help="Stop at a row that is not valid UTF-8 or JSON or has no text, or skip it.",
+        ),
+    ] = "stop",
+    threads: Threads = None,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Remove what an earlier run left, instead of going on with it."),
+        typer.Option("--overwrite", help="Remove the files of an earlier run instead of resuming it."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress and no summary.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Turn a corpus into the token files that training programs read; goes on with a run that was killed."""
-    from bpe_tokenizer import corpus as corpora
-
+    """Turn a corpus into the token files that training programs read. Resumes a run that was killed."""
     if no_eos and eos_token is not None:
         raise typer.BadParameter("give either --eos-token or --no-eos, not both")
     made = corpora.tokenize_corpus(
         corpus,
         output,
-        load_tokenizer(tokenizer),
-        format_.value,
-        input_format=input_format.value if input_format else None,
-        documents=documents.value,
+        BPETokenizer.load(tokenizer),
+        format_,
+        input_format=input_format,
+        documents=documents,
         separator=separator,
         field=field,
         append_eos=not no_eos,
         eos_token=eos_token,
         shard_tokens=shard_tokens or None,
-        dtype=dtype.value if dtype else None,
-        allowed_special=allowed_tokens(allowed_special),
-        on_error=on_error.value,
+        dtype=dtype,
+        allowed_special=allowed_special_argument(allowed_special),
+        on_error=on_error,
         threads=threads,
         overwrite=overwrite,
         verbose=not quiet,

@@ -5,45 +5,42 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast, get_args
 
 import typer
 
-from bpe_tokenizer.cli.corpus_options import MaxMemory, Normalization, Special, Threads, Weights, named_files
-from bpe_tokenizer.cli.run import Debug
-
-if TYPE_CHECKING:
-    from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.cli.inputs import corpus_paths
+from bpe_tokenizer.cli.options import (
+    CORPUS,
+    NORMALIZATION,
+    AsJson,
+    Debug,
+    MaxMemory,
+    Quiet,
+    Special,
+    Threads,
+    Weights,
+    choice,
+    normal_form,
+)
+from bpe_tokenizer.train.piece_counts import merged_counts
+from bpe_tokenizer.train.trainer import TieBreak
 
 __all__ = ["train"]
-
-
-class TieBreak(str, Enum):
-    """Which of two equally frequent pairs is merged first."""
-
-    LARGEST = "largest"
-    HUGGINGFACE = "huggingface"
 
 
 def train(
     output: Annotated[
         Path, typer.Option(metavar="DIR", help="Directory to save the tokenizer in.", show_default=False)
     ],
-    corpus: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE...",
-            help="Text files in UTF-8; - is standard input. A file is one document.",
-            show_default=False,
-        ),
-    ] = None,
+    corpus: Annotated[list[str] | None, CORPUS] = None,
     counts: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="FILE...",
-            help="Piece counts that `bpe-tokenizer count` wrote, instead of a corpus.",
+            help="Piece counts of `bpe-tokenizer count`, instead of a corpus.",
             show_default=False,
         ),
     ] = None,
@@ -63,14 +60,15 @@ def train(
     ] = None,
     special: Special = None,
     normalization: Annotated[
-        Normalization | None, typer.Option(help="Unicode normal form of the text.", show_default="NFC")
+        Any, choice(NORMALIZATION, help="Unicode normal form of the text.", show_default="NFC")
     ] = None,
     tie_break: Annotated[
-        TieBreak,
-        typer.Option(
-            help="Which of equally frequent pairs comes first: the largest bytes, or Hugging Face's."
+        Any,
+        choice(
+            get_args(TieBreak),
+            help="The first of equally frequent pairs: the one of the largest bytes, or Hugging Face's.",
         ),
-    ] = TieBreak.LARGEST,
+    ] = "largest",
     max_token_length: Annotated[
         int | None, typer.Option(metavar="BYTES", help="Longest token to learn.", show_default="any")
     ] = None,
@@ -80,47 +78,43 @@ def train(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Keep there what the run has come to; the same command goes on from it after a stop.",
+            help="Directory for checkpoints; the same command resumes from it.",
             show_default=False,
         ),
     ] = None,
     checkpoint_every: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Work between two times of saving there.")
+        float, typer.Option(metavar="SECONDS", help="Time between two checkpoints.")
     ] = 30.0,
     threads: Threads = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress and no summary.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Learn a vocabulary from text files, or from counts of their pieces, and save it."""
-    from bpe_tokenizer import BPETokenizer
-
     if (corpus is None) == (counts is None):
         raise typer.BadParameter("give either --corpus or --counts")
-    learning: dict[str, Any] = {
+    options: dict[str, Any] = {
         "vocab_size": vocab_size,
         "min_frequency": min_frequency,
         "special_tokens": special,
         "verbose": not quiet,
-        "tie_break": tie_break.value,
+        "tie_break": tie_break,
         "max_token_length": max_token_length,
         "threads": threads,
     }
     begin = time.perf_counter()
     if counts is not None:
         if weights or max_memory or checkpoint:
-            raise typer.BadParameter(
-                "--weights, --max-memory and --checkpoint are for a --corpus; counts are counted"
-            )
-        tokenizer = _from_counts(counts, pattern, normalization, learning)
+            raise typer.BadParameter("--weights, --max-memory and --checkpoint need a --corpus, not --counts")
+        tokenizer = _train_from_counts(counts, pattern, normalization, options)
     else:
-        tokenizer = BPETokenizer(pattern or "cl100k", (normalization or Normalization.NFC).form)
+        tokenizer = BPETokenizer(pattern or "cl100k", normal_form(normalization or "NFC"))
         if checkpoint is not None and "-" in (corpus or []):
-            raise typer.BadParameter("a --checkpoint is for files: standard input cannot be read again")
-        with named_files(corpus or []) as files:
+            raise typer.BadParameter("--checkpoint needs files: standard input cannot be read again")
+        with corpus_paths(corpus or []) as files:
             tokenizer.train(
                 files,
-                **learning,
+                **options,
                 weights=weights,
                 max_memory=max_memory,
                 checkpoint=checkpoint,
@@ -140,19 +134,13 @@ def train(
         print(f"{tokenizer.vocab_size:,} tokens saved in {output}")
 
 
-def _from_counts(
-    files: Sequence[Path],
-    pattern: str | None,
-    normalization: Normalization | None,
-    learning: Mapping[str, Any],
+def _train_from_counts(
+    files: Sequence[Path], pattern: str | None, normalization: str | None, options: Mapping[str, Any]
 ) -> BPETokenizer:
-    """Learn from counts; what is not said about the corpus is what the counts say."""
-    from bpe_tokenizer import BPETokenizer
-    from bpe_tokenizer.train.piece_counts import merged_counts
-
+    """Train from counts; without options, their own split pattern and normalisation apply."""
     merged = merged_counts(files)
     tokenizer = BPETokenizer(
         merged.split_patterns if pattern is None else pattern,
-        cast("Any", merged.normalization) if normalization is None else normalization.form,
+        cast("Any", merged.normalization) if normalization is None else normal_form(normalization),
     )
-    return tokenizer.train_from_counts(merged, **learning)
+    return tokenizer.train_from_counts(merged, **options)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from bpe_tokenizer.cli.run import Debug, allowed_tokens, load_tokenizer, read_text
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.cli.inputs import read_text
+from bpe_tokenizer.cli.options import AllowedSpecial, Debug, allowed_special_argument
 from bpe_tokenizer.errors import OptionError
-
-if TYPE_CHECKING:
-    from bpe_tokenizer.tokenizer import BPETokenizer
+from bpe_tokenizer.view.page import page, visualize_all
 
 __all__ = ["view"]
 
@@ -22,7 +22,7 @@ def view(
         list[Path],
         typer.Option(
             metavar="PATH",
-            help="A saved tokenizer of any format; say it twice for two side by side.",
+            help="A saved tokenizer of any format; repeat the option to compare several side by side.",
             show_default=False,
         ),
     ],
@@ -36,29 +36,20 @@ def view(
     html: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE",
-            help="Write one page that needs no other file; - is standard output.",
-            show_default=False,
+            metavar="FILE", help="Write a self-contained page; - is standard output.", show_default=False
         ),
     ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Show the tokens in the terminal.")] = False,
-    allowed_special: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="all|none|TOKEN...",
-            help="Special tokens to recognise in the text; the others are plain text.",
-            show_default="none",
-        ),
-    ] = None,
+    allowed_special: AllowedSpecial = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the local page; 0 is any that is free.")
+        int, typer.Option(min=0, max=65535, help="Port of the local page; 0 chooses a free port.")
     ] = 0,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open the local page in a browser.")
     ] = False,
     debug: Debug = False,
 ) -> None:
-    """Show the tokens of a text: on a local page, in one HTML file, or in the terminal."""
+    """Show the tokens of a text: on a local page, in an HTML file, or in the terminal."""
     if text is not None and file is not None:
         raise typer.BadParameter("give either --text or --file, not both")
     if html is not None and plain:
@@ -66,8 +57,8 @@ def view(
     is_live = html is None and not plain
     if text is None and (file is not None or not is_live):
         text = read_text(file)
-    special = allowed_tokens(allowed_special)
-    loaded = _named(tokenizer)
+    special = allowed_special_argument(allowed_special)
+    loaded = _load_all(tokenizer)
     if is_live:
         _serve(loaded, text or "", special, port, opens_browser=not no_browser)
     elif html is not None:
@@ -76,13 +67,13 @@ def view(
         _print(loaded, text or "", special)
 
 
-def _named(paths: list[Path]) -> dict[str, BPETokenizer]:
-    named: dict[str, BPETokenizer] = {}
+def _load_all(paths: list[Path]) -> dict[str, BPETokenizer]:
+    tokenizers: dict[str, BPETokenizer] = {}
     for path in paths:
-        if str(path) in named:
-            raise OptionError(f"--tokenizer {path} is given twice")
-        named[str(path)] = load_tokenizer(path)
-    return named
+        if str(path) in tokenizers:
+            raise OptionError(f"duplicate --tokenizer {path}")
+        tokenizers[str(path)] = BPETokenizer.load(path)
+    return tokenizers
 
 
 def _serve(
@@ -96,8 +87,6 @@ def _serve(
 
 
 def _write(file: str, tokenizers: dict[str, BPETokenizer], text: str, special: str | set[str]) -> None:
-    from bpe_tokenizer.view.page import page
-
     data = page(tokenizers, text, special).encode("utf-8", errors="replace")
     if file == "-":
         sys.stdout.buffer.write(data)
@@ -107,8 +96,6 @@ def _write(file: str, tokenizers: dict[str, BPETokenizer], text: str, special: s
 
 def _print(tokenizers: dict[str, BPETokenizer], text: str, special: str | set[str]) -> None:
     from rich.console import Console
-
-    from bpe_tokenizer.view.page import visualize_all
 
     console = Console(highlight=False, markup=False)
     for name, shown in visualize_all(tokenizers, text, special):

@@ -1,0 +1,109 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+__all__ = [
+    "CORPUS",
+    "NORMALIZATION",
+    "AllowedSpecial",
+    "AsJson",
+    "Corpus",
+    "Debug",
+    "MaxMemory",
+    "Quiet",
+    "Special",
+    "Threads",
+    "TokenizerPath",
+    "Weights",
+    "allowed_special_argument",
+    "choice",
+    "normal_form",
+]
+
+
+def choice(names: Iterable[str], *declarations: str, **settings: Any) -> Any:
+    """Return an option that accepts one of several names.
+
+    Args:
+        names: The names, from the list that defines them.
+        declarations: The option's names on the command line, as for `typer.Option`.
+        settings: Settings of `typer.Option`.
+    """
+    known = list(names)
+
+    def parse(value: str) -> str:
+        if value not in known:
+            raise typer.BadParameter(f"{value!r} is not one of {', '.join(map(repr, known))}.")
+        return value
+
+    return typer.Option(*declarations, metavar=f"[{'|'.join(known)}]", parser=parse, **settings)
+
+
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress and no summary.")]
+TokenizerPath = Annotated[
+    Path,
+    typer.Option(
+        "--tokenizer",
+        metavar="PATH",
+        help="A saved tokenizer: a directory or file of any format that BPETokenizer.load reads.",
+        show_default=False,
+    ),
+]
+AllowedSpecial = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="all|none|TOKEN...",
+        help="Special tokens to recognise in the text; the others are plain text.",
+        show_default="none",
+    ),
+]
+CORPUS = typer.Option(
+    metavar="FILE...",
+    help="Text files in UTF-8; - is standard input. A file is one document.",
+    show_default=False,
+)
+Corpus = Annotated[list[str], CORPUS]
+Special = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TOKEN...", help="Special tokens; documents are split at them.", show_default=False),
+]
+Threads = Annotated[
+    int | None, typer.Option(metavar="N", help="Number of threads.", show_default="all processors")
+]
+Weights = Annotated[
+    list[int] | None,
+    typer.Option(
+        metavar="N...",
+        help="How many times the text of each file counts, in the order of the files.",
+        show_default="1",
+    ),
+]
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Memory limit, as in 500MB; at the limit, the rarest pieces are dropped.",
+        show_default="unlimited",
+    ),
+]
+NORMALIZATION = ("NFC", "NFD", "NFKC", "NFKD", "none")
+
+
+def normal_form(name: str) -> Literal["NFC", "NFD", "NFKC", "NFKD"] | None:
+    """Return the value of `--normalization` as the package's argument."""
+    return None if name == "none" else name  # type: ignore[return-value]
+
+
+def allowed_special_argument(tokens: list[str] | None) -> str | set[str]:
+    """Return the values of `--allowed-special` as the package's argument."""
+    if tokens is None:
+        return "none"
+    return tokens[0] if tokens in (["all"], ["none"]) else set(tokens)
