@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
+from bpe_tokenizer.model import AddedToken
 from typing_extensions import Unpack
 
 __all__ = [
@@ -23,8 +24,6 @@ __all__ = [
 
 __version__: str
 
-# The fields of `bpe_tokenizer.model.AddedToken`, in its order.
-_AddedToken: TypeAlias = tuple[str, int, bool, bool, bool, bool, bool]
 # Which special tokens are recognised: none (False, the default), all (True), or these.
 _Special: TypeAlias = bool | Collection[str]
 # Ids: arrays of integers in one dimension are read as they lie in memory.
@@ -116,7 +115,7 @@ class Model:
         vocab: Mapping[int, bytes],
         merges: Sequence[tuple[bytes, bytes]] | None,
         *,
-        added_tokens: Sequence[_AddedToken] = ...,
+        added_tokens: Sequence[AddedToken] = ...,
         **settings: Unpack[_Settings],
     ) -> Model: ...
     # The same from the strings of a Hugging Face file: bytes are written as GPT-2's printable characters,
@@ -126,7 +125,7 @@ class Model:
         vocab: Mapping[str, int],
         merges: Sequence[tuple[str, str]],
         *,
-        added_tokens: Sequence[_AddedToken] = ...,
+        added_tokens: Sequence[AddedToken] = ...,
         **settings: Unpack[_Settings],
     ) -> Model: ...
     # The same from a table, without some of its tokens.
@@ -135,11 +134,11 @@ class Model:
         table: TokenTable,
         left_out: Set[str],
         *,
-        added_tokens: Sequence[_AddedToken] = ...,
+        added_tokens: Sequence[AddedToken] = ...,
         **settings: Unpack[_Settings],
     ) -> Model: ...
     # A copy with other added tokens; shares the vocabulary and merges.
-    def with_added_tokens(self, added_tokens: Sequence[_AddedToken]) -> Model: ...
+    def with_added_tokens(self, added_tokens: Sequence[AddedToken]) -> Model: ...
     # Every id with its bytes, added tokens included, in the order of the ids.
     @property
     def vocab(self) -> dict[int, bytes]: ...
@@ -177,7 +176,7 @@ class Model:
     def decoder(self) -> _Decoder | None: ...
     # In the order of the ids.
     @property
-    def added_tokens(self) -> list[_AddedToken]: ...
+    def added_tokens(self) -> list[AddedToken]: ...
     @property
     def ignore_merges(self) -> bool: ...
     @property
@@ -445,29 +444,28 @@ class PieceCounter:
     # The pieces and their counts as bytes, behind those given; and what was saved so, from byte `begin` on.
     def save(self, begin: bytes) -> bytes: ...
     def load(self, data: bytes, begin: int, documents: int, dropped: tuple[int, int, int]) -> None: ...
-    # Learned tokens get the ids 256 .. vocab_size-1 that `reserved` leaves free.
-    # Returns ({id: bytes} of bytes and learned tokens, merges).
-    # progress(tokens learned, tokens wanted) is called now and then.
-    # `model`: extend this vocabulary; learned tokens get the ids after its largest, and what is returned is
-    # without its own tokens and merges.
-    # `begun`: the merges that a run on the same pieces with the same arguments handed over before it was
-    # interrupted; the result is what that run's would have been. OptionError names one that cannot be.
-    # checkpoint(merges since it was called last) is called after about each `checkpoint_seconds` of work.
+    # A model of the 256 bytes, the added tokens with ids below `vocab_size`, and learned tokens with the other
+    # ids below it. Text is cut as this counter cuts it.
+    # `model`: extend this model instead. Learned tokens get the ids after its largest; `added_tokens` is not used.
+    # `learned`: the merges that an interrupted run on the same pieces with the same arguments saved. The result
+    # is that of the uninterrupted run. OptionError names a merge that is impossible.
+    # progress(learned tokens, wanted tokens) is called every 100 tokens.
+    # checkpoint(merges since its last call) is called after about each `checkpoint_seconds` of work.
     def train(
         self,
         *,
         vocab_size: int,
         min_frequency: int = 2,
         tie_break: Literal["largest", "huggingface"] = "largest",
-        reserved: Collection[int] = ...,
+        added_tokens: Sequence[AddedToken] = ...,
         max_token_length: int | None = None,
         threads: int = 0,
         progress: Callable[[int, int], None] | None = None,
         model: Model | None = None,
-        begun: Sequence[tuple[bytes, bytes]] = ...,
+        learned: Sequence[tuple[bytes, bytes]] = ...,
         checkpoint: Callable[[list[tuple[bytes, bytes]]], None] | None = None,
         checkpoint_seconds: float = 30.0,
-    ) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]: ...
+    ) -> Model: ...
 
 # GPT-2's printable characters of these bytes, and back: None for a string with another character.
 def to_printable(token: bytes) -> str: ...

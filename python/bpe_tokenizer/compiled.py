@@ -78,7 +78,7 @@ class CompiledModel:
     @cached_property
     def added(self) -> dict[str, AddedToken]:
         """The added tokens by their text, in the order of the ids."""
-        return {token[0]: AddedToken(*token) for token in self.model.core.added_tokens}
+        return {token.content: token for token in self.model.core.added_tokens}
 
     @cached_property
     def special(self) -> dict[str, int]:

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
-from operator import itemgetter
+from operator import attrgetter
 from typing import Final, Literal, TypeAlias
 
 from bpe_tokenizer.arguments import check_integer
@@ -160,7 +160,7 @@ def with_special_tokens(model: Model, special_tokens: SpecialTokens) -> tuple[Mo
     Raises:
         ModelError: A text or an id is taken, invalid, or a duplicate.
     """
-    tokens = {token[0]: AddedToken(*token) for token in model.core.added_tokens}
+    tokens = {token.content: token for token in model.core.added_tokens}
     wanted = checked_tokens(special_tokens)
     vocab = model.core.vocab
     if not isinstance(wanted, Mapping):
@@ -181,7 +181,7 @@ def with_special_tokens(model: Model, special_tokens: SpecialTokens) -> tuple[Mo
             tokens[content] = old._replace(special=True) if old else AddedToken(content, token_id)
             vocab[token_id] = content.encode()
             added += 1
-    core = model.core.with_added_tokens(sorted(tokens.values(), key=itemgetter(1)))
+    core = model.core.with_added_tokens(sorted(tokens.values(), key=attrgetter("id")))
     return dataclasses.replace(model, core=core), added
 
 

@@ -1,18 +1,22 @@
 //! `PieceCounter`.
 
+use crate::added_token::{to_core, PyAddedToken};
 use crate::call::{exception, run, run_with_callback, run_with_calls, to_python};
 use crate::model::Model;
 use crate::settings::parse_form;
 use crate::text::PyText;
+use bpe_tokenizer_core::model::Settings;
+use bpe_tokenizer_core::normalizers::Normalizer;
+use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::train::counts::{Counted, Counter, Dropped, PieceCounts, Position};
 use bpe_tokenizer_core::train::merges::{
-    train_merges, Callbacks, Learned, MergeOptions, MergeParts, TieBreak, WarmStart,
+    train_merges, Callbacks, MergeOptions, MergeParts, TieBreak, WarmStart,
 };
 use bpe_tokenizer_core::{Error, Result};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyTuple};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,6 +34,8 @@ const POLLED: usize = 1 << 16;
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
 pub struct PieceCounter {
     counter: Arc<Counter>,
+    /// How a trained model cuts text: as this counter does.
+    settings: Settings,
     counted: Mutex<Counted>,
 }
 
@@ -64,13 +70,18 @@ impl PieceCounter {
         threads: usize,
         max_memory: Option<usize>,
     ) -> PyResult<Self> {
-        let counter = parse_form(normalization)
-            .and_then(|form| {
-                Counter::new(&split_patterns, form, special_tokens, threads, max_memory)
-            })
+        let form = parse_form(normalization).map_err(|error| to_python(py, &error))?;
+        let counter = Counter::new(&split_patterns, form, special_tokens, threads, max_memory)
             .map_err(|error| to_python(py, &error))?;
+        let patterns = split_patterns.into_iter().map(PreTokenizer::isolated);
+        let settings = Settings {
+            normalizers: form.into_iter().map(Normalizer::Form).collect(),
+            pre_tokenizers: patterns.collect(),
+            ..Settings::default()
+        };
         Ok(Self {
             counter: Arc::new(counter),
+            settings,
             counted: Mutex::default(),
         })
     }
@@ -78,6 +89,7 @@ impl PieceCounter {
     fn empty(&self) -> Self {
         Self {
             counter: Arc::clone(&self.counter),
+            settings: self.settings.clone(),
             counted: Mutex::default(),
         }
     }
@@ -275,39 +287,40 @@ impl PieceCounter {
         })
     }
 
-    #[pyo3(signature = (*, vocab_size, min_frequency=2, tie_break="largest", reserved=Vec::new(),
-                        max_token_length=None, threads=0, progress=None, model=None, begun=Vec::new(),
+    #[pyo3(signature = (*, vocab_size, min_frequency=2, tie_break="largest", added_tokens=Vec::new(),
+                        max_token_length=None, threads=0, progress=None, model=None, learned=Vec::new(),
                         checkpoint=None, checkpoint_seconds=30.0))]
     #[allow(clippy::too_many_arguments)]
-    fn train<'py>(
+    fn train(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         vocab_size: u32,
         min_frequency: u64,
         tie_break: &str,
-        reserved: Vec<u32>,
+        added_tokens: Vec<PyAddedToken>,
         max_token_length: Option<usize>,
         threads: usize,
         progress: Option<Py<PyAny>>,
         model: Option<&Model>,
-        begun: Vec<(Vec<u8>, Vec<u8>)>,
+        learned: Vec<(Vec<u8>, Vec<u8>)>,
         checkpoint: Option<Py<PyAny>>,
         checkpoint_seconds: f64,
-    ) -> PyResult<(Bound<'py, PyDict>, Vec<Pair<'py>>)> {
+    ) -> PyResult<Model> {
+        let added = to_core(added_tokens);
         let options = MergeOptions {
             vocab_size,
-            reserved,
+            reserved: added.iter().map(|token| token.id).collect(),
             min_frequency,
             tie_break: parse_tie_break(py, tie_break)?,
             max_token_length,
             threads,
         };
-        let every = parse_seconds(py, checkpoint_seconds)?;
+        let checkpoint_interval = parse_seconds(py, checkpoint_seconds)?;
         let warm_start = WarmStart {
             model: model.map(|model| &model.core),
-            merges: &begun,
+            merges: &learned,
         };
-        let learned = run_with_calls(py, |interrupt, calls| {
+        let core = run_with_calls(py, |interrupt, calls| {
             let mut report = |learned: usize, wanted: usize| {
                 if let Some(progress) = &progress {
                     calls.call(progress, |py| PyTuple::new(py, [learned, wanted]));
@@ -320,21 +333,18 @@ impl PieceCounter {
             };
             let mut callbacks = Callbacks {
                 progress: &mut report,
-                checkpoint: Some(&mut save)
-                    .filter(|_| checkpoint.is_some())
-                    .map(|save| save as _),
-                checkpoint_interval: every,
+                checkpoint: checkpoint.is_some().then_some(&mut save),
+                checkpoint_interval,
             };
             let mut counted = self.counted();
-            train_merges(
-                counted.counts()?.iter(),
-                &warm_start,
-                &options,
-                interrupt,
-                &mut callbacks,
-            )
+            let pieces = counted.counts()?.iter();
+            let learned = train_merges(pieces, &warm_start, &options, interrupt, &mut callbacks)?;
+            match warm_start.model {
+                Some(model) => learned.extend(model),
+                None => learned.into_model(vocab_size, self.settings.clone(), added),
+            }
         })?;
-        to_vocab_and_merges(py, model, &learned)
+        Ok(Model { core })
     }
 }
 
@@ -361,37 +371,6 @@ fn to_pairs<'py>(py: Python<'py>, merges: &[MergeParts<'_>]) -> Vec<Pair<'py>> {
     merges
         .map(|(left, right)| (PyBytes::new(py, left), PyBytes::new(py, right)))
         .collect()
-}
-
-/// What was learned, with the bytes if learning began with them: `{id: bytes}` and pairs of bytes.
-fn to_vocab_and_merges<'py>(
-    py: Python<'py>,
-    model: Option<&Model>,
-    learned: &Learned,
-) -> PyResult<(Bound<'py, PyDict>, Vec<Pair<'py>>)> {
-    let vocab = PyDict::new(py);
-    if model.is_none() {
-        for byte in 0..=255u8 {
-            vocab.set_item(byte, PyBytes::new(py, &[byte]))?;
-        }
-    }
-    for (id, token) in &learned.tokens {
-        vocab.set_item(id, PyBytes::new(py, token))?;
-    }
-    let bytes = |id: u32| -> PyResult<Bound<'py, PyBytes>> {
-        let earlier = model.and_then(|model| model.core.vocabulary().token(id));
-        if let Some(token) = earlier {
-            return Ok(PyBytes::new(py, token));
-        }
-        vocab
-            .get_item(id)?
-            .and_then(|token| token.cast_into().ok())
-            .ok_or_else(|| exception(py, "TokenizerError", format!("id {id} was never learned")))
-    };
-    let merges = learned.merges.iter();
-    let merges = merges.map(|&(left, right, _)| Ok((bytes(left)?, bytes(right)?)));
-    let merges = merges.collect::<PyResult<_>>()?;
-    Ok((vocab, merges))
 }
 
 /// A document's text, or where it is not UTF-8.

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs)] // what Python sees is documented in `_core.pyi`
 
+mod added_token;
 mod call;
 mod counter;
 mod encoder;

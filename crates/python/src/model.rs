@@ -1,5 +1,6 @@
 //! `Model`.
 
+use crate::added_token::{to_core, to_list, PyAddedToken};
 use crate::call::{exception, to_python};
 use crate::settings::{from_keywords, keyword, KEYWORDS};
 use crate::token_table::TokenTable;
@@ -9,38 +10,10 @@ use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::text::{from_printable, to_printable};
 use bpe_tokenizer_core::{Error, Result};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyList};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::HashSet;
-
-/// content, id, special, single_word, lstrip, rstrip, normalized.
-type PyAddedToken = (String, u32, bool, bool, bool, bool, bool);
-
-fn to_added(token: PyAddedToken) -> AddedToken {
-    let (content, id, special, single_word, lstrip, rstrip, normalized) = token;
-    AddedToken {
-        content,
-        id,
-        special,
-        single_word,
-        lstrip,
-        rstrip,
-        normalized,
-    }
-}
-
-fn from_added(token: &AddedToken) -> PyAddedToken {
-    (
-        token.content.clone(),
-        token.id,
-        token.special,
-        token.single_word,
-        token.lstrip,
-        token.rstrip,
-        token.normalized,
-    )
-}
 
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
 #[derive(Clone)]
@@ -61,7 +34,7 @@ impl Rest {
         Ok(Self {
             requires_all_bytes: requires_all_bytes && settings.alphabet == Alphabet::Bytes,
             settings,
-            added: added.into_iter().map(to_added).collect(),
+            added: to_core(added),
         })
     }
 
@@ -177,10 +150,9 @@ impl Model {
     }
 
     fn with_added_tokens(&self, py: Python<'_>, added_tokens: Vec<PyAddedToken>) -> PyResult<Self> {
-        let added = added_tokens.into_iter().map(to_added).collect();
         let core = self
             .core
-            .with_added(added)
+            .with_added(to_core(added_tokens))
             .map_err(|error| to_python(py, &error))?;
         Ok(Self { core })
     }
@@ -284,8 +256,8 @@ impl Model {
     }
 
     #[getter]
-    fn added_tokens(&self) -> Vec<PyAddedToken> {
-        self.core.added().iter().map(from_added).collect()
+    fn added_tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        to_list(py, self.core.added())
     }
 
     #[getter]
@@ -337,7 +309,7 @@ impl Model {
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let keywords = PyDict::new(py);
-        keywords.set_item("added_tokens", self.added_tokens())?;
+        keywords.set_item("added_tokens", self.added_tokens(py)?)?;
         for name in KEYWORDS {
             keywords.set_item(name, keyword(py, &self.core, name)?)?;
         }

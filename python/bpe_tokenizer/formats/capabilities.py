@@ -87,7 +87,7 @@ def require_mergeable(
 
 def unmergeable_token(core: _core.Model) -> tuple[int, bytes] | None:
     """Return a token that merging its own bytes does not make, other than an added token."""
-    added = {token[1] for token in core.added_tokens}
+    added = {token.id for token in core.added_tokens}
     outside = added.difference(core.added_ids_in_vocab)
     vocab = {token_id: token for token_id, token in core.vocab.items() if token_id not in outside}
     # Encoding gives the lower of two ids with the same bytes.

@@ -266,7 +266,7 @@ def _write_pattern(core: _core.Model) -> str:
 
 def _write_special_tokens(core: _core.Model) -> dict[str, int]:
     """The special tokens, the longest first: minbpe takes the first that it finds."""
-    tokens = [AddedToken(*token) for token in core.added_tokens]
+    tokens = core.added_tokens
     for token in tokens:
         where = f"added_tokens: {_NAME} cannot hold {token.content!r}"
         if not token.special:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import write_atomically
-from bpe_tokenizer.model import AddedToken, Model
+from bpe_tokenizer.model import Model
 
 __all__ = ["listing", "printable", "save"]
 
@@ -51,7 +51,7 @@ def listing(core: _core.Model) -> Iterator[str]:
     ('258 tokens, 1 merge, 1 added token',
      '    255  <ff>', ["    256  'lo' = 'l' + 'o'", "    257  '<s>' special token"])
     """
-    added = {token[1]: AddedToken(*token) for token in core.added_tokens}
+    added = {token.id: token for token in core.added_tokens}
     merges = core.merges
     made: dict[bytes, tuple[bytes, bytes]] = {}
     for left, right in merges:

@@ -134,7 +134,7 @@ def _own(path: Path, states: object) -> _Own | None:
         core = registry.load(path).core
     except FormatError:
         return None
-    return _Own(core.vocab, frozenset(token[1] for token in core.added_tokens))
+    return _Own(core.vocab, frozenset(token.id for token in core.added_tokens))
 
 
 def _difference(tokens: Mapping[int, bytes], own: _Own) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import ModelError, OptionError
-from bpe_tokenizer.model import AddedToken, Model
+from bpe_tokenizer.model import Model
 from bpe_tokenizer.train.corpus import Corpus, count_corpus
 from bpe_tokenizer.train.piece_counts import check_not_empty
 from bpe_tokenizer.train.progress import ProgressBar
@@ -40,30 +40,25 @@ def extended(model: Model, corpus: Corpus, options: TrainingOptions) -> Model:
             f"new_vocab_size is {options.vocab_size:,}, and the ids end at {largest:,} already: "
             f"ask for {largest + 2:,} or more"
         )
-    added = [AddedToken(*token) for token in core.added_tokens]
     began = time.perf_counter()
     counter = _core.PieceCounter(
         split_patterns=core.split_patterns or [],
         normalization=core.normalization,
-        special_tokens=[token.content for token in added],
+        special_tokens=[token.content for token in core.added_tokens],
         threads=options.threads or 0,
     )
-    learned, merges = _learn(core, corpus, counter, options)
+    further = _extend(core, corpus, counter, options)
+    # The learned tokens are the ids that the result has in addition.
+    learned = len(further) - len(core)
     if options.verbose:
         wanted = options.vocab_size - largest - 1
-        _print_summary(counter, len(merges), wanted, options, time.perf_counter() - began)
-    if not merges:
-        return model
-    vocab = _entries(core)
-    texts = set(vocab.values())
-    # What lay behind the vocabulary is among its ids now, and a file lists what is among them.
-    vocab |= {token.id: token.content.encode() for token in added if token.content.encode() not in texts}
-    return _with_entries(model, vocab | learned, core.merges + merges)
+        _print_summary(counter, learned, wanted, options, time.perf_counter() - began)
+    return dataclasses.replace(model, core=further) if learned else model
 
 
-def _learn(
+def _extend(
     core: _core.Model, corpus: Corpus, counter: _core.PieceCounter, options: TrainingOptions
-) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]:
+) -> _core.Model:
     """Count the corpus, and learn merges that follow those of the model."""
     with ProgressBar.shown(options.verbose) as progress:
         count_corpus(counter, corpus, progress)
@@ -130,7 +125,7 @@ def _check_front(core: _core.Model, ids: Mapping[bytes, int], size: int) -> None
             f"n is {size:,}, and the byte 0x{last:02x} has the id {front:,}; all 256 bytes stay: "
             f"ask for {front + 2:,} or more"
         )
-    added = {token[1]: token[0] for token in core.added_tokens}
+    added = {token.id: token.content for token in core.added_tokens}
     while front + 1 in added:
         front += 1
     if size <= front:
@@ -142,7 +137,7 @@ def _check_front(core: _core.Model, ids: Mapping[bytes, int], size: int) -> None
 
 def _entries(core: _core.Model) -> dict[int, bytes]:
     """Return the vocabulary without the added tokens outside of it, in the order of the ids."""
-    outside = {token[1] for token in core.added_tokens}.difference(core.added_ids_in_vocab)
+    outside = {token.id for token in core.added_tokens}.difference(core.added_ids_in_vocab)
     entries = {token_id: token for token_id, token in core.vocab.items() if token_id not in outside}
     plain = [token for token_id, token in entries.items() if token_id not in core.added_ids_in_vocab]
     if len(set(plain)) < len(plain):

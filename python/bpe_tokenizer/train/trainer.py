@@ -132,10 +132,10 @@ def train_model(
             each = checked_weights(weights, len(files))
             counts = saved.count(counts, files, each, progress)
         check_not_empty(counts)
-        vocab, merges = _learn(counts, options, progress, saved)
+        core = _train(counts, options, progress, saved)
     if options.verbose:
-        _print_summary(counts, len(merges), options, time.perf_counter() - began)
-    return _model(vocab, merges, counts, options)
+        _print_summary(counts, len(core.merges), options, time.perf_counter() - began)
+    return Model(core)
 
 
 def train_model_from_counts(
@@ -158,63 +158,45 @@ def train_model_from_counts(
     check_cut_alike(counts, split_patterns, normalization, special)
     check_not_empty(counts)
     with ProgressBar.shown(options.verbose) as progress:
-        vocab, merges = _learn(counts, options, progress, None)
+        core = _train(counts, options, progress, None)
     if options.verbose:
-        _print_summary(counts, len(merges), options, time.perf_counter() - began)
-    return _model(vocab, merges, counts, options)
+        _print_summary(counts, len(core.merges), options, time.perf_counter() - began)
+    return Model(core)
 
 
-def _learn(
+def _train(
     counts: PieceCounts, options: TrainingOptions, progress: ProgressBar, saved: Checkpoint | None
-) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]:
-    """Learn merges, from where the last run stopped if it saved them."""
+) -> _core.Model:
+    """Learn merges. With a checkpoint, continue from its merges and save new ones."""
     progress.start("Learning merges", unit="merges")
-    reserved = [token.id for token in options.added_tokens if token.id < options.vocab_size]
-    learn = partial(
+    train = partial(
         counter_of(counts).train,
         vocab_size=options.vocab_size,
         min_frequency=options.min_frequency,
         tie_break=options.tie_break,
-        reserved=reserved,
+        added_tokens=options.added_tokens,
         max_token_length=options.max_token_length,
         threads=options.threads or 0,
         progress=progress.update if progress.visible else None,
     )
     if saved is None:
-        return learn()
+        return train()
     settings = {
         "tie_break": options.tie_break,
         "min_frequency": options.min_frequency,
         "max_token_length": options.max_token_length,
     }
-    begun = saved.merges(settings, options.vocab_size - 256 - len(reserved))
-    known = list(begun)
+    reserved = sum(token.id < options.vocab_size for token in options.added_tokens)
+    learned = saved.merges(settings, options.vocab_size - 256 - reserved)
+    known = list(learned)
 
     def save(merges: list[tuple[bytes, bytes]]) -> None:
         known.extend(merges)
         saved.save_merges(settings, known)
 
-    vocab, merges = learn(begun=begun, checkpoint=save, checkpoint_seconds=saved.seconds)
-    saved.save_merges(settings, merges)
-    return vocab, merges
-
-
-def _model(
-    vocab: dict[int, bytes],
-    merges: list[tuple[bytes, bytes]],
-    counts: PieceCounts,
-    options: TrainingOptions,
-) -> Model:
-    reserved = {t.id: t.content.encode() for t in options.added_tokens if t.id < options.vocab_size}
-    return Model(
-        _core.Model(
-            vocab | reserved,
-            merges,
-            split_patterns=counts.split_patterns,
-            normalization=counts.normalization,
-            added_tokens=options.added_tokens,
-        )
-    )
+    core = train(learned=learned, checkpoint=save, checkpoint_seconds=saved.seconds)
+    saved.save_merges(settings, core.merges)
+    return core
 
 
 def train_bpe(

@@ -128,7 +128,7 @@ def save(model: Model, path: str | Path) -> None:
     ['\\d']
     """
     core = model.core
-    added = [AddedToken(*token) for token in core.added_tokens]
+    added = core.added_tokens
     outside = {token.id for token in added}.difference(core.added_ids_in_vocab)
     around = model.post_processor
     document = {

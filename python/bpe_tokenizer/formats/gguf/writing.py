@@ -23,7 +23,7 @@ from bpe_tokenizer.formats.gguf.tokens import (
     final_types,
 )
 from bpe_tokenizer.formats.gguf.writing_characters import Written, write_characters
-from bpe_tokenizer.model import AddedToken, Model, PostProcessor
+from bpe_tokenizer.model import Model, PostProcessor
 from bpe_tokenizer.special_tokens import ROLES, find_roles
 
 __all__ = ["CONFIG_KEY", "ROLE_IDS", "TEMPLATE", "metadata_pairs"]
@@ -102,7 +102,7 @@ def _tokens(core: _core.Model) -> tuple[list[str], list[TokenType]]:
         types[index] = TokenType.NORMAL
         if core.byte_fallback and texts[index] in _BYTE_TOKENS:
             types[index] = TokenType.BYTE
-    for token in map(AddedToken._make, core.added_tokens):
+    for token in core.added_tokens:
         texts[token.id] = token.content
         types[token.id] = TokenType.CONTROL if token.special else TokenType.USER_DEFINED
     return texts, types
@@ -124,7 +124,7 @@ def _ids_by_text(texts: Sequence[str]) -> dict[str, int]:
 
 def _check_added(core: _core.Model, tokens: Tokens, ids: Mapping[str, int], pre: str) -> str:
     """Check that llama.cpp finds the same added tokens; returns the model's name for which it does."""
-    wanted = [AddedToken(*token) for token in core.added_tokens]
+    wanted = core.added_tokens
     for token in wanted:
         if token.single_word:
             raise FormatError(f"single_word: llama.cpp finds {token.content!r} inside words, too")
@@ -184,7 +184,7 @@ def _ids(model: Model, kept: Mapping[str, Any], count: int) -> tuple[dict[str, i
 
 
 def _role_ids(model: Model) -> dict[str, int]:
-    added = [AddedToken(*token) for token in model.core.added_tokens]
+    added = model.core.added_tokens
     by_name = find_roles(token for token in added if token.special)
     contents: dict[str, str] = {str(role): content for role, content in by_name.items()}
     contents.update(model.named_tokens)
@@ -287,7 +287,7 @@ def _choose_pre(core: _core.Model, names: Mapping[str, PreTokenizer], kept_pre: 
 def _special_as_piece(core: _core.Model) -> str | None:
     """A special token whose text would be a single piece if it were plain text."""
     plain = _core.Encoder(core.with_added_tokens([]))
-    for token in map(AddedToken._make, core.added_tokens):
+    for token in core.added_tokens:
         if token.special and len(plain.pieces(token.content)) == 1:
             return token.content
     return None

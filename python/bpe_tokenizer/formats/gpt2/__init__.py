@@ -143,7 +143,7 @@ def save(
             f"{directory} holds a tokenizer.json, which readers would take instead; save to another directory"
         )
     core = require_mergeable(model, _NAME, normalization=True, prefix_space=True)
-    added = [AddedToken(*token) for token in core.added_tokens]
+    added = core.added_tokens
     vocab = _to_bytes(_write_vocab(core, added), names)
     lines = ["#version: 0.2", *map(" ".join, core.printable_merges())]
     merges = "".join(f"{line}\n" for line in lines).encode("utf-8")

@@ -40,7 +40,7 @@ from bpe_tokenizer.formats.huggingface.post_processor import read_post_processor
 from bpe_tokenizer.formats.huggingface.token_strings import TokenStrings
 from bpe_tokenizer.formats.huggingface.tokenizer_json import read_core, write_core
 from bpe_tokenizer.formats.json_file import Field, parse_json, read_bytes, write_json
-from bpe_tokenizer.model import AddedToken, Model, PostProcessor
+from bpe_tokenizer.model import Model, PostProcessor
 from bpe_tokenizer.special_tokens import ROLES, find_roles
 
 __all__ = ["load", "save", "saved_path"]
@@ -228,7 +228,7 @@ def _write_post_processor(model: Model, kept: object) -> dict[str, Any] | None:
 
 def _config(model: Model, tokenizer_json_sha256: str) -> dict[str, Any]:
     core = model.core
-    added = [AddedToken(*token) for token in core.added_tokens]
+    added = core.added_tokens
     roles = _role_contents(core, model.named_tokens)
     contents = {token.content for token in added}
     for role, content in roles.items():
@@ -266,7 +266,7 @@ def _to_bytes(value: Mapping[str, Any], file: str) -> bytes:
 
 def _role_contents(core: _core.Model, named: Mapping[str, str]) -> dict[str, str]:
     """The token of each role, found from the tokens' names where it is not given; empty: none."""
-    special = [AddedToken(*token) for token in core.added_tokens if token[2]]
+    special = [token for token in core.added_tokens if token.special]
     found = find_roles(special)
     roles = {role: named.get(role, found.get(role)) for role in ROLES}
     return {role: content for role, content in roles.items() if content is not None}
@@ -274,6 +274,6 @@ def _role_contents(core: _core.Model, named: Mapping[str, str]) -> dict[str, str
 
 def _role_post_processor(roles: Mapping[str, str], core: _core.Model) -> PostProcessor:
     """What `Model.post_processor` None stands for: BOS before and EOS after the text, where they exist."""
-    ids = {token[0]: token[1] for token in core.added_tokens}
+    ids = {token.content: token.id for token in core.added_tokens}
     before, after = ids.get(roles.get("bos", "")), ids.get(roles.get("eos", ""))
     return PostProcessor(() if before is None else (before,), () if after is None else (after,))

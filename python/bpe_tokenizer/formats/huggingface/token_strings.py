@@ -26,7 +26,7 @@ class TokenStrings:
 
     def __init__(self, core: _core.Model) -> None:
         self._core = core
-        self._contents = {token[1]: token[0] for token in core.added_tokens}
+        self._contents = {token.id: token.content for token in core.added_tokens}
         self.in_bytes = core.alphabet == "bytes"
 
     def __contains__(self, token_id: object) -> bool:
@@ -70,7 +70,7 @@ def write_tokens(core: _core.Model) -> Written:
     """
     vocab = core.printable_vocab()
     merges = core.printable_merges()
-    added = [AddedToken(*token) for token in core.added_tokens]
+    added = core.added_tokens
     inside = set(core.added_ids_in_vocab)
     outside = [token for token in added if token.id not in inside]
     if [token.id for token in outside] != list(range(len(vocab), len(vocab) + len(outside))):

@@ -49,7 +49,7 @@ def ranks_from_model(core: _core.Model, name: str) -> dict[bytes, int]:
     >>> ranks_from_model(model, ".tiktoken")[b"abc"]
     257
     """
-    added = {token[1]: AddedToken(*token) for token in core.added_tokens}
+    added = {token.id: token for token in core.added_tokens}
     ranks = _ranks(core, added, name)
     derived = _derived(ranks, name)
     merges = core.merges

@@ -53,7 +53,7 @@ def to_special_tokens(core: _core.Model, name: str) -> dict[str, int]:
     Raises:
         FormatError: An added token is another; names it.
     """
-    tokens = [AddedToken(*token) for token in core.added_tokens]
+    tokens = core.added_tokens
     for token in tokens:
         flags = [flag for flag in ("single_word", "lstrip", "rstrip") if getattr(token, flag)]
         if flags:

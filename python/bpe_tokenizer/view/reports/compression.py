@@ -53,7 +53,7 @@ def compression_curve(core: _core.Model, counts: npt.NDArray[np.int64]) -> list[
         return reason
     products = {left + right for left, right in merges}
     joined = {part for pair in merges for part in pair}
-    added = {token[1] for token in core.added_tokens}
+    added = {token.id for token in core.added_tokens}
     remaining: dict[bytes, int] = {}
     for each, token in core.vocab.items():
         if each not in added or token in products or token in joined:
@@ -93,7 +93,7 @@ def _obstacle(
         if any(part in products and part not in made for part in (left, right)):
             return "some merges join a token that only a later merge makes"
         made.add(left + right)
-    plain = {token[1] for token in core.added_tokens if not token[2]}
+    plain = {token.id for token in core.added_tokens if not token.special}
     if any(core.token(each) in products and counts[each] for each in plain):
         return "some tokens of the corpus are both added tokens and made by merges"
     if core.ignore_merges and (unmerged := _unmerged_tokens(core, counts)):
@@ -103,7 +103,7 @@ def _obstacle(
 
 def _unmerged_tokens(core: _core.Model, counts: npt.NDArray[np.int64]) -> int:
     """Count the tokens of the corpus that merging their own bytes does not make."""
-    added = {token[1] for token in core.added_tokens}
+    added = {token.id for token in core.added_tokens}
     used = [each for each in np.flatnonzero(counts).tolist() if each not in added]
     merged = merge_only_encoder(core).encode_batch([core.token(each) or b"" for each in used])
     return sum(ids != [each] for each, ids in zip(used, merged, strict=True))

@@ -220,7 +220,7 @@ def _totals(text: TextCounter, tokens: TokenCounter) -> tuple[int, int, int, int
 
 def _merged_ids(tokenizer: BPETokenizer) -> list[int]:
     """Return the ids of merged tokens: all but added tokens and the unknown token."""
-    added = {token[1] for token in tokenizer.model.core.added_tokens}
+    added = {token.id for token in tokenizer.model.core.added_tokens}
     return [each for each in tokenizer.vocab if each not in added and each != tokenizer.model.core.unk_id]
 
 

@@ -184,7 +184,7 @@ def _surfaces(tokenizer: BPETokenizer) -> dict[int, bytes]:
             surfaces[each] = token.replace(replacement.encode(), b" ")
             if has_bytes and len(token) == 6 and token.startswith(b"<0x"):
                 surfaces[each] = bytes([int(token[3:5], 16)])
-    surfaces.update((token[1], b"") for token in core.added_tokens)
+    surfaces.update((token.id, b"") for token in core.added_tokens)
     if core.unk_id is not None:
         surfaces[core.unk_id] = b""
     return surfaces
