@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md names every file, and the package's imports form no circle."""
+"""ARCHITECTURE.md names every file; the package's imports have no circle and no upward arrow."""
 
 from __future__ import annotations
 
@@ -16,11 +16,36 @@ FILES = {
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted(PACKAGE.rglob("*.py"))
 }
+# The rows of the package's table from top to bottom: folders and files.
+PACKAGE_TABLE = TEXT.partition("## The package")[2].partition("\n### ")[0]
+ROWS = re.findall(r"^\| `python/(bpe_tokenizer/[\w/.]+)` \|", PACKAGE_TABLE, re.MULTILINE)
+# A row after the row of its folder describes a part of that room; before it, it is a room.
+ROOMS = [row for number, row in enumerate(ROWS) if not row.startswith(tuple(ROWS[:number]))]
+MAX_ROOT_MODULES = 20
+MAX_INHERITANCE = 2
 
 
-def imported(path: Path) -> Iterator[str]:
+def _trees() -> Iterator[tuple[str, ast.Module]]:
+    for name, path in FILES.items():
+        yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _exports() -> dict[str, str]:
+    """Return the module that defines each public name, from the imports of the package's `__init__`."""
+    tree = ast.parse(FILES["bpe_tokenizer"].read_text(encoding="utf-8"))
+    return {
+        alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+
+
+EXPORTS = _exports()
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
     """Yield the package's modules that a file imports, inside functions too, but not for type checkers."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     for_types = {
         node
         for block in ast.walk(tree)
@@ -32,9 +57,26 @@ def imported(path: Path) -> Iterator[str]:
             continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in FILES)
+        elif isinstance(node, ast.ImportFrom) and node.module == "bpe_tokenizer":
+            # A public name stands for the module that defines it.
+            for alias in node.names:
+                module = f"bpe_tokenizer.{alias.name}"
+                yield module if module in FILES else EXPORTS.get(alias.name, "bpe_tokenizer._core")
         elif isinstance(node, ast.ImportFrom) and node.module in FILES:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             yield from (name if name in FILES else node.module for name in names)
+
+
+ARROWS = {name: set(imported(tree)) - {name} for name, tree in _trees()}
+# `__init__` exports what users import; inside the package `EXPORTS` resolves such an import.
+ARROWS["bpe_tokenizer"] = set()
+
+
+def room(module: str) -> str | None:
+    """Return the most specific room that a module is in."""
+    path = FILES[module].relative_to(PACKAGE.parent).as_posix()
+    fitting = [name for name in ROOMS if path == name or (name.endswith("/") and path.startswith(name))]
+    return max(fitting, key=len, default=None)
 
 
 def test_what_the_document_names_exists() -> None:
@@ -56,11 +98,46 @@ def test_every_source_file_is_in_the_document() -> None:
 
 
 def test_imports_form_no_circle() -> None:
-    arrows = {name: set(imported(path)) - {name} for name, path in FILES.items()}
-    # What the package exports is imported by users, and by rooms above the tokenizer.
-    arrows["bpe_tokenizer"] = set()
     try:
-        order = list(TopologicalSorter(arrows).static_order())
+        order = list(TopologicalSorter(ARROWS).static_order())
     except CycleError as error:
         raise AssertionError(f"a circle of imports: {' <- '.join(error.args[1])}") from None
     assert len(order) >= len(FILES)
+
+
+def test_rooms_import_downwards_only() -> None:
+    assert len(ROOMS) > 15
+    upward = []
+    for module, targets in ARROWS.items():
+        for target in targets & FILES.keys():
+            above, below = room(module), room(target)
+            if above is not None and below is not None and ROOMS.index(above) > ROOMS.index(below):
+                upward.append(f"{module} imports {target}, which is in a higher room")
+    assert sorted(upward) == []
+
+
+def test_the_lesson_is_alone() -> None:
+    lesson = {name for name in FILES if name.startswith("bpe_tokenizer.reference")}
+    assert [name for name in lesson if ARROWS[name] - lesson] == []
+    assert [name for name, targets in ARROWS.items() if name not in lesson and targets & lesson] == []
+
+
+def test_at_most_two_levels_of_inheritance() -> None:
+    bases = {
+        node.name: [base.id for base in node.bases if isinstance(base, ast.Name)]
+        for _, tree in _trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+
+    def depth(name: str) -> int:
+        # `TokenizerError` only marks the errors of the package.
+        own = [base for base in bases[name] if base in bases and base not in (name, "TokenizerError")]
+        return 1 + max(map(depth, own), default=0)
+
+    assert {name: depth(name) for name in bases if depth(name) > MAX_INHERITANCE} == {}
+
+
+def test_the_root_has_few_modules() -> None:
+    modules = [path.name for path in PACKAGE.glob("*.py")]
+    assert len(modules) <= MAX_ROOT_MODULES, sorted(modules)

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -43,3 +44,52 @@ def test_a_wrong_type_is_named(
 ) -> None:
     with pytest.raises(ArgumentTypeError, match=message):
         call(tokenizer)
+
+
+LONG = "x" * 5000
+LONG_TOKEN = f"<|{LONG}|>"
+LONG_CALLS: dict[str, Callable[[BPETokenizer], object]] = {
+    "allowed_special": lambda tokenizer: tokenizer.encode("a", allowed_special={LONG}),
+    "allowed_special-str": lambda tokenizer: tokenizer.encode("a", allowed_special=cast("Any", LONG)),
+    "disallowed_special": lambda tokenizer: tokenizer.encode(LONG_TOKEN, disallowed_special={LONG_TOKEN}),
+    "bos_token": lambda tokenizer: setattr(tokenizer, "bos_token", LONG),
+    "bos_token_id": lambda tokenizer: setattr(tokenizer, "bos_token_id", LONG),
+    "add_special_tokens": lambda tokenizer: tokenizer.add_special_tokens({LONG: -1}),
+    "add_special_tokens-str": lambda tokenizer: tokenizer.add_special_tokens(LONG),
+    "add_special_tokens-taken": lambda tokenizer: tokenizer.add_special_tokens({LONG: 65}),
+    "add_special_tokens-twice": lambda tokenizer: tokenizer.add_special_tokens([LONG, LONG]),
+    "convert_tokens_to_string": lambda tokenizer: tokenizer.convert_tokens_to_string(LONG),
+    "decode-errors": lambda tokenizer: tokenizer.decode([65], errors=LONG),
+    "encode_with_offsets": lambda tokenizer: tokenizer.encode_with_offsets("a", unit=cast("Any", LONG)),
+    "return_tensors": lambda tokenizer: tokenizer.encode_batch(["a"], return_tensors=cast("Any", LONG)),
+    "padding": lambda tokenizer: tokenizer.encode_batch(["a"], padding=cast("Any", LONG)),
+    "max_tokens": lambda tokenizer: tokenizer.truncate("a", -(10**4000)),
+    "normalization": lambda _: BPETokenizer(normalization=cast("Any", LONG)),
+    "split_pattern": lambda _: BPETokenizer(split_pattern=f"({LONG}"),
+    "split_pattern-name": lambda _: BPETokenizer(split_pattern=f"{LONG}("),
+    "from_tiktoken": lambda _: BPETokenizer.from_tiktoken(LONG),
+    "from_tiktoken-pattern": lambda _: BPETokenizer.from_tiktoken(LONG, split_pattern="a"),
+    "tie_break": lambda tokenizer: tokenizer.train("a", tie_break=cast("Any", LONG), verbose=False),
+    "special_tokens": lambda tokenizer: tokenizer.train("a", special_tokens={LONG: 1}, verbose=False),
+    "max_memory": lambda tokenizer: tokenizer.train("a", max_memory=LONG, verbose=False),
+    "chat_template": lambda tokenizer: tokenizer.apply_chat_template([], LONG),
+    "role": lambda tokenizer: tokenizer.apply_chat_template([{"role": LONG, "content": ""}], "chatml"),
+    "save_gpt2": lambda tokenizer: tokenizer.save_gpt2("x", cast("Any", LONG)),
+}
+
+
+@pytest.mark.parametrize("name", LONG_CALLS)
+def test_long_values_are_shortened_in_messages(tokenizer: BPETokenizer, name: str) -> None:
+    tokenizer = copy.copy(tokenizer)
+    tokenizer.add_special_tokens([LONG_TOKEN])
+    with pytest.raises(TokenizerError) as caught:
+        LONG_CALLS[name](tokenizer)
+    assert len(str(caught.value)) <= 300
+
+
+@pytest.mark.parametrize("value", ["a" * 1000, b"\xff" * 1000, [1] * 1000, 10**1000, "\x00" * 79, "'", ""])
+def test_shorten(value: object) -> None:
+    for limit in (20, 80):
+        text = errors.shorten(value, limit)
+        assert len(text) <= limit
+        assert text == repr(value) or text[:-1].endswith("...")

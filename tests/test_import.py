@@ -1,0 +1,50 @@
+"""`import bpe_tokenizer` loads only what every program needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import bpe_tokenizer
+
+ROOMS = ("chat", "compat", "corpus", "distributed", "formats", "inference", "reference", "train", "view", "cli")
+LIBRARIES = ("typer", "rich", "jinja2", "asyncio", "http.client", "tiktoken", "torch", "tokenizers", "pyarrow")
+
+
+def modules_after(code: str) -> set[str]:
+    """Return the modules that a fresh process has loaded after running code."""
+    code = f"{code}\nimport sys\nprint(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    return set(run.stdout.split())
+
+
+def test_rooms_and_libraries_load_on_use() -> None:
+    loaded = modules_after("import bpe_tokenizer")
+    unwanted = {f"bpe_tokenizer.{room}" for room in ROOMS} | set(LIBRARIES)
+    assert sorted(unwanted & loaded) == []
+
+
+def test_the_import_adds_few_modules_to_numpys() -> None:
+    added = modules_after("import bpe_tokenizer") - modules_after("import numpy")
+    assert len(added) <= 25, sorted(added)
+
+
+def test_dir_shows_the_public_names() -> None:
+    assert dir(bpe_tokenizer) == sorted(bpe_tokenizer.__all__)
+
+
+@pytest.mark.parametrize("name", bpe_tokenizer.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(bpe_tokenizer, name) is not None
+
+
+@pytest.mark.parametrize("room", ["chat", "formats", "inference", "results", "train", "view"])
+def test_rooms_are_attributes(room: str) -> None:
+    assert f"bpe_tokenizer.{room}" in modules_after(f"import bpe_tokenizer; bpe_tokenizer.{room}")
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Tokenizer'"):
+        bpe_tokenizer.Tokenizer  # noqa: B018
