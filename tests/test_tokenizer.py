@@ -310,7 +310,7 @@ def test_what_is_allowed_is_not_disallowed_by_all(tokenizer: BPETokenizer) -> No
 
 @pytest.mark.parametrize("option", ["allowed_special", "disallowed_special"])
 def test_unknown_special_tokens_are_named(tokenizer: BPETokenizer, option: str) -> None:
-    with pytest.raises(SpecialTokenError, match=rf"{option} names '<\|eso\|>'.*close to it: '<\|eos\|>'"):
+    with pytest.raises(SpecialTokenError, match=rf"{option} names '<\|eso\|>'.*did you mean '<\|eos\|>'"):
         tokenizer.encode("a", **{option: {"<|eso|>"}})  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=f"{option} is 'some'"):
         tokenizer.encode("a", **{option: "some"})  # type: ignore[arg-type]

@@ -9,7 +9,15 @@ from collections.abc import Iterable, Sequence
 
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, TokenizerError, shorten
 
-__all__ = ["check_integer", "check_paths", "check_text", "check_texts", "is_worker", "thread_count"]
+__all__ = [
+    "check_choice",
+    "check_integer",
+    "check_paths",
+    "check_text",
+    "check_texts",
+    "is_worker",
+    "thread_count",
+]
 
 _forked = False
 
@@ -58,6 +66,21 @@ def check_integer(
         because = f": {reason}" if reason else ""
         raise error(f"{name} is {shorten(number)}; it must be {allowed}{because}")
     return number
+
+
+def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    """Check an argument that has a few possible values.
+
+    Raises:
+        OptionError: The value is another one.
+
+    >>> check_choice("unit", "word", ("char", "byte"))
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.OptionError: unit is 'word'; it must be 'char' or 'byte'
+    """
+    if value not in choices:
+        *others, last = map(repr, choices)
+        raise OptionError(f"{name} is {shorten(value)}; it must be {', '.join(others)} or {last}")
 
 
 def check_text(method: str, text: object) -> None:

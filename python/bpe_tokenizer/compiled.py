@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, cast
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import SpecialTokenError, shorten
+from bpe_tokenizer.errors import SpecialTokenError, did_you_mean, shorten
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.special_tokens import Role, find_roles
 
@@ -56,11 +55,9 @@ class CompiledModel:
             SpecialTokenError: No added token has this text.
         """
         if content is not None and content not in self.added:
-            close = difflib.get_close_matches(str(content)[:100], self.added, n=3)
-            hint = f"; close to it: {', '.join(shorten(text, 30) for text in close)}" if close else ""
             raise SpecialTokenError(
-                f"{role}_token cannot be {shorten(content)}: it is not an added token{hint}; "
-                "add_special_tokens([text]) adds one"
+                f"{role}_token cannot be {shorten(content)}: it is not an added token"
+                f"{did_you_mean(content, self.added)} add_special_tokens([text]) adds one"
             )
         named = {**self.model.named_tokens, role: content or ""}
         return CompiledModel(dataclasses.replace(self.model, named_tokens=named), self.encoder)

@@ -7,6 +7,8 @@ characters: `shorten` cuts long values.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 __all__ = [
     "ArgumentTypeError",
     "ChatTemplateError",
@@ -25,6 +27,7 @@ __all__ = [
     "SpecialTokenError",
     "TokenizerError",
     "UnknownIdError",
+    "did_you_mean",
     "shorten",
 ]
 
@@ -39,6 +42,19 @@ def shorten(value: object, limit: int = 80) -> str:
         value = value[:limit]  # a whole document may be passed; `limit` characters and two quotes are enough
     text = repr(value)
     return text if len(text) <= limit else f"{text[: limit - 4]}...{text[-1]}"
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return the end of a sentence about an unknown name: a suggestion, or a full stop.
+
+    >>> did_you_mean("<eso>", ["<eos>", "<bos>"]), did_you_mean("x", ["<eos>"])
+    ("; did you mean '<eos>'?", '.')
+    """
+    import difflib  # a few milliseconds, which only errors need
+
+    # Comparing takes quadratic time.
+    close = difflib.get_close_matches(name[:100], known, n=1) if isinstance(name, str) else []
+    return f"; did you mean {shorten(close[0])}?" if close else "."
 
 
 class TokenizerError(Exception):

@@ -11,14 +11,13 @@ The dialect is that of Rust's `fancy-regex`: `$` is the end of the text (not of 
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import ArgumentTypeError, PatternError
+from bpe_tokenizer.errors import ArgumentTypeError, PatternError, did_you_mean, shorten
 
 __all__ = [
     "CL100K_SPLIT_PATTERN",
@@ -210,15 +209,13 @@ def resolve_split_pattern(split_pattern: str | Sequence[str]) -> tuple[str, ...]
         try:
             _core.SplitPattern(pattern)
         except PatternError as error:
-            raise PatternError(f"{error}; in the split pattern {pattern!r}") from None
+            raise PatternError(f"{error}; in the split pattern {shorten(pattern)}") from None
     return patterns
 
 
 def _unknown_name(name: str) -> str:
-    close = difflib.get_close_matches(name.lower(), NAMED_PATTERNS, n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0]!r}?" if close else "."
-    known = ", ".join(NAMED_PATTERNS)
+    hint = did_you_mean(name.lower(), NAMED_PATTERNS)
     return (
-        f"unknown split pattern {name!r}{hint} The names are {known}. "
-        f"To use it as a regular expression, write '(?:{name})'"
+        f"unknown split pattern {shorten(name, 40)}{hint} The names are "
+        f"{', '.join(NAMED_PATTERNS)}. To use it as a regular expression, put it into (?:...)"
     )

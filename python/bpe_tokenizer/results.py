@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.arguments import check_integer
-from bpe_tokenizer.errors import MissingDependencyError, OptionError, shorten
+from bpe_tokenizer.arguments import check_choice, check_integer
+from bpe_tokenizer.errors import MissingDependencyError, OptionError
 
 __all__ = [
     "BatchOptions",
@@ -110,8 +110,7 @@ class BatchOptions:
     pad_id: int = 0
 
     def __post_init__(self) -> None:
-        if self.padding not in (True, False, "longest", "max_length"):
-            raise OptionError(f"padding is {self.padding!r}; it must be a bool, 'longest' or 'max_length'")
+        check_choice("padding", self.padding, (True, False, "longest", "max_length"))
         if self.max_length is None:
             if self.truncation:
                 raise OptionError("truncation=True needs max_length, the number of ids to cut to")
@@ -152,8 +151,7 @@ def check_return_tensors(return_tensors: str | None) -> None:
         MissingDependencyError: It is `"pt"`, and PyTorch is not installed.
         OptionError: It is none of None, `"np"` and `"pt"`.
     """
-    if return_tensors not in (None, "np", "pt"):
-        raise OptionError(f"return_tensors is {shorten(return_tensors)}; it must be None, 'np' or 'pt'")
+    check_choice("return_tensors", return_tensors, (None, "np", "pt"))
     if return_tensors == "pt":
         _import_torch()
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import Final, Literal, TypeAlias
 
 from bpe_tokenizer.arguments import check_integer
-from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError, SpecialTokenError, shorten
+from bpe_tokenizer.errors import (
+    ArgumentTypeError,
+    ModelError,
+    OptionError,
+    SpecialTokenError,
+    did_you_mean,
+    shorten,
+)
 from bpe_tokenizer.model import AddedToken, Model
 
 __all__ = [
@@ -275,10 +281,8 @@ def special_token_names(
         raise OptionError(f"{option} is {shorten(value)}; it must be {words} or a set of special tokens")
     names = frozenset(value)
     for name in sorted(names - known.keys(), key=repr):
-        close = difflib.get_close_matches(name[:100], known, n=3) if isinstance(name, str) else []
-        hint = f"; close to it: {', '.join(shorten(text, 30) for text in close)}" if close else ""
         raise SpecialTokenError(
-            f"{option} names {shorten(name)}, which is not a special token of this tokenizer{hint}. "
-            "`special_tokens` lists them; add_special_tokens() adds one"
+            f"{option} names {shorten(name)}, which is not a special token of this tokenizer"
+            f"{did_you_mean(name, known)} `special_tokens` lists them; add_special_tokens() adds one"
         )
     return names

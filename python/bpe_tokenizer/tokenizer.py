@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.arguments import check_integer, check_paths, check_text, check_texts, thread_count
+from bpe_tokenizer.arguments import (
+    check_choice,
+    check_integer,
+    check_paths,
+    check_text,
+    check_texts,
+    thread_count,
+)
 from bpe_tokenizer.chunks import split_by_tokens
 from bpe_tokenizer.compiled import CompiledModel, UntrainedModel
 from bpe_tokenizer.decoding import (
@@ -187,10 +194,7 @@ class BPETokenizer:
     def __init__(
         self, split_pattern: str | Sequence[str] = "cl100k", normalization: Normalization | None = "NFC"
     ) -> None:
-        if normalization not in ("NFC", "NFD", "NFKC", "NFKD", None):
-            raise OptionError(
-                f"normalization is {shorten(normalization)}; it must be 'NFC', 'NFD', 'NFKC', 'NFKD' or None"
-            )
+        check_choice("normalization", normalization, ("NFC", "NFD", "NFKC", "NFKD", None))
         self._state = UntrainedModel(resolve_split_pattern(split_pattern), normalization)
 
     def _compiled(self) -> CompiledModel:
@@ -1315,8 +1319,7 @@ class BPETokenizer:
         """
         compiled = self._compiled()
         check_text("encode_with_offsets", text)
-        if unit not in ("char", "byte"):
-            raise OptionError(f"unit is {shorten(unit)}; it must be 'char' or 'byte'")
+        check_choice("unit", unit, ("char", "byte"))
         special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
         ids, spans = compiled.encoder.encode_with_offsets(text, special, unit, tile)
         prefix, suffix = compiled.added_ids(add_special_tokens)

@@ -231,7 +231,7 @@ def test_what_a_built_in_template_has_no_place_for(name: str) -> None:
 
 
 def test_names_that_nothing_has() -> None:
-    with pytest.raises(OptionError, match=r"there is no chat template 'llama-3'; close to it: 'llama3'\."):
+    with pytest.raises(OptionError, match=r"there is no chat template 'llama-3'; did you mean 'llama3'\?"):
         ChatTemplate.get_template("llama-3")
     with pytest.raises(OptionError, match="there is no chat template None"):
         ChatTemplate.get_template(None)  # type: ignore[arg-type]

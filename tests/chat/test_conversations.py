@@ -115,7 +115,7 @@ def test_the_template_of_the_model(tokenizer: BPETokenizer) -> None:
         assert model.apply_chat_template(QUESTION, tokenize=False, tools=[{"name": "f"}]) == "T"
         assert model.apply_chat_template(QUESTION, "rag", tokenize=False) == "R"
         assert model.apply_chat_template(QUESTION, "chatml", tokenize=False) == ChatTemplate.chatml(QUESTION)
-        with pytest.raises(OptionError, match="no chat template 'ragg'; close to it: 'rag'"):
+        with pytest.raises(OptionError, match="no chat template 'ragg'; did you mean 'rag'"):
             model.apply_chat_template(QUESTION, "ragg")
     single = with_config(tokenizer, chat_template="{{ messages[0].content }}!")
     assert single.apply_chat_template(QUESTION, tokenize=False, tools=[{}]) == "Why?!"

@@ -370,7 +370,7 @@ def test_a_lone_surrogate_is_learned_as_u_fffd() -> None:
     [
         ({"vocab_size": 256}, OptionError, "vocab_size is 256; it must be at least 257"),
         ({"vocab_size": 0}, OptionError, "vocab_size is 0"),
-        ({"vocab_size": 2**31}, OptionError, r"less than 2\*\*31"),
+        ({"vocab_size": 2**31}, OptionError, "must be from 257 to 2,147,483,647"),
         ({"vocab_size": 300.0}, TypeError, "vocab_size must be an int"),
         ({"min_frequency": -1}, OptionError, "min_frequency is -1"),
         ({"tie_break": "smallest"}, OptionError, "'largest' or 'huggingface'"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
@@ -12,7 +11,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 from bpe_tokenizer.chat.builtin import BUILT_IN
 from bpe_tokenizer.chat.messages import Messages, checked_messages, with_system_prompt
 from bpe_tokenizer.chat.segment import Rendered
-from bpe_tokenizer.errors import ArgumentTypeError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError, did_you_mean, shorten
 
 __all__ = ["ChatTemplate", "Template", "is_jinja", "jinja_template", "template_error"]
 
@@ -70,11 +69,9 @@ def jinja_template(source: str, name: str = "") -> Template:
 
 def template_error(name: object, known: Sequence[str]) -> OptionError:
     """Return the error of a template that is not known."""
-    close = difflib.get_close_matches(str(name), known, n=3)
-    hint = f"; close to it: {', '.join(map(repr, close))}" if close else ""
     return OptionError(
-        f"there is no chat template {name!r}{hint}. There are {', '.join(known)}; ChatTemplate.register() "
-        "adds one, and a Jinja source is a template too"
+        f"there is no chat template {shorten(name)}{did_you_mean(name, known)} The names are "
+        f"{', '.join(known)}. ChatTemplate.register() adds one, and a Jinja source is a template too"
     )
 
 

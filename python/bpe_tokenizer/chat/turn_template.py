@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from bpe_tokenizer.chat.messages import Messages, content_text
 from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
-from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.errors import OptionError, shorten
 
 __all__ = ["InstructionTemplate", "RoleMarkup", "TurnTemplate"]
 
@@ -217,7 +217,7 @@ def _content(name: str, roles: Sequence[str], number: int, message: Mapping[str,
     role = message["role"]
     if role not in roles:
         raise OptionError(
-            f"message {number} has the role {role!r}, which the template {name!r} does not know; "
+            f"message {number} has the role {shorten(role)}, which the template {name!r} does not know; "
             f"it knows {', '.join(sorted(set(roles)))}"
         )
     calls = message.get("tool_calls")

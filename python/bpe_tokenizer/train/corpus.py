@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import operator
 import os
 import re
 import sys
@@ -14,15 +13,13 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError, shorten
 from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = [
     "START",
     "Corpus",
     "Position",
-    "check_integer",
-    "check_threads",
     "checked_weight",
     "checked_weights",
     "count_corpus",
@@ -54,32 +51,6 @@ _OTHER_MEMORY = 64 * 10**6
 _LEAST_MEMORY = 100 * 10**6
 
 
-def check_integer(name: str, value: object, least: int, reason: str = "") -> None:
-    """Refuse what is no integer, or too small a one.
-
-    Raises:
-        ArgumentTypeError: It is no integer.
-        OptionError: It is less than `least`.
-    """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ArgumentTypeError(f"{name} must be an int, not {type(value).__name__}")
-    if operator.index(value) < least:
-        raise OptionError(
-            f"{name} is {value}; it must be at least {least}" + (f": {reason}" if reason else "")
-        )
-
-
-def check_threads(threads: int | None) -> None:
-    """Refuse a number of threads that is none; None is as many as there are processors.
-
-    Raises:
-        ArgumentTypeError: It is no integer.
-        OptionError: It is less than 1.
-    """
-    if threads is not None:
-        check_integer("threads", threads, 1)
-
-
 def memory_bytes(max_memory: int | str) -> int:
     """Return a limit of memory in bytes.
 
@@ -98,7 +69,7 @@ def memory_bytes(max_memory: int | str) -> int:
     if isinstance(max_memory, str):
         match = _MEMORY.fullmatch(max_memory)
         if match is None:
-            raise OptionError(f"max_memory is {max_memory!r}; say it as '500MB', '2GB' or in bytes")
+            raise OptionError(f"max_memory is {shorten(max_memory)}; say it as '500MB', '2GB' or in bytes")
         max_memory = int(float(match[1]) * _UNITS[(match[2] or "").lower()])
     if max_memory < _LEAST_MEMORY:
         raise OptionError(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.arguments import thread_count
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
@@ -21,7 +22,7 @@ from bpe_tokenizer.errors import (
 )
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import checked_tokens
-from bpe_tokenizer.train.corpus import Corpus, check_threads, checked_weight, count_corpus, counter_memory
+from bpe_tokenizer.train.corpus import Corpus, checked_weight, count_corpus, counter_memory
 from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = [
@@ -104,7 +105,7 @@ class PieceCounts:
         self._patterns = resolve_split_pattern(split_pattern)
         self._normalization = normalization
         self._special = tuple(checked_tokens(list(special_tokens)))
-        check_threads(threads)
+        thread_count(threads)
         self._threads = threads
         self._counter = _core.PieceCounter(
             split_patterns=self._patterns,
@@ -332,7 +333,7 @@ class PieceCounts:
         header, _ = _read_header(data, str(path))
         settings = (header["split_patterns"], header["normalization"], header["special_tokens"])
         # What the caller says is refused as such, and all else is the file's fault.
-        check_threads(threads)
+        thread_count(threads)
         counter_memory(max_memory)
         try:
             counts = cls(*settings, threads=threads, max_memory=max_memory)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.arguments import check_choice, check_integer, thread_count
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
@@ -19,8 +20,6 @@ from bpe_tokenizer.special_tokens import SpecialTokens, assign_ids
 from bpe_tokenizer.train.checkpoint import Checkpoint
 from bpe_tokenizer.train.corpus import (
     Corpus,
-    check_integer,
-    check_threads,
     checked_weights,
     count_corpus,
     files_of,
@@ -70,14 +69,12 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         check_integer("vocab_size", self.vocab_size, 257, "the 256 bytes are the first 256 ids")
-        if self.vocab_size >= 2**31:
-            raise OptionError(f"vocab_size is {self.vocab_size:,}; ask for less than 2**31")
+        check_integer("vocab_size", self.vocab_size, 257, maximum=2**31 - 1)
         check_integer("min_frequency", self.min_frequency, 0)
-        if self.tie_break not in ("largest", "huggingface"):
-            raise OptionError(f"tie_break is {self.tie_break!r}; it must be 'largest' or 'huggingface'")
+        check_choice("tie_break", self.tie_break, ("largest", "huggingface"))
         if self.max_token_length is not None:
             check_integer("max_token_length", self.max_token_length, 1)
-        check_threads(self.threads)
+        thread_count(self.threads)
         added = assign_ids(self.special_tokens, self.vocab_size)
         object.__setattr__(self, "added_tokens", tuple(added))
 

@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import write_atomically
-from bpe_tokenizer.errors import FormatError, ModelError, OptionError
+from bpe_tokenizer.errors import FormatError, ModelError, OptionError, shorten
 from bpe_tokenizer.formats.capabilities import require_mergeable
 from bpe_tokenizer.formats.gpt2.config import (
     CLASSES,
@@ -136,7 +136,7 @@ def save(
     """
     pair = dict(GPT2_PAIRS).get(names)
     if pair is None:
-        raise OptionError(f"names is {names!r}; it must be 'vocab.json' or 'encoder.json'")
+        raise OptionError(f"names is {shorten(names)}; it must be 'vocab.json' or 'encoder.json'")
     directory = Path(directory)
     if (directory / "tokenizer.json").exists():
         raise OptionError(

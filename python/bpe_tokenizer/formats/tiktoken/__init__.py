@@ -10,7 +10,6 @@ There is no description of the format; https://github.com/openai/tiktoken is its
 from __future__ import annotations
 
 import contextlib
-import difflib
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
@@ -27,6 +26,7 @@ from bpe_tokenizer.errors import (
     ModelError,
     OptionError,
     PatternError,
+    did_you_mean,
     shorten,
 )
 from bpe_tokenizer.formats.capabilities import require_byte_level
@@ -198,11 +198,9 @@ def published_ranks(
     if not isinstance(name, str):
         raise ArgumentTypeError(f"name must be a str, not {type(name).__name__}")
     if name not in PUBLISHED:
-        close = difflib.get_close_matches(name, PUBLISHED, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
         raise OptionError(
-            f"there is no published encoding {name!r}; {hint}The names are {', '.join(PUBLISHED)}. "
-            "A rank file of your own is loaded by its path"
+            f"there is no published encoding {shorten(name)}{did_you_mean(name, PUBLISHED)} The names are "
+            f"{', '.join(PUBLISHED)}. A rank file of your own is loaded by its path"
         )
     cache = Cache.at(cache_dir)
     url, sha256 = PUBLISHED[name].ranks
