@@ -69,3 +69,11 @@ def test_rooms_are_attributes(room: str) -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Tokenizer'"):
         bpe_tokenizer.Tokenizer  # noqa: B018
+
+
+def test_the_version_needs_no_command_line_library() -> None:
+    loaded = modules_after(
+        "from bpe_tokenizer.cli import main\ntry: main(['--version'])\nexcept SystemExit: pass"
+    )
+    assert {"bpe_tokenizer", "bpe_tokenizer.cli"} <= loaded
+    assert not loaded & {"typer", "rich", "jinja2", "bpe_tokenizer.formats"}

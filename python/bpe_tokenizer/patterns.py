@@ -217,5 +217,5 @@ def _unknown_name(name: str) -> str:
     hint = did_you_mean(name.lower(), NAMED_PATTERNS)
     return (
         f"unknown split pattern {shorten(name, 40)}{hint} The names are "
-        f"{', '.join(NAMED_PATTERNS)}. To use it as a regular expression, put it into (?:...)"
+        f"{', '.join(NAMED_PATTERNS)}. As a regular expression, write (?:{name[:40]})"
     )
