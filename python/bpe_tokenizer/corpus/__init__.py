@@ -1,4 +1,4 @@
-"""Corpora in, files of ids out: what a language model is trained on."""
+"""Turns corpora into the files of ids that language models are trained on."""
 
 from __future__ import annotations
 

@@ -1,42 +1,44 @@
-"""The documents of all inputs, in batches, and where each of them stands."""
+"""Reads the documents of all inputs in batches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Literal, NamedTuple, TypeAlias
 
-from bpe_tokenizer.corpus.inputs import Input, opened
-from bpe_tokenizer.corpus.output import Position
-from bpe_tokenizer.corpus.readers import Reader
+from bpe_tokenizer.corpus.inputs import Input, open_input
+from bpe_tokenizer.corpus.readers import RowReader
+from bpe_tokenizer.corpus.shard_directory import Position
 from bpe_tokenizer.errors import CorpusError
 
-__all__ = ["Batch", "Documents", "OnError"]
+__all__ = ["Batch", "BatchReader", "OnError"]
 
 OnError: TypeAlias = Literal["stop", "skip"]
 
-# A batch ends with the document that gives it so many characters, or so many documents.
-_CHARACTERS = 4_000_000
-_DOCUMENTS = 50_000
+# A batch ends when it reaches either limit.
+_BATCH_CHARACTERS = 4_000_000
+_BATCH_DOCUMENTS = 50_000
 
 
 class Batch(NamedTuple):
-    """Documents, and where each stands in the inputs."""
+    """Documents with their positions in the inputs."""
 
     texts: list[str]
     positions: list[Position]
 
 
-class Documents:
-    """The documents from a position on; can be read once.
+class BatchReader:
+    """Reads the documents after a position, once.
 
     Args:
         sources: The inputs.
-        reader: How documents stand in them.
-        on_error: What to do about a bad row: `"stop"` or `"skip"`.
-        start: Where an earlier run ended.
+        reader: Reads the rows of an input.
+        on_error: Whether to `"stop"` at a bad row or to `"skip"` it.
+        start: The end of an earlier run.
     """
 
-    def __init__(self, sources: Sequence[Input], reader: Reader, on_error: OnError, start: Position) -> None:
+    def __init__(
+        self, sources: Sequence[Input], reader: RowReader, on_error: OnError, start: Position
+    ) -> None:
         self._sources = sources
         self._reader = reader
         self._on_error = on_error
@@ -46,11 +48,11 @@ class Documents:
 
     @property
     def bytes_read(self) -> int:
-        """How much of the inputs has been read, as they are stored; standard input counts nothing."""
+        """The number of stored (compressed) bytes read so far, without standard input."""
         return self._bytes_before + (self._stored.tell() if self._stored is not None else 0)
 
     def batches(self) -> Iterator[Batch]:
-        """Read everything, in order.
+        """Yield all batches, in order.
 
         Raises:
             CorpusError: A file is broken, or a row is bad and `on_error` is `"stop"`.
@@ -60,7 +62,7 @@ class Documents:
             batch.texts.append(text)
             batch.positions.append(self.position)
             characters += len(text)
-            if characters >= _CHARACTERS or len(batch.texts) >= _DOCUMENTS:
+            if characters >= _BATCH_CHARACTERS or len(batch.texts) >= _BATCH_DOCUMENTS:
                 yield batch
                 batch, characters = Batch([], []), 0
         if batch.texts:
@@ -71,7 +73,7 @@ class Documents:
         for number, source in enumerate(self._sources[start.input :], start.input):
             if number > start.input:
                 self.position = Position(number, 0, self.position.skipped)
-            with opened(source) as (stream, stored):
+            with open_input(source) as (stream, stored):
                 self._stored = stored if source.path is not None else None
                 yield from self._texts_of(source, stream)
             self._stored = None
@@ -82,8 +84,8 @@ class Documents:
             number, _, skipped = self.position
             if row.text is None and self._on_error == "stop":
                 raise CorpusError(
-                    f"{source.name}, row {row.number} {row.problem} (on_error='skip', at a prompt "
-                    "--on-error skip, leaves such rows out)"
+                    f"{source.name}, row {row.number} {row.problem}; to skip such rows, use on_error='skip' "
+                    "(on the command line: --on-error skip)"
                 )
             self.position = Position(number, row.number, skipped + (row.text is None))
             if row.text is not None:

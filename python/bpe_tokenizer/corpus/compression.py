@@ -1,4 +1,4 @@
-"""Compressed files as the bytes they hold."""
+"""Reads compressed files."""
 
 from __future__ import annotations
 
@@ -6,34 +6,33 @@ import gzip
 import io
 import lzma
 import zlib
-from importlib import import_module
 from typing import Any, BinaryIO, cast
 
-from bpe_tokenizer.errors import MissingDependencyError
+from bpe_tokenizer.libraries import import_library
 
-__all__ = ["BROKEN", "decompressed"]
+__all__ = ["DECOMPRESSION_ERRORS", "decompress"]
 
-# What reading broken or cut off compressed data raises.
-BROKEN = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+# The errors of reading corrupt or truncated compressed data.
+DECOMPRESSION_ERRORS = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 
 _GZIP = b"\x1f\x8b"
 _XZ = b"\xfd7zXZ\x00"
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
-# So much compressed data at a time: a few bytes of Zstandard may stand for very many.
+# Bytes of compressed data in one step. Small, because a few bytes of Zstandard can expand enormously.
 _CHUNK = 8192
 
 
-def decompressed(stored: io.BufferedReader) -> BinaryIO:
-    r"""Return what a file holds: no text in UTF-8 begins like a compressed file.
+def decompress(stored: io.BufferedReader) -> BinaryIO:
+    r"""Return a stream of a file's uncompressed bytes. The first bytes decide; UTF-8 never starts like them.
 
     Args:
-        stored: The file at its beginning. Closing the result leaves it open, unless they are the same.
+        stored: The file at its start. Closing the result leaves a compressed file open.
 
     Raises:
-        MissingDependencyError: It is Zstandard (https://www.rfc-editor.org/rfc/rfc8878) and `zstandard` is
-            not installed.
+        MissingDependencyError: The file is Zstandard (https://www.rfc-editor.org/rfc/rfc8878) and
+            `zstandard` is not installed.
 
-    >>> decompressed(io.BufferedReader(io.BytesIO(gzip.compress(b"low"))))  # doctest: +ELLIPSIS
+    >>> decompress(io.BufferedReader(io.BytesIO(gzip.compress(b"low"))))  # doctest: +ELLIPSIS
     <gzip...>
     """
     head = stored.peek(len(_XZ))
@@ -47,18 +46,13 @@ def decompressed(stored: io.BufferedReader) -> BinaryIO:
 
 
 class _Zstandard(io.RawIOBase):
-    """All frames of a file, one after the other.
+    """All frames of a Zstandard file, in sequence.
 
-    The library's own `stream_reader` takes a file that is cut off for a complete one.
+    The library's `stream_reader` does not report a truncated file, so this class does.
     """
 
     def __init__(self, stored: io.BufferedReader) -> None:
-        try:
-            zstandard: Any = import_module("zstandard")
-        except ImportError:
-            raise MissingDependencyError(
-                "files in Zstandard need the library zstandard: pip install zstandard"
-            ) from None
+        zstandard = import_library("zstandard")
         self._stored = stored
         self._decompressor = zstandard.ZstdDecompressor()
         self._error = zstandard.ZstdError

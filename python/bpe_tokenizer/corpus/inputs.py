@@ -1,4 +1,4 @@
-"""The files of a corpus: which they are, and their bytes without compression."""
+"""Finds and opens the files of a corpus."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from bpe_tokenizer.corpus.compression import decompressed
+from bpe_tokenizer.corpus.compression import decompress
 from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError
 
-__all__ = ["Input", "PathLike", "find_inputs", "opened"]
+__all__ = ["Input", "PathLike", "find_inputs", "open_input"]
 
 PathLike = str | os.PathLike[str]
 
@@ -23,10 +23,10 @@ class Input(NamedTuple):
     """A file of a corpus.
 
     Args:
-        name: What messages call it.
-        path: Where it is; None is standard input.
-        size: In bytes, as it is stored; 0 for standard input.
-        modified: When it was last changed, in nanoseconds; 0 for standard input.
+        name: The name in messages.
+        path: The path; None is standard input.
+        size: The stored size in bytes; 0 for standard input.
+        modified: The time of the last change, in nanoseconds; 0 for standard input.
     """
 
     name: str
@@ -36,14 +36,14 @@ class Input(NamedTuple):
 
 
 def find_inputs(inputs: PathLike | Iterable[PathLike]) -> list[Input]:
-    """Name the files of a corpus.
+    """Return the files of a corpus.
 
     Args:
-        inputs: Files, in the order in which they are read. A `str` that names no file may be a pattern
-            (`*`, `?`, `[...]`, `**`), which stands for the files it matches, sorted; `"-"` is standard input.
+        inputs: Files, in reading order. A `str` that is not an existing file may be a pattern (`*`, `?`,
+            `[...]`, `**`) for the sorted files that match it; `"-"` is standard input.
 
     Raises:
-        ArgumentTypeError: Something is neither a `str` nor a path.
+        ArgumentTypeError: An item is neither a `str` nor a path.
         CorpusError: A file does not exist or is a directory, or a pattern matches no file.
         OptionError: Standard input is named twice, or nothing is named.
 
@@ -59,7 +59,7 @@ def find_inputs(inputs: PathLike | Iterable[PathLike]) -> list[Input]:
             raise ArgumentTypeError(f"an input must be a str or a Path, not {type(item).__name__}")
         found.extend([Input("standard input", None, 0, 0)] if item == "-" else _files(item))
     if not found:
-        raise OptionError("there are no inputs: name the files of the corpus")
+        raise OptionError("no inputs: name the files of the corpus")
     if sum(each.path is None for each in found) > 1:
         raise OptionError("standard input (-) can be read only once")
     return found
@@ -84,31 +84,31 @@ def _files(item: PathLike) -> Iterator[Input]:
 
 
 def _matches(pattern: str) -> list[str]:
-    # `Path.glob` takes no absolute patterns.
+    # `Path.glob` refuses absolute patterns.
     return glob.glob(pattern, recursive=True)  # noqa: PTH207
 
 
 @contextmanager
-def opened(source: Input) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Open a file of a corpus; gzip, xz and Zstandard are recognised by their first bytes.
+def open_input(source: Input) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Open a file of a corpus. The first bytes tell gzip, xz and Zstandard.
 
     Args:
-        source: Which.
+        source: The file.
 
     Returns:
-        A context: its bytes without compression, and the file as it is stored.
+        A context with two streams: the uncompressed bytes and the stored bytes.
 
     Raises:
-        MissingDependencyError: It is Zstandard and the library for that is not installed.
-        OSError: It cannot be read.
+        MissingDependencyError: The file is Zstandard and `zstandard` is not installed.
+        OSError: The file cannot be read.
     """
-    raw: Any = _Unclosed(sys.stdin.buffer) if source.path is None else io.FileIO(source.path)
-    with io.BufferedReader(raw) as stored, decompressed(stored) as stream:
+    raw: Any = _StandardInput(sys.stdin.buffer) if source.path is None else io.FileIO(source.path)
+    with io.BufferedReader(raw) as stored, decompress(stored) as stream:
         yield stream, cast("BinaryIO", stored)
 
 
-class _Unclosed(io.RawIOBase):
-    """Standard input, which is not ours to close."""
+class _StandardInput(io.RawIOBase):
+    """Standard input, which stays open when this stream is closed."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -117,7 +117,7 @@ class _Unclosed(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        # One read of what there is: a pipe need not fill the buffer.
+        # A single read: a pipe may have fewer bytes than the buffer.
         read = getattr(self._stream, "read1", self._stream.read)
         data = cast("bytes", read(len(buffer)))
         buffer[: len(data)] = data

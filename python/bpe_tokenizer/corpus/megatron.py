@@ -22,18 +22,18 @@ _CODES = {"int32": 4, "uint16": 8}
 
 
 class MegatronShard:
-    """The ids in `.bin`; where each document begins, and how long it is, in `.idx`.
+    """Writes the ids to `.bin`, and the start and length of each document to `.idx`.
 
-    Every document is one sequence. The lengths are held until the end: four bytes a document.
+    Each document is one sequence. The lengths stay in memory until the end: four bytes a document.
 
     Args:
         paths: The `.bin` and the `.idx` to write.
-        kind: The type of an id.
+        dtype: The type of an id.
     """
 
-    def __init__(self, paths: Sequence[Path], kind: Literal["uint16", "uint32", "int32"]) -> None:
-        self._code = _CODES[kind]
-        self._dtype = np.dtype(kind).newbyteorder("<")
+    def __init__(self, paths: Sequence[Path], dtype: Literal["uint16", "uint32", "int32"]) -> None:
+        self._code = _CODES[dtype]
+        self._dtype = np.dtype(dtype).newbyteorder("<")
         self._lengths = array("i")
         self._index = paths[1]
         self._data = paths[0].open("xb")
@@ -59,5 +59,5 @@ class MegatronShard:
             file.write(documents.data)
 
     def abandon(self) -> None:
-        """Close the data as it is."""
+        """Close the unfinished data file."""
         self._data.close()

@@ -9,24 +9,24 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.corpus.portions import fitting
-from bpe_tokenizer.corpus.tables import import_pyarrow
+from bpe_tokenizer.corpus.columns import import_pyarrow
+from bpe_tokenizer.corpus.shard_limits import documents_that_fit
 
 __all__ = ["ParquetShard"]
 
-# A row group ends before the document that would give it more ids.
+# The maximum of ids in a row group with several documents.
 _ROW_GROUP_TOKENS = 1 << 20
 
 
 class ParquetShard:
-    """A row a document, in a column `input_ids` of type `list<uint32>`.
+    """Writes a row for each document, in a column `input_ids` of type `list<uint32>`.
 
     Args:
         paths: The file to write.
-        kind: The type of an id: `uint32`.
+        dtype: The type of an id: `uint32`.
     """
 
-    def __init__(self, paths: Sequence[Path], kind: str) -> None:
+    def __init__(self, paths: Sequence[Path], dtype: str) -> None:
         self._pyarrow = import_pyarrow()
         rows = self._pyarrow.list_(self._pyarrow.uint32())
         schema = self._pyarrow.schema([("input_ids", rows)])
@@ -37,11 +37,11 @@ class ParquetShard:
         self._held = 0
 
     def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
-        """Add documents; row groups end where they would if all had come at once."""
+        """Add documents. The row groups do not depend on how the documents are divided into calls."""
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         start = 0
         while start < len(lengths):
-            end = fitting(offsets, start, self._held, _ROW_GROUP_TOKENS)
+            end = documents_that_fit(offsets, start, self._held, _ROW_GROUP_TOKENS)
             if end > start:
                 self._ids.append(ids[offsets[start] : offsets[end]])
                 self._lengths.append(lengths[start:end])
@@ -57,8 +57,8 @@ class ParquetShard:
         self._file.close()
 
     def abandon(self) -> None:
-        """Close the file as it is."""
-        # The writer would try to end its file later, when Python forgets it.
+        """Close the unfinished file."""
+        # Closes the writer now: its finalizer would write to the closed file.
         with suppress(OSError, self._pyarrow.ArrowException):
             self._table.close()
         self._file.close()

@@ -1,4 +1,4 @@
-"""The documents of a file: the rows of text and of JSON Lines; tables are in `tables.py`."""
+"""Reads the documents of a file: text, JSON Lines, and columns of tables."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, NamedTuple, TypeAlias, get_args
 
-from bpe_tokenizer.corpus.compression import BROKEN
+from bpe_tokenizer.corpus.columns import arrow_rows, parquet_rows
+from bpe_tokenizer.corpus.compression import DECOMPRESSION_ERRORS
 from bpe_tokenizer.corpus.inputs import Input
-from bpe_tokenizer.corpus.tables import arrow_rows, parquet_rows
 from bpe_tokenizer.errors import CorpusError, OptionError
 
-__all__ = ["DocumentEnd", "InputFormat", "Reader", "Row"]
+__all__ = ["DocumentEnd", "InputFormat", "Row", "RowReader"]
 
 InputFormat: TypeAlias = Literal["text", "jsonl", "parquet", "arrow"]
 DocumentEnd: TypeAlias = Literal["line", "file"]
@@ -29,12 +29,12 @@ _CHUNK = 1 << 20
 
 
 class Row(NamedTuple):
-    """A document, or what keeps a row from being one.
+    """A document, or a bad row.
 
     Args:
-        number: Counted in the file from 1 on: the line, the document between separators, the row of a table.
+        number: The number of the line, of the document between separators, or of the table row, from 1.
         text: The document; None for a bad row.
-        problem: What is wrong with a bad row.
+        problem: The problem of a bad row.
     """
 
     number: int
@@ -43,19 +43,19 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reader:
-    r"""How documents stand in files.
+class RowReader:
+    r"""Reads the rows of files.
 
     Args:
-        input_format: None: by the file's name; a name that says nothing (and standard input) is text.
-        documents: Of text: a document a line, or a file.
-        separator: What stands between two documents of text instead.
-        field: Of JSON Lines and tables: the name of the text.
+        input_format: The format; None decides by file name. Other names and standard input are text.
+        documents: Whether a document of text is a `"line"` or a `"file"`.
+        separator: Text that separates documents, instead of lines.
+        field: The field of JSON Lines or the column of tables that holds the text.
 
     Raises:
-        OptionError: A value is not known, or two contradict each other.
+        OptionError: A value is unknown, or two values contradict each other.
 
-    >>> Reader(documents="line", separator="<|endoftext|>").separator
+    >>> RowReader(documents="line", separator="<|endoftext|>").separator
     '<|endoftext|>'
     """
 
@@ -76,12 +76,12 @@ class Reader:
             try:
                 self.separator.encode()
             except UnicodeEncodeError:
-                raise OptionError("separator holds a lone surrogate, which no text in UTF-8 can") from None
+                raise OptionError("separator holds a lone surrogate, which UTF-8 cannot encode") from None
         if self.separator is not None and self.documents == "file":
             raise OptionError("documents='file' and a separator contradict each other")
 
     def format_of(self, source: Input) -> InputFormat:
-        """Return what a file is."""
+        """Return the format of a file."""
         if self.input_format is not None or source.path is None:
             return self.input_format or "text"
         path = source.path
@@ -90,19 +90,19 @@ class Reader:
         return _EXTENSIONS.get(path.suffix.lower(), "text")
 
     def rows(self, source: Input, stream: BinaryIO, after: int = 0) -> Iterator[Row]:
-        """Read the documents of a file.
+        """Yield the rows of a file.
 
-        Empty lines, and nothing between two separators, are no documents; every row of JSON Lines with
-        something in it and of a table is one, also if its text is empty.
+        Empty lines, and empty text between separators, are not documents. Every row of a table and every
+        non-empty line of JSON Lines is a document, even if its text is empty.
 
         Args:
-            source: Which file.
-            stream: What it holds.
-            after: Leave out the rows up to this number, and don't look whether they are bad.
+            source: The file.
+            stream: Its uncompressed contents.
+            after: Skip the rows up to this number without checking them.
 
         Raises:
-            CorpusError: The file as a whole is broken.
-            MissingDependencyError: It is a table and `pyarrow` is not installed.
+            CorpusError: The file as a whole is corrupt.
+            MissingDependencyError: The file is a table and `pyarrow` is not installed.
         """
         kind = self.format_of(source)
         try:
@@ -114,8 +114,8 @@ class Reader:
                 read = parquet_rows if kind == "parquet" else arrow_rows
                 for number, data in read(source, stream, self.field, after):
                     yield Row(number, None, "is null") if data is None else _decoded(number, data)
-        except BROKEN as error:
-            raise CorpusError(f"{source.name} is broken or cut off compressed data: {error}") from None
+        except DECOMPRESSION_ERRORS as error:
+            raise CorpusError(f"{source.name} is corrupt or truncated compressed data: {error}") from None
 
     def _text_rows(self, stream: BinaryIO, after: int) -> Iterator[Row]:
         if self.separator is not None:
@@ -141,9 +141,9 @@ class Reader:
         except json.JSONDecodeError as error:
             return Row(number, None, f"is not valid JSON: {error.msg} at its character {error.pos}")
         except (ValueError, RecursionError) as error:
-            return Row(number, None, f"is not JSON that can be read: {error}")
+            return Row(number, None, f"is JSON that Python cannot read: {error}")
         if not isinstance(value, dict):
-            return Row(number, None, f"is no JSON object, but {type(value).__name__}")
+            return Row(number, None, f"is not a JSON object, but {type(value).__name__}")
         if self.field not in value:
             names = ", ".join(map(repr, list(value)[:5])) or "none"
             return Row(number, None, f"has no field {self.field!r} (its first fields: {names})")
@@ -161,7 +161,7 @@ def _decoded(number: int, data: bytes) -> Row:
 
 
 def _separated(stream: BinaryIO, separator: bytes) -> Iterator[bytes]:
-    """Cut a stream at a separator; holds a document and a chunk of it."""
+    """Split a stream at a separator. Holds one document and one chunk in memory."""
     held = bytearray()
     searched = 0
     while chunk := stream.read(_CHUNK):
@@ -171,6 +171,6 @@ def _separated(stream: BinaryIO, separator: bytes) -> Iterator[bytes]:
             yield bytes(held[begin:end])
             begin = end + len(separator)
         del held[:begin]
-        # The separator may have begun at the end of the chunk.
+        # A separator may start at the end of this chunk.
         searched = max(len(held) - len(separator) + 1, 0)
     yield bytes(held)

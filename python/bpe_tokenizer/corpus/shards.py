@@ -1,4 +1,4 @@
-"""The formats of token files: ids of whole documents in, a file or two out."""
+"""The formats of token files."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ from bpe_tokenizer.corpus.megatron import MegatronShard
 from bpe_tokenizer.corpus.parquet import ParquetShard
 from bpe_tokenizer.errors import OptionError
 
-__all__ = ["FORMATS", "ShardFormat", "ShardFormatName", "ShardWriter", "TokenType", "token_type"]
+__all__ = ["FORMATS", "ShardFormat", "ShardFormatName", "ShardWriter", "TokenType", "choose_token_type"]
 
 ShardFormatName: TypeAlias = Literal["nanogpt", "llm.c", "megatron", "npy", "parquet"]
 TokenType: TypeAlias = Literal["uint16", "uint32", "int32"]
 
 
 class ShardWriter(Protocol):
-    """Writes a shard, some documents at a time; how they were portioned does not show in the files."""
+    """Writes a shard incrementally. The files do not depend on how the documents are divided into calls."""
 
     def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
-        """Add documents: the ids of all of them, and how many each has."""
+        """Add documents: their ids in sequence, and the number of ids of each."""
 
     def finish(self) -> None:
-        """Write what comes last, and close the files."""
+        """Write the end of the files and close them."""
 
     def abandon(self) -> None:
-        """Close the files as they are."""
+        """Close the unfinished files."""
 
 
 class ShardFormat(NamedTuple):
     """A format of token files.
 
     Args:
-        suffixes: Of the files of a shard.
-        types: Of an id in them, smallest first.
-        open: Takes the shard's files, which do not exist yet, and the type.
-        most_tokens: As many a shard can hold.
+        suffixes: The suffix of each file of a shard.
+        types: The possible types of an id, smallest first.
+        open: Creates the files of a shard, given their paths and the type of an id.
+        max_tokens: The maximum number of ids in a shard.
     """
 
     suffixes: tuple[str, ...]
     types: tuple[TokenType, ...]
     open: Callable[[Sequence[Path], TokenType], ShardWriter]
-    most_tokens: int = 2**63 - 1
+    max_tokens: int = 2**63 - 1
 
 
 class FlatShard:
-    """nanoGPT's files: the ids, one after the other, little-endian, and nothing else.
+    """nanoGPT's files: the ids in sequence, little-endian, without a header.
 
     https://github.com/karpathy/nanoGPT/blob/master/data/openwebtext/prepare.py
     """
 
-    def __init__(self, paths: Sequence[Path], kind: TokenType) -> None:
-        self._dtype = np.dtype(kind).newbyteorder("<")
+    def __init__(self, paths: Sequence[Path], dtype: TokenType) -> None:
+        self._dtype = np.dtype(dtype).newbyteorder("<")
         self._tokens = 0
         self._file = paths[0].open("xb")
         self._write_header(self._file)
@@ -66,13 +66,13 @@ class FlatShard:
         self._tokens += len(ids)
 
     def finish(self) -> None:
-        """Write the header again, now that the number of tokens is known."""
+        """Write the header again with the final number of tokens."""
         self._file.seek(0)
         self._write_header(self._file)
         self._file.close()
 
     def abandon(self) -> None:
-        """Close the file as it is."""
+        """Close the unfinished file."""
         self._file.close()
 
     def _write_header(self, file: BinaryIO) -> None:
@@ -83,7 +83,7 @@ class NumpyShard(FlatShard):
     """A one-dimensional array, https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html."""
 
     def _write_header(self, file: BinaryIO) -> None:
-        # NumPy leaves room for the length of the first axis to grow, so every header is of the same size.
+        # NumPy pads the header for the length of the first axis, so all headers have the same size.
         np.lib.format.write_array_header_1_0(
             file, {"descr": self._dtype.str, "fortran_order": False, "shape": (self._tokens,)}
         )
@@ -105,43 +105,43 @@ class LlmCShard(FlatShard):
 
 FORMATS: dict[ShardFormatName, ShardFormat] = {
     "nanogpt": ShardFormat((".bin",), ("uint16", "uint32"), FlatShard),
-    "llm.c": ShardFormat((".bin",), ("uint16", "uint32"), LlmCShard, most_tokens=2**31 - 1),
-    "megatron": ShardFormat((".bin", ".idx"), ("uint16", "int32"), MegatronShard, most_tokens=2**31 - 1),
+    "llm.c": ShardFormat((".bin",), ("uint16", "uint32"), LlmCShard, max_tokens=2**31 - 1),
+    "megatron": ShardFormat((".bin", ".idx"), ("uint16", "int32"), MegatronShard, max_tokens=2**31 - 1),
     "npy": ShardFormat((".npy",), ("uint16", "uint32"), NumpyShard),
-    "parquet": ShardFormat((".parquet",), ("uint32",), ParquetShard, most_tokens=2**31 - 1),
+    "parquet": ShardFormat((".parquet",), ("uint32",), ParquetShard, max_tokens=2**31 - 1),
 }
 
 
-def token_type(name: ShardFormatName, largest_id: int, asked: TokenType | None = None) -> TokenType:
-    """Return the type of ids in a format.
+def choose_token_type(name: ShardFormatName, largest_id: int, wanted: TokenType | None = None) -> TokenType:
+    """Return the type of an id in a format.
 
     Args:
-        name: Of the format.
-        largest_id: Of the tokenizer.
-        asked: What the user wants; None for the smallest that every id fits into.
+        name: The format.
+        largest_id: The tokenizer's largest id.
+        wanted: The type that the user wants; None for the smallest that holds every id.
 
     Raises:
-        OptionError: The format has no such type, or the ids do not fit into it.
+        OptionError: The format has no such type, or the type does not hold every id.
 
-    >>> token_type("nanogpt", 50256), token_type("nanogpt", 128255), token_type("megatron", 50256)
-    ('uint16', 'uint32', 'uint16')
+    >>> choose_token_type("nanogpt", 50256), choose_token_type("nanogpt", 128255)
+    ('uint16', 'uint32')
     """
     types = FORMATS[name].types
-    if asked is not None and asked not in types:
+    if wanted is not None and wanted not in types:
         known = " or ".join(map(repr, types))
-        if asked not in get_args(TokenType):
-            raise OptionError(f"dtype is {asked!r}; it must be {known}")
-        raise OptionError(f"{name} has no ids of type {asked!r}; dtype can be {known}")
+        if wanted not in get_args(TokenType):
+            raise OptionError(f"dtype is {wanted!r}; it must be {known}")
+        raise OptionError(f"{name} has no ids of type {wanted!r}; dtype can be {known}")
     fitting = [each for each in types if largest_id <= _largest(name, each)]
-    if not fitting or (asked is not None and asked not in fitting):
+    if not fitting or (wanted is not None and wanted not in fitting):
         raise OptionError(
-            f"the tokenizer's ids go up to {largest_id:,}, which does not fit into {asked or types[-1]}"
+            f"the tokenizer's largest id, {largest_id:,}, does not fit into {wanted or types[-1]}"
         )
-    return asked or fitting[0]
+    return wanted or fitting[0]
 
 
-def _largest(name: ShardFormatName, kind: TokenType) -> int:
-    if name == "megatron" and kind == "uint16":
-        # Megatron takes vocabularies of 65,500 ids and more for 32 bits.
+def _largest(name: ShardFormatName, dtype: TokenType) -> int:
+    if name == "megatron" and dtype == "uint16":
+        # Megatron reads vocabularies of 65,500 ids and more as 32 bits.
         return 65499 - 1
-    return int(np.iinfo(kind).max)
+    return int(np.iinfo(dtype).max)

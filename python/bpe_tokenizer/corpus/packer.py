@@ -1,4 +1,4 @@
-"""Batches of documents to shards: one is encoded on all processors while the next one is read."""
+"""Packs batches of documents into shards, and encodes one batch while the next is read."""
 
 from __future__ import annotations
 
@@ -11,60 +11,62 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.corpus.batches import Batch, Documents
-from bpe_tokenizer.corpus.output import Output, Position
-from bpe_tokenizer.corpus.portions import fitting
+from bpe_tokenizer.corpus.batches import Batch, BatchReader
+from bpe_tokenizer.corpus.shard_directory import Position, ShardDirectory
+from bpe_tokenizer.corpus.shard_limits import documents_that_fit
 from bpe_tokenizer.corpus.shards import ShardFormat, ShardWriter, TokenType
 from bpe_tokenizer.errors import CorpusError
 
-__all__ = ["Encode", "Filling"]
+__all__ = ["Encode", "Encoded", "ShardPacker"]
 
-# The ids of texts, and where each text begins there and the last ends.
+# The ids of texts, and the start of each text and the end of the last in them.
 Encoded: TypeAlias = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]
 Encode: TypeAlias = Callable[[Sequence[str]], Encoded]
 
 
-class Filling:
+class ShardPacker:
     """Fills a directory with shards.
 
     Args:
-        output: The directory; the shards follow those that it has.
-        shard_format: Of the shards.
-        kind: The type of an id in them.
-        shard_tokens: Most ids of a shard that has more than one document.
+        output: The directory; new shards follow its finished ones.
+        shard_format: The format of the shards.
+        dtype: The type of an id.
+        shard_tokens: Maximum number of ids in a shard with several documents.
     """
 
-    def __init__(self, output: Output, shard_format: ShardFormat, kind: TokenType, shard_tokens: int) -> None:
+    def __init__(
+        self, output: ShardDirectory, shard_format: ShardFormat, dtype: TokenType, shard_tokens: int
+    ) -> None:
         self._output = output
         self._format = shard_format
-        self._kind = kind
-        self._most = shard_tokens
+        self._dtype = dtype
+        self._limit = shard_tokens
         self._tokens_before = sum(shard.tokens for shard in output.shards)
         self._writer: ShardWriter | None = None
         self._documents = 0
         self._tokens = 0
         self._end = Position()
 
-    def run(self, documents: Documents, encode: Encode, report: Callable[[int, int], None]) -> None:
-        """Write everything.
+    def run(self, documents: BatchReader, encode: Encode, report: Callable[[int, int], None]) -> None:
+        """Write all documents.
 
         Args:
-            documents: What to encode.
-            encode: Gives the ids of texts; is called in another thread.
-            report: Is told the bytes read and the ids there are, now and then.
+            documents: The documents.
+            encode: Returns the ids of texts; called in another thread.
+            report: Called after each batch with the bytes read and the number of ids.
 
         Raises:
-            CorpusError: There is no text, or a document is too long for the format.
+            CorpusError: The corpus has no text, or a document is too long for the format.
         """
         try:
             for batch, (ids, offsets) in _encoded(documents.batches(), encode):
                 self._add(batch, ids, offsets)
                 report(documents.bytes_read, self._tokens_before + self._tokens)
             if self._tokens_before + self._tokens == 0:
-                raise CorpusError("the corpus is empty: there is no text in its documents")
+                raise CorpusError("the corpus is empty: its documents have no text")
             self._finish_shard()
         finally:
-            # After a success there is no shard any more that is not finished.
+            # After success no shard is unfinished, so this does nothing.
             self._abandon_shard()
 
     def _add(self, batch: Batch, ids: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> None:
@@ -72,7 +74,7 @@ class Filling:
         self._check_lengths(batch, lengths)
         start = 0
         while start < len(lengths):
-            end = fitting(offsets, start, self._tokens, self._most)
+            end = documents_that_fit(offsets, start, self._tokens, self._limit)
             if end > start:
                 self._write(ids[offsets[start] : offsets[end]], lengths[start:end])
                 self._end = batch.positions[end - 1]
@@ -82,16 +84,16 @@ class Filling:
 
     def _check_lengths(self, batch: Batch, lengths: npt.NDArray[np.int64]) -> None:
         longest = int(lengths.argmax())
-        if lengths[longest] > self._format.most_tokens:
+        if lengths[longest] > self._format.max_tokens:
             position = batch.positions[longest]
             raise CorpusError(
                 f"the document of row {position.row} of input {position.input + 1} has {lengths[longest]:,} "
-                f"ids, and the format holds {self._format.most_tokens:,}"
+                f"ids, and the format holds at most {self._format.max_tokens:,}"
             )
 
     def _write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
         if self._writer is None:
-            self._writer = self._format.open(self._output.temporary(self._paths), self._kind)
+            self._writer = self._format.open(self._output.temporary(self._paths), self._dtype)
         self._writer.write(ids, lengths)
         self._documents += len(lengths)
         self._tokens += len(ids)
@@ -113,18 +115,18 @@ class Filling:
 
     @property
     def _paths(self) -> Sequence[Path]:
-        """The files of the shard that is being written."""
+        """The files of the current shard."""
         return self._output.names(len(self._output.shards), self._format.suffixes)
 
 
 def _encoded(batches: Iterable[Batch], encode: Encode) -> Iterator[tuple[Batch, Encoded]]:
-    """Encode batches in their order, one ahead of the one that is being used."""
-    waiting: deque[tuple[Batch, Future[Encoded]]] = deque()
+    """Encode batches in order, one batch ahead of the consumer."""
+    pending: deque[tuple[Batch, Future[Encoded]]] = deque()
     with ThreadPoolExecutor(max_workers=1) as pool:
         for batch in batches:
-            waiting.append((batch, pool.submit(encode, batch.texts)))
-            if len(waiting) > 1:
-                first, future = waiting.popleft()
+            pending.append((batch, pool.submit(encode, batch.texts)))
+            if len(pending) > 1:
+                first, future = pending.popleft()
                 yield first, future.result()
-        for batch, future in waiting:
+        for batch, future in pending:
             yield batch, future.result()

@@ -1,35 +1,29 @@
-"""A column of Parquet and Arrow files as rows."""
+"""Reads a text column of Parquet and Arrow files."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 from typing import Any, BinaryIO
 
 from bpe_tokenizer.corpus.inputs import Input
-from bpe_tokenizer.errors import CorpusError, MissingDependencyError
+from bpe_tokenizer.errors import CorpusError
+from bpe_tokenizer.libraries import import_library
 
 __all__ = ["arrow_rows", "import_pyarrow", "parquet_rows"]
 
-_ROWS = 1024
+_BATCH_ROWS = 1024
 
 
 def import_pyarrow() -> Any:
     """Return `pyarrow` with its `ipc` and `parquet`.
 
     Raises:
-        MissingDependencyError: It is not installed.
+        MissingDependencyError: `pyarrow` is not installed.
     """
-    try:
-        pyarrow = import_module("pyarrow")
-        for submodule in ("pyarrow.ipc", "pyarrow.parquet"):
-            import_module(submodule)
-    except ImportError:
-        raise MissingDependencyError(
-            "Parquet and Arrow files need the library pyarrow: pip install pyarrow"
-        ) from None
-    return pyarrow
+    for submodule in ("pyarrow.ipc", "pyarrow.parquet"):
+        import_library(submodule)
+    return import_library("pyarrow")
 
 
 def parquet_rows(
@@ -38,27 +32,27 @@ def parquet_rows(
     """Read a text column of a Parquet file, https://parquet.apache.org/docs/file-format/.
 
     Args:
-        source: Which file.
-        stream: What it holds; must be seekable, for Parquet begins at its end.
+        source: The file.
+        stream: Its contents; seekable, because a Parquet file has its index at the end.
         column: The name of the column.
-        after: Leave out the rows up to this number, counted from 1 on.
+        after: Skip the rows up to this number, counted from 1.
 
     Returns:
-        Numbers of rows and their UTF-8 (not checked); None for a null.
+        Pairs of a row number and the row's UTF-8 (unchecked), or None for a null.
 
     Raises:
-        CorpusError: It is no Parquet file, or has no such column of text.
+        CorpusError: The file is not Parquet, or has no such column of text.
         MissingDependencyError: `pyarrow` is not installed.
     """
     pyarrow = import_pyarrow()
     if not (isinstance(stream, io.BufferedReader) and stream.seekable()):
         raise CorpusError(
-            f"{source.name} is compressed or a pipe, and Parquet is read from its end; make it a plain file"
+            f"{source.name} is compressed or a pipe, but Parquet is read from its end; use a plain file"
         )
     try:
         with pyarrow.parquet.ParquetFile(stream) as table:
             _check_column(pyarrow, source, table.schema_arrow, column)
-            yield from _rows(pyarrow, table.iter_batches(_ROWS, columns=[column]), column, after)
+            yield from _rows(pyarrow, table.iter_batches(_BATCH_ROWS, columns=[column]), column, after)
     except pyarrow.ArrowException as error:
         raise CorpusError(f"{source.name} cannot be read as Parquet: {error}") from None
 
@@ -68,7 +62,7 @@ def arrow_rows(
 ) -> Iterator[tuple[int, bytes | None]]:
     """Read a text column of an Arrow stream or file, https://arrow.apache.org/docs/format/Columnar.html.
 
-    Arguments, results and errors are those of `parquet_rows`; the stream need not be seekable.
+    Arguments, results and errors are those of `parquet_rows`, but the stream need not be seekable.
     """
     pyarrow = import_pyarrow()
     try:
@@ -80,15 +74,15 @@ def arrow_rows(
 
 
 def _record_batches(pyarrow: Any, stream: BinaryIO) -> Any:
-    """Open an Arrow stream; an Arrow file is one between `ARROW1`, two zero bytes, and its footer."""
+    """Open an Arrow stream, or an Arrow file: `ARROW1`, two zero bytes, a stream and a footer."""
     head = stream.read(8)
     if head == b"ARROW1\0\0":
         return pyarrow.ipc.open_stream(stream)
-    return pyarrow.ipc.open_stream(_Joined(head, stream))
+    return pyarrow.ipc.open_stream(_PrefixedStream(head, stream))
 
 
-class _Joined:
-    """A stream whose first bytes have been read already."""
+class _PrefixedStream:
+    """A stream with bytes put back at its start."""
 
     def __init__(self, head: bytes, stream: BinaryIO) -> None:
         self._head = head
@@ -126,7 +120,7 @@ def _rows(
             array = batch.column(column)
             if pyarrow.types.is_dictionary(array.type):
                 array = array.dictionary_decode()
-            # As bytes, so that a row that is not UTF-8 spoils no other.
+            # As bytes, so that a row that is not UTF-8 does not fail the others.
             values = array.cast(pyarrow.large_binary()).to_pylist()
             for index, value in enumerate(values, number + 1):
                 if index > after:

@@ -1,4 +1,4 @@
-"""The directory that a run fills: finished shards, and a manifest that says which they are."""
+"""The output directory of a run: finished shards, and the manifest that lists them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import CorpusError, OptionError
 
-__all__ = ["MANIFEST", "Output", "Position", "Shard"]
+__all__ = ["MANIFEST", "Position", "Shard", "ShardDirectory"]
 
 MANIFEST = "manifest.json"
 _VERSION = 1
@@ -21,12 +21,12 @@ _CHUNK = 1 << 20
 
 
 class Position(NamedTuple):
-    """A place in the inputs.
+    """A position in the inputs.
 
     Args:
-        input: The number of the input, counted from 0 on.
-        row: The row of it that was read last.
-        skipped: Bad rows that were skipped up to there.
+        input: Index of the input, from 0.
+        row: The last row that was read.
+        skipped: Number of bad rows skipped so far.
     """
 
     input: int = 0
@@ -39,10 +39,10 @@ class Shard:
     """A finished shard.
 
     Args:
-        files: The size and the SHA-256 of each of its files, by name.
-        documents: How many it holds.
-        tokens: Likewise.
-        end: Where in the inputs its last document stands.
+        files: The size and the SHA-256 of each file, by name.
+        documents: Number of documents.
+        tokens: Number of ids.
+        end: The position of its last document in the inputs.
     """
 
     files: Mapping[str, tuple[int, str]]
@@ -52,18 +52,18 @@ class Shard:
 
 
 @dataclass
-class Output:
+class ShardDirectory:
     """A directory with its manifest.
 
-    The manifest is written before the first shard and after each, when its files are in their places and on
-    the disk. What a kill leaves is therefore the manifest with the shards it names, and at most one shard
-    that it does not name, which the next run writes again.
+    The manifest is written before the first shard, and after the files of each shard are in place and on
+    disk. A killed run therefore leaves a manifest with intact shards, and at most one shard that the manifest
+    does not list. The next run writes that one again.
 
     Args:
-        directory: Where.
-        settings: All that the contents of the shards depend on.
-        shards: Those that are finished, in order.
-        skipped: Bad rows that were skipped in all; None until the run is complete.
+        directory: The directory.
+        settings: All settings that the contents of the shards depend on.
+        shards: The finished shards, in order.
+        skipped: Number of bad rows skipped in the run; None until the run is complete.
     """
 
     directory: Path
@@ -72,13 +72,13 @@ class Output:
     skipped: int | None = None
 
     @classmethod
-    def begin(cls, directory: Path, settings: Mapping[str, Any], overwrite: bool) -> Output:
-        """Begin to fill a directory, or go on where a run with the same settings ended.
+    def open(cls, directory: Path, settings: Mapping[str, Any], overwrite: bool) -> ShardDirectory:
+        """Open a directory for a new run, or resume a run with the same settings.
 
         Args:
-            directory: Where; it is made if it does not exist.
-            settings: All that the contents of the shards depend on, as JSON can hold it.
-            overwrite: Remove what an earlier run left, and begin anew.
+            directory: The directory; it is created if it does not exist.
+            settings: All settings that the contents of the shards depend on, as JSON values.
+            overwrite: Remove the files of an earlier run.
 
         Raises:
             CorpusError: The manifest cannot be read.
@@ -109,7 +109,7 @@ class Output:
 
     @property
     def end(self) -> Position:
-        """Where the finished shards end in the inputs."""
+        """The position in the inputs after the finished shards."""
         return self.shards[-1].end if self.shards else Position()
 
     def names(self, index: int, suffixes: Sequence[str]) -> list[Path]:
@@ -117,11 +117,11 @@ class Output:
         return [self.directory / f"tokens-{index:05d}{suffix}" for suffix in suffixes]
 
     def temporary(self, paths: Sequence[Path]) -> list[Path]:
-        """Return where the files of a shard are written before they are moved to their places."""
+        """Return the temporary names of a shard's files."""
         return [path.with_name(f".{path.name}.part") for path in paths]
 
     def add(self, paths: Sequence[Path], documents: int, tokens: int, end: Position) -> None:
-        """Move the files of a shard to their places and put it into the manifest."""
+        """Move the files of a shard into place and add the shard to the manifest."""
         files: dict[str, tuple[int, str]] = {}
         for path, temporary in zip(paths, self.temporary(paths), strict=True):
             _flush(temporary)
@@ -129,11 +129,11 @@ class Output:
         for path, temporary in zip(paths, self.temporary(paths), strict=True):
             temporary.replace(path)
         self.shards.append(Shard(files, documents, tokens, end))
-        # Writing the manifest flushes the directory, first with the shard and then with the manifest.
+        # Writing the manifest flushes the directory: first with the shard, then with the manifest.
         self._write_manifest()
 
     def complete(self, skipped: int) -> None:
-        """Say in the manifest that there are no more shards to come."""
+        """Mark the run as complete in the manifest."""
         self.skipped = skipped
         self._write_manifest()
 
@@ -149,7 +149,7 @@ class Output:
         write_atomically({self.directory / MANIFEST: text.encode()})
 
     def _keep_intact(self) -> None:
-        """Forget the first shard that is not as it was written, and all after it."""
+        """Remove the first shard that is missing or changed, and all later ones."""
         for index, shard in enumerate(self.shards):
             if not all(
                 _is_intact(self.directory / name, size, checksum)
@@ -163,13 +163,13 @@ class Output:
                 return
 
     def _remove(self) -> None:
-        """Remove the manifest, then what it names."""
+        """Remove the manifest, then the shards."""
         (self.directory / MANIFEST).unlink()
         for shard in self.shards:
             for name in shard.files:
                 (self.directory / name).unlink(missing_ok=True)
         for path in self.directory.glob("tokens-[0-9]*"):
-            # A shard that a kill kept out of the manifest.
+            # A shard of a killed run that the manifest does not list.
             path.unlink()
 
     def _remove_temporary(self) -> None:
@@ -178,15 +178,15 @@ class Output:
                 path.unlink()
 
     def _check_empty(self) -> None:
-        strangers = sorted(path.name for path in self.directory.iterdir())
-        if strangers:
+        others = sorted(path.name for path in self.directory.iterdir())
+        if others:
             raise OptionError(
-                f"{self.directory} holds other files ({', '.join(strangers[:5])}), which readers might take "
+                f"{self.directory} holds other files ({', '.join(others[:5])}), which readers might take "
                 "for shards; write to a new directory"
             )
 
 
-def _read(path: Path) -> Output:
+def _read(path: Path) -> ShardDirectory:
     try:
         content = json.loads(path.read_bytes())
         shards = [
@@ -198,7 +198,7 @@ def _read(path: Path) -> Output:
             )
             for each in content["shards"]
         ]
-        output = Output(path.parent, content["settings"], shards, content["skipped"])
+        output = ShardDirectory(path.parent, content["settings"], shards, content["skipped"])
         names = {name for shard in shards for name in shard.files}
         if not isinstance(output.settings, dict) or content["version"] != _VERSION:
             raise ValueError

@@ -1,0 +1,223 @@
+"""Runs that are killed and resumed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.corpus import batches, tokenize_corpus
+from bpe_tokenizer.corpus.shards import FORMATS
+from bpe_tokenizer.errors import (
+    CorpusError,
+    OptionError,
+)
+from token_files import as_jsonl, contents, flat, read_all
+
+# Runs that go on
+
+
+@pytest.mark.parametrize("damage", ["missing", "shorter", "changed", "truncated manifest list"])
+def test_finished_shards_are_verified(
+    damage: str, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer
+) -> None:
+    out = tmp_path / "out"
+    made = tokenize_corpus(corpus, out, tokenizer, "megatron", shard_tokens=25)
+    expected = contents(out)
+    broken = made.files[5]  # the index of the third shard
+    data = broken.read_bytes()
+    if damage == "missing":
+        broken.unlink()
+    elif damage == "shorter":
+        broken.write_bytes(data[:-1])
+    elif damage == "changed":
+        broken.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    else:
+        manifest = json.loads((out / "manifest.json").read_bytes())
+        manifest |= {"shards": manifest["shards"][:2], "skipped": None, "complete": False}
+        (out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (out / ".tokens-00002.bin.part").write_bytes(b"left by a kill")
+    again = tokenize_corpus(corpus, out, tokenizer, "megatron", shard_tokens=25)
+    assert again == made._replace(kept=2)
+    assert contents(out) == expected
+
+
+def test_a_complete_run_is_not_repeated(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, shard_tokens=25)
+    stamps = {path: path.stat().st_mtime_ns for path in made.files}
+    again = tokenize_corpus(corpus, tmp_path / "out", tokenizer, shard_tokens=25)
+    assert again == made._replace(kept=len(made.files))
+    assert {path: path.stat().st_mtime_ns for path in made.files} == stamps
+
+
+def test_other_settings_are_refused(
+    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, plain_tokenizer: BPETokenizer
+) -> None:
+    out = tmp_path / "out"
+    tokenize_corpus(corpus, out, tokenizer, shard_tokens=25)
+    before = contents(out)
+    for used, options, named in (
+        (tokenizer, {"shard_tokens": 26}, "shard_tokens"),
+        (tokenizer, {"shard_tokens": 25, "append_eos": False}, "eos_id"),
+        (tokenizer, {"shard_tokens": 25, "format": "npy"}, "format"),
+        (plain_tokenizer, {"shard_tokens": 25}, "eos_id, tokenizer"),
+    ):
+        with pytest.raises(OptionError, match=f"another run \\(it differs in: {named}\\)"):
+            tokenize_corpus(corpus, out, used, **options)
+    corpus.write_text("other", encoding="utf-8")
+    with pytest.raises(OptionError, match="it differs in: inputs"):
+        tokenize_corpus(corpus, out, tokenizer, shard_tokens=25)
+    assert contents(out) == before
+    made = tokenize_corpus(corpus, out, tokenizer, "npy", overwrite=True)
+    assert sorted(contents(out)) == ["manifest.json", "tokens-00000.npy"]
+    assert made.documents == 1
+
+
+def test_a_directory_of_others_is_refused(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "thesis.txt").write_text("mine", encoding="utf-8")
+    for overwrite in (False, True):
+        with pytest.raises(OptionError, match=r"holds other files \(thesis.txt\)"):
+            tokenize_corpus(corpus, out, tokenizer, overwrite=overwrite)
+    for text in (
+        "",
+        "[]",
+        '{"shards": {}}',
+        '{"version": 1, "settings": [], "shards": [], "skipped": null}',
+        '{"version": 2, "settings": {}, "shards": [], "skipped": null}',
+        '{"version": 1, "settings": {}, "skipped": null, "shards": [{"files": {"../x": [1, ""]}, '
+        '"documents": 1, "tokens": 1, "end": {"input": 0, "row": 0, "skipped": 0}}]}',
+    ):
+        (out / "manifest.json").write_text(text, encoding="utf-8")
+        with pytest.raises(CorpusError, match=r"manifest\.json is not the manifest of a run"):
+            tokenize_corpus(corpus, out, tokenizer, overwrite=True)
+    assert (out / "thesis.txt").read_text(encoding="utf-8") == "mine"
+
+
+class Died(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_a_run_that_dies_at_any_step_goes_on(
+    name: Any, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "parquet":
+        pytest.importorskip("pyarrow")
+    tokenize_corpus(corpus, tmp_path / "whole", tokenizer, name, shard_tokens=100)
+    expected = contents(tmp_path / "whole")
+    monkeypatch.setattr(batches, "_BATCH_DOCUMENTS", 2)
+    replace = Path.replace
+    left = 0
+
+    def count_down() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise Died
+
+    def dying_replace(path: Path, target: Path) -> Path:
+        count_down()
+        return replace(path, target)
+
+    def dying_fsync(descriptor: int) -> None:
+        count_down()
+
+    monkeypatch.setattr(Path, "replace", dying_replace)
+    monkeypatch.setattr(os, "fsync", dying_fsync)
+    steps = 0
+    while left <= 0:
+        steps += 1
+        out, left = tmp_path / f"out{steps}", steps
+        with suppress(Died):
+            tokenize_corpus(corpus, out, tokenizer, name, shard_tokens=100)
+        if left <= 0:
+            tokenize_corpus(corpus, out, tokenizer, name, shard_tokens=100)
+        assert contents(out) == expected
+    assert steps > 20
+
+
+def test_a_failed_run_leaves_finished_shards_only(
+    tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "_BATCH_DOCUMENTS", 1)
+    path = tmp_path / "c.txt"
+    path.write_bytes(b"a\nb\nc\n\xff\n")
+    for name in FORMATS:
+        if name == "parquet":
+            pytest.importorskip("pyarrow")
+        with pytest.raises(CorpusError, match="row 4"):
+            tokenize_corpus(path, tmp_path / name, tokenizer, name, shard_tokens=2)
+        suffixes = FORMATS[name].suffixes
+        # The second shard was not finished: whether the third document fits was not known yet.
+        assert sorted(contents(tmp_path / name)) == [
+            "manifest.json",
+            *(f"tokens-00000{suffix}" for suffix in suffixes),
+        ]
+
+
+RUN = """
+import sys
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.corpus import batches, tokenize_corpus
+batches._BATCH_DOCUMENTS = 7
+tokenizer, corpus, out, name = sys.argv[1:]
+tokenize_corpus(corpus, out, BPETokenizer.load(tokenizer), name, shard_tokens=2000)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nothing kills like SIGKILL here")
+@pytest.mark.parametrize(
+    ("name", "runs"),
+    [("megatron", 4), *(pytest.param(name, 15, marks=pytest.mark.slow) for name in FORMATS)],
+)
+def test_a_killed_run_goes_on(name: Any, runs: int, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    if name == "parquet":
+        pytest.importorskip("pyarrow")
+    tokenizer.save(tmp_path / "tokenizer")
+    chance = random.Random(name)
+    texts = ["".join(chance.choices("abcde fgh\n", k=chance.randrange(200))) for _ in range(2000)]
+    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(as_jsonl(texts)))
+    with run(tmp_path, "whole", name) as process:
+        assert process.wait() == 0
+    expected = contents(tmp_path / "whole")
+    assert len(expected) > 30
+    kills = 0
+    for _ in range(runs):
+        with run(tmp_path, "killed", name) as process:
+            wait_for_shards(process, tmp_path / "killed", chance.randrange(1, 6))
+            time.sleep(chance.uniform(0, 0.03))
+            process.kill()
+            kills += process.wait() == -signal.SIGKILL
+    assert json.loads((tmp_path / "killed" / "manifest.json").read_bytes())["shards"]
+    with run(tmp_path, "killed", name) as process:
+        assert process.wait() == 0
+    assert kills >= 1
+    assert contents(tmp_path / "killed") == expected
+    assert read_all(name, tmp_path / "killed") == flat(
+        [[*tokenizer.encode(text), tokenizer.eos_token_id or 0] for text in texts]
+    )
+
+
+def run(directory: Path, out: str, name: str) -> subprocess.Popen[bytes]:
+    arguments = [str(directory / each) for each in ("tokenizer", "c.jsonl.gz", out)]
+    return subprocess.Popen([sys.executable, "-c", RUN, *arguments, name])
+
+
+def wait_for_shards(process: subprocess.Popen[bytes], directory: Path, more: int) -> None:
+    """Wait until a run has written some files more than there were, or ended."""
+    wanted = len(list(directory.glob("tokens-*"))) + more
+    while process.poll() is None and len(list(directory.glob("tokens-*"))) < wanted:
+        time.sleep(0.001)
