@@ -1,4 +1,4 @@
-//! Unicode normalisation (Unicode Standard Annex 15), and where each byte came from.
+//! Unicode normalisation forms (Unicode Standard Annex 15), with alignments to the original text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -64,12 +64,13 @@ impl Normalization {
         }
     }
 
-    /// The normalised text, which is the text itself if nothing changes.
+    /// The normalised text; borrowed if nothing changes.
     ///
-    /// Only what lies between two boundaries and holds more than one character can change, and is looked at.
+    /// Only a run of several characters between two boundaries can change. The function normalises these
+    /// runs and copies the rest.
     pub fn apply(self, text: &str) -> Cow<'_, str> {
         let boundaries = self.boundaries();
-        // What was written for the text up to `done`; where the run begins that the next character is in.
+        // `normalized` is the result for the text before `done`. The next character's run begins at `run`.
         let (mut normalized, mut done, mut run, mut at) = (String::new(), 0, 0, 0);
         while at < text.len() {
             let ascii = ascii_prefix(&text.as_bytes()[at..]);
@@ -99,7 +100,7 @@ impl Normalization {
         Cow::Owned(normalized)
     }
 
-    /// The normalised text, if it is another.
+    /// The normalised text; `None` if nothing changes.
     fn changed(self, text: &str) -> Option<String> {
         if self.quick_check(text.chars()) == IsNormalized::Yes {
             return None;
@@ -113,13 +114,13 @@ impl Normalization {
         (normalized != text).then_some(normalized)
     }
 
-    /// Whether what stands before `c` and what begins with it can be normalised apart: `c` keeps
-    /// itself, and neither reorders nor composes with what comes before ("stable code point").
+    /// Whether the text before `c` and the text from `c` on can be normalised separately, and `c` does not
+    /// change: it neither reorders nor composes with the characters before it ("stable code point").
     pub fn is_boundary(self, c: char) -> bool {
         c.is_ascii() || self.boundaries().contains(c)
     }
 
-    /// The answers of [`Normalization::find_boundary`], which take longer to find than to look up.
+    /// The results of [`Normalization::find_boundary`] in a table, which is faster.
     fn boundaries(self) -> &'static Boundaries {
         static FORMS: [OnceLock<Boundaries>; 4] = [const { OnceLock::new() }; 4];
         FORMS[self as usize].get_or_init(|| Boundaries::new(self))
@@ -130,7 +131,7 @@ impl Normalization {
             && self.quick_check(std::iter::once(c)) == IsNormalized::Yes
     }
 
-    /// The normalised text with the way back.
+    /// The normalised text, and its alignment to the original.
     pub fn align(self, text: &str) -> (Cow<'_, str>, Alignment) {
         let whole = self.apply(text);
         if matches!(whole, Cow::Borrowed(_)) {
@@ -153,8 +154,8 @@ impl Normalization {
         (whole, alignment)
     }
 
-    /// Whether what begins with `c` can be normalised apart from what comes before, though `c` itself
-    /// may change: it begins with a character that neither reorders nor composes backwards.
+    /// Whether the text from `c` on can be normalised separately, though `c` may change: its decomposition
+    /// begins with a character that neither reorders nor composes with the characters before it.
     pub fn begins_run(self, c: char) -> bool {
         if c.is_ascii() {
             return true;
@@ -173,7 +174,7 @@ impl Normalization {
         })
     }
 
-    /// Cuts the text where its parts can be normalised apart.
+    /// Cuts the text into parts that can be normalised separately.
     fn runs(self, text: &str) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
         let mut starts = text
             .char_indices()
@@ -190,7 +191,7 @@ impl Normalization {
     }
 }
 
-/// The boundaries of a form among the characters of at most 16 bits, a bit each.
+/// The boundaries of a form: a bit for each character up to U+FFFF.
 struct Boundaries {
     form: Normalization,
     bits: Box<[u64]>,
@@ -216,7 +217,7 @@ impl Boundaries {
     }
 }
 
-/// ASCII characters that some bytes begin with.
+/// The number of ASCII bytes at the beginning.
 fn ascii_prefix(bytes: &[u8]) -> usize {
     let is_ascii = |chunk: &&[u8]| chunk.is_ascii();
     let whole = 16 * bytes.chunks_exact(16).take_while(is_ascii).count();
@@ -224,7 +225,7 @@ fn ascii_prefix(bytes: &[u8]) -> usize {
     whole + rest.take_while(|byte| byte.is_ascii()).count()
 }
 
-/// Bytes of the characters that both texts begin with.
+/// The length of the characters that both texts begin with, in bytes.
 fn common_prefix(a: &str, b: &str) -> usize {
     let same = a.chars().zip(b.chars()).take_while(|(x, y)| x == y);
     same.map(|(c, _)| c.len_utf8()).sum()
@@ -236,7 +237,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_text_that_is_normal_is_not_copied() {
+    fn a_normalised_text_is_not_copied() {
         for text in ["plain", "café", "日本語"] {
             assert!(matches!(Normalization::Nfc.apply(text), Cow::Borrowed(_)));
         }
@@ -261,7 +262,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_character_is_normalised_in_its_place() {
+    fn every_character_is_normalised_among_others() {
         for form in FORMS {
             for c in '\0'..='\u{2ffff}' {
                 let text = format!("e{c}\u{301}가{c}{c}\u{323}");
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_alignment_leads_back() {
+    fn the_alignment_maps_to_the_original() {
         let text = "xe\u{301}y가\u{11a8}ﬁz";
         for form in [
             Normalization::Nfc,
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_change_alone_keep_their_place() {
+    fn characters_that_change_alone_keep_their_offsets() {
         let (normalized, alignment) = Normalization::Nfkc.align("ＡＢﬁ");
         assert_eq!(normalized, "ABfi");
         assert_eq!((alignment.start(1), alignment.end(2)), (3, 6));
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn every_character_can_begin_a_run_where_it_says_so() {
+    fn a_character_that_begins_a_run_is_normalised_separately() {
         for form in [
             Normalization::Nfc,
             Normalization::Nfd,

@@ -1,5 +1,4 @@
-//! What is done to a text before it is split: steps, one after the other, each rewriting what the one
-//! before left.
+//! The steps of normalisation in sequence: each rewrites the output of the previous one.
 //!
 //! The steps and their details are those of Hugging Face `tokenizers` (its `normalizers` module).
 
@@ -11,33 +10,34 @@ use crate::text::{last_character, Text};
 use std::borrow::Cow;
 use unicode_normalization::char::is_combining_mark;
 
-/// A step.
+/// A step, as a model describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Normalizer {
-    /// A Unicode normal form.
+    /// Applies a Unicode normalisation form.
     Form(Normalization),
-    /// Each character's lower case, whatever stands around it.
+    /// Replaces each character by its lower case, independently of its neighbours.
     Lowercase,
-    /// Combining marks are dropped.
+    /// Drops combining marks.
     StripAccents,
-    /// White space is dropped from the ends.
+    /// Drops white space at the ends.
     Strip {
-        /// From the beginning.
+        /// At the beginning.
         left: bool,
-        /// From the end.
+        /// At the end.
         right: bool,
     },
-    /// A text is put before.
+    /// Prepends a text.
     Prepend(String),
-    /// Every match of a regular expression is replaced.
+    /// Replaces every match of a regular expression.
     Replace {
         /// The regular expression.
         pattern: String,
-        /// What it is replaced by, literally.
+        /// The replacement, literally.
         content: String,
     },
 }
 
+/// A compiled step.
 enum Step {
     Form(Normalization),
     Lowercase,
@@ -47,7 +47,7 @@ enum Step {
     Replace(Box<SplitPattern>, String),
 }
 
-/// The steps, ready to run.
+/// The compiled steps.
 pub struct Normalizers {
     steps: Vec<Step>,
 }
@@ -75,15 +75,15 @@ impl Normalizers {
         })
     }
 
-    /// Whether nothing is done.
+    /// Whether there are no steps.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// The normalised text, which is the text itself if nothing changes, and for each step that changed
-    /// something the way back (only if `aligned` asks for it), the last step first.
+    /// The normalised text, borrowed if nothing changes. If `aligned` is set, also the alignment of each step
+    /// that changed the text, the last step first.
     ///
-    /// Bytes are not text: only prepending and replacing are done to them.
+    /// On bytes that may not be UTF-8, only the steps that prepend and replace run.
     pub fn apply<'a>(
         &self,
         text: Text<'a>,
@@ -104,13 +104,13 @@ impl Normalizers {
         Ok((normalized, alignments))
     }
 
-    /// Whether a text may be cut between two characters: both sides are then normalised as in the whole,
-    /// and these characters stay what they are.
+    /// Whether a text may be cut between two characters: the two sides are then normalised as in the whole,
+    /// and these two characters do not change.
     pub fn may_cut(&self, before: char, after: char) -> bool {
         self.steps.iter().all(|step| step.may_cut(before, after))
     }
 
-    /// What a short text becomes.
+    /// The normalised text of a string.
     pub fn of_str(&self, text: &str) -> Result<String> {
         let (normalized, _) = self.apply(Text::Str(text), false)?;
         Ok(String::from_utf8_lossy(&normalized).into_owned())
@@ -166,12 +166,12 @@ impl Step {
     fn push(&self, open: &mut PendingText, text: &str, ends: bool) -> Result<String> {
         open.pending.push_str(text);
         let pending = open.pending.as_str();
-        let (rewritten, certain) = match self {
+        let (rewritten, stable) = match self {
             Step::Replace(pattern, content) if !ends => {
                 let mut rewritten = String::new();
-                let (mut copied, mut certain) = (0, 0);
+                let (mut copied, mut stable) = (0, 0);
                 if let Some(automaton) = pattern.automaton() {
-                    (_, certain) =
+                    (_, stable) =
                         automaton.stable_matches(pending.as_bytes(), |range, is_match| {
                             if is_match {
                                 rewritten.push_str(&pending[copied..range.start]);
@@ -181,8 +181,8 @@ impl Step {
                             true
                         });
                 }
-                rewritten.push_str(&pending[copied..certain]);
-                (rewritten, certain)
+                rewritten.push_str(&pending[copied..stable]);
+                (rewritten, stable)
             }
             Step::Prepend(_) if open.begun => (pending.to_owned(), pending.len()),
             Step::Strip { left, right } => {
@@ -197,29 +197,29 @@ impl Step {
                 (kept.to_owned(), start + kept.len())
             }
             _ => {
-                let certain = if ends {
+                let stable = if ends {
                     pending.len()
                 } else {
-                    self.certain(pending)
+                    self.stable_prefix(pending)
                 };
-                let part = &pending[..certain];
+                let part = &pending[..stable];
                 let changed = self.apply(part.as_bytes(), true, false)?;
                 let rewritten = changed.map_or(part.to_owned(), |(text, _)| {
                     String::from_utf8_lossy(&text).into_owned()
                 });
-                (rewritten, certain)
+                (rewritten, stable)
             }
         };
         open.begun |= !rewritten.is_empty();
-        open.pending.drain(..certain);
+        open.pending.drain(..stable);
         if ends {
             *open = PendingText::default();
         }
         Ok(rewritten)
     }
 
-    /// How much of a text that goes on can be rewritten apart from what follows.
-    fn certain(&self, text: &str) -> usize {
+    /// The length of the part of an unfinished text that no continuation changes.
+    fn stable_prefix(&self, text: &str) -> usize {
         match self {
             Step::Form(form) => {
                 let last = text.char_indices().rev().find(|(_, c)| form.begins_run(*c));
@@ -242,7 +242,7 @@ impl Step {
         }
     }
 
-    /// None if nothing changes.
+    /// Applies the step; `None` if nothing changes.
     fn apply(
         &self,
         text: &[u8],
@@ -280,7 +280,8 @@ fn replace(
             let rewriting = rewriting.get_or_insert_with(|| Rewriting::new(text, aligned));
             let last = last_character(&text[range.clone()]) + range.start;
             if aligned && range.start < last {
-                rewriting.replace(range.start..last, b""); // what replaces them stands for the last
+                // The replacement has the offsets of the match's last character, as in `tokenizers`.
+                rewriting.replace(range.start..last, b"");
                 rewriting.replace(last..range.end, content.as_bytes());
             } else {
                 rewriting.replace(range, content.as_bytes());
@@ -387,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_nothing_changes_is_not_copied() {
+    fn an_unchanged_text_is_not_copied() {
         let steps = [
             Normalizer::Form(Normalization::Nfc),
             Normalizer::Lowercase,

@@ -1,4 +1,4 @@
-//! Added tokens: found in a text before it is split into pieces, by one automaton for all of them.
+//! Added tokens: one Aho-Corasick automaton finds all of them, before the text is split into pieces.
 
 use crate::error::{Error, Result};
 use crate::text::{code_point, floor_char_boundary};
@@ -7,24 +7,24 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// A token that is found in the text as it stands, and never merged.
+/// A token that is found in the text as a whole and is never the result of a merge.
 ///
 /// The flags are those of Hugging Face's `AddedToken`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddedToken {
-    /// The text that the token stands for.
+    /// The token's text.
     pub content: String,
     /// Its id.
     pub id: u32,
-    /// Plain text unless the caller asks for it; otherwise always found.
+    /// Found only if the caller allows it. A token without this flag is always found.
     pub special: bool,
-    /// Found only where no word character touches it.
+    /// Found only where no word character is next to it.
     pub single_word: bool,
-    /// Takes the white space before it along.
+    /// Includes the white space before it.
     pub lstrip: bool,
-    /// Takes the white space after it along.
+    /// Includes the white space after it.
     pub rstrip: bool,
-    /// Looked for in the normalised text.
+    /// Searched for in the normalised text.
     pub normalized: bool,
 }
 
@@ -43,55 +43,53 @@ impl AddedToken {
     }
 }
 
-/// An added token's place in a text.
+/// An occurrence of an added token in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its id.
+    /// The token's id.
     pub id: u32,
-    /// Its bytes, with the white space that it takes along.
+    /// The bytes of its content and of the white space that it includes.
     pub range: Range<usize>,
-    /// Its bytes without.
+    /// The bytes of its content.
     pub content: Range<usize>,
 }
 
-/// What precedes a text in which tokens are found.
+/// What precedes a part of a text.
 #[derive(Clone, Copy, Default)]
 pub struct LeftContext {
-    /// The character.
+    /// The last character before the part.
     pub character: Option<char>,
-    /// How much white space at the beginning of the text the last token took along.
+    /// The bytes at the beginning of the part that belong to the previous token: white space.
     pub taken: usize,
 }
 
-/// What a text that goes on surely holds.
+/// The tokens of an unfinished text that no continuation changes.
 pub struct StableMatches {
     /// The tokens.
     pub found: Vec<Found>,
-    /// Up to where that is certain; no token that is found reaches beyond.
+    /// The text before this byte is certain. No token reaches beyond it.
     pub end: usize,
-    /// From where on to look for further tokens: at the end, or in white space that the last one took along.
+    /// Where the search continues: at `end`, or in the white space that the last token includes.
     pub resume: usize,
 }
 
-/// Whether a token may be found at these bytes of a text.
+/// Whether a token is allowed at these bytes of a text.
 pub type Permits<'a> = &'a dyn Fn(&AddedToken, Range<usize>) -> bool;
 
-/// Finds a set of added tokens: leftmost first, the longest of those that begin together.
+/// Finds a set of added tokens: the leftmost occurrence first, and the longest of those that begin there.
 pub struct Matcher {
-    /// None if there is nothing to find.
+    /// `None` without tokens.
     automaton: Option<AhoCorasick>,
-    /// Finds all occurrences, overlapping ones too; made when it is needed first.
+    /// Finds all occurrences, with overlaps. Built on first use.
     overlapping: OnceLock<Option<AhoCorasick>>,
     tokens: Vec<AddedToken>,
     longest: usize,
-    /// Whether a token takes the white space before it along.
     any_lstrip: bool,
-    /// Whether one takes that behind it along.
     any_rstrip: bool,
 }
 
 impl Matcher {
-    /// Builds the automaton over the tokens' contents, in time linear in their length.
+    /// Builds the automaton of the tokens' contents, in time linear in their total length.
     pub fn new(tokens: Vec<AddedToken>) -> Result<Self> {
         Ok(Self {
             automaton: automaton(&tokens, MatchKind::LeftmostLongest)?,
@@ -107,22 +105,22 @@ impl Matcher {
         })
     }
 
-    /// Whether there is nothing to find.
+    /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty()
     }
 
-    /// The longest content, in bytes.
+    /// The length of the longest content, in bytes.
     pub fn longest(&self) -> usize {
         self.longest
     }
 
-    /// The tokens in the text, from left to right, none overlapping another.
+    /// The tokens in the text, from left to right, without overlaps.
     pub fn find_iter<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = Found> + 'a {
         self.find_after(text, LeftContext::default())
     }
 
-    /// The same in a text that follows another.
+    /// The tokens in a part of a text.
     pub fn find_after<'a>(
         &'a self,
         text: &'a [u8],
@@ -134,14 +132,14 @@ impl Matcher {
         self.found(text, contents, before)
     }
 
-    /// The tokens in a text that goes on, as far as nothing that comes later can change them.
+    /// The tokens in an unfinished part of a text, as far as no continuation can change them.
     pub fn find_stable(&self, text: &str, before: LeftContext) -> StableMatches {
         let mut found = Vec::new();
         let Some(automaton) = &self.automaton else {
             let (end, resume) = (text.len(), text.len());
             return StableMatches { found, end, resume };
         };
-        // A longer token may begin from here on than the text holds yet.
+        // From here on, a token may begin that ends after the text.
         let limit = (text.len() + 1).saturating_sub(self.longest);
         let mut resume = floor_char_boundary(text, limit);
         let (mut rejected, mut done) = (Vec::new(), before.taken);
@@ -155,7 +153,7 @@ impl Matcher {
             let reach = extended.as_ref().map_or(content.end, |range| range.end);
             let asks_for_more = (token.single_word || token.rstrip) && reach == text.len();
             if asks_for_more || extended.is_none() && reach > resume {
-                resume = content.start; // what follows decides about this one
+                resume = content.start; // the continuation decides about this token
                 break;
             }
             match extended {
@@ -173,7 +171,7 @@ impl Matcher {
         }
         resume = self.without_white_space(text, done, resume);
         for content in rejected.into_iter().rev() {
-            // Whatever begins inside of a content that was passed over is no token.
+            // No token begins inside a rejected content.
             if content.start < resume && resume < content.end {
                 resume = self.without_white_space(text, done, content.start);
             }
@@ -182,7 +180,7 @@ impl Matcher {
         StableMatches { found, end, resume }
     }
 
-    /// The end of a text without white space that a token behind it may take along.
+    /// The end of a text without the white space that a following token may include.
     fn without_white_space(&self, text: &str, start: usize, end: usize) -> usize {
         if end > start && self.any_lstrip {
             start + text[start..end].trim_end().len()
@@ -199,10 +197,10 @@ impl Matcher {
         Ok(self.overlapping.get_or_init(|| made))
     }
 
-    /// Whether a text may be cut at a place: both sides then hold the tokens of the whole.
+    /// Whether a text may be cut at a position: the two sides then have the tokens of the whole.
     ///
-    /// No content may touch the place, wherever the search for tokens came from, and none take white space
-    /// along across it.
+    /// No occurrence of a content touches the position, even one that overlaps another, and no token
+    /// includes white space across it.
     pub fn may_cut(&self, text: &[u8], at: usize) -> Result<bool> {
         let Some(overlapping) = self.overlapping()? else {
             return Ok(true);
@@ -217,7 +215,7 @@ impl Matcher {
         Ok(!contents.any(|found| (found.start()..=found.end()).contains(&(at - from))))
     }
 
-    /// The same of those that are permitted where they stand: the others are not there at all.
+    /// The tokens that `permits` allows. An occurrence that is not allowed hides no other occurrence.
     pub fn find_permitted<'a>(
         &'a self,
         text: &'a [u8],
@@ -239,8 +237,8 @@ impl Matcher {
         Ok(self.found(text, contents.into_iter(), LeftContext::default()))
     }
 
-    /// Calls `take` with the tokens in the text, or with those that are permitted where they stand, until it
-    /// returns false; returns what it did.
+    /// Calls `take` with the tokens in the text, or with those that `permits` allows, until it returns false.
+    /// Returns what `take` returned last.
     pub fn find(
         &self,
         text: &[u8],
@@ -253,7 +251,7 @@ impl Matcher {
         }
     }
 
-    /// Applies the tokens' flags to where their contents stand.
+    /// Applies the tokens' flags to the occurrences of their contents.
     fn found<'a>(
         &'a self,
         text: &'a [u8],
@@ -273,7 +271,7 @@ impl Matcher {
         })
     }
 
-    /// Applies the token's flags to where its content stands; `done` is where the one before ended.
+    /// Applies a token's flags to an occurrence of its content; `done` is the end of the previous token.
     fn extend(
         &self,
         token: &AddedToken,
@@ -283,7 +281,7 @@ impl Matcher {
         before: LeftContext,
     ) -> Option<Range<usize>> {
         if range.start < done {
-            return None; // white space that the token before took along
+            return None; // the previous token includes this white space
         }
         let touches_word = |c: Option<char>| c.is_some_and(is_word);
         if token.single_word
@@ -316,7 +314,7 @@ fn all(
     Ok(true)
 }
 
-/// None if there is nothing to find.
+/// The automaton of the tokens' contents; `None` without tokens.
 fn automaton(tokens: &[AddedToken], kind: MatchKind) -> Result<Option<AhoCorasick>> {
     if tokens.is_empty() {
         return Ok(None);
@@ -332,13 +330,13 @@ fn is_word(c: char) -> bool {
     regex_syntax::try_is_word_character(c).unwrap_or(false)
 }
 
-/// Bytes of the white space that the characters begin with.
+/// The length of the white space at the beginning of the characters, in bytes.
 fn white_space(chars: impl Iterator<Item = char>) -> usize {
     let leading = chars.take_while(|c| c.is_whitespace());
     leading.map(char::len_utf8).sum()
 }
 
-/// The characters of a text that may hold other bytes; each such byte is one U+FFFD.
+/// The characters of a text. A byte that belongs to no character is one U+FFFD.
 fn chars(text: &[u8]) -> impl Iterator<Item = char> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -351,7 +349,7 @@ fn chars(text: &[u8]) -> impl Iterator<Item = char> + '_ {
     })
 }
 
-/// The same from the end backwards, up to the first such byte.
+/// The characters from the end backwards, up to the first byte that belongs to no character.
 fn chars_back(text: &[u8]) -> impl Iterator<Item = char> + '_ {
     let mut end = text.len();
     std::iter::from_fn(move || {
@@ -390,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_is_taken_along_once() {
+    fn white_space_belongs_to_one_token() {
         let mut left = token("L", 1);
         left.lstrip = true;
         let mut right = token("R", 2);
@@ -409,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_permitted_hides_nothing() {
+    fn a_token_that_is_not_permitted_hides_no_other() {
         let tokens = vec![token("<<x>", 1), token("<x>", 2), token("x><y", 3)];
         let matcher = Matcher::new(tokens).unwrap();
         let text = "<<x><y<x>";

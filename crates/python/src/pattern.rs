@@ -1,7 +1,8 @@
 //! `SplitPattern`.
 
 use crate::call::{run, to_python};
-use bpe_tokenizer_core::pretokenize::{self, SplitPattern as Core};
+use bpe_tokenizer_core::pretokenize::{self, Engines, SplitPattern as Core};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
 
@@ -72,6 +73,21 @@ impl SplitPattern {
 
     fn to_oniguruma(&self, py: Python<'_>) -> PyResult<String> {
         pretokenize::to_oniguruma(self.core.pattern()).map_err(|error| to_python(py, &error))
+    }
+
+    #[staticmethod]
+    fn objection(pattern: &str, engines: &str) -> PyResult<Option<String>> {
+        let engines = match engines {
+            "to_oniguruma" => Engines::ToOniguruma,
+            "from_oniguruma" => Engines::FromOniguruma,
+            "python" => Engines::Python,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "unknown engines {engines:?}"
+                )))
+            }
+        };
+        Ok(pretokenize::objection(pattern, engines))
     }
 
     #[staticmethod]

@@ -1,245 +1,183 @@
-//! Patterns between our dialect (fancy-regex) and Oniguruma's, which Hugging Face files are written in.
+//! Patterns from and to other regex engines: translated to and from Oniguruma's dialect, in which Hugging
+//! Face files are written.
 //!
-//! Where the two read the same text differently (Oniguruma's documentation: `doc/RE`):
-//! `$` and `^` are the text's ends for us and the lines' for Oniguruma; `X{n,m}+` takes possessively
-//! for us and repeats `X{n,m}` for Oniguruma; dot-matches-newline is `(?s)` for us and `(?m)` for
-//! Oniguruma; an option set in the middle, `a(?i)b|c`, ends at the branch for us and swallows the next
-//! branches for Oniguruma; `\w` holds other code points.
+//! Our dialect is fancy-regex's. The two read these texts differently (Oniguruma's documentation:
+//! `doc/RE`):
+//!
+//! | text | we | Oniguruma |
+//! |---|---|---|
+//! | `$`, `^` | the text's ends | the lines' ends |
+//! | `X{n,m}+` | possessive | a repetition of `X{n,m}` |
+//! | dot matches newline | `(?s)` | `(?m)` |
+//! | `a(?i)b\|c` | the option ends at the branch | it includes the next branches |
+//! | `\w` | Unicode TR18, annex C | other code points |
 
+use super::lexer::{ClassLexeme, Group, Lexeme, Lexer, Quantifier};
 use crate::error::{Error, Result};
 
-/// The code points of our `\w` (Unicode TR18, annex C) in classes that both dialects read alike.
+/// The code points of our `\w` in classes that both dialects read alike.
 const WORD: &str = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200C}\x{200D}";
 
-/// A pattern of ours in Oniguruma's words.
+/// Translates one of our patterns to Oniguruma's dialect.
 ///
-/// An error names what cannot be carried over.
+/// An error names what has no translation.
 pub fn to_oniguruma(pattern: &str) -> Result<String> {
-    Translation::new(pattern).run(Direction::ToOniguruma)
+    Translator::new(pattern, true).translate()
 }
 
-/// A pattern written for Oniguruma in our words.
+/// Translates a pattern from Oniguruma's dialect to ours.
 ///
-/// An error names what cannot be carried over.
+/// An error names what has no translation.
 pub fn from_oniguruma(pattern: &str) -> Result<String> {
-    Translation::new(pattern).run(Direction::FromOniguruma)
+    Translator::new(pattern, false).translate()
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    ToOniguruma,
-    FromOniguruma,
-}
-
-struct Translation {
-    chars: Vec<char>,
-    at: usize,
+struct Translator {
+    lexer: Lexer,
+    to_oniguruma: bool,
     out: String,
-    /// Where the groups that are open began in `out`.
+    /// Where the open groups begin in `out`.
     open: Vec<usize>,
-    /// Where the atom that a quantifier would repeat begins in `out`.
+    /// Where the atom of the next quantifier begins in `out`.
     atom: usize,
 }
 
-impl Translation {
-    fn new(pattern: &str) -> Self {
+impl Translator {
+    fn new(pattern: &str, to_oniguruma: bool) -> Self {
         Self {
-            chars: pattern.chars().collect(),
-            at: 0,
+            lexer: Lexer::new(pattern),
+            to_oniguruma,
             out: String::new(),
             open: Vec::new(),
             atom: 0,
         }
     }
 
-    fn run(mut self, direction: Direction) -> Result<String> {
-        while let Some(&c) = self.chars.get(self.at) {
-            if matches!(c, '?' | '*' | '+') {
-                self.copy(1);
+    fn translate(mut self) -> Result<String> {
+        loop {
+            let start = self.lexer.at;
+            if let Some(quantifier) = self.lexer.quantifier() {
+                self.quantifier(&quantifier, start);
                 continue;
             }
-            if c == '{' && self.counted(direction) {
-                continue;
-            }
-            if c == ')' {
+            let Some(lexeme) = self.lexer.next() else {
+                return Ok(self.out);
+            };
+            if lexeme == Lexeme::Close {
                 self.atom = self.open.pop().unwrap_or(0);
-                self.copy(1);
-                continue;
+            } else {
+                self.atom = self.out.len();
             }
-            self.atom = self.out.len();
-            match c {
-                '(' => self.group(direction)?,
-                '[' => self.class(direction)?,
-                '\\' => self.escape(direction, false),
-                '$' | '^' => self.anchor(c, direction),
-                _ => self.copy(1),
+            match lexeme {
+                Lexeme::Group(group) => self.group(&group, start)?,
+                Lexeme::Class => self.class(start)?,
+                Lexeme::Escape(letter) => self.escape(letter, start, false),
+                Lexeme::Char('$') if self.to_oniguruma => self.out.push_str(r"\z"),
+                Lexeme::Char('^') if self.to_oniguruma => self.out.push_str(r"\A"),
+                Lexeme::Char('$') => self.out.push_str(r"(?=\n|$)"),
+                Lexeme::Char('^') => self.out.push_str("(?m:^)"),
+                Lexeme::Char(_) | Lexeme::Bar | Lexeme::Close => self.copy_since(start),
             }
         }
-        Ok(self.out)
     }
 
-    fn copy(&mut self, count: usize) {
-        let end = self.at.saturating_add(count).min(self.chars.len());
-        self.out.extend(&self.chars[self.at..end]);
-        self.at = end;
+    fn copy_since(&mut self, start: usize) {
+        self.out.push_str(&self.lexer.since(start));
     }
 
-    fn starts_with(&self, text: &str) -> bool {
-        text.chars()
-            .enumerate()
-            .all(|(i, c)| self.chars.get(self.at + i) == Some(&c))
-    }
-
-    fn refuse<T>(&self, what: &str) -> Result<T> {
+    fn refuse<T>(&self, what: &str, position: usize) -> Result<T> {
         Err(Error::Pattern {
-            position: self.at,
+            position,
             message: format!("{what} means something else to the regex engine of Hugging Face tokenizers; write it another way"),
         })
     }
 
-    /// `{n}`, `{n,}`, `{n,m}` and what follows; false if the brace is a plain character.
-    fn counted(&mut self, direction: Direction) -> bool {
-        let rest = &self.chars[self.at + 1..];
-        let Some(length) = rest.iter().position(|&c| c == '}') else {
-            return false;
+    fn quantifier(&mut self, quantifier: &Quantifier, start: usize) {
+        let Some(count) = &quantifier.count else {
+            return self.copy_since(start);
         };
-        let bounds: String = rest[..length].iter().collect();
-        if bounds.is_empty() || !bounds.chars().all(|c| c.is_ascii_digit() || c == ',') {
-            return false;
-        }
-        self.at += length + 2;
-        let after = self.chars.get(self.at).copied();
-        let wrap = match (after, direction) {
-            (Some('+'), Direction::ToOniguruma) => "(?>",
-            (Some('+'), Direction::FromOniguruma) => "(?:",
-            _ => "",
+        // A fixed count has no lazy form; Oniguruma reads `X{2}?` as `(?:X{2})?`.
+        let is_fixed = !count.contains(',');
+        let (wrap, suffix) = match (quantifier.suffix, self.to_oniguruma) {
+            (Some('+'), true) => ("(?>", ""),
+            (Some('+'), false) => ("(?:", "+"),
+            (Some(_), true) if is_fixed => ("", ""),
+            (Some(_), false) if is_fixed => ("(?:", "?"),
+            (Some(_), _) => ("", "?"),
+            (None, _) => ("", ""),
         };
         self.out.insert_str(self.atom, wrap);
-        self.out.push_str(&if bounds.starts_with(',') {
-            format!("{{0{bounds}}}")
-        } else {
-            format!("{{{bounds}}}")
-        });
-        if !wrap.is_empty() {
-            self.out.push(')');
-        }
-        match (after, direction) {
-            (Some('+'), Direction::ToOniguruma) => self.at += 1,
-            // A fixed count has no lazy form; Oniguruma would make `X{2}?` optional.
-            (Some('?'), Direction::ToOniguruma) if !bounds.contains(',') => self.at += 1,
-            (Some('?'), Direction::FromOniguruma) if !bounds.contains(',') => {
-                self.out.insert_str(self.atom, "(?:");
-                self.out.push(')');
+        let least = if count.starts_with(',') { "0" } else { "" };
+        let close = if wrap.is_empty() { "" } else { ")" };
+        self.out
+            .push_str(&format!("{{{least}{count}}}{close}{suffix}"));
+    }
+
+    fn group(&mut self, group: &Group, start: usize) -> Result<()> {
+        let Group::Flags { flags, has_body } = group else {
+            self.open.push(self.out.len());
+            self.copy_since(start);
+            if !matches!(group, Group::Capture | Group::Other) {
+                // A count here has no atom to repeat. It breaks the group, and the pattern is refused.
+                self.atom = self.out.len() - 1;
             }
-            _ => {}
-        }
-        true
-    }
-
-    fn anchor(&mut self, anchor: char, direction: Direction) {
-        self.at += 1;
-        self.out.push_str(match (anchor, direction) {
-            ('$', Direction::ToOniguruma) => r"\z",
-            ('$', Direction::FromOniguruma) => r"(?=\n|$)",
-            (_, Direction::ToOniguruma) => r"\A",
-            (_, Direction::FromOniguruma) => "(?m:^)",
-        });
-    }
-
-    fn group(&mut self, direction: Direction) -> Result<()> {
-        let first = self.at == 0;
-        self.open.push(self.out.len());
-        if !self.starts_with("(?") {
-            self.copy(1);
             return Ok(());
-        }
-        let rest = &self.chars[self.at + 2..];
-        let flags: String = rest
-            .iter()
-            .take_while(|c| c.is_ascii_lowercase() || **c == '-')
-            .collect();
-        let end = rest.get(flags.len()).copied();
-        if flags.is_empty() || !matches!(end, Some(':' | ')')) {
-            self.copy(2);
-            return Ok(());
-        }
-        if end == Some(')') && !first {
-            return self.refuse("an option set in the middle of a pattern");
-        }
-        let known = match direction {
-            Direction::ToOniguruma => flags == "i",
-            Direction::FromOniguruma => flags.chars().all(|c| "im-".contains(c)),
         };
-        if !known {
-            return self.refuse(&format!("the option (?{flags})"));
+        if *has_body {
+            self.open.push(self.out.len());
         }
-        self.at += 2 + flags.len();
-        self.out.push_str("(?");
-        self.out.push_str(&flags.replace('m', "s"));
-        if end == Some(')') {
-            self.open.pop();
+        if flags.is_empty() {
+            self.copy_since(start);
+            return Ok(());
         }
-        self.copy(1);
+        if !has_body && start > 0 {
+            return self.refuse("an option set in the middle of a pattern", start);
+        }
+        let is_known = if self.to_oniguruma {
+            flags == "i"
+        } else {
+            flags.chars().all(|c| "im-".contains(c))
+        };
+        if !is_known {
+            return self.refuse(&format!("the option (?{flags})"), start);
+        }
+        self.out
+            .push_str(&self.lexer.since(start).replace('m', "s"));
         Ok(())
     }
 
-    /// A bracketed class, nested ones included.
-    fn class(&mut self, direction: Direction) -> Result<()> {
-        let mut depth = 0;
-        loop {
-            match self.chars.get(self.at) {
-                Some('[') => {
-                    depth += 1;
-                    self.copy(1);
-                    if self.starts_with("^") {
-                        self.copy(1);
-                    }
-                    if self.starts_with("]") {
-                        self.out.push('\\'); // a plain character here, to every engine
-                        self.copy(1);
-                    }
-                }
-                Some(']') => {
-                    depth -= 1;
-                    self.copy(1);
-                    if depth == 0 {
-                        return Ok(());
-                    }
-                }
-                Some('\\') => self.escape(direction, true),
-                Some('-' | '~') if self.starts_with("--") || self.starts_with("~~") => {
-                    return self.refuse("a set difference in a class");
-                }
-                Some(_) => self.copy(1),
-                None => return Ok(()), // the compiler will say what is wrong
+    /// Translates a class that began at `start`, with the classes inside.
+    fn class(&mut self, start: usize) -> Result<()> {
+        self.copy_since(start);
+        let mut depth = 1;
+        while depth > 0 {
+            let start = self.lexer.at;
+            if self.lexer.starts_with("--") || self.lexer.starts_with("~~") {
+                return self.refuse("a set difference in a class", start);
             }
+            match self.lexer.class() {
+                Some(ClassLexeme::Open) => depth += 1,
+                Some(ClassLexeme::Close) => depth -= 1,
+                Some(ClassLexeme::Escape(letter)) => {
+                    self.escape(letter, start, true);
+                    continue;
+                }
+                Some(ClassLexeme::Char(']')) => self.out.push('\\'), // `\]` in every dialect
+                Some(ClassLexeme::Char(_)) => {}
+                None => return Ok(()), // the compiler reports the unclosed class
+            }
+            self.copy_since(start);
         }
+        Ok(())
     }
 
-    fn escape(&mut self, direction: Direction, in_class: bool) {
-        let word = match self.chars.get(self.at + 1) {
-            Some('w') if direction == Direction::ToOniguruma => format!("[{WORD}]"),
-            Some('W') if direction == Direction::ToOniguruma => format!("[^{WORD}]"),
-            Some('Z') if direction == Direction::FromOniguruma && !in_class => {
-                r"(?=\n?\z)".to_owned()
-            }
-            Some(kind @ ('p' | 'P' | 'x' | 'u')) => {
-                let braced = self.chars.get(self.at + 2) == Some(&'{');
-                let length = match kind {
-                    _ if braced => {
-                        let brace = self.chars[self.at..].iter().position(|&c| c == '}');
-                        brace.map_or(usize::MAX, |last| last + 1)
-                    }
-                    'x' => 4,
-                    'u' => 6,
-                    _ => 3,
-                };
-                return self.copy(length);
-            }
-            _ => return self.copy(2),
-        };
-        self.at += 2;
-        self.out.push_str(&word);
+    fn escape(&mut self, letter: Option<char>, start: usize, in_class: bool) {
+        match letter {
+            Some('w') if self.to_oniguruma => self.out.push_str(&format!("[{WORD}]")),
+            Some('W') if self.to_oniguruma => self.out.push_str(&format!("[^{WORD}]")),
+            Some('Z') if !self.to_oniguruma && !in_class => self.out.push_str(r"(?=\n?\z)"),
+            _ => self.copy_since(start),
+        }
     }
 }
 

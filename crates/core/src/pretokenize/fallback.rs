@@ -1,4 +1,4 @@
-//! The regex engine: runs what the automaton cannot, and is its oracle.
+//! The regex engine: runs the patterns that a DFA cannot express, and is the DFA's oracle in tests.
 
 use crate::error::{Error, Result};
 use crate::text::code_point;
@@ -6,10 +6,10 @@ use fancy_regex::{Regex, RegexBuilder};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Steps that the engine may backtrack before it gives up on a text.
+/// The backtracking steps after which the engine gives up on a text.
 const BACKTRACK_LIMIT: usize = 50_000_000;
 
-/// A pattern of the regex engine.
+/// A pattern compiled for the regex engine.
 pub struct Fallback {
     regex: Regex,
 }
@@ -24,8 +24,8 @@ impl Fallback {
             .map_err(|error| pattern_error(pattern, &error))
     }
 
-    /// Calls `piece` with each piece of the text, and whether it is a match, until it returns false; they
-    /// cover the text.
+    /// Calls `piece` with each piece of the text, and with whether it is a match, until it returns false.
+    /// The pieces cover the text.
     pub fn matches(
         &self,
         text: &[u8],
@@ -35,32 +35,32 @@ impl Fallback {
         self.matches_in_str(&text, positions.as_deref(), piece)
     }
 
-    /// `positions` holds, for each byte of `text`, where it stands in the text as given.
+    /// `positions` maps each byte of `text` to its position in the original text.
     fn matches_in_str(
         &self,
         text: &str,
         positions: Option<&[usize]>,
         mut piece: impl FnMut(Range<usize>, bool) -> bool,
     ) -> Result<()> {
-        let given = |at: usize| positions.map_or(at, |positions| positions[at]);
+        let original = |at: usize| positions.map_or(at, |positions| positions[at]);
         let mut end = 0;
         for found in self.regex.find_iter(text) {
             let found = found.map_err(|error| Error::PatternGaveUp {
-                byte: given(end),
+                byte: original(end),
                 message: error.to_string(),
             })?;
             if found.range().is_empty() {
                 continue;
             }
-            let range = given(found.start())..given(found.end());
-            let gap = given(end)..range.start;
+            let range = original(found.start())..original(found.end());
+            let gap = original(end)..range.start;
             if !gap.is_empty() && !piece(gap, false) || !piece(range, true) {
                 return Ok(());
             }
             end = found.end();
         }
         if end < text.len() {
-            piece(given(end)..given(text.len()), false);
+            piece(original(end)..original(text.len()), false);
         }
         Ok(())
     }
@@ -79,7 +79,7 @@ fn pattern_error(pattern: &str, error: &fancy_regex::Error) -> Error {
     }
 }
 
-/// The text with each byte that is not UTF-8 as one U+FFFD, and where its bytes stood.
+/// The text with each byte that is not UTF-8 as one U+FFFD, and the original positions of its bytes.
 fn as_str(text: &[u8]) -> (Cow<'_, str>, Option<Vec<usize>>) {
     if let Ok(text) = std::str::from_utf8(text) {
         return (Cow::Borrowed(text), None);

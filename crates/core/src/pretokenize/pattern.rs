@@ -1,36 +1,36 @@
-//! Regex text to a tree, for the part of the regex language that an automaton over code point
-//! classes can express exactly.
+//! The text of a regular expression to a tree, for the part of the language that a DFA over classes of
+//! code points expresses exactly.
 //!
-//! The dialect is that of the `fancy-regex` crate (`$` is the end of the text). Classes are parsed
-//! by `regex-syntax`, so their meaning, case folding included, is defined in one place. Whatever
-//! this parser does not know is [`Unsupported`]: the regex engine then runs the pattern, with the
-//! same result, or refuses it.
+//! The dialect is that of the `fancy-regex` crate (`$` is the end of the text). `regex-syntax` parses the
+//! classes, so that one library defines their meaning, case folding included. A pattern with anything else
+//! is [`Unsupported`]: the regex engine then runs or refuses it.
 
+use super::lexer::{ClassLexeme, Group, Lexeme, Lexer};
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
-/// The pattern holds something that the automaton cannot express.
+/// The pattern contains something that the DFA cannot express.
 #[derive(Debug)]
 pub struct Unsupported;
 
 type Parsed<T> = Result<T, Unsupported>;
 
-/// How eagerly a repetition takes more.
+/// The order in which a repetition tries its counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eagerness {
-    /// As much as possible, and gives back.
+    /// Largest first.
     Greedy,
-    /// As little as possible.
+    /// Smallest first.
     Lazy,
-    /// As much as possible, and never gives back; only over a single class.
+    /// Largest only. Of a single class only.
     Possessive,
 }
 
-/// A condition on the code point that follows, without taking it.
+/// A condition on the next code point, which it does not consume.
 #[derive(Clone, Debug)]
 pub struct Look {
-    /// It holds before one of these code points,
+    /// The code points before which it holds.
     pub next: ClassUnicode,
-    /// and at the end of the text if this is set.
+    /// Whether it holds at the end of the text.
     pub at_end: bool,
 }
 
@@ -39,22 +39,22 @@ pub struct Look {
 pub enum Node {
     /// One code point of a set.
     Class(ClassUnicode),
-    /// One after the other; empty matches the empty text.
+    /// All nodes in sequence. Without nodes, the empty text.
     Concat(Vec<Node>),
-    /// The first that leads to a match.
+    /// The first branch that leads to a match.
     Alternation(Vec<Node>),
     /// Between `min` and `max` times.
     Repeat {
-        /// What is repeated.
+        /// The repeated node.
         node: Box<Node>,
-        /// At least so often.
+        /// The least count.
         min: u32,
-        /// At most so often; no bound if absent.
+        /// The greatest count; `None` if unbounded.
         max: Option<u32>,
-        /// How eagerly.
+        /// The order of preference.
         eagerness: Eagerness,
     },
-    /// A look ahead.
+    /// A look-ahead.
     Look(Look),
 }
 
@@ -71,28 +71,26 @@ impl Node {
     }
 }
 
-/// The largest bound of a counted repetition; each count is states of the automaton.
+/// The largest count of a repetition. Each count needs states of the automaton.
 const MAX_REPEAT: u32 = 1000;
-/// How deep groups may nest.
+/// The deepest nesting of groups.
 const MAX_DEPTH: usize = 100;
 
 /// Parses a pattern.
 pub fn parse(pattern: &str) -> Parsed<Node> {
     let mut parser = Parser {
-        chars: pattern.chars().collect(),
-        at: 0,
+        lexer: Lexer::new(pattern),
         depth: 0,
     };
     let node = parser.alternation(&mut Flags::default())?;
-    if parser.at < parser.chars.len() {
-        return Err(Unsupported); // a closing parenthesis too many
+    if parser.lexer.peek().is_some() {
+        return Err(Unsupported); // an unmatched closing parenthesis
     }
     Ok(node)
 }
 
-/// Every code point.
-fn everything() -> ClassUnicode {
-    ClassUnicode::new([ClassUnicodeRange::new('\0', char::MAX)])
+fn just(c: char) -> ClassUnicode {
+    ClassUnicode::new([ClassUnicodeRange::new(c, c)])
 }
 
 #[derive(Clone, Copy, Default)]
@@ -103,97 +101,66 @@ struct Flags {
 }
 
 impl Flags {
-    fn set(&mut self, flag: char, value: bool) -> Parsed<()> {
-        match flag {
-            'i' => self.ignore_case = value,
-            'm' => self.multi_line = value,
-            's' => self.dot_all = value,
-            _ => return Err(Unsupported),
+    /// Sets flags that are written as `im-s`.
+    fn set(&mut self, flags: &str) -> Parsed<()> {
+        let mut value = true;
+        for flag in flags.chars() {
+            match flag {
+                '-' if value => value = false,
+                'i' => self.ignore_case = value,
+                'm' => self.multi_line = value,
+                's' => self.dot_all = value,
+                _ => return Err(Unsupported),
+            }
         }
         Ok(())
     }
 }
 
 struct Parser {
-    chars: Vec<char>,
-    at: usize,
+    lexer: Lexer,
     depth: usize,
 }
 
 impl Parser {
-    fn peek(&self) -> Option<char> {
-        self.chars.get(self.at).copied()
-    }
-
-    fn next(&mut self) -> Option<char> {
-        let c = self.peek();
-        self.at += usize::from(c.is_some());
-        c
-    }
-
-    fn take(&mut self, text: &str) -> bool {
-        let found = text
-            .chars()
-            .enumerate()
-            .all(|(i, c)| self.chars.get(self.at + i) == Some(&c));
-        if found {
-            self.at += text.chars().count();
-        }
-        found
-    }
-
-    /// `flags` set inside hold for the rest of the enclosing group.
+    /// Flags that are set inside hold for the rest of the enclosing group.
     fn alternation(&mut self, flags: &mut Flags) -> Parsed<Node> {
         let mut branches = vec![self.concat(flags)?];
-        while self.take("|") {
+        while self.lexer.peek() == Some('|') {
+            self.lexer.next();
             branches.push(self.concat(flags)?);
         }
-        Ok(match branches.pop() {
-            Some(only) if branches.is_empty() => only,
-            Some(last) => {
-                branches.push(last);
-                Node::Alternation(branches)
-            }
-            None => Node::Concat(Vec::new()),
-        })
+        Ok(one_or(branches, Node::Alternation))
     }
 
     fn concat(&mut self, flags: &mut Flags) -> Parsed<Node> {
         let mut nodes = Vec::new();
-        while let Some(c) = self.peek() {
-            if c == '|' || c == ')' {
-                break;
-            }
+        while !matches!(self.lexer.peek(), None | Some('|' | ')')) {
             if let Some(atom) = self.atom(flags)? {
                 nodes.push(self.repeat(atom)?);
             }
         }
-        Ok(match nodes.pop() {
-            Some(only) if nodes.is_empty() => only,
-            Some(last) => {
-                nodes.push(last);
-                Node::Concat(nodes)
-            }
-            None => Node::Concat(nodes),
-        })
+        Ok(one_or(nodes, Node::Concat))
     }
 
     fn repeat(&mut self, node: Node) -> Parsed<Node> {
-        let Some((min, max)) = self.bounds()? else {
+        let Some(quantifier) = self.lexer.quantifier() else {
             return Ok(node);
         };
-        let eagerness = if self.take("?") {
-            Eagerness::Lazy
-        } else if self.take("+") {
-            Eagerness::Possessive
-        } else {
-            Eagerness::Greedy
-        };
-        if matches!(self.peek(), Some('?' | '*' | '+' | '{')) {
-            return Err(Unsupported); // a repetition of a repetition
+        let (min, max) = quantifier.bounds().ok_or(Unsupported)?;
+        let largest = max.unwrap_or(min);
+        if largest < min || largest > MAX_REPEAT {
+            return Err(Unsupported);
         }
-        // An automaton tracks no empty rounds, and can refuse to give back only single code points.
-        if node.is_nullable()
+        let eagerness = match quantifier.suffix {
+            Some('?') => Eagerness::Lazy,
+            Some(_) => Eagerness::Possessive,
+            None => Eagerness::Greedy,
+        };
+        // A repetition of a repetition is refused. The automaton does not count empty rounds, and can be
+        // possessive only over single code points.
+        if matches!(self.lexer.peek(), Some('?' | '*' | '+' | '{'))
+            || node.is_nullable()
             || eagerness == Eagerness::Possessive && !matches!(node, Node::Class(_))
         {
             return Err(Unsupported);
@@ -206,215 +173,113 @@ impl Parser {
         })
     }
 
-    fn bounds(&mut self) -> Parsed<Option<(u32, Option<u32>)>> {
-        let bounds = match self.peek() {
-            Some('?') => (0, Some(1)),
-            Some('*') => (0, None),
-            Some('+') => (1, None),
-            Some('{') => {
-                self.at += 1;
-                let min = self.number()?;
-                let max = if self.take(",") {
-                    if self.peek() == Some('}') {
-                        None
-                    } else {
-                        Some(self.number()?)
-                    }
-                } else {
-                    Some(min)
-                };
-                if self.peek() != Some('}') || max.is_some_and(|max| max < min) {
-                    return Err(Unsupported);
-                }
-                (min, max)
-            }
-            _ => return Ok(None),
-        };
-        self.at += 1;
-        Ok(Some(bounds))
-    }
-
-    fn number(&mut self) -> Parsed<u32> {
-        let start = self.at;
-        let mut value = 0;
-        while let Some(digit) = self.peek().and_then(|c| c.to_digit(10)) {
-            value = value * 10 + digit;
-            if value > MAX_REPEAT {
-                return Err(Unsupported);
-            }
-            self.at += 1;
-        }
-        if self.at == start {
-            return Err(Unsupported);
-        }
-        Ok(value)
-    }
-
-    /// One atom; nothing where the text only set flags.
+    /// Parses an atom; `None` if the text only sets flags.
     fn atom(&mut self, flags: &mut Flags) -> Parsed<Option<Node>> {
-        let start = self.at;
-        let node = match self.next() {
-            Some('(') => return self.group(flags),
-            Some('$') => Node::Look(self.end_of_line(*flags)),
-            Some('.') => {
-                let mut set = everything();
+        let start = self.lexer.at;
+        let look = |next| Node::Look(Look { next, at_end: true });
+        Ok(Some(match self.lexer.next() {
+            Some(Lexeme::Group(group)) => return self.group(&group, flags),
+            Some(Lexeme::Char('$')) if flags.multi_line => look(just('\n')),
+            Some(Lexeme::Char('$')) | Some(Lexeme::Escape(Some('z'))) => {
+                look(ClassUnicode::empty())
+            }
+            Some(Lexeme::Char('.')) => {
+                let mut set = ClassUnicode::new([ClassUnicodeRange::new('\0', char::MAX)]);
                 if !flags.dot_all {
-                    set.difference(&ClassUnicode::new([ClassUnicodeRange::new('\n', '\n')]));
+                    set.difference(&just('\n'));
                 }
                 Node::Class(set)
             }
-            Some('[') => {
+            Some(Lexeme::Class) => {
                 self.skip_class()?;
                 Node::Class(self.class_since(start, *flags)?)
             }
-            Some('\\') => {
-                if self.take("z") {
-                    return Ok(Some(Node::Look(Look {
-                        next: ClassUnicode::empty(),
-                        at_end: true,
-                    })));
-                }
-                self.skip_escape()?;
+            Some(Lexeme::Escape(letter)) => {
+                self.check_escape(letter, start)?;
                 Node::Class(self.class_since(start, *flags)?)
             }
-            Some('^' | '?' | '*' | '+' | '{' | '}' | ']') | None => return Err(Unsupported),
-            Some(_) => Node::Class(self.class_since(start, *flags)?),
-        };
-        Ok(Some(node))
+            Some(Lexeme::Char('^' | '?' | '*' | '+' | '{' | '}' | ']')) => return Err(Unsupported),
+            Some(Lexeme::Char(_)) => Node::Class(self.class_since(start, *flags)?),
+            Some(Lexeme::Bar | Lexeme::Close) | None => return Err(Unsupported),
+        }))
     }
 
-    fn end_of_line(&self, flags: Flags) -> Look {
-        let next = if flags.multi_line {
-            ClassUnicode::new([ClassUnicodeRange::new('\n', '\n')])
-        } else {
-            ClassUnicode::empty()
-        };
-        Look { next, at_end: true }
-    }
-
-    fn group(&mut self, flags: &mut Flags) -> Parsed<Option<Node>> {
+    /// Parses the rest of a group; `None` if it only sets flags.
+    fn group(&mut self, group: &Group, flags: &mut Flags) -> Parsed<Option<Node>> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(Unsupported);
         }
         let mut inner = *flags;
-        let node = if self.take("?=") {
-            Some(self.look(&mut inner, true)?)
-        } else if self.take("?!") {
-            Some(self.look(&mut inner, false)?)
-        } else if self.take("?>") {
-            Some(atomic(self.alternation(&mut inner)?)?)
-        } else if self.take("?:") || !self.take("?") || self.flags(&mut inner)? {
-            Some(self.alternation(&mut inner)?)
-        } else {
-            *flags = inner;
-            None
+        if let Group::Flags { flags: text, .. } = group {
+            inner.set(text)?;
+        }
+        let node = match group {
+            Group::Flags {
+                has_body: false, ..
+            } => {
+                *flags = inner;
+                self.depth -= 1;
+                return Ok(None);
+            }
+            Group::Capture | Group::Plain | Group::Flags { .. } => self.alternation(&mut inner)?,
+            Group::Atomic => atomic(self.alternation(&mut inner)?)?,
+            Group::LookAhead { negated } => {
+                let mut look = condition(&self.alternation(&mut inner)?)?;
+                if *negated {
+                    look.next.negate();
+                    look.at_end = !look.at_end;
+                }
+                Node::Look(look)
+            }
+            Group::LookBehind { .. } | Group::Other => return Err(Unsupported),
         };
         self.depth -= 1;
-        if node.is_some() && !self.take(")") {
-            return Err(Unsupported);
-        }
-        Ok(node)
-    }
-
-    /// Reads `i-s:` or `i-s)`; true if a group follows.
-    fn flags(&mut self, flags: &mut Flags) -> Parsed<bool> {
-        let mut value = true;
-        loop {
-            match self.next() {
-                Some('-') if value => value = false,
-                Some(':') => return Ok(true),
-                Some(')') => return Ok(false),
-                Some(flag) => flags.set(flag, value)?,
-                None => return Err(Unsupported),
-            }
+        match self.lexer.next() {
+            Some(Lexeme::Close) => Ok(Some(node)),
+            _ => Err(Unsupported),
         }
     }
 
-    fn look(&mut self, flags: &mut Flags, wanted: bool) -> Parsed<Node> {
-        let mut look = condition(&self.alternation(flags)?)?;
-        if !wanted {
-            look.next.negate();
-            look.at_end = !look.at_end;
-        }
-        Ok(Node::Look(look))
-    }
-
-    /// Moves behind the `]` that closes the class whose `[` was just read.
+    /// Skips the rest of a class.
     fn skip_class(&mut self) -> Parsed<()> {
         let mut depth = 1;
-        let mut first = self.class_start();
         while depth > 0 {
-            match self.next() {
-                Some('\\') => {
-                    self.skip_escape()?;
-                }
-                Some('[') => {
-                    depth += 1;
-                    first = self.class_start();
-                    continue;
-                }
-                Some(']') if self.at - 1 != first => depth -= 1,
-                Some(_) => {}
-                None => return Err(Unsupported),
+            let start = self.lexer.at;
+            match self.lexer.class().ok_or(Unsupported)? {
+                ClassLexeme::Open => depth += 1,
+                ClassLexeme::Close => depth -= 1,
+                ClassLexeme::Escape(letter) => self.check_escape(letter, start)?,
+                ClassLexeme::Char(_) => {}
             }
         }
         Ok(())
     }
 
-    /// Where a `]` would be a plain character: right after `[` or `[^`.
-    fn class_start(&mut self) -> usize {
-        self.take("^");
-        self.at
+    /// Refuses the escape that began at `start` unless it is a set of code points.
+    fn check_escape(&self, letter: Option<char>, start: usize) -> Parsed<()> {
+        let text = self.lexer.since(start);
+        let digits = text.get(2..).unwrap_or_default();
+        let is_braced = digits.starts_with('{') && digits.ends_with('}');
+        let are_hex =
+            |count| digits.len() == count && digits.bytes().all(|b| b.is_ascii_hexdigit());
+        let is_set = match letter {
+            Some('p' | 'P') => is_braced || !digits.is_empty() && !digits.starts_with('{'),
+            Some('x') => is_braced || are_hex(2),
+            Some('u') => is_braced || are_hex(4),
+            Some('s' | 'S' | 'd' | 'D' | 'w' | 'W' | 'n' | 'r' | 't' | 'f' | 'v') => true,
+            Some(c) => c.is_ascii_punctuation() && c != '<' && c != '>',
+            None => false,
+        };
+        is_set.then_some(()).ok_or(Unsupported)
     }
 
-    /// Moves behind the escape whose backslash was just read, if it stands for code points.
-    fn skip_escape(&mut self) -> Parsed<()> {
-        match self.next() {
-            Some('p' | 'P') => {
-                if self.peek() == Some('{') {
-                    self.skip_braces()?;
-                } else {
-                    self.next().ok_or(Unsupported)?;
-                }
-            }
-            Some('x') => self.skip_hex(2)?,
-            Some('u') => self.skip_hex(4)?,
-            Some('s' | 'S' | 'd' | 'D' | 'w' | 'W' | 'n' | 'r' | 't' | 'f' | 'v') => {}
-            Some(c) if c.is_ascii_punctuation() && c != '<' && c != '>' => {}
-            _ => return Err(Unsupported),
-        }
-        Ok(())
-    }
-
-    fn skip_hex(&mut self, digits: usize) -> Parsed<()> {
-        if self.peek() == Some('{') {
-            return self.skip_braces();
-        }
-        for _ in 0..digits {
-            self.next()
-                .filter(char::is_ascii_hexdigit)
-                .ok_or(Unsupported)?;
-        }
-        Ok(())
-    }
-
-    fn skip_braces(&mut self) -> Parsed<()> {
-        while let Some(c) = self.next() {
-            if c == '}' {
-                return Ok(());
-            }
-        }
-        Err(Unsupported)
-    }
-
-    /// The set that the text since `start` stands for.
+    /// The set that the text since `start` describes.
     fn class_since(&self, start: usize, flags: Flags) -> Parsed<ClassUnicode> {
-        let text: String = self.chars[start..self.at].iter().collect();
         let hir = regex_syntax::ParserBuilder::new()
             .case_insensitive(flags.ignore_case)
             .build()
-            .parse(&text)
+            .parse(&self.lexer.since(start))
             .map_err(|_| Unsupported)?;
         match hir.kind() {
             HirKind::Class(Class::Unicode(set)) => Ok(set.clone()),
@@ -423,7 +288,7 @@ impl Parser {
                 let text = std::str::from_utf8(&literal.0).map_err(|_| Unsupported)?;
                 let mut chars = text.chars();
                 match (chars.next(), chars.next()) {
-                    (Some(c), None) => Ok(ClassUnicode::new([ClassUnicodeRange::new(c, c)])),
+                    (Some(c), None) => Ok(just(c)),
                     _ => Err(Unsupported),
                 }
             }
@@ -432,7 +297,18 @@ impl Parser {
     }
 }
 
-/// `(?>…)` over what never had anything to give back, or over a repeated class.
+/// The only node, or `many` of them.
+fn one_or(mut nodes: Vec<Node>, many: fn(Vec<Node>) -> Node) -> Node {
+    match nodes.pop() {
+        Some(only) if nodes.is_empty() => only,
+        last => {
+            nodes.extend(last);
+            many(nodes)
+        }
+    }
+}
+
+/// `(?>...)`: only around a node that never gives anything back, and around a repeated class.
 fn atomic(node: Node) -> Parsed<Node> {
     match node {
         Node::Class(_) | Node::Look(_) => Ok(node),
@@ -451,7 +327,7 @@ fn atomic(node: Node) -> Parsed<Node> {
     }
 }
 
-/// The body of a look-ahead as a condition on one code point or the end.
+/// The body of a look-ahead as a condition on one code point or the end of the text.
 fn condition(node: &Node) -> Parsed<Look> {
     match node {
         Node::Class(set) => Ok(Look {

@@ -1,0 +1,246 @@
+//! The lexemes of a regular expression, as fancy-regex, Oniguruma and Python's `regex` share them.
+//!
+//! Every reader of patterns uses this lexer: the parser, the translator and the check of portability. Each
+//! of them decides what a lexeme means and which lexemes it accepts.
+
+use std::ops::Range;
+
+/// A lexeme outside of a bracketed class, without quantifiers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lexeme {
+    /// The beginning of a group.
+    Group(Group),
+    /// `)`
+    Close,
+    /// `|`
+    Bar,
+    /// `[` or `[^`: [`Lexer::class`] reads the rest.
+    Class,
+    /// A backslash and what belongs to it. The character is the first after the backslash; `None` at the
+    /// end of the pattern.
+    Escape(Option<char>),
+    /// A character: itself, or `^`, `$`, `.`, or a quantifier's where none can be.
+    Char(char),
+}
+
+/// The beginning of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// `(`
+    Capture,
+    /// `(?:`
+    Plain,
+    /// `(?>`
+    Atomic,
+    /// `(?=`, or `(?!` if negated.
+    LookAhead { negated: bool },
+    /// `(?<=`, or `(?<!` if negated.
+    LookBehind { negated: bool },
+    /// `(?i-s:`, or `(?i-s)`, which has no body and ends here.
+    Flags { flags: String, has_body: bool },
+    /// `(?`, followed by anything else.
+    Other,
+}
+
+/// A lexeme of a bracketed class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClassLexeme {
+    /// `[` or `[^`
+    Open,
+    /// `]`
+    Close,
+    /// A backslash and what belongs to it, as in [`Lexeme::Escape`].
+    Escape(Option<char>),
+    /// A character. It is `]` only if that is the first of a class.
+    Char(char),
+}
+
+/// How often the previous atom repeats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quantifier {
+    /// The text between the braces: digits and commas; `None` for `?`, `*` and `+`.
+    pub count: Option<String>,
+    /// The first character: `?`, `*`, `+` or `{`.
+    pub symbol: char,
+    /// A `?` or `+` after it.
+    pub suffix: Option<char>,
+}
+
+impl Quantifier {
+    /// The least and the greatest count; `None` if the braces do not hold one or two numbers.
+    pub fn bounds(&self) -> Option<(u32, Option<u32>)> {
+        let number = |text: &str| text.parse().ok();
+        match (self.symbol, self.count.as_deref().unwrap_or_default()) {
+            ('?', _) => Some((0, Some(1))),
+            ('*', _) => Some((0, None)),
+            ('+', _) => Some((1, None)),
+            (_, count) => match count.split_once(',') {
+                None => number(count).map(|min| (min, Some(min))),
+                Some((min, "")) => Some((number(min)?, None)),
+                Some((min, max)) => Some((number(min)?, Some(number(max)?))),
+            },
+        }
+    }
+}
+
+/// Reads a pattern from left to right.
+pub struct Lexer {
+    chars: Vec<char>,
+    /// The next character.
+    pub at: usize,
+    /// The first character of the innermost class that was opened last: a `]` there is a character.
+    class_start: usize,
+}
+
+impl Lexer {
+    /// Starts at the beginning of a pattern.
+    pub fn new(pattern: &str) -> Self {
+        Self {
+            chars: pattern.chars().collect(),
+            at: 0,
+            class_start: usize::MAX,
+        }
+    }
+
+    /// The next character.
+    pub fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    /// Whether the rest of the pattern starts with a text.
+    pub fn starts_with(&self, text: &str) -> bool {
+        let rest = self.chars[self.at..].iter();
+        rest.copied().take(text.len()).eq(text.chars())
+    }
+
+    /// The characters of a range, as far as the pattern has them.
+    pub fn text(&self, range: Range<usize>) -> String {
+        let end = range.end.min(self.chars.len());
+        self.chars[range.start..end].iter().collect()
+    }
+
+    /// The characters from `start` up to the next one.
+    pub fn since(&self, start: usize) -> String {
+        self.text(start..self.at)
+    }
+
+    /// Consumes a quantifier, if the next lexeme is one.
+    pub fn quantifier(&mut self) -> Option<Quantifier> {
+        let symbol = self.peek()?;
+        let count = match symbol {
+            '?' | '*' | '+' => None,
+            '{' => {
+                let rest = &self.chars[self.at + 1..];
+                let length = rest.iter().position(|&c| c == '}')?;
+                let count = &rest[..length];
+                if count.is_empty() || !count.iter().all(|c| c.is_ascii_digit() || *c == ',') {
+                    return None;
+                }
+                Some(count.iter().collect::<String>())
+            }
+            _ => return None,
+        };
+        self.at += count.as_ref().map_or(1, |count| count.len() + 2);
+        let suffix = self.peek().filter(|c| matches!(c, '?' | '+'));
+        self.at += usize::from(suffix.is_some());
+        Some(Quantifier {
+            count,
+            symbol,
+            suffix,
+        })
+    }
+
+    /// Consumes a lexeme outside of a class; `None` at the end.
+    pub fn next(&mut self) -> Option<Lexeme> {
+        let c = self.peek()?;
+        self.at += 1;
+        Some(match c {
+            '(' => Lexeme::Group(self.group()),
+            ')' => Lexeme::Close,
+            '|' => Lexeme::Bar,
+            '[' => {
+                self.open_class();
+                Lexeme::Class
+            }
+            '\\' => Lexeme::Escape(self.escape()),
+            _ => Lexeme::Char(c),
+        })
+    }
+
+    /// Consumes a lexeme of a class; `None` at the end of the pattern.
+    pub fn class(&mut self) -> Option<ClassLexeme> {
+        let c = self.peek()?;
+        self.at += 1;
+        Some(match c {
+            '[' => {
+                self.open_class();
+                ClassLexeme::Open
+            }
+            ']' if self.at - 1 != self.class_start => ClassLexeme::Close,
+            '\\' => ClassLexeme::Escape(self.escape()),
+            _ => ClassLexeme::Char(c),
+        })
+    }
+
+    /// Consumes a text if the pattern continues with it.
+    fn take(&mut self, text: &str) -> bool {
+        let found = self.starts_with(text);
+        self.at += usize::from(found) * text.len();
+        found
+    }
+
+    fn open_class(&mut self) {
+        self.take("^");
+        self.class_start = self.at;
+    }
+
+    /// The rest of a group's beginning.
+    fn group(&mut self) -> Group {
+        if !self.take("?") {
+            return Group::Capture;
+        }
+        for (text, group) in [
+            (":", Group::Plain),
+            (">", Group::Atomic),
+            ("=", Group::LookAhead { negated: false }),
+            ("!", Group::LookAhead { negated: true }),
+            ("<=", Group::LookBehind { negated: false }),
+            ("<!", Group::LookBehind { negated: true }),
+        ] {
+            if self.take(text) {
+                return group;
+            }
+        }
+        let rest = &self.chars[self.at..];
+        let is_flag = |c: &&char| c.is_ascii_lowercase() || **c == '-';
+        let flags: String = rest.iter().take_while(is_flag).collect();
+        match rest.get(flags.len()) {
+            Some(&end @ (':' | ')')) => {
+                self.at += flags.len() + 1;
+                Group::Flags {
+                    flags,
+                    has_body: end == ':',
+                }
+            }
+            _ => Group::Other,
+        }
+    }
+
+    /// The rest of an escape: `p` and a letter, `x` and two digits, `u` and four, any of them and braces, or
+    /// one character. Returns the first character.
+    fn escape(&mut self) -> Option<char> {
+        let letter = self.peek()?;
+        let after = match letter {
+            'p' | 'P' | 'x' | 'u' if self.chars.get(self.at + 1) == Some(&'{') => {
+                let end = self.chars[self.at..].iter().position(|&c| c == '}');
+                end.unwrap_or(self.chars.len())
+            }
+            'p' | 'P' => 1,
+            'x' => 2,
+            'u' => 4,
+            _ => 0,
+        };
+        self.at = (self.at + 1 + after).min(self.chars.len());
+        Some(letter)
+    }
+}

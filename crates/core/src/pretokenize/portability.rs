@@ -1,0 +1,370 @@
+//! Which patterns mean the same to two regex engines.
+//!
+//! Engines agree on far less than both accept: `\w` and `[[:alpha:]]` contain other characters, `(?i:ss)`
+//! finds `ß` in one engine only, an empty match cuts the text in Hugging Face `tokenizers` and is skipped
+//! here, and more. So a pattern passes only if everything in it is known to be read alike, or to be
+//! translated by [`super::dialect`]. The package's tests compare the engines on patterns that pass.
+
+use super::lexer::{ClassLexeme, Group, Lexeme, Lexer, Quantifier};
+
+/// The deepest nesting of groups.
+const MAX_DEPTH: usize = 50;
+/// General categories, each with the letters that may follow it.
+const CATEGORIES: [(&str, &str); 7] = [
+    ("L", "ultmo"),
+    ("M", "nce"),
+    ("N", "dlo"),
+    ("P", "cdsefio"),
+    ("S", "mcko"),
+    ("Z", "slp"),
+    ("C", "cfo"),
+];
+/// Other properties: the scripts that split patterns use.
+const PROPERTIES: [&str; 12] = [
+    "Alphabetic",
+    "Han",
+    "Hiragana",
+    "Katakana",
+    "Hangul",
+    "Latin",
+    "Greek",
+    "Cyrillic",
+    "Arabic",
+    "Hebrew",
+    "Thai",
+    "Devanagari",
+];
+
+/// The engine for which a pattern is written, and the one that is to read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engines {
+    /// Ours, and Oniguruma.
+    ToOniguruma,
+    /// Oniguruma, and ours.
+    FromOniguruma,
+    /// Ours, and Python's `regex` module in its version 0 behaviour; or the reverse.
+    Python,
+}
+
+/// Says why a pattern cannot be carried over to the other engine, in words that follow the pattern in a
+/// sentence; `None` if it can. The pattern must be one that its own engine accepts.
+pub fn objection(pattern: &str, engines: Engines) -> Option<String> {
+    let (reader, empty) = match engines {
+        Engines::Python => (
+            "Python's regex module",
+            "can match the empty text, which not every engine skips",
+        ),
+        _ => (
+            "the other regex engine",
+            "can match the empty text, where Hugging Face tokenizers cut and we do not",
+        ),
+    };
+    let checked = check(pattern, engines == Engines::FromOniguruma).and_then(|is_nullable| {
+        if !is_nullable && engines == Engines::Python {
+            check_python(pattern)?;
+        }
+        Ok(is_nullable)
+    });
+    match checked {
+        Ok(is_nullable) => is_nullable.then(|| empty.to_owned()),
+        Err(what) => Some(format!(
+            "holds {what}, which may mean something else to {reader}"
+        )),
+    }
+}
+
+/// Whether something can match the empty text; an error names what is not read alike.
+type Nullable = Result<bool, String>;
+
+fn check(pattern: &str, oniguruma: bool) -> Nullable {
+    let mut checker = Checker {
+        lexer: Lexer::new(pattern),
+        oniguruma,
+        ignores_case: false,
+    };
+    let is_nullable = checker.alternation(0)?;
+    match checker.lexer.peek() {
+        None => Ok(is_nullable),
+        Some(_) => Err(")".to_owned()),
+    }
+}
+
+struct Checker {
+    lexer: Lexer,
+    /// Whether the pattern is written for Oniguruma.
+    oniguruma: bool,
+    ignores_case: bool,
+}
+
+impl Checker {
+    fn alternation(&mut self, depth: usize) -> Nullable {
+        if depth > MAX_DEPTH {
+            return Err("groups nested too deeply".to_owned());
+        }
+        let mut is_nullable = self.branch(depth)?;
+        while self.lexer.peek() == Some('|') {
+            self.lexer.next();
+            is_nullable |= self.branch(depth)?;
+        }
+        Ok(is_nullable)
+    }
+
+    fn branch(&mut self, depth: usize) -> Nullable {
+        let (first, mut is_nullable) = (self.lexer.at, true);
+        while let Some(c) = self.lexer.peek().filter(|c| !matches!(c, '|' | ')')) {
+            let start = self.lexer.at;
+            // After a line end, Oniguruma finds `^` only if something follows. At the beginning of a match
+            // that is so: a match is never empty.
+            if c == '^' && self.oniguruma && (depth > 0 || start > first) {
+                return Err("^ inside".to_owned());
+            }
+            let atom = self.atom(depth)?;
+            is_nullable &= self.repeated(c, start, atom)?;
+        }
+        Ok(is_nullable)
+    }
+
+    /// Checks the quantifier of the atom that began at `start` with `first`, if it has one.
+    fn repeated(&mut self, first: char, start: usize, is_nullable: bool) -> Nullable {
+        let atom = self.lexer.since(start);
+        let Some(quantifier) = self.quantifier() else {
+            return Ok(is_nullable);
+        };
+        let count = quantifier.count.as_deref();
+        let is_fixed = count.is_some_and(|count| !count.contains(','));
+        let least = count.map(|count| count.split(',').next().unwrap_or_default());
+        let can_be_none = match quantifier.symbol {
+            '?' | '*' => true,
+            '+' => false,
+            _ => least.is_some_and(|least| least.trim_matches('0').is_empty()),
+        };
+        let problem = if self.quantifier().is_some() {
+            "two quantifiers in a row"
+        } else if is_nullable {
+            "a quantifier of something that can match the empty text"
+        } else if self.ignores_case && !"([\\'".contains(first) {
+            "a quantifier of a letter whose case is ignored"
+        } else if atom.starts_with("\\x") && !atom.starts_with("\\x{") {
+            "a quantifier of \\x without braces"
+        } else if atom.starts_with("\\u") {
+            "a quantifier of \\u without braces"
+        } else {
+            // Oniguruma reads `X{2}?` as `(?:X{2})?`.
+            let is_optional = self.oniguruma && is_fixed && quantifier.suffix == Some('?');
+            return Ok(can_be_none || is_optional);
+        };
+        Err(problem.to_owned())
+    }
+
+    /// Consumes a quantifier whose braces hold one or two numbers. All engines read other braces alike.
+    fn quantifier(&mut self) -> Option<Quantifier> {
+        let start = self.lexer.at;
+        let quantifier = self.lexer.quantifier()?;
+        if let Some(count) = &quantifier.count {
+            if count == "," || count.matches(',').count() > 1 {
+                self.lexer.at = start;
+                return None;
+            }
+        }
+        Some(quantifier)
+    }
+
+    fn atom(&mut self, depth: usize) -> Nullable {
+        let start = self.lexer.at;
+        match self.lexer.next() {
+            Some(Lexeme::Group(group)) => self.group(&group, start, depth),
+            Some(Lexeme::Class) => self.class().map(|()| false),
+            Some(Lexeme::Escape(letter)) => self.escape(letter, start, false),
+            Some(Lexeme::Char('^' | '$')) => Ok(true),
+            Some(Lexeme::Char(c @ ('?' | '*' | '+'))) => Err(format!("{c} with nothing before it")),
+            Some(Lexeme::Char(c)) => self.check_case(c).map(|()| false),
+            Some(Lexeme::Bar | Lexeme::Close) | None => Ok(true),
+        }
+    }
+
+    /// Oniguruma ignores the case of `ss`, `fi`, `st`, ... by finding `ß`, `ﬁ`, `ﬆ`, ... too.
+    fn check_case(&self, c: char) -> Result<(), String> {
+        if !self.ignores_case {
+            return Ok(());
+        }
+        let pair: String = [c].into_iter().chain(self.lexer.peek()).collect();
+        let pair = pair.to_lowercase();
+        if !c.is_ascii() {
+            Err(format!("'{c}' with its case ignored"))
+        } else if ["ss", "st", "ff", "fi", "fl"].contains(&pair.as_str()) {
+            Err(format!("'{pair}' with its case ignored"))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn group(&mut self, group: &Group, start: usize, depth: usize) -> Nullable {
+        let outside = self.ignores_case;
+        let looks_around = matches!(group, Group::LookAhead { .. } | Group::LookBehind { .. });
+        if let Group::Flags { flags, has_body } = group {
+            let is_known = |c| c == 'i' || c == 'm' && self.oniguruma;
+            if flags.is_empty() || !flags.chars().all(is_known) || !has_body && start > 0 {
+                return Err(self.lexer.text(start..start + 4) + "...");
+            }
+            self.ignores_case |= flags.contains('i');
+            if !has_body {
+                return Ok(true);
+            }
+        } else if *group == Group::Other {
+            return Err(self.lexer.text(start..start + 4) + "...");
+        }
+        let is_nullable = self.alternation(depth + 1)?;
+        if self.lexer.next() != Some(Lexeme::Close) {
+            return Err("(".to_owned());
+        }
+        self.ignores_case = outside;
+        Ok(is_nullable || looks_around)
+    }
+
+    fn escape(&self, letter: Option<char>, start: usize, in_class: bool) -> Nullable {
+        let text = self.lexer.since(start);
+        let is_alike = match letter {
+            Some('A' | 'z') if !in_class => return Ok(true),
+            Some('Z') if !in_class && self.oniguruma => return Ok(true),
+            Some('p' | 'P') if is_property(&text) && self.ignores_case => {
+                return Err(format!("{} with its case ignored", &text[..2]));
+            }
+            Some('p' | 'P') => is_property(&text),
+            Some('x' | 'u') => is_code_point(&text) && !self.ignores_case,
+            Some('w' | 'W') => !self.oniguruma,
+            Some('s' | 'S' | 'd' | 'D' | 'n' | 'r' | 't' | 'f' | 'v' | ' ') => true,
+            Some(c) => c.is_ascii_punctuation() && c != '<' && c != '>',
+            None => false,
+        };
+        if is_alike {
+            Ok(false)
+        } else {
+            Err(text.chars().take(32).collect())
+        }
+    }
+
+    /// Checks the rest of a class, with the classes inside.
+    fn class(&mut self) -> Result<(), String> {
+        let mut depth = 1;
+        while depth > 0 {
+            for text in ["[:", "--", "~~"] {
+                if self.lexer.starts_with(text) {
+                    return Err(format!("{text} in a class"));
+                }
+            }
+            let start = self.lexer.at;
+            match self.lexer.class() {
+                Some(ClassLexeme::Open) => depth += 1,
+                Some(ClassLexeme::Close) => depth -= 1,
+                Some(ClassLexeme::Escape(letter)) => {
+                    self.escape(letter, start, true)?;
+                }
+                Some(ClassLexeme::Char(c)) if self.ignores_case && !c.is_ascii() => {
+                    return Err(format!("'{c}' with its case ignored"));
+                }
+                Some(ClassLexeme::Char(_)) => {}
+                None => return Err("[".to_owned()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an escape is `\p{...}` with a property that all engines know.
+fn is_property(escape: &str) -> bool {
+    let name = escape
+        .get(2..)
+        .and_then(|name| name.strip_prefix('{')?.strip_suffix('}'));
+    let Some(name) = name else {
+        return false;
+    };
+    let name = name.strip_prefix('^').unwrap_or(name);
+    let is_category = |(category, letters): &(&str, &str)| {
+        name.strip_prefix(category).is_some_and(|letter| {
+            // `C` alone contains surrogates.
+            (letter.is_empty() && *category != "C") || letter.len() == 1 && letters.contains(letter)
+        })
+    };
+    PROPERTIES.contains(&name) || CATEGORIES.iter().any(is_category)
+}
+
+/// Whether an escape is `\x{...}`, `\x` with two digits or `\u` with four.
+fn is_code_point(escape: &str) -> bool {
+    let braced = escape
+        .strip_prefix("\\x{")
+        .and_then(|digits| digits.strip_suffix('}'));
+    let digits = braced.unwrap_or(escape.get(2..).unwrap_or_default());
+    let is_valid = match braced {
+        Some(_) => (1..=6).contains(&digits.len()),
+        // Oniguruma reads `\xe9` as a byte.
+        None if escape.starts_with("\\x") => {
+            digits.len() == 2 && digits.starts_with(|c| ('0'..='7').contains(&c))
+        }
+        None => digits.len() == 4,
+    };
+    is_valid
+        && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && u32::from_str_radix(digits, 16).is_ok_and(|code_point| code_point <= 0x10_ffff)
+}
+
+/// Checks what Python's `regex` reads differently of a pattern that [`check`] accepts.
+///
+/// It reads `$` as "before a last line end" too, finds `İ` for `(?i:i)`, takes `{e<=1}` for a fuzzy match and
+/// `[[` for a letter; and more.
+fn check_python(pattern: &str) -> Result<(), String> {
+    let mut lexer = Lexer::new(pattern);
+    loop {
+        let start = lexer.at;
+        if let Some(quantifier) = lexer.quantifier() {
+            let count = quantifier.count.unwrap_or_default();
+            if count.starts_with(',') || count.matches(',').count() > 1 {
+                return Err("{".to_owned());
+            }
+            continue;
+        }
+        let is_alike = match lexer.next() {
+            None => break,
+            Some(Lexeme::Class) => is_python_class(&mut lexer),
+            Some(Lexeme::Escape(letter)) if !is_python_escape(letter, &lexer.since(start)) => {
+                return Err(lexer.text(start..start + 2));
+            }
+            Some(Lexeme::Group(Group::Flags { flags, has_body })) => flags == "i" && has_body,
+            Some(Lexeme::Group(group)) => !matches!(group, Group::Capture | Group::Other),
+            Some(Lexeme::Char(c)) => !"$]{}".contains(c),
+            Some(Lexeme::Escape(_) | Lexeme::Close | Lexeme::Bar) => true,
+        };
+        if !is_alike {
+            return Err(lexer.text(start..start + 1));
+        }
+    }
+    match pattern.split_once("(?i:") {
+        // Theirs takes `İ` for `i` and `ı` for `I`.
+        Some((_, rest)) if rest.contains(['i', 'I', '-']) => {
+            Err("(?i: with an i or a range after it".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_python_escape(letter: Option<char>, text: &str) -> bool {
+    !matches!(letter, Some('A' | 'z' | 'w' | 'W')) && !text.starts_with("\\x{")
+}
+
+/// Reads the rest of a class: without classes inside and without operators.
+fn is_python_class(lexer: &mut Lexer) -> bool {
+    loop {
+        if ["--", "&&", "||", "~~"]
+            .iter()
+            .any(|text| lexer.starts_with(text))
+        {
+            return false;
+        }
+        let start = lexer.at;
+        match lexer.class() {
+            Some(ClassLexeme::Close) => return true,
+            Some(ClassLexeme::Escape(letter)) if is_python_escape(letter, &lexer.since(start)) => {}
+            Some(ClassLexeme::Char(c)) if c != ']' => {}
+            _ => return false,
+        }
+    }
+}
