@@ -1669,7 +1669,7 @@ class BPETokenizer:
         >>> ids.count(tokenizer.special_tokens["<|im_end|>"])
         1
         """
-        from bpe_tokenizer.chat.conversation import ChatOptions
+        from bpe_tokenizer.chat.renderer import ChatOptions
         from bpe_tokenizer.chat.encoding import apply_chat_template
 
         compiled = self._compiled()

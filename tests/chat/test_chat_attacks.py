@@ -16,7 +16,7 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer, Model, TokenizerError
 from bpe_tokenizer.chat import Origin, Rendered, Segment
-from bpe_tokenizer.chat.builtin import BUILT_IN
+from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from chat_cases import JINJA, MARKUP, SPECIAL, chat_tokenizer, published, published_names
 from conversations import ATTACKS, Conversation, vary
 

@@ -10,9 +10,9 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer, OptionError
 from bpe_tokenizer.chat import Origin, Rendered, Segment, Template
-from bpe_tokenizer.chat.builtin import BUILT_IN
-from bpe_tokenizer.chat.parts import parts_of
-from bpe_tokenizer.chat.turns import assistant_ranges
+from bpe_tokenizer.chat.assistant_spans import assistant_spans
+from bpe_tokenizer.chat.builtin_templates import BUILT_IN
+from bpe_tokenizer.chat.message_regions import message_regions
 from bpe_tokenizer.errors import ChatTemplateError
 from chat_cases import JINJA, Undeclared, chat_tokenizer, published, published_names
 from conversations import vary
@@ -197,7 +197,7 @@ def test_turns_are_found_without_being_declared(name: str) -> None:
             return undeclared.render(some, add_generation_prompt=asks)
 
         if expected_ranges or all(message["role"] != "assistant" for message in messages):
-            assert assistant_ranges(rendered, messages, render, special) == expected_ranges
+            assert assistant_spans(rendered, messages, render, special) == expected_ranges
 
 
 @pytest.mark.parametrize("name", ["chatml", "llama3", "phi3", "mistral", "gemma"])
@@ -255,7 +255,7 @@ def test_a_token_of_both_is_learned(tokenizer: BPETokenizer) -> None:
 
 
 def test_masks_that_cannot_be(tokenizer: BPETokenizer) -> None:
-    with pytest.raises(OptionError, match="the assistant has 1 messages, and the template writes nothing"):
+    with pytest.raises(OptionError, match="the template writes nothing of the assistant's 1 messages"):
         tokenizer.apply_chat_template(TALKS[2], "alpaca", return_assistant_mask=True)
     ids, mask = tokenizer.apply_chat_template(TALKS[2][:1], "chatml", return_assistant_mask=True)
     assert mask == [0] * len(ids)
@@ -266,7 +266,7 @@ def test_masks_that_cannot_be(tokenizer: BPETokenizer) -> None:
         def render(self, messages: Any, **options: Any) -> Rendered:
             return Rendered((Segment("sdrawkcab", Origin("messages")),), untracked=("it was reversed",))
 
-    with pytest.raises(OptionError, match=r"hides whose text 'sdrawkcab' is \(it was reversed\)"):
+    with pytest.raises(OptionError, match=r"hides the author of the text 'sdrawkcab' \(it was reversed\)"):
         tokenizer.apply_chat_template(TALKS[0], Hiding(), return_assistant_mask=True)
 
 
@@ -284,7 +284,7 @@ def test_few_renderings_find_the_turns() -> None:
     def render(some: Any, asks: bool) -> Rendered:
         return template.render(some, add_generation_prompt=asks)
 
-    ranges = assistant_ranges(template.render(talk), talk, render, {"<|im_end|>"})
+    ranges = assistant_spans(template.render(talk), talk, render, {"<|im_end|>"})
     assert len(ranges) == 50
     assert len(calls) <= 5
 
@@ -304,7 +304,7 @@ def test_parts_of_a_conversation() -> None:
             Segment("<e>"),
         )
     )
-    first, second = parts_of(rendered)
+    first, second = message_regions(rendered)
     assert (first.index, first.start, first.end, first.before, first.after) == (0, 7, 8, "<u>user", "<t>")
     assert (second.index, second.pieces, second.gaps) == (1, [(17, 18), (21, 22)], ["<c>"])
     assert (second.before, second.after, second.fields) == ("</t>", "<e>", {"content", "tool_calls"})

@@ -7,8 +7,8 @@ import pytest
 
 from bpe_tokenizer import ArgumentTypeError, BPETokenizer, OptionError
 from bpe_tokenizer.chat import ChatTemplate, Origin, RoleMarkup, Segment, TurnTemplate
-from bpe_tokenizer.chat.budget import longest_beginning, newest_that_fit
-from bpe_tokenizer.chat.builtin import BUILT_IN
+from bpe_tokenizer.chat.budget import drop_last_turns, drop_oldest_turns
+from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.messages import content_text
 from bpe_tokenizer.chat.template import jinja_template
 from chat_cases import JINJA, published
@@ -225,7 +225,7 @@ def test_what_a_built_in_template_has_no_place_for(name: str) -> None:
         {"variables": {"enable_thinking": False}},
     ]
     for options in given:
-        with pytest.raises(OptionError, match=r"has no place for (tools|documents|enable_thinking); use"):
+        with pytest.raises(OptionError, match=r"does not support (tools|documents|enable_thinking); use"):
             template.render(TALK, **options)
     assert template.render(TALK, tools=[], documents=None).text == ChatTemplate.get_template(name)(TALK)
 
@@ -301,14 +301,14 @@ def test_dropping_the_oldest_turns(roles: str, limit: int, kept: str) -> None:
         asked.append(len(messages))
         return len(messages) <= limit
 
-    assert _roles(newest_that_fit(_talk(roles), fits)) == kept
+    assert _roles(drop_oldest_turns(_talk(roles), fits)) == kept
     assert len(asked) <= 5
     # What stands at the end was never dropped, and it begins with a user's message.
     assert not kept or roles.endswith(kept.lstrip("s"))
 
 
 def test_dropping_the_system_messages_too() -> None:
-    assert _roles(newest_that_fit(_talk("suauau"), lambda some: len(some) <= 4, keep_system=False)) == "uau"
+    assert _roles(drop_oldest_turns(_talk("suauau"), lambda some: len(some) <= 4, keep_system=False)) == "uau"
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_dropping_the_system_messages_too() -> None:
     [("suatauau", 8, "suatauau"), ("suatauau", 6, "suata"), ("suatauau", 4, ""), ("uaua", 3, "ua")],
 )
 def test_dropping_the_last_turns(roles: str, limit: int, kept: str) -> None:
-    assert _roles(longest_beginning(_talk(roles), lambda some: len(some) <= limit)) == kept
+    assert _roles(drop_last_turns(_talk(roles), lambda some: len(some) <= limit)) == kept
 
 
 def test_surrogates_are_joined_or_replaced() -> None:

@@ -184,8 +184,9 @@ def test_the_models_own_tokenizer(chatml: BPETokenizer, tmp_path: Path) -> None:
     assert BPETokenizer.for_model(tmp_path / "model.gguf").vocab == chatml.vocab
     # It is not read again to be compared with itself.
     with pytest.MonkeyPatch.context() as patch:
-        patch.delattr("bpe_tokenizer.inference.matching.check_match")
-        patch.setattr("bpe_tokenizer.inference.matching.load_model", lambda *_, **__: scripted([97])[1])
+        patch.delattr("bpe_tokenizer.inference.tokenizer_match.check_match")
+        load_model = "bpe_tokenizer.inference.tokenizer_match.load_model"
+        patch.setattr(load_model, lambda *_, **__: scripted([97])[1])
         own = BPETokenizer.for_model(tmp_path / "model.gguf")
         assert own.chat(TALK, tmp_path / "model.gguf", "chatml") == "a"
         with pytest.raises(NameError):
@@ -341,7 +342,7 @@ def test_segments_of_a_session(chatml: BPETokenizer) -> None:
 
 def test_a_session_needs_a_tokenizer(chatml: BPETokenizer, tmp_path: Path) -> None:
     _, loaded = scripted([97])
-    with pytest.raises(OptionError, match="give one"):
+    with pytest.raises(OptionError, match="pass tokenizer="):
         ChatSession(loaded)
     chatml.save_gguf(tmp_path / "model.gguf")
     assert ChatSession(tmp_path / "model.gguf").tokenizer.vocab == chatml.vocab

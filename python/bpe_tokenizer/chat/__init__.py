@@ -1,8 +1,8 @@
-"""Conversations to segments of text that know who wrote them: templates, turns, budgets."""
+"""Conversations: templates render them to segments, text with its provenance, and these become ids."""
 
+from bpe_tokenizer.chat.declarative_template import InstructionTemplate, RoleMarkup, TurnTemplate
 from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
 from bpe_tokenizer.chat.template import ChatTemplate, Template
-from bpe_tokenizer.chat.turn_template import InstructionTemplate, RoleMarkup, TurnTemplate
 
 __all__ = [
     "ChatTemplate",

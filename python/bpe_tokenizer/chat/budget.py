@@ -1,18 +1,19 @@
-"""Conversations made shorter by whole turns."""
+"""Shortens conversations by whole turns to a token budget."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 
-from bpe_tokenizer.chat.conversation import ChatOptions
 from bpe_tokenizer.chat.encoding import ChatTemplateLike, encode_messages
 from bpe_tokenizer.chat.messages import Messages, checked_messages
+from bpe_tokenizer.chat.renderer import ChatOptions
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import ContextLengthError
 from bpe_tokenizer.special_tokens import AllowedSpecial
 
-__all__ = ["longest_beginning", "newest_that_fit", "trim_messages"]
+__all__ = ["drop_last_turns", "drop_oldest_turns", "trim_messages"]
 
 Message = Mapping[str, Any]
 
@@ -29,7 +30,7 @@ def trim_messages(
     """Return the messages without the oldest turns, so that they encode to at most `max_tokens` ids.
 
     Raises:
-        ContextLengthError: The last turn alone is longer; it has both lengths.
+        ContextLengthError: The last turn alone is longer. The error has both lengths.
     """
     length = 0
 
@@ -38,12 +39,12 @@ def trim_messages(
         length = len(encode_messages(compiled, some, template, options, allowed_special).ids)
         return length <= max_tokens
 
-    kept = newest_that_fit(checked_messages(messages), fits, keep_system)
+    kept = drop_oldest_turns(checked_messages(messages), fits, keep_system)
     if kept is None:
-        # `newest_that_fit` tries the shortest messages last, so `length` is theirs.
+        # `drop_oldest_turns` tries the shortest messages last, so `length` is theirs.
         raise ContextLengthError(
-            f"the last turn alone is {length} ids long, with what always stands around it, and only "
-            f"{max_tokens} are allowed: shorten it, or raise max_tokens",
+            f"the last turn alone is {length} ids long, with the text that the template always adds, and "
+            f"only {max_tokens} are allowed: shorten it, or raise max_tokens",
             length,
             max_tokens,
         )
@@ -51,10 +52,10 @@ def trim_messages(
 
 
 def _split_turns(messages: Messages) -> tuple[list[Message], list[list[Message]]]:
-    """Return the system messages at the beginning, and the turns behind them.
+    """Return the system messages at the start, and the turns after them.
 
-    A turn is a user message with everything up to the next one: the replies, the calls of tools and their
-    results. What stands before the first user message is a turn too.
+    A turn is a user message with all messages up to the next one: replies, tool calls and their results. The
+    messages before the first user message are a turn too.
     """
     head: list[Message] = []
     turns: list[list[Message]] = []
@@ -68,64 +69,64 @@ def _split_turns(messages: Messages) -> tuple[list[Message], list[list[Message]]
     return head, turns
 
 
-def newest_that_fit(
+def drop_oldest_turns(
     messages: Messages, fits: Callable[[Messages], bool], keep_system: bool = True
 ) -> list[Message] | None:
-    """Return the messages that are left when the oldest turns are dropped until they fit.
+    """Drop the oldest turns until the messages fit.
 
     Args:
         messages: The messages.
-        fits: Whether messages are short enough. It is asked about log2(turns) times.
-        keep_system: Keep the system messages at the beginning; otherwise they go with the first turn.
+        fits: Returns whether messages are short enough. Called about log2(turns) times.
+        keep_system: Keep the system messages at the start. If False, they are dropped with the first turn.
 
     Returns:
-        The messages; all of them if they fit. None if not even the last turn does.
+        The remaining messages, which are all if they fit. None if not even the last turn fits.
 
     >>> talk = [{"role": role} for role in ("system", "user", "assistant", "tool", "user", "assistant")]
-    >>> [message["role"] for message in newest_that_fit(talk, lambda some: len(some) <= 5)]
+    >>> [message["role"] for message in drop_oldest_turns(talk, lambda some: len(some) <= 5)]
     ['system', 'user', 'assistant']
     """
-    if fits(messages):
-        return list(messages)
-    head, turns = _split_turns(messages)
-    kept = head if keep_system else []
-
-    def without(count: int) -> list[Message]:
-        return [*kept, *(message for turn in turns[count:] for message in turn)]
-
-    dropped = _least(len(turns), lambda count: fits(without(count)))
-    return None if dropped is None else without(dropped)
+    return _drop_turns(messages, fits, lambda turns, count: turns[count:], keep_system)
 
 
-def longest_beginning(messages: Messages, fits: Callable[[Messages], bool]) -> list[Message] | None:
-    """Return the messages that are left when the last turns are dropped until they fit.
+def drop_last_turns(messages: Messages, fits: Callable[[Messages], bool]) -> list[Message] | None:
+    """Drop the last turns until the messages fit.
 
     Args:
         messages: The messages.
-        fits: Whether messages are short enough. It is asked about log2(turns) times.
+        fits: Returns whether messages are short enough. Called about log2(turns) times.
 
     Returns:
-        The messages; all of them if they fit. None if not even the first turn does.
+        The remaining messages, which are all if they fit. None if not even the first turn fits.
 
     >>> talk = [{"role": role} for role in ("user", "assistant", "user", "assistant")]
-    >>> longest_beginning(talk, lambda some: len(some) <= 3)
+    >>> drop_last_turns(talk, lambda some: len(some) <= 3)
     [{'role': 'user'}, {'role': 'assistant'}]
     """
+    return _drop_turns(messages, fits, lambda turns, count: turns[: len(turns) - count])
+
+
+def _drop_turns(
+    messages: Messages,
+    fits: Callable[[Messages], bool],
+    remaining: Callable[[list[list[Message]], int], list[list[Message]]],
+    keep_system: bool = True,
+) -> list[Message] | None:
     if fits(messages):
         return list(messages)
     head, turns = _split_turns(messages)
 
     def without(count: int) -> list[Message]:
-        return [*head, *(message for turn in turns[: len(turns) - count] for message in turn)]
+        return [*(head if keep_system else []), *chain.from_iterable(remaining(turns, count))]
 
-    dropped = _least(len(turns), lambda count: fits(without(count)))
+    dropped = _min_dropped(len(turns), lambda count: fits(without(count)))
     return None if dropped is None else without(dropped)
 
 
-def _least(count: int, fits: Callable[[int], bool]) -> int | None:
-    """Return the smallest number of turns, at least 1 and less than `count`, without which the rest fits.
+def _min_dropped(count: int, fits: Callable[[int], bool]) -> int | None:
+    """Return the smallest number of turns to drop, at least 1 and less than `count`, so that the rest fits.
 
-    The search takes it that fewer turns are shorter; what it returns was asked about in any case.
+    The binary search assumes that fewer turns are shorter. `fits` was true for the number that it returns.
     """
     low, high = 1, count - 1
     if high < low or not fits(high):

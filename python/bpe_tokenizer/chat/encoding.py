@@ -11,13 +11,13 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from bpe_tokenizer.chat.choice import named_special_tokens, template_of
-from bpe_tokenizer.chat.conversation import ChatOptions, Conversation
+from bpe_tokenizer.chat.assistant_spans import assistant_spans
+from bpe_tokenizer.chat.message_regions import message_regions
 from bpe_tokenizer.chat.messages import Messages, is_batch
-from bpe_tokenizer.chat.parts import parts_of
+from bpe_tokenizer.chat.renderer import ChatOptions, ConversationRenderer
 from bpe_tokenizer.chat.segment import Rendered, Segment
 from bpe_tokenizer.chat.template import Template
-from bpe_tokenizer.chat.turns import assistant_ranges
+from bpe_tokenizer.chat.template_selection import named_special_tokens, select_template
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.encoding import resolve_allowed_special
 from bpe_tokenizer.errors import OptionError, TokenizerError
@@ -51,10 +51,10 @@ class MessageSpan:
     """The tokens of a message's content.
 
     Args:
-        index: Which of the messages; None of a system prompt that was put before them.
+        index: The index of the message; None for an added system prompt.
         role: Its role.
-        start: The first token that holds something of the content.
-        end: Behind the last one.
+        start: The first token with any part of the content.
+        end: The end of the last such token, exclusive.
     """
 
     index: int | None
@@ -69,8 +69,8 @@ class EncodedChat:
 
     Args:
         ids: The ids.
-        assistant_mask: 1 for each id that holds something of an assistant's turn; None if not asked for.
-        spans: The spans of the messages; None if not asked for.
+        assistant_mask: 1 for each id with any part of an assistant's turn, else 0; None if not requested.
+        spans: The spans of the messages; None if not requested.
     """
 
     ids: list[int]
@@ -94,7 +94,7 @@ def apply_chat_template(
     max_length: int | None,
     return_tensors: Literal["np", "pt"] | None,
 ) -> Any:
-    """Encode a conversation or several; `BPETokenizer.apply_chat_template` says what the result is."""
+    """Encode one or several conversations. `BPETokenizer.apply_chat_template` documents the results."""
     batched = is_batch(messages)
     conversations = _conversations(compiled, messages if batched else [messages], template, options)
     if not tokenize:
@@ -146,7 +146,7 @@ def chat_segments(
     rendered = conversation.render()
     pieces = [(segment.text, segment.trusted) for segment in rendered.segments]
     markup = _markup_tokens(compiled, conversation)
-    segments = conversation.segments_as_given(rendered)
+    segments = conversation.segments_by_input(rendered)
     ids: list[list[int]] = [[] for _ in segments]
     for token_id, (first, _) in zip(*compiled.encoder.encode_segments(pieces, special, markup), strict=True):
         ids[first].append(token_id)
@@ -161,7 +161,7 @@ def stop_token_ids(compiled: CompiledModel, template: ChatTemplateLike, options:
         chat = _encode(compiled, conversation, "all", mask=True)
         learned = {chat.ids[place] for place, each in enumerate(chat.assistant_mask or ()) if each}
     except TokenizerError:
-        learned = set()  # A template that refuses the sample, or leaves out what the assistant says.
+        learned = set()  # The template rejects the sample, or does not write the assistant's message.
     eos = compiled.role_ids.get("eos")
     return sorted((learned & {*compiled.special.values()}) | ({eos[1]} if eos else set()))
 
@@ -183,21 +183,17 @@ def chat_options(
 
 def _conversations(
     compiled: CompiledModel, several: Iterable[Any], template: ChatTemplateLike, options: ChatOptions
-) -> list[Conversation]:
-    chosen = template_of(compiled, template, bool(options.tools))
+) -> list[ConversationRenderer]:
+    chosen = select_template(compiled, template, bool(options.tools))
     special_tokens = named_special_tokens(compiled)
-    return [Conversation(messages, chosen, options, special_tokens) for messages in several]
+    return [ConversationRenderer(messages, chosen, options, special_tokens) for messages in several]
 
 
-def _markup_tokens(compiled: CompiledModel, conversation: Conversation) -> frozenset[str]:
-    """Return the added tokens that are not special, and that a template writes as markup.
+def _markup_tokens(compiled: CompiledModel, conversation: ConversationRenderer) -> frozenset[str]:
+    """Return the added tokens that are not special, but that the template can write as markup.
 
-    Models have such tokens for the parts of a turn (`<tool_call>`, `<think>`); in a template's markup they
-    are control tokens, so in contents they are text. The others, like runs of spaces, are words.
-
-    Args:
-        compiled: The model.
-        conversation: Its template says what it may write.
+    Models have such tokens for the parts of a turn (`<tool_call>`, `<think>`). In markup they are control
+    tokens, so in contents they are text. Other such tokens, like runs of spaces, are ordinary words.
     """
     plain = (token.content for token in compiled.added.values() if not token.special)
     return frozenset(text for text in plain if not text.isspace() and conversation.may_write(text))
@@ -205,12 +201,12 @@ def _markup_tokens(compiled: CompiledModel, conversation: Conversation) -> froze
 
 def _encode(
     compiled: CompiledModel,
-    conversation: Conversation,
+    conversation: ConversationRenderer,
     allowed_special: AllowedSpecial,
     mask: bool = False,
     spans: bool = False,
 ) -> EncodedChat:
-    """Encode a conversation; what is not markup never becomes a control token.
+    """Encode a conversation. Contents never become control tokens.
 
     Args:
         compiled: The model.
@@ -220,9 +216,9 @@ def _encode(
         spans: Whether to find the messages' tokens.
 
     Raises:
-        OptionError: The mask cannot be known, or would be all 0 although the assistant has messages.
+        OptionError: The mask is unknown, or would be all 0 although the assistant has messages.
 
-    A `UserWarning` says if the template does something with contents that cannot be followed.
+    Warns with a `UserWarning` if the template does something with contents that cannot be tracked.
     """
     special = resolve_allowed_special(compiled, (), allowed_special)
     rendered = conversation.render()
@@ -230,43 +226,43 @@ def _encode(
     learned: list[Range] = []
     if mask:
         control = {*compiled.special, *markup}
-        learned = assistant_ranges(rendered, conversation.messages, conversation.render_some, control)
+        learned = assistant_spans(rendered, conversation.messages, conversation.render_messages, control)
     if rendered.untracked:
         warnings.warn(
-            f"the chat template does what cannot be followed: {'; '.join(rendered.untracked)}. All text that "
-            "this concerns is taken for content, so control tokens in it are lost",
+            f"the chat template does something that cannot be tracked: {'; '.join(rendered.untracked)}. The "
+            "text that it makes is content, so control tokens in it are lost",
             stacklevel=4,
         )
-    parts = parts_of(rendered) if spans else []
-    wanted = [*learned, *((part.start, part.end) for part in parts)]
+    regions = message_regions(rendered) if spans else []
+    wanted = [*learned, *((region.start, region.end) for region in regions)]
     pieces, starts = _cut(rendered, {character for range_ in wanted for character in range_})
     ids, covered = compiled.encoder.encode_segments(pieces, special, markup)
     firsts, lasts = [first for first, _ in covered], [last for _, last in covered]
 
     def tokens(characters: Range) -> Range:
-        """Return the tokens (start, end) that hold something of these characters."""
-        first, behind = (bisect_left(starts, character) for character in characters)
-        return bisect_left(lasts, first), bisect_left(firsts, behind)
+        """Return the tokens (start, end) with any of these characters."""
+        first, end = (bisect_left(starts, character) for character in characters)
+        return bisect_left(lasts, first), bisect_left(firsts, end)
 
     held = [0] * len(ids)
     for start, end in map(tokens, learned):
         held[start:end] = [1] * (end - start)
     found = [
         MessageSpan(
-            conversation.given_index(part.index),
-            conversation.messages[part.index]["role"],
-            *tokens((part.start, part.end)),
+            conversation.input_index(region.index),
+            conversation.messages[region.index]["role"],
+            *tokens((region.start, region.end)),
         )
-        for part in parts
+        for region in regions
     ]
     return EncodedChat(ids, held if mask else None, found if spans else None)
 
 
 def _cut(rendered: Rendered, borders: Collection[int]) -> tuple[list[tuple[str, bool]], list[int]]:
-    """Cut segments at characters.
+    """Split segments at character positions.
 
     Returns:
-        The pieces, each with whether it is trusted, and the character that each begins with.
+        The pieces as (text, trusted), and the position of each piece's first character.
     """
     pieces: list[tuple[str, bool]] = []
     starts: list[int] = []
@@ -297,25 +293,25 @@ def _to_columns(
 
     Returns:
         `input_ids` and `attention_mask`, a row for each conversation; `assistant_masks` and `message_spans`
-        if the conversations have them. Tensors are int64 of shape (conversations, longest row); spans are
-        lists always, without what was cut off.
+        if the conversations have them. Tensors are int64 of shape (conversations, longest row). Spans are
+        always lists, clipped to the truncated rows.
 
     Raises:
-        MissingDependencyError: PyTorch is asked for and not installed.
-        OptionError: Tensors are asked for of rows of different length.
+        MissingDependencyError: PyTorch is requested, but not installed.
+        OptionError: Tensors are requested, but the rows have different lengths.
     """
-    columns = _shaped([row.ids for row in rows], options, return_tensors)
+    columns = _to_rows([row.ids for row in rows], options, return_tensors)
     masks = [row.assistant_mask for row in rows if row.assistant_mask is not None]
     if masks:
         unpadded = replace(options, pad_id=0)
-        columns["assistant_masks"] = _shaped(masks, unpadded, return_tensors)["input_ids"]
-    spans = [_clipped(row.spans, options.body(len(row.ids))) for row in rows if row.spans is not None]
+        columns["assistant_masks"] = _to_rows(masks, unpadded, return_tensors)["input_ids"]
+    spans = [_clip(row.spans, options.body(len(row.ids))) for row in rows if row.spans is not None]
     if spans:
         columns["message_spans"] = spans
     return columns
 
 
-def _shaped(
+def _to_rows(
     rows: list[list[int]], options: BatchOptions, return_tensors: Literal["np", "pt"] | None
 ) -> dict[str, Any]:
     if return_tensors is None:
@@ -330,5 +326,5 @@ def _shaped(
     return to_tensors(arrays) if return_tensors == "pt" else dict(arrays)
 
 
-def _clipped(spans: Sequence[MessageSpan], length: int) -> list[MessageSpan]:
+def _clip(spans: Sequence[MessageSpan], length: int) -> list[MessageSpan]:
     return [replace(span, end=min(span.end, length)) for span in spans if span.start < length]

@@ -1,4 +1,4 @@
-"""Conversations as they are handed in: checked, and their contents as text."""
+"""Checks the messages of a conversation, and returns their contents as text."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def checked_messages(messages: Any) -> Messages:
     """Return the messages of a conversation, each of them a mapping with a role.
 
     Args:
-        messages: A sequence of mappings, or an object that has one as its attribute `messages`. A message has
-            a `role`, a `str`, and mostly a `content`. What that may be, and which further fields there are,
-            is up to the template.
+        messages: A sequence of mappings, or an object with such an attribute `messages`. A message has a
+            `role`, a `str`, and mostly a `content`. The template defines the type of the content and the
+            other fields.
 
     Raises:
-        ArgumentTypeError: It is no sequence of mappings, or a role is no `str`.
-        OptionError: There is no message, or one has no role.
+        ArgumentTypeError: The argument is not a sequence of mappings, or a role is not a `str`.
+        OptionError: The sequence is empty, or a message has no role.
 
     >>> checked_messages([{"role": "user", "content": "hi"}])
     [{'role': 'user', 'content': 'hi'}]
@@ -67,15 +67,15 @@ def _check(number: int, message: Any) -> None:
 
 
 def content_text(number: int, message: Mapping[str, Any]) -> str:
-    """Return the content of a message as text; the texts of several parts are joined.
+    """Return the content of a message as text. Joins the texts of several parts.
 
     Args:
-        number: Where it stands in its conversation, for messages of errors.
+        number: The index of the message, for errors.
         message: The message.
 
     Raises:
-        ArgumentTypeError: The content is neither text nor parts.
-        OptionError: There is no content, or a part of it is no text.
+        ArgumentTypeError: The content is neither text nor a list of parts.
+        OptionError: The content is missing, or a part is not text.
 
     >>> content_text(0, {"role": "user", "content": [{"type": "text", "text": "a"}, "b"]})
     'ab'
@@ -108,17 +108,17 @@ def _part_text(number: int, place: int, part: Any) -> str:
 
 
 def with_system_prompt(messages: Messages, system_prompt: str | None) -> tuple[Messages, bool]:
-    """Put a system prompt before the messages, unless they have a system message of their own.
+    """Put a system prompt in front of the messages, unless they include a system message.
 
     Args:
         messages: The messages.
-        system_prompt: The text; None or "" for none.
+        system_prompt: The text; None or "" for no system prompt.
 
     Returns:
-        The messages, and whether a message was put before them.
+        The messages, and whether the system prompt was added.
 
     Raises:
-        ArgumentTypeError: The system prompt is no `str`.
+        ArgumentTypeError: The system prompt is not a `str`.
 
     >>> with_system_prompt([{"role": "user", "content": "hi"}], "Be brief.")[0][0]
     {'role': 'system', 'content': 'Be brief.'}

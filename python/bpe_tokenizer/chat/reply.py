@@ -13,16 +13,16 @@ __all__ = ["Reply"]
 
 
 class Reply(Iterator[str], AsyncIterator[str]):
-    """The text of a reply as it is generated, for `for` and `async for`; never a part of a character.
+    """An iterator over the text of a reply, for `for` and `async for`. It yields whole characters only.
 
-    `BPETokenizer.chat(..., stream=True)` makes one. It begins when the first text is asked for.
+    `BPETokenizer.chat(..., stream=True)` returns one. The generation starts with the first request for text.
 
     Args:
         generation: The ids.
-        decoder: Turns them into text.
+        decoder: Decodes them to text.
 
     Attributes:
-        generation: The ids so far, why they ended, and the id that ended them.
+        generation: The ids so far, the reason for their end, and the stop id.
         text: The text so far.
     """
 
@@ -37,33 +37,33 @@ class Reply(Iterator[str], AsyncIterator[str]):
 
     @property
     def prompt_tokens(self) -> int:
-        """How many ids the prompt has."""
+        """The number of ids in the prompt."""
         return self.generation.prompt_tokens
 
     @property
     def new_tokens(self) -> int:
-        """How many ids were generated so far."""
+        """The number of ids generated so far."""
         return self.generation.new_tokens
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """Why the reply ended: `"stop"`, `"length"`, `"cancelled"`, `"error"`; None before."""
+        """Why the reply ended: `"stop"`, `"length"`, `"cancelled"`, `"error"`; None before the end."""
         return self.generation.finish_reason
 
     @property
     def seconds_to_first_token(self) -> float | None:
-        """How long the first id took; None before it is there."""
+        """The time to the first id; None before it arrives."""
         return None if self._first is None or self._begin is None else self._first - self._begin
 
     @property
     def tokens_per_second(self) -> float | None:
-        """How many ids came in a second behind the first; None before there are two."""
+        """The rate of the ids after the first; None before the second arrives."""
         if self._first is None or self._last is None or self._last <= self._first or self.new_tokens < 2:
             return None
         return (self.new_tokens - 1) / (self._last - self._first)
 
     def summary(self) -> str:
-        """Return how long the reply is and how fast it came, for people.
+        """Describe the length and the speed of the reply.
 
         >>> from bpe_tokenizer import BPETokenizer
         >>> from bpe_tokenizer.inference import LanguageModel
@@ -80,20 +80,20 @@ class Reply(Iterator[str], AsyncIterator[str]):
         ([], '0 tokens after a prompt of 51 (stop)')
         """
         speed = self.tokens_per_second
-        fast = f", {speed:.1f} tokens/s" if speed is not None else ""
-        ended = f" ({self.finish_reason})" if self.finish_reason is not None else ""
-        return f"{self.new_tokens} tokens after a prompt of {self.prompt_tokens}{fast}{ended}"
+        rate = f", {speed:.1f} tokens/s" if speed is not None else ""
+        reason = f" ({self.finish_reason})" if self.finish_reason is not None else ""
+        return f"{self.new_tokens} tokens after a prompt of {self.prompt_tokens}{rate}{reason}"
 
     def cancel(self) -> None:
-        """Ask it to end within a token; from any thread. Returns at once."""
+        """Ask it to end within a token, from any thread. Does not wait."""
         self.generation.cancel()
 
     def close(self) -> None:
-        """End it, and wait until the model can be used again."""
+        """End it, and wait until the model is free again."""
         self.generation.close()
 
     async def aclose(self) -> None:
-        """The same without blocking the loop; with `contextlib.aclosing`, at the end of a block."""
+        """Close without blocking the event loop; `contextlib.aclosing` calls it at the end of a block."""
         await self.generation.aclose()
 
     def __enter__(self) -> Reply:
@@ -124,7 +124,7 @@ class Reply(Iterator[str], AsyncIterator[str]):
         return self
 
     async def __anext__(self) -> str:
-        """Return the text that the next ids complete, without blocking the loop."""
+        """Return the text that the next ids complete, without blocking the event loop."""
         self._started()
         async for token_id in self.generation:
             if text := self._received(token_id):
@@ -144,7 +144,7 @@ class Reply(Iterator[str], AsyncIterator[str]):
         try:
             text = self._decoder.step(token_id)
         except UnknownIdError:
-            # The embeddings of many models have more rows than there are tokens, and any may be drawn.
+            # The embeddings of many models have more rows than tokens, and sampling can draw any row.
             text = self._decoder.flush() + "\ufffd"
         self.text += text
         return text

@@ -1,4 +1,4 @@
-"""What a conversation becomes before it becomes ids: text that knows who wrote it."""
+"""Segments of a rendered conversation: text with its provenance."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ __all__ = ["Origin", "Rendered", "Segment"]
 
 
 class Origin(NamedTuple):
-    """Where content came from.
+    """The input that content comes from.
 
     Args:
-        source: What was handed in: `"messages"`, `"tools"`, `"documents"`, or the name of a variable.
-        index: Which message, tool or document, from 0 on; None of a variable, and where it is not known.
-        field: The key of a message that holds it, such as `"content"` or `"tool_calls"`; "" of all else.
+        source: The argument: `"messages"`, `"tools"`, `"documents"`, or the name of a variable.
+        index: The index of the message, tool or document; None for a variable, and if unknown.
+        field: The message's key, such as `"content"` or `"tool_calls"`; "" for other inputs.
     """
 
     source: str
-    index: int | None = None  # type: ignore[assignment]  # hides tuple.index, which nobody wants of an origin
+    index: int | None = None  # type: ignore[assignment]  # hides tuple.index, which an origin does not need
     field: str = ""
 
 
@@ -26,9 +26,9 @@ class Segment(NamedTuple):
     """A stretch of a rendered conversation.
 
     Args:
-        text: Its text; never empty.
-        origin: None of markup, which the template wrote: only there special tokens are recognised. Otherwise
-            whose content it is, which is never anything but text.
+        text: The text, never empty.
+        origin: The origin of content, which always stays text; None for markup, the template's own text, in
+            which special tokens are recognised.
     """
 
     text: str
@@ -36,7 +36,7 @@ class Segment(NamedTuple):
 
     @property
     def trusted(self) -> bool:
-        """Whether the template wrote it."""
+        """Whether it is the template's own text."""
         return self.origin is None
 
 
@@ -45,11 +45,11 @@ class Rendered:
     """A conversation as a template renders it.
 
     Args:
-        segments: In order; neighbours differ in their origin.
-        generated: Characters (start, end) of the text that the template itself marks as the assistant's
-            (`{% generation %}`); None if it marks nothing.
-        untracked: What could not be followed while rendering, a sentence each: content that a template
-            did something unusual with, and which is untrusted as a whole. Empty if all was followed.
+        segments: The segments in order. Neighbours differ in their origin.
+        generated: Spans (start, end) of the characters that the template marks as the assistant's with
+            `{% generation %}`; None if it does not use this block.
+        untracked: The operations on content that could not be tracked, a sentence each. Their results are
+            content as a whole.
     """
 
     segments: tuple[Segment, ...]

@@ -1,4 +1,4 @@
-"""Templates by name: the built-in ones, and those that users register."""
+"""The protocol of chat templates, and their registry by name: the built-in ones and the users'."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
-from bpe_tokenizer.chat.builtin import BUILT_IN
+from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.messages import Messages, checked_messages, with_system_prompt
 from bpe_tokenizer.chat.segment import Rendered
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, did_you_mean, shorten
@@ -22,11 +22,11 @@ _JINJA: Final = re.compile(r"\{[{%#]")
 
 @runtime_checkable
 class Template(Protocol):
-    """What turns a conversation into segments."""
+    """Renders a conversation to segments."""
 
     @property
     def source(self) -> str:
-        """All text that it may write as markup, wherever it stands."""
+        """All text that the template can write as markup."""
 
     def render(
         self,
@@ -43,32 +43,32 @@ class Template(Protocol):
 
         Args:
             messages: Its messages, checked.
-            add_generation_prompt: Write what asks for a reply.
-            continue_final_message: Write the final message without its end, so that it can be continued; a
-                `str` names its field that is continued.
+            add_generation_prompt: Append the start of a reply.
+            continue_final_message: Write the final message without its end, so that the model continues it.
+                A `str` names the field to continue.
             tools: Descriptions of tools.
             documents: Texts to answer from.
             special_tokens: Texts of special tokens by name: `"bos_token"`, `"eos_token"`, ...
-            variables: Further variables of the template.
+            variables: Other variables of the template.
         """
 
 
 def is_jinja(text: str) -> bool:
-    """Whether a text is the source of a Jinja template, and not the name of one."""
+    """Whether a text is the source of a Jinja template, not a name."""
     return _JINJA.search(text) is not None
 
 
 @lru_cache(maxsize=64)
 def jinja_template(source: str, name: str = "") -> Template:
     """Return the template of a Jinja source."""
-    # Only here: Jinja takes longer to import than the rest of the package.
+    # Imported here, because Jinja takes longer to import than the rest of the package.
     from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 
     return JinjaTemplate(source, name)
 
 
 def template_error(name: object, known: Sequence[str]) -> OptionError:
-    """Return the error of a template that is not known."""
+    """Return the error for an unknown template."""
     return OptionError(
         f"there is no chat template {shorten(name)}{did_you_mean(name, known)} The names are "
         f"{', '.join(known)}. ChatTemplate.register() adds one, and a Jinja source is a template too"
@@ -81,7 +81,7 @@ def _text(
     add_generation_prompt: bool = True,
     system_prompt: str | None = None,
 ) -> str:
-    """Render a conversation as text."""
+    """Render a conversation to text."""
     all_messages, _ = with_system_prompt(checked_messages(messages), system_prompt)
     return template.render(all_messages, add_generation_prompt=add_generation_prompt).well_formed()
 
@@ -89,9 +89,9 @@ def _text(
 class ChatTemplate:
     r"""The chat templates by name, as functions from messages to text.
 
-    Each takes the messages, `add_generation_prompt` (whether the text ends with what asks for a reply), and
-    `system_prompt`, a system message for messages that have none. A text is for reading: ids that nobody's
-    message can forge come from `BPETokenizer.apply_chat_template`.
+    Each takes the messages, `add_generation_prompt` (append the start of a reply), and `system_prompt` (a
+    system message for messages without one). The text is for reading. For ids that no message can forge, call
+    `BPETokenizer.apply_chat_template`.
 
     >>> ChatTemplate.chatml([{"role": "user", "content": "Why?"}])
     '<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n'
@@ -105,7 +105,7 @@ class ChatTemplate:
     def llama3(
         messages: Messages, add_generation_prompt: bool = True, system_prompt: str | None = None
     ) -> str:
-        """Return a conversation as Llama 3 reads it; a tool's result has Llama 3.1's role `ipython`."""
+        """Return a conversation in the format of Llama 3; a tool's result has Llama 3.1's role `ipython`."""
         return _text(BUILT_IN["llama3"], messages, add_generation_prompt, system_prompt)
 
     @staticmethod
@@ -119,10 +119,10 @@ class ChatTemplate:
     def alpaca(
         messages: Messages, add_generation_prompt: bool = True, system_prompt: str | None = None
     ) -> str:
-        """Return the system texts and the last user message as Stanford Alpaca reads them.
+        """Return the system texts and the last user message in the format of Stanford Alpaca.
 
-        Earlier messages are left out. Where no reply is asked for, the assistant's messages behind the last
-        user message are its response.
+        Earlier messages are dropped. Without a generation prompt, the assistant's messages after the last
+        user message are the response.
         """
         return _text(BUILT_IN["alpaca"], messages, add_generation_prompt, system_prompt)
 
@@ -130,19 +130,19 @@ class ChatTemplate:
     def mistral(
         messages: Messages, add_generation_prompt: bool = True, system_prompt: str | None = None
     ) -> str:
-        """Return a conversation as Mistral 7B Instruct reads it; a system text begins the user message."""
+        """Return a conversation in the format of Mistral 7B; a system text starts the user message."""
         return _text(BUILT_IN["mistral"], messages, add_generation_prompt, system_prompt)
 
     @staticmethod
     def gemma(
         messages: Messages, add_generation_prompt: bool = True, system_prompt: str | None = None
     ) -> str:
-        """Return a conversation as Gemma reads it; a system text begins the user message."""
+        """Return a conversation in the format of Gemma; a system text starts the user message."""
         return _text(BUILT_IN["gemma"], messages, add_generation_prompt, system_prompt)
 
     @staticmethod
     def phi3(messages: Messages, add_generation_prompt: bool = True, system_prompt: str | None = None) -> str:
-        """Return a conversation as Phi-3 reads it."""
+        """Return a conversation in the format of Phi-3."""
         return _text(BUILT_IN["phi3"], messages, add_generation_prompt, system_prompt)
 
     @classmethod
@@ -152,10 +152,10 @@ class ChatTemplate:
 
     @classmethod
     def get_template(cls, name: str) -> RenderText:
-        """Return the function of a name, with the arguments of `llama3`.
+        """Return the function for a name, with the arguments of `llama3`.
 
         Raises:
-            OptionError: There is no such template.
+            OptionError: The name is unknown.
 
         >>> ChatTemplate.get_template("chatml") is ChatTemplate.chatml
         True
@@ -167,10 +167,10 @@ class ChatTemplate:
 
     @classmethod
     def find(cls, name: str) -> Template:
-        """Return the template of a name.
+        """Return the template with a name.
 
         Raises:
-            OptionError: There is no such template.
+            OptionError: The name is unknown.
         """
         template = (BUILT_IN.get(name) or cls._registered.get(name)) if isinstance(name, str) else None
         if template is None:
@@ -182,14 +182,14 @@ class ChatTemplate:
         """Add a template, for `get_template` and for `BPETokenizer.apply_chat_template`.
 
         Args:
-            name: Its name; one that was registered before is replaced.
-            template: The source of a Jinja template, a `TurnTemplate`, or any object with `source` and
-                `render`, as `Template` describes it.
+            name: Its name. Replaces a registered template with the same name.
+            template: The source of a Jinja template, a `TurnTemplate`, or any object with the `source` and
+                `render` of `Template`.
 
         Raises:
-            ArgumentTypeError: The template is none of these.
+            ArgumentTypeError: The template has another type.
             ChatTemplateError: The Jinja source is not valid.
-            OptionError: The name is that of a built-in template, or no name.
+            OptionError: The name belongs to a built-in template, or is not a valid name.
 
         >>> from bpe_tokenizer.chat import RoleMarkup, TurnTemplate
         >>> ChatTemplate.register("dialogue", TurnTemplate("dialogue", {"user": RoleMarkup("- ")}))
@@ -207,10 +207,10 @@ class ChatTemplate:
 
     @classmethod
     def unregister(cls, name: str) -> None:
-        """Remove a template that was registered.
+        """Remove a registered template.
 
         Raises:
-            OptionError: None of this name was.
+            OptionError: No template with this name is registered.
         """
         if cls._registered.pop(name, None) is None:
             raise template_error(name, sorted(cls._registered))

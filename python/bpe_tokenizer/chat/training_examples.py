@@ -1,20 +1,20 @@
-"""Conversations as examples for supervised fine-tuning."""
+"""Makes examples for supervised fine-tuning from conversations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from bpe_tokenizer.chat.budget import longest_beginning
+from bpe_tokenizer.chat.budget import drop_last_turns
 from bpe_tokenizer.chat.encoding import ChatTemplateLike, EncodedChat, chat_options, encode_messages
 from bpe_tokenizer.chat.messages import Messages, checked_messages
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import OptionError, TokenizerError
 
-__all__ = ["NOT_LEARNED", "TrainingExamples", "training_examples"]
+__all__ = ["IGNORE_INDEX", "TrainingExamples", "training_examples"]
 
-# The label that loss functions leave out: https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
-NOT_LEARNED = -100
+# The label that loss functions ignore: https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
+IGNORE_INDEX = -100
 
 Encode = Callable[[Messages, Mapping[str, Any]], EncodedChat]
 
@@ -38,11 +38,11 @@ def training_examples(
 
 
 class TrainingExamples:
-    """The examples, made while they are iterated over; `BPETokenizer.training_examples` makes them.
+    """An iterable that makes the examples; `BPETokenizer.training_examples` returns one.
 
     Attributes:
-        skipped: The numbers of the conversations that gave no example, from 0 on, in the latest iteration.
-        shortened: How many conversations lost turns in it.
+        skipped: The indices of the conversations without an example, in the latest iteration.
+        shortened: The number of conversations that lost turns in it.
     """
 
     def __init__(
@@ -74,17 +74,17 @@ class TrainingExamples:
             own = {name: given[name] for name in ("tools", "documents") if given.get(name) is not None}
             given = given.get("messages")
         messages = checked_messages(given)
-        chat = self._fitting(messages, own)
+        chat = self._longest_fitting(messages, own)
         if chat is None or 1 not in (mask := chat.assistant_mask or []):
             return None
         row = {"input_ids": chat.ids, "assistant_masks": mask}
         if self._labels:
             learned = zip(chat.ids, mask, strict=True)
-            row["labels"] = [token_id if each else NOT_LEARNED for token_id, each in learned]
+            row["labels"] = [token_id if each else IGNORE_INDEX for token_id, each in learned]
         return row
 
-    def _fitting(self, messages: Messages, own: Mapping[str, Any]) -> EncodedChat | None:
-        """Return the longest beginning that fits and in which the assistant speaks."""
+    def _longest_fitting(self, messages: Messages, own: Mapping[str, Any]) -> EncodedChat | None:
+        """Return the encoding of the most turns, from the first on, that fit; None if the first does not."""
         last: dict[int, EncodedChat] = {}
 
         def fits(some: Messages) -> bool:
@@ -94,7 +94,7 @@ class TrainingExamples:
                 last[len(some)] = chat
             return fitting
 
-        kept = longest_beginning(messages, fits)
+        kept = drop_last_turns(messages, fits)
         if kept is None:
             return None
         self.shortened += len(kept) < len(messages)

@@ -1,35 +1,35 @@
-"""Which template and which special tokens the conversations of a tokenizer are rendered with."""
+"""Selects the chat template and the named special tokens that a model's conversations are rendered with."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bpe_tokenizer.chat.builtin import BUILT_IN
+from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.template import ChatTemplate, Template, is_jinja, jinja_template, template_error
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 
-__all__ = ["named_special_tokens", "template_of"]
+__all__ = ["named_special_tokens", "select_template"]
 
 
-def template_of(snapshot: CompiledModel, template: str | Template | None, has_tools: bool) -> Template:
-    """Return the template that `apply_chat_template(template=...)` means.
+def select_template(compiled: CompiledModel, template: str | Template | None, has_tools: bool) -> Template:
+    """Return the template for the argument `template` of `apply_chat_template`.
 
     Args:
-        snapshot: The model.
+        compiled: The model.
         template: A name, the source of a Jinja template, a template, or None for the model's own.
-        has_tools: Whether there are tools: then a model's template `"tool_use"` counts more than `"default"`.
+        has_tools: Whether tools are passed. Then the model's `"tool_use"` takes precedence over `"default"`.
 
     Raises:
-        ArgumentTypeError: It is none of these.
+        ArgumentTypeError: The template has another type.
         ChatTemplateError: The Jinja source is not valid.
-        OptionError: There is no template of this name, or the model has several and none is the default.
+        OptionError: The name is unknown, or the model has several templates without a default.
     """
     if isinstance(template, str):
         if is_jinja(template):
             return jinja_template(template)
-        own = _own_templates(snapshot.model.config.get("chat_template"))
+        own = _model_templates(compiled.model.config.get("chat_template"))
         if template in own:
             return jinja_template(own[template], template)
         if template in ChatTemplate.names():
@@ -42,21 +42,21 @@ def template_of(snapshot: CompiledModel, template: str | Template | None, has_to
                 f"`render`, not {type(template).__name__}"
             )
         return template
-    own = _own_templates(snapshot.model.config.get("chat_template"))
+    own = _model_templates(compiled.model.config.get("chat_template"))
     if not own:
         return BUILT_IN["llama3"]
     for name in ("tool_use", "default") if has_tools else ("default",):
         if name in own:
             return jinja_template(own[name], "chat_template" if len(own) == 1 else name)
     raise OptionError(
-        f"the model has several chat templates and none is its default: choose one of {', '.join(own)}"
+        f"the model has several chat templates and no default: pass template= one of {', '.join(own)[:150]}"
     )
 
 
-def _own_templates(field: Any) -> Mapping[str, str]:
-    """Return a model's templates by name, from any of the forms that a tokenizer_config.json has.
+def _model_templates(field: Any) -> Mapping[str, str]:
+    """Return a model's templates by name, from any form of `chat_template` in a tokenizer_config.json.
 
-    https://huggingface.co/docs/transformers/chat_templating_writing
+    Source: https://huggingface.co/docs/transformers/chat_templating_writing
     """
     if field is None:
         return {}
@@ -76,12 +76,12 @@ def _own_templates(field: Any) -> Mapping[str, str]:
     return field
 
 
-def named_special_tokens(snapshot: CompiledModel) -> dict[str, str]:
-    """Return the texts of the special tokens that templates know by name.
+def named_special_tokens(compiled: CompiledModel) -> dict[str, str]:
+    """Return the special tokens that templates can use by name.
 
-    They are those of the roles (`bos_token`, ...), and every further `..._token` of a tokenizer_config.json.
+    They are those with a role (`bos_token`, ...), and every other `..._token` of a tokenizer_config.json.
     """
-    config = snapshot.model.config
+    config = compiled.model.config
     extra = config.get("extra_special_tokens")
     given = {name: value for name, value in config.items() if name.endswith("_token")}
     named = {**given, **(extra if isinstance(extra, Mapping) else {})}
@@ -89,4 +89,4 @@ def named_special_tokens(snapshot: CompiledModel) -> dict[str, str]:
         name: value.get("content") if isinstance(value, Mapping) else value for name, value in named.items()
     }
     texts = {name: value for name, value in contents.items() if isinstance(value, str)}
-    return texts | {f"{role}_token": content for role, (content, _) in snapshot.role_ids.items()}
+    return texts | {f"{role}_token": content for role, (content, _) in compiled.role_ids.items()}

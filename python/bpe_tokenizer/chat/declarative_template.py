@@ -1,4 +1,4 @@
-"""Templates as data: what stands around the content of each role."""
+"""Declarative chat templates: the markup around the content of each role, as data."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["InstructionTemplate", "RoleMarkup", "TurnTemplate"]
 
 
 class RoleMarkup(NamedTuple):
-    """What stands around the content of a role.
+    """The markup around the content of a role.
 
     Args:
-        before: The text before it.
-        end: The end marker right behind it; of the assistant, what a model writes to end its reply.
-        after: The text behind the end marker.
+        before: The text before the content.
+        end: The end marker after the content. The assistant's is the token with which the model ends a reply.
+        after: The text after the end marker.
     """
 
     before: str
@@ -30,17 +30,17 @@ class RoleMarkup(NamedTuple):
 
 @dataclass(frozen=True)
 class TurnTemplate:
-    r"""A template that writes every message, each between the markup of its role.
+    r"""A template that writes each message between the markup of its role.
 
     Args:
-        name: What errors call it.
-        roles: The markup of each role. Without one for `"system"`, a system text is put before the content of
-            the user message that follows it, with a blank line between them.
-        begin: What stands before all messages.
-        reply: What asks for a reply: the beginning of an assistant's turn.
-        end: What stands behind all messages if no reply is asked for.
-        strips: Whether white space around the contents of users and assistants is left out.
-        skips_empty_system: Whether a system message without text is left out.
+        name: The name in error messages.
+        roles: The markup of each role. Without one for `"system"`, a system text goes into the next user
+            message, before its content and a blank line.
+        begin: The text before all messages.
+        reply: The generation prompt: the start of an assistant's turn.
+        end: The text after all messages if there is no generation prompt.
+        strips: Whether to strip white space around the contents of users and assistants.
+        skips_empty_system: Whether to skip a system message without text.
 
     >>> plain = TurnTemplate("plain", {"user": RoleMarkup("Q: ", "", "\n")}, reply="A:")
     >>> plain.render([{"role": "user", "content": "Why?"}]).text
@@ -73,26 +73,25 @@ class TurnTemplate:
         variables: Mapping[str, Any] = MappingProxyType({}),
     ) -> Rendered:
         """Render a conversation; see `Template.render`."""
-        _refuse_unknown(self.name, tools, documents, variables)
+        _reject_unsupported(self.name, tools, documents, variables)
         _check_continued(self.name, messages, continue_final_message)
         written = _Writer()
         written.markup(self.begin)
-        joining: list[tuple[int, str]] = []
+        system_texts: list[tuple[int, str]] = []
         for number, message in enumerate(messages):
             role = message["role"]
             content = _content(self.name, (*self.roles, "system"), number, message)
             if role == "system" and role not in self.roles:
-                joining.append((number, content))
+                system_texts.append((number, content))
             elif content or not (role == "system" and self.skips_empty_system):
                 open_ended = bool(continue_final_message) and number == len(messages) - 1
-                self._write_turn(
-                    written, role, number, content, joining if role == "user" else [], open_ended
-                )
-                joining = [] if role == "user" else joining
-        if joining:
+                before = system_texts if role == "user" else []
+                self._write_turn(written, role, number, content, before, open_ended)
+                system_texts = [] if role == "user" else system_texts
+        if system_texts:
             raise OptionError(
-                f"message {joining[0][0]}: the template {self.name!r} puts a system text into the user "
-                "message behind it, and there is none"
+                f"message {system_texts[0][0]}: the template {self.name!r} puts a system text into the user "
+                "message after it, but none follows; add a user message"
             )
         if not continue_final_message:
             written.markup(self.reply if add_generation_prompt else self.end)
@@ -104,13 +103,13 @@ class TurnTemplate:
         role: str,
         number: int,
         content: str,
-        joining: Sequence[tuple[int, str]],
+        system_texts: Sequence[tuple[int, str]],
         open_ended: bool,
     ) -> None:
-        """Write a message; `joining` are the system texts that go before its content."""
+        """Write a message, with `system_texts` before its content."""
         markup = self.roles[role]
         written.markup(markup.before)
-        for place, text in joining:
+        for place, text in system_texts:
             written.content(place, text)
             written.markup("\n\n" if text else "")
         start = written.length
@@ -123,16 +122,16 @@ class TurnTemplate:
 
 @dataclass(frozen=True)
 class InstructionTemplate:
-    """A template for a single instruction: the last user message, and the reply to it.
+    """A template for a single instruction, the last user message, and its response.
 
-    System texts come first; earlier users and assistants are left out. An assistant's messages behind the
-    last user message are written as the response if no other is asked for.
+    System texts come first. Earlier user and assistant messages are dropped. The assistant's messages after
+    the instruction are the response, unless there is a generation prompt.
 
     Args:
-        name: What errors call it.
-        instruction: What stands before the instruction.
-        response: What stands before the response.
-        separator: What stands between the texts.
+        name: The name in error messages.
+        instruction: The text before the instruction.
+        response: The text before the response.
+        separator: The text between these parts.
     """
 
     name: str
@@ -157,7 +156,7 @@ class InstructionTemplate:
         variables: Mapping[str, Any] = MappingProxyType({}),
     ) -> Rendered:
         """Render a conversation; see `Template.render`."""
-        _refuse_unknown(self.name, tools, documents, variables)
+        _reject_unsupported(self.name, tools, documents, variables)
         _check_continued(self.name, messages, continue_final_message)
         roles = ("system", "user", "assistant")
         contents = [_content(self.name, roles, number, message) for number, message in enumerate(messages)]
@@ -187,7 +186,7 @@ class InstructionTemplate:
 
 
 class _Writer:
-    """Collects segments, and which characters are the assistant's."""
+    """Collects segments, and the spans of the assistant's characters."""
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []
@@ -213,7 +212,7 @@ class _Writer:
 
 
 def _content(name: str, roles: Sequence[str], number: int, message: Mapping[str, Any]) -> str:
-    """Return a message's content as text, after a look whether the template can say all that it says."""
+    """Return a message's content as text. Rejects a message that the template cannot represent."""
     role = message["role"]
     if role not in roles:
         raise OptionError(
@@ -223,20 +222,20 @@ def _content(name: str, roles: Sequence[str], number: int, message: Mapping[str,
     calls = message.get("tool_calls")
     if calls is not None and not (isinstance(calls, Sized) and len(calls) == 0):
         raise OptionError(
-            f"message {number} has 'tool_calls', which the template {name!r} has no place for; "
+            f"message {number} has 'tool_calls', which the template {name!r} does not support; "
             "use the model's own chat template"
         )
     return content_text(number, message)
 
 
-def _refuse_unknown(
+def _reject_unsupported(
     name: str, tools: Sequence[Any] | None, documents: Sequence[Any] | None, variables: Mapping[str, Any]
 ) -> None:
     given = [key for key, value in (("tools", tools), ("documents", documents)) if value]
     unknown = [*given, *variables]
     if unknown:
         raise OptionError(
-            f"the template {name!r} has no place for {', '.join(unknown)}; use the model's own chat template"
+            f"the template {name!r} does not support {', '.join(unknown)}; use the model's own chat template"
         )
 
 
@@ -244,7 +243,7 @@ def _check_continued(name: str, messages: Messages, continue_final_message: bool
     if continue_final_message not in (True, False, "content"):
         raise OptionError(
             f"continue_final_message is {continue_final_message!r}; "
-            f"the template {name!r} knows no field but 'content'"
+            f"the template {name!r} can continue only 'content'"
         )
     if continue_final_message and messages[-1]["role"] == "system":
         raise OptionError("continue_final_message: the final message is a system message")

@@ -1,4 +1,4 @@
-"""What stands of each message in a rendered conversation."""
+"""Locates the contents of each message in a rendered conversation."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from dataclasses import dataclass, field
 
 from bpe_tokenizer.chat.segment import Rendered, Segment
 
-__all__ = ["Part", "is_markup", "parts_of"]
+__all__ = ["MessageRegion", "is_markup_or_header", "message_regions"]
 
-# What says who speaks, and is no part of what is said.
+# These fields name the speaker, so they are not part of the contents.
 _HEADER_FIELDS = frozenset(("role", "name"))
 
 
 @dataclass
-class Part:
-    """What stands of a message in one place.
+class MessageRegion:
+    """A place in the text with contents of one message.
 
     Args:
-        index: Which message.
-        pieces: Characters (start, end) of its contents.
-        fields: The fields that they are of.
-        before: The markup before the first piece, from the end of the content before it.
+        index: The index of the message.
+        pieces: Spans (start, end) of its contents, in characters.
+        fields: The message's fields that the contents come from.
+        before: The markup before the first piece, up to the previous content.
         gaps: The markup between the pieces.
-        after: The markup behind the last piece, up to the next content.
+        after: The markup after the last piece, up to the next content.
     """
 
     index: int
@@ -39,20 +39,20 @@ class Part:
 
     @property
     def end(self) -> int:
-        """Behind the last character."""
+        """The end of the last character."""
         return self.pieces[-1][1]
 
 
-def parts_of(rendered: Rendered) -> list[Part]:
-    """Return what stands of the messages, in the order of the text; contents of others only part them."""
-    parts: list[Part] = []
+def message_regions(rendered: Rendered) -> list[MessageRegion]:
+    """Return the regions of all messages in the order of the text. Other contents only separate them."""
+    regions: list[MessageRegion] = []
     text = rendered.text
-    current: Part | None = None
+    current: MessageRegion | None = None
     position = markup_start = 0
     for segment in rendered.segments:
         start, position = position, position + len(segment.text)
         origin = segment.origin
-        if origin is None or is_markup(segment):
+        if origin is None or is_markup_or_header(segment):
             continue
         markup, markup_start = text[markup_start:start], position
         if origin.source != "messages" or origin.index is None:
@@ -64,17 +64,17 @@ def parts_of(rendered: Rendered) -> list[Part]:
             current.fields.add(origin.field)
         else:
             _close(current, markup)
-            current = Part(origin.index, [(start, position)], {origin.field}, markup)
-            parts.append(current)
+            current = MessageRegion(origin.index, [(start, position)], {origin.field}, markup)
+            regions.append(current)
     _close(current, text[markup_start:])
-    return parts
+    return regions
 
 
-def _close(part: Part | None, markup: str) -> None:
-    if part is not None:
-        part.after = markup
+def _close(region: MessageRegion | None, markup: str) -> None:
+    if region is not None:
+        region.after = markup
 
 
-def is_markup(segment: Segment) -> bool:
-    """Whether a segment is around what is said: markup, or who says it."""
+def is_markup_or_header(segment: Segment) -> bool:
+    """Whether a segment is markup, or names the speaker."""
     return segment.origin is None or segment.origin.field in _HEADER_FIELDS

@@ -14,7 +14,7 @@ import pytest
 
 from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 from bpe_tokenizer.errors import ChatTemplateError
-from chat.test_chat_jinja import PLAIN
+from chat.test_jinja_provenance import PLAIN
 from sampling import sample
 
 MESSAGES = [

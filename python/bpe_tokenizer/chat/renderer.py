@@ -1,4 +1,4 @@
-"""A conversation together with the template that it is rendered with."""
+"""Renders a conversation with a template and the options of `apply_chat_template`."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
 from bpe_tokenizer.chat.template import Template
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 
-__all__ = ["ChatOptions", "Conversation"]
+__all__ = ["ChatOptions", "ConversationRenderer"]
 
-# What transformers calls arguments that have other names here; as variables of a template they would be lost.
-_OTHER_NAMES = {"chat_template": "template", "return_assistant_tokens_mask": "return_assistant_mask"}
+# Arguments of transformers that have other names here. As template variables they would have no effect.
+_TRANSFORMERS_NAMES = {"chat_template": "template", "return_assistant_tokens_mask": "return_assistant_mask"}
 
 
 @dataclass(frozen=True)
 class ChatOptions:
-    """What is said about a conversation beside its messages.
+    """The options of rendering a conversation.
 
     Args:
-        add_generation_prompt: End with what asks for a reply.
-        continue_final_message: End inside the final message; the other is then without effect.
+        add_generation_prompt: Append the start of a reply.
+        continue_final_message: End inside the final message. Then `add_generation_prompt` has no effect.
         system_prompt: A system message for conversations without one.
-        tools: Descriptions of tools, for templates that know them.
-        documents: Texts to answer from, for templates that know them.
-        variables: Further variables of the template.
+        tools: Descriptions of tools, for templates that support them.
+        documents: Texts to answer from, for templates that support them.
+        variables: Other variables of the template.
     """
 
     add_generation_prompt: bool = True
@@ -46,17 +46,17 @@ class ChatOptions:
             raise ArgumentTypeError(
                 f"continue_final_message must be a bool or the name of a field, not {kind}"
             )
-        for name in _OTHER_NAMES.keys() & self.variables.keys():
-            raise OptionError(f"{name} is called {_OTHER_NAMES[name]} here")
+        for name in _TRANSFORMERS_NAMES.keys() & self.variables.keys():
+            raise OptionError(f"{name} is not an argument here; use {_TRANSFORMERS_NAMES[name]}")
 
 
-class Conversation:
-    """Messages, the template that they are rendered with, and what is said beside them.
+class ConversationRenderer:
+    """A conversation with its template and options.
 
     Args:
-        messages: The messages; they are checked.
+        messages: The messages, which are checked here.
         template: The template.
-        options: What is said beside them.
+        options: The options.
         special_tokens: Texts of special tokens by name: `"bos_token"`, ...
     """
 
@@ -65,32 +65,32 @@ class Conversation:
     ) -> None:
         given = checked_messages(messages)
         self.template = template
-        # With the system prompt, if one was put before them.
+        # With the system prompt of the options, if it was added.
         self.messages, self._has_prompt = with_system_prompt(given, options.system_prompt)
         self._options = options
         self._special_tokens = special_tokens
 
     def render(self) -> Rendered:
-        """Return the conversation as the options say."""
+        """Render the conversation."""
         continued = self._options.continue_final_message
         return self._rendered(self.messages, self._options.add_generation_prompt and not continued, continued)
 
-    def render_some(self, messages: Messages, add_generation_prompt: bool) -> Rendered:
-        """Return other messages, rendered the same way."""
+    def render_messages(self, messages: Messages, add_generation_prompt: bool) -> Rendered:
+        """Render other messages with the same template and options."""
         return self._rendered(messages, add_generation_prompt, False)
 
     def may_write(self, text: str) -> bool:
-        """Whether the template may write a text as markup."""
+        """Whether the template can write a text as markup."""
         if text in self._special_tokens.values():
             return True
-        # A template that puts texts together knows more than its source shows.
+        # A template can write texts that it joins from parts, which its source does not contain.
         may_write: Callable[[str], bool] | None = getattr(self.template, "may_write", None)
         return may_write(text) if may_write else text in self.template.source
 
-    def _rendered(self, messages: Messages, asks: bool, continued: bool | str) -> Rendered:
+    def _rendered(self, messages: Messages, add_generation_prompt: bool, continued: bool | str) -> Rendered:
         return self.template.render(
             messages,
-            add_generation_prompt=asks,
+            add_generation_prompt=add_generation_prompt,
             continue_final_message=continued,
             tools=self._options.tools,
             documents=self._options.documents,
@@ -98,19 +98,19 @@ class Conversation:
             variables=self._options.variables,
         )
 
-    def given_index(self, index: int) -> int | None:
-        """Return the place of one of `messages` among those that were given; None of the system prompt."""
+    def input_index(self, index: int) -> int | None:
+        """Return the index of one of `messages` in the input; None for the added system prompt."""
         if not self._has_prompt:
             return index
         return index - 1 if index else None
 
-    def segments_as_given(self, rendered: Rendered) -> tuple[Segment, ...]:
-        """Return segments whose origins count the messages that were given."""
+    def segments_by_input(self, rendered: Rendered) -> tuple[Segment, ...]:
+        """Return the segments, with the messages of the input counted in their origins."""
         if not self._has_prompt:
             return rendered.segments
-        return tuple(Segment(text, origin and self._as_given(origin)) for text, origin in rendered.segments)
+        return tuple(Segment(text, origin and self._by_input(origin)) for text, origin in rendered.segments)
 
-    def _as_given(self, origin: Origin) -> Origin:
+    def _by_input(self, origin: Origin) -> Origin:
         if origin.source != "messages" or origin.index is None:
             return origin
         return origin._replace(index=origin.index - 1) if origin.index else Origin("system_prompt")

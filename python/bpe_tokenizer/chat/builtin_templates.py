@@ -1,11 +1,11 @@
-"""The built-in templates."""
+"""The built-in chat templates, as data."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
 from typing import Final
 
-from bpe_tokenizer.chat.turn_template import InstructionTemplate, RoleMarkup, TurnTemplate
+from bpe_tokenizer.chat.declarative_template import InstructionTemplate, RoleMarkup, TurnTemplate
 
 __all__ = ["BUILT_IN"]
 

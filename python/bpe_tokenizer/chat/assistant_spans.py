@@ -1,0 +1,227 @@
+"""Finds the characters of a rendered conversation that are the assistant's, for loss masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from bpe_tokenizer.chat.message_regions import MessageRegion, is_markup_or_header, message_regions
+from bpe_tokenizer.chat.messages import Messages
+from bpe_tokenizer.chat.segment import Rendered
+from bpe_tokenizer.errors import OptionError, TokenizerError
+
+__all__ = ["assistant_spans"]
+
+Render = Callable[[Messages, bool], Rendered]
+
+
+def assistant_spans(
+    rendered: Rendered, messages: Messages, render: Render, special: Collection[str]
+) -> list[tuple[int, int]]:
+    """Return the characters of the assistant's turns: their contents and their end markers.
+
+    A template with `{% generation %}` blocks marks them itself. In another template:
+
+    - A turn starts at the first character of the message's contents. If the message has more than a plain
+      content, the model also writes the markup before the contents (`<tool_call>`), so the turn starts after
+      the generation prompt.
+    - A turn ends with the end marker: the text after its contents that is the same if the conversation goes
+      on, ends, or has a generation prompt, up to its last special token. If these have no common special
+      token, the turn ends with the special token that follows in this conversation.
+
+    Args:
+        rendered: The conversation.
+        messages: Its messages.
+        render: Renders messages, with or without the generation prompt.
+        special: The texts of the special tokens.
+
+    Returns:
+        Spans (start, end) in characters, in order.
+
+    Raises:
+        OptionError: The author of a text is unknown, or the assistant has messages but no text.
+    """
+    assistants = [number for number, message in enumerate(messages) if message["role"] == "assistant"]
+    ranges = list(rendered.generated) if rendered.generated is not None else None
+    if ranges is None:
+        _reject_unknown_authors(rendered)
+        ranges = AssistantSpans(rendered, messages, render, special).ranges(assistants)
+    ranges = [(start, end) for start, end in ranges if start < end]
+    if assistants and not ranges:
+        raise OptionError(
+            f"the template writes nothing of the assistant's {len(assistants)} messages, so the mask would "
+            "be all 0"
+        )
+    return ranges
+
+
+def _reject_unknown_authors(rendered: Rendered) -> None:
+    for segment in rendered.segments:
+        if (
+            segment.origin is not None
+            and segment.origin.source == "messages"
+            and segment.origin.index is None
+        ):
+            reasons = "; ".join(rendered.untracked)[:120]
+            raise OptionError(
+                f"the template hides the author of the text {segment.text[:40]!r} ({reasons}); mark the "
+                "assistant's text in the template with {% generation %}"
+            )
+
+
+@dataclass(frozen=True)
+class _TurnLayout:
+    """The extent of a turn around the contents of its message.
+
+    Args:
+        lead: The number of characters of the markup before the contents that belong to the turn.
+        pieces: The number of pieces of contents that belong to it.
+        tail: The number of characters of the markup after these pieces that belong to it.
+    """
+
+    lead: int
+    pieces: int
+    tail: int
+
+
+class AssistantSpans:
+    """Finds the assistant's turns, with as few extra renderings as possible."""
+
+    def __init__(
+        self, rendered: Rendered, messages: Messages, render: Render, special: Collection[str]
+    ) -> None:
+        self._rendered = rendered
+        self._messages = messages
+        self._render = render
+        self._special = special
+        # Turns with the same markup have the same layout.
+        self._layouts: dict[tuple[object, ...], _TurnLayout] = {}
+
+    def ranges(self, assistants: list[int]) -> list[tuple[int, int]]:
+        places: dict[int, list[MessageRegion]] = {index: [] for index in assistants}
+        for region in message_regions(self._rendered):
+            if region.index in places:
+                places[region.index].append(region)
+        ranges = []
+        for index, regions in places.items():
+            ranges += [self._turn(region) for region in self._own_regions(index, regions)] or [
+                self._empty_turn(index)
+            ]
+        return sorted(ranges)
+
+    def _own_regions(self, index: int, regions: list[MessageRegion]) -> list[MessageRegion]:
+        """Return the regions of a message's own turn.
+
+        A template can repeat a part of a message later, as gpt-oss's repeats the names of called tools.
+        """
+        alone = self._try(index + 1, False) if len(regions) > 1 else None
+        if alone is None:
+            return regions
+        return regions[: max(1, sum(region.index == index for region in message_regions(alone)))]
+
+    def _turn(self, region: MessageRegion) -> tuple[int, int]:
+        key = (region.before, *region.gaps, region.after, frozenset(region.fields))
+        layout = self._layouts.get(key)
+        if layout is None:
+            layout = self._layouts[key] = self._layout(region)
+        return region.start - layout.lead, region.pieces[layout.pieces - 1][1] + layout.tail
+
+    def _layout(self, region: MessageRegion) -> _TurnLayout:
+        tails = self._continuations(region.index)
+        lead = self._lead(region)
+        # Start at the last piece: a text that the template repeats after the turn is not a piece of it.
+        for place, markup in reversed(list(enumerate([*region.gaps, region.after]))):
+            tail = _common_end_marker(markup, tails, self._special)
+            if tail:
+                return _TurnLayout(lead, place + 1, tail)
+        return _TurnLayout(lead, len(region.pieces), _local_end_marker(region.after, tails, self._special))
+
+    def _continuations(self, index: int) -> list[str]:
+        """Return the text after a message if it is the last one, without and with a generation prompt."""
+        others = [self._try(index + 1, add_generation_prompt) for add_generation_prompt in (False, True)]
+        tails = [_text_after(other, index) for other in others if other is not None]
+        return [tail for tail in tails if tail is not None]
+
+    def _lead(self, region: MessageRegion) -> int:
+        if region.fields == {"content"} and len(region.pieces) == 1:
+            return 0
+        prompted = self._try(region.index, True)
+        prompt = _final_markup(prompted) if prompted else None
+        return (
+            len(region.before) - len(prompt) if prompt is not None and region.before.startswith(prompt) else 0
+        )
+
+    def _empty_turn(self, index: int) -> tuple[int, int]:
+        """Return the turn of a message without text: its end marker."""
+        prompted, alone = self._try(index, True), self._try(index + 1, False)
+        text = self._rendered.text
+        if prompted is None or alone is None or not text.startswith(prompted.text):
+            return 0, 0
+        start = len(prompted.text)
+        prompted_after = self._try(index + 1, True)
+        tails = [
+            other.text[start:]
+            for other in (alone, prompted_after)
+            if other is not None and other.text.startswith(prompted.text)
+        ]
+        markup = self._markup_from(start)
+        marker = _common_end_marker(markup, tails, self._special) or _local_end_marker(
+            markup, tails, self._special
+        )
+        return start, start + marker
+
+    def _markup_from(self, start: int) -> str:
+        position = 0
+        for segment in self._rendered.segments:
+            if position >= start and not is_markup_or_header(segment):
+                return self._rendered.text[start:position]
+            position += len(segment.text)
+        return self._rendered.text[start:]
+
+    def _try(self, count: int, add_generation_prompt: bool) -> Rendered | None:
+        """Render the first messages; None if the template rejects them."""
+        try:
+            return self._render(self._messages[:count], add_generation_prompt) if count else None
+        except TokenizerError:
+            return None
+
+
+def _common_end_marker(after: str, tails: list[str], special: Collection[str]) -> int:
+    """Return the length of the end marker that `after` and all of `tails` start with; 0 if none."""
+    agreed = _common_prefix([after, *tails]) if tails else ""
+    return max((agreed.rfind(text) + len(text) for text in special if text in agreed), default=0)
+
+
+def _local_end_marker(after: str, tails: list[str], special: Collection[str]) -> int:
+    """Return the length of the end marker in `after` if the continuations have no common one.
+
+    A template can end the last message differently. Then the marker is the first special token in `after`.
+    Without special tokens, it is the text after the message if that is the last one.
+    """
+    if tails and not any(text in tails[0] for text in special):
+        closing = tails[0].rstrip()
+        return len(closing) if after.startswith(closing) else 0
+    found = [(after.find(text), -len(text)) for text in special if text in after]
+    return min(found)[0] - min(found)[1] if found else 0
+
+
+def _common_prefix(texts: list[str]) -> str:
+    first, last = min(texts), max(texts)
+    length = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first[:length]
+
+
+def _text_after(rendered: Rendered, index: int) -> str | None:
+    """Return the text after the last content of a message."""
+    ends = [region.end for region in message_regions(rendered) if region.index == index]
+    return rendered.text[ends[-1] :] if ends else None
+
+
+def _final_markup(rendered: Rendered) -> str:
+    """Return the markup after the last content."""
+    length = 0
+    for segment in reversed(rendered.segments):
+        if not is_markup_or_header(segment):
+            break
+        length += len(segment.text)
+    return rendered.text[len(rendered.text) - length :]

@@ -1,0 +1,317 @@
+"""The inputs, options and errors of Jinja chat templates."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import threading
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from bpe_tokenizer.chat.jinja.template import JinjaTemplate
+from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
+from bpe_tokenizer.errors import ArgumentTypeError, ChatTemplateError, OptionError, TokenizerError
+from conversations import vary
+from jinja_rendering import USER, pieces, render, rendered, template
+
+
+def test_messages_may_be_objects_and_are_left_alone() -> None:
+    @dataclass
+    class Call:
+        name: str
+
+    @dataclass
+    class Message:
+        role: str
+        content: Any
+
+    class Model:
+        def model_dump(self) -> dict[str, Any]:
+            return {"role": "tool", "content": object()}
+
+    message = {"role": "user", "content": ["a", ("b",)], "extra": None}
+    before = json.dumps(message)
+    text = rendered(
+        "{% for m in messages %}{{ m }}{% endfor %}", [message, Message("x", Call("f")), Model()]
+    ).text
+    assert text == (
+        "{'role': 'user', 'content': ['a', ('b',)]}{'role': 'x', 'content': {'name': 'f'}}"
+        "{'role': 'tool', 'content': '<object>'}"
+    )
+    rendered("{{ messages[0].content }}", [message], continue_final_message=False)
+    assert json.dumps(message) == before
+
+
+def test_objects_are_the_text_that_their_class_gives_them() -> None:
+    parts = np.array([{"type": "text", "text": "Hi"}], dtype=object)
+    for value, text in [
+        (date(2025, 1, 2), "2025-01-02"),
+        (Decimal("1.50"), "1.50"),
+        (np.array([1, 2]), "[1 2]"),
+        (np.longdouble(2), "2.0"),
+        (parts, "[{'type': 'text', 'text': 'Hi'}]"),
+        (print, "<builtin_function_or_method>"),
+    ]:
+        assert pieces("{{ messages[0].content }}", [{"role": "user", "content": value}]) == [
+            (text, "content")
+        ]
+
+
+def test_reasoning_goes_by_every_name_that_templates_read() -> None:
+    for name in ("reasoning_content", "thinking", "reasoning"):
+        messages = [{"role": "assistant", name: "hm", "content": "x"}]
+        assert (
+            rendered("{{ messages[0].thinking }}{{ messages[0].reasoning_content }}", messages).text == "hmhm"
+        )
+
+
+def test_tools_may_be_functions() -> None:
+    def weather(city: str, days: int = 1, unit: Literal["C", "F"] | None = None) -> str:
+        """Get the weather<|x|>.
+
+        Args:
+            city: Where.
+            days: How
+                long.
+            unit: In what (choices: ["C", "F"])
+        """
+        return city + str(days) + str(unit)
+
+    result = rendered("{{ tools | tojson }}", tools=[weather])
+    assert json.loads(result.text) == [
+        {
+            "type": "function",
+            "function": {
+                "name": "weather",
+                "description": "Get the weather<|x|>.",
+                "parameters": {
+                    "type": "object",
+                    "properties": {
+                        "city": {"type": "string", "description": "Where."},
+                        "days": {"type": "integer", "description": "How long."},
+                        "unit": {
+                            "type": "string",
+                            "enum": ["C", "F"],
+                            "nullable": True,
+                            "description": "In what",
+                        },
+                    },
+                    "required": ["city"],
+                },
+                "return": {"type": "string"},
+            },
+        }
+    ]
+    assert {segment.origin for segment in result.segments} == {Origin("tools", 0)}
+
+
+def undocumented(a: int) -> int:
+    return a
+
+
+def without_hints(a, b=1):  # type: ignore[no-untyped-def]
+    """Do it.
+
+    Args:
+        a: One.
+        b: Other.
+    """
+
+
+def unknown_hint(a: threading.Thread) -> None:
+    """Do it.
+
+    Args:
+        a: One.
+    """
+
+
+@pytest.mark.parametrize(
+    ("tool", "message"),
+    [
+        (undocumented, "undocumented has no docstring"),
+        (without_hints, "argument 'a' of the tool without_hints has no type hint"),
+        (unknown_hint, "Thread.*has no JSON schema"),
+        ("weather", "tool 0 must be a JSON schema"),
+    ],
+)
+def test_tools_without_a_schema_are_refused(tool: Any, message: str) -> None:
+    with pytest.raises(TokenizerError, match=message):
+        rendered("x", tools=[tool])
+
+
+def test_the_time_is_the_templates() -> None:
+    result = rendered("{{ strftime_now('%Y') }}<|x|>{{ strftime_now(messages[0].content) }}")
+    assert result.segments[0] == Segment(f"{datetime.now().year}<|x|>", None)
+    assert result.segments[1].origin == Origin("messages", 0, "content")
+
+
+def test_generation_blocks_are_found_in_macros_and_variables() -> None:
+    source = (
+        "{% macro show(m) %}<a>{% generation %}{{ m.content }}</a>{% endgeneration %}{% endmacro %}"
+        "{% for m in messages %}{% set text = show(m) %}|"
+        "{{ text if m.role == 'assistant' else m.content }}{% endfor %}"
+    )
+    messages = [
+        {"role": "user", "content": "Q"},
+        {"role": "assistant", "content": "A"},
+        {"role": "assistant", "content": ""},
+    ]
+    result = rendered(source, messages)
+    assert result.generated is not None
+    assert [result.text[start:end] for start, end in result.generated] == ["A</a>", "</a>"]
+    assert rendered(source, messages[:1]).generated == ()
+    assert rendered("{{ messages[0].content }}").generated is None
+
+
+# The final message left open.
+
+
+@pytest.mark.parametrize(
+    ("source", "content", "expected"),
+    [
+        ("<a>{{ m.content }}</a>", "Hi ", "<a>Hi "),
+        ("<a>{{ m.content | trim }}</a>", " Hi \n", "<a>Hi"),
+        ("<a>{{ m.content[0].text }}</a>", [{"type": "text", "text": "Hi"}], "<a>Hi"),
+        ("<a>{{ m.content }}</a>", "", "<a>"),
+    ],
+)
+def test_a_final_message_is_left_open(source: str, content: Any, expected: str) -> None:
+    messages = [{"role": "assistant", "content": content}]
+    source = "{% set m = messages[-1] %}" + source
+    options = {"continue_final_message": True, "add_generation_prompt": False}
+    assert rendered(source, messages, **options).text == expected
+
+
+def test_reasoning_can_be_continued() -> None:
+    messages = [{"role": "assistant", "reasoning": "hm"}]
+    options = {"continue_final_message": "thinking", "add_generation_prompt": False}
+    assert (
+        rendered("<think>{{ messages[0].reasoning_content }}</think>", messages, **options).text
+        == "<think>hm"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "error"),
+    [
+        ("{{ messages[0].content[:2] }}", {"content": "Hello"}, "leaves out or changes"),
+        ("{{ messages[0].text }}", {"content": "Hello", "text": "x"}, "does not use 'content'"),
+        ("{{ messages[0].content }}", {"text": "x"}, "has no 'content'"),
+        ("{{ messages[0].content }}", {"content": [{"type": "image"}]}, "no text to continue"),
+        ("{{ messages[0].content }}", {"content": 7}, "is not text"),
+    ],
+)
+def test_a_final_message_that_cannot_be_continued(source: str, message: dict[str, Any], error: str) -> None:
+    with pytest.raises(TokenizerError, match=error):
+        rendered(
+            source,
+            [{"role": "assistant"} | message],
+            continue_final_message=True,
+            add_generation_prompt=False,
+        )
+
+
+def test_an_open_message_and_a_new_one_exclude_each_other() -> None:
+    with pytest.raises(OptionError, match="set only one"):
+        rendered("x", continue_final_message=True)
+
+
+# Errors.
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("{{ 1 +\n }}", "line 2"),
+        ("\n{% for %}", "line 2"),
+        ("{% nonsense %}", "line 1.*nonsense"),
+        ("{{ x | nonsense }}", "nonsense"),
+        ("{% autoescape true %}{{ messages }}{% endautoescape %}", "autoescape"),
+        ("\n\n{{ missing.field }}", "line 3: 'missing' is undefined"),
+        ("\n{{ raise_exception('No ' ~ messages[0].role) }}", "line 2: No user"),
+        ("{{ ''.__class__.__mro__ }}", "SecurityError|unsafe|undefined"),
+        ("{{ messages.append(1) }}", "unsafe|not safely callable"),
+        ("{{ '{0.__class__.__mro__}'.format(1) }}", "unsafe"),
+        ("{% set ns = namespace() %}{% set ns._x = 1 %}", "private name '_x'"),
+        ("{{ namespace(_x=1) }}", "private name '_x'"),
+        ("{% for i in range(10 ** 9) %}{% endfor %}", "OverflowError: Range too big"),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "RecursionError"),
+        ("{{ 1 / 0 }}", "ZeroDivisionError"),
+        ("{{ 'a' + 1 }}", "TypeError"),
+        ("{% include 'x' %}", "TypeError"),
+        ("{{ nothing() }}", "'nothing' is undefined"),
+        ("{{ nothing | tojson }}", "Undefined is not JSON serializable"),
+    ],
+)
+def test_errors_say_where_and_what(source: str, message: str) -> None:
+    with pytest.raises(ChatTemplateError, match=message) as raised:
+        JinjaTemplate(source, "mine").render(USER)
+    assert str(raised.value).startswith("the chat template 'mine'")
+
+
+class Broken:
+    def model_dump(self) -> object:
+        raise ValueError("no")
+
+
+@dataclass(frozen=True)
+class Frozen:
+    field: int = 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"messages": []}, OptionError, "messages is empty"),
+        ({"messages": "Hi"}, ArgumentTypeError, "messages must be a list"),
+        ({"messages": {"role": "user"}}, ArgumentTypeError, "messages must be a list"),
+        ({"messages": [*USER, "Hi"]}, ArgumentTypeError, "message 1 must be a mapping"),
+        ({"tools": {"type": "function"}}, ArgumentTypeError, "tools must be a list"),
+        ({"documents": ["text"]}, ArgumentTypeError, "document 0 must be a mapping"),
+        ({"variables": {"tools": []}}, OptionError, "'tools'"),
+        ({"variables": {"x": Broken()}}, ArgumentTypeError, "cannot be read: ValueError: no"),
+        (
+            {"messages": [{"role": "user", "calls": {Frozen(): 1}}]},
+            ArgumentTypeError,
+            "cannot be read: TypeError: unhashable",
+        ),
+    ],
+)
+def test_arguments_are_checked(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        JinjaTemplate("{{ messages }}").render(**{"messages": USER} | arguments)
+
+
+def test_endless_messages_are_refused() -> None:
+    message: dict[str, Any] = {"role": "user"}
+    message["content"] = [message]
+    with pytest.raises(OptionError, match="nested too deeply"):
+        rendered("{{ messages }}", [message])
+
+
+# Use.
+
+
+def test_templates_can_be_pickled_and_shared_between_threads() -> None:
+    chat = template("python tools")
+    copy = pickle.loads(pickle.dumps(chat))
+    conversations = [vary(seed, tools=True) for seed in range(12)]
+    expected = [render(copy, conversation) for conversation in conversations]
+    results: dict[int, list[Rendered]] = {}
+
+    def work(thread: int) -> None:
+        results[thread] = [render(chat, conversation) for conversation in conversations]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(result == expected for result in results.values())
+    assert len(results) == 4
