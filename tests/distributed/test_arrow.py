@@ -152,9 +152,9 @@ def test_a_row_that_is_no_text_is_named(tokenizer: BPETokenizer) -> None:
 
 
 def test_a_column_that_is_none(tokenizer: BPETokenizer) -> None:
-    with pytest.raises(CorpusError, match="there is no column 'body'; there are 'text'"):
+    with pytest.raises(CorpusError, match="no column 'body'; the columns are 'text'"):
         count_texts(table(["low"]), CountSettings(), "body")
-    with pytest.raises(CorpusError, match="there is no column 'body'; there are 'text'"):
+    with pytest.raises(CorpusError, match="no column 'body'; the columns are 'text'"):
         encode_texts(table(["low"]), tokenizer, "body")
     with pytest.raises(ArgumentTypeError, match="holds int64"):
         count_texts(table([1], pa.int64()), CountSettings())

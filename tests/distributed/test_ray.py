@@ -177,7 +177,7 @@ def test_a_row_that_is_no_text_is_named(tokenizer: BPETokenizer) -> None:
         assert type(caught.value) is CorpusError
         with pytest.raises(CorpusError, match=rf"row 1\b.*{problem}"):
             encode_with_ray(rows, tokenizer).take_all()
-    with pytest.raises(CorpusError, match="there is no column 'body'; there are 'text'"):
+    with pytest.raises(CorpusError, match="no column 'body'; the columns are 'text'"):
         count_with_ray(dataset(["low"], 1), CountSettings(), "body")
 
 

@@ -110,7 +110,7 @@ def test_counts_are_sent_in_parts(
 ) -> None:
     parts = [*on_spark._parts(pa.RecordBatch.from_pydict({"n": [*range(1000)]}))]
     assert len(parts) == 1
-    monkeypatch.setattr(on_spark, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(on_spark, "_MAX_BYTES", 1000)
     parts = [*on_spark._parts(pa.RecordBatch.from_pydict({"n": [*range(1000)]}))]
     assert [number for part in parts for number in part.column("n").to_pylist()] == [*range(1000)]
     assert max(part.nbytes for part in parts) <= 1000
@@ -124,9 +124,9 @@ def test_a_row_that_is_no_text_is_named(spark: Any, tokenizer: BPETokenizer) -> 
             count_with_spark(rows, CountSettings())
     with pytest.raises(Exception, match=r"CorpusError: [^\n]*row \d\b[^\n]*UTF-8"):
         encode_with_spark(rows, tokenizer).collect()
-    with pytest.raises(CorpusError, match="there is no column 'body'; there are 'text'"):
+    with pytest.raises(CorpusError, match="no column 'body'; the columns are 'text'"):
         count_with_spark(rows, CountSettings(), "body")
-    with pytest.raises(CorpusError, match="there is no column 'body'; there are 'text'"):
+    with pytest.raises(CorpusError, match="no column 'body'; the columns are 'text'"):
         encode_with_spark(rows, tokenizer, "body")
 
 

@@ -1,4 +1,4 @@
-"""Counting pieces and encoding on many machines: Ray Data or Spark, over the same Arrow functions."""
+"""Counts pieces and encodes on many machines, with Ray Data or Spark over the same Arrow functions."""
 
 from __future__ import annotations
 

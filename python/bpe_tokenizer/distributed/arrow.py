@@ -1,8 +1,7 @@
-"""Counting and encoding as functions of Arrow record batches, which every engine runs as they are.
+"""Counting and encoding as functions of Arrow record batches, for every engine.
 
-Counts are rows of `COUNT_COLUMNS`: a piece and how often it was seen. The empty piece, which no text has,
-counts documents: so the sum of the rows of each piece, in any order and any grouping, is all that an engine
-has to compute.
+Counts are rows of `COUNT_COLUMNS`: a piece and its count. The empty piece, which no text has, counts the
+documents. An engine only has to add up the rows of each piece, in any order and grouping.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ __all__ = [
 
 COUNT_COLUMNS = ("piece", "n")
 _DOCUMENTS = b""
-# Counts of a stream are given away when so many pieces differ: about a gigabyte.
-_MOST_DISTINCT = 10_000_000
-_TOO_MANY = f"a piece was counted {2**63:,} times or more; count less at once"
+# A stream of counts is emitted at this number of distinct pieces: about a gigabyte.
+_MAX_DISTINCT = 10_000_000
+_TOO_MANY = f"a piece was counted {2**63:,} times or more; count fewer documents in one batch"
 
 
 @dataclass(frozen=True)
 class CountSettings:
-    """What documents are cut with before their pieces are counted; small, and picklable.
+    """How documents are split into pieces. Small and picklable.
 
     Args:
-        split_pattern: A name of `bpe_tokenizer.patterns`, a pattern, or several, applied one after the other.
+        split_pattern: A name of `bpe_tokenizer.patterns`, a pattern, or several to apply in sequence.
         normalization: `"NFC"`, `"NFD"`, `"NFKC"`, `"NFKD"` or None.
-        special_tokens: Texts at which documents are cut before all else.
+        special_tokens: Texts at which documents are cut first.
 
     Raises:
         PatternError: The split pattern is not valid.
@@ -69,10 +68,10 @@ class CountSettings:
 
     @classmethod
     def of(cls, tokenizer: BPETokenizer) -> CountSettings:
-        """Return what a tokenizer cuts documents with: its patterns, normalisation and special tokens.
+        """Return a tokenizer's patterns, normalisation and special tokens.
 
         Raises:
-            OptionError: It does more to texts than that.
+            OptionError: The tokenizer transforms texts in other ways too.
 
         >>> from bpe_tokenizer import BPETokenizer
         >>> CountSettings.of(BPETokenizer("gpt2", "NFD")).normalization
@@ -80,13 +79,13 @@ class CountSettings:
         """
         if len(tokenizer) and not tokenizer.model.core.is_plain:
             raise OptionError(
-                "pieces are cut with split patterns only, and this tokenizer was loaded from a file that "
-                "does more; give CountSettings(split_pattern, normalization, special_tokens) instead"
+                "counting uses split patterns only, but this tokenizer's file has other steps too; "
+                "give CountSettings(split_pattern, normalization, special_tokens) instead"
             )
         return cls(tokenizer.split_pattern, tokenizer.normalization, tuple(tokenizer.special_tokens))
 
     def counts(self, threads: int | None = None) -> PieceCounts:
-        """Return counts of nothing yet, whose `threads` are as many as given."""
+        """Return empty counts that use this number of threads."""
         return PieceCounts(self.split_pattern, self.normalization, self.special_tokens, threads=threads)
 
 
@@ -95,21 +94,21 @@ def count_texts(batch: Any, settings: CountSettings, column: str = "text") -> An
 
     Args:
         batch: A `pyarrow.RecordBatch`.
-        settings: What cuts them.
-        column: The column that holds them: strings, or binary in UTF-8.
+        settings: How to split documents.
+        column: The column of documents: strings, or binary in UTF-8.
 
     Returns:
-        A `pyarrow.RecordBatch` of counts: `piece` large_binary, `n` int64, each piece once, in their order.
+        A `pyarrow.RecordBatch` of counts: `piece` large_binary, `n` int64, sorted distinct pieces.
 
     Raises:
-        CorpusError: There is no such column, or a row is null or not UTF-8.
+        CorpusError: The column does not exist, or a row is null or not UTF-8.
 
     >>> import pyarrow as pa
     >>> batch = pa.RecordBatch.from_pydict({"text": ["low low", "low"]})
     >>> count_texts(batch, CountSettings("gpt2")).to_pydict()
     {'piece': [b'', b' low', b'low'], 'n': [2, 1, 2]}
     """
-    # An engine runs a task on each processor.
+    # One thread: an engine runs a task on each processor.
     counts = settings.counts(threads=1)
     texts = _texts(batch, column)
     try:
@@ -125,16 +124,15 @@ def file_ranges(
     """Divide files into ranges that `count_ranges` counts.
 
     Args:
-        paths: A file, or several, each a document in UTF-8. The machines that count must see them by the same
-            names.
-        range_bytes: How many bytes a task counts. Of larger ones less has to be sent to other machines.
+        paths: One or more files, each a document in UTF-8. All machines must see them by the same names.
+        range_bytes: Number of bytes that a task counts. Larger tasks send less data to other machines.
 
     Returns:
         A `pyarrow.RecordBatch` for each task: `path` string, `start` and `end` int64, in bytes. A large file
-        is in several, small files share one.
+        takes several tasks; small files share one.
 
     Raises:
-        CorpusError: There is no such file.
+        CorpusError: A file does not exist.
         OptionError: `range_bytes` is less than 1.
 
     >>> [task.column("start").to_pylist() for task in file_ranges([__file__, __file__], 1_000_000)]
@@ -160,17 +158,17 @@ def file_ranges(
 
 
 def count_ranges(batch: Any, settings: CountSettings) -> Any:
-    """Count the pieces of ranges of files, to the byte.
+    """Count the pieces of ranges of files.
 
-    Ranges that tile a file give exactly the counts of the whole file, which is one document: each is moved to
-    the next places where a cut changes no piece.
+    Ranges that tile a file give exactly the counts of the whole file, which is one document. The ends of each
+    range move to the next positions where a cut changes no piece.
 
     Args:
-        batch: A `pyarrow.RecordBatch` of `path`, `start` and `end`, as `file_ranges` makes it.
-        settings: What cuts them.
+        batch: A `pyarrow.RecordBatch` of `path`, `start` and `end`, from `file_ranges`.
+        settings: How to split documents.
 
     Returns:
-        A `pyarrow.RecordBatch` of counts, as `count_texts` gives them.
+        A `pyarrow.RecordBatch` of counts, as from `count_texts`.
 
     Raises:
         CorpusError: A file cannot be read or is not UTF-8.
@@ -187,25 +185,25 @@ def count_ranges(batch: Any, settings: CountSettings) -> Any:
     return _rows_of(counts)
 
 
-def sum_counts(batches: Iterable[Any], most_distinct: int = _MOST_DISTINCT) -> Iterator[Any]:
+def sum_counts(batches: Iterable[Any], most_distinct: int = _MAX_DISTINCT) -> Iterator[Any]:
     """Add up the counts of a stream of batches, in bounded memory.
 
     Args:
         batches: `pyarrow.RecordBatch`es of counts.
-        most_distinct: What was added up is given away when so many pieces differ.
+        most_distinct: Emit the sums at this number of distinct pieces.
 
     Yields:
-        `pyarrow.RecordBatch`es of counts: one with each piece once, or more if there are too many pieces.
+        `pyarrow.RecordBatch`es of counts: one with distinct pieces, or several if there are too many pieces.
 
     Raises:
-        CorpusError: A count is beyond 63 bits.
+        CorpusError: A count exceeds 63 bits.
 
     >>> import pyarrow as pa
     >>> batch = pa.RecordBatch.from_pydict({"piece": [b"low", b"er", b"low"], "n": [1, 2, 3]})
     >>> [total.to_pydict() for total in sum_counts([batch, batch])]
     [{'piece': [b'', b'er', b'low'], 'n': [0, 4, 8]}]
     """
-    # No text is cut here, so any settings do.
+    # No text is split here, so the settings do not matter.
     counts = PieceCounts()
     for batch in batches:
         _add(counts, batch)
@@ -219,11 +217,11 @@ def collect_counts(batches: Iterable[Any], settings: CountSettings) -> PieceCoun
     """Add up the counts of a stream of batches into one `PieceCounts`.
 
     Args:
-        batches: `pyarrow.RecordBatch`es of counts; a piece may be in several.
-        settings: What the documents were cut with.
+        batches: `pyarrow.RecordBatch`es of counts; a piece may occur in several.
+        settings: How the documents were split.
 
     Raises:
-        CorpusError: A count is beyond 63 bits.
+        CorpusError: A count exceeds 63 bits.
 
     >>> import pyarrow as pa
     >>> settings = CountSettings()
@@ -250,17 +248,17 @@ def encode_texts(
 
     Args:
         batch: A `pyarrow.RecordBatch`.
-        tokenizer: Encodes them.
-        column: The column that holds them: strings, or binary in UTF-8.
-        ids_column: The column that is added, or put in the place of one of that name: list<uint32>.
-        add_special_tokens: Put the model's special tokens around each document.
-        allowed_special: The special tokens that are recognised: `"none"`, `"all"` or a set.
+        tokenizer: The tokenizer.
+        column: The column of documents: strings, or binary in UTF-8.
+        ids_column: The column to add or replace: list<uint32>.
+        add_special_tokens: Whether to add the model's special tokens to each document.
+        allowed_special: The special tokens to recognise: `"none"`, `"all"` or a set.
 
     Returns:
         The `pyarrow.RecordBatch` with the ids.
 
     Raises:
-        CorpusError: There is no such column, or a row is null or not UTF-8.
+        CorpusError: The column does not exist, or a row is null or not UTF-8.
         SpecialTokenError: A set names an unknown token.
 
     >>> import pyarrow as pa
@@ -285,7 +283,7 @@ def encode_texts(
 
 def _sizes(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Iterator[tuple[str, int]]:
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
-        name = os.path.abspath(os.fsdecode(path))  # noqa: PTH100  # a symbolic link stays what it is
+        name = os.path.abspath(os.fsdecode(path))  # noqa: PTH100  # keeps symbolic links
         if not Path(name).is_file():
             raise CorpusError(f"there is no file {name}")
         yield name, Path(name).stat().st_size
@@ -295,7 +293,7 @@ def _texts(batch: Any, column: str) -> Any:
     """Return a column of documents as an array of strings or bytes."""
     names = batch.schema.names
     if column not in names:
-        raise CorpusError(f"there is no column {column!r}; there are {', '.join(map(repr, names))}")
+        raise CorpusError(f"no column {column!r}; the columns are {', '.join(map(repr, names))}")
     array = batch.column(column)
     types = import_library("pyarrow").types
     if types.is_dictionary(array.type):
@@ -316,7 +314,7 @@ def _strings(array: Any, column: str) -> list[str]:
     texts = []
     for row, value in enumerate(values):
         if value is None:
-            raise CorpusError(f"column {column!r} of a batch: row {row} is null: leave such rows out")
+            raise CorpusError(f"column {column!r} of a batch: row {row} is null: filter such rows out")
         try:
             texts.append(value.decode())
         except UnicodeDecodeError as error:
@@ -354,7 +352,7 @@ def _add(counts: PieceCounts, batch: Any) -> None:
         raise CorpusError(_TOO_MANY)
     are_documents = compute.equal(compute.binary_length(batch.column("piece")), 0)
     documents = sum(batch.column("n").filter(are_documents).to_pylist())
-    # Into the core's counter: `add_arrow` makes another one first, so that it can fail as a whole.
+    # Adds to the core's counter directly: `add_arrow` copies it first, so that it can fail as a whole.
     counter = counter_of(counts)
     for pieces in piece_buffers(batch.filter(compute.invert(are_documents))):
         counter.add_pieces(*pieces)

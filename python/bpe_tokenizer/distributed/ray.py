@@ -1,4 +1,4 @@
-"""Counting and encoding on Ray Data, https://docs.ray.io/en/latest/data/data.html."""
+"""Counts and encodes on Ray Data, https://docs.ray.io/en/latest/data/data.html."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ def count_with_ray(
     partitions: int = 64,
     range_bytes: int = 128 << 20,
 ) -> PieceCounts:
-    """Count the pieces of a corpus on a Ray cluster: exactly what one machine counts.
+    """Count the pieces of a corpus on a Ray cluster, with the result of one machine.
 
-    A block of the dataset, or a range of a file, is counted by a task. The counts are divided by a hash of
-    the piece, so that each partition is added up by a task of its own, and come to this process a block at a
-    time. Only tasks are run, and each gives the same result again, so Ray may repeat any that it lost.
+    A task counts each block of the dataset, or each range of a file. The counts are partitioned by a hash of
+    the piece, and a task adds up each partition. The sums arrive in this process block by block. Tasks are
+    deterministic, so Ray can repeat lost ones.
 
     Args:
-        source: A `ray.data.Dataset` whose rows are documents; or a path, or several, of text in UTF-8, each
-            file a document, which all machines see by that name.
-        settings: What cuts the documents; `CountSettings.of(tokenizer)`.
+        source: A `ray.data.Dataset` whose rows are documents; or one or more paths of UTF-8 files, each a
+            document, which all machines see by the same names.
+        settings: How to split documents, as from `CountSettings.of(tokenizer)`.
         column: The dataset's column of documents: strings, or binary in UTF-8.
-        partitions: Into how many parts the counts are divided: each must fit into the memory of a task.
+        partitions: Number of partitions of the counts; each must fit into the memory of a task.
         range_bytes: Size of the ranges of files, in bytes.
 
     Raises:
-        CorpusError: There is no such file or column, a document is null or not UTF-8, or a count is beyond
+        CorpusError: A file or the column does not exist, a document is null or not UTF-8, or a count exceeds
             63 bits.
         MissingDependencyError: Ray is not installed.
 
@@ -59,7 +59,7 @@ def count_with_ray(
         counted = _counted(_ranges(data, source, range_bytes), partial(count_ranges, settings=settings))
     context = counted.context
     before = context.shuffle_strategy
-    # Aggregating actors would add up twice what a task that is repeated had sent them already.
+    # Tasks, not actors: an actor would count the rows of a repeated task twice.
     context.shuffle_strategy = data.context.ShuffleStrategy.SHUFFLE_V2
     try:
         divided = counted.repartition(partitions, keys=["piece"])
@@ -67,7 +67,7 @@ def count_with_ray(
         tables = summed.iter_batches(batch_format="pyarrow", batch_size=None)
         return collect_counts((batch for table in tables for batch in table.to_batches()), settings)
     except TokenizerError as error:
-        # Ray's own error is one of ours too, but its message is a task's whole traceback.
+        # Ray raises a subclass of our error, but its message is the traceback of the task.
         raise getattr(error, "cause", error) from None
     finally:
         context.shuffle_strategy = before
@@ -85,14 +85,14 @@ def encode_with_ray(
 
     Args:
         dataset: A `ray.data.Dataset` whose rows are documents.
-        tokenizer: Encodes them; it is sent to the tasks once.
+        tokenizer: The tokenizer; it is sent to the tasks once.
         column: The column of documents: strings, or binary in UTF-8.
-        ids_column: The column that is added: list<uint32>.
-        add_special_tokens: Put the model's special tokens around each document.
-        allowed_special: The special tokens that are recognised: `"none"`, `"all"` or a set.
+        ids_column: The column to add or replace: list<uint32>.
+        add_special_tokens: Whether to add the model's special tokens to each document.
+        allowed_special: The special tokens to recognise: `"none"`, `"all"` or a set.
 
     Returns:
-        The `ray.data.Dataset` with the ids; nothing runs before its rows are asked for.
+        The `ray.data.Dataset` with the ids, evaluated lazily.
 
     Raises:
         MissingDependencyError: Ray is not installed.
@@ -116,13 +116,13 @@ def _encoded(table: Any, encode: Callable[[Any], Any]) -> Iterator[Any]:
 
 
 def _ranges(data: Any, paths: Any, range_bytes: int) -> Any:
-    """Return a dataset of ranges of files, a block for each task."""
+    """Return a dataset of ranges of files, one block for each task."""
     tasks = file_ranges(paths, range_bytes)
     return data.from_arrow([_table(task) for task in tasks])
 
 
 def _counted(dataset: Any, count: Callable[[Any], Any]) -> Any:
-    """Return a dataset of counts, a block for each block."""
+    """Return a dataset of counts, one block for each block."""
     return dataset.map_batches(partial(_summed, count=count), batch_format="pyarrow", batch_size=None)
 
 

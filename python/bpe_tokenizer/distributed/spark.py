@@ -1,4 +1,4 @@
-"""Counting and encoding on Spark, https://spark.apache.org/docs/latest/api/python/."""
+"""Counts and encodes on Spark, https://spark.apache.org/docs/latest/api/python/."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from bpe_tokenizer.train.piece_counts import PieceCounts
 
 __all__ = ["count_with_spark", "encode_with_spark"]
 
-# Counts go to Spark in batches of at most so many bytes: its own columns of bytes end at 2 GB.
-_MOST_BYTES = 64 << 20
-# How a task's traceback shows an error of this package.
+# Maximum size of a batch of counts for Spark, whose columns of bytes end at 2 GB.
+_MAX_BYTES = 64 << 20
+# An error of this package in the traceback of a task.
 _OUR_ERROR = re.compile(r"^bpe_tokenizer\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 
@@ -39,21 +39,21 @@ def count_with_spark(
     range_bytes: int = 128 << 20,
     session: Any = None,
 ) -> PieceCounts:
-    """Count the pieces of a corpus on a Spark cluster: exactly what one machine counts.
+    """Count the pieces of a corpus on a Spark cluster, with the result of one machine.
 
-    Each partition, or range of a file, is counted by a task; `groupBy` adds up the counts of each piece, and
-    spills to disk what does not fit into memory. The sums come to this process a batch at a time.
+    A task counts each partition, or each range of a file. `groupBy` adds up the counts of each piece, and
+    spills to disk if they do not fit into memory. The sums arrive in this process batch by batch.
 
     Args:
-        source: A DataFrame whose rows are documents; or a path, or several, of text in UTF-8, each file a
-            document, which all machines see by that name. (`spark.read.text` takes the line ends off.)
-        settings: What cuts the documents; `CountSettings.of(tokenizer)`.
+        source: A DataFrame whose rows are documents; or one or more paths of UTF-8 files, each a document,
+            which all machines see by the same names. (`spark.read.text` removes line ends.)
+        settings: How to split documents, as from `CountSettings.of(tokenizer)`.
         column: The DataFrame's column of documents: strings, or binary in UTF-8.
         range_bytes: Size of the ranges of files, in bytes.
         session: The SparkSession for files; None for the active one.
 
     Raises:
-        CorpusError: There is no such file or column, a document is null or not UTF-8, or a count is beyond
+        CorpusError: A file or the column does not exist, a document is null or not UTF-8, or a count exceeds
             63 bits.
         MissingDependencyError: Spark is not installed.
 
@@ -66,11 +66,11 @@ def count_with_spark(
         count = partial(count_texts, settings=settings, column=column)
     else:
         tasks = file_ranges(source, range_bytes)
-        # Partitions with a number each, for rows cannot be dealt out evenly.
+        # One number a partition: Spark does not distribute rows evenly.
         rows = (session or sql.SparkSession.active()).range(0, len(tasks), 1, max(1, len(tasks)))
         count = partial(_count_tasks, tasks=tasks, settings=settings)
     counted = rows.mapInArrow(partial(_counted, count=count), "piece binary, n bigint")
-    # try_sum is null where sum may wrap around, as it does without ANSI mode.
+    # try_sum gives null on overflow; without ANSI mode, sum wraps around.
     summed = counted.groupBy("piece").agg(functions.try_sum("n").alias("n"))
     packed = summed.mapInArrow(_packed, "batch binary")
     with _own_errors():
@@ -89,18 +89,17 @@ def encode_with_spark(
 
     Args:
         frame: A DataFrame whose rows are documents.
-        tokenizer: Encodes them; it is sent to the tasks once.
+        tokenizer: The tokenizer; it is sent to the tasks once.
         column: The column of documents: strings, or binary in UTF-8.
-        ids_column: The column that is added, or put in the place of one of that name: array<int>, for Spark
-            has no unsigned numbers.
-        add_special_tokens: Put the model's special tokens around each document.
-        allowed_special: The special tokens that are recognised: `"none"`, `"all"` or a set.
+        ids_column: The column to add or replace: array<int>, because Spark has no unsigned numbers.
+        add_special_tokens: Whether to add the model's special tokens to each document.
+        allowed_special: The special tokens to recognise: `"none"`, `"all"` or a set.
 
     Returns:
-        The DataFrame with the ids; nothing runs before its rows are asked for.
+        The DataFrame with the ids, evaluated lazily.
 
     Raises:
-        CorpusError: There is no such column.
+        CorpusError: The column does not exist.
         MissingDependencyError: Spark is not installed.
 
     `examples/count_with_spark.py` runs it.
@@ -124,7 +123,7 @@ def encode_with_spark(
 def _column(frame: Any, column: str) -> Any:
     if column not in frame.columns:
         names = ", ".join(map(repr, frame.columns))
-        raise CorpusError(f"there is no column {column!r}; there are {names}")
+        raise CorpusError(f"no column {column!r}; the columns are {names}")
     return frame.select(frame[column])
 
 
@@ -134,26 +133,26 @@ def _count_tasks(batch: Any, tasks: Sequence[Any], settings: CountSettings) -> A
 
 
 def _counted(batches: Iterable[Any], count: Callable[[Any], Any]) -> Iterator[Any]:
-    """Count what a task gets, and add it up before it is sent to others."""
+    """Count the batches of a task, and add up the counts before they are sent to other tasks."""
     pyarrow = import_library("pyarrow")
     kinds = pyarrow.schema([("piece", pyarrow.binary()), ("n", pyarrow.int64())])
     for total in sum_counts(map(count, batches)):
-        for part in _parts(total):
+        for part in _halves(total):
             yield part.cast(kinds)
 
 
-def _parts(batch: Any) -> Iterator[Any]:
+def _halves(batch: Any) -> Iterator[Any]:
     """Halve a batch until each part is small enough."""
-    if batch.num_rows <= 1 or batch.nbytes <= _MOST_BYTES:
+    if batch.num_rows <= 1 or batch.nbytes <= _MAX_BYTES:
         yield batch
         return
     middle = batch.num_rows // 2
-    yield from _parts(batch.slice(0, middle))
-    yield from _parts(batch.slice(middle))
+    yield from _halves(batch.slice(0, middle))
+    yield from _halves(batch.slice(middle))
 
 
 def _packed(batches: Iterable[Any]) -> Iterator[Any]:
-    """Turn batches into rows, for that is what comes out of Spark some at a time."""
+    """Turn batches into rows, because Spark returns rows incrementally, not batches."""
     pyarrow, ipc = import_library("pyarrow"), import_library("pyarrow.ipc")
     for batch in batches:
         sink = pyarrow.BufferOutputStream()
@@ -179,10 +178,10 @@ def _encoded(batches: Iterable[Any], encode: Callable[[Any], Any], ids_column: s
 
 @contextmanager
 def _own_errors() -> Iterator[None]:
-    """Raise the error of this package that made a task fail, in the place of Spark's."""
+    """Replace Spark's error by the error of this package that made a task fail."""
     try:
         yield
-    except Exception as error:  # Spark's, or that of its connection to Java
+    except Exception as error:  # Spark and its Java connection have no common error class.
         found = _OUR_ERROR.search(str(error))
         if found is None:
             raise

@@ -1,20 +1,19 @@
-"""A lesson in byte-pair encoding, in pure Python: short files, to be read in this order.
+"""A lesson in byte-pair encoding, in pure Python: short files, listed in reading order.
 
-1. `pairs`: the two operations that everything is made of: count the pairs, merge a pair.
-2. `merging`: training and encoding, as two loops around them.
-3. `unicode`: from text to bytes, and from bytes to something that can be looked at.
-4. `special`: special tokens: where the text is cut, which ids they get, who may write them.
-5. `tokenizer`: what every tokenizer does: train, encode, decode.
+1. `pairs`: the two basic operations: count the pairs, merge a pair.
+2. `merging`: training and encoding, as two loops over these operations.
+3. `unicode`: from text to bytes, and from bytes to printable text.
+4. `special`: special tokens: where they cut the text, which ids they get, whether a text may hold them.
+5. `tokenizer`: training, encoding and decoding, for all three tokenizers.
 6. `naive`: `NaiveBPETokenizer`, which merges over the whole byte stream.
-7. `splitting`: `RegexBPETokenizer`, which first cuts the text into pieces, as GPT-4 does.
+7. `splitting`: `RegexBPETokenizer`, which splits the text into pieces first, as GPT-4 does.
 8. `characters`: `CharBPETokenizer`, which starts from characters, and reads OpenAI's files of GPT-2.
-9. `tracing`: every step of an encoding or a decoding, to be printed.
+9. `tracing`: every step of encoding or decoding, for printing.
 10. `saving`: a tokenizer as a JSON file, and as a listing for people.
-11. `oracle`: training and encoding once more, as plainly as they can be put. The tests hold the fast core
-    against it.
+11. `oracle`: training and encoding once more, as simply as possible. The tests compare the fast core with it.
 
-Nothing here is fast, and nothing else of the package is imported. Split patterns, from 7 on, need the `regex`
-module, because Python's own knows no classes of Unicode: `pip install "bpe-tokenizer[reference]"`.
+Nothing here is fast, and nothing else of the package is imported. Split patterns, from 7, need the `regex`
+module, because Python's `re` does not know the classes of Unicode: `pip install "bpe-tokenizer[reference]"`.
 
 The algorithm is that of Sennrich, Haddow and Birch, "Neural Machine Translation of Rare Words with Subword
 Units", 2016, https://aclanthology.org/P16-1162/; on bytes, as in Radford et al., "Language Models are

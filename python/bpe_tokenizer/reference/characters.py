@@ -1,8 +1,8 @@
-"""The third tokenizer: start from characters, and read the files that OpenAI published with GPT-2.
+"""The third tokenizer: starts from characters, and reads the files that OpenAI published with GPT-2.
 
-A token is a string here. So that a space can be seen, and can stand in a file whose columns spaces separate,
-it is written `Ġ`. GPT-2 goes one step further and writes each of the 256 bytes as a printable character:
-text becomes bytes, bytes become characters, and merging works on the characters.
+A token is a string here. A space is written `Ġ`, so that it is visible, and so that spaces can separate the
+columns of files. GPT-2 also writes each of the 256 bytes as a printable character: text becomes bytes, bytes
+become characters, and merging works on the characters.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 __all__ = ["BYTE_CHARACTERS", "CharBPETokenizer"]
 
-# The two characters change places, so that a text which holds a "Ġ" comes back as it was.
+# Swaps the two characters, so that a text with a "Ġ" survives a round trip.
 SWAP_SPACE = str.maketrans(" Ġ", "Ġ ")
 
 
 def byte_characters() -> list[str]:
     r"""Return GPT-2's printable character of each byte.
 
-    A byte that is a visible character in Latin-1 is written as that; the others (white space, control
-    characters, the soft hyphen) as the characters from U+0100 on, in their order.
+    A byte that is a visible character in Latin-1 becomes that character. The others (white space, control
+    characters, the soft hyphen) become the characters from U+0100, in order.
 
     Source: `bytes_to_unicode` in https://github.com/openai/gpt-2/blob/master/src/encoder.py
 
@@ -53,12 +53,12 @@ class CharBPETokenizer(Tokenizer[str]):
     """Byte-pair encoding of characters, with `Ġ` for the space.
 
     The smallest tokens are the first 256 characters of Unicode and the other characters of the training
-    text. Any other character is unknown and cannot be encoded, which is why real tokenizers start from bytes.
+    text. All other characters cannot be encoded, so real tokenizers start from bytes.
 
     Args:
         pattern: The split pattern; None is GPT-2's.
-        byte_level: Start from bytes after all, each written as a printable character, as in GPT-2's files:
-            then no character is unknown.
+        byte_level: Whether to start from bytes, each written as a printable character as in GPT-2's files.
+            Then no character is unknown.
 
     Raises:
         ValueError: The pattern is not a regular expression.
@@ -83,7 +83,7 @@ class CharBPETokenizer(Tokenizer[str]):
         compiled(self.pattern)
 
     def split(self, text: str) -> list[str]:
-        """Cut a text with the split pattern."""
+        """Split a text with the split pattern."""
         return split(text, self.pattern)
 
     def initial_tokens(self, piece: str) -> list[str]:
@@ -99,10 +99,10 @@ class CharBPETokenizer(Tokenizer[str]):
         return list(piece.translate(SWAP_SPACE))
 
     def initial_vocab(self, pieces: Iterable[Sequence[str]]) -> list[str]:
-        """Return the first 256 characters of Unicode and then the others of the text, or those of the bytes.
+        """Return the first 256 characters of Unicode and the others of the text, or those of the bytes.
 
-        Each of these groups is in the order of the code points; for the bytes, this is the order in GPT-2's
-        files, where id 0 is "!".
+        Each group is in the order of the code points. For the bytes this is the order of GPT-2's files, where
+        id 0 is "!".
         """
         if self.byte_level:
             return sorted(BYTE_CHARACTERS)
@@ -139,21 +139,21 @@ class CharBPETokenizer(Tokenizer[str]):
         return super().encode_piece(piece)
 
     def load_openai(self, vocab_path: str | PathLike[str], merges_path: str | PathLike[str]) -> Self:
-        """Become the tokenizer of GPT-2's files.
+        """Replace this tokenizer by that of GPT-2's files.
 
-        The split pattern becomes GPT-2's. Entries of the vocabulary that are neither a byte nor the result
-        of a merge become special tokens.
+        The split pattern becomes GPT-2's. Entries of the vocabulary that are neither bytes nor merged tokens
+        become special tokens.
 
         Args:
             vocab_path: `encoder.json` or `vocab.json`: the id of each token, as JSON.
-            merges_path: `vocab.bpe` or `merges.txt`: one merge a line, the two parts apart by a space, in
-                the order of the ranks. A first line `#version: ...` is skipped.
+            merges_path: `vocab.bpe` or `merges.txt`: one merge a line, its two parts separated by a
+                space, in the order of the ranks. A first line `#version: ...` is skipped.
 
         Returns:
             The tokenizer itself.
 
         Raises:
-            ValueError: A file is broken, or the two do not belong together: the message says where.
+            ValueError: A file is invalid, or the two do not match: the message says where.
         """
         ids = read_openai_vocab(vocab_path)
         merges = list(read_openai_merges(merges_path))
@@ -167,7 +167,7 @@ class CharBPETokenizer(Tokenizer[str]):
             tokens[left + right] = None
         for token in tokens:
             if token not in ids:
-                raise ValueError(f"{vocab_path}: there is no id for {token!r}, a token of {merges_path}")
+                raise ValueError(f"{vocab_path}: no id for {token!r}, a token of {merges_path}")
         special = {text: token_id for text, token_id in ids.items() if text not in tokens}
         self.byte_level = True
         self.pattern = GPT2_PATTERN
@@ -179,7 +179,7 @@ def read_openai_vocab(path: str | PathLike[str]) -> dict[str, int]:
     """Read the ids of `encoder.json`.
 
     Raises:
-        ValueError: The file is no JSON object of ids, or two tokens have the same id.
+        ValueError: The file is not a JSON object of ids, or two tokens have the same id.
     """
     try:
         ids = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -190,7 +190,7 @@ def read_openai_vocab(path: str | PathLike[str]) -> dict[str, int]:
     owner: dict[int, str] = {}
     for token, token_id in ids.items():
         if type(token_id) is not int or token_id < 0:
-            raise ValueError(f"{path}: the id of {token!r} is {token_id!r}, not an integer from 0 on")
+            raise ValueError(f"{path}: the id of {token!r} is {token_id!r}, not an integer from 0")
         if token_id in owner:
             raise ValueError(f"{path}: {owner[token_id]!r} and {token!r} have the same id, {token_id}")
         owner[token_id] = token

@@ -1,8 +1,8 @@
 """Training and encoding, as two loops: the whole of byte-pair encoding.
 
-Training looks for the most frequent pair of neighbours, makes it a token, and looks again. What it learns is
-a list of pairs, the *merges*; the place of a merge in the list is its *rank*. Encoding does the merges again
-on another text, the lowest rank first.
+Training finds the most frequent pair of neighbours, makes it a token, and repeats. It learns a list of pairs,
+the *merges*; the index of a merge in the list is its *rank*. Encoding applies the merges to another text, the
+lowest rank first.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["learn_merges", "lowest_ranked_pair", "merge_all", "origins", "rank_m
 def learn_merges(
     pieces: Mapping[tuple[Token, ...], int], num_merges: int
 ) -> Iterator[tuple[Pair[Token], int]]:
-    """Yield the merges that training learns, each with the number of times its pair was there.
+    """Yield the merges that training learns, each with the count of its pair.
 
-    Each merge makes a token that was not there before. Between the same two cuts the same text always
-    becomes the same tokens, so once a pair is merged, nothing is left that could make its token another way.
+    Each merge makes a new token. Equal pieces always have equal tokens, so after a merge no other
+    pair can make the same token.
 
     Args:
         pieces: The distinct pieces of the training text as tokens, and how often each occurs. Nothing is
@@ -46,13 +46,13 @@ def learn_merges(
             count_pairs(tokens, counts, times)
         if not counts:
             return
-        best = max(counts, key=counts.__getitem__)  # of equals, max takes the one seen first
+        best = max(counts, key=counts.__getitem__)  # Of equal counts, max takes the pair seen first.
         yield best, counts[best]
         words = [(merge_pair(tokens, best), times) for tokens, times in words]
 
 
 def rank_merges(merges: Iterable[Pair[Token]]) -> dict[Pair[Token], int]:
-    """Give each merge its rank: its place in the list, counted from 0.
+    """Return the rank of each merge: its index in the list, from 0.
 
     >>> rank_merges([("l", "o"), ("lo", "w")])
     {('l', 'o'): 0, ('lo', 'w'): 1}
@@ -64,7 +64,7 @@ def rank_merges(merges: Iterable[Pair[Token]]) -> dict[Pair[Token], int]:
 
 
 def lowest_ranked_pair(tokens: Sequence[Token], ranks: Mapping[Pair[Token], int]) -> Pair[Token] | None:
-    """Return the pair of neighbours that was learned first, or None if no pair is a merge.
+    """Return the pair of neighbours with the lowest rank, or None if no pair is a merge.
 
     >>> lowest_ranked_pair(["f", "l", "o", "w"], {("l", "o"): 0, ("o", "w"): 1})
     ('l', 'o')
@@ -73,9 +73,9 @@ def lowest_ranked_pair(tokens: Sequence[Token], ranks: Mapping[Pair[Token], int]
 
 
 def merge_all(tokens: Sequence[Token], ranks: Mapping[Pair[Token], int]) -> list[Token]:
-    """Do every merge that can be done, the lowest rank first.
+    """Apply merges until none applies, the lowest rank first.
 
-    The order matters: "flow" below has both ("l", "o") and ("o", "w"), and only one of them can have the "o".
+    The order matters: "flow" below has both ("l", "o") and ("o", "w"), but only one of them can use the "o".
 
     Args:
         tokens: The smallest tokens of a piece, in order.
@@ -91,7 +91,7 @@ def merge_all(tokens: Sequence[Token], ranks: Mapping[Pair[Token], int]) -> list
 
 
 def origins(merges: Iterable[Pair[Token]]) -> dict[Token, Pair[Token]]:
-    """Tell for each learned token which two it was made from.
+    """Return the two tokens that each learned token was made from.
 
     >>> origins([("l", "o"), ("lo", "w")])
     {'lo': ('l', 'o'), 'low': ('lo', 'w')}

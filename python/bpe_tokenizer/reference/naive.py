@@ -1,4 +1,4 @@
-"""The first tokenizer: merge over the whole byte stream."""
+"""The first tokenizer: merges over the whole byte stream."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["NaiveBPETokenizer"]
 class NaiveBPETokenizer(Tokenizer[bytes]):
     """Byte-pair encoding of the whole text, in one piece.
 
-    The smallest tokens are the 256 bytes, so that any text can be encoded and no token is ever unknown.
-    Merges go across words and punctuation: such a tokenizer learns "e " and "dog." and "dog!".
+    The smallest tokens are the 256 bytes, so every text can be encoded. Merges cross words and punctuation:
+    such a tokenizer learns "e " and "dog." and "dog!".
 
     The example of https://en.wikipedia.org/wiki/Byte-pair_encoding: in `aaabdaaabac`, first "aa" is the
-    most frequent pair; then ("aa", "a") and ("a", "b") both occur twice, and the one seen first is taken;
-    then comes ("aaa", "b").
+    most frequent pair. Then ("aa", "a") and ("a", "b") both occur twice, and the first seen is merged. The
+    last merge is ("aaa", "b").
 
     >>> tokenizer = NaiveBPETokenizer().train("aaabdaaabac", 259)
     >>> tokenizer.merges
@@ -30,7 +30,7 @@ class NaiveBPETokenizer(Tokenizer[bytes]):
     """
 
     def split(self, text: str) -> list[str]:
-        """Leave the text in one piece."""
+        """Return the text as one piece."""
         return [text] if text else []
 
     def initial_tokens(self, piece: str) -> list[bytes]:
@@ -46,9 +46,9 @@ class NaiveBPETokenizer(Tokenizer[bytes]):
         return [bytes([byte]) for byte in range(256)]
 
     def token_bytes(self, token: bytes) -> bytes:
-        """Return the token, which is bytes already."""
+        """Return the token: it is its bytes."""
         return token
 
     def parse_token(self, data: bytes) -> bytes:
-        """Return the token, which a file holds as it is."""
+        """Return the token: a file holds its bytes."""
         return data

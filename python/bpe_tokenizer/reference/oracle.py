@@ -1,7 +1,7 @@
-"""Splitting, training and encoding as plainly as they can be put: what the tests hold the fast core against.
+"""Splitting, training and encoding as simply as possible: the oracle of the tests for the fast core.
 
-`train_merges` counts everything again for each merge, and `encode_piece` looks at every pair for each merge.
-Nothing is remembered from one step to the next that could be wrong.
+`train_merges` counts all pairs again for each merge, and `encode_piece` scans all pairs for each merge.
+No state is kept between two steps, so no state can be wrong.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ def train_merges(
 ) -> list[Pair[bytes]]:
     """Learn merges from counted pieces.
 
-    A token is its bytes: a merge that makes bytes which are a token already makes no new one.
+    A token is its bytes: a merge whose bytes are a token already makes no new token.
 
     Args:
         piece_counts: The distinct pieces and how often each occurs.
-        num_new_tokens: How many tokens to learn; fewer when no pair is left.
+        num_new_tokens: Number of tokens to learn; fewer if no pair is left.
         tie_break: Which of the most frequent pairs to take. `"first"`: the one seen first. `"largest"`: the
             one whose (left bytes, right bytes) is greatest. `"huggingface"`: the one that is smallest in the
             order of Hugging Face's `BpeTrainer`: bytes by their printable characters, then learned tokens by
             age, https://github.com/huggingface/tokenizers/blob/main/tokenizers/src/models/bpe/trainer.rs
         min_frequency: Stop when the best pair occurs less often than this. A pair that does not occur is
             never merged.
-        max_token_length: The length in bytes that a token may have; None for any.
+        max_token_length: Maximum length of a token in bytes; None for any.
 
     Returns:
         The two tokens of each merge, in the order in which they were learned.
@@ -91,7 +91,7 @@ def break_tie(pairs: Sequence[Pair[bytes]], tie_break: TieBreak, order: Mapping[
     Args:
         pairs: The pairs, in the order in which they were seen.
         tie_break: The rule: see `train_merges`.
-        order: The place of each token in the order of Hugging Face's trainer.
+        order: The position of each token in the order of Hugging Face's trainer.
 
     >>> break_tie([(b"e", b"s"), (b"s", b"t")], "largest", {})
     (b's', b't')
@@ -104,10 +104,10 @@ def break_tie(pairs: Sequence[Pair[bytes]], tie_break: TieBreak, order: Mapping[
 
 
 def encode_piece(piece: bytes, merges: Sequence[Pair[bytes]]) -> list[bytes]:
-    """Merge a piece: again and again the pair of the lowest rank, and of equal ones the leftmost.
+    """Merge a piece: repeat the pair of the lowest rank, and of equal ranks the leftmost.
 
-    One occurrence is merged at a time, as tiktoken and Hugging Face do. For merges that were learned this is
-    the same as merging all occurrences at once; for a list in any order it may not be.
+    Each step merges one occurrence, as tiktoken and Hugging Face do. For learned merges the result is the
+    same as merging all occurrences in one step; for an arbitrary list it may differ.
 
     Args:
         piece: The bytes of the piece.
@@ -126,8 +126,8 @@ def encode_piece(piece: bytes, merges: Sequence[Pair[bytes]]) -> list[bytes]:
         ranks.setdefault(pair, rank)
     tokens = [bytes([byte]) for byte in piece]
     while True:
-        places = [(ranks[pair], i) for i, pair in enumerate(pairwise(tokens)) if pair in ranks]
-        if not places:
+        possible = [(ranks[pair], i) for i, pair in enumerate(pairwise(tokens)) if pair in ranks]
+        if not possible:
             return tokens
-        _, i = min(places)
+        _, i = min(possible)
         tokens[i : i + 2] = [tokens[i] + tokens[i + 1]]

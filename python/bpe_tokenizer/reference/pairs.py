@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 
 __all__ = ["Pair", "Token", "count_pairs", "merge_pair"]
 
-# What stands between two cuts: bytes in the first two tokenizers, characters in the third.
+# A token is bytes in the first two tokenizers, and characters in the third.
 Token = TypeVar("Token", bytes, str)
 Pair: TypeAlias = tuple[Token, Token]
 
@@ -16,7 +16,7 @@ Pair: TypeAlias = tuple[Token, Token]
 def count_pairs(
     tokens: Sequence[Token], counts: dict[Pair[Token], int] | None = None, times: int = 1
 ) -> dict[Pair[Token], int]:
-    """Count how often each token stands right before each other token.
+    """Count how often each pair of neighbouring tokens occurs.
 
     Pairs may overlap: three equal tokens in a row are two pairs. The dict keeps the order in which the pairs
     were first seen.
@@ -27,7 +27,7 @@ def count_pairs(
         times: How often the piece occurs.
 
     Returns:
-        How often each pair occurs: `counts` if given, else a new dict.
+        The count of each pair: `counts` if given, otherwise a new dict.
 
     >>> count_pairs(["a", "b", "a", "b", "c"])
     {('a', 'b'): 2, ('b', 'a'): 1, ('b', 'c'): 1}
@@ -41,14 +41,14 @@ def count_pairs(
 
 
 def merge_pair(tokens: Sequence[Token], pair: Pair[Token]) -> list[Token]:
-    """Replace every occurrence of a pair by the one token that it makes, from left to right.
+    """Replace every occurrence of a pair by its merged token, from left to right.
 
     Args:
         tokens: The tokens of a piece of text, in order.
-        pair: The two neighbours to put together.
+        pair: The two neighbours to merge.
 
     Returns:
-        The tokens afterwards; put together, they are the same text.
+        The new tokens; joined, they are the same text.
 
     >>> merge_pair(["a", "b", "c", "a", "b"], ("a", "b"))
     ['ab', 'c', 'ab']

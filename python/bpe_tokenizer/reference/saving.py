@@ -1,6 +1,6 @@
-"""A tokenizer as a file: JSON to load again, and a listing for people.
+"""A tokenizer as a file: JSON for loading, and a listing for people.
 
-JSON holds text, and a token may be a part of a character, so tokens are written in base64:
+JSON holds text, but a token may be a part of a character, so tokens are in base64:
 
     {"format": "bpe_tokenizer.reference", "version": 1, "class": "RegexBPETokenizer",
      "settings": {"pattern": "..."}, "special_tokens": {"<|endoftext|>": 100257},
@@ -60,7 +60,7 @@ def read_tokenizer(kind: type[Tokenizer[Token]], path: str | PathLike[str]) -> T
         path: The file.
 
     Raises:
-        ValueError: The file holds something else, or is broken: the message names it and the field.
+        ValueError: The file is of another kind or invalid: the message names the file and the field.
     """
     try:
         saved = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -73,17 +73,17 @@ def read_tokenizer(kind: type[Tokenizer[Token]], path: str | PathLike[str]) -> T
 
 
 def parse_tokenizer(kind: type[Tokenizer[Token]], saved: object) -> Tokenizer[Token]:
-    """Make a tokenizer from the contents of its file.
+    """Return the tokenizer that the contents of a file describe.
 
     Raises:
-        ValueError: Something is missing or wrong: the message names the field.
+        ValueError: A field is missing or wrong: the message names it.
     """
     if not isinstance(saved, dict) or saved.get("format") != FORMAT:
         raise ValueError(f"field 'format' is not {FORMAT!r}: this file was not written by save(...)")
     if saved.get("version") != VERSION:
-        raise ValueError(f"field 'version' is {saved.get('version')!r}, and only {VERSION} is known")
+        raise ValueError(f"field 'version' is {saved.get('version')!r}, but must be {VERSION}")
     if saved.get("class") != kind.__name__:
-        raise ValueError(f"field 'class' is {saved.get('class')!r}, and this is a {kind.__name__}")
+        raise ValueError(f"field 'class' is {saved.get('class')!r}, but this is a {kind.__name__}")
     settings = field(saved, "settings", dict)
     for name, value_type in kind.settings.items():
         field(settings, name, value_type)
@@ -107,7 +107,7 @@ def parse_tokenizer(kind: type[Tokenizer[Token]], saved: object) -> Tokenizer[To
 
 
 def field(values: Mapping[str, Any], name: str, value_type: type) -> Any:
-    """Return a field of a JSON object, which must be there and have the right type."""
+    """Return a field of a JSON object, after checking its presence and type."""
     if name not in values:
         raise ValueError(f"field {name!r} is missing")
     value = values[name]
@@ -142,18 +142,18 @@ def parse_merges(tokenizer: Tokenizer[Token], saved: list[object]) -> list[Pair[
     return merges
 
 
-def parse_token(tokenizer: Tokenizer[Token], value: object, place: str) -> Token:
+def parse_token(tokenizer: Tokenizer[Token], value: object, where: str) -> Token:
     """Return the token that a base64 string holds."""
     try:
         if not isinstance(value, str) or not value:
             raise ValueError("a token is a string and not empty")
         return tokenizer.parse_token(b64decode(value, validate=True))
     except ValueError as error:
-        raise ValueError(f"{place}: {value!r} is not a token in base64: {error}") from error
+        raise ValueError(f"{where}: {value!r} is not a token in base64: {error}") from error
 
 
 def check_vocab(tokenizer: Tokenizer[Token], vocab: Mapping[int, Token], merges: list[Pair[Token]]) -> None:
-    """Check that merging the smallest tokens leads to the tokens of the vocabulary, and to no others."""
+    """Check that the smallest tokens and the results of merges are exactly the vocabulary."""
     tokens = set(vocab.values())
     smallest = tokenizer.initial_vocab([[token] for token in tokens if len(token) == 1])
     known = set(smallest)
@@ -162,7 +162,7 @@ def check_vocab(tokenizer: Tokenizer[Token], vocab: Mapping[int, Token], merges:
             if part not in known:
                 raise ValueError(
                     f"field 'merges', rank {rank}: {printable(part)} is neither one of the smallest tokens "
-                    "nor made by a merge before"
+                    "nor made by an earlier merge"
                 )
         known.add(left + right)
     for token in sorted(tokens ^ known):
@@ -171,7 +171,7 @@ def check_vocab(tokenizer: Tokenizer[Token], vocab: Mapping[int, Token], merges:
 
 
 def write_listing(tokenizer: Tokenizer[Token], path: str | PathLike[str]) -> None:
-    """Write each token of a tokenizer on a line of a text file, with the two that it was made from."""
+    """Write a text file with a line for each token and the two tokens that it was made from."""
     made = origins(tokenizer.merges)
     lines: dict[int, str] = {}
     for token_id, token in tokenizer.vocab.items():

@@ -1,8 +1,8 @@
-"""Special tokens: where the text is cut, which ids they get, and whether a text may hold them.
+"""Special tokens: where they cut the text, which ids they get, and whether a text may hold them.
 
-A special token such as `<|endoftext|>` stands for something that is no text: the end of a document, the turn
-of a speaker. It is never split and never merged with a neighbour, so the text is cut at it before all else.
-And since anyone can type these characters, encoding takes them for plain text unless it is told otherwise.
+A special token such as `<|endoftext|>` marks something that is not text: the end of a document, the turn of a
+speaker. It is never split or merged with a neighbour, so the text is cut at special tokens first. Anyone can
+type these characters, so encoding reads them as plain text by default.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ DisallowedSpecial: TypeAlias = Literal["all"] | Collection[str]
 
 
 def cut_at_special(text: str, special_tokens: Collection[str]) -> list[str]:
-    """Cut a text at its special tokens, each of which becomes a part of its own.
+    """Cut a text at its special tokens, each of which becomes a separate part.
 
-    Where two special tokens start at the same place, the longer one is found.
+    Of two special tokens that start at the same position, the longer one matches.
 
     >>> cut_at_special("one<|end|>two<|end|>", ["<|end|>"])
     ['one', '<|end|>', 'two', '<|end|>']
@@ -44,11 +44,11 @@ def cut_at_special(text: str, special_tokens: Collection[str]) -> list[str]:
 
 
 def special_texts(special_tokens: SpecialTokens) -> list[str]:
-    """Return the texts of special tokens, which are given as a list or as a dict of text to id.
+    """Return the texts of special tokens, given as a list or as a dict of text to id.
 
     Raises:
         TypeError: The argument is a single `str`.
-        ValueError: A special token is empty or is there twice.
+        ValueError: A special token is empty or duplicate.
 
     >>> special_texts({"<|end|>": 300})
     ['<|end|>']
@@ -58,24 +58,24 @@ def special_texts(special_tokens: SpecialTokens) -> list[str]:
     texts = list(special_tokens)
     for i, text in enumerate(texts):
         if not text:
-            raise ValueError("a special token is empty: it would be found everywhere")
+            raise ValueError("a special token is empty: it would match everywhere")
         if text in texts[:i]:
             raise ValueError(f"the special token {text!r} is listed twice")
     return texts
 
 
 def assign_ids(special_tokens: SpecialTokens, first_id: int) -> dict[str, int]:
-    """Give special tokens their ids.
+    """Assign ids to special tokens.
 
     Args:
-        special_tokens: A list takes the ids from `first_id` on; a dict names the ids.
-        first_id: The first id that is no byte or character.
+        special_tokens: A list takes the ids from `first_id`; a dict names the ids.
+        first_id: The first id after the bytes or characters.
 
     Returns:
         The id of each special token.
 
     Raises:
-        ValueError: A special token is empty or there twice; an id is below `first_id` or there twice.
+        ValueError: A special token is empty or duplicate; an id is below `first_id` or duplicate.
 
     >>> assign_ids(["<|start|>", "<|end|>"], first_id=256)
     {'<|start|>': 256, '<|end|>': 257}
@@ -108,7 +108,7 @@ def choose_special(
     allowed_special: AllowedSpecial,
     disallowed_special: DisallowedSpecial,
 ) -> dict[str, int]:
-    """Return the special tokens that a text may hold, after checking that it holds no forbidden one.
+    """Return the special tokens to recognise in a text, after checking that it holds no forbidden one.
 
     Args:
         text: The text to encode.
@@ -120,7 +120,7 @@ def choose_special(
     Raises:
         ValueError: The text holds a forbidden special token; or a name is not a special token.
 
-    The meaning is that of tiktoken: https://github.com/openai/tiktoken/blob/main/tiktoken/core.py
+    The arguments mean the same as in tiktoken: https://github.com/openai/tiktoken/blob/main/tiktoken/core.py
 
     >>> ids = {"<|end|>": 256, "<|user|>": 257}
     >>> choose_special("so<|end|>", ids, "none", ())

@@ -1,4 +1,4 @@
-"""The second tokenizer: cut the text into pieces first, and never merge across the end of one."""
+"""The second tokenizer: splits the text into pieces first, and never merges across their ends."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 __all__ = ["GPT2_PATTERN", "GPT4_PATTERN", "RegexBPETokenizer", "split"]
 
-# Contractions; a word, a number or punctuation with the space before it; white space, of which the last
-# space is left to the word that follows. https://github.com/openai/gpt-2/blob/master/src/encoder.py
+# Contractions; a word, a number or punctuation with the space before it; white space without the last space
+# if a word follows. https://github.com/openai/gpt-2/blob/master/src/encoder.py
 GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
-# Newer: contractions in capitals too, any character may lead a word, numbers of at most three digits, line
-# ends apart from spaces. https://github.com/openai/tiktoken/blob/main/tiktoken_ext/openai_public.py
+# Newer: contractions in capitals too, any character before a word, numbers of at most three digits, line ends
+# separate from spaces. https://github.com/openai/tiktoken/blob/main/tiktoken_ext/openai_public.py
 GPT4_PATTERN = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
@@ -24,18 +24,18 @@ GPT4_PATTERN = (
 
 
 def split(text: str, pattern: str) -> list[str]:
-    r"""Cut a text into the matches of a pattern and what lies between them. Nothing is lost.
+    r"""Split a text into the matches of a pattern and the text between them. Nothing is lost.
 
-    Two things differ from Rust's regex engines: `$` also matches before a last line end (`\Z` does not), and
-    after an empty match another alternative may match at the same place.
+    Two differences to Rust's regex engines: `$` also matches before a final line end (`\Z` does not), and
+    after an empty match another alternative may match at the same position.
 
     Args:
-        text: The text to cut.
-        pattern: A regular expression in the words of the `regex` module, https://pypi.org/project/regex/.
-            Empty matches are no pieces.
+        text: The text to split.
+        pattern: A regular expression of the `regex` module, https://pypi.org/project/regex/. Empty matches
+            are not pieces.
 
     Returns:
-        The pieces, in order; put together, they are the text.
+        The pieces, in order; joined, they are the text.
 
     Raises:
         ValueError: The pattern is not a regular expression.
@@ -76,9 +76,9 @@ def compiled(pattern: str) -> regex.Pattern[str]:
 class RegexBPETokenizer(NaiveBPETokenizer):
     """Byte-pair encoding of pieces.
 
-    A piece is about a word with the space before it, so words are learned and word pairs are not: "dog" is
-    the same token in "dog." and "dog!". Pieces are also what makes real tokenizers fast, since most pieces
-    of a text are there more than once.
+    A piece is roughly a word with the space before it, so training learns words and no word pairs: "dog" is
+    the same token in "dog." and "dog!". Pieces also make real tokenizers fast, because most pieces of a text
+    repeat.
 
     Args:
         pattern: The split pattern; None is GPT-4's.
@@ -102,5 +102,5 @@ class RegexBPETokenizer(NaiveBPETokenizer):
         self.register_special_tokens({"<|endoftext|>": 100257})
 
     def split(self, text: str) -> list[str]:
-        """Cut a text with the split pattern."""
+        """Split a text with the split pattern."""
         return split(text, self.pattern)

@@ -1,9 +1,9 @@
-"""What every tokenizer of the lesson does: train, encode, decode.
+"""Training, encoding and decoding, for all tokenizers of the lesson.
 
     text -> cut at special tokens -> pieces -> smallest tokens -> merges -> ids
     ids  -> tokens -> bytes -> text
 
-The three tokenizers differ in two of these steps only: how text is cut into pieces (`split`), and what the
+The three tokenizers differ in only two of these steps: how text is split into pieces (`split`), and what the
 smallest tokens are (`initial_tokens`).
 """
 
@@ -38,13 +38,13 @@ __all__ = ["Tokenizer"]
 
 
 class Tokenizer(ABC, Generic[Token]):
-    """A tokenizer, but for the way it cuts text and the tokens it starts from.
+    """A tokenizer, except for its way to split text and its smallest tokens.
 
     Attributes:
-        vocab: The token of each id, special tokens aside.
-        merges: The pairs that training put together, in the order in which they were learned.
+        vocab: The token of each id, without special tokens.
+        merges: The merged pairs, in the order in which they were learned.
         special_tokens: The id of each special token.
-        ids: The id of each token: `vocab` the other way round.
+        ids: The id of each token: the inverse of `vocab`.
         ranks: The rank of each merge.
     """
 
@@ -68,7 +68,7 @@ class Tokenizer(ABC, Generic[Token]):
     def become(
         self, vocab: Mapping[int, Token], merges: Iterable[Pair[Token]], special_tokens: Mapping[str, int]
     ) -> None:
-        """Take this vocabulary, these merges and these special tokens."""
+        """Replace the vocabulary, the merges and the special tokens."""
         self.vocab = dict(vocab)
         self.merges = list(merges)
         self.special_tokens = dict(special_tokens)
@@ -77,15 +77,15 @@ class Tokenizer(ABC, Generic[Token]):
 
     @abstractmethod
     def split(self, text: str) -> list[str]:
-        """Cut a text into pieces. Nothing is merged across the end of a piece."""
+        """Split a text into pieces. No merge crosses the end of a piece."""
 
     @abstractmethod
     def initial_tokens(self, piece: str) -> list[Token]:
-        """Return the smallest tokens of a piece, which merging starts from."""
+        """Return the smallest tokens of a piece. Merging starts from them."""
 
     @abstractmethod
     def initial_vocab(self, pieces: Iterable[Sequence[Token]]) -> list[Token]:
-        """Return the smallest tokens that there are, in the order of their ids, which start at 0.
+        """Return all smallest tokens, in the order of their ids, which start at 0.
 
         Args:
             pieces: The pieces of the training text, as their smallest tokens.
@@ -93,14 +93,14 @@ class Tokenizer(ABC, Generic[Token]):
 
     @abstractmethod
     def token_bytes(self, token: Token) -> bytes:
-        """Return the UTF-8 of the text that a token stands for."""
+        """Return the UTF-8 of a token's text."""
 
     @abstractmethod
     def parse_token(self, data: bytes) -> Token:
-        """Return the token that a file holds as these bytes.
+        """Return the token that these bytes of a file describe.
 
         Raises:
-            ValueError: The bytes are no token.
+            ValueError: The bytes are not a token.
         """
 
     def train(
@@ -114,7 +114,7 @@ class Tokenizer(ABC, Generic[Token]):
         """Learn a vocabulary from a text.
 
         Args:
-            text: The text to learn from. It is cut at its special tokens, of which nothing is learned.
+            text: The text to learn from. It is cut at its special tokens; they are not learned from.
             vocab_size: The number of ids to fill: the smallest tokens, reserved ids and learned tokens.
             special_tokens: A list takes the ids right after the smallest tokens. A dict names the ids: those
                 below `vocab_size` are reserved and skipped by learned tokens, others lie outside. None keeps
@@ -125,8 +125,8 @@ class Tokenizer(ABC, Generic[Token]):
             The tokenizer itself.
 
         Raises:
-            ValueError: The text is empty; `vocab_size` is too small for the smallest tokens; an id of a
-                special token is taken.
+            ValueError: The text is empty; `vocab_size` is too small for the smallest tokens; the id of a
+                special token is in use.
 
         >>> from bpe_tokenizer.reference import NaiveBPETokenizer
         >>> tokenizer = NaiveBPETokenizer().train("low lower", 259, special_tokens=["<|end|>"], verbose=True)
@@ -164,13 +164,13 @@ class Tokenizer(ABC, Generic[Token]):
         return self
 
     def register_special_tokens(self, special_tokens: Mapping[str, int]) -> None:
-        """Give the tokenizer these special tokens in the place of those that it has.
+        """Replace the special tokens of the tokenizer.
 
         Args:
             special_tokens: The id of each special token.
 
         Raises:
-            ValueError: A special token is empty, or its id is taken.
+            ValueError: A special token is empty, or its id is in use.
 
         >>> from bpe_tokenizer.reference import RegexBPETokenizer
         >>> tokenizer = RegexBPETokenizer().train("low lower", 258)
@@ -220,7 +220,7 @@ class Tokenizer(ABC, Generic[Token]):
     def pieces(
         self, text: str, allowed_special: AllowedSpecial, disallowed_special: DisallowedSpecial
     ) -> Iterator[tuple[str, int | None]]:
-        """Yield the pieces of a text; a special token is one of them, and comes with its id."""
+        """Yield pairs of a piece and, if it is a special token, its id."""
         self._require_trained()
         text = replace_surrogates(text)
         special = choose_special(text, self.special_tokens, allowed_special, disallowed_special)
@@ -245,7 +245,7 @@ class Tokenizer(ABC, Generic[Token]):
         return b"".join(map(self.id_bytes, ids))
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Turn ids into text. Bytes that are no UTF-8 become U+FFFD: a token may end inside a character.
+        """Turn ids into text. Bytes that are not UTF-8 become U+FFFD: a token may end inside a character.
 
         Raises:
             RuntimeError: The tokenizer is not trained.
@@ -258,7 +258,7 @@ class Tokenizer(ABC, Generic[Token]):
         return self.decode_bytes(ids).decode("utf-8", "replace")
 
     def id_bytes(self, token_id: int) -> bytes:
-        """Return the bytes that a single id stands for."""
+        """Return the bytes of a single id."""
         if token_id in self.vocab:
             return self.token_bytes(self.vocab[token_id])
         for text, special_id in self.special_tokens.items():
@@ -275,7 +275,7 @@ class Tokenizer(ABC, Generic[Token]):
         allowed_special: AllowedSpecial = "none",
         disallowed_special: DisallowedSpecial = (),
     ) -> EncodeTrace[Token]:
-        """Encode a text and tell every step: print the result to read it.
+        """Encode a text and return every step, for printing.
 
         The arguments and the errors are those of `encode`.
 
@@ -298,7 +298,7 @@ class Tokenizer(ABC, Generic[Token]):
         return trace_encoding(self, replace_surrogates(text), pieces)
 
     def trace_decode(self, ids: Iterable[int]) -> DecodeTrace[Token]:
-        """Decode ids and tell every step: print the result to read it.
+        """Decode ids and return every step, for printing.
 
         The argument and the errors are those of `decode`.
 
@@ -317,7 +317,7 @@ class Tokenizer(ABC, Generic[Token]):
         return trace_decoding(self, ids)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the tokenizer to a JSON file, with tokens as base64, since not every token is text.
+        """Write the tokenizer to a JSON file, with tokens in base64, because not every token is text.
 
         Raises:
             RuntimeError: The tokenizer is not trained.
@@ -326,7 +326,7 @@ class Tokenizer(ABC, Generic[Token]):
         write_tokenizer(self, path)
 
     def load(self, path: str | PathLike[str]) -> Self:
-        """Become the tokenizer that `save` wrote.
+        """Replace this tokenizer by one that `save` wrote.
 
         Args:
             path: The file. It must have been written by the same class.
@@ -335,7 +335,7 @@ class Tokenizer(ABC, Generic[Token]):
             The tokenizer itself.
 
         Raises:
-            ValueError: The file is not of this kind, or broken: the message names it and the field.
+            ValueError: The file is of another kind or invalid: the message names the file and the field.
         """
         vars(self).update(vars(read_tokenizer(type(self), path)))
         return self

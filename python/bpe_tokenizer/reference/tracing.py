@@ -1,4 +1,4 @@
-"""Every step of an encoding or a decoding, to be printed and read."""
+"""Every step of encoding or decoding, for printing."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ class MergeStep(Generic[Token]):
 
 @dataclass(frozen=True)
 class PieceTrace(Generic[Token]):
-    """What became of one piece.
+    """The encoding of one piece.
 
     Args:
         piece: The text of the piece.
         tokens: Its smallest tokens; none if the piece is a special token.
-        steps: The merges, in the order in which they were done.
-        ids: The ids that the piece became.
+        steps: The merges, in order.
+        ids: The ids of the piece.
     """
 
     piece: str
@@ -82,8 +82,8 @@ class PieceTrace(Generic[Token]):
 class EncodeTrace(Generic[Token]):
     """Every step of the encoding of a text.
 
-    Printed, each piece shows its tokens, below them the neighbours that are merges, lowest rank first, of
-    which the first is merged, and so on:
+    In print, each piece shows its tokens, and below them the possible merges, lowest rank first. The first of
+    them is applied, and so on:
 
         piece 2 of 2: 'lowest'
           'l' 'o' 'w' 'e' 's' 't'
@@ -96,7 +96,7 @@ class EncodeTrace(Generic[Token]):
 
     Args:
         text: The text.
-        pieces: What became of each piece, in order.
+        pieces: The encoding of each piece, in order.
     """
 
     text: str
@@ -117,15 +117,14 @@ class EncodeTrace(Generic[Token]):
 
 @dataclass(frozen=True)
 class DecodeStep(Generic[Token]):
-    """What one id became.
+    """The decoding of one id.
 
     Args:
         token_id: The id.
         token: Its token; None if it is a special token.
-        origin: Where the token comes from: each learned token in it with the two that it was made from, the
-            token itself first.
-        data: The bytes that it stands for.
-        text: The text that these bytes complete: nothing as long as a character waits for its last byte.
+        origin: Each learned token in it with the two tokens that it was made from, the token itself first.
+        data: Its bytes.
+        text: The text that these bytes complete; empty while a character lacks its last byte.
     """
 
     token_id: int
@@ -146,8 +145,8 @@ class DecodeTrace(Generic[Token]):
 
     Args:
         ids: The ids.
-        steps: What became of each of them.
-        rest: What bytes at the end become that are no whole character: U+FFFD, or nothing if there are none.
+        steps: The decoding of each id.
+        rest: U+FFFD for an incomplete character at the end, otherwise empty.
     """
 
     ids: tuple[int, ...]
@@ -161,7 +160,7 @@ class DecodeTrace(Generic[Token]):
 
     def __str__(self) -> str:
         steps = "".join(f"{step}\n" for step in self.steps)
-        rest = f"bytes at the end that are no character -> text {self.rest!r}\n" if self.rest else ""
+        rest = f"incomplete character at the end -> text {self.rest!r}\n" if self.rest else ""
         return f"ids: {list(self.ids)}\n{steps}{rest}text: {self.text!r}"
 
 
@@ -178,12 +177,12 @@ def plus(pair: tuple[bytes | str, bytes | str]) -> str:
 def trace_encoding(
     tokenizer: Tokenizer[Token], text: str, pieces: Iterable[tuple[str, int | None]]
 ) -> EncodeTrace[Token]:
-    """Encode pieces and keep every step.
+    """Encode pieces and record every step.
 
     Args:
         tokenizer: The tokenizer.
         text: The text.
-        pieces: Its pieces; a special token is one of them, and comes with its id.
+        pieces: Its pieces, each with its id if it is a special token.
     """
     return EncodeTrace(
         text,
@@ -195,7 +194,7 @@ def trace_encoding(
 
 
 def trace_piece(tokenizer: Tokenizer[Token], piece: str) -> PieceTrace[Token]:
-    """Encode a piece as `merge_all` does, and keep every step."""
+    """Encode a piece as `merge_all` does, and record every step."""
     ranks = tokenizer.ranks
     smallest = tokens = tuple(tokenizer.initial_tokens(piece))
     steps = []
@@ -217,7 +216,7 @@ def trace_piece(tokenizer: Tokenizer[Token], piece: str) -> PieceTrace[Token]:
 
 
 def trace_decoding(tokenizer: Tokenizer[Token], ids: Iterable[int]) -> DecodeTrace[Token]:
-    """Decode ids and keep every step."""
+    """Decode ids and record every step."""
     ids = tuple(ids)
     made = origins(tokenizer.merges)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -231,7 +230,7 @@ def trace_decoding(tokenizer: Tokenizer[Token], ids: Iterable[int]) -> DecodeTra
 
 
 def trace_origin(token: Token, made: Mapping[Token, Pair[Token]]) -> Iterator[tuple[Token, Pair[Token]]]:
-    """Take a token apart down to the smallest tokens, the token itself first.
+    """Yield each learned token in a token with its two parts, the token itself first.
 
     >>> list(trace_origin("low", {"lo": ("l", "o"), "low": ("lo", "w")}))
     [('low', ('lo', 'w')), ('lo', ('l', 'o'))]

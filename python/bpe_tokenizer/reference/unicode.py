@@ -1,4 +1,4 @@
-"""From text to bytes, and from bytes to something that can be looked at."""
+"""From text to bytes, and from bytes to printable text."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ __all__ = ["printable", "replace_surrogates"]
 
 
 def replace_surrogates(text: str) -> str:
-    r"""Make a `str` that UTF-8 can hold: join surrogate pairs, and put U+FFFD for lone surrogates.
+    r"""Join surrogate pairs, and replace lone surrogates by U+FFFD.
 
-    A Python string may hold halves of UTF-16 characters, which are no characters and have no UTF-8 bytes.
+    A Python string may hold surrogates, the halves of UTF-16 characters. UTF-8 cannot encode them.
 
     Raises:
-        TypeError: The text is no `str`.
+        TypeError: The text is not a `str`.
 
     >>> replace_surrogates("\ud83d\ude00 and \ud83d") == "😀 and \ufffd"
     True
@@ -22,10 +22,10 @@ def replace_surrogates(text: str) -> str:
 
 
 def printable(token: bytes | str) -> str:
-    r"""Write a token on one line, so that different tokens look different.
+    r"""Return a token as one line of text; different tokens look different.
 
-    Text is quoted and its control characters are escaped; bytes that are no UTF-8, such as a part of a
-    character, are written in hex.
+    Text is quoted, with control characters escaped. Bytes that are not UTF-8, such as a part of a character,
+    are in hex.
 
     >>> print(printable(b"low"), printable(b"\r\n\x00"), printable("é".encode()), printable(b"\xc3"))
     'low' '\r\n\x00' 'é' <c3>
