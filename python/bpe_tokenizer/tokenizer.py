@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from bpe_tokenizer.inference import InferenceBackend, LanguageModel
     from bpe_tokenizer.results import EncodingResult, Padding
     from bpe_tokenizer.train.corpus import Corpus
+    from bpe_tokenizer.train.options import TieBreak
     from bpe_tokenizer.train.piece_counts import Counts, PieceCounts
-    from bpe_tokenizer.train.trainer import TieBreak
     from bpe_tokenizer.view.visualization import Visualization
 
 __all__ = ["BPETokenizer", "train_from_counts"]
@@ -270,7 +270,8 @@ class BPETokenizer:
         >>> tokenizer.vocab[256], tokenizer.vocab[257]
         (b'<|end|>', b'ab')
         """
-        from bpe_tokenizer.train.trainer import TrainingOptions, train_model
+        from bpe_tokenizer.train.options import TrainingOptions
+        from bpe_tokenizer.train.trainer import train_model
 
         options = TrainingOptions(
             vocab_size, min_frequency, special_tokens, tie_break, max_token_length, threads, verbose
@@ -357,8 +358,9 @@ class BPETokenizer:
         >>> BPETokenizer("gpt2").train_from_counts(counts, vocab_size=258, verbose=False).vocab[257]
         b'low'
         """
+        from bpe_tokenizer.train.options import TrainingOptions
         from bpe_tokenizer.train.piece_counts import merged_counts
-        from bpe_tokenizer.train.trainer import TrainingOptions, train_model_from_counts
+        from bpe_tokenizer.train.trainer import train_model_from_counts
 
         patterns, normalization = self._training_settings()
         merged = merged_counts(counts)
@@ -424,14 +426,14 @@ class BPETokenizer:
         >>> tokenizer.encode("low") == before, tokenizer.vocab[258], tokenizer.vocab[259]
         (True, b'slow', b'lowe')
         """
-        from bpe_tokenizer.train.resizing import extended
-        from bpe_tokenizer.train.trainer import TrainingOptions
+        from bpe_tokenizer.train.options import TrainingOptions
+        from bpe_tokenizer.train.resizing import extend_model
 
         compiled = self._compiled()
-        # `extended` refuses the smallest sizes, with the number of ids in use.
+        # `extend_model` refuses the smallest sizes, with the number of ids in use.
         size = max(check_integer("new_vocab_size", new_vocab_size, 0), 257)
         options = TrainingOptions(size, min_frequency, None, tie_break, max_token_length, threads, verbose)
-        self._state = CompiledModel.compile(extended(compiled.model, corpus, options), compiled)
+        self._state = CompiledModel.compile(extend_model(compiled.model, corpus, options), compiled)
         return self
 
     def truncate_vocab(self, n: int) -> BPETokenizer:
@@ -457,11 +459,11 @@ class BPETokenizer:
         >>> tokenizer.encode("low"), tokenizer.encode(" lowest")
         ([257], [32, 257, 101, 115, 116])
         """
-        from bpe_tokenizer.train.resizing import truncated
+        from bpe_tokenizer.train.resizing import truncate_model
 
         compiled = self._compiled()
         size = check_integer("n", n, 257)
-        self._state = CompiledModel.compile(truncated(compiled.model, size), compiled)
+        self._state = CompiledModel.compile(truncate_model(compiled.model, size), compiled)
         return self
 
     # Models and files

@@ -33,7 +33,7 @@ from bpe_tokenizer import (
     train_from_counts,
 )
 from bpe_tokenizer.cli import main
-from bpe_tokenizer.train.corpus import memory_bytes
+from bpe_tokenizer.train.options import memory_bytes
 
 pyarrow = pytest.importorskip("pyarrow")
 END = "<|end|>"
@@ -450,8 +450,8 @@ def test_the_commands_refuse_what_does_not_go_together(
         (1, ("--counts", "a.counts", "--pattern", "cl100k"), "split pattern"),
         (1, ("--counts", "a.counts", "--normalization", "none"), "normalisation"),
         (1, ("--counts", "a.counts", "--special", END), "special tokens"),
-        (2, ("--counts", "a.counts", "--max-memory", "1GB"), "for a --corpus"),
-        (1, ("--counts", "text"), "no file of piece counts"),
+        (2, ("--counts", "a.counts", "--max-memory", "1GB"), "need a --corpus"),
+        (1, ("--counts", "text"), "not a file of piece counts"),
         (1, ("--counts", "none"), "none"),
         (2, (), "either --corpus or --counts"),
         (2, ("--corpus", "-", "--checkpoint", "c"), "standard input"),

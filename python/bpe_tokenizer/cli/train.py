@@ -25,8 +25,8 @@ from bpe_tokenizer.cli.options import (
     choice,
     normal_form,
 )
+from bpe_tokenizer.train.options import TieBreak
 from bpe_tokenizer.train.piece_counts import merged_counts
-from bpe_tokenizer.train.trainer import TieBreak
 
 __all__ = ["train"]
 

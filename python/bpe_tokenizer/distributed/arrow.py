@@ -17,7 +17,7 @@ from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.train.arrow import piece_buffers
-from bpe_tokenizer.train.piece_counts import PieceCounts, counter_of
+from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter
 
 if TYPE_CHECKING:
     from bpe_tokenizer.tokenizer import BPETokenizer
@@ -353,7 +353,7 @@ def _add(counts: PieceCounts, batch: Any) -> None:
     are_documents = compute.equal(compute.binary_length(batch.column("piece")), 0)
     documents = sum(batch.column("n").filter(are_documents).to_pylist())
     # Adds to the core's counter directly: `add_arrow` copies it first, so that it can fail as a whole.
-    counter = counter_of(counts)
+    counter = core_counter(counts)
     for pieces in piece_buffers(batch.filter(compute.invert(are_documents))):
         counter.add_pieces(*pieces)
     counter.add_documents(documents)

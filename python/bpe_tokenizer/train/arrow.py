@@ -1,4 +1,4 @@
-"""Columns of Arrow as NumPy arrays over the same memory, which the core reads, and back."""
+"""Arrow columns to NumPy arrays over the same memory, which the core reads, and back."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Offsets: TypeAlias = npt.NDArray[np.int64]
 
 
 def text_buffers(array: Any) -> Iterator[tuple[Bytes, Offsets]]:
-    """Return the bytes of the rows of a column, end to end, and where each begins and the last ends.
+    """Yield the concatenated bytes of the rows of each chunk, and the offsets of the rows and of the end.
 
     Args:
         array: A `pyarrow.Array` or `ChunkedArray` of strings or binary values.
 
     Raises:
-        ArgumentTypeError: It holds something else.
-        CorpusError: A row is null; says which.
+        ArgumentTypeError: It holds other values.
+        CorpusError: A row is null; the error names it.
         MissingDependencyError: `pyarrow` is not installed.
     """
     pyarrow = import_library("pyarrow")
@@ -39,13 +39,13 @@ def text_buffers(array: Any) -> Iterator[tuple[Bytes, Offsets]]:
 
 
 def piece_buffers(batch: Any) -> Iterator[tuple[Bytes, Offsets, npt.NDArray[np.uint64]]]:
-    """Return the bytes of pieces, end to end, where each begins and the last ends, and their counts.
+    """Yield the concatenated bytes of pieces, the offsets of the pieces and of the end, and their counts.
 
     Args:
-        batch: A `pyarrow.RecordBatch` or `Table` of the columns `piece` and `n`.
+        batch: A `pyarrow.RecordBatch` or `Table` with the columns `piece` and `n`.
 
     Raises:
-        ArgumentTypeError: The columns are of other types.
+        ArgumentTypeError: The columns have other types.
         CorpusError: A piece or a count is null, or a count is negative.
         MissingDependencyError: `pyarrow` is not installed.
     """
@@ -54,7 +54,7 @@ def piece_buffers(batch: Any) -> Iterator[tuple[Bytes, Offsets, npt.NDArray[np.u
     for rows in batches:
         pieces, counts = rows.column("piece"), rows.column("n")
         if not pyarrow.types.is_integer(counts.type):
-            raise ArgumentTypeError(f"the counts are of type {counts.type}, not of integers")
+            raise ArgumentTypeError(f"the counts have the type {counts.type}, not an integer type")
         if pieces.null_count or counts.null_count:
             raise CorpusError("a piece or a count is null")
         try:
@@ -82,7 +82,7 @@ def _binary(array: Any) -> tuple[Bytes, Offsets]:
         try:
             array = array.cast(pyarrow.large_binary())
         except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
-            raise ArgumentTypeError(f"a column of {array.type} holds no texts") from None
+            raise ArgumentTypeError(f"a column of {array.type} does not hold texts") from None
     wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
     _, places, content = array.buffers()
     kind = np.dtype(np.int64 if wide else np.int32)

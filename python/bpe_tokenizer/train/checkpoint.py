@@ -1,4 +1,4 @@
-"""A directory from which a training run goes on that was stopped at any moment."""
+"""Checkpoints: a training run that was stopped at any moment resumes, with the same result."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer.atomic import unfinished, write_atomically
-from bpe_tokenizer.errors import FormatError, MismatchError
+from bpe_tokenizer.errors import FormatError, MismatchError, shorten
 from bpe_tokenizer.train.corpus import START, Position, count_files
-from bpe_tokenizer.train.piece_counts import PieceCounts, counter_of, loaded_counts, saved_counts
+from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter, counts_from_bytes, counts_to_bytes
 from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = ["Checkpoint"]
 
 _COUNTS, _MERGES = "pieces.counts", "merges.json"
 _VERSION = 1
-# Saving takes at most one in so many seconds.
-_SHARE = 20
+# Work between two checkpoints takes at least this many times as long as saving one.
+_MIN_WORK_RATIO = 20
 
 Pair = tuple[bytes, bytes]
 
 
 class Checkpoint:
-    """The counts and the merges that a run had come to, in two files that are replaced as a whole.
+    """The counts and the merges of a run, in two files that are replaced atomically.
 
-    `pieces.counts` is a file of `PieceCounts` whose header also says which files were counted, with their
-    sizes, times and weights, and how far; `merges.json` holds the merges so far. A kill leaves each of them
-    as it was or as it was to become. What a run adds to them depends on the corpus and the options alone, so
-    the run that goes on ends with what the other would have ended with.
+    `pieces.counts` is a file of `PieceCounts`. Its header also lists the counted files, with their sizes,
+    times and weights, and the position in them. `merges.json` holds the merges so far. A kill leaves the old
+    or the new version of each. What a run adds depends on the corpus and the options only, so the resumed run
+    gives the result of an uninterrupted one.
 
     Args:
-        directory: Where they are; made if it is not there.
-        seconds: Work between two times of saving.
+        directory: Holds the files; created if it does not exist.
+        seconds: Seconds of work between two checkpoints.
     """
 
     def __init__(self, directory: Path, seconds: float) -> None:
@@ -50,35 +50,35 @@ class Checkpoint:
     def count(
         self, counts: PieceCounts, files: Sequence[Path], weights: Sequence[int], progress: ProgressBar
     ) -> PieceCounts:
-        """Count files, from where the last run stopped.
+        """Count files, from the position of the checkpoint on.
 
         Args:
-            counts: Counts of nothing yet, with the settings of this run.
-            files: The files. Those that were counted must be the first of them, unchanged; there may be more.
+            counts: Empty counts with the settings of this run.
+            files: The files. They start with the files that were counted, unchanged.
             weights: A weight for each.
-            progress: Gets to know how far it is.
+            progress: Shows the progress.
 
         Raises:
             CorpusError: A file cannot be read, or is not UTF-8.
             FormatError: The checkpoint is broken.
-            MismatchError: It is of other files or of other settings; says which.
+            MismatchError: The checkpoint has other files or settings; the error names the difference.
         """
         path = self._directory / _COUNTS
-        listed = [_described(file, weight) for file, weight in zip(files, weights, strict=True)]
+        listed = [_file_state(file, weight) for file, weight in zip(files, weights, strict=True)]
         position = START
         if path.exists():
-            saved, header = loaded_counts(counts, path.read_bytes(), str(path))
+            saved, header = counts_from_bytes(counts, path.read_bytes(), str(path))
             counts, position = saved, _position(path, header)
             self._check_files(header["files"], listed)
-        saver = _Saver(self._seconds)
+        timer = _SaveTimer(self._seconds)
 
-        def reached(position: Position) -> None:
-            if position == (len(files), 0) or saver.is_due():
-                with saver:
+        def save(position: Position) -> None:
+            if position == (len(files), 0) or timer.is_due():
+                with timer:
                     counted = listed[: position[0] + (position[1] > 0)]
-                    write_atomically({path: saved_counts(counts, files=counted, position=position)})
+                    write_atomically({path: counts_to_bytes(counts, files=counted, position=position)})
 
-        count_files(counter_of(counts), files, weights, progress, position, reached)
+        count_files(core_counter(counts), files, weights, progress, position, save)
         return counts
 
     def _check_files(self, counted: Sequence[Any], files: Sequence[Mapping[str, Any]]) -> None:
@@ -87,7 +87,7 @@ class Checkpoint:
                 if before.get(name) != value:
                     raise MismatchError(
                         f"{self._directory} is the checkpoint of another run: its file {number} has the "
-                        f"{name} {before.get(name)!r}, not {value!r}; give another directory"
+                        f"{name} {shorten(before.get(name))}, not {shorten(value)}; give another directory"
                     )
         if len(counted) > len(files):
             raise MismatchError(
@@ -95,12 +95,12 @@ class Checkpoint:
                 f"not {len(files)}; give another directory"
             )
 
-    def merges(self, settings: Mapping[str, Any], most: int) -> list[Pair]:
-        """Return the merges that the last run had learned from these counts; none if there are none.
+    def merges(self, settings: Mapping[str, Any], max_merges: int) -> list[Pair]:
+        """Return the merges that the checkpoint holds for these counts and settings.
 
         Args:
-            settings: What decides about merges, besides the counts, in JSON's types.
-            most: How many are wanted.
+            settings: The options that merges depend on, in JSON's types.
+            max_merges: Largest number of merges to return.
 
         Raises:
             FormatError: The checkpoint is broken.
@@ -110,35 +110,35 @@ class Checkpoint:
             return []
         try:
             content = json.loads(path.read_bytes())
-            if content["version"] != _VERSION or content["settings"] != self._of_counts(settings):
+            if content["version"] != _VERSION or content["settings"] != self._with_checksum(settings):
                 return []
             decoded = [base64.b64decode(part, validate=True) for part in content["merges"]]
         except (ValueError, KeyError, TypeError):
             raise FormatError(
-                f"{path} is broken: delete it, and the merges are learned again from the counts"
+                f"{path} is broken: delete it to learn the merges again from the counts"
             ) from None
-        return list(zip(decoded[::2], decoded[1::2], strict=False))[:most]
+        return list(zip(decoded[::2], decoded[1::2], strict=False))[:max_merges]
 
     def save_merges(self, settings: Mapping[str, Any], merges: Sequence[Pair]) -> None:
-        """Keep the merges that were learned so far."""
+        """Save the merges that were learned so far."""
         parts = [base64.b64encode(part).decode() for pair in merges for part in pair]
-        content = {"version": _VERSION, "settings": self._of_counts(settings), "merges": parts}
+        content = {"version": _VERSION, "settings": self._with_checksum(settings), "merges": parts}
         write_atomically({self._directory / _MERGES: json.dumps(content, indent=0).encode()})
 
-    def _of_counts(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return settings with what tells the counts from others: the checksum that their file ends with."""
+    def _with_checksum(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return settings with the checksum at the end of the file of counts, which identifies the counts."""
         with (self._directory / _COUNTS).open("rb") as file:
             file.seek(-8, os.SEEK_END)
             return {**settings, "counts": file.read().hex()}
 
     @property
     def seconds(self) -> float:
-        """Work between two times of saving."""
+        """Seconds of work between two checkpoints."""
         return self._seconds
 
 
-class _Saver:
-    """Tells when to save, so that it takes a small part of the time."""
+class _SaveTimer:
+    """Decides when to save, so that saving takes a small part of the time."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -152,10 +152,10 @@ class _Saver:
 
     def __exit__(self, *_: object) -> None:
         now = time.monotonic()
-        self._next = now + max(self._seconds, _SHARE * (now - self._began) if self._seconds else 0)
+        self._next = now + max(self._seconds, _MIN_WORK_RATIO * (now - self._began) if self._seconds else 0)
 
 
-def _described(file: Path, weight: int) -> dict[str, Any]:
+def _file_state(file: Path, weight: int) -> dict[str, Any]:
     status = file.stat()
     return {"path": str(file), "size": status.st_size, "time": status.st_mtime_ns, "weight": weight}
 
@@ -167,4 +167,4 @@ def _position(path: Path, header: Mapping[str, Any]) -> Position:
             return file, byte
     except (KeyError, TypeError, ValueError):
         pass
-    raise FormatError(f"{path} holds piece counts, but no place to go on from: give another directory")
+    raise FormatError(f"{path} holds piece counts without a position to resume from: give another directory")

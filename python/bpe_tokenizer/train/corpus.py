@@ -1,4 +1,4 @@
-"""Corpora in any form go into a counter of pieces."""
+"""Counts the pieces of a corpus of any form: texts, files, iterables of either."""
 
 from __future__ import annotations
 
@@ -14,109 +14,35 @@ from typing import TypeAlias, cast
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError, shorten
+from bpe_tokenizer.train.options import check_weights
 from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = [
     "START",
     "Corpus",
     "Position",
-    "checked_weight",
-    "checked_weights",
+    "corpus_files",
     "count_corpus",
     "count_files",
-    "counter_memory",
-    "files_of",
-    "memory_bytes",
 ]
 
 Document: TypeAlias = str | bytes
 Corpus: TypeAlias = Document | os.PathLike[str] | Iterable[Document] | Iterable[os.PathLike[str]]
-# How far a list of files was counted: the number of a file, and a byte of it.
+# A position in a list of files: the number of a file, and a byte of it.
 Position: TypeAlias = tuple[int, int]
 START: Position = (0, 0)
 
-# Documents go to the core in batches of about this many characters, files in steps of this many bytes. What
-# is dropped for `max_memory` depends on the steps, so they are the same in every run.
+# Characters of a batch of documents, and bytes of a step through files. `max_memory` drops pieces between
+# steps, so results depend on these sizes: they are constant.
 _BATCH_CHARACTERS = 4_000_000
 _STEP_BYTES = 64 << 20
-# Longer than any path; no text of this length is looked up in the file system.
-_LONGEST_PATH = 4096
+# Longer than any path: a longer text is not looked up in the file system.
+_MAX_PATH_LENGTH = 4096
 _FILE_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}")
 
-_UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
-_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
-_MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?b)?\s*", re.IGNORECASE)
-# What Python, the libraries and the buffers take; and what is worth it at all.
-_OTHER_MEMORY = 64 * 10**6
-_LEAST_MEMORY = 100 * 10**6
 
-
-def memory_bytes(max_memory: int | str) -> int:
-    """Return a limit of memory in bytes.
-
-    Args:
-        max_memory: Bytes, or a text like `"500MB"` or `"2GiB"`.
-
-    Raises:
-        ArgumentTypeError: It is something else.
-        OptionError: It is not such a text, or less than 100 MB.
-
-    >>> memory_bytes("1.5GB")
-    1500000000
-    """
-    if isinstance(max_memory, bool) or not isinstance(max_memory, int | str):
-        raise ArgumentTypeError(f"max_memory must be an int or a str, not {type(max_memory).__name__}")
-    if isinstance(max_memory, str):
-        match = _MEMORY.fullmatch(max_memory)
-        if match is None:
-            raise OptionError(f"max_memory is {shorten(max_memory)}; say it as '500MB', '2GB' or in bytes")
-        max_memory = int(float(match[1]) * _UNITS[(match[2] or "").lower()])
-    if max_memory < _LEAST_MEMORY:
-        raise OptionError(
-            f"max_memory is {max_memory:,} bytes; give it at least 100MB, half of which Python takes"
-        )
-    return max_memory
-
-
-def counter_memory(max_memory: int | str | None) -> int | None:
-    """Return the bytes that the pieces may take, where a whole process may take so many."""
-    return None if max_memory is None else memory_bytes(max_memory) - _OTHER_MEMORY
-
-
-def checked_weight(weight: object) -> int:
-    """Return the weight of a source, which is a positive `int`.
-
-    Raises:
-        ArgumentTypeError: It is no `int`.
-        OptionError: It is 0 or less, or more than 64 bits.
-    """
-    if isinstance(weight, bool) or not isinstance(weight, int):
-        raise ArgumentTypeError(
-            f"a weight must be an int, not {type(weight).__name__}, so that counts are exact; for 0.7 to 0.3 "
-            "say 7 and 3"
-        )
-    if not 0 < weight < 2**64:
-        raise OptionError(f"a weight is {weight}; it must be from 1 to 2**64 - 1")
-    return weight
-
-
-def checked_weights(weights: Iterable[int] | None, sources: int) -> list[int]:
-    """Return a weight for each source, 1 by default.
-
-    Raises:
-        ArgumentTypeError: One is no `int`.
-        OptionError: There are more or fewer than sources, or one is out of range.
-    """
-    if weights is None:
-        return [1] * sources
-    checked = [checked_weight(weight) for weight in weights]
-    if len(checked) != sources:
-        raise OptionError(f"there are {len(checked)} weights for {sources} files: give one each")
-    return checked
-
-
-def files_of(corpus: Corpus) -> list[Path] | None:
-    """Return the files that a corpus names, or None where it is text or is read only once."""
+def corpus_files(corpus: Corpus) -> list[Path] | None:
+    """Return the files that a corpus names; None if it is text, or an iterable that can be read once."""
     if isinstance(corpus, str):
         path = _named_file(corpus)
         return None if path is None else [path]
@@ -138,20 +64,20 @@ def count_corpus(
     """Count the pieces of a corpus of any form.
 
     Args:
-        counter: Counts them.
-        corpus: As `BPETokenizer.train` takes it.
-        progress: Gets to know how far it is.
+        counter: Counts the pieces.
+        corpus: As in `BPETokenizer.train`.
+        progress: Shows the progress.
         weights: A weight for each file.
-        weight: The weight of all else.
+        weight: The weight of everything, without `weights`.
 
     Raises:
-        ArgumentTypeError: The corpus, or an item of it, is of no accepted type.
-        CorpusError: A file cannot be read, something is not UTF-8, or kinds of items are mixed.
-        OptionError: There are weights, but no list of files.
+        ArgumentTypeError: The corpus, or an item of it, has another type.
+        CorpusError: A file cannot be read, something is not UTF-8, or texts and paths are mixed.
+        OptionError: `weights` are given for something else than a list of files.
     """
-    files = files_of(corpus)
+    files = corpus_files(corpus)
     if files is not None:
-        each = checked_weights(weights, len(files)) if weights is not None else [weight] * len(files)
+        each = check_weights(weights, len(files)) if weights is not None else [weight] * len(files)
         count_files(counter, files, each, progress)
         return
     if weights is not None:
@@ -174,17 +100,17 @@ def count_files(
     weights: Sequence[int],
     progress: ProgressBar,
     position: Position = START,
-    reached: Callable[[Position], None] | None = None,
+    on_step: Callable[[Position], None] | None = None,
 ) -> None:
     """Count files, each a document, from a position on.
 
     Args:
-        counter: Counts them.
+        counter: Counts the pieces.
         files: The files.
         weights: A weight for each.
-        progress: Gets to know how far it is.
-        position: What was counted before.
-        reached: Called with every position that is reached, when the counter holds all before it.
+        progress: Shows the progress.
+        position: Where to start.
+        on_step: Called after each step, with the position up to which everything is counted.
 
     Raises:
         CorpusError: A file cannot be read, or is not UTF-8.
@@ -208,14 +134,14 @@ def count_files(
                 weight=weight,
                 progress=report if progress.visible else None,
             )
-            if reached is not None:
-                reached(position)
+            if on_step is not None:
+                on_step(position)
 
 
 def _count_items(
     counter: _core.PieceCounter, items: Iterable[object], progress: ProgressBar, weight: int
 ) -> None:
-    """Count an iterable that is read once: documents, in batches, or files."""
+    """Count an iterable that can be read once: documents, in batches, or files."""
     progress.start("Counting documents", unit="documents")
     paths: bool | None = None
     batch: list[Document] = []
@@ -247,25 +173,25 @@ def _count_items(
 def _check_file(path: Path) -> None:
     if path.is_dir():
         raise CorpusError(
-            f"{path} is a directory; give its files, such as sorted(Path({str(path)!r}).rglob('*.txt'))"
+            f"{path} is a directory; give its files, such as sorted(Path(directory).rglob('*.txt'))"
         )
     if not path.exists():
         raise CorpusError(f"there is no file {path}")
 
 
 def _named_file(text: str) -> Path | None:
-    """Return the file that a `str` names, or None where it is the text itself."""
+    """Return the file that a `str` names; None if it is the text itself."""
     try:
         path = Path(text)
-        exists = 0 < len(text) <= _LONGEST_PATH and path.exists()
+        exists = 0 < len(text) <= _MAX_PATH_LENGTH and path.exists()
     except (OSError, ValueError):
         return None
     if exists:
         return path
     if _looks_like_path(text):
         warnings.warn(
-            f"{text!r} looks like a path but names no file, so it is taken as the text to train on; "
-            "a Path(...) is never taken as text",
+            f"{shorten(text, 120)} looks like a path but names no file, so it is taken as the text to "
+            "train on; a Path(...) is never taken as text",
             UserWarning,
             stacklevel=_caller_level(),
         )
@@ -273,7 +199,7 @@ def _named_file(text: str) -> Path | None:
 
 
 def _looks_like_path(text: str) -> bool:
-    """Tell whether a text is short, in one line, and has a separator without a space, or an extension."""
+    """Whether a text is one short line with a file extension, or with a path separator and without spaces."""
     if not text or len(text) > 255 or "\n" in text:
         return False
     separated = ("/" in text or "\\" in text) and not any(map(str.isspace, text))
@@ -282,13 +208,13 @@ def _looks_like_path(text: str) -> bool:
 
 
 def _warn_of_path(item: object) -> None:
-    """Warn where the first document of an iterable is the name of a file."""
+    """Warn if the first document of an iterable is the name of a file."""
     if not isinstance(item, str) or not _looks_like_path(item):
         return
     with contextlib.suppress(OSError, ValueError):
         if Path(item).is_file():
             warnings.warn(
-                f"the first document of the corpus is {item!r}, the name of a file; the strings of an "
+                f"the first document of the corpus is {shorten(item)}, the name of a file; the strings of an "
                 "iterable are texts, give Path objects to train on the files",
                 UserWarning,
                 stacklevel=_caller_level(),
@@ -296,7 +222,7 @@ def _warn_of_path(item: object) -> None:
 
 
 def _caller_level() -> int:
-    """Return the `stacklevel` of the first frame outside this package, seen from our caller."""
+    """Return the `stacklevel` for a warning of the caller that points at code outside this package."""
     package = str(Path(__file__).parents[1])
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):

@@ -1,8 +1,7 @@
-"""`PieceCounts`: what a corpus becomes before merges are learned from it, as a value."""
+"""`PieceCounts`: the distinct pieces of a corpus with their counts, the input of learning merges."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -19,39 +18,39 @@ from bpe_tokenizer.errors import (
     MismatchError,
     OptionError,
     TokenizerError,
+    shorten,
 )
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import checked_tokens
-from bpe_tokenizer.train.corpus import Corpus, checked_weight, count_corpus, counter_memory
+from bpe_tokenizer.train.corpus import Corpus, count_corpus
+from bpe_tokenizer.train.counts_file import read_header, write_header
+from bpe_tokenizer.train.options import check_weight, counter_memory
 from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = [
     "Counts",
     "Dropped",
     "PieceCounts",
-    "check_cut_alike",
     "check_not_empty",
+    "check_same_pretokenizer",
+    "core_counter",
     "count",
-    "counter_of",
-    "loaded_counts",
+    "counts_from_bytes",
+    "counts_to_bytes",
     "merged_counts",
-    "saved_counts",
 ]
 
-# Counts, or a file of them.
+# Counts, or a file of counts.
 Counts: TypeAlias = "PieceCounts | str | os.PathLike[str]"
-
-_MAGIC = b"bpe-tokenizer piece counts 1\n"
-_LENGTH_BYTES = 8
 
 
 class Dropped(NamedTuple):
-    """What was dropped to keep to `max_memory`.
+    """What was dropped to stay below `max_memory`.
 
     Args:
-        distinct: How often a piece was dropped; one that came back and was dropped again counts again.
-        pieces: The sum of their counts.
-        most: A piece that occurs more often than this is still there, and no count is lower by more.
+        distinct: Number of drops; a piece that returns and is dropped again counts twice.
+        pieces: The sum of the dropped counts.
+        most: The error bound: every piece with a larger count is present, and no count is too low by more.
     """
 
     distinct: int = 0
@@ -59,32 +58,31 @@ class Dropped(NamedTuple):
     most: int = 0
 
     def said(self) -> str:
-        """Return it in words."""
+        """Return the numbers as a sentence."""
         return (
-            f"Dropped rare pieces {self.distinct:,} times to keep to the memory, {self.pieces:,} in all; "
-            f"every piece that occurs more than {self.most:,} times is there, and no count is lower by more"
+            f"Dropped rare pieces {self.distinct:,} times to stay below max_memory, {self.pieces:,} in all; "
+            f"every piece that occurs more than {self.most:,} times is present, and no count is lower by more"
         )
 
 
 class PieceCounts:
-    """The distinct pieces of a corpus and how often each occurs, with what cut the corpus into them.
+    """The distinct pieces of a corpus with their counts, and the settings of the pre-tokeniser.
 
-    Training on the counts gives exactly what training on the corpus gives, so counts are the unit of resuming
-    and of distribution: parts of a corpus are counted anywhere, in any order, and added.
+    Training on the counts gives exactly the result of training on the corpus. So counts are the unit of
+    resuming and of distribution: count parts of a corpus anywhere, in any order, and add them.
 
     Args:
         split_pattern: A name of `bpe_tokenizer.patterns.NAMED_PATTERNS`, a regular expression, or several.
-        normalization: Unicode normalisation before anything else: `"NFC"`, `"NFD"`, `"NFKC"`, `"NFKD"` or
-            None.
-        special_tokens: Texts at which documents are cut; a dict of text to id will do.
-        threads: Number of threads that count; None for as many as there are processors.
-        max_memory: How much memory counting, and training after it, may take in this process, in bytes or
-            as in `"500MB"`: the rarest pieces are dropped for it, see `dropped`. None for all it takes.
+        normalization: The Unicode normalisation form: `"NFC"`, `"NFD"`, `"NFKC"`, `"NFKD"` or None.
+        special_tokens: Texts at which documents are cut; a dict of text to id works too.
+        threads: Number of threads; None for one per processor.
+        max_memory: Memory limit of this process for counting and training, in bytes or as in `"500MB"`. To
+            stay below it, the rarest pieces are dropped, see `dropped`. None for no limit.
 
     Raises:
-        ModelError: A special token is empty or there twice.
+        ModelError: A special token is empty or a duplicate.
         OptionError: An option is out of its range.
-        PatternError: The pattern is not valid, or a name that is not known.
+        PatternError: The pattern is not valid, or an unknown name.
 
     >>> counts = PieceCounts("gpt2").add(["low low lower", "low"])
     >>> list(counts.items())
@@ -117,12 +115,12 @@ class PieceCounts:
 
     @property
     def split_patterns(self) -> tuple[str, ...]:
-        """The regular expressions that cut texts into pieces."""
+        """The regular expressions that cut texts into pieces, applied in sequence."""
         return self._patterns
 
     @property
     def normalization(self) -> str | None:
-        """The Unicode normal form of the pieces, or None."""
+        """The Unicode normalisation form, or None."""
         return self._normalization
 
     @property
@@ -137,7 +135,7 @@ class PieceCounts:
 
     @property
     def pieces(self) -> int:
-        """The number of pieces, each as often as it occurs."""
+        """The number of pieces, repetitions included."""
         return self._counter.pieces
 
     @property
@@ -147,23 +145,22 @@ class PieceCounts:
 
     @property
     def dropped(self) -> Dropped:
-        """What was dropped to keep to `max_memory`."""
+        """What was dropped to stay below `max_memory`."""
         return Dropped(*self._counter.dropped)
 
     def add(self, corpus: Corpus, weight: int = 1, *, verbose: bool = False) -> PieceCounts:
         """Count a corpus.
 
         Args:
-            corpus: A `Path`; a `str` that names a file, or else is the text itself; an iterable of `str` or
-                `bytes` (UTF-8), each a document; an iterable of `Path`, each file a document.
-            weight: How often each of its pieces counts: what share a source has in a mixture.
-            verbose: Show a progress bar on stderr, where that is a terminal.
+            corpus: As in `BPETokenizer.train`.
+            weight: The factor by which its pieces count in a mixture.
+            verbose: Show a progress bar on stderr, if that is a terminal.
 
         Returns:
-            These counts. If it fails they are what they were.
+            These counts; an error leaves them unchanged.
 
         Raises:
-            ArgumentTypeError: The corpus, or an item of it, is of no accepted type.
+            ArgumentTypeError: The corpus, or an item of it, has another type.
             CorpusError: A file cannot be read, something is not UTF-8, or a count exceeds 64 bits.
             OptionError: The weight is out of its range.
 
@@ -173,20 +170,20 @@ class PieceCounts:
         """
         added = self._counter.empty()
         with ProgressBar.shown(verbose) as progress:
-            count_corpus(added, corpus, progress, weight=checked_weight(weight))
+            count_corpus(added, corpus, progress, weight=check_weight(weight))
         self._take(added)
         return self
 
     def add_range(self, path: str | os.PathLike[str], start: int, end: int, weight: int = 1) -> PieceCounts:
         """Count a range of a file.
 
-        The range is moved to the next places where the file can be cut without a change, so ranges that cover
-        a file count together exactly what the whole file does.
+        Both ends move to the next position at which a cut does not change the pieces. So ranges that cover a
+        file have together exactly the counts of the whole file.
 
         Args:
             path: The file, in UTF-8.
-            start: A byte. The range that begins with 0 counts the document.
-            end: A byte, or anything behind the last one.
+            start: First byte. The range that starts at 0 counts the document.
+            end: End byte, exclusive; it may lie after the end of the file.
             weight: As in `add`.
 
         Raises:
@@ -199,14 +196,14 @@ class PieceCounts:
         True
         """
         if not 0 <= start <= end:
-            raise OptionError(f"a range from {start} to {end} is none: give 0 <= start <= end")
+            raise OptionError(f"the range from {start} to {end} is not valid: give 0 <= start <= end")
         added = self._counter.empty()
-        added.add_range(path, start, end, checked_weight(weight))
+        added.add_range(path, start, end, check_weight(weight))
         self._take(added)
         return self
 
     def add_column(self, array: Any, weight: int = 1) -> PieceCounts:
-        """Count a column of texts of `pyarrow`, each row a document, without a Python object for each.
+        """Count a column of `pyarrow`, each row a document, without a Python object for each row.
 
         Args:
             array: A `pyarrow.Array` or `ChunkedArray` of strings or binary values in UTF-8.
@@ -214,7 +211,7 @@ class PieceCounts:
 
         Raises:
             ArgumentTypeError: The column holds something else.
-            CorpusError: A row is null or not UTF-8; says which.
+            CorpusError: A row is null or not UTF-8; the error names it.
             MissingDependencyError: `pyarrow` is not installed.
 
         >>> import pyarrow
@@ -225,19 +222,19 @@ class PieceCounts:
 
         added = self._counter.empty()
         for data, offsets in text_buffers(array):
-            added.add_rows(data, offsets, checked_weight(weight), added.documents)
+            added.add_rows(data, offsets, check_weight(weight), added.documents)
         self._take(added)
         return self
 
     def add_arrow(self, batch: Any, documents: int = 0) -> PieceCounts:
-        """Add pieces that were counted elsewhere.
+        """Add pieces that another process counted.
 
         Args:
             batch: A `pyarrow.RecordBatch` or `Table` with the columns of `to_arrow`; `n` may be int64.
-            documents: How many documents they are from.
+            documents: Number of their documents.
 
         Raises:
-            ArgumentTypeError: The columns are of other types.
+            ArgumentTypeError: The columns have other types.
             CorpusError: A piece or a count is null or negative, or a sum exceeds 64 bits.
             MissingDependencyError: `pyarrow` is not installed.
 
@@ -255,10 +252,10 @@ class PieceCounts:
         return self
 
     def to_arrow(self) -> Any:
-        """Return the pieces, in the order of their bytes, and their counts.
+        """Return the pieces, in the order of their bytes, with their counts.
 
         Returns:
-            A `pyarrow.RecordBatch` of the columns `piece` (large_binary) and `n` (uint64).
+            A `pyarrow.RecordBatch` with the columns `piece` (large_binary) and `n` (uint64).
 
         Raises:
             MissingDependencyError: `pyarrow` is not installed.
@@ -271,15 +268,15 @@ class PieceCounts:
         return to_batch(*self._counter.arrays())
 
     def merge(self, other: PieceCounts, weight: int = 1) -> PieceCounts:
-        """Add all that others counted.
+        """Add other counts.
 
         Args:
             other: Counts of another part of the corpus.
-            weight: How often each of them counts.
+            weight: The factor by which they count.
 
         Raises:
             CorpusError: A sum exceeds 64 bits; these counts then hold a part of the others.
-            MismatchError: Their pattern, normalisation or special tokens differ.
+            MismatchError: The pattern, normalisation or special tokens differ.
 
         >>> counts = PieceCounts("gpt2").add("low")
         >>> counts.merge(PieceCounts("gpt2").add("low"))
@@ -287,19 +284,15 @@ class PieceCounts:
         """
         if not isinstance(other, PieceCounts):
             raise ArgumentTypeError(f"other must be PieceCounts, not {type(other).__name__}")
-        check_cut_alike(self, other.split_patterns, other.normalization, other.special_tokens)
-        self._counter.merge(other._counter, checked_weight(weight))
+        check_same_pretokenizer(self, other.split_patterns, other.normalization, other.special_tokens)
+        self._counter.merge(other._counter, check_weight(weight))
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the counts to a file, as a whole or not at all; equal counts are equal files.
-
-        The file holds a line that says what it is, the length of what follows in 8 bytes (the lowest first),
-        that in JSON (pattern, normalisation, special tokens, documents, what was dropped), and the sorted
-        pieces with their counts, as `crates/core/src/train/counts/saved.rs` describes them.
+        """Write the counts to a file, completely or not at all; equal counts give equal files.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: The file cannot be written.
 
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp(), "part.counts")
@@ -308,7 +301,7 @@ class PieceCounts:
         >>> PieceCounts.load(path) == counts
         True
         """
-        write_atomically({Path(path): saved_counts(self)})
+        write_atomically({Path(path): counts_to_bytes(self)})
 
     @classmethod
     def load(
@@ -318,31 +311,32 @@ class PieceCounts:
         threads: int | None = None,
         max_memory: int | str | None = None,
     ) -> PieceCounts:
-        """Read the counts of a file.
+        """Read a file that `save` wrote.
 
         Args:
-            path: What `save` wrote.
-            threads: As for new counts.
-            max_memory: Likewise.
+            path: The file.
+            threads: As in `PieceCounts()`.
+            max_memory: As in `PieceCounts()`.
 
         Raises:
-            FormatError: The file is none of piece counts, of another version, or broken; says where.
-            OSError: It cannot be read.
+            FormatError: The file is not one of piece counts, has another version, or is broken; the error
+                names the byte.
+            OSError: The file cannot be read.
         """
         data = Path(path).read_bytes()
-        header, _ = _read_header(data, str(path))
+        header, _ = read_header(data, str(path))
         settings = (header["split_patterns"], header["normalization"], header["special_tokens"])
-        # What the caller says is refused as such, and all else is the file's fault.
+        # The caller's arguments raise their own errors; every other error is the file's.
         thread_count(threads)
         counter_memory(max_memory)
         try:
             counts = cls(*settings, threads=threads, max_memory=max_memory)
         except TokenizerError as error:
             raise FormatError(f"{path}: the header is broken: {error}") from None
-        return loaded_counts(counts, data, str(path))[0]
+        return counts_from_bytes(counts, data, str(path))[0]
 
     def items(self) -> Iterator[tuple[bytes, int]]:
-        """Return each piece with its count, in the order of the pieces' bytes."""
+        """Yield each piece with its count, in the order of the pieces' bytes."""
         data, offsets, counts = self._counter.arrays()
         content, ends = data.tobytes(), offsets.tolist()
         for (start, end), times in zip(pairwise(ends), counts.tolist(), strict=True):
@@ -358,7 +352,7 @@ class PieceCounts:
         if not isinstance(other, PieceCounts):
             return NotImplemented
         ours, theirs = (
-            saved_counts(counts, special_tokens=sorted(counts.special_tokens)) for counts in (self, other)
+            counts_to_bytes(counts, special_tokens=sorted(counts.special_tokens)) for counts in (self, other)
         )
         return ours == theirs
 
@@ -370,10 +364,10 @@ class PieceCounts:
 
     def __reduce__(self) -> tuple[Any, ...]:
         settings = (self._patterns, self._normalization, self._special)
-        return _unpickle, (settings, self._threads, saved_counts(self))
+        return _unpickle, (settings, self._threads, counts_to_bytes(self))
 
     def _take(self, added: _core.PieceCounter) -> None:
-        """Add what was counted elsewhere, which nobody else has."""
+        """Add a counter that nobody else uses, and may be consumed."""
         if added.distinct == added.documents == 0:
             return
         if self._counter.distinct == self._counter.documents == 0:
@@ -382,21 +376,21 @@ class PieceCounts:
             self._counter.merge(added, take=True)
 
 
-def counter_of(counts: PieceCounts) -> _core.PieceCounter:
+def core_counter(counts: PieceCounts) -> _core.PieceCounter:
     """Return the core's counter, which learns merges."""
     return counts._counter
 
 
-def check_cut_alike(
+def check_same_pretokenizer(
     counts: PieceCounts,
     split_patterns: Sequence[str],
     normalization: str | None,
     special_tokens: Iterable[str],
 ) -> None:
-    """Refuse what cuts texts in another way than those of the counts were.
+    """Check that counts were made with these settings.
 
     Raises:
-        MismatchError: Says what differs.
+        MismatchError: A setting differs; the error names it.
     """
     for name, ours, theirs in [
         ("split pattern", counts.split_patterns, tuple(split_patterns)),
@@ -405,39 +399,38 @@ def check_cut_alike(
     ]:
         if ours != theirs:
             raise MismatchError(
-                f"pieces counted with the {name} {_shown(ours)} do not go with the {name} "
-                f"{_shown(theirs)}: count the corpus again with one of them"
+                f"pieces counted with the {name} {_setting_text(ours)} do not match the {name} "
+                f"{_setting_text(theirs)}: count the corpus again with one of them"
             )
 
 
-def saved_counts(counts: PieceCounts, **more: Any) -> bytes:
-    """Return what `PieceCounts.save` writes, with more in the header."""
+def counts_to_bytes(counts: PieceCounts, **extra: Any) -> bytes:
+    """Return the content of a file of counts, with further fields in its header."""
     header = {
         "split_patterns": counts.split_patterns,
         "normalization": counts.normalization,
         "special_tokens": counts.special_tokens,
         "documents": counts.documents,
         "dropped": counts.dropped,
-        **more,
+        **extra,
     }
-    text = json.dumps(header, ensure_ascii=False, sort_keys=True).encode()
-    return counts._counter.save(_MAGIC + len(text).to_bytes(_LENGTH_BYTES, "little") + text)
+    return counts._counter.save(write_header(header))
 
 
-def loaded_counts(like: PieceCounts, data: bytes, name: str) -> tuple[PieceCounts, dict[str, Any]]:
-    """Return the counts that were saved, with the options of others, and all that the header says.
+def counts_from_bytes(like: PieceCounts, data: bytes, name: str) -> tuple[PieceCounts, dict[str, Any]]:
+    """Return the counts of a file, and the fields of its header.
 
     Args:
-        like: Counts with these options.
-        data: What `saved_counts` returned.
-        name: What errors call it.
+        like: Counts with the wanted settings and limits.
+        data: What `counts_to_bytes` returned.
+        name: The file's name, for errors.
 
     Raises:
-        FormatError: It is broken; says where.
-        MismatchError: Its pattern, normalisation or special tokens are others.
+        FormatError: The data is broken; the error names the byte.
+        MismatchError: The pattern, normalisation or special tokens differ.
     """
-    header, begin = _read_header(data, name)
-    check_cut_alike(like, header["split_patterns"], header["normalization"], header["special_tokens"])
+    header, begin = read_header(data, name)
+    check_same_pretokenizer(like, header["split_patterns"], header["normalization"], header["special_tokens"])
     counts = object.__new__(PieceCounts)
     vars(counts).update(vars(like), _counter=like._counter.empty())
     try:
@@ -448,42 +441,11 @@ def loaded_counts(like: PieceCounts, data: bytes, name: str) -> tuple[PieceCount
 
 
 def _unpickle(settings: Any, threads: int | None, data: bytes) -> PieceCounts:
-    return loaded_counts(PieceCounts(*settings, threads=threads), data, "pickled counts")[0]
+    return counts_from_bytes(PieceCounts(*settings, threads=threads), data, "pickled counts")[0]
 
 
-def _shown(value: object) -> str:
-    text = repr(value[0] if isinstance(value, tuple) and len(value) == 1 else value)
-    return text if len(text) < 60 else f"{text[:57]}..."
-
-
-def _read_header(data: bytes, name: str) -> tuple[dict[str, Any], int]:
-    """Return what the header says, and where the pieces begin."""
-    kind, version = _MAGIC.rsplit(b" ", 1)
-    if not data.startswith(_MAGIC):
-        if data.startswith(kind):
-            line = data[len(kind) : len(kind) + 20].split(b"\n")[0].decode("ascii", "replace").strip()
-            raise FormatError(
-                f"{name}: piece counts of version {line}; this package reads version "
-                f"{version.decode().strip()}"
-            )
-        raise FormatError(f"{name}: byte 0: no file of piece counts, as PieceCounts.save writes it")
-    start = len(_MAGIC) + _LENGTH_BYTES
-    begin = start + int.from_bytes(data[len(_MAGIC) : start], "little")
-    try:
-        header = json.loads(data[start:begin])
-        integers = [header["documents"], *header["dropped"]]
-        texts = [*header["split_patterns"], *header["special_tokens"], header["normalization"] or ""]
-        is_right = (
-            begin < len(data)
-            and len(integers) == 1 + len(Dropped._fields)
-            and all(isinstance(value, int) and 0 <= value < 2**64 for value in integers)
-            and all(isinstance(text, str) for text in texts)
-        )
-    except (ValueError, KeyError, TypeError):
-        is_right = False
-    if not is_right:
-        raise FormatError(f"{name}: byte {start}: the header is broken")
-    return header, begin
+def _setting_text(value: object) -> str:
+    return shorten(value[0] if isinstance(value, tuple) and len(value) == 1 else value, 60)
 
 
 def count(
@@ -500,18 +462,18 @@ def count(
     """Count the distinct pieces of a corpus.
 
     Args:
-        corpus: As `BPETokenizer.train` takes it.
-        split_pattern: As for `PieceCounts`, with the other arguments.
-        normalization: Likewise.
-        special_tokens: Likewise.
-        weights: For a list of files: how often the pieces of each count.
-        threads: Likewise.
-        max_memory: Likewise.
-        verbose: Show a progress bar on stderr, where that is a terminal.
+        corpus: As in `BPETokenizer.train`.
+        split_pattern: As in `PieceCounts`.
+        normalization: As in `PieceCounts`.
+        special_tokens: As in `PieceCounts`.
+        weights: For a list of files: the factor by which each file's pieces count in a mixture.
+        threads: As in `PieceCounts`.
+        max_memory: As in `PieceCounts`.
+        verbose: Show a progress bar on stderr, if that is a terminal.
 
     Raises:
-        ArgumentTypeError: The corpus, or an item of it, is of no accepted type.
-        CorpusError: There is no text, a file cannot be read, or something is not UTF-8.
+        ArgumentTypeError: The corpus, or an item of it, has another type.
+        CorpusError: The corpus holds no text, a file cannot be read, or something is not UTF-8.
         OptionError: An option is out of its range.
 
     >>> count(["low low", "lower"], "gpt2")
@@ -519,16 +481,16 @@ def count(
     """
     counts = PieceCounts(split_pattern, normalization, special_tokens, threads=threads, max_memory=max_memory)
     with ProgressBar.shown(verbose) as progress:
-        count_corpus(counter_of(counts), corpus, progress, weights)
+        count_corpus(core_counter(counts), corpus, progress, weights)
     check_not_empty(counts)
     return counts
 
 
 def check_not_empty(counts: PieceCounts | _core.PieceCounter) -> None:
-    """Refuse counts of nothing.
+    """Check that there is something to learn from.
 
     Raises:
-        CorpusError: There is no piece.
+        CorpusError: There are no pieces.
     """
     if counts.distinct == 0:
         raise CorpusError(
@@ -537,13 +499,13 @@ def check_not_empty(counts: PieceCounts | _core.PieceCounter) -> None:
 
 
 def merged_counts(counts: Counts | Iterable[Counts]) -> PieceCounts:
-    """Return the sum of counts and of files of them, which stay what they are.
+    """Return the sum of counts and of files of counts, which stay unchanged.
 
     Raises:
-        ArgumentTypeError: Something is neither.
-        CorpusError: There are none, or a sum exceeds 64 bits.
+        ArgumentTypeError: An item is neither.
+        CorpusError: The iterable is empty, or a sum exceeds 64 bits.
         FormatError: A file is broken.
-        MismatchError: Their pattern, normalisation or special tokens differ.
+        MismatchError: The patterns, normalisation or special tokens differ.
     """
     if isinstance(counts, PieceCounts):
         return counts

@@ -1,4 +1,4 @@
-"""Vocabularies over time: more tokens behind those that there are, or the first of them only."""
+"""Resizes vocabularies: learns further tokens, or keeps the first tokens only."""
 
 from __future__ import annotations
 
@@ -9,35 +9,36 @@ from collections.abc import Mapping
 from typing import Any
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import ModelError, OptionError
+from bpe_tokenizer.errors import ModelError, OptionError, shorten
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.train.corpus import Corpus, count_corpus
+from bpe_tokenizer.train.options import TrainingOptions
 from bpe_tokenizer.train.piece_counts import check_not_empty
 from bpe_tokenizer.train.progress import ProgressBar
-from bpe_tokenizer.train.trainer import TrainingOptions, print_shortfall
+from bpe_tokenizer.train.trainer import print_shortfall
 
-__all__ = ["extended", "truncated"]
+__all__ = ["extend_model", "truncate_model"]
 
 
-def extended(model: Model, corpus: Corpus, options: TrainingOptions) -> Model:
-    """Return a model with further merges, learned from a corpus; every id stays what it is.
+def extend_model(model: Model, corpus: Corpus, options: TrainingOptions) -> Model:
+    """Return a model with further merges, learned from a corpus; every id keeps its token.
 
     Args:
         model: A byte-level model whose text is cut with split patterns only.
-        corpus: In any form that training takes.
-        options: `vocab_size` is that of the result.
+        corpus: As in `BPETokenizer.train`.
+        options: `vocab_size` is the size of the result.
 
     Raises:
         CorpusError: The corpus cannot be read, or holds no text.
-        ModelError: The model is of another kind.
-        OptionError: The ids that there are already fill `vocab_size`.
+        ModelError: The model is not byte-level, or does more to text.
+        OptionError: All ids below `vocab_size` are in use.
     """
     core = model.core
-    _check_is_counted(core)
+    _check_plain_pretokenizer(core)
     largest = max(core.vocab)
     if options.vocab_size <= largest + 1:
         raise OptionError(
-            f"new_vocab_size is {options.vocab_size:,}, and the ids end at {largest:,} already: "
+            f"new_vocab_size is {options.vocab_size:,}, and the largest id in use is {largest:,}: "
             f"ask for {largest + 2:,} or more"
         )
     began = time.perf_counter()
@@ -47,19 +48,18 @@ def extended(model: Model, corpus: Corpus, options: TrainingOptions) -> Model:
         special_tokens=[token.content for token in core.added_tokens],
         threads=options.threads or 0,
     )
-    further = _extend(core, corpus, counter, options)
-    # The learned tokens are the ids that the result has in addition.
-    learned = len(further) - len(core)
+    core_extended = _extend(core, corpus, counter, options)
+    learned = len(core_extended) - len(core)
     if options.verbose:
         wanted = options.vocab_size - largest - 1
         _print_summary(counter, learned, wanted, options, time.perf_counter() - began)
-    return dataclasses.replace(model, core=further) if learned else model
+    return dataclasses.replace(model, core=core_extended) if learned else model
 
 
 def _extend(
     core: _core.Model, corpus: Corpus, counter: _core.PieceCounter, options: TrainingOptions
 ) -> _core.Model:
-    """Count the corpus, and learn merges that follow those of the model."""
+    """Count the corpus, and learn merges after those of the model."""
     with ProgressBar.shown(options.verbose) as progress:
         count_corpus(counter, corpus, progress)
         check_not_empty(counter)
@@ -86,57 +86,58 @@ def _print_summary(
     print_shortfall(wanted - merges, "new_vocab_size", options)
 
 
-def truncated(model: Model, size: int) -> Model:
-    """Return a model with the learned tokens below an id; added tokens stay where they are.
+def truncate_model(model: Model, size: int) -> Model:
+    """Return a model with only the learned tokens below an id; added tokens keep their ids.
 
     Args:
         model: A byte-level model.
-        size: The first id that no learned token has any more.
+        size: The first id to remove.
 
     Raises:
-        ModelError: The model is of another kind, or a token that is left is made of one that is not.
-        OptionError: A byte or a special token in front of the learned ones would have to go.
+        ModelError: The model is not byte-level, or a token below `size` is merged from one above it.
+        OptionError: A byte or a special token between the bytes and the learned tokens would be removed.
     """
     core = model.core
-    _check_is_bytes(core)
+    _check_byte_level(core)
     vocab = _entries(core)
-    # Of ids with the same bytes the lowest stands for them.
+    # Several ids may have the same bytes: merges use the lowest.
     ids = {token: token_id for token_id, token in reversed(vocab.items())}
-    _check_front(core, ids, size)
+    _check_reserved_ids(core, ids, size)
     merges = [pair for pair in core.merges if ids[pair[0] + pair[1]] < size]
     for pair in merges:
         for part in pair:
             if ids[part] >= size:
                 token = pair[0] + pair[1]
                 raise ModelError(
-                    f"the token {token!r} (id {ids[token]:,}) is made of {part!r} (id {ids[part]:,}), which "
-                    f"would have to go: n must be {ids[part] + 1:,} or more, or {ids[token]:,} or less"
+                    f"the token {shorten(token)} (id {ids[token]:,}) is merged from {shorten(part)} (id "
+                    f"{ids[part]:,}), which would be removed: n must be {ids[part] + 1:,} or more, "
+                    f"or {ids[token]:,} or less"
                 )
     kept = {token_id: token for token_id, token in vocab.items() if token_id < size}
     return _with_entries(model, kept, merges)
 
 
-def _check_front(core: _core.Model, ids: Mapping[bytes, int], size: int) -> None:
-    """Refuse to cut the bytes, or the special tokens that a list put right behind them."""
+def _check_reserved_ids(core: _core.Model, ids: Mapping[bytes, int], size: int) -> None:
+    """Check that `size` keeps the bytes, and the special tokens right after them, as a list puts them."""
     last = max(range(256), key=lambda byte: ids[bytes([byte])])
-    front = ids[bytes([last])]
-    if size <= front:
+    reserved = ids[bytes([last])]
+    if size <= reserved:
         raise OptionError(
-            f"n is {size:,}, and the byte 0x{last:02x} has the id {front:,}; all 256 bytes stay: "
-            f"ask for {front + 2:,} or more"
+            f"n is {size:,}, and the byte 0x{last:02x} has the id {reserved:,}; all 256 bytes stay: "
+            f"ask for {reserved + 2:,} or more"
         )
     added = {token.id: token.content for token in core.added_tokens}
-    while front + 1 in added:
-        front += 1
-    if size <= front:
+    while reserved + 1 in added:
+        reserved += 1
+    if size <= reserved:
         raise OptionError(
-            f"n is {size:,}, and the special token {added[front]!r} stands between the bytes and the learned "
-            f"tokens with the id {front:,}; ask for {front + 1:,} or more"
+            f"n is {size:,}, and the special token {shorten(added[reserved])} lies between the bytes and the "
+            f"learned tokens with the id {reserved:,}; ask for {reserved + 1:,} or more"
         )
 
 
 def _entries(core: _core.Model) -> dict[int, bytes]:
-    """Return the vocabulary without the added tokens outside of it, in the order of the ids."""
+    """Return the vocabulary without added tokens outside it, in the order of the ids."""
     outside = {token.id for token in core.added_tokens}.difference(core.added_ids_in_vocab)
     entries = {token_id: token for token_id, token in core.vocab.items() if token_id not in outside}
     plain = [token for token_id, token in entries.items() if token_id not in core.added_ids_in_vocab]
@@ -150,17 +151,17 @@ def _with_entries(model: Model, vocab: Mapping[int, bytes], merges: list[tuple[b
     return dataclasses.replace(model, core=_core.Model(vocab, merges, **settings))
 
 
-def _check_is_bytes(core: _core.Model) -> None:
+def _check_byte_level(core: _core.Model) -> None:
     if core.alphabet != "bytes" or core.byte_fallback or not core.requires_all_bytes:
         raise ModelError(
-            "merging begins with characters in this model, or lacks some bytes: only a byte-level vocabulary "
+            "this model merges characters, or lacks some bytes: only a byte-level vocabulary "
             "can be extended or truncated"
         )
 
 
-def _check_is_counted(core: _core.Model) -> None:
-    """Refuse, by name, what counting pieces does not do."""
-    _check_is_bytes(core)
+def _check_plain_pretokenizer(core: _core.Model) -> None:
+    """Check that counting pieces does everything that the model does to text."""
+    _check_byte_level(core)
     names = ", ".join
     if core.split_patterns is None:
         what = f"pre-tokeniser ({names(step[0] for step in core.pre_tokenizers)})"

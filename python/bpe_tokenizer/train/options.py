@@ -1,0 +1,125 @@
+"""Options of training and counting, checked when they are made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from bpe_tokenizer.arguments import check_choice, check_integer, thread_count
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
+from bpe_tokenizer.model import AddedToken
+from bpe_tokenizer.special_tokens import SpecialTokens, assign_ids
+
+__all__ = [
+    "TieBreak",
+    "TrainingOptions",
+    "check_weight",
+    "check_weights",
+    "counter_memory",
+    "memory_bytes",
+]
+
+TieBreak: TypeAlias = Literal["largest", "huggingface"]
+
+_UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?b)?\s*", re.IGNORECASE)
+# Memory of Python, its libraries and the buffers of a counter; and the smallest limit that leaves pieces.
+_BASE_MEMORY = 64 * 10**6
+_MIN_MEMORY = 100 * 10**6
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """The options of a training run, as `BPETokenizer.train` documents them.
+
+    `added_tokens` are the special tokens with their ids.
+
+    Raises:
+        ModelError: A special token is empty or a duplicate, or its id is taken, below 256 or too large.
+        OptionError: Another option is out of its range.
+    """
+
+    vocab_size: int = 32000
+    min_frequency: int = 2
+    special_tokens: SpecialTokens | None = None
+    tie_break: TieBreak = "largest"
+    max_token_length: int | None = None
+    threads: int | None = None
+    verbose: bool = True
+    added_tokens: tuple[AddedToken, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_integer("vocab_size", self.vocab_size, 257, "the 256 bytes are the first 256 ids")
+        check_integer("vocab_size", self.vocab_size, 257, maximum=2**31 - 1)
+        check_integer("min_frequency", self.min_frequency, 0)
+        check_choice("tie_break", self.tie_break, ("largest", "huggingface"))
+        if self.max_token_length is not None:
+            check_integer("max_token_length", self.max_token_length, 1)
+        thread_count(self.threads)
+        added = assign_ids(self.special_tokens, self.vocab_size)
+        object.__setattr__(self, "added_tokens", tuple(added))
+
+
+def memory_bytes(max_memory: int | str) -> int:
+    """Return a memory limit in bytes.
+
+    Args:
+        max_memory: Bytes, or a text like `"500MB"` or `"2GiB"`.
+
+    Raises:
+        ArgumentTypeError: It is neither an `int` nor a `str`.
+        OptionError: The text is not a size, or the limit is below 100 MB.
+
+    >>> memory_bytes("1.5GB")
+    1500000000
+    """
+    if isinstance(max_memory, bool) or not isinstance(max_memory, int | str):
+        raise ArgumentTypeError(f"max_memory must be an int or a str, not {type(max_memory).__name__}")
+    if isinstance(max_memory, str):
+        match = _MEMORY.fullmatch(max_memory)
+        if match is None:
+            raise OptionError(f"max_memory is {shorten(max_memory)}; say it as '500MB', '2GB' or in bytes")
+        max_memory = int(float(match[1]) * _UNITS[(match[2] or "").lower()])
+    if max_memory < _MIN_MEMORY:
+        raise OptionError(
+            f"max_memory is {max_memory:,} bytes; give it at least 100MB, half of which Python takes"
+        )
+    return max_memory
+
+
+def counter_memory(max_memory: int | str | None) -> int | None:
+    """Return the limit of a counter in bytes, from the limit of the whole process."""
+    return None if max_memory is None else memory_bytes(max_memory) - _BASE_MEMORY
+
+
+def check_weight(weight: object) -> int:
+    """Return the weight of a source.
+
+    Raises:
+        ArgumentTypeError: It is not an `int`.
+        OptionError: It is less than 1, or has more than 64 bits.
+    """
+    if isinstance(weight, bool) or not isinstance(weight, int):
+        raise ArgumentTypeError(
+            f"a weight must be an int, not {type(weight).__name__}, so that counts are exact; for 0.7 to 0.3 "
+            "say 7 and 3"
+        )
+    return check_integer("a weight", weight, 1, maximum=2**64 - 1)
+
+
+def check_weights(weights: Iterable[int] | None, sources: int) -> list[int]:
+    """Return a weight for each source, 1 by default.
+
+    Raises:
+        ArgumentTypeError: A weight is not an `int`.
+        OptionError: The number of weights is not `sources`, or a weight is out of its range.
+    """
+    if weights is None:
+        return [1] * sources
+    checked = [check_weight(weight) for weight in weights]
+    if len(checked) != sources:
+        raise OptionError(f"there are {len(checked)} weights for {sources} files: give one each")
+    return checked
