@@ -1671,8 +1671,8 @@ class BPETokenizer:
         >>> ids.count(tokenizer.special_tokens["<|im_end|>"])
         1
         """
-        from bpe_tokenizer.chat.renderer import ChatOptions
         from bpe_tokenizer.chat.encoding import apply_chat_template
+        from bpe_tokenizer.chat.renderer import ChatOptions
 
         compiled = self._compiled()
         options = ChatOptions(

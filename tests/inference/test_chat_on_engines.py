@@ -15,8 +15,8 @@ import pytest
 from bpe_tokenizer import BPETokenizer, ChatSession, Reply
 from bpe_tokenizer.errors import ContextLengthError, MismatchError
 from bpe_tokenizer.inference import InferenceBackend, cached_models, free_model, free_models
-from inference.test_backends import BACKENDS, NAMES, Models
 from inference.tiny_model import CONTEXT
+from inference.tiny_models import BACKENDS, NAMES, Models
 
 pytestmark = pytest.mark.inference
 

@@ -12,8 +12,8 @@ from bpe_tokenizer.inference.generation import FinishReason, Generation
 from bpe_tokenizer.inference.language_model import LanguageModel
 from bpe_tokenizer.inference.machine import Machine
 from bpe_tokenizer.inference.model_cache import ModelCache, cached_models, free_model, free_models, load_model
+from bpe_tokenizer.inference.model_files import ModelKind, kind_of
 from bpe_tokenizer.inference.options import GenerationOptions, LoadOptions
-from bpe_tokenizer.inference.source import ModelKind, kind_of
 from bpe_tokenizer.inference.tokenizer_match import check_match, tokenizer_path
 
 __all__ = [

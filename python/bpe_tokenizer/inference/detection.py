@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from bpe_tokenizer.errors import ArgumentTypeError, MissingDependencyError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, MissingDependencyError, OptionError, shorten
 from bpe_tokenizer.inference.backend import InferenceBackend
 from bpe_tokenizer.inference.engines.registry import ENGINES, engines_for
 from bpe_tokenizer.inference.machine import Machine
-from bpe_tokenizer.inference.source import ModelKind
+from bpe_tokenizer.inference.model_files import ModelKind
 
 __all__ = ["check_installed", "choose_backend", "detect_best_backend", "install_command", "named_backend"]
 
@@ -82,12 +82,12 @@ def named_backend(backend: InferenceBackend | str) -> InferenceBackend:
     if isinstance(backend, InferenceBackend):
         return backend
     if not isinstance(backend, str):
-        raise ArgumentTypeError(f"backend must be an InferenceBackend or its name, not {backend!r}")
+        raise ArgumentTypeError(f"backend must be an InferenceBackend or its name, not {shorten(backend)}")
     try:
         return InferenceBackend(backend.lower())
     except ValueError:
         names = ", ".join(known.value for known in InferenceBackend)
-        raise OptionError(f"there is no backend {backend!r}; the backends are {names}") from None
+        raise OptionError(f"there is no backend {shorten(backend)}; the backends are {names}") from None
 
 
 def check_installed(backend: InferenceBackend, *, machine: Machine | None = None) -> None:

@@ -195,7 +195,7 @@ class Generation(Iterator[int], AsyncIterator[int]):
                     return None
                 self._finish("error" if isinstance(error, Exception) else "cancelled")
                 if isinstance(error, Exception) and not isinstance(error, (TokenizerError, MemoryError)):
-                    raise GenerationError(f"the engine failed: {error}") from error
+                    raise GenerationError(f"the engine failed: {error!s:.240}") from error
                 raise
             return self._received(new_id)
 

@@ -45,7 +45,9 @@ def load(path: str, backend: InferenceBackend, options: LoadOptions) -> Language
         if isinstance(error, MissingDependencyError):
             raise
         command = engine.install_command(Machine.here().system)
-        raise MissingDependencyError(f"{backend.label} cannot be imported ({error}): {command}") from error
+        raise MissingDependencyError(
+            f"{backend.label} cannot be imported ({error!s:.120}): {command}"
+        ) from error
     if engine.is_server:
         return LanguageModel(model, path, backend)
     _processes.add(os.getpid())

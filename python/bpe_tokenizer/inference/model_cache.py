@@ -16,8 +16,8 @@ from bpe_tokenizer.inference.detection import check_installed, choose_backend, n
 from bpe_tokenizer.inference.engines.registry import ENGINES, backends_for
 from bpe_tokenizer.inference.language_model import LanguageModel
 from bpe_tokenizer.inference.loading import load
+from bpe_tokenizer.inference.model_files import FileStates, file_states, is_address, kind_of
 from bpe_tokenizer.inference.options import LoadOptions
-from bpe_tokenizer.inference.source import FileStates, file_states, is_address, kind_of
 
 __all__ = ["ModelCache", "cached_models", "free_model", "free_models", "load_model"]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from bpe_tokenizer.errors import ArgumentTypeError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 
 __all__ = ["GenerationOptions", "LoadOptions"]
 
@@ -61,7 +61,7 @@ class GenerationOptions:
         if self.seed is not None and not 0 <= self.seed <= _MAX_SEED:
             raise OptionError(f"seed={self.seed} must be from 0 to {_MAX_SEED}, or None")
         if isinstance(self.stop_ids, str) or not isinstance(self.stop_ids, Iterable):
-            raise ArgumentTypeError(f"stop_ids={self.stop_ids!r} must be a set of ids")
+            raise ArgumentTypeError(f"stop_ids={shorten(self.stop_ids)} must be a set of ids")
         object.__setattr__(self, "stop_ids", frozenset(_integer("stop_ids", item) for item in self.stop_ids))
 
     @property
@@ -117,11 +117,11 @@ def _make_plain(options: object, plain: Callable[[str, object], float], *names: 
 
 def _integer(name: str, value: object) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ArgumentTypeError(f"{name} must be an integer, not {value!r}")
+        raise ArgumentTypeError(f"{name} must be an integer, not {shorten(value)}")
     return int(value.__index__())
 
 
 def _number(name: str, value: object) -> float:
     if isinstance(value, bool) or not hasattr(value, "__float__"):
-        raise ArgumentTypeError(f"{name} must be a number, not {value!r}")
+        raise ArgumentTypeError(f"{name} must be a number, not {shorten(value)}")
     return float(value.__float__())

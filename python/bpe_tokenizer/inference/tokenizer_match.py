@@ -8,12 +8,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bpe_tokenizer.errors import FormatError, MismatchError
+from bpe_tokenizer.errors import FormatError, MismatchError, shorten
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.inference.backend import InferenceBackend
 from bpe_tokenizer.inference.language_model import LanguageModel
 from bpe_tokenizer.inference.model_cache import load_model
-from bpe_tokenizer.inference.source import FileStates, ModelKind, file_states, kind_of
+from bpe_tokenizer.inference.model_files import FileStates, ModelKind, file_states, kind_of
 
 __all__ = ["check_match", "load_matching_model", "model_state", "tokenizer_path"]
 
@@ -84,7 +84,7 @@ def check_match(model_path: _Path, tokens: Mapping[int, bytes], vocab_size: int 
     else:
         beyond = [token_id for token_id in tokens if vocab_size is not None and token_id >= vocab_size]
         difference = (
-            f"id {min(beyond)} ({tokens[min(beyond)]!r}) is not below the model's {vocab_size}"
+            f"id {min(beyond)} ({shorten(tokens[min(beyond)], 60)}) is not below the model's {vocab_size}"
             if beyond
             else None
         )
@@ -149,4 +149,4 @@ def _difference(tokens: Mapping[int, bytes], own: _Own) -> str | None:
 
 
 def _shown(token: bytes | None) -> str:
-    return "no token" if token is None else repr(token)
+    return "no token" if token is None else shorten(token, 60)

@@ -15,7 +15,7 @@ from bpe_tokenizer.chat.jinja.environment import TaintTrackingEnvironment
 from bpe_tokenizer.chat.jinja.literals import TemplateLiterals
 from bpe_tokenizer.chat.jinja.tainted_str import TaintedStr, as_tainted, concat
 from bpe_tokenizer.chat.segment import Rendered, Segment
-from bpe_tokenizer.errors import ArgumentTypeError, ChatTemplateError, OptionError, TokenizerError
+from bpe_tokenizer.errors import ArgumentTypeError, ChatTemplateError, OptionError, TokenizerError, shorten
 
 __all__ = ["JinjaTemplate"]
 
@@ -101,7 +101,7 @@ class JinjaTemplate:
             # Objects in them run their own code.
             raise ArgumentTypeError(
                 "the messages, tools, documents or variables hold something that cannot be read: "
-                f"{type(error).__name__}: {error}"
+                f"{type(error).__name__}: {error!s:.150}"
             ) from error
         field = "content" if continue_final_message is True else continue_final_message or ""
         final = self._mark_end(values["messages"][-1], field) if field else None
@@ -120,7 +120,7 @@ class JinjaTemplate:
         try:
             return _compile(self.source)
         except TemplateSyntaxError as error:
-            raise ChatTemplateError(f"{self._place(error.lineno)}: {error.message}") from error
+            raise ChatTemplateError(f"{self._place(error.lineno)}: {error.message or '':.200}") from error
         except RecursionError as error:
             raise ChatTemplateError(f"{self._place(None)} is nested too deeply") from error
 
@@ -132,10 +132,10 @@ class JinjaTemplate:
             # A template is a program, which can raise any exception.
             place = self._place(_line(error.__traceback__))
             kind = "" if isinstance(error, TemplateError) and str(error) else f"{type(error).__name__}: "
-            raise ChatTemplateError(f"{place}: {kind}{error}") from error
+            raise ChatTemplateError(f"{place}: {kind}{error!s:.200}") from error
 
     def _place(self, line: int | None) -> str:
-        name = f"the chat template {self.name!r}" if self.name else "the chat template"
+        name = f"the chat template {shorten(self.name, 60)}" if self.name else "the chat template"
         return name if line is None else f"{name}, line {line}"
 
     def _mark_end(self, message: dict[str, Any], field: str) -> str:

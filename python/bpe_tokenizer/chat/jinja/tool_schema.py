@@ -13,7 +13,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.errors import OptionError, shorten
 
 __all__ = ["tool_schema"]
 
@@ -61,7 +61,7 @@ def tool_schema(function: Callable[..., Any]) -> Schema:
         >>> tool_schema(add)["function"]["parameters"]["properties"]["b"]
         {'type': 'integer', 'description': 'The second.'}
     """
-    name = getattr(function, "__name__", "operation")
+    name = getattr(function, "__name__", "operation")[:60]
     text = (inspect.getdoc(function) or "").strip()
     if not text:
         raise OptionError(f"the tool {name} has no docstring: describe its purpose and arguments in one")
@@ -127,8 +127,8 @@ def _hint_schema(hint: Any, where: str) -> Schema:
     if origin is None and hint in _TYPES:
         return dict(_TYPES[hint])
     raise OptionError(
-        f"{where}: {hint!r} has no JSON schema; use int, float, str, bool, list, dict, tuple, Union, Literal "
-        "or an Enum, or give the tool as a JSON schema"
+        f"{where}: {shorten(hint)} has no JSON schema; use int, float, str, bool, list, dict, tuple, Union, "
+        "Literal or an Enum, or pass the tool as a JSON schema"
     )
 
 
@@ -148,7 +148,7 @@ def _union_schema(arguments: tuple[Any, ...], where: str) -> Schema:
 
 def _values_schema(values: list[Any], where: str) -> Schema:
     if not values or any(type(value) not in _SCALAR_NAMES for value in values):
-        raise OptionError(f"{where}: {values!r} are not values of JSON types")
+        raise OptionError(f"{where}: {shorten(values)} are not values of JSON types")
     kinds = list(dict.fromkeys(_SCALAR_NAMES[type(value)] for value in values))
     return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values}
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from bpe_tokenizer.inference.backend import InferenceBackend
 from bpe_tokenizer.inference.engine_model import EngineModel
 from bpe_tokenizer.inference.machine import Machine
+from bpe_tokenizer.inference.model_files import ModelKind
 from bpe_tokenizer.inference.options import LoadOptions
-from bpe_tokenizer.inference.source import ModelKind
 
 __all__ = ["Engine"]
 

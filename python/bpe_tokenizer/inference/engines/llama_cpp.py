@@ -19,9 +19,9 @@ from bpe_tokenizer.inference.engine_model import Cancellation
 from bpe_tokenizer.inference.engines.engine import Engine
 from bpe_tokenizer.inference.gguf_file import read_sizes
 from bpe_tokenizer.inference.machine import Machine
+from bpe_tokenizer.inference.model_files import ModelKind
 from bpe_tokenizer.inference.options import GenerationOptions, LoadOptions
 from bpe_tokenizer.inference.sampling import Sampler
-from bpe_tokenizer.inference.source import ModelKind
 
 __all__ = ["CPU_ENGINE", "CUDA_ENGINE", "ROCM_ENGINE", "LlamaCppModel"]
 
@@ -60,7 +60,7 @@ class LlamaCppModel:
             )
         except Exception as error:
             raise GenerationError(
-                f"{path}: llama.cpp cannot load it (verbose=True shows why): {error}"
+                f"{path}: llama.cpp cannot load it (verbose=True shows why): {error!s:.150}"
             ) from error
         self._api = llama_cpp
         self.vocab_size = int(self._llama.n_vocab())

@@ -17,8 +17,8 @@ from bpe_tokenizer.inference.config_file import context_length, min_limit, vocab
 from bpe_tokenizer.inference.engine_model import Cancellation
 from bpe_tokenizer.inference.engine_thread import Callback, EngineThread
 from bpe_tokenizer.inference.engines.engine import Engine
+from bpe_tokenizer.inference.model_files import ModelKind
 from bpe_tokenizer.inference.options import GenerationOptions, LoadOptions
-from bpe_tokenizer.inference.source import ModelKind
 
 __all__ = ["ENGINE", "MlxModel"]
 
@@ -42,7 +42,7 @@ class MlxModel:
             self._model, config = self._thread.call(lambda: load_model(path))
         except Exception as error:
             self._thread.close()
-            raise GenerationError(f"{path}: MLX cannot load it: {error}") from error
+            raise GenerationError(f"{path}: MLX cannot load it: {error!s:.150}") from error
         self.vocab_size = vocab_size(config)
         self.context_length = min_limit(options.n_ctx, context_length(config))
 

@@ -20,8 +20,8 @@ from bpe_tokenizer.inference.engine_model import Cancellation
 from bpe_tokenizer.inference.engine_thread import Callback, EngineThread
 from bpe_tokenizer.inference.engines.engine import Engine
 from bpe_tokenizer.inference.gguf_file import read_sizes
+from bpe_tokenizer.inference.model_files import ModelKind
 from bpe_tokenizer.inference.options import GenerationOptions, LoadOptions
-from bpe_tokenizer.inference.source import ModelKind
 
 __all__ = ["ENGINE", "OpenVinoModel"]
 
@@ -61,7 +61,7 @@ class OpenVinoModel:
                 str(path), "GPU" if has_gpu else "CPU", **({} if has_gpu else _EXACT)
             )
         except Exception as error:
-            raise GenerationError(f"{path}: OpenVINO cannot load it: {error}") from error
+            raise GenerationError(f"{path}: OpenVINO cannot load it: {error!s:.150}") from error
         self._thread = EngineThread()
 
     def generate(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bpe_tokenizer.inference.backend import InferenceBackend
 from bpe_tokenizer.inference.engines import llama_cpp, mlx, openvino, transformers
 from bpe_tokenizer.inference.engines.engine import Engine
+from bpe_tokenizer.inference.model_files import ModelKind
 from bpe_tokenizer.inference.servers import engine as server
-from bpe_tokenizer.inference.source import ModelKind
 
 __all__ = ["ENGINES", "backends_for", "engines_for"]
 

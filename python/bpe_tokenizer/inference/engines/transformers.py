@@ -17,9 +17,9 @@ from bpe_tokenizer.inference.config_file import context_length, min_limit
 from bpe_tokenizer.inference.engine_model import Cancellation
 from bpe_tokenizer.inference.engine_thread import Callback, EngineThread
 from bpe_tokenizer.inference.engines.engine import Engine
+from bpe_tokenizer.inference.model_files import ModelKind
 from bpe_tokenizer.inference.options import GenerationOptions, LoadOptions
 from bpe_tokenizer.inference.sampling import Sampler
-from bpe_tokenizer.inference.source import ModelKind
 
 __all__ = ["ENGINE", "TransformersModel"]
 
@@ -45,7 +45,7 @@ class TransformersModel:
                 )
                 self._model: Any = model.to(_device(torch)).eval()
             except Exception as error:
-                raise GenerationError(f"{path}: Transformers cannot load it: {error}") from error
+                raise GenerationError(f"{path}: Transformers cannot load it: {error!s:.150}") from error
         # Without the penalties, top-k and stop ids of the model's generation_config.json.
         self._model.generation_config = transformers.GenerationConfig()
         self._thread = EngineThread()

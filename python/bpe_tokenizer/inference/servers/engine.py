@@ -5,8 +5,8 @@ from __future__ import annotations
 from bpe_tokenizer.inference.backend import InferenceBackend
 from bpe_tokenizer.inference.engine_model import EngineModel
 from bpe_tokenizer.inference.engines.engine import Engine
+from bpe_tokenizer.inference.model_files import ModelKind
 from bpe_tokenizer.inference.options import LoadOptions
-from bpe_tokenizer.inference.source import ModelKind
 
 __all__ = ["ENGINE"]
 
