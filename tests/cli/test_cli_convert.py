@@ -171,8 +171,8 @@ def test_what_would_be_lost(run: Run, around: Path, tmp_path: Path) -> None:
     assert result.code == 1
     assert result.err == (
         "bpe-tokenizer: tiktoken would not give the same tokenizer: eos_token: was '<|end|>' and is None; "
-        "pad_token: was '<|end|>' and is None; post_processor: the ids around a text were ((280,), ()) and "
-        "are ((), ()); to allow that, add --drop eos_token pad_token post_processor. "
+        "pad_token: was '<|end|>' and is None; post_processor: the ids before and after a text were "
+        "((280,), ()) and are ((), ()); to allow that, add --drop eos_token pad_token post_processor. "
         "Nothing was written\n"
     )
     assert_nothing_new(tmp_path, before)

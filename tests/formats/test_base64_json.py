@@ -136,13 +136,13 @@ def _saved_vocab(tmp_path: Path) -> dict[str, str]:
         ({"format": "other"}, "format: 'other' must be 'bpe_tokenizer'"),
         ({"format": None}, "format: must be a string"),
         ({"version": 2}, "version: 2 is not supported; only version 1 is"),
-        ({"new_field": 1}, "new_field: is no field of this format"),
+        ({"new_field": 1}, "new_field: unknown field of base64 JSON"),
         ({"vocab": []}, "vocab: must be an object"),
         ({"vocab": {"0": "AA=="}}, "the vocabulary has no token for the byte 0x01"),
-        ({"vocab": {"00": "AA=="}}, "vocab: '00' is no id"),
-        ({"vocab": {"-1": "AA=="}}, "vocab: '-1' is no id"),
-        ({"vocab": {"9" * 5000: "AA=="}}, "vocab: '9{50}' is no id"),
-        ({"vocab": {"4294967295": "AA=="}}, "4294967295 is no id: they end at 4294967294"),
+        ({"vocab": {"00": "AA=="}}, "vocab: '00' is not an id"),
+        ({"vocab": {"-1": "AA=="}}, "vocab: '-1' is not an id"),
+        ({"vocab": {"9" * 5000: "AA=="}}, "vocab: '9{50}' is not an id"),
+        ({"vocab": {"4294967295": "AA=="}}, "4294967295 is not an id; the largest id is 4294967294"),
         ({"vocab": {"0": "A"}}, "vocab.0: 'A' is not a token in base64"),
         ({"vocab": {"0": 7}}, "vocab.0: 7 is not a token in base64"),
         ({"merges": {}}, "merges: must be an array"),
@@ -157,9 +157,9 @@ def _saved_vocab(tmp_path: Path) -> dict[str, str]:
         ({"decoder": ["a"]}, "decoder: .* must hold str and bool and str"),
         ({"decoder": ["a", True, "x"]}, 'strip "x" is not known'),
         ({"decoder": {}}, "decoder: must be an array"),
-        ({"normalizers": [["NFX"]]}, r"normalizers\[0\]: .* is no step; NFC, "),
-        ({"normalizers": [[]]}, "is no step"),
-        ({"normalizers": [[["NFC"]]]}, "is no step"),
+        ({"normalizers": [["NFX"]]}, r"normalizers\[0\]: .* is not a step; use one of NFC, "),
+        ({"normalizers": [[]]}, "is not a step"),
+        ({"normalizers": [[["NFC"]]]}, "is not a step"),
         ({"normalizers": ["NFC"]}, r"normalizers\[0\]: must be an array"),
         ({"normalizers": [["NFC", 1]]}, "must hold nothing else"),
         ({"normalizers": [["Strip", 1, 0]]}, "must hold bool and bool"),
@@ -171,10 +171,10 @@ def _saved_vocab(tmp_path: Path) -> dict[str, str]:
         ({"added_tokens": {}}, "added_tokens: must be an array"),
         ({"added_tokens": [{"content": "x"}]}, r"added_tokens\[0\].id: is missing"),
         ({"added_tokens": [{"content": "x", "id": 256}]}, r"added_tokens\[0\].special: is missing"),
-        ({"named_tokens": {"boss": "x"}}, "named_tokens.boss: is no role"),
+        ({"named_tokens": {"boss": "x"}}, "named_tokens.boss: unknown role"),
         ({"named_tokens": {"bos": 1}}, "named_tokens.bos: must be a string"),
         ({"post_processor": {"prefix": [1]}}, "post_processor.suffix: is missing"),
-        ({"post_processor": {"prefix": [256], "suffix": []}}, r"prefix\[0\]: 256 is the id of no token"),
+        ({"post_processor": {"prefix": [256], "suffix": []}}, r"prefix\[0\]: 256 is not the id of a token"),
         ({"config": []}, "config: must be an object"),
     ],
 )
@@ -228,7 +228,7 @@ def test_the_lesson_is_read(lesson: Any, tmp_path: Path) -> None:
 def test_a_lesson_of_characters_is_refused(tmp_path: Path) -> None:
     CharBPETokenizer().train(TEXT, 300).save(tmp_path / "x.json")
     with pytest.raises(
-        FormatError, match=r"class: 'CharBPETokenizer' starts from characters .* which no model does"
+        FormatError, match=r"class: 'CharBPETokenizer' fails on unknown characters, which a model cannot"
     ):
         BPETokenizer.from_base64_json(tmp_path / "x.json")
 
@@ -237,15 +237,15 @@ def test_a_lesson_of_characters_is_refused(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"version": 2}, "version: 2 is not supported"),
-        ({"class": "Other"}, "class: 'Other' is no tokenizer of bpe_tokenizer.reference"),
+        ({"class": "Other"}, "class: 'Other' is not a class of bpe_tokenizer.reference"),
         ({"settings": {}}, "settings: .* must be the settings of a RegexBPETokenizer"),
         ({"settings": {"pattern": "("}}, "settings.pattern: is not supported"),
         ({"settings": {"pattern": r"\s+$"}}, r"settings.pattern: .* holds \$"),
-        ({"special_tokens": {"<a>": 97}}, "special_tokens.<a>: 97 is the id of a token"),
+        ({"special_tokens": {"<a>": 97}}, "special_tokens.<a>: 97 is already the id of a token"),
         ({"special_tokens": {"": 999}}, "the text is empty"),
         ({"special_tokens": {"<a>": 999, "<b>": 999}}, "has the same id"),
-        ({"merges": []}, "merges: none makes the token"),
-        ({"merges": [["AAE=", "AA=="]]}, r"merges\[0\]: .* made of a token that no merge before makes"),
+        ({"merges": []}, "merges: no merge makes the token"),
+        ({"merges": [["AAE=", "AA=="]]}, r"merges\[0\]: .* uses a token that no earlier merge makes"),
     ],
 )
 def test_a_broken_lesson_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -262,5 +262,5 @@ def test_merges_that_make_the_same_token_are_refused(tmp_path: Path) -> None:
     RegexBPETokenizer().train("ab ab", 257).save(tmp_path / "x.json")
     saved = json.loads((tmp_path / "x.json").read_bytes())
     (tmp_path / "x.json").write_text(json.dumps(saved | {"merges": saved["merges"] * 2}), encoding="utf-8")
-    with pytest.raises(FormatError, match=r"merges\[1\]: .* makes a token that is there already"):
+    with pytest.raises(FormatError, match=r"merges\[1\]: .* makes a token that already exists"):
         base64_json.load(tmp_path / "x.json")

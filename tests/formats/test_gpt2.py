@@ -318,7 +318,7 @@ def test_merges_that_are_no_text(tmp_path: Path) -> None:
         ({"lo": 1.0}, "lo: must be an id"),
         ({"lo": True}, "lo: must be an id"),
         ({"lo": None}, "lo: must be an id"),
-        ({"日本": 999}, "'日本' holds a character that stands for no byte"),
+        ({"日本": 999}, "'日本' has a character outside the 256 printable bytes"),
     ],
 )
 def test_a_broken_vocabulary_is_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:

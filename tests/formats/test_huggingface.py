@@ -693,7 +693,7 @@ REFUSED: list[tuple[Change, str]] = [
     (at(*POST, "single", 1, "Sequence", "id", to="B"), r"single\[1\].Sequence.id: 'B' is not the text"),
     (at(*POST, "single", 0, to={"Other": 1}), r"single\[0\]: \{'Other': 1\} must be a Sequence or a Spec"),
     (at(*POST, "special_tokens", to={}), r"processors\[1\].special_tokens.<bos>: is missing"),
-    (at(*POST, "special_tokens", "<bos>", "ids", 0, to=999), r"<bos>.ids\[0\]: 999 is the id of no token"),
+    (at(*POST, "special_tokens", "<bos>", "ids", 0, to=999), r"<bos>.ids\[0\]: 999 is not the id of a token"),
     (
         at("post_processor", "processors", 0, to=template("x", "$A", ids={"x": [5]})),
         "is the second step that adds",
@@ -831,8 +831,8 @@ REFUSED_CONFIGS: list[tuple[Any, str]] = [
     ),
     ({"bpe_tokenizer": "x"}, "bpe_tokenizer: must be an object, not 'x'"),
     ({"bpe_tokenizer": {"pre_tokenizers": 5}}, "bpe_tokenizer.pre_tokenizers: must be an array, not 5"),
-    ({"bpe_tokenizer": {"normalizers": [["X"]]}}, r"bpe_tokenizer.normalizers\[0\]: \['X'\] is no step"),
-    ({"bpe_tokenizer": {"normalizers": [[]]}}, r"bpe_tokenizer.normalizers\[0\]: \[\] is no step"),
+    ({"bpe_tokenizer": {"normalizers": [["X"]]}}, r"bpe_tokenizer.normalizers\[0\]: \['X'\] is not a step"),
+    ({"bpe_tokenizer": {"normalizers": [[]]}}, r"bpe_tokenizer.normalizers\[0\]: \[\] is not a step"),
     ([], r"must be an object, not \[\]"),
 ]
 
@@ -876,7 +876,7 @@ def test_places_without_a_tokenizer(tmp_path: Path) -> None:
         (dataclasses.replace(small_model(), named_tokens={"eos": "a"}), "eos_token: 'a' is no added token"),
         (
             dataclasses.replace(small_model(), post_processor=PostProcessor((900,))),
-            "900 is the id of no token",
+            "900 is not the id of a token",
         ),
         (dataclasses.replace(small_model(), config={"x": object()}), "the model's config cannot be written"),
         (
@@ -919,7 +919,7 @@ def test_tokens_that_a_file_cannot_tell_apart(tmp_path: Path) -> None:
         (b"{", "is not valid JSON"),
         (b"[]", r"must be an object, not \[\]"),
         (b"null", "must be an object, not null"),
-        (b'{"version": "1.0", "version": "1.0"}', "the key 'version' stands twice in one object"),
+        (b'{"version": "1.0", "version": "1.0"}', "duplicate key 'version' in an object"),
         (b'{"a": "\xff"}', "is not UTF-8: byte 0xff at offset 7"),
         ('{"a": 1}'.encode("utf-16"), "is not UTF-8: byte 0xff at offset 0"),
         (b'\xef\xbb\xbf{"a": 1}', "is not valid JSON: Unexpected UTF-8 BOM"),

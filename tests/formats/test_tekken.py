@@ -139,11 +139,11 @@ def broken(*path: Any, value: Any = ...) -> dict[str, Any]:
         (broken("config", "pattern", value="("), "Opening|paren|parenthes"),
         (broken("config", "version", value="v99"), "config.version: 'v99' is not supported; v1, v2"),
         (broken("config", "version", value=3), "config.version: must be a string"),
-        (broken("config", "default_vocab_size", value=265), "leaves no room for 256 bytes behind 10"),
+        (broken("config", "default_vocab_size", value=265), "leaves no room for 256 bytes after 10"),
         (broken("config", "default_vocab_size", value=10**20), "config.default_vocab_size: must be an id"),
         (
             broken("config", "default_vocab_size", value=4 * 10**9),
-            "holds 258 tokens, and .* asks for 3999999990",
+            "holds 258 tokens, but .* needs 3999999990",
         ),
         (broken("config", "default_num_special_tokens", value=4 * 10**9), "is too large; at most 100,000"),
         (
@@ -155,19 +155,25 @@ def broken(*path: Any, value: Any = ...) -> dict[str, Any]:
         (broken("special_tokens", value="x"), "special_tokens: must be an array"),
         (broken("special_tokens", 1, value="x"), r"special_tokens\[1\]: must be an object"),
         (broken("special_tokens", 1, "token_str", value=""), r"special_tokens\[1\].token_str: is empty"),
-        (broken("special_tokens", 1, "token_str", value="<unk>"), "special_tokens: '<unk>' stands twice"),
-        (broken("special_tokens", 1, "token_str", value="<SPECIAL_9>"), "'<SPECIAL_9>' stands twice"),
+        (
+            broken("special_tokens", 1, "token_str", value="<unk>"),
+            "special_tokens: duplicate special token '<unk>'",
+        ),
+        (
+            broken("special_tokens", 1, "token_str", value="<SPECIAL_9>"),
+            "duplicate special token '<SPECIAL_9>'",
+        ),
         (
             broken("special_tokens", 1, "rank", value=2),
-            r"special_tokens\[1\].rank: 2 is not the place of '<s>'",
+            r"special_tokens\[1\].rank: 2 must be 1, the index of '<s>'",
         ),
         (
             broken("vocab", 0, value=None),
             r"vocab\[0\]: None must have the fields rank, token_bytes, token_str",
         ),
         (broken("vocab", 0, "token_str"), r"vocab\[0\]: .* must have the fields"),
-        (broken("vocab", 0, "rank", value=1), r"vocab\[0\].rank: 1 is not its place"),
-        (broken("vocab", 0, "rank", value=False), r"vocab\[0\].rank: False is not its place"),
+        (broken("vocab", 0, "rank", value=1), r"vocab\[0\].rank: 1 must be 0, its index in the list"),
+        (broken("vocab", 0, "rank", value=False), r"vocab\[0\].rank: False must be 0"),
         (
             broken("vocab", 5, "token_bytes", value="AA=="),
             r"vocab\[5\].token_bytes: 'AA==' must be the byte 0x05",

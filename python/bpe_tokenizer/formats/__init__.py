@@ -1,5 +1,5 @@
-"""Tokenizer files: one module a format, each with `load` (file to `Model`) and `save` (`Model` to file).
+"""Tokenizer files: a module or folder for each format, with `load` (file to `Model`) and `save`.
 
-A format reads what it can represent exactly and refuses the rest with a `FormatError` that names the file,
-the field and the value; it never guesses. `registry.FORMATS` lists all of them.
+A format reads what it can represent exactly. It refuses everything else with a `FormatError` that names the
+file, the field and the value. `registry.FORMATS` lists all of them.
 """

@@ -1,4 +1,4 @@
-"""JSON files read with care: every error says which file and field it is about, and what is wrong there."""
+"""JSON files whose errors name the file, the field and the problem."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _SHORT.maxlevel = 3
 
 
 class Field:
-    """A value of a JSON file that knows where it stands.
+    """A value of a JSON file, with its path for error messages.
 
     Args:
         file: The file.
         path: The field in it, like `model.merges[3]`; empty for the whole.
-        value: What stands there; None for null and for a member that is not there.
+        value: The value; None for null and for a missing member.
 
     >>> config = Field(Path("config.json"), "", {"size": "large"})
     >>> config.get("size").text()
@@ -50,7 +50,7 @@ class Field:
 
     @property
     def is_null(self) -> bool:
-        """Whether it is null or not there."""
+        """Whether the value is null or missing."""
         return self.value is None
 
     def error(self, problem: str) -> FormatError:
@@ -62,14 +62,14 @@ class Field:
         return self.error(f"{_SHORT.repr(self.value)} {why}")
 
     def get(self, name: str) -> Field:
-        """Return a member, null if it is not there."""
+        """Return a member; null if it is missing."""
         return Field(self.file, f"{self.path}.{name}" if self.path else name, self.members().get(name))
 
     def need(self, name: str) -> Field:
         """Return a member.
 
         Raises:
-            FormatError: There is none of this name.
+            FormatError: The object has no member of this name.
         """
         if name not in self.members():
             raise self.get(name).error("is missing")
@@ -90,7 +90,7 @@ class Field:
         return Field(self.file, f"{self.path}[{index}]", self.values()[index])
 
     def values(self) -> list[Any]:
-        """Return the array itself, for what has too many items to give each a place."""
+        """Return the array itself; creating a `Field` for each item of a large array would be slow."""
         if isinstance(self.value, list):
             return self.value
         raise self._wrong("an array")
@@ -121,7 +121,7 @@ class Field:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return what a file holds.
+    """Return the bytes of a file.
 
     Raises:
         FormatError: It cannot be read.
@@ -136,21 +136,21 @@ def read_json(path: Path) -> Field:
     """Read a JSON file whose value is an object.
 
     Raises:
-        FormatError: It cannot be read, is no JSON, or holds something else.
+        FormatError: The file cannot be read, or does not hold a JSON object.
     """
     return parse_json(path, read_bytes(path))
 
 
 def parse_json(path: Path, data: bytes) -> Field:
-    """Parse what a JSON file holds, an object.
+    """Parse the bytes of a JSON file whose value is an object.
 
     Args:
         path: The file's name, for messages.
         data: Its bytes.
 
     Raises:
-        FormatError: It is not UTF-8, no valid JSON, nested too deeply, no object, gives a key twice, or holds
-            a number or a text that cannot be represented.
+        FormatError: The bytes are not UTF-8 or not valid JSON, are nested too deeply, repeat a key in an
+            object, or hold a number or a text that cannot be represented.
     """
     try:
         text = data.decode("utf-8")
@@ -183,8 +183,8 @@ def _unique_keys(path: Path) -> Callable[[list[tuple[str, Any]]], dict[str, Any]
         members = dict(pairs)
         if len(members) < len(pairs):
             counts = Counter(key for key, _ in pairs)
-            twice = counts.most_common(1)[0][0]
-            raise FormatError(f"{path}: the key {_SHORT.repr(twice)} stands twice in one object")
+            key = counts.most_common(1)[0][0]
+            raise FormatError(f"{path}: duplicate key {_SHORT.repr(key)} in an object")
         return members
 
     return to_dict
@@ -209,17 +209,19 @@ def _refuse_lone_surrogates(path: Path, value: Any) -> None:
         elif isinstance(value, list):
             rest.extend(value)
         elif isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
-            raise FormatError(f"{path}: {_SHORT.repr(value)} holds a lone surrogate, which no text can hold")
+            raise FormatError(
+                f"{path}: {_SHORT.repr(value)} holds a lone surrogate, which UTF-8 cannot encode"
+            )
 
 
 def write_json(value: Any, indent: str = "") -> str:
-    r"""Return a value as JSON, in lines, with what holds no further object or array in one.
+    r"""Return a value as JSON, with one line for each object or array that holds no other.
 
-    (`json.dumps` with an indent takes seconds for a large vocabulary, and six lines a merge.)
+    `json.dumps` with an indent takes seconds for a large vocabulary, and writes six lines for each merge.
 
     Raises:
-        TypeError: It holds what JSON cannot.
-        ValueError: It holds a number that is not finite.
+        TypeError: JSON has no type for a value.
+        ValueError: A number is not finite.
 
     >>> print(write_json({"a": [1, 2], "b": {"c": [[1, 2], []]}}))
     {

@@ -7,14 +7,14 @@ r"""minbpe's `.model`: the split pattern, the special tokens, and the merges as 
     108 111
     256 119
 
-Ids 0 to 255 are the bytes, and the merges make 256, 257, ... in the order of the lines. So only a vocabulary
-whose ids are just that can be saved: one that was trained with special tokens outside it, or with none. An
-empty pattern is `BasicTokenizer`'s, which does not split. The format is the code of `save` and `load` in
-https://github.com/karpathy/minbpe/blob/master/minbpe/base.py; `GPT4Tokenizer` there has no file.
+Ids 0 to 255 are the bytes, and the merges make 256, 257, ... in the order of the lines. Only a vocabulary
+with exactly these ids can be saved: one that was trained without special tokens, or with special tokens of
+higher ids. An empty pattern means `BasicTokenizer`, which does not split. The format is defined by `save` and
+`load` in https://github.com/karpathy/minbpe/blob/master/minbpe/base.py; `GPT4Tokenizer` there has no file.
 
-minbpe takes the matches of the pattern and drops what is between them, and its patterns are written for
-Python's `regex` module. A pattern that is read otherwise there is refused, and so is one that may leave text
-out, when it is saved; when it is loaded, what it leaves out is left out here too.
+minbpe keeps the matches of the pattern and drops the text between them, and Python's `regex` module runs its
+patterns. A pattern that `regex` reads differently is refused. So is saving a pattern that may leave text
+unmatched; a loaded model drops unmatched text as minbpe does.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _VERSION = "minbpe v1"
 _NAME = "a minbpe .model"
 _MAX_ID = 2**32 - 2
 _Split: TypeAlias = tuple[Literal["Split"], str, Literal["Isolated", "Removed"], bool]
-# A line like "256 256" doubles a token, so a short file could ask for any amount of memory.
+# A line like "256 256" doubles a token, so without bounds a short file could take any amount of memory.
 _MAX_TOKEN = 2**20
 _MAX_VOCABULARY = 2**28
 
@@ -50,8 +50,8 @@ def load(path: str | Path) -> Model:
         path: The file.
 
     Raises:
-        FormatError: The file is broken, or holds what cannot be represented exactly: two merges that make the
-            same bytes, or a pattern that Python's `regex` module and our engine may read differently.
+        FormatError: The file is broken or cannot be represented exactly: two merges make the same bytes, or
+            Python's `regex` module and our engine may read the pattern differently.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -69,7 +69,7 @@ def load(path: str | Path) -> Model:
         raise _error(path, 3, "must be the number of special tokens")
     count = int(lines[2])
     if count > len(lines) - 3:
-        raise _error(path, 3, f"announces {count} special tokens, and {len(lines) - 3} lines follow")
+        raise _error(path, 3, f"announces {count} special tokens, but only {len(lines) - 3} lines follow")
     tokens, merges = _read_merges(path, lines, 3 + count)
     special = _read_special_tokens(path, lines[3 : 3 + count], len(tokens))
     try:
@@ -85,14 +85,14 @@ def load(path: str | Path) -> Model:
 
 
 def save(model: Model, path: str | Path) -> list[Path]:
-    """Save a tokenizer for minbpe, with the listing that it writes beside (`.vocab`).
+    """Save a tokenizer for minbpe, with the listing (`.vocab`) that minbpe writes too.
 
-    `RegexTokenizer.load` there keeps the pattern it was made with, so make it with the same one:
+    `RegexTokenizer.load` ignores the file's pattern, so construct the object with it:
     `RegexTokenizer(pattern)`.
 
     Args:
-        model: What to save.
-        path: The file, whose name must end in `.model`; its directory is made if it is not there.
+        model: The model to save.
+        path: The file, whose name must end in `.model`; its directory is created.
 
     Returns:
         The files.
@@ -136,7 +136,7 @@ def _read_lines(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         raise FormatError(f"{path}: is not UTF-8 at offset {error.start}") from error
     if not text.endswith("\n"):
-        raise FormatError(f"{path}: the last line has no end; the file may have been cut off")
+        raise FormatError(f"{path}: the last line has no newline; the file may be cut off")
     return [line.removesuffix("\r") for line in text.split("\n")[:-1]]
 
 
@@ -145,12 +145,12 @@ def _is_number(text: str) -> bool:
 
 
 def _read_pattern(path: Path, pattern: str) -> list[_Split]:
-    """The steps of pre-tokenisation that split as the pattern does."""
+    """The pre-tokenisation steps of a pattern."""
     if not pattern:
         return []
     if pattern != pattern.strip() or "\r" in pattern:
         raise _error(
-            path, 2, "the pattern begins or ends with white space, which minbpe drops; write a space as [ ]"
+            path, 2, "the pattern begins or ends with white space, which minbpe strips; write a space as [ ]"
         )
     try:
         _core.SplitPattern(pattern)
@@ -181,13 +181,17 @@ def _read_merges(
         left, right = int(ids[0]), int(ids[1])
         if max(left, right) >= len(tokens):
             raise _error(
-                path, number, f"the id {max(left, right)} is neither a byte nor made by a line above"
+                path,
+                number,
+                f"the id {max(left, right)} is not defined: neither a byte nor a merge on a line above",
             )
         length = len(tokens[left]) + len(tokens[right])
         size += length
         if length > _MAX_TOKEN or size > _MAX_VOCABULARY:
             raise _error(
-                path, number, f"makes a token of {length:,} bytes, or a vocabulary of {size:,}: too large"
+                path,
+                number,
+                f"makes a token of {length:,} bytes and a vocabulary of {size:,} bytes, which is too large",
             )
         merges.append((tokens[left], tokens[right]))
         token = tokens[left] + tokens[right]
@@ -195,7 +199,7 @@ def _read_merges(
             raise _error(
                 path,
                 number,
-                f"makes the same bytes as the id {owners[token]}; two ids of one token cannot be represented",
+                f"makes the same token as id {owners[token]}; a token with two ids cannot be represented",
             )
         tokens.append(token)
     return tokens, merges
@@ -215,34 +219,35 @@ def _read_special_tokens(path: Path, lines: Sequence[str], vocab_size: int) -> d
         text, token_id = parts[0], int(parts[1])
         if token_id < vocab_size:
             raise _error(
-                path, number, f"the id {token_id} of {text!r} belongs to a token that merges make, or a byte"
+                path, number, f"the id {token_id} of {text!r} is already the id of a byte or of a merge"
             )
         if text in special:
-            raise _error(path, number, f"the special token {text!r} is listed twice")
+            raise _error(path, number, f"duplicate special token {text!r}")
         if owners.setdefault(token_id, text) != text:
             raise _error(path, number, f"{owners[token_id]!r} and {text!r} both have the id {token_id}")
         special[text] = token_id
-    hidden = _shadowed(list(special))
-    if hidden is not None:
+    shadowed = _shadowed(list(special))
+    if shadowed is not None:
         raise FormatError(
-            f"{path}: the special token {hidden[0]!r} stands before {hidden[1]!r}, which begins with it: "
-            "minbpe finds the first, we the longer one; put the longer one first"
+            f"{path}: the special token {shadowed[0]!r} precedes {shadowed[1]!r}, which begins with it: "
+            "minbpe "
+            "finds the first one, this package the longer one; list the longer one first"
         )
     return special
 
 
 def _shadowed(texts: Sequence[str]) -> tuple[str, str] | None:
-    """A text and a longer one behind it that begins with it; None if there are no such two."""
+    """A text and a longer one after it that begins with it; None if no text shadows another."""
     place = {text: index for index, text in enumerate(texts)}
-    # The texts that begin the present one, shortest first, each with the earliest of them so far.
-    begun: list[tuple[str, str]] = []
+    # A stack of the prefixes of the current text, each with the earliest listed of its own prefixes.
+    prefixes: list[tuple[str, str]] = []
     for text in sorted(texts):
-        while begun and not text.startswith(begun[-1][0]):
-            begun.pop()
-        earliest = min(begun[-1][1], text, key=place.__getitem__) if begun else text
+        while prefixes and not text.startswith(prefixes[-1][0]):
+            prefixes.pop()
+        earliest = min(prefixes[-1][1], text, key=place.__getitem__) if prefixes else text
         if earliest != text:
             return earliest, text
-        begun.append((text, earliest))
+        prefixes.append((text, earliest))
     return None
 
 
@@ -252,25 +257,25 @@ def _shadowed(texts: Sequence[str]) -> tuple[str, str] | None:
 def _write_pattern(core: _core.Model) -> str:
     patterns = core.split_patterns
     if patterns is None or len(patterns) > 1:
-        raise FormatError(f"split_patterns: {_NAME} holds one pattern, and no other step")
+        raise FormatError(f"split_patterns: {_NAME} holds one pattern and no other step")
     if not patterns:
         return ""
     pattern = patterns[0]
     if pattern not in COVERING:
         problem = python_objection(pattern) or (
-            "may leave text out, which minbpe drops and we keep; only known patterns are accepted"
+            "may leave text unmatched, which minbpe drops and this package keeps; use a named pattern"
         )
         raise FormatError(f"split_patterns: {_NAME} cannot hold {pattern!r}: it {problem}")
     return pattern
 
 
 def _write_special_tokens(core: _core.Model) -> dict[str, int]:
-    """The special tokens, the longest first: minbpe takes the first that it finds."""
+    """The special tokens, the longest first: minbpe takes the first one that matches."""
     tokens = core.added_tokens
     for token in tokens:
         where = f"added_tokens: {_NAME} cannot hold {token.content!r}"
         if not token.special:
-            raise FormatError(f"{where}: it is no special token, and always found in a text")
+            raise FormatError(f"{where}: it is not a special token, and is found in every text")
         if token.single_word or token.lstrip or token.rstrip:
             raise FormatError(f"{where} with single_word, lstrip or rstrip")
         if token.content.split() != [token.content]:
@@ -280,22 +285,22 @@ def _write_special_tokens(core: _core.Model) -> dict[str, int]:
 
 
 def _write_merges(core: _core.Model, special: frozenset[int]) -> list[tuple[int, int]]:
-    """The merges as ids, once it is clear that the ids are the bytes and then the merges in order."""
+    """The merges as pairs of ids, if the ids are the bytes and then the merges in order."""
     vocab = {token_id: token for token_id, token in core.vocab.items() if token_id not in special}
     merges = core.merges
     ids = {bytes([byte]): byte for byte in range(256)}
     pairs: list[tuple[int, int]] = []
     for left, right in merges:
         if left not in ids or right not in ids:
-            raise FormatError(f"merges: {(left, right)!r} stands before a merge that makes one of its parts")
+            raise FormatError(f"merges: {(left, right)!r} precedes the merge that makes one of its parts")
         pairs.append((ids[left], ids[right]))
         ids.setdefault(left + right, 255 + len(pairs))
     for token, token_id in ids.items():
         if vocab.pop(token_id, None) != token:
             found = next((str(other) for other, same in core.vocab.items() if same == token), "none")
             raise FormatError(
-                f"vocab: {_NAME} numbers the bytes, then the merges, from 0 on, so {token!r} must have the "
-                f"id {token_id}, not {found}"
+                f"vocab: {_NAME} numbers the bytes and then the merges from 0, so {token!r} must have the "
+                f"id {token_id}, not {found}; train without special tokens, or give them higher ids"
             )
     if vocab or len(ids) != 256 + len(merges):
         extra = next(iter(vocab.items()), None)
@@ -304,12 +309,12 @@ def _write_merges(core: _core.Model, special: frozenset[int]) -> list[tuple[int,
             if extra is None
             else f"no merge makes {extra[1]!r} (id {extra[0]})"
         )
-        raise FormatError(f"vocab: {_NAME} holds only bytes and what each merge makes; {what}")
+        raise FormatError(f"vocab: {_NAME} holds only bytes and the tokens of merges; {what}")
     return pairs
 
 
 def _listing(vocab: Mapping[int, bytes], pairs: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """The lines of the `.vocab`, which minbpe never reads."""
+    """The lines of the `.vocab`, which minbpe writes but never reads."""
     for token_id, token in vocab.items():
         made = f"[{_shown(token)}] {token_id}\n"
         if 256 <= token_id < 256 + len(pairs):

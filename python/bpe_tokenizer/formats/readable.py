@@ -1,4 +1,4 @@
-r"""A listing of a tokenizer for people: each token on a line, with the two that it came from.
+r"""A listing of a tokenizer for people: each token on a line, with the two tokens it is merged from.
 
       97  'a'
      195  <c3>
@@ -6,8 +6,8 @@ r"""A listing of a tokenizer for people: each token on a line, with the two that
      258  <c3 a9 c3> = 'é' + <c3>
      300  '<|endoftext|>' special token
 
-Text is quoted and its control characters are escaped; bytes that are no UTF-8 are written in hex. It is
-written only: to load a tokenizer again, save it in another format.
+Text is quoted and its control characters are escaped; bytes that are not UTF-8 are written in hex. The
+listing cannot be loaded again: save the tokenizer in another format too.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def save(model: Model, path: str | Path) -> None:
     """Write the listing of a tokenizer to a text file in UTF-8.
 
     Args:
-        model: What to list.
-        path: The file; its directory is made if it is not there.
+        model: The model to list.
+        path: The file; its directory is created.
 
     Raises:
         OSError: The file cannot be written.
@@ -53,16 +53,16 @@ def listing(core: _core.Model) -> Iterator[str]:
     """
     added = {token.id: token for token in core.added_tokens}
     merges = core.merges
-    made: dict[bytes, tuple[bytes, bytes]] = {}
+    parts: dict[bytes, tuple[bytes, bytes]] = {}
     for left, right in merges:
-        made.setdefault(left + right, (left, right))
+        parts.setdefault(left + right, (left, right))
     yield ", ".join(
         (_count(len(core), "token"), _count(len(merges), "merge"), _count(len(added), "added token"))
     )
     for token_id, token in core.vocab.items():
         line = f"{token_id:>7}  {printable(token)}"
-        if token in made:
-            line += f" = {printable(made[token][0])} + {printable(made[token][1])}"
+        if token in parts:
+            line += f" = {printable(parts[token][0])} + {printable(parts[token][1])}"
         if token_id in added:
             line += " special token" if added[token_id].special else " added token"
         yield line

@@ -1,8 +1,8 @@
-r"""Texts that tokenizers get wrong: what a converted tokenizer is compared on.
+r"""Texts that tokenizers get wrong, for comparing a converted tokenizer with the original.
 
 Scripts of every kind of letter, marks that combine, emoji, contractions in every case, runs of white space,
 line ends, digits, punctuation, control characters, characters that normalisation changes, lone surrogates,
-long words, and the texts of special tokens: whole, cut, doubled and in words.
+long words, and the texts of special tokens: whole, cut, doubled and within words.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ SAMPLE = (
 
 
 def sample_texts(special_tokens: Iterable[str] = ()) -> list[str]:
-    """Return the sample, with texts that hold special tokens.
+    """Return the sample, and texts that hold special tokens.
 
     Args:
-        special_tokens: The texts of special tokens; of many, some are used.
+        special_tokens: The texts of special tokens; of more than 40, the first 30 and the last 10 are used.
 
     >>> texts = sample_texts(["<|end|>"])
     >>> "a<|end|>b" in texts, "<|end|" in texts

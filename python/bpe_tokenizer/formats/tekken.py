@@ -1,4 +1,4 @@
-r"""Mistral's `tekken.json`: ranks of byte-level tokens, with the special tokens' ids before them.
+r"""Mistral's `tekken.json`: special tokens with the first ids, then the ranks of byte-level tokens.
 
     {"config": {"pattern": "...", "num_vocab_tokens": 150000, "default_vocab_size": 131072,
                 "default_num_special_tokens": 1000, "version": "v3"},
@@ -7,14 +7,14 @@ r"""Mistral's `tekken.json`: ranks of byte-level tokens, with the special tokens
 
 The rules are those of `mistral_common`, version 1.13 (`tokens/tokenizers/tekken.py`):
 
-- The ids from 0 on are the special tokens: those of the file, or twenty known ones where it lists none, which
-  versions before v11 may do; then `<SPECIAL_n>` up to `default_num_special_tokens`.
-- A token's id is its rank plus that number, and ids are ranks: the lowest is merged first, and a piece that
-  is a token is that token. Ranks 0 to 255 are the bytes.
+- The special tokens have the ids from 0 on. They are those of the file; versions before v11 may list none and
+  then have twenty known ones. `<SPECIAL_n>` fill the ids up to `default_num_special_tokens`.
+- A token's id is its rank plus that number. Ids are ranks: the lowest is merged first, and a piece that is a
+  token becomes that token. Ranks 0 to 255 are the bytes.
 - The vocabulary ends at `default_vocab_size`, special tokens included; the file may hold more.
-- A special token is never found in a text, control token or not, unless it is allowed.
+- A special token is found in a text only if it is allowed, whether or not it is a control token.
 
-What the file says about images, audio and chats is none of a tokenizer's business and not kept.
+The file's settings for images, audio and chats do not concern a tokenizer and are dropped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bpe_tokenizer.model import AddedToken, Model
 
 __all__ = ["load"]
 
-# Versions of which this is known, and those whose files need not list their special tokens.
+# The known versions, and those whose files need not list their special tokens.
 _VERSIONS = ("v1", "v2", "v3", "v7", "v11", "v13", "v15")
 _WITHOUT_SPECIAL_TOKENS = ("v1", "v2", "v3", "v7")
 
@@ -57,7 +57,7 @@ _KNOWN_SPECIAL_TOKENS = (
     "[TOOL_CONTENT]",
 )
 _FIELDS = frozenset(("rank", "token_bytes", "token_str"))
-# Mistral's files have 1,000. A number is all that a file needs to ask for fillers.
+# Mistral's files have 1,000. The bound protects against a file that asks for billions of fillers.
 _MAX_SPECIAL = 100_000
 _NAMES = {"bos": "<s>", "eos": "</s>", "pad": "<pad>", "unk": "<unk>"}
 
@@ -69,7 +69,7 @@ def load(path: str | Path) -> Model:
         path: The file.
 
     Raises:
-        FormatError: The file is broken, or of a version that is not known.
+        FormatError: The file is broken, or its version is unknown.
 
     >>> import json, tempfile
     >>> from base64 import b64encode
@@ -89,8 +89,8 @@ def load(path: str | Path) -> Model:
     config = document.need("config")
     special = _special_tokens(document, config)
     tokens = _tokens(document.need("vocab"), _size(config, len(special)))
-    # A special token is an entry of the vocabulary, unless another token has its bytes: of two entries with
-    # the same bytes only the lower would be found.
+    # A special token whose bytes are also an ordinary token stays out of the vocabulary: of two entries with
+    # the same bytes, encoding would find only the lower id.
     ordinary = frozenset(tokens)
     vocab = {
         token_id: text.encode() for token_id, text in enumerate(special) if text.encode() not in ordinary
@@ -111,7 +111,7 @@ def load(path: str | Path) -> Model:
 
 
 def _special_tokens(document: Field, config: Field) -> list[str]:
-    """The special tokens in the order of their ids, which begin at 0."""
+    """The special tokens in the order of their ids, from 0."""
     version = config.need("version")
     if version.text() not in _VERSIONS:
         raise version.refused(f"is not supported; {', '.join(_VERSIONS)} are")
@@ -129,8 +129,8 @@ def _special_tokens(document: Field, config: Field) -> list[str]:
         raise count.refused(f"is less than the number of special tokens, {len(texts)}")
     texts += [f"<SPECIAL_{token_id}>" for token_id in range(len(texts), count.id())]
     if len(set(texts)) < len(texts):
-        twice = Counter(texts).most_common(1)[0][0]
-        raise listed.error(f"{twice!r} stands twice, counting the fillers <SPECIAL_n>")
+        content = Counter(texts).most_common(1)[0][0]
+        raise listed.error(f"duplicate special token {content!r}, counting the fillers <SPECIAL_n>")
     return texts
 
 
@@ -141,31 +141,29 @@ def _listed(field: Field) -> list[str]:
         if not text:
             raise item.get("token_str").error("is empty")
         if item.need("rank").id() != index:
-            raise item.get("rank").refused(f"is not the place of {text!r} in the list, which is {index}")
+            raise item.get("rank").refused(f"must be {index}, the index of {text!r} in the list")
         texts.append(text)
     return texts
 
 
 def _size(config: Field, special: int) -> int:
-    """How many ordinary tokens count."""
+    """The number of ordinary tokens in the vocabulary."""
     size = config.need("default_vocab_size")
     if size.id() < special + 256:
-        raise size.refused(f"leaves no room for 256 bytes behind {special} special tokens")
+        raise size.refused(f"leaves no room for 256 bytes after {special} special tokens")
     return size.id() - special
 
 
 def _tokens(field: Field, size: int) -> list[bytes]:
     """The ordinary tokens in the order of their ranks."""
     if len(field.values()) < size:
-        raise field.error(
-            f"holds {len(field.values())} tokens, and config.default_vocab_size asks for {size}"
-        )
+        raise field.error(f"holds {len(field.values())} tokens, but config.default_vocab_size needs {size}")
     tokens = []
     for index, value in enumerate(field.values()[:size]):
         if type(value) is not dict or value.keys() != _FIELDS:
             raise field.item(index).refused(f"must have the fields {', '.join(sorted(_FIELDS))}")
         if type(value["rank"]) is not int or value["rank"] != index:
-            raise field.item(index).get("rank").refused(f"is not its place in the list, which is {index}")
+            raise field.item(index).get("rank").refused(f"must be {index}, its index in the list")
         token = _from_base64(value["token_bytes"])
         if not token:
             raise field.item(index).get("token_bytes").refused("is not a token in base64")
@@ -181,7 +179,7 @@ def _tokens(field: Field, size: int) -> list[bytes]:
 
 
 def _from_base64(value: object) -> bytes:
-    """The bytes; none for what is no base64."""
+    """The decoded bytes; empty if the value is not base64."""
     try:
         return b64decode(value, validate=True) if isinstance(value, str) else b""
     except ValueError:

@@ -1,4 +1,4 @@
-"""Whether a tokenizer that was written and read again is still the same one, and what differs if not."""
+"""Compares a tokenizer with the copy that was saved and loaded again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bpe_tokenizer.special_tokens import ROLES
 
 __all__ = ["Difference", "differences"]
 
-# What may be behind a difference of ids, in the order of encoding.
+# Settings that may cause a difference of ids, in the order of encoding.
 _SETTINGS = (
     "normalizers",
     "pre_tokenizers",
@@ -27,11 +27,12 @@ _SETTINGS = (
 
 
 class Difference(NamedTuple):
-    """Something that is not the same.
+    """A difference between two tokenizers.
 
     Args:
-        field: What it is: `vocab`, `added_tokens`, `bos_token`, ..., `post_processor`, `ids` or `decoding`.
-        message: What it was and what it became.
+        field: The part that differs: `vocab`, `added_tokens`, `bos_token`, ..., `post_processor`, `ids` or
+            `decoding`.
+        message: The old value and the new one.
     """
 
     field: str
@@ -39,17 +40,17 @@ class Difference(NamedTuple):
 
 
 def differences(original: Model, copy: Model) -> list[Difference]:
-    """Compare two tokenizers: the vocabulary, the special tokens and their parts, and ids and text.
+    """Compare two tokenizers: vocabulary, added tokens, roles, post-processor, ids and decoded text.
 
-    Ids are compared on `sample_texts` and on every token of the vocabulary, with special tokens recognised
-    and not.
+    Ids are compared on `sample_texts` and on every token of the vocabulary, with special tokens allowed and
+    with special tokens as text.
 
     Args:
-        original: The one that was written.
-        copy: The one that was read again.
+        original: The tokenizer that was saved.
+        copy: The tokenizer that was loaded again.
 
     Returns:
-        What differs, at most one difference of a field; none if nothing does.
+        The differences, at most one for each field.
 
     >>> from bpe_tokenizer import _core
     >>> vocab = {byte: bytes([byte]) for byte in range(256)} | {256: b"ab"}
@@ -63,7 +64,7 @@ def differences(original: Model, copy: Model) -> list[Difference]:
         *_compare_added_tokens(before, after),
         *_compare_roles(before, after),
     ]
-    # Where ids mean different tokens, comparing them says nothing new.
+    # If the vocabularies differ, different ids say nothing new.
     return found if any(each.field == "vocab" for each in found) else [*found, *_compare_ids(before, after)]
 
 
@@ -86,10 +87,12 @@ def _compare_added_tokens(before: CompiledModel, after: CompiledModel) -> Iterat
     for content in sorted(before.added.keys() | after.added.keys()):
         old, new = before.added.get(content), after.added.get(content)
         if old is None or new is None:
-            lost = "was an added token, and is none" if new is None else "was no added token, and is one"
+            lost = (
+                "was an added token, and is not any more" if new is None else "is an added token, and was not"
+            )
             yield Difference("added_tokens", f"{content!r} {lost}")
             return
-        if not normalises:  # then it makes no difference where a token is looked for
+        if not normalises:  # then `normalized` has no effect
             old, new = old._replace(normalized=False), new._replace(normalized=False)
         if old != new:
             yield Difference("added_tokens", f"{content!r} was {old} and is {new}")
@@ -104,7 +107,7 @@ def _compare_roles(before: CompiledModel, after: CompiledModel) -> Iterator[Diff
     if before.prefix_suffix_ids != after.prefix_suffix_ids:
         yield Difference(
             "post_processor",
-            f"the ids around a text were {before.prefix_suffix_ids} and are {after.prefix_suffix_ids}",
+            f"the ids before and after a text were {before.prefix_suffix_ids} and are {after.prefix_suffix_ids}",
         )
 
 
@@ -130,7 +133,7 @@ def _compare_ids(before: CompiledModel, after: CompiledModel) -> Iterator[Differ
 
 
 def _as_text(token: bytes) -> str | bytes:
-    """Text where possible: only text is normalised."""
+    """The token as text where possible: only text is normalised."""
     try:
         return token.decode("utf-8")
     except UnicodeDecodeError:
@@ -145,5 +148,5 @@ def _changed_settings(before: CompiledModel, after: CompiledModel) -> str:
         if getattr(old, name) != getattr(new, name)
     ]
     if old.merges != new.merges:
-        different.append("merges are others")
+        different.append("the merges differ")
     return "; ".join(["", *different])

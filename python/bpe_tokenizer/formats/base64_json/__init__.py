@@ -1,13 +1,13 @@
-r"""Our own JSON: everything that a model is, with tokens and merges as base64, since not every token is text.
+r"""Our own JSON: everything that a model is. Tokens and merges are in base64, as a token may not be text.
 
     {"format": "bpe_tokenizer", "version": 1,
      "pre_tokenizers": [["Split", "\\S+|\\s+", "Isolated", false]], "ignore_merges": false, ...,
      "added_tokens": [{"id": 257, "content": "<|end|>", "special": true, ...}],
      "vocab": {"0": "AA==", ..., "256": "bG8="}, "merges": [["bA==", "bw=="]]}
 
-It is the one format that holds every model: the names and values are those of the core's `Model`, of which
-one that is left out has its default, and an unknown one is refused. What `bpe_tokenizer.reference` saves is
-read too (`lesson.py`).
+It is the one format that holds every model. The names and values are those of the core's `Model`: a missing
+name has its default, and an unknown name is refused. `lesson.py` reads the files of
+`bpe_tokenizer.reference`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FORMAT = "bpe_tokenizer"
 _VERSION = 1
 
 _FLAGS = ("special", "single_word", "lstrip", "rstrip", "normalized")
-# The settings of the core's Model, and the steps that there are with the types of their arguments.
+# The settings of the core's Model, and the steps with the types of their arguments.
 _SWITCHES = ("byte_fallback", "fuse_unk", "keeps_gaps", "requires_all_bytes", "ignore_merges")
 _SETTINGS = ("normalizers", "pre_tokenizers", "alphabet", "unk_id", "decoder", *_SWITCHES)
 _STEPS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
@@ -85,7 +85,7 @@ def load(path: str | Path) -> Model:
         raise document.get("version").refused(f"is not supported; only version {_VERSION} is")
     unknown = sorted(document.members().keys() - _FIELDS)
     if unknown:
-        raise document.get(unknown[0]).error("is no field of this format")
+        raise document.get(unknown[0]).error("unknown field of base64 JSON")
     vocab = read_vocab(document.need("vocab"))
     merges = read_merges(document.need("merges"))
     added = document.get("added_tokens")
@@ -113,8 +113,8 @@ def save(model: Model, path: str | Path) -> None:
     r"""Save everything that a model is.
 
     Args:
-        model: What to save.
-        path: The file; its directory is made if it is not there.
+        model: The model to save.
+        path: The file; its directory is created.
 
     Raises:
         FormatError: The model's config cannot be written as JSON.
@@ -145,7 +145,7 @@ def save(model: Model, path: str | Path) -> None:
     try:
         data = (write_json(document) + "\n").encode("utf-8")
         if json.loads(json.dumps(document["config"])) != document["config"]:
-            raise ValueError("it would not be the same when it is read again")
+            raise ValueError("it changes when it is read again")
     except (TypeError, ValueError, RecursionError) as error:
         raise FormatError(f"config: cannot be written as JSON: {error}") from error
     path = Path(path)
@@ -158,7 +158,7 @@ def _to_base64(token: bytes) -> str:
 
 
 def _read_settings(document: Field) -> dict[str, Any]:
-    """The keyword arguments of a model; those that the file does not have are left out."""
+    """The keyword arguments of a model that the file has."""
     settings: dict[str, Any] = {}
     for name in _SETTINGS:
         field = document.get(name)
@@ -178,7 +178,7 @@ def _read_settings(document: Field) -> dict[str, Any]:
 def _read_step(field: Field, known: Mapping[str, tuple[type, ...]]) -> tuple[Any, ...]:
     name, *arguments = field.values() or [None]
     if not isinstance(name, str) or name not in known:
-        raise field.refused(f"is no step; {', '.join(known)} are")
+        raise field.refused(f"is not a step; use one of {', '.join(known)}")
     step = (name, *_read_arguments(field, arguments, known[name]))
     if name in _WITH_PATTERN:
         try:
@@ -202,7 +202,7 @@ def _read_added_token(field: Field) -> AddedToken:
 def _read_named_tokens(field: Field) -> dict[str, str]:
     for role in field.members():
         if role not in ROLES:
-            raise field.get(role).error(f"is no role; {', '.join(ROLES)} are")
+            raise field.get(role).error(f"unknown role; use one of {', '.join(ROLES)}")
         field.get(role).text()
     return field.members()
 
@@ -216,6 +216,6 @@ def _read_post_processor(field: Field, core: _core.Model) -> PostProcessor | Non
         items = field.need(name).items()
         for item in items:
             if item.id() not in known:
-                raise item.refused("is the id of no token")
+                raise item.refused("is not the id of a token")
         ids.append(tuple(item.id() for item in items))
     return PostProcessor(*ids)

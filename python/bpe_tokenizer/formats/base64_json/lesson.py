@@ -1,8 +1,8 @@
-"""What `bpe_tokenizer.reference` saves, read into a model where a model can do the same.
+"""Reads the files of `bpe_tokenizer.reference` where a model gives the same ids.
 
-That is so for NaiveBPETokenizer, which does not split, for RegexBPETokenizer, and for a CharBPETokenizer that
-starts from bytes. One that starts from characters fails on a character that it does not know; a model would
-go on, so it is refused. The patterns are written for Python's `regex` module.
+A model can represent a NaiveBPETokenizer, a RegexBPETokenizer, and a CharBPETokenizer that starts from bytes.
+A CharBPETokenizer that starts from characters fails on unknown characters, which a model does not, so it is
+refused. The patterns are written for Python's `regex` module.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ _SETTINGS = {
 
 
 def read(document: Field) -> Model:
-    """Read a tokenizer of the lesson.
+    """Read a tokenizer of `bpe_tokenizer.reference`.
 
     Args:
         document: The file, whose `format` is `FORMAT`.
 
     Raises:
-        FormatError: It is broken, or cannot be represented exactly.
+        FormatError: The file is broken, or cannot be represented exactly.
     """
     if document.need("version").value != _VERSION:
         raise document.get("version").refused(f"is not supported; only version {_VERSION} is")
     kind, settings = document.need("class"), document.need("settings")
     if kind.text() not in _SETTINGS:
-        raise kind.refused(f"is no tokenizer of bpe_tokenizer.reference; {', '.join(_SETTINGS)} are")
+        raise kind.refused(f"is not a class of bpe_tokenizer.reference; use {', '.join(_SETTINGS)}")
     if sorted(settings.members()) != sorted(_SETTINGS[kind.text()]):
         raise settings.refused(f"must be the settings of a {kind.text()}")
     vocab, merges = read_vocab(document.need("vocab")), read_merges(document.need("merges"))
     if kind.text() == "CharBPETokenizer":
         if not settings.get("byte_level").flag():
             raise kind.refused(
-                "starts from characters and fails on those that it does not know, which no model does; "
-                "bpe_tokenizer.reference.CharBPETokenizer().load(path) reads it"
+                "fails on unknown characters, which a model cannot represent; "
+                "read it with bpe_tokenizer.reference.CharBPETokenizer().load(path)"
             )
         vocab = {token_id: _from_printable(document.get("vocab"), token) for token_id, token in vocab.items()}
         merges = [
@@ -57,7 +57,7 @@ def read(document: Field) -> Model:
     special = document.need("special_tokens")
     for text in special.members():
         if special.get(text).id() in vocab:
-            raise special.get(text).refused("is the id of a token of the vocabulary")
+            raise special.get(text).refused("is already the id of a token of the vocabulary")
     pattern = _read_pattern(settings.get("pattern")) if "pattern" in settings.members() else ""
     try:
         core = _core.Model(
@@ -72,10 +72,10 @@ def read(document: Field) -> Model:
 
 
 def _from_printable(field: Field, token: bytes) -> bytes:
-    """The bytes of a token that is held as UTF-8 of GPT-2's printable characters."""
+    """The bytes of a token that is stored as GPT-2's printable characters in UTF-8."""
     decoded = _core.from_printable(token.decode("utf-8", "replace"))
     if not decoded:
-        raise field.error(f"{token!r} holds a character that stands for no byte")
+        raise field.error(f"{token!r} has a character outside the 256 printable bytes")
     return decoded
 
 
@@ -94,16 +94,17 @@ def _read_pattern(field: Field) -> str:
 
 
 def _check_merges(field: Field, tokens: set[bytes], merges: list[tuple[bytes, bytes]]) -> None:
-    """Each merge must make a token of its own from tokens before it, as those that were learned do.
+    """Check that each merge makes a new token from earlier tokens, as learned merges do.
 
-    The lesson merges all places of a pair at once; only then is that the same as one after the other.
+    The reference applies a merge to all places of a pair in one pass. Only under this condition does that
+    give the same ids as merging place by place.
     """
     known = {token for token in tokens if len(token) == 1}
     for index, (left, right) in enumerate(merges):
         if left not in known or right not in known:
-            raise field.item(index).refused("is made of a token that no merge before makes")
+            raise field.item(index).refused("uses a token that no earlier merge makes")
         if left + right in known:
-            raise field.item(index).refused("makes a token that is there already")
+            raise field.item(index).refused("makes a token that already exists")
         known.add(left + right)
     for token in sorted(tokens - known):
-        raise field.error(f"none makes the token {token!r} of the vocabulary")
+        raise field.error(f"no merge makes the token {token!r} of the vocabulary")

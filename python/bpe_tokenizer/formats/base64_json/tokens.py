@@ -1,4 +1,4 @@
-"""Vocabularies and merges as JSON holds them with tokens in base64."""
+"""Vocabularies and merges with tokens in base64."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _MAX_ID = 2**32 - 2
 
 
 def read_vocab(field: Field) -> dict[int, bytes]:
-    """Read an object of ids and tokens.
+    """Read an object that maps ids to tokens.
 
     Raises:
-        FormatError: A key is no id, or a value no token in base64.
+        FormatError: A key is not an id, or a value is not a token in base64.
     """
     vocab: dict[int, bytes] = {}
     for key, value in field.members().items():
         if not (key.isascii() and key.isdecimal() and len(key) <= 10 and str(int(key)) == key):
-            raise field.error(f"{key[:50]!r} is no id")
+            raise field.error(f"{key[:50]!r} is not an id")
         if int(key) > _MAX_ID:
-            raise field.error(f"{key} is no id: they end at {_MAX_ID}")
+            raise field.error(f"{key} is not an id; the largest id is {_MAX_ID}")
         token = token_of(value)
         if token is None:
             raise field.get(key).refused("is not a token in base64")
@@ -34,7 +34,7 @@ def read_merges(field: Field) -> list[tuple[bytes, bytes]]:
     """Read an array of pairs of tokens.
 
     Raises:
-        FormatError: An item is no pair of tokens in base64.
+        FormatError: An item is not a pair of tokens in base64.
     """
     merges = []
     for index, pair in enumerate(field.values()):
@@ -49,7 +49,7 @@ def read_merges(field: Field) -> list[tuple[bytes, bytes]]:
 
 
 def token_of(value: object) -> bytes | None:
-    """Return the bytes of base64; None for what is none, and for no bytes.
+    """Return the bytes of a base64 string; None if it is invalid or empty.
 
     >>> token_of("bG8="), token_of("?"), token_of("")
     (b'lo', None, None)

@@ -1,18 +1,18 @@
 """GGUF: the tokenizer in the metadata of a model file of llama.cpp, `tokenizer.ggml.*`.
 
-A file is understood as llama.cpp understands it (`llama-vocab.cpp` as vendored by llama-cpp-python 0.3.36),
-whatever the model's other files say: byte-level BPE (`gpt2`) with every name of `tokenizer.ggml.pre`, or none
-(which is "default", and may cut text differently from what the model was trained with), and
-SentencePiece-style BPE (`llama`, `gemma4`). The ids are those of `llama_tokenize`, with `parse_special` for
+`load` reads a file as llama.cpp does (`llama-vocab.cpp` as vendored by llama-cpp-python 0.3.36), even where
+the model's other files differ. It supports byte-level BPE (`gpt2`) with every name of `tokenizer.ggml.pre`,
+and SentencePiece-style BPE (`llama`, `gemma4`). A missing name means "default", which may split text
+differently from the model's training. The ids are those of `llama_tokenize`, with `parse_special` for
 `allowed_special="all"` and `add_special` for `add_special_tokens=True`.
 
-We differ knowingly:
+Known differences:
 
-- Characters that Unicode 16 added have categories to us, and none to llama.cpp (Unicode 15.1).
-- Where special tokens overlap in a text (`>>TITLE<<|endoftext|>`), the first is found, not the longer one.
-- Decoding is exact: llama.cpp drops spaces before punctuation for most of its pre-tokenizers.
-- A token that takes white space along (Phi-3) takes all that is white space, not only ASCII's.
-- Text never becomes a special token by being a whole piece, whatever `ignore_merges` says.
+- The characters that Unicode 16 added have categories here, but not in llama.cpp (Unicode 15.1).
+- Where special tokens overlap in a text (`>>TITLE<<|endoftext|>`), we find the first, llama.cpp the longer.
+- Decoding is exact here; llama.cpp drops spaces before punctuation for most of its pre-tokenizers.
+- A token that strips white space (Phi-3) strips all of Unicode's here, only ASCII's in llama.cpp.
+- Plain text never becomes a special token here, even if it is a whole piece and `ignore_merges` is set.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["load", "save"]
 
 _MODEL = "tokenizer.ggml.model"
 _PRE = "tokenizer.ggml.pre"
-# The tokenizers of llama.cpp that are no BPE of ours.
+# The tokenizers of llama.cpp that are not supported.
 _OTHER_MODELS: Mapping[str, str] = {
     "bert": "WordPiece",
     "t5": "a Unigram model",
@@ -46,7 +46,7 @@ _OTHER_MODELS: Mapping[str, str] = {
     "none": "no tokenizer",
     "no_vocab": "no tokenizer",
 }
-# The special tokens of each kind where a file names none.
+# The default ids of special tokens.
 _DEFAULT_IDS: Mapping[str, Mapping[str, int]] = {
     "gpt2": {"bos_token_id": 11, "eos_token_id": 11},
     "llama": {"bos_token_id": 1, "eos_token_id": 2, "unknown_token_id": 0},
@@ -58,14 +58,14 @@ def load(path: str | Path) -> Model:
     """Load the tokenizer of a GGUF file.
 
     Args:
-        path: The file, of any size; of a model in several files the first.
+        path: The file; of a model in several files the first.
 
     Returns:
-        The model. `Model.config` holds the chat templates, and under "gguf" the ids of further special tokens
-        and what else is needed to write the file again.
+        The model. `Model.config` holds the chat templates and, under "gguf", what `save` needs to write the
+        same file, such as the ids of further special tokens.
 
     Raises:
-        FormatError: The file is broken, or holds a tokenizer that cannot be represented exactly.
+        FormatError: The file is broken, or its tokenizer cannot be represented exactly.
 
     >>> load("model.gguf")
     Traceback (most recent call last):
@@ -100,16 +100,16 @@ def load(path: str | Path) -> Model:
 
 
 def save(model: Model, path: str | Path) -> None:
-    """Save a tokenizer as a GGUF file that holds nothing else, like llama.cpp's `ggml-vocab-*.gguf`.
+    """Save a tokenizer as a GGUF file without weights, like llama.cpp's `ggml-vocab-*.gguf`.
 
     llama.cpp opens it with `vocab_only`, and gives the same ids.
 
     Args:
-        model: What to save.
-        path: The file; its directory is made if it is not there. A crash leaves the old one or the new one.
+        model: The model to save.
+        path: The file; its directory is created. A crash leaves the old file or the new one.
 
     Raises:
-        FormatError: llama.cpp would give other ids; names what it cannot do.
+        FormatError: llama.cpp would give other ids; names the unsupported part.
         OSError: The file cannot be written.
 
     >>> from bpe_tokenizer import BPETokenizer
@@ -136,18 +136,18 @@ def _read_model_name(metadata: Metadata) -> str:
     if _MODEL not in metadata.values and shard:
         raise FormatError(
             f"{metadata.file}: is part {shard + 1} of a model in several files; "
-            "the tokenizer is in the first, whose name ends with -00001-of-..."
+            "load the first part, whose name ends with -00001-of-..."
         )
     model = metadata.text(_MODEL)
     if model in _OTHER_MODELS:
         raise metadata.error(_MODEL, f"{model!r} is {_OTHER_MODELS[model]}, which is not supported")
     if model not in _DEFAULT_IDS:
-        raise metadata.error(_MODEL, f"{model!r} is not known; {', '.join(_DEFAULT_IDS)} are supported")
+        raise metadata.error(_MODEL, f"unknown tokenizer {model!r}; supported: {', '.join(_DEFAULT_IDS)}")
     return model
 
 
 def _pre_tokenizer(metadata: Metadata, model: str) -> tuple[str, PreTokenizer | None]:
-    """The name in the file and what it stands for; None where the kind of model needs no name."""
+    """The pre-tokenizer and its name; None for a kind of model without one."""
     if model == "llama":
         return "", None
     if model == "gemma4":
@@ -157,7 +157,9 @@ def _pre_tokenizer(metadata: Metadata, model: str) -> tuple[str, PreTokenizer | 
     if pre == "whitespace":
         raise metadata.error(_PRE, f"{pre!r} is {_OTHER_MODELS[pre]}, which is not supported")
     if pre_tokenizer is None:
-        raise metadata.error(_PRE, f"{pre!r} is not known to this package, nor to llama.cpp when it was made")
+        raise metadata.error(
+            _PRE, f"unknown pre-tokenizer {pre!r}; llama-cpp-python 0.3.36 does not know it either"
+        )
     return pre, pre_tokenizer
 
 
@@ -169,7 +171,7 @@ def _read_post_processor(
         key = f"tokenizer.ggml.add_{name}_token"
         added = metadata.flag(key, default) or (always and name == "bos")
         if added and f"{name}_token_id" not in ids:
-            raise metadata.error(key, f"is true, but there is no {name}_token_id")
+            raise metadata.error(key, f"is true, but {name}_token_id is missing")
         around.append((ids[f"{name}_token_id"],) if added else ())
     return PostProcessor(*around)
 

@@ -1,8 +1,8 @@
-"""The GGUF container: the metadata of a file, and a file that holds nothing else.
+"""The GGUF container: reads the metadata of a file, and writes a file of metadata only.
 
-https://github.com/ggml-org/ggml/blob/master/docs/gguf.md describes it; what llama.cpp's `gguf.cpp` refuses
-(version 1, big-endian files, arrays of arrays, a key that stands twice) is refused here too. The tensors
-behind the metadata are never read.
+The format is described in https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. As in llama.cpp's
+`gguf.cpp`, version 1, big-endian files, arrays of arrays and duplicate keys are refused. The tensors after
+the metadata are never read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Metadata", "ValueType", "read_metadata", "write_metadata"]
 
 _MAGIC = b"GGUF"
 _VERSION = 3
-# Far more than any tokenizer needs; they bound the time and memory that a hostile file can take.
+# Far more than any tokenizer needs. They bound the time and memory that a hostile file can take.
 _MAX_METADATA = 1 << 30
 _MAX_PAIRS = 1 << 16
 _MAX_STRINGS = 1 << 24
@@ -36,7 +36,7 @@ _ARRAY = struct.Struct("<IQ")
 
 
 class ValueType(IntEnum):
-    """The types of values, by their numbers in a file."""
+    """The types of values (`gguf_type`), by their numbers in a file."""
 
     UINT8 = 0
     INT8 = 1
@@ -69,12 +69,12 @@ _NUMBERS = {
 
 
 class Metadata:
-    """The metadata of a file; asks for a value by its key and type, and names both where they are wrong.
+    """The metadata of a file, with typed access to values and errors that name the key.
 
     Args:
         file: The file.
         values: A `str`, `int`, `float` or `bool` for each key; a list of `bytes` for an array of strings, a
-            numpy array for another one.
+            numpy array for any other array.
 
     >>> metadata = Metadata(Path("model.gguf"), {"tokenizer.ggml.model": "gpt2"})
     >>> metadata.text("tokenizer.ggml.model")
@@ -103,7 +103,7 @@ class Metadata:
         return bool(self._value(key, bool, "a boolean", default))
 
     def integer(self, key: str) -> int | None:
-        """Return an integer, None if the key is not there."""
+        """Return an integer; None if the key is missing."""
         value = self.values.get(key)
         if value is None or (isinstance(value, int) and not isinstance(value, bool)):
             return value
@@ -115,7 +115,7 @@ class Metadata:
         return value
 
     def numbers(self, key: str, kinds: str) -> np.ndarray[Any, Any] | None:
-        """Return an array of numbers whose numpy kind is one of `kinds`, None if the key is not there."""
+        """Return an array of numbers whose numpy kind is one of `kinds`; None if the key is missing."""
         value = self.values.get(key)
         if value is None or (isinstance(value, np.ndarray) and value.dtype.kind in kinds):
             return value
@@ -134,11 +134,11 @@ def read_metadata(path: Path, wanted: Callable[[str], bool]) -> Metadata:
     """Read the metadata of a GGUF file.
 
     Args:
-        path: The file, of any size; no more than the metadata is read.
-        wanted: Which keys to keep.
+        path: The file; only the metadata is read.
+        wanted: Whether to keep the value of a key.
 
     Raises:
-        FormatError: It cannot be read, is no GGUF of version 2 or 3, or breaks off in the metadata.
+        FormatError: The file cannot be read, is not GGUF of version 2 or 3, or ends within the metadata.
     """
     try:
         with path.open("rb") as file:
@@ -153,7 +153,7 @@ def read_metadata(path: Path, wanted: Callable[[str], bool]) -> Metadata:
 
 
 class _Reader:
-    """Reads one value after the other, and never past the end."""
+    """Reads values in sequence, never past the end."""
 
     def __init__(self, path: Path, data: mmap.mmap) -> None:
         self.path = path
@@ -172,7 +172,7 @@ class _Reader:
             self.key = f"metadata pair {index}"
             key = self._key()
             if key in seen:
-                raise self.error(f"the key {key!r} stands twice")
+                raise self.error(f"duplicate key {key!r}")
             seen.add(key)
             self.key = key
             value = self._any(wanted(key))
@@ -184,21 +184,21 @@ class _Reader:
         """Return the number of pairs."""
         magic = self.data[:4]
         if magic != _MAGIC:
-            raise FormatError(f"{self.path}: is no GGUF file: it begins with {magic!r} instead of b'GGUF'")
+            raise FormatError(f"{self.path}: is not a GGUF file: it begins with {magic!r}, not b'GGUF'")
         self.at = 4
         version, _tensors, pairs = self._fixed(_HEADER)
         if version & 0xFFFF == 0:
-            raise self.error("the file is big-endian, which is not supported; convert it on its own machine")
+            raise self.error("big-endian files are not supported; convert the file on a big-endian machine")
         if version not in (2, 3):
-            raise self.error(f"version {version} is not supported; 2 and 3 are")
+            raise self.error(f"version {version} is not supported; supported: 2 and 3")
         if pairs > _MAX_PAIRS:
-            raise self.error(f"claims {pairs} metadata pairs; at most {_MAX_PAIRS} are supported")
+            raise self.error(f"claims {pairs} metadata pairs; the limit is {_MAX_PAIRS}")
         return int(pairs)
 
     def _fixed(self, layout: struct.Struct) -> tuple[Any, ...]:
         end = self.at + layout.size
         if end > self.size:
-            raise self.error("the file ends in it")
+            raise self.error("the file ends here")
         values = layout.unpack_from(self.data, self.at)
         self.at = end
         return values
@@ -209,12 +209,12 @@ class _Reader:
             raise self.error("the key is empty")
         return self._decode(data)
 
-    def _string(self, longest: int | None = None) -> bytes:
+    def _string(self, limit: int | None = None) -> bytes:
         (length,) = self._fixed(_LENGTH)
         if length > self.size - self.at:
             raise self.error(f"claims a string of {length} bytes{self._more()}")
-        if longest is not None and length > longest:
-            raise self.error(f"claims a string of {length} bytes; at most {longest} are allowed here")
+        if limit is not None and length > limit:
+            raise self.error(f"claims a string of {length} bytes; the limit is {limit}")
         self.at += length
         return self.data[self.at - length : self.at]
 
@@ -231,7 +231,7 @@ class _Reader:
             raise self.error(f"has the unknown value type {number}") from None
 
     def _any(self, keep: bool) -> Any:
-        """Return the next value, None if it is not to be kept."""
+        """Return the next value; None if it is not kept."""
         kind = self._kind(*self._fixed(_KIND))
         if kind is ValueType.ARRAY:
             return self._array(keep)
@@ -274,24 +274,24 @@ class _Reader:
                 at = start + length
                 append(data[start:at])
         except (struct.error, OverflowError) as error:
-            raise self.error(f"string {len(strings)} lies behind the end{self._more()}") from error
+            raise self.error(f"string {len(strings)} starts after the end{self._more()}") from error
         if at > self.size:
-            raise self.error(f"string {count - 1} goes on behind the end{self._more()}")
+            raise self.error(f"string {count - 1} continues after the end{self._more()}")
         self.at = at
         return strings
 
     def _more(self) -> str:
-        """How much there is, for a message about something that claims more."""
+        """The rest of the file, for a message about a claim that exceeds it."""
         if self.size == _MAX_METADATA:
-            return f"; no more than {_MAX_METADATA} bytes of metadata are read"
+            return f"; the limit for metadata is {_MAX_METADATA} bytes"
         return f"; the file has {self.size - self.at} more bytes"
 
 
 def write_metadata(pairs: Sequence[tuple[str, ValueType, Any]]) -> bytes:
-    r"""Return a GGUF file of version 3 that holds metadata and no tensors.
+    r"""Return a GGUF file of version 3 with metadata and no tensors.
 
     Args:
-        pairs: Key, type and value of each; a list is an array of that type, its strings may be `bytes`.
+        pairs: Keys, types and values. A list is an array of the type; strings may be `bytes`.
 
     >>> write_metadata([("general.architecture", ValueType.STRING, "llama")])[:20]
     b'GGUF\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'

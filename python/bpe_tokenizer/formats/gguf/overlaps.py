@@ -1,4 +1,4 @@
-"""Whether llama.cpp finds the same added tokens in every text as we do."""
+"""Checks that llama.cpp finds the same added tokens in every text as this package."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from bpe_tokenizer.errors import FormatError
 
 __all__ = ["check_overlaps"]
 
-# So many overlaps are looked into, of tokens of so many characters.
+# Bounds on the overlaps that are checked and on the characters of a token.
 _MAX_OVERLAPS = 20_000
-_LONGEST = 1000
+_MAX_CHARACTERS = 1000
 
 
 def check_overlaps(contents: Sequence[str]) -> None:
-    """Check that the leftmost, then longest token of a text is also what llama.cpp finds there.
+    """Check that leftmost-longest matching finds the same tokens as llama.cpp.
 
-    It looks for the longest token everywhere, then for the next. The two differ where a token begins inside
-    another one that is no longer than it.
+    llama.cpp matches the longest token in the whole text, then the next longest in what remains. The results
+    differ where a token begins inside another token that is not longer.
 
     Raises:
-        FormatError: There are such tokens.
+        FormatError: Two tokens overlap like that in a text.
 
     >>> check_overlaps(["<a>", "<b>", "  ", "   ", "    "])
     >>> check_overlaps(["<a", "a>>"])
@@ -33,8 +33,11 @@ def check_overlaps(contents: Sequence[str]) -> None:
     within: dict[frozenset[str], list[str]] = {}
     seen: set[str] = set()
     for content in contents:
-        if len(content) > _LONGEST:
-            raise FormatError(f"the added token {content[:40]!r}... has {len(content)} characters, too many")
+        if len(content) > _MAX_CHARACTERS:
+            raise FormatError(
+                f"the added token {content[:40]!r}... has {len(content)} characters; the limit is "
+                f"{_MAX_CHARACTERS}"
+            )
         for start in range(1, len(content)):
             if content[start] not in first_characters:
                 continue
@@ -44,14 +47,16 @@ def check_overlaps(contents: Sequence[str]) -> None:
                     continue
                 seen.add(text)
                 if len(seen) > _MAX_OVERLAPS:
-                    raise FormatError(f"the added tokens overlap in more than {_MAX_OVERLAPS} ways")
+                    raise FormatError(
+                        f"the added tokens overlap in more than {_MAX_OVERLAPS} ways, the limit"
+                    )
                 characters = frozenset(text)
                 if characters not in within:
                     within[characters] = [each for each in contents if characters.issuperset(each)]
                 if not _same_matches(text, within[characters]):
                     raise FormatError(
                         f"the added tokens {content!r} and {other!r} overlap in {text!r}, where llama.cpp "
-                        "finds the longer one and this package the first; make one of them longer or normal"
+                        "finds the longer one and this package the first; change the type of one of them"
                     )
 
 
@@ -64,10 +69,12 @@ def _with_prefix(ordered: Sequence[str], start: str) -> Iterator[str]:
 
 def _same_matches(text: str, contents: Sequence[str]) -> bool:
     longest_first = sorted(contents, key=_size, reverse=True)
-    # Of tokens of one length llama.cpp looks for either first.
-    other_way = sorted(contents, key=_size)[::-1]
+    # llama.cpp may match tokens of the same length in either order.
+    reversed_ties = sorted(contents, key=_size)[::-1]
     expected = _leftmost_matches(text, longest_first)
-    return _longest_first_matches(text, longest_first) == expected == _longest_first_matches(text, other_way)
+    return (
+        _longest_first_matches(text, longest_first) == expected == _longest_first_matches(text, reversed_ties)
+    )
 
 
 def _size(content: str) -> int:
@@ -75,7 +82,7 @@ def _size(content: str) -> int:
 
 
 def _leftmost_matches(text: str, longest_first: Sequence[str]) -> list[tuple[int, str]]:
-    """The tokens in a text, the leftmost first, of those that begin together the longest."""
+    """The tokens that leftmost-longest matching finds."""
     found, at = [], 0
     while at < len(text):
         content = next((content for content in longest_first if text.startswith(content, at)), None)
@@ -86,7 +93,7 @@ def _leftmost_matches(text: str, longest_first: Sequence[str]) -> list[tuple[int
 
 
 def _longest_first_matches(text: str, longest_first: Sequence[str]) -> list[tuple[int, str]]:
-    """The tokens in a text, one after the other looked for in what those before have left."""
+    """The tokens that llama.cpp finds: each one is matched in the text that longer tokens leave."""
     found: list[tuple[int, str]] = []
     rest = [(0, len(text))]
     for content in longest_first:

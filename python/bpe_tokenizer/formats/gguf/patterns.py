@@ -1,4 +1,4 @@
-"""Between the split patterns of models and the names of `tokenizer.ggml.pre`."""
+"""Maps split patterns to names of `tokenizer.ggml.pre`, and names to patterns."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from bpe_tokenizer.patterns import NAMED_PATTERNS
 
 __all__ = ["matching_names", "split_patterns_for"]
 
-# Where a token would have to lie for two ways of cutting to give other ids. A published `(?i:'s)` cuts behind
-# an apostrophe and a long s, llama.cpp does not: this is the end of those two, with a letter's beginning.
+# Two patterns that split differently at a place give the same ids if no token crosses the place. A published
+# `(?i:'s)` splits after an apostrophe and a long s (ſ), llama.cpp does not: this matches a token that
+# crosses the place, from the last bytes of "'ſ" to the first byte of a letter.
 _LONG_S = re.compile(rb"(?:'?\xc5)?\xbf[A-Za-z\xc2-\xf4]")
-# llama3's pattern cuts white space at the end of a text behind its last newline, cl100k's does not: this is
-# white space (its bytes) with such a place.
+# llama3's pattern splits trailing white space after its last newline, cl100k's does not: this matches a token
+# of the bytes of white space that crosses the place.
 _TRAILING_SPACE = re.compile(
     rb"[\t-\r \x80-\x8a\x9a\x9f-\xa0\xa8\xa9\xaf\xc2\xe1-\xe3]*[\r\n]"
     rb"[\t\x0b\x0c \xc2\xe1-\xe3][\t\x0b\x0c \x80-\x8a\x9a\x9f-\xa0\xa8\xa9\xaf\xc2\xe1-\xe3]*\Z"
@@ -23,7 +24,7 @@ _TRAILING_SPACE = re.compile(
 
 
 def split_patterns_for(pre_tokenizer: PreTokenizer, vocab: Iterable[bytes]) -> tuple[str, ...]:
-    r"""Return the patterns for a vocabulary: the published ones where they give the same ids.
+    r"""Return the patterns for a vocabulary: the published ones if they give the same ids.
 
     >>> split_patterns_for(BYTE_LEVEL["qwen2"], [b"a"]) == NAMED_PATTERNS["qwen2"].patterns
     True
@@ -36,14 +37,14 @@ def split_patterns_for(pre_tokenizer: PreTokenizer, vocab: Iterable[bytes]) -> t
 
 
 def matching_names(patterns: Sequence[str], vocab: Collection[bytes]) -> dict[str, PreTokenizer]:
-    """Return the names that cut text like these patterns, the best known of each kind first.
+    """Return the names that split text like these patterns, the best known of each family.
 
     Args:
         patterns: The split patterns of a model.
-        vocab: Its tokens; patterns that differ only where none of them lies are alike.
+        vocab: Its tokens; two patterns are equivalent if no token crosses the places where they differ.
 
     Raises:
-        FormatError: There is no such name; says what comes close.
+        FormatError: There is no such name; the message names similar ones.
 
     >>> list(matching_names(NAMED_PATTERNS["llama3"].patterns, [b"a"]))
     ['llama-bpe', 'dbrx', 'glm4']
@@ -58,8 +59,9 @@ def matching_names(patterns: Sequence[str], vocab: Collection[bytes]) -> dict[st
         elif token:
             fitting = " or ".join(map(repr, filter(None, (pre_tokenizer.published, *pre_tokenizer.patterns))))
             obstacles.append(
-                f"split_patterns: {names.split()[0]!r} of llama.cpp cuts text alike but for a few places, "
-                f"and the token {token!r} lies across one of them; train with split_pattern={fitting}"
+                f"split_patterns: llama.cpp's {names.split()[0]!r} splits text like them except in a few "
+                "places, "
+                f"and the token {token!r} crosses such a place; train with split_pattern={fitting}"
             )
     if found:
         return found
@@ -68,15 +70,15 @@ def matching_names(patterns: Sequence[str], vocab: Collection[bytes]) -> dict[st
     name = next((name for name, named in NAMED_PATTERNS.items() if named.patterns == wanted), None)
     usable = [name for name, named in NAMED_PATTERNS.items() if _is_known(named.patterns)]
     raise FormatError(
-        f"split_patterns: no tokenizer.ggml.pre of llama.cpp cuts text like {name or list(wanted)!r}; "
-        f"of the named patterns a GGUF file can hold {', '.join(usable)}"
+        f"split_patterns: no tokenizer.ggml.pre of llama.cpp splits text like {name or list(wanted)!r}; "
+        f"train with one of {', '.join(usable)}"
     )
 
 
 def _difference(
     wanted: tuple[str, ...], pre_tokenizer: PreTokenizer, vocab: Collection[bytes]
 ) -> bytes | None:
-    """A token that the two ways of cutting treat differently; None if there is none, empty if many may be."""
+    """A token that crosses a difference; None if no token does, empty if the patterns differ everywhere."""
     if wanted == pre_tokenizer.patterns:
         return None
     published = pre_tokenizer.published

@@ -1,14 +1,14 @@
-r"""What llama.cpp makes of `tokenizer.ggml.pre`: how each name cuts text, and what else it decides.
+r"""The names of `tokenizer.ggml.pre`: the split patterns and settings that llama.cpp uses for each.
 
 The rules are those of llama.cpp's `llama-vocab.cpp` and `unicode.cpp` (as vendored by llama-cpp-python
-0.3.36). Where its regular expressions and what it does with them differ, the table says what it does:
+0.3.36). llama.cpp does not run its regular expressions exactly; the table holds what it really does:
 
 - Upper and lower case exist for ASCII only: `\p{Lu}`, `\p{Ll}`, ... are all `\p{L}`.
 - A pattern without a category sees white space beyond ASCII as a vertical tab, so a range of characters
   never holds such white space.
-- `(?i:'s)` is written out, so an apostrophe and a long s (`'ſ`) are no contraction.
-- Its categories are those of Unicode 15.1. The 5,185 letters, marks, digits and signs of Unicode 16, which
-  are such to us, are nothing to llama.cpp.
+- `(?i:'s)` is written out, so an apostrophe and a long s (`'ſ`) are not a contraction.
+- Its categories are those of Unicode 15.1. The 5,185 letters, marks, digits and signs that Unicode 16 added
+  have no category in llama.cpp.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = ["BYTE_LEVEL", "CHARACTERS", "FAMILIES", "LINES", "PreTokenizer"]
 
 @dataclass(frozen=True)
 class PreTokenizer:
-    """What a name stands for.
+    """The pre-tokenizer of a name.
 
     Args:
-        patterns: The split patterns, each applied to the pieces of the one before.
-        ignore_merges: A piece that is a token is that token.
-        add_bos: Whether BOS is put before a text where the file does not say.
-        published: A name of `NAMED_PATTERNS` whose only difference is that it takes `'ſ` for a contraction.
+        patterns: The split patterns, each applied to the pieces of the previous one.
+        ignore_merges: Whether a piece that is a token becomes that token without merging.
+        add_bos: Whether BOS is added if the file has no `add_bos_token`.
+        published: A name of `NAMED_PATTERNS` that differs only in taking `'ſ` for a contraction.
     """
 
     patterns: tuple[str, ...]
@@ -52,10 +52,10 @@ LINES = r"[^\n]+|\n+"
 
 
 def _cased_words(letters: str, suffix: str = "") -> str:
-    """Words of capitals, then of small letters; a letter beyond ASCII is either."""
-    capital, small = f"[[{letters}]&&[^a-z]]", f"[[{letters}]&&[^A-Z]]"
-    before = r"[^\r\n\p{L}\p{N}]?"
-    return f"{before}{capital}*{small}+{suffix}|{before}{capital}+{small}*{suffix}"
+    """Words of upper-case, then lower-case letters; a letter beyond ASCII is either."""
+    upper, lower = f"[[{letters}]&&[^a-z]]", f"[[{letters}]&&[^A-Z]]"
+    prefix = r"[^\r\n\p{L}\p{N}]?"
+    return f"{prefix}{upper}*{lower}+{suffix}|{prefix}{upper}+{lower}*{suffix}"
 
 
 _GPT2 = PreTokenizer(NAMED_PATTERNS["gpt2"].patterns)
@@ -72,7 +72,7 @@ _DEFAULT = PreTokenizer(
     (r"[\p{P}\$\+<=>\^~\|]+", *NAMED_PATTERNS["gpt2"].patterns, r"\p{N}+", "[0-9][0-9][0-9]")
 )
 
-# U+0800 to U+9FA5 and Hangul without white space, which is never found in a range.
+# U+0800 to U+9FA5 and Hangul without white space, which llama.cpp never finds in a range.
 _DEEPSEEK_CJK = (
     r"[\x{800}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}"
     r"\x{3001}-\x{9fa5}\x{ac00}-\x{d7ff}]+"
@@ -100,8 +100,8 @@ _GRANITE_97M = PreTokenizer(
     (_cased_words(r"\p{L}\p{M}", _CONTRACTED) + rf"|\p{{N}}{{1,3}}|{_CODE_ENDING}",), ignore_merges=True
 )
 
-# Digits in threes from the right. What stands before them stays with the first of them; a further pattern
-# cuts it off.
+# Digits in threes from the right. The text before them stays with the first group; a later pattern splits
+# it off.
 _DIGITS_FROM_THE_RIGHT = (
     r"\P{N}*\p{N}+|\P{N}+",
     r"\P{N}*\p{N}{1,2}(?=(?:\p{N}{3})*$)|[\s\S]+",
@@ -116,14 +116,14 @@ _TINY_AYA = PreTokenizer(
 _AFMOE = PreTokenizer(
     (
         *_DIGITS_FROM_THE_RIGHT,
-        # From U+8C48 on, not from its look-alike U+F900.
+        # From U+8C48, not from its look-alike U+F900.
         r"[\x{4e00}-\x{9fff}\x{3400}-\x{4dbf}\x{8c48}-\x{faff}\x{3040}-\x{30ff}\x{ff65}-\x{ff9f}"
         r"\x{2f00}-\x{2fdf}\x{e40}-\x{eff}\x{1780}-\x{17ff}\x{1000}-\x{109f}\x{aa60}-\x{aa7f}"
         r"\x{a9e0}-\x{a9ff}\x{1100}-\x{11ff}]+",
         rf"{_ASCII_SIGN_AND_WORD}|{_UNSIGNED_WORD}| ?[\p{{P}}\p{{S}}]+[\r\n]*|{_SPACES}",
     )
 )
-# Cut where the ASCII digits that follow can be cut into threes.
+# Splits where the number of ASCII digits that follow is a multiple of three.
 _SUPERBPE = PreTokenizer((r"\p{N}+", r"[\s\S](?:[^0-9]|[0-9](?=[0-9]?(?:[0-9]{3})*(?:[^0-9]|$)))*"))
 
 _HAN = (
@@ -141,7 +141,7 @@ _SPACES_IN_POWERS = "|".join(
     rf"\s{{{count}}}(?!\S)" for count in ("512", "256", "128", "64", "32", "16", "8", "4")
 )
 
-# Names that mean the same, the best known first.
+# The names of each pre-tokenizer, the best known first.
 FAMILIES: tuple[tuple[str, PreTokenizer], ...] = (
     ("default", _DEFAULT),
     (
@@ -252,11 +252,11 @@ FAMILIES: tuple[tuple[str, PreTokenizer], ...] = (
     ),
 )
 
-# The names whose tokens are bytes, written as GPT-2's printable characters.
+# The pre-tokenizers of byte-level BPE.
 BYTE_LEVEL: Mapping[str, PreTokenizer] = MappingProxyType(
     {name: pre_tokenizer for names, pre_tokenizer in FAMILIES for name in names.split()}
 )
-# The names whose tokens are characters, a space written as "▁"; BOS is always added by the first two.
+# The pre-tokenizers of SentencePiece-style BPE; llama.cpp always adds BOS for the first two.
 CHARACTERS: Mapping[str, PreTokenizer] = MappingProxyType(
     {
         "gemma4": PreTokenizer((LINES,), add_bos=True),

@@ -1,7 +1,7 @@
-"""The three kinds of BPE that a GGUF file may hold, as models of the core.
+"""Reads the three kinds of BPE that a GGUF file may hold into models of the core.
 
-`gpt2` is byte-level BPE, `gemma4` (and some names of `tokenizer.ggml.pre`) SentencePiece-style BPE by merges,
-`llama` SentencePiece-style BPE by scores.
+`gpt2` is byte-level BPE. `gemma4` and some names of `tokenizer.ggml.pre` are SentencePiece-style BPE with
+merges. `llama` is SentencePiece-style BPE with scores.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
 Pair = tuple[bytes, bytes]
 
-# The bytes that are in no UTF-8 text. A token may have the character that stands for one as its text.
+# The bytes that never occur in UTF-8. A token may have the printable character of such a byte as its text.
 _INVALID_BYTES = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
 _BYTE_TOKEN_IN_TOKEN = re.compile("<0x[0-9A-F]{2}>.|.<0x[0-9A-F]{2}>$", re.DOTALL)
 # Longer tokens of newlines are refused.
@@ -55,25 +55,25 @@ _MAX_NEWLINES = 1000
 def read_byte_level(
     metadata: Metadata, tokens: Tokens, added: Sequence[AddedToken], pre_tokenizer: PreTokenizer
 ) -> _core.Model:
-    """Return the core of a file whose tokens are bytes, written as printable characters.
+    """Read a model whose tokens are bytes, written as printable characters.
 
     Raises:
-        FormatError: It cannot be represented; names what.
+        FormatError: The model cannot be represented; names the problem.
     """
-    stands_for = list(map(_core.from_printable, tokens.texts))
+    data_of = list(map(_core.from_printable, tokens.texts))
     vocab: dict[int, bytes] = {}
     for index, text in tokens.used():
-        data = stands_for[index]
+        data = data_of[index]
         vocab[index] = _unreachable_bytes(text) if data is None else data
     for token in added:
-        data = stands_for[token.id]
+        data = data_of[token.id]
         if data != token.content.encode():
             _check_spelling(metadata, token, data, pre_tokenizer)
             del vocab[token.id]
     if len(set(vocab.values())) < len(vocab):
-        raise metadata.error(TOKENS, "two of them stand for the same bytes")
+        raise metadata.error(TOKENS, "two tokens are the same bytes")
     of_text = {
-        tokens.texts[index].encode(): data for index, data in vocab.items() if stands_for[index] is not None
+        tokens.texts[index].encode(): data for index, data in vocab.items() if data_of[index] is not None
     }
     if MERGES not in metadata.values and metadata.values.get("tokenizer.ggml.pre") == "kimi-k2":
         merges = []
@@ -96,13 +96,13 @@ def read_byte_level(
 def _check_spelling(
     metadata: Metadata, token: AddedToken, data: bytes | None, pre_tokenizer: PreTokenizer
 ) -> None:
-    """Check that no text becomes an added token by way of the bytes that its text would stand for."""
+    """Check that ordinary text cannot become an added token through the bytes that its spelling encodes."""
     if data is None or not _INVALID_BYTES.isdisjoint(data):
         return
     if len(data) == 1 or (pre_tokenizer.ignore_merges and _is_text(data)):
         raise metadata.error(
             f"{TOKENS}[{token.id}]",
-            f"{token.content!r} is looked for in texts, and also stands for the bytes {data!r}",
+            f"{token.content!r} is an added token, and also the spelling of the bytes {data!r}",
         )
 
 
@@ -115,7 +115,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def lacks_bytes(vocab: Iterable[bytes]) -> bool:
-    """Return whether a byte that may be in a text is no token.
+    """Return whether a byte that occurs in UTF-8 text has no token.
 
     >>> lacks_bytes(bytes([byte]) for byte in range(256) if byte != 0xFF)
     False
@@ -124,7 +124,7 @@ def lacks_bytes(vocab: Iterable[bytes]) -> bool:
 
 
 def _unreachable_bytes(text: str) -> bytes:
-    """What llama.cpp shows for a token that stands for no bytes, so that no text becomes it."""
+    """What llama.cpp decodes a token to that encodes no bytes; no text becomes it."""
     parts = []
     for character in text:
         data = _core.from_printable(character)
@@ -140,12 +140,12 @@ def _is_unreachable(part: bytes) -> bool:
 def _merges(
     metadata: Metadata, of_text: Mapping[bytes, bytes], is_unreachable: Callable[[bytes], bool]
 ) -> list[Pair]:
-    """Read the merges, each once, without those of parts that are in no text.
+    """Read the merges, each once, without those whose parts no text can become.
 
     Args:
-        metadata: The file's.
+        metadata: The metadata of the file.
         of_text: The bytes of each token, by its text.
-        is_unreachable: Says of a part that it is in no text.
+        is_unreachable: Whether no text can become a part.
     """
     merges: list[Pair] = []
     for index, data in enumerate(metadata.strings(MERGES)):
@@ -161,7 +161,7 @@ def _merges(
 def _read_rare_merge(
     metadata: Metadata, index: int, of_text: Mapping[bytes, bytes], is_unreachable: Callable[[bytes], bool]
 ) -> Pair | None:
-    # llama.cpp reads up to a zero byte, and takes the first space behind the first byte.
+    # llama.cpp reads up to a zero byte, and takes the first space after the first byte.
     data = metadata.strings(MERGES)[index].partition(b"\0")[0]
     at = data.find(b" ", 1)
     left, right = data[:at], data[at + 1 :]
@@ -169,7 +169,7 @@ def _read_rare_merge(
         return None
     for part in (left, right, left + right):
         if part not in of_text:
-            problem = f"{part.decode('utf-8', 'replace')!r} is no token that text becomes by merging"
+            problem = f"{part.decode('utf-8', 'replace')!r} is not a token that merging can make"
             raise metadata.error(f"{MERGES}[{index}]", problem)
     return of_text[left], of_text[right]
 
@@ -180,10 +180,10 @@ def _read_rare_merge(
 def read_characters(
     metadata: Metadata, tokens: Tokens, added: Sequence[AddedToken], pre: str, pre_tokenizer: PreTokenizer
 ) -> _core.Model:
-    """Return the core of a file whose tokens are characters, spaces written as "▁", joined by merges.
+    """Read a model with merges whose tokens are characters, a space written as "▁".
 
     Raises:
-        FormatError: It cannot be represented; names what.
+        FormatError: The model cannot be represented; names the problem.
     """
     has_tokens = has_byte_tokens(tokens.ids)
     if any(has_tokens) and not all(has_tokens):
@@ -192,10 +192,10 @@ def read_characters(
     merges = _merges(metadata, of_text, lambda part: b" " in part)
     _check_byte_tokens(metadata, tokens, merges)
     if pre != "sarvam-moe":
-        # llama.cpp takes newlines alone for their token before it merges.
+        # llama.cpp replaces a run of newlines by its token before it merges.
         unmade = unmergeable_newlines(tokens.texts, merges)
         if unmade is not None:
-            raise metadata.error(TOKENS, f"{unmade!r} is not what newlines become by merging")
+            raise metadata.error(TOKENS, f"merging newlines does not make the token {unmade!r}")
     return _model(
         metadata,
         lambda: _core.Model(
@@ -215,10 +215,10 @@ def read_characters(
 def read_scored(
     metadata: Metadata, tokens: Tokens, added: Sequence[AddedToken], unk_id: int | None
 ) -> _core.Model:
-    """Return the core of a file whose tokens are characters, spaces written as "▁", joined by scores.
+    """Read a model with scores whose tokens are characters, a space written as "▁".
 
     Raises:
-        FormatError: It cannot be represented; names what.
+        FormatError: The model cannot be represented; names the problem.
     """
     scores = metadata.numbers(SCORES, "if")
     if scores is None:
@@ -243,7 +243,7 @@ def read_scored(
             normalizers=[("Prepend", SPACE), replace] if prefixed else [replace],
             alphabet="characters",
             byte_fallback=True,
-            # llama.cpp fails on a character that has neither a token nor bytes.
+            # llama.cpp fails on a character that has neither a token nor byte tokens.
             unk_id=None if all(has_byte_tokens(tokens.ids)) else unk_id,
             keeps_gaps=True,
             decoder=(SPACE, True, "one" if prefixed else "none"),
@@ -252,19 +252,19 @@ def read_scored(
 
 
 def has_byte_tokens(texts: Container[str]) -> list[bool]:
-    """Return whether each byte that may be in a text has its token among these."""
+    """Return for each byte that occurs in UTF-8 whether its token is among the texts."""
     return [text in texts for byte, text in enumerate(BYTE_TOKENS) if byte not in _INVALID_BYTES]
 
 
 def _check_byte_tokens(metadata: Metadata, tokens: Tokens, merges: Sequence[Pair]) -> None:
-    """Check that no merge has a part that stands for a byte, because bytes are not merged."""
+    """Check that no merge has a byte token as a part, because byte tokens are not merged."""
     suspicious = {text.encode() for text in tokens.texts if _BYTE_TOKEN_IN_TOKEN.search(text)}
     if suspicious and not suspicious.isdisjoint(left + right for left, right in merges):
-        raise metadata.error(TOKENS, "a token that stands for a byte is part of another token")
+        raise metadata.error(TOKENS, "a byte token like <0x0A> is part of another token")
 
 
 def unmergeable_newlines(texts: Iterable[str], merges: Sequence[Pair]) -> str | None:
-    """Return a token of newlines that newlines do not become by merging; None if there is none."""
+    """Return a token of newlines that merging newlines does not make; None if merging makes all."""
     ranks = {pair: rank for rank, pair in enumerate(merges) if not b"".join(pair).strip(b"\n")}
     for text in texts:
         if not text.strip("\n"):

@@ -1,16 +1,16 @@
-"""SentencePiece-style BPE as llama.cpp runs it, by the tokens' scores, as a list of merges.
+"""Converts SentencePiece-style BPE with scores, as llama.cpp runs it, to a list of merges.
 
-llama.cpp begins with the characters of a text and joins, as long as it can, the two neighbours that together
-are the text of the token with the best score, the leftmost of equals (`llm_tokenizer_spm_session` in its
-`llama-vocab.cpp`). Merges are joined by their rank, the leftmost of equals. So the merges are the ways to
-cut a token into two tokens, in the order of the token's scores, and that is exact:
+llama.cpp starts with the characters of a text. It repeatedly joins the two neighbours that together are the
+text of the token with the best score, the leftmost of equals (`llm_tokenizer_spm_session` in its
+`llama-vocab.cpp`). BPE joins the pair of the lowest rank, the leftmost of equals. So the merges are all
+splits of a token into two tokens, in the order of the tokens' scores. This is exact:
 
-- Of the ways to cut a token only one ever comes about. Within a text, the stretch that becomes a token
-  develops as the token's text alone does, because nothing is joined across its edges.
-- Merges of one score are joined in the order of their places, which ranks cannot say. But two of them only
-  compete where the left one, or what becomes of it, takes the symbol that the right one begins with. It is
-  enough that the left ones have lower ranks then (`_order_ties`); a vocabulary for which no order of the merges
-  achieves that is refused.
+- Only one split of a token ever occurs. The range of a text that becomes a token goes through the same steps
+  as the token's text alone, because nothing is joined across its ends.
+- llama.cpp joins pairs of the same score from left to right, which ranks cannot express. But two such pairs
+  compete only where the left one, or a token made from it, takes the first symbol of the right one. It is
+  enough that the left one has the lower rank there (`_order_ties`). A vocabulary without such an order is
+  refused.
 """
 
 from __future__ import annotations
@@ -26,27 +26,30 @@ __all__ = ["Pair", "last_merge", "merges_from_scores"]
 
 Pair = tuple[str, str]
 
-# The most work that long tokens may make, in characters copied; the 256,000 tokens of Gemma make 2% of it.
+# The bound on copied characters for long tokens; the 256,000 tokens of Gemma copy 2 % of it.
 _MAX_WORK = 1_000_000_000
-# The most rules about the order of merges of one score.
-_MAX_RULES = 1_000_000
+# The bound on constraints for the order of merges with the same score.
+_MAX_CONSTRAINTS = 1_000_000
 
 
 def merges_from_scores(scores: Mapping[str, float]) -> list[Pair]:
-    """Return the merges that a vocabulary with scores amounts to.
+    """Return the merges that give the same ids as a vocabulary with scores.
 
     Args:
         scores: The score of each token, by its text.
 
     Raises:
-        FormatError: No list of merges does the same: the vocabulary has a token that is made of a character
-            that is none, or tokens of one score that compete in both directions.
+        FormatError: No list of merges gives the same ids: a token has a character that is not a token, or
+            tokens of the same score compete in both directions.
 
     >>> merges_from_scores({"a": 0, "b": 0, "ab": -1, "abb": -2, "bb": -3})
     [('a', 'b'), ('a', 'bb'), ('ab', 'b'), ('b', 'b')]
     """
     if sum(len(text) ** 2 for text in scores) > _MAX_WORK:
-        raise FormatError("the tokens are too long for a vocabulary")
+        raise FormatError(
+            "the tokens are too long for a vocabulary: converting their scores to merges would take too "
+            "much time"
+        )
     _check_characters(scores)
     cuts = {text: found for text in scores if len(text) > 1 and (found := _cuts(text, scores))}
     order = sorted(cuts, key=scores.__getitem__, reverse=True)
@@ -73,21 +76,21 @@ def _cuts(text: str, scores: Mapping[str, float]) -> list[Pair]:
 
 
 def _check_characters(scores: Mapping[str, float]) -> None:
-    """Check that what becomes a token is made of tokens only."""
+    """Check that every token that text can become consists of characters that are tokens."""
     missing = {character for character in set().union(*scores) if character not in scores}
-    missing.discard(" ")  # which texts do not hold any more when they are merged
+    missing.discard(" ")  # normalisation replaces spaces before merging
     if not missing:
         return
     for text in scores:
         if len(text) > 1 and not missing.isdisjoint(text) and " " not in text and last_merge(text, scores):
             character = next(character for character in text if character in missing)
-            raise FormatError(f"the token {text!r} holds {character!r}, which is no token itself")
+            raise FormatError(f"the token {text!r} has the character {character!r}, which is not a token")
 
 
 def _last_merges(
     tied: Iterable[str], cuts: Mapping[str, Sequence[Pair]], scores: Mapping[str, float]
 ) -> dict[str, Pair]:
-    """The two symbols that become each of the tokens that share their scores, or that hold such a token."""
+    """The last merge of each token that shares its score, or that contains such a token."""
     found = set(tied)
     made: dict[str, Pair] = {}
     for text in sorted(cuts, key=len):
@@ -99,13 +102,13 @@ def _last_merges(
 
 
 def _order_ties(texts: Sequence[str], made: Mapping[str, Pair], scores: Mapping[str, float]) -> list[Pair]:
-    """The merges that make tokens of one score, ordered so that the lowest rank is the leftmost place.
+    """The merges of tokens with the same score, ordered so that of competing pairs the left one is first.
 
     Raises:
-        FormatError: There is no such order.
+        FormatError: No such order exists.
     """
     within = _within(set(texts), made)
-    # By a symbol: what has come about when it is taken by its left neighbour, and by its right one.
+    # For each symbol: the tied tokens that exist when its left or its right neighbour takes it.
     by_left: defaultdict[str, set[str]] = defaultdict(set)
     by_right: defaultdict[str, set[str]] = defaultdict(set)
     orders: list[tuple[Collection[str], Collection[str]]] = []
@@ -116,8 +119,10 @@ def _order_ties(texts: Sequence[str], made: Mapping[str, Pair], scores: Mapping[
             by_right[left] |= within.get(right, set()) | itself
             orders.append((within.get(left, ()), within.get(right, ())))
     orders += [(by_left[symbol], by_right[symbol]) for symbol in by_left.keys() & by_right.keys()]
-    if sum(len(first) * len(then) for first, then in orders) > _MAX_RULES:
-        raise FormatError(f"the token {texts[0]!r} and {len(texts) - 1} others have the same score")
+    if sum(len(first) * len(then) for first, then in orders) > _MAX_CONSTRAINTS:
+        raise FormatError(
+            f"the token {texts[0]!r} and {len(texts) - 1} others have the same score, too many to order"
+        )
     before: dict[str, set[str]] = {text: set() for text in texts}
     for first, then in orders:
         for text in then:
@@ -127,15 +132,15 @@ def _order_ties(texts: Sequence[str], made: Mapping[str, Pair], scores: Mapping[
     except CycleError as error:
         names = ", ".join(dict.fromkeys(map(repr, error.args[1])))
         raise FormatError(
-            f"the tokens {names} have the same score, so which of them comes about depends on their places "
-            "in a text"
+            f"the tokens {names} have the same score, so their places in a text decide which one occurs; "
+            "give them different scores"
         ) from None
 
 
 def _within(texts: Set[str], made: Mapping[str, Pair]) -> dict[str, set[str]]:
-    """Which of the texts come about while a token does, it included, for those where there are any."""
+    """For each token, the tied tokens that merging it makes; tokens without any are absent."""
     within: dict[str, set[str]] = {}
-    for text, (left, right) in made.items():  # the parts of a token stand before it
+    for text, (left, right) in made.items():  # the parts of a token precede it
         parts = within.get(left, set()) | within.get(right, set()) | (texts & {text})
         if parts:
             within[text] = parts
@@ -143,7 +148,7 @@ def _within(texts: Set[str], made: Mapping[str, Pair]) -> dict[str, set[str]]:
 
 
 def last_merge(text: str, scores: Mapping[str, float]) -> Pair | None:
-    """Return the two symbols that become the token when its text is merged alone; None if it never does.
+    """Return the two symbols of the last merge of a token's text; None if merging does not make the token.
 
     Args:
         text: The text of two or more characters.

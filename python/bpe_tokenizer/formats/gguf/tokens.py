@@ -1,7 +1,7 @@
-"""What llama.cpp makes of the tokens of a GGUF file: their texts, their parts, and which are found in a text.
+"""The tokens of a GGUF file as llama.cpp sees them: texts, types, and which are added tokens.
 
-Beside `tokenizer.ggml.token_type` it goes by the texts of tokens and by the names of models, and so does this
-(`llama_vocab::impl::load` in llama.cpp's `llama-vocab.cpp`).
+llama.cpp decides by `tokenizer.ggml.token_type`, by the texts of tokens and by the names of models
+(`llama_vocab::impl::load` in its `llama-vocab.cpp`). This module follows it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TYPES = "tokenizer.ggml.token_type"
 
 
 class TokenType(IntEnum):
-    """The types of tokens, by their numbers in a file."""
+    """The types of tokens (`llama_token_type`), by their numbers in a file."""
 
     UNDEFINED = 0
     NORMAL = 1
@@ -68,7 +68,7 @@ _END_TOKENS = (
     "<｜end▁of▁sentence｜>",
     "[e~[",
 )
-# So is the token that plays one of these parts where no key names it.
+# So is the token of one of these roles, if no key names it.
 _ROLE_TEXTS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("fim_pre_token_id", "prefix_token_id"): (
         "<|fim_prefix|>",
@@ -110,10 +110,10 @@ _ROLE_TEXTS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ),
     ("fim_sep_token_id",): ("<|file_sep|>",),
 }
-# Always found in a text (gpt-oss).
+# Always user-defined (gpt-oss).
 _ALWAYS_USER_DEFINED = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")
 
-# The parts whose tokens end a generation too.
+# The roles whose tokens end a generation too.
 _END_ROLES = (
     "eos_token_id",
     "eot_token_id",
@@ -122,7 +122,7 @@ _END_ROLES = (
     "fim_rep_token_id",
     "fim_sep_token_id",
 )
-# Beside these the tokens of Phi-3 take the white space behind them along.
+# All other added tokens of Phi-3 strip the white space after them.
 _NEVER_STRIPPING = ("<unk>", "<s>", "<|endoftext|>")
 
 _ADDED_TYPES = (TokenType.UNKNOWN, TokenType.CONTROL, TokenType.USER_DEFINED)
@@ -134,7 +134,7 @@ class Tokens:
 
     Args:
         texts: The text of each id, as the file writes it.
-        types: What each is.
+        types: The type of each id.
         ids: The id of each text.
     """
 
@@ -143,16 +143,16 @@ class Tokens:
     ids: Mapping[str, int]
 
     def used(self) -> Iterator[tuple[int, str]]:
-        """Return every id with its text, but those that only fill a hole between the ids."""
+        """Yield every id with its text, except those that fill a hole between the ids."""
         for index, (text, kind) in enumerate(zip(self.texts, self.types, strict=True)):
             if kind is not TokenType.UNUSED or text != filler_text(index):
                 yield index, text
 
 
 def filler_text(index: int) -> str:
-    """Return the text that we give an id without a token, because llama.cpp needs one for each.
+    """Return the text for an id without a token, because llama.cpp needs a token for each id.
 
-    No text becomes a token with a space in its text.
+    No text can become it, because it has a space.
 
     >>> filler_text(300)
     '<unused 300>'
@@ -164,15 +164,15 @@ def read_tokens(metadata: Metadata) -> Tokens:
     """Read the tokens of a file.
 
     Raises:
-        FormatError: They are not there, not UTF-8, or there twice; or what they are cannot be said.
+        FormatError: The tokens are missing, not UTF-8, duplicates, or their types are ambiguous.
     """
     texts = _texts(metadata)
     if not texts:
-        raise metadata.error(TOKENS, "there are none")
+        raise metadata.error(TOKENS, "the list is empty")
     ids = {text: index for index, text in enumerate(texts)}
     if len(ids) < len(texts):
         index = next(index for index, text in enumerate(texts) if ids[text] != index)
-        raise metadata.error(TOKENS, f"ids {index} and {ids[texts[index]]} are both {texts[index]!r}")
+        raise metadata.error(TOKENS, f"duplicate token {texts[index]!r}: ids {index} and {ids[texts[index]]}")
     numbers = metadata.numbers(TYPES, "i")
     if numbers is None:
         types = [TokenType.NORMAL] * len(texts)
@@ -203,10 +203,10 @@ def _texts(metadata: Metadata) -> list[str]:
 
 
 def token_ids(metadata: Metadata, count: int) -> dict[str, int]:
-    """Return the ids that a file names (`bos_token_id`, ...), without those that are no token's.
+    """Return the ids that a file names (`bos_token_id`, ...), without ids that have no token.
 
     Args:
-        metadata: The file's.
+        metadata: The metadata of the file.
         count: The number of tokens.
     """
     given = {}
@@ -230,8 +230,8 @@ def final_types(
         given: The ids that the file names.
 
     Raises:
-        FormatError: Two tokens could play a part that makes a token a control token; llama.cpp takes the
-            one that its hash table happens to give first.
+        FormatError: Two tokens may have a role that makes a token a control token; llama.cpp takes the one
+            that comes first in its hash table.
 
     >>> final_types({"a": 0, "<|im_end|>": 1}, [TokenType.NORMAL, TokenType.USER_DEFINED], {})
     [<TokenType.NORMAL: 1>, <TokenType.CONTROL: 3>]
@@ -246,8 +246,8 @@ def final_types(
         if len(candidates) > 1:
             names = ", ".join(repr(text) for text in texts if text in ids)
             raise FormatError(
-                f"{names} could each be the token of tokenizer.ggml.{keys[0]}, which is not given; "
-                "llama.cpp would make either one a control token"
+                f"each of {names} may be the token of tokenizer.ggml.{keys[0]}, which is missing; "
+                f"llama.cpp would make either one a control token. Set tokenizer.ggml.{keys[0]}"
             )
         final[candidates[0]] = TokenType.CONTROL
     for text in _END_TOKENS:
@@ -268,7 +268,7 @@ def final_types(
 def added_tokens(
     tokens: Tokens, *, name: str = "", architecture: str = "", pre: str = ""
 ) -> list[AddedToken]:
-    """Return the tokens that are found in a text.
+    """Return the added tokens.
 
     Args:
         tokens: The tokens.
@@ -277,8 +277,8 @@ def added_tokens(
         pre: `tokenizer.ggml.pre`.
 
     Raises:
-        FormatError: The name asks for tokens that are not there, or which token is found where two overlap
-            depends on their lengths.
+        FormatError: The name requires tokens that are missing, or llama.cpp finds other tokens than this
+            package where two overlap.
     """
     strips_left, strips_right = _stripping(tokens.ids, name, architecture, pre)
     added = [
@@ -299,7 +299,7 @@ def added_tokens(
 def _stripping(
     ids: Mapping[str, int], name: str, architecture: str, pre: str
 ) -> tuple[Collection[str], bool]:
-    """The tokens that take white space before them along, and whether the others take what follows."""
+    """The tokens that strip white space before them, and whether all strip white space after them."""
     name = name.lower()
     if any(part in pre for part in ("jina-v2-de", "jina-v2-es", "jina-v2-code")) or any(
         part in architecture for part in ("nomic-bert-moe", "jina-bert-v3")
@@ -308,6 +308,6 @@ def _stripping(
     if "phi-3" in name or "phi3" in name:
         for text in ("</s>", *_NEVER_STRIPPING):
             if text not in ids:
-                raise FormatError(f"general.name is {name!r}; llama.cpp needs a token {text!r} then")
+                raise FormatError(f"general.name is {name!r}, for which llama.cpp needs a token {text!r}")
         return (), True
     return ("[MASK]",) if "modern-bert" in name else (), False

@@ -1,4 +1,4 @@
-"""A model as the metadata of a GGUF file that llama.cpp understands alike."""
+"""Writes a model as GGUF metadata that gives the same ids in llama.cpp."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bpe_tokenizer.special_tokens import ROLES, find_roles
 
 __all__ = ["CONFIG_KEY", "ROLE_IDS", "TEMPLATE", "metadata_pairs"]
 
-# The key of `Model.config` for what only a GGUF file says.
+# The key of `Model.config` for what only a GGUF file holds.
 CONFIG_KEY = "gguf"
 TEMPLATE = "tokenizer.chat_template"
 ROLE_IDS = {
@@ -37,20 +37,20 @@ ROLE_IDS = {
     "pad": "padding_token_id",
     "unk": "unknown_token_id",
 }
-# Names of models that make llama.cpp let tokens take white space along, "" first, which does not.
+# Names of models for which llama.cpp lets tokens strip white space; "" is a model without stripping.
 _MODEL_NAMES = ("", "phi-3", "modern-bert")
 _BYTE_TOKENS = frozenset(BYTE_TOKENS)
-# llama.cpp needs a token for every id; so many may have to be made up.
+# llama.cpp needs a token for every id; this bounds the fillers.
 _MAX_HOLES = 1 << 20
 
 Pairs = list[tuple[str, ValueType, Any]]
 
 
 def metadata_pairs(model: Model) -> Pairs:
-    """Return the metadata of a GGUF file that holds nothing but a tokenizer.
+    """Return the metadata of a GGUF file that holds only a tokenizer.
 
     Raises:
-        FormatError: llama.cpp would give other ids; names what it cannot do.
+        FormatError: llama.cpp would give other ids; names the unsupported part.
     """
     core = model.core
     kept = model.config.get(CONFIG_KEY)
@@ -89,7 +89,7 @@ def _tokens(core: _core.Model) -> tuple[list[str], list[TokenType]]:
     vocab = core.vocab
     count = max(vocab, default=-1) + 1
     if not vocab:
-        raise FormatError("vocab: the model has no tokens, and llama.cpp opens no such file")
+        raise FormatError("vocab: the model has no tokens, and llama.cpp cannot open such a file")
     if count - len(vocab) > _MAX_HOLES:
         raise FormatError(
             f"ids: llama.cpp needs a token for each id up to the largest, {count - 1}; "
@@ -111,25 +111,25 @@ def _tokens(core: _core.Model) -> tuple[list[str], list[TokenType]]:
 def _ids_by_text(texts: Sequence[str]) -> dict[str, int]:
     zero = next((text for text in texts if "\0" in text), None)
     if zero is not None:
-        raise FormatError(f"vocab: llama.cpp ends the text of a token at a zero byte, as in {zero!r}")
+        raise FormatError(f"vocab: the token {zero!r} has a zero byte, where llama.cpp ends its text")
     ids = {text: index for index, text in enumerate(texts)}
     if len(ids) < len(texts):
         index = next(index for index, text in enumerate(texts) if ids[text] != index)
         raise FormatError(
-            f"vocab: ids {index} and {ids[texts[index]]} would both be written as {texts[index]!r}, "
-            "and llama.cpp refuses a text that stands twice"
+            f"vocab: ids {index} and {ids[texts[index]]} are both written as {texts[index]!r}, "
+            "and llama.cpp refuses duplicate texts"
         )
     return ids
 
 
 def _check_added(core: _core.Model, tokens: Tokens, ids: Mapping[str, int], pre: str) -> str:
-    """Check that llama.cpp finds the same added tokens; returns the model's name for which it does."""
+    """Return a model name for which llama.cpp finds the same added tokens."""
     wanted = core.added_tokens
     for token in wanted:
         if token.single_word:
-            raise FormatError(f"single_word: llama.cpp finds {token.content!r} inside words, too")
+            raise FormatError(f"single_word: llama.cpp finds {token.content!r} inside words too")
         if token.normalized and core.normalizers:
-            raise FormatError(f"normalized: llama.cpp looks for {token.content!r} in the text as given only")
+            raise FormatError(f"normalized: llama.cpp does not find {token.content!r} in normalised text")
     wanted = [token._replace(normalized=False) for token in wanted]
     tokens = dataclasses.replace(tokens, types=final_types(tokens.ids, tokens.types, ids))
     for name in _MODEL_NAMES:
@@ -146,22 +146,23 @@ def _check_added(core: _core.Model, tokens: Tokens, ids: Mapping[str, int], pre:
     for token in added_tokens(tokens, pre=pre):
         if token.id not in expected:
             raise FormatError(
-                f"vocab: llama.cpp looks for {token.content!r} in texts, because of its name; "
-                f"add_special_tokens({{{token.content!r}: {token.id}}}) lets this tokenizer do so, too"
+                f"vocab: llama.cpp takes {token.content!r} for an added token because of its text; "
+                f"add_special_tokens({{{token.content!r}: {token.id}}}) makes it one here too"
             )
         if token.special != expected[token.id].special:
             raise FormatError(
-                f"special: to llama.cpp {token.content!r} is {'a' if token.special else 'no'} control token, "
-                "because of its name"
+                f"special: llama.cpp {'takes' if token.special else 'does not take'} {token.content!r} for "
+                "a control "
+                "token because of its text"
             )
-    raise FormatError("lstrip, rstrip: llama.cpp knows no model whose added tokens take white space along so")
+    raise FormatError("lstrip, rstrip: llama.cpp has no model whose added tokens strip white space like this")
 
 
 # -- ids ------------------------------------------------------------------------------------------------
 
 
 def _ids(model: Model, kept: Mapping[str, Any], count: int) -> tuple[dict[str, int], dict[str, bool]]:
-    """The ids that a file names, and whether BOS and EOS are put around a text."""
+    """The ids that a file names, and whether BOS and EOS are added to a text."""
     roles = _role_ids(model)
     around = model.post_processor
     if around is None:
@@ -169,10 +170,12 @@ def _ids(model: Model, kept: Mapping[str, Any], count: int) -> tuple[dict[str, i
         around = PostProcessor(bos, eos)
     for role, added in (("bos", around.prefix), ("eos", around.suffix)):
         if len(added) > 1:
-            raise FormatError(f"post_processor: llama.cpp puts one token at most around a text, not {added}")
+            raise FormatError(
+                f"post_processor: llama.cpp adds at most one token on each side of a text, not {added}"
+            )
         if added and role in model.named_tokens and roles.get(role) != added[0]:
             raise FormatError(
-                f"post_processor: llama.cpp adds the {role.upper()} token only, and not the id {added[0]}"
+                f"post_processor: llama.cpp adds only the {role.upper()} token, not the id {added[0]}"
             )
         if added:
             roles[role] = added[0]
@@ -221,7 +224,7 @@ def _templates(template: object) -> Pairs:
 
 def _write_byte_level(core: _core.Model, kept_pre: object) -> Written:
     if core.decoder is not None:
-        raise FormatError("decoder: llama.cpp decodes tokens of bytes to these bytes only")
+        raise FormatError("decoder: llama.cpp decodes byte-level tokens to their bytes only")
     if core.normalizers:
         steps = ", ".join(step[0] for step in core.normalizers)
         raise FormatError(
@@ -229,23 +232,23 @@ def _write_byte_level(core: _core.Model, kept_pre: object) -> Written:
             "train with normalization=None"
         )
     if core.add_prefix_space:
-        raise FormatError("add_prefix_space: llama.cpp puts no space before a text of bytes")
+        raise FormatError("add_prefix_space: llama.cpp does not support it for byte-level models")
     if core.split_patterns is None:
         steps = ", ".join(step[0] for step in core.pre_tokenizers)
-        raise FormatError(f"pre_tokenizers: llama.cpp cuts at the matches of patterns only, not with {steps}")
+        raise FormatError(f"pre_tokenizers: llama.cpp splits with patterns only, not with {steps}")
     vocab = core.vocab
     if (core.unk_id is not None or not core.keeps_gaps) and lacks_bytes(vocab.values()):
-        raise FormatError("unk_id: llama.cpp drops a byte that is no token, and does so after merging")
+        raise FormatError("unk_id: llama.cpp drops a byte without a token, after merging")
     _check_added_in_vocab(core, vocab)
     names = matching_names(core.split_patterns, set(vocab.values()))
     pre = _choose_pre(core, names, kept_pre)
-    # Of equal merges the last counts to us, the first to llama.cpp.
+    # Of duplicate merges this package uses the last, llama.cpp the first.
     merges = dict.fromkeys(reversed(core.printable_merges()))
     return Written("gpt2", pre, [f"{left} {right}" for left, right in reversed(merges)])
 
 
 def _check_added_in_vocab(core: _core.Model, vocab: Mapping[int, bytes]) -> None:
-    """Check that no added token whose text is not that of its bytes is made by merging."""
+    """Check that merging makes no added token whose text differs from its spelling as bytes."""
     inside = set(core.added_ids_in_vocab)
     unlike = {vocab[index] for index in inside if _core.to_printable(vocab[index]) != vocab[index].decode()}
     if not unlike:
@@ -254,7 +257,7 @@ def _check_added_in_vocab(core: _core.Model, vocab: Mapping[int, bytes]) -> None
         for part in (left, right, left + right):
             if part in unlike:
                 raise FormatError(
-                    f"added_tokens: {part.decode()!r} is looked for in texts, and also made by merging; "
+                    f"added_tokens: {part.decode()!r} is an added token that merging makes too; "
                     "llama.cpp cannot do both"
                 )
     for part in unlike:
@@ -263,7 +266,7 @@ def _check_added_in_vocab(core: _core.Model, vocab: Mapping[int, bytes]) -> None
 
 
 def _choose_pre(core: _core.Model, names: Mapping[str, PreTokenizer], kept_pre: object) -> str:
-    """Choose the name that treats pieces which are tokens as the model does."""
+    """Choose a name with the model's `ignore_merges`, or one for which it makes no difference."""
     if isinstance(kept_pre, str) and BYTE_LEVEL.get(kept_pre) in names.values():
         names = {kept_pre: BYTE_LEVEL[kept_pre], **names}
     alike = [name for name, pre in names.items() if pre.ignore_merges == core.ignore_merges]
@@ -278,14 +281,14 @@ def _choose_pre(core: _core.Model, names: Mapping[str, PreTokenizer], kept_pre: 
             return name
     if unmade is None:
         raise FormatError(f"added_tokens: llama.cpp would take the plain text {special!r} for the token")
-    rule = "merges every piece step by step" if core.ignore_merges else "takes a piece that is a token for it"
+    rule = "always merges" if core.ignore_merges else "does not merge a piece that is a token"
     raise FormatError(
         f"ignore_merges: with these split patterns llama.cpp {rule}; that changes the token {unmade[1]!r}"
     )
 
 
 def _special_as_piece(core: _core.Model) -> str | None:
-    """A special token whose text would be a single piece if it were plain text."""
+    """A special token whose text is a single piece of plain text."""
     plain = _core.Encoder(core.with_added_tokens([]))
     for token in core.added_tokens:
         if token.special and len(plain.pieces(token.content)) == 1:

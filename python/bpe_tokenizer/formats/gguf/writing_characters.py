@@ -1,4 +1,4 @@
-"""SentencePiece-style BPE for a GGUF file: by scores (`llama`), or by merges (`gemma4`)."""
+"""Writes SentencePiece-style BPE for a GGUF file: with scores (`llama`) or with merges (`gemma4`)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _REPLACE = ("Replace", " ", SPACE)
 
 @dataclass(frozen=True)
 class Written:
-    """What a file says about the way from text to tokens.
+    """The fields of a file that describe tokenization.
 
     Args:
         model: `tokenizer.ggml.model`.
-        pre: `tokenizer.ggml.pre`, if it takes part.
-        merges: The merges as the file writes them.
+        pre: `tokenizer.ggml.pre`; None if the model does not use it.
+        merges: The merges as lines of the file.
         scores: The score of each id.
-        add_space_prefix: Whether a space is put before a text.
+        add_space_prefix: Whether llama.cpp adds a space before a text.
     """
 
     model: str
@@ -37,34 +37,36 @@ class Written:
 
 
 def write_characters(core: _core.Model, texts: Sequence[str], adds_bos: bool) -> Written:
-    """Return what a file has to say for a model whose tokens are characters.
+    """Return the fields for a model whose tokens are characters.
 
     Args:
         core: The model.
         texts: The text of each id, as the file writes it.
-        adds_bos: Whether BOS is put before a text.
+        adds_bos: Whether BOS is added before a text.
 
     Raises:
-        FormatError: llama.cpp would give other ids; names what it cannot do.
+        FormatError: llama.cpp would give other ids; names the unsupported part.
     """
     if core.ignore_merges:
-        raise FormatError("ignore_merges: llama.cpp merges every piece of this kind of model step by step")
+        raise FormatError("ignore_merges: llama.cpp always merges pieces in SentencePiece-style models")
     if core.decoder is None or core.decoder[0] != SPACE or not core.decoder[1]:
-        raise FormatError(f"decoder: llama.cpp reads {SPACE!r} as a space and <0x00> to <0xFF> as bytes")
+        raise FormatError(f"decoder: llama.cpp decodes {SPACE!r} to a space and <0x00> to <0xFF> to bytes")
     if not core.byte_fallback or not all(has_byte_tokens(set(texts))):
         raise FormatError("byte_fallback: llama.cpp needs the tokens <0x00> to <0xFF> for unknown characters")
     steps = list(core.normalizers)
     prefixed = steps[:1] == [("Prepend", SPACE)]
     if steps[prefixed:] != [_REPLACE]:
         raise FormatError(
-            f"normalizers: llama.cpp writes a space as {SPACE!r}, and puts one before a text, but not "
+            f"normalizers: llama.cpp replaces a space by {SPACE!r} and may prepend one; it does not support "
             + ", ".join(step[0] for step in steps)
         )
     merges = [(left.decode(), right.decode()) for left, right in core.merges]
     if core.split_patterns == [] and (prefixed or not _is_cut_at_lines(merges)):
         return Written("llama", scores=_scores(texts, merges), add_space_prefix=prefixed)
     if core.split_patterns not in ([], [LINES]) or core.add_prefix_space or prefixed:
-        raise FormatError("pre_tokenizers: llama.cpp does not cut the texts of this kind of model like that")
+        raise FormatError(
+            "pre_tokenizers: llama.cpp does not split text like this in SentencePiece-style models"
+        )
     unmade = unmergeable_newlines(texts, core.merges)
     written = [f"{left} {right}" for left, right in dict.fromkeys(reversed(merges))][::-1]
     if adds_bos and unmade is None:
@@ -73,15 +75,15 @@ def write_characters(core: _core.Model, texts: Sequence[str], adds_bos: bool) ->
 
 
 def _is_cut_at_lines(merges: Sequence[Pair]) -> bool:
-    """Whether cutting at line ends changes nothing: no merge joins a newline with something else."""
+    """Whether splitting at newlines changes nothing: no merge joins a newline with another character."""
     return not any("\n" in left + right and (left + right).strip("\n") for left, right in merges)
 
 
 def _scores(texts: Sequence[str], merges: Sequence[Pair]) -> list[float]:
-    """Scores that make the tokens in the order in which the merges make them.
+    """The scores that make tokens in the order of the merges.
 
     Raises:
-        FormatError: There are none.
+        FormatError: No scores do.
     """
     ranks = {pair: rank for rank, pair in enumerate(merges)}
     made: dict[str, tuple[int, Pair]] = {}
@@ -96,14 +98,15 @@ def _scores(texts: Sequence[str], merges: Sequence[Pair]) -> list[float]:
         pair = last_merge(text, scores) if len(text) > 1 and " " not in text else None
         if pair != (made[text][1] if text in made else None):
             raise FormatError(
-                f"merges: llama.cpp would join {' and '.join(map(repr, pair or made[text][1]))} "
-                f"{'as well' if pair else 'never'}, because it goes by the texts of tokens only"
+                f"merges: llama.cpp would {'also' if pair else 'never'} join "
+                f"{' and '.join(map(repr, pair or made[text][1]))}, because its scores belong to tokens, "
+                "not pairs"
             )
     return [scores[text] for text in texts]
 
 
 def _last_merge(text: str, ranks: Mapping[Pair, int]) -> Pair | None:
-    """The two symbols that become the token when its text is merged alone; None if it never does."""
+    """The two symbols of the last merge of a token's text; None if merging does not make the token."""
     symbols = list(text)
     while len(symbols) > 2:
         found = [ranks.get(pair, len(ranks)) for pair in pairwise(symbols)]

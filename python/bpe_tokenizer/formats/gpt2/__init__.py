@@ -91,7 +91,7 @@ def load(
     unused = [token for token in unmade if token not in contents]
     if unused and not complete:
         raise FormatError(
-            f"{merges_path}: the last line has no end, and no merge makes {unused[0]!r}; "
+            f"{merges_path}: the last line has no newline, and no merge makes {unused[0]!r}; "
             "the file may have been cut off"
         )
     patterns = NAMED_PATTERNS[beside.splitting.pattern].patterns
@@ -212,7 +212,8 @@ def _inside(
     foreign = next((text for text in unused if _core.from_printable(text) is None), None)
     if foreign is not None:
         raise FormatError(
-            f"{vocab_path}: {foreign!r} holds a character that stands for no byte, and is no added token; "
+            f"{vocab_path}: {foreign!r} has a character outside the 256 printable bytes, and is not an "
+            "added token; "
             "name it in special_tokens, if it is one"
         )
     inside = dict(vocab)

@@ -81,7 +81,8 @@ def read_pair(vocab_path: Path, merges_path: Path) -> tuple[bytes, bytes]:
         if digest(*together) == recorded:
             return together
     raise FormatError(
-        f"{config_path}: {OWN_KEY}.{DIGEST}: {vocab_path.name} and {merges_path.name} were not saved together "
+        f"{config_path}: {OWN_KEY}.{DIGEST}: {vocab_path.name} and {merges_path.name} were not saved "
+        "together "
         f"with it; save them again, or remove {OWN_KEY!r} from it if they were changed on purpose"
     )
 

@@ -222,7 +222,7 @@ def _write_post_processor(model: Model, kept: object) -> dict[str, Any] | None:
             pass  # its tokens are not there any more
     unknown = [token_id for token_id in (*around.prefix, *around.suffix) if token_id not in strings]
     if unknown:
-        raise FormatError(f"post_processor: {unknown[0]} is the id of no token")
+        raise FormatError(f"post_processor: {unknown[0]} is not the id of a token")
     return write_post_processor(around, strings.__getitem__, strings.in_bytes)
 
 

@@ -160,6 +160,6 @@ def read_steps(field: Field) -> list[Step]:
         kind, *arguments = item.values() or [None]
         types = _ARGUMENTS.get(kind) if isinstance(kind, str) else None
         if types is None or tuple(map(type, arguments)) != types:
-            raise item.refused("is no step")
+            raise item.refused("is not a step")
         steps.append((kind, *arguments))
     return steps

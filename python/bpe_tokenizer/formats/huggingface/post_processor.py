@@ -57,7 +57,7 @@ def _pair_id(field: Field, known: Container[int]) -> tuple[int, ...]:
 
 def _known_id(field: Field, known: Container[int]) -> int:
     if field.id() not in known:
-        raise field.refused("is the id of no token")
+        raise field.refused("is not the id of a token")
     return field.id()
 
 

@@ -1,10 +1,10 @@
 """tiktoken: rank files (`.tiktoken`), the published encodings by name, and `tiktoken.Encoding` objects.
 
-A rank file holds tokens and ranks, which are ids as well, and nothing else: the split pattern and the
-special tokens have to come from elsewhere. For what tiktoken publishes they are known here, by the SHA-256
-of the file; for any other file they must be given. Nothing is guessed.
+A rank file holds only tokens and ranks, and the ranks are the ids. For the files that tiktoken publishes,
+this package knows the split pattern and the special tokens by the SHA-256 of the file. For any other file the
+caller gives them.
 
-There is no description of the format; https://github.com/openai/tiktoken is its reader and writer.
+The format is defined by its reader and writer, https://github.com/openai/tiktoken.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ __all__ = [
 
 
 class LoadKwargs(TypedDict):
-    """What a rank file does not hold: the arguments that `load` needs beside it.
+    """The arguments of `load` that a rank file does not hold.
 
     Args:
         split_pattern: The split patterns.
@@ -82,18 +82,18 @@ def load(
     r"""Load a rank file.
 
     Args:
-        path: The file. What tiktoken publishes is recognised by its content; where encodings share a file,
-            the file's name decides (`p50k_edit.tiktoken`, `o200k_harmony.tiktoken`), and any other name
-            means `p50k_base` and `o200k_base`.
-        split_pattern: A name of `NAMED_PATTERNS` or a pattern, or several patterns; None for that of the
+        path: The file. Published files are recognised by their content. Where encodings share a file, the
+            file's name decides (`p50k_edit.tiktoken`, `o200k_harmony.tiktoken`); any other name means
+            `p50k_base` and `o200k_base`.
+        split_pattern: A name of `NAMED_PATTERNS`, a pattern, or several patterns; None for the pattern of the
             published encoding.
         special_tokens: A dict of text to id, or a list, whose tokens get the ids after the largest rank;
-            None for those of the published encoding. `{}`: there are none.
+            `{}` for none; None for those of the published encoding.
 
     Raises:
         FormatError: The file cannot be read or is broken, or a special token contradicts it.
-        OptionError: The content is not known, and the split pattern or the special tokens are not given.
-        PatternError: The split pattern is not valid.
+        OptionError: The file is not a published one, and the split pattern or special tokens are missing.
+        PatternError: The split pattern is invalid.
 
     >>> import base64, tempfile
     >>> lines = [base64.b64encode(bytes([byte])).decode() + f" {byte}\n" for byte in range(256)]
@@ -113,10 +113,10 @@ def load(
         special_tokens = known and known.special_tokens
     if split_pattern is None or special_tokens is None:
         missing = "split pattern" if split_pattern is None else "special tokens"
-        argument = "split_pattern=" if split_pattern is None else "special_tokens= ({} if there are none)"
-        why = "and the content is none that is known" if known is None else "and models name them differently"
+        argument = "split_pattern=" if split_pattern is None else "special_tokens= ({} for none)"
+        why = "the content is not a published one" if known is None else "models name them differently"
         raise OptionError(
-            f"{file}: a rank file does not hold the {missing}, {why} (SHA-256 {digest}); give {argument}"
+            f"{file}: a rank file does not hold the {missing}, and {why} (SHA-256 {digest}); pass {argument}"
         )
     ranks = parse_ranks(data, str(file))
     settings = {"split_patterns": resolve_split_pattern(split_pattern)}
@@ -167,23 +167,21 @@ def load_named(
 ) -> Model:
     """Load an encoding that tiktoken publishes.
 
-    Its rank file is looked for in the cache, as tiktoken keeps it (under the SHA-1 of its address) or as
-    `NAME.tiktoken`; if it is not there, it is downloaded and kept, as tiktoken does. It is used only if it
-    has the published SHA-256.
+    The cache may hold its rank file as tiktoken stores it (under the SHA-1 of its URL) or as `NAME.tiktoken`.
+    If not, the file is downloaded into the cache, as tiktoken does. It must have the published SHA-256.
 
     Args:
         name: `"gpt2"`, `"r50k_base"`, `"p50k_base"`, `"p50k_edit"`, `"cl100k_base"`, `"o200k_base"` or
             `"o200k_harmony"`.
-        cache_dir: The cache; None for tiktoken's: the directory that `TIKTOKEN_CACHE_DIR` or
-            `DATA_GYM_CACHE_DIR` names, or else `data-gym-cache` in the directory of temporary files. An
-            empty name: there is none.
-        local_files_only: Take what the cache holds and do not touch the network.
+        cache_dir: The cache directory; empty for no cache; None for tiktoken's: `TIKTOKEN_CACHE_DIR`,
+            `DATA_GYM_CACHE_DIR`, or `data-gym-cache` in the directory of temporary files.
+        local_files_only: Use the cache only, without the network.
 
     Raises:
-        FormatError: What was downloaded is not what is published.
-        HubError: It cannot be downloaded, or the cache does not hold it and nothing else was allowed.
+        FormatError: The downloaded file does not have the published SHA-256.
+        HubError: The file cannot be downloaded, or `local_files_only` is set and the cache does not hold it.
         OptionError: There is no such encoding.
-        OSError: It cannot be written into the cache that was asked for.
+        OSError: The file cannot be written into `cache_dir`.
     """
     ranks = published_ranks(name, cache_dir=cache_dir, local_files_only=local_files_only)
     encoding = PUBLISHED[name]
@@ -194,13 +192,13 @@ def load_named(
 def published_ranks(
     name: str, *, cache_dir: str | os.PathLike[str] | None = None, local_files_only: bool = False
 ) -> dict[bytes, int]:
-    """Return the tokens of a published encoding and their ranks; arguments and errors as of `load_named`."""
+    """Return the tokens of a published encoding and their ranks; arguments as for `load_named`."""
     if not isinstance(name, str):
         raise ArgumentTypeError(f"name must be a str, not {type(name).__name__}")
     if name not in PUBLISHED:
         raise OptionError(
-            f"there is no published encoding {shorten(name)}{did_you_mean(name, PUBLISHED)} The names are "
-            f"{', '.join(PUBLISHED)}. A rank file of your own is loaded by its path"
+            f"unknown encoding {shorten(name)}{did_you_mean(name, PUBLISHED)} Choose one of "
+            f"{', '.join(PUBLISHED)}, or give the path of a rank file"
         )
     cache = Cache.at(cache_dir)
     url, sha256 = PUBLISHED[name].ranks
@@ -213,14 +211,15 @@ def published_ranks(
             return ranks_from_data_gym(vocab, ids)
     if data is None and local_files_only:
         raise HubError(
-            f"{name}: {cache.path(url) or 'there is no cache that'} does not hold {url} with its published "
-            "SHA-256, and local_files_only is True; load it once with the network, or put the file there"
+            f"{name}: {cache.path(url) or 'the cache, which is disabled,'} does not hold {url} with its "
+            "published "
+            "SHA-256, and local_files_only is True; load it once with the network, or copy the file there"
         )
     return parse_ranks(cache.fetch(url, sha256) if data is None else data, name)
 
 
 def _file_by_name(directory: Path, name: str, sha256: str) -> bytes | None:
-    """A copy of the file under its own name, if its content is the published one."""
+    """The file under its own name, if it has the published SHA-256."""
     try:
         data = (directory / name).read_bytes()
     except OSError:
@@ -229,19 +228,19 @@ def _file_by_name(directory: Path, name: str, sha256: str) -> bytes | None:
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> LoadKwargs:
-    """Save the ranks of a model, if its ids are ranks.
+    """Save the ranks of a model whose ids are ranks.
 
-    A rank file is read as merges in the order of the ids, so a model is refused whose merges are others
+    A rank file is read as merges in the order of the ids, so a model is refused whose the merges differ
     (`merges.ranks_from_model` says exactly which). That never happens to one that this package trained
     without normalisation, or read from a rank file. The part that a special token plays, and what is put
     around a text, are not kept.
 
     Args:
-        model: What to save.
-        path: The file. Its directory is made if it is not there.
+        model: The model to save.
+        path: The file; its directory is created.
 
     Returns:
-        What the file does not hold: `load(path, **load_kwargs)` gives the same ids.
+        The arguments that the file does not hold: `load(path, **load_kwargs)` gives the same ids.
 
     Raises:
         FormatError: The format cannot hold something of the model.
@@ -268,18 +267,18 @@ def save(model: Model, path: str | os.PathLike[str]) -> LoadKwargs:
 
 
 def from_encoding(encoding: tiktoken.Encoding) -> Model:
-    r"""Return the model of a `tiktoken.Encoding`, published or anybody's own.
+    r"""Return the model of a `tiktoken.Encoding`.
 
     Args:
         encoding: An object of tiktoken's class, or of `bpe_tokenizer.compat.tiktoken`'s.
 
     Returns:
-        The model, which gives the same ids. Where a pattern of one's own may leave characters unmatched,
-        the model drops them, as tiktoken does.
+        The model, which gives the same ids. A custom pattern may leave characters unmatched; the model drops
+        them, as tiktoken does.
 
     Raises:
-        ArgumentTypeError: It is something else.
-        FormatError: A model cannot hold it: a byte is no token, or an id belongs to two tokens.
+        ArgumentTypeError: The object is not an `Encoding`.
+        FormatError: A model cannot hold it: a byte is not a token, or two tokens share an id.
 
     >>> from bpe_tokenizer.compat.tiktoken import Encoding
     >>> ranks = {bytes([byte]): byte for byte in range(256)} | {b"hi": 256}
@@ -293,7 +292,7 @@ def from_encoding(encoding: tiktoken.Encoding) -> Model:
     except (AttributeError, TypeError) as error:
         raise ArgumentTypeError(
             f"expected a tiktoken.Encoding, not {type(encoding).__name__}; from_tiktoken() also takes the "
-            "name of a published encoding and the path of a rank file"
+            "name of a published encoding or the path of a rank file"
         ) from error
     return _model(ranks, model_settings(pat_str), special, name)
 
@@ -302,16 +301,15 @@ def to_encoding(model: Model, name: str) -> tiktoken.Encoding:
     """Return a `tiktoken.Encoding` that gives the same ids as a model.
 
     Args:
-        model: What to give.
-        name: What the encoding is to be called.
+        model: The model.
+        name: The name of the encoding.
 
     Returns:
-        The encoding. Its pattern is the model's, with a branch for what is unmatched added if the model has a
-        pattern of one's own.
+        The encoding. If the model's pattern may leave text unmatched, a branch that matches it is added.
 
     Raises:
-        FormatError: tiktoken cannot hold something of the model: besides what `save` refuses, several split
-            patterns, or special tokens that begin alike.
+        FormatError: tiktoken cannot hold something of the model: what `save` refuses, several split patterns,
+            or a special token that begins with another.
         MissingDependencyError: tiktoken is not installed.
     """
     try:
@@ -335,19 +333,12 @@ def to_encoding(model: Model, name: str) -> tiktoken.Encoding:
 def _model(
     ranks: Mapping[bytes, int], settings: Mapping[str, Any], special_tokens: SpecialTokens, source: str
 ) -> Model:
-    """The model of ranks.
-
-    Args:
-        ranks: The tokens and their ranks.
-        settings: How texts are cut.
-        special_tokens: A dict, or a list.
-        source: The file or encoding, for messages.
-    """
+    """Build a model from ranks; `source` is the file or encoding, for messages."""
     vocab = {rank: token for token, rank in ranks.items()}
     if len(vocab) < len(ranks):
         raise FormatError(f"{source}: two tokens have the same rank")
     added = to_added_tokens(ranks, special_tokens)
-    # As with the ids of a trained model, special tokens that fill the holes belong to the vocabulary.
+    # Special tokens that fill holes between the ranks belong to the vocabulary, as in a trained model.
     size = len(vocab)
     for token in added:
         if token.id <= size and token.id not in vocab and token.content.encode() not in ranks:
@@ -360,7 +351,7 @@ def _model(
 
 
 def _drops_unmatched(core: _core.Model) -> bool:
-    """Whether a model is what `from_encoding` makes for a pattern of one's own."""
+    """Whether a model is one that `from_encoding` makes from a custom pattern."""
     steps, others = core.pre_tokenizers, (core.normalizers, core.decoder)
     return (
         len(steps) == 1

@@ -1,6 +1,6 @@
-"""tiktoken's cache of published files: what it holds, and filling it.
+"""tiktoken's cache of downloaded files.
 
-Where it is and what files are called there is `read_file_cached` of
+Its directory and file names follow `read_file_cached` of
 https://github.com/openai/tiktoken/blob/main/tiktoken/load.py.
 """
 
@@ -24,11 +24,11 @@ _TIMEOUT = 60  # seconds without a byte
 
 @dataclass(frozen=True)
 class Cache:
-    """A directory of downloaded files, each under the SHA-1 of its address.
+    """A directory of downloaded files, each named by the SHA-1 of its URL.
 
     Args:
-        directory: Where they are; it need not exist. None keeps nothing.
-        is_chosen: Whether somebody asked for this directory: then it is an error if it cannot be written.
+        directory: The directory, which need not exist; None keeps nothing.
+        is_chosen: Whether the user chose this directory. Then a failure to write is an error.
     """
 
     directory: Path | None
@@ -39,9 +39,8 @@ class Cache:
         """Return the cache of a directory.
 
         Args:
-            cache_dir: The directory; None for the one that `TIKTOKEN_CACHE_DIR` names, or
-                `DATA_GYM_CACHE_DIR`, or else `data-gym-cache` in the directory of temporary files. An empty
-                name keeps nothing.
+            cache_dir: The directory; empty keeps nothing; None for `TIKTOKEN_CACHE_DIR`,
+                `DATA_GYM_CACHE_DIR`, or `data-gym-cache` in the directory of temporary files.
 
         >>> Cache.at("").directory is None
         True
@@ -53,7 +52,7 @@ class Cache:
         return cls(Path(chosen) if chosen else None, is_chosen=True)
 
     def path(self, url: str) -> Path | None:
-        """Return where the file of an address is kept.
+        """Return the path of the file for a URL.
 
         >>> Cache.at("cache").path("https://example.org/ranks").name
         '81457f5f3a3864f3a392f6e1f0e4adfb10913580'
@@ -62,11 +61,11 @@ class Cache:
         return self.directory and self.directory / name
 
     def read(self, url: str, sha256: str | None) -> bytes | None:
-        """Return a file if it is there and has the right content.
+        """Return a file if the cache holds it with the right content.
 
         Args:
-            url: Where it comes from.
-            sha256: The SHA-256 that it must have; None accepts any content.
+            url: The URL it was downloaded from.
+            sha256: The SHA-256 that the file must have; None accepts any content.
         """
         path = self.path(url)
         if path is None:
@@ -78,22 +77,23 @@ class Cache:
         return data if sha256 is None or has_sha256(data, sha256) else None
 
     def fetch(self, url: str, sha256: str | None) -> bytes:
-        """Download a file and keep it.
+        """Download a file into the cache.
 
         Args:
-            url: Where it is.
-            sha256: The SHA-256 that it must have; None accepts any content.
+            url: The URL.
+            sha256: The SHA-256 that the file must have; None accepts any content.
 
         Raises:
-            FormatError: The content is another.
-            HubError: It cannot be downloaded.
-            OSError: It cannot be kept.
+            FormatError: The file has another SHA-256.
+            HubError: The file cannot be downloaded.
+            OSError: The file cannot be written into a chosen cache.
         """
         data = download(url)
         if sha256 is not None and not has_sha256(data, sha256):
             raise FormatError(
-                f"{url}: what was downloaded is not what is published: its SHA-256 is "
-                f"{hashlib.sha256(data).hexdigest()}, not {sha256}. Try again, or look at what answers there"
+                f"{url}: the downloaded file has the SHA-256 {hashlib.sha256(data).hexdigest()}, not "
+                f"{sha256}; "
+                "try again, or check for a proxy that answers instead of the server"
             )
         path = self.path(url)
         if path is not None:
@@ -107,10 +107,10 @@ class Cache:
 
 
 def download(url: str) -> bytes:
-    """Return what an address of HTTP or HTTPS gives.
+    """Return the content of an HTTP or HTTPS URL.
 
     Raises:
-        HubError: It cannot be reached, or gives an error or more than any tokenizer file has.
+        HubError: The server cannot be reached, returns an error, or returns more than 256 MB.
     """
     import http.client
     import urllib.request
@@ -122,12 +122,12 @@ def download(url: str) -> bytes:
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise HubError(
             f"{url}: cannot be downloaded: {error}. Check the connection and try again, "
-            "or get the file in another way and load it by its path"
+            "or download the file yourself and load it by its path"
         ) from error
     if len(data) > _MAX_BYTES:
-        raise HubError(f"{url}: gives more than {_MAX_BYTES:,} bytes, which is no tokenizer file")
+        raise HubError(f"{url}: returns more than {_MAX_BYTES:,} bytes, too much for a tokenizer file")
     if expected is not None and expected.isdigit() and len(data) < int(expected):
-        raise HubError(f"{url}: gave {len(data):,} of {expected} bytes; try again")
+        raise HubError(f"{url}: returned {len(data):,} of {expected} bytes; try again")
     return data
 
 

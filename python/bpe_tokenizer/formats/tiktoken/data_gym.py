@@ -1,6 +1,6 @@
-"""GPT-2's two files as ranks: `vocab.bpe`, the merges in order, and `encoder.json`, the ids.
+"""Ranks from the two files of https://github.com/openai/gpt-2, as tiktoken computes them for `gpt2`.
 
-They are those of https://github.com/openai/gpt-2; tiktoken turns them into ranks for its encoding `gpt2`.
+`vocab.bpe` holds the merges in order, `encoder.json` the ids.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bpe_tokenizer.formats.json_file import parse_json
 
 __all__ = ["ranks_from_data_gym"]
 
-# Special tokens that an encoder.json may list among the others.
+# Special tokens that an encoder.json may list with the ordinary tokens.
 _SPECIAL = frozenset((b"<|endoftext|>", b"<|startoftext|>"))
 
 
@@ -27,14 +27,14 @@ def ranks_from_data_gym(
     r"""Return the tokens of GPT-2's files and their ranks.
 
     Args:
-        vocab_bpe: A line that says the version, then a merge a line.
+        vocab_bpe: A line with the version, then one merge on each line.
         encoder_json: Every token with its id.
-        clobber_one_byte_tokens: Single bytes have the ids that `encoder_json` gives them; otherwise they
-            have 0 to 255 in the order of GPT-2's printable characters, and `encoder_json` must agree.
+        clobber_one_byte_tokens: Take the ids of single bytes from `encoder_json`. If false, they are 0 to
+            255 in the order of GPT-2's printable characters, and `encoder_json` must agree.
         names: The names of the two files, for messages.
 
     Raises:
-        FormatError: A file is broken, or they contradict each other.
+        FormatError: A file is broken, or the files contradict each other.
 
     >>> bytes_first = sorted(range(256), key=lambda byte: ord(_core.to_printable(bytes([byte]))))
     >>> tokens = [_core.to_printable(bytes([byte])) for byte in bytes_first] + ["ab"]
@@ -46,7 +46,7 @@ def ranks_from_data_gym(
     ranks = {bytes([byte]): rank for rank, byte in enumerate(_bytes_in_printable_order())}
     for token in _merged_tokens(vocab_bpe, names[0]):
         if token in ranks:
-            raise FormatError(f"{names[0]}: two lines make the token {token!r}")
+            raise FormatError(f"{names[0]}: duplicate token {token!r}: two lines make it")
         ranks[token] = len(ranks)
     listed = _listed(encoder_json, names[1])
     if clobber_one_byte_tokens:
@@ -54,8 +54,8 @@ def ranks_from_data_gym(
     if ranks != listed:
         token = min(token for token, _ in ranks.items() ^ listed.items())
         raise FormatError(
-            f"{names[1]}: the token {token!r} has the id {listed.get(token)} there, "
-            f"but by {names[0]} the rank {ranks.get(token)}"
+            f"{names[1]}: the token {token!r} has the id {listed.get(token)}, "
+            f"but the rank {ranks.get(token)} in {names[0]}"
         )
     return ranks
 
@@ -86,7 +86,9 @@ def _listed(encoder_json: bytes, name: str) -> dict[bytes, int]:
     for written in document.members():
         token = _core.from_printable(written)
         if token is None:
-            raise FormatError(f"{name}: {written[:80]!r} holds a character that stands for no byte")
+            raise FormatError(
+                f"{name}: {written[:80]!r} has a character outside the 256 printable bytes"
+            )
         if token not in _SPECIAL:
             listed[token] = document.get(written).id()
     return listed

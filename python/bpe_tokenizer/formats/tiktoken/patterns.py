@@ -1,8 +1,8 @@
-r"""Split patterns to and from tiktoken's: what no match covers, tiktoken leaves out.
+r"""Split patterns to and from tiktoken's, which drops text that its pattern does not match.
 
-Both use the dialect of Rust's `fancy-regex`. But where a pattern does not match, tiktoken drops the text, and
-here what is between two matches is a piece too. Published patterns match everything; any other is carried
-over so that the pieces stay the same.
+Both libraries use the dialect of Rust's `fancy-regex`. tiktoken drops the text between two matches; here it
+is a piece too. Published patterns match everything. Custom patterns are translated so that the pieces stay
+the same.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from bpe_tokenizer.patterns import NAMED_PATTERNS
 
 __all__ = ["MATCH_ALL", "model_settings", "tiktoken_pattern"]
 
-# One piece, whatever the text.
+# Matches any text as one piece.
 MATCH_ALL = "(?s:.+)"
 
-# Patterns that match every character, wherever it stands.
+# Patterns that match every character at any place.
 _TOTAL = frozenset(named.patterns[0] for named in NAMED_PATTERNS.values() if len(named.patterns) == 1) | {
     MATCH_ALL
 }
 
-# What means something else when a pattern stands twice, or in another: back-references, \G and \K.
+# Syntax that changes its meaning when a pattern is repeated or embedded: back-references, \G and \K.
 _NOT_MOVABLE = re.compile(r"(?<!\\)(?:\\\\)*\\[1-9gGkK]|\(\?(?:P=|P>|R|[0-9+&(])")
-# Characters of every kind that patterns tell apart.
+# Characters of every kind that patterns distinguish.
 _KINDS = "aA0 .\n'é日_"
 _MOST_OTHERS = 100
 
 
 def model_settings(pat_str: str) -> dict[str, Any]:
-    r"""Return the arguments of a model that cuts texts as tiktoken does with this pattern.
+    r"""Return the arguments of a model that splits as tiktoken does with this pattern.
 
     >>> model_settings(r"\w+")
     {'pre_tokenizers': [('Split', '\\w+', 'Removed', True)]}
@@ -49,23 +49,21 @@ def model_settings(pat_str: str) -> dict[str, Any]:
 
 
 def tiktoken_pattern(core: _core.Model, name: str) -> str:
-    """Return the pattern with which tiktoken cuts texts as a model does.
+    """Return the pattern with which tiktoken splits as a model does.
 
     Args:
-        core: A model that cuts texts with split patterns, or as `model_settings` says.
+        core: A model with split patterns, or with the settings of `model_settings`.
         name: The format, for messages.
 
     Raises:
-        FormatError: There are several patterns, or there is no such pattern.
+        FormatError: The model has several patterns, or no pattern of tiktoken splits like its pattern.
     """
     patterns = core.split_patterns
     if patterns is None:
         step: tuple[object, ...] = core.pre_tokenizers[0]
         return str(step[1])
     if len(patterns) > 1:
-        raise FormatError(
-            f"split_patterns: {name} can hold one pattern, not {len(patterns)} that are applied in turn"
-        )
+        raise FormatError(f"split_patterns: {name} can hold one pattern, not {len(patterns)} in sequence")
     if not patterns or patterns[0] in _TOTAL:
         return patterns[0] if patterns else MATCH_ALL
     pattern = patterns[0]

@@ -1,4 +1,4 @@
-"""What tiktoken publishes: rank files by their SHA-256, with their split patterns and special tokens.
+"""The encodings that tiktoken publishes: rank files by SHA-256, with split patterns and special tokens.
 
 Facts of tiktoken 0.14, `tiktoken_ext/openai_public.py`: https://github.com/openai/tiktoken
 """
@@ -17,10 +17,10 @@ _HOST = "https://openaipublic.blob.core.windows.net"
 
 
 class PublishedFile(NamedTuple):
-    """A file and the content that it must have.
+    """A published file.
 
     Args:
-        url: Where it is.
+        url: Its URL.
         sha256: The SHA-256 of its content, in lower-case hexadecimal digits.
     """
 
@@ -29,13 +29,13 @@ class PublishedFile(NamedTuple):
 
 
 class PublishedEncoding(NamedTuple):
-    """A rank file, and what tiktoken says about it elsewhere.
+    """A published rank file with its split pattern and special tokens.
 
     Args:
         ranks: The rank file.
         split_pattern: The split pattern.
-        special_tokens: The special tokens; None where one file serves models that name them differently.
-        explicit_n_vocab: The number of all tokens, if tiktoken gives it to be checked.
+        special_tokens: The special tokens; None if models that share the file name them differently.
+        explicit_n_vocab: The number of all tokens, if tiktoken checks it.
     """
 
     ranks: PublishedFile
@@ -70,7 +70,7 @@ ENCODER_JSON = PublishedFile(
 
 _END = {"<|endoftext|>": 50256}
 _O200K_SPECIAL = {"<|endoftext|>": 199999, "<|endofprompt|>": 200018}
-# The id 200018 stands here twice, as `<|endofprompt|>` and as `<|reserved_200018|>`.
+# The id 200018 has two names here: `<|endofprompt|>` and `<|reserved_200018|>`.
 _HARMONY_SPECIAL = (
     _O200K_SPECIAL
     | {"<|startoftext|>": 199998}
@@ -129,16 +129,16 @@ _LLAMA3 = PublishedEncoding(
 
 
 def find_published(sha256: str, stem: str) -> PublishedEncoding | None:
-    """Return what is known about a rank file.
+    """Return the published encoding of a rank file; None if it is not a published one.
 
     Args:
         sha256: The SHA-256 of its content.
-        stem: Its name without the ending. Of several encodings that share the file it picks one, if it is
-            the name of one; otherwise the first is meant, which is the one without further special tokens.
+        stem: Its name without the extension. It chooses between encodings that share the file; any other
+            name means the first, which has the fewest special tokens.
 
     >>> sha256 = PUBLISHED["p50k_edit"].ranks.sha256
-    >>> len(find_published(sha256, "p50k_edit").special_tokens), len(find_published(sha256, "x").special_tokens)
-    (4, 1)
+    >>> [len(find_published(sha256, name).special_tokens) for name in ("p50k_edit", "x")]
+    [4, 1]
     """
     same = {name: encoding for name, encoding in PUBLISHED.items() if encoding.ranks.sha256 == sha256}
     if same:

@@ -1,7 +1,7 @@
-r"""Rank files: one token a line, in base64, a space and its rank, which is its id.
+r"""Rank files: each line is a token in base64, a space and its rank, which is its id.
 
-The format has no description but its reader and writer, tiktoken's `load_tiktoken_bpe` and
-`dump_tiktoken_bpe`: https://github.com/openai/tiktoken/blob/main/tiktoken/load.py
+The format is defined by tiktoken's `load_tiktoken_bpe` and `dump_tiktoken_bpe`:
+https://github.com/openai/tiktoken/blob/main/tiktoken/load.py
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ _TOKEN = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}
 def parse_ranks(data: bytes, file: str) -> dict[bytes, int]:
     r"""Return the tokens of a rank file and their ranks, in the order of the file.
 
-    Blank lines, further white space, line ends of Windows and a last line without an end are accepted.
+    Blank lines, extra white space, Windows line ends and a missing newline at the end are accepted.
 
     Args:
-        data: What the file holds.
+        data: The bytes of the file.
         file: Its name, for messages.
 
     Raises:
-        FormatError: A line is something else, the base64 is broken, a token or a rank stands twice, a rank
-            is too large, or there is no token.
+        FormatError: A line is malformed, a token or a rank is a duplicate, a rank is too large, or there are
+            no tokens.
 
     >>> parse_ranks(b"YQ== 0\nYWI= 1\n", "my.tiktoken")
     {b'a': 0, b'ab': 1}
     >>> parse_ranks(b"YQ== 0\nYWI= 0\n", "my.tiktoken")
     Traceback (most recent call last):
-    bpe_tokenizer.errors.FormatError: my.tiktoken: the rank 0 stands twice, for b'a' and b'ab'
+    bpe_tokenizer.errors.FormatError: my.tiktoken: duplicate rank 0: tokens b'a' and b'ab'
     """
     tokens, ranks = _read_fast(data) or _read_by_line(data, file)
     found = dict(zip(tokens, ranks, strict=True))
     if len(found) < len(tokens):
-        twice = Counter(tokens).most_common(1)[0][0]
-        raise FormatError(f"{file}: the token {twice!r} stands twice")
+        token = Counter(tokens).most_common(1)[0][0]
+        raise FormatError(f"{file}: duplicate token {token!r}")
     if len(set(ranks)) < len(ranks):
         _refuse_duplicate_rank(found, file)
     if not found:
         raise FormatError(f"{file}: holds no tokens")
     if max(ranks) > _MAX_RANK:
-        raise FormatError(f"{file}: the rank {max(ranks)} is too large; ranks end at {_MAX_RANK}")
+        raise FormatError(f"{file}: the rank {max(ranks)} is too large; the largest rank is {_MAX_RANK}")
     return found
 
 
@@ -73,11 +73,11 @@ _Entries = tuple[list[bytes], list[int]]
 
 
 def _read_fast(data: bytes) -> _Entries | None:
-    """Return the tokens and ranks of a file without blank lines, further white space and errors.
+    """Return the tokens and ranks of a file without blank lines, extra white space and errors.
 
-    Looking at each line would take longer than all this. That each holds a token, a space and a rank is seen
-    from what is left without the characters of base64; that each token is whole base64, from the sum of the
-    lengths: what is not is longer than the base64 of the bytes that come out of it, and never shorter.
+    This is faster than a loop over the lines. Removing the characters of base64 shows that each line has a
+    token, a space and a rank. The sum of the lengths shows that each token is complete base64: a malformed
+    token is longer than the base64 of its decoded bytes, and never shorter.
     """
     lines = data.count(b"\n")
     if data.translate(None, _BASE64) != b" \n" * lines:
@@ -96,7 +96,7 @@ def _read_fast(data: bytes) -> _Entries | None:
 
 
 def _read_by_line(data: bytes, file: str) -> _Entries:
-    """Return the tokens and ranks of any other file, or the line that is wrong."""
+    """Return the tokens and ranks of any file; name the first malformed line."""
     tokens, ranks = [], []
     for number, line in enumerate(data.splitlines(), start=1):
         fields = line.split()
@@ -118,13 +118,13 @@ def _problem(fields: list[bytes]) -> str | None:
     if not _TOKEN.fullmatch(token):
         return "the token is not valid base64"
     if not rank.isdigit():
-        return "the rank is not a number from 0"
+        return "the rank is not a non-negative integer"
     if len(rank) > _MAX_DIGITS:
-        return f"the rank is too large; ranks end at {_MAX_RANK}"
+        return f"the rank is too large; the largest rank is {_MAX_RANK}"
     return None
 
 
 def _refuse_duplicate_rank(ranks: Mapping[bytes, int], file: str) -> NoReturn:
     rank = Counter(ranks.values()).most_common(1)[0][0]
     first, second, *_ = (token for token, other in ranks.items() if other == rank)
-    raise FormatError(f"{file}: the rank {rank} stands twice, for {first!r} and {second!r}")
+    raise FormatError(f"{file}: duplicate rank {rank}: tokens {first!r} and {second!r}")

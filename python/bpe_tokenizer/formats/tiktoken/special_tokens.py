@@ -1,4 +1,4 @@
-"""Special tokens to and from tiktoken's: a dict of text to id, looked for only where they are allowed."""
+"""Special tokens to and from tiktoken's dict of text to id."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bpe_tokenizer.special_tokens import SpecialTokens, checked_id, checked_toke
 
 __all__ = ["check_no_prefixes", "to_added_tokens", "to_special_tokens"]
 
-# o200k_harmony names this id twice; a model names an id once, and keeps `<|endofprompt|>`.
+# o200k_harmony has two names for this id; a model has one name for an id, and keeps `<|endofprompt|>`.
 _SECOND_NAMES = {"<|reserved_200018|>": 200018}
 
 
@@ -21,12 +21,12 @@ def to_added_tokens(ranks: Mapping[bytes, int], special_tokens: SpecialTokens) -
 
     Args:
         ranks: The tokens and their ranks.
-        special_tokens: A dict of text to id; or a list, whose tokens get the ids behind the largest rank
-            unless they have one.
+        special_tokens: A dict of text to id; or a list, whose tokens get the ids after the largest rank
+            unless they are in `ranks`.
 
     Raises:
-        ArgumentTypeError: It is neither, or an id is no integer.
-        ModelError: A text is empty or there twice, or an id is out of range.
+        ArgumentTypeError: The argument is neither a dict nor a list, or an id is not an integer.
+        ModelError: A text is empty or a duplicate, or an id is out of range.
 
     >>> [token.id for token in to_added_tokens({b"a": 0, b"b": 7}, ["<|x|>", "<|y|>"])]
     [8, 9]
@@ -44,14 +44,14 @@ def to_added_tokens(ranks: Mapping[bytes, int], special_tokens: SpecialTokens) -
 
 
 def to_special_tokens(core: _core.Model, name: str) -> dict[str, int]:
-    """Return the special tokens of a model, which must be of the kind that tiktoken has.
+    """Return the special tokens of a model as tiktoken has them.
 
     Args:
         core: The model.
         name: The format, for messages.
 
     Raises:
-        FormatError: An added token is another; names it.
+        FormatError: tiktoken cannot hold an added token; names it.
     """
     tokens = core.added_tokens
     for token in tokens:
@@ -60,21 +60,20 @@ def to_special_tokens(core: _core.Model, name: str) -> dict[str, int]:
             raise FormatError(f"added_tokens: {name} cannot hold {', '.join(flags)} of {token.content!r}")
         if not token.special:
             raise FormatError(
-                f"added_tokens: {name} cannot hold {token.content!r}, which is found in every text: its "
-                "readers find a special token only where it is allowed, and no other added tokens"
+                f"added_tokens: {name} cannot hold {token.content!r}, which is not special and found in "
+                "every "
+                "text; its readers find allowed special tokens only"
             )
     if len({token.normalized for token in tokens}) > 1:
-        raise FormatError(
-            f"added_tokens: {name} cannot hold that some are looked for after others (`normalized`)"
-        )
+        raise FormatError(f"added_tokens: {name} cannot hold that only some of them have `normalized`")
     return {token.content: token.id for token in tokens}
 
 
 def check_no_prefixes(special_tokens: Mapping[str, int]) -> None:
-    """Refuse special tokens of which tiktoken may take the shorter one.
+    """Refuse a special token that begins with another one.
 
     Raises:
-        FormatError: One begins with another.
+        FormatError: A special token begins with another.
 
     >>> check_no_prefixes({"<|a|>": 300, "<|a|>b": 301})
     Traceback (most recent call last):
@@ -84,6 +83,7 @@ def check_no_prefixes(special_tokens: Mapping[str, int]) -> None:
     for before, after in pairwise(ordered):
         if after.startswith(before):
             raise FormatError(
-                f"added_tokens: tiktoken cannot hold both {before!r} and {after!r}: where one begins with "
-                "the other, it takes either"
+                f"added_tokens: tiktoken cannot hold both {before!r} and {after!r}: one begins with the "
+                "other, "
+                "and it may take either"
             )
