@@ -581,8 +581,8 @@ REFUSED: list[tuple[Change, str]] = [
     (at("version", to="2.0"), r"version: '2\.0' is not supported"),
     (at("extra", to=1), "extra: is no field of a tokenizer.json"),
     (without("model"), "model: is missing"),
-    (at("model", "type", to="WordPiece"), "model.type: 'WordPiece' is not supported; only BPE is"),
-    (at("model", "max_chars", to=1), "model.max_chars: is no field of a BPE model"),
+    (at("model", "type", to="WordPiece"), "model.type: 'WordPiece' is not supported; only BPE models are"),
+    (at("model", "max_chars", to=1), "model.max_chars: unknown field"),
     (at("model", "dropout", to=0.1), "model.dropout: 0.1 makes encoding random"),
     (
         at("model", "continuing_subword_prefix", to="##"),
@@ -629,11 +629,11 @@ REFUSED: list[tuple[Change, str]] = [
     ),
     (
         at("added_tokens", to=[added_token(233, "é")]),
-        r"added_tokens: 'é' \(id 233\) is in model.vocab, where its text stands for other bytes",
+        r"added_tokens: 'é' \(id 233\) is in model.vocab, where its text spells other bytes",
     ),
     (
         at("added_tokens", to=[added_token(259, "RR", rstrip=True), added_token(260, " x")]),
-        r"added_tokens: ' x' \(id 260\) begins with white space, which another token takes along",
+        r"added_tokens: ' x' \(id 260\) begins with white space, which another token strips",
     ),
     (
         at(
@@ -643,7 +643,7 @@ REFUSED: list[tuple[Change, str]] = [
                 added_token(260, "<e\u0301>", normalized=True),
             ],
         ),
-        "is the same as '<é>' once both are normalised",
+        "is the same as '<é>' after normalisation",
     ),
     *(
         (at("normalizer", to={"type": kind}), f"normalizer.type: '{kind}' is not supported; NFC, NFD,")
@@ -651,7 +651,7 @@ REFUSED: list[tuple[Change, str]] = [
     ),
     (
         at("normalizer", "normalizers", to=[{"type": "ByteLevel"}, {"type": "NFC"}]),
-        r"normalizers\[1\]: follows ByteLevel, which is supported as the last step only",
+        r"normalizers\[1\]: follows ByteLevel, which must be the last step",
     ),
     (at("normalizer", to={"type": "ByteLevel"}), r"pretokenizers\[3\]: ByteLevel behind a ByteLevel would"),
     (at("normalizer", to={"type": "Strip", "strip_left": True}), "normalizer.strip_right: is missing"),
@@ -685,11 +685,11 @@ REFUSED: list[tuple[Change, str]] = [
         r"\.pattern.Regex: 'a\*' is not supported: it can match the empty text",
     ),
     (at(*PRE, 2, "behavior", to="Kept"), r"pretokenizers\[2\].behavior: 'Kept' must be one of"),
-    (at("decoder", to=None), "decoder: must be there and be ByteLevel"),
+    (at("decoder", to=None), "decoder: must be ByteLevel"),
     (at("decoder", to={"type": "Metaspace"}), "decoder.type: 'Metaspace' is not supported"),
     (at("decoder", "decoders", to=[BYTE_LEVEL, BYTE_LEVEL]), "decoder: has 2 steps"),
     (at(*POST, "type", to="Magic"), r"post_processor.processors\[1\].type: 'Magic' is not supported"),
-    (at(*POST, "single", to=[]), r"processors\[1\].single: holds the text 0 times"),
+    (at(*POST, "single", to=[]), r"processors\[1\].single: holds Sequence A 0 times"),
     (at(*POST, "single", 1, "Sequence", "id", to="B"), r"single\[1\].Sequence.id: 'B' is not the text"),
     (at(*POST, "single", 0, to={"Other": 1}), r"single\[0\]: \{'Other': 1\} must be a Sequence or a Spec"),
     (at(*POST, "special_tokens", to={}), r"processors\[1\].special_tokens.<bos>: is missing"),
@@ -713,10 +713,10 @@ def test_what_cannot_be_represented_is_refused_by_name(change: Change, message: 
 DECODER = ("decoder", "decoders")
 
 REFUSED_CHARACTERS: list[tuple[Change, str]] = [
-    (at("decoder", to=None), "decoder: must be there; without it tokens are joined with spaces"),
+    (at("decoder", to=None), "decoder: is missing; without a decoder tokens are joined with spaces"),
     (
         at("decoder", to=BYTE_LEVEL),
-        "decoder: ByteLevel is not supported there; Metaspace alone is, and a Seq",
+        "decoder: ByteLevel is not supported here; use Metaspace alone is, and a Seq",
     ),
     (at("decoder", to={"type": "BPEDecoder"}), "decoder: BPEDecoder is not supported there"),
     (at(*DECODER, to=[FUSE, TO_SPACE]), r"decoders\[1\]: Replace is not supported there"),
@@ -810,8 +810,8 @@ def test_what_changes_nothing_is_accepted(change: Change, tmp_path: Path) -> Non
 REFUSED_CONFIGS: list[tuple[Any, str]] = [
     ({"eos_token": 5}, "eos_token: must be a string, not 5"),
     ({"eos_token": {"text": "x"}}, "eos_token.content: is missing"),
-    ({"eos_token": "<nowhere>"}, "eos_token: '<nowhere>' is no token of tokenizer.json"),
-    ({"mask_token": "<nowhere>"}, "mask_token: '<nowhere>' is no token of tokenizer.json"),
+    ({"eos_token": "<nowhere>"}, "eos_token: '<nowhere>' is not a token of tokenizer.json"),
+    ({"mask_token": "<nowhere>"}, "mask_token: '<nowhere>' is not a token of tokenizer.json"),
     (
         {"additional_special_tokens": ["<nowhere>"]},
         r"additional_special_tokens\[0\]: '<nowhere>' is no token",
@@ -819,11 +819,11 @@ REFUSED_CONFIGS: list[tuple[Any, str]] = [
     ({"extra_special_tokens": {"image": "<i>"}}, r"extra_special_tokens.image: '<i>' is no token"),
     (
         {"added_tokens_decoder": {"259": {"content": "<x>"}}},
-        "decoder.259: .* is no added token of tokenizer.json",
+        "decoder.259: .* is not an added token of tokenizer.json",
     ),
     (
         {"added_tokens_decoder": {"7": {"content": "<bos>"}}},
-        "decoder.7: .* is no added token of tokenizer.json",
+        "decoder.7: .* is not an added token of tokenizer.json",
     ),
     (
         {"added_tokens_decoder": {"259": {"content": "<bos>", "lstrip": False}}},

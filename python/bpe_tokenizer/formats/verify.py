@@ -107,7 +107,8 @@ def _compare_roles(before: CompiledModel, after: CompiledModel) -> Iterator[Diff
     if before.prefix_suffix_ids != after.prefix_suffix_ids:
         yield Difference(
             "post_processor",
-            f"the ids before and after a text were {before.prefix_suffix_ids} and are {after.prefix_suffix_ids}",
+            "the ids before and after a text were "
+            f"{before.prefix_suffix_ids} and are {after.prefix_suffix_ids}",
         )
 
 

@@ -1,19 +1,17 @@
-"""Hugging Face: `tokenizer.json`, with `tokenizer_config.json` beside it.
+"""Hugging Face: `tokenizer.json` and `tokenizer_config.json`.
 
-The schema is that of the `tokenizers` library (its Rust types, as serde writes them); there is no other
-description of it. What `transformers` makes of the second file is in its `tokenization_utils_base.py`.
+The schema of tokenizer.json is defined by the Rust types of the `tokenizers` library, as serde writes them.
+`tokenization_utils_base.py` of `transformers` defines the config.
 
-`load` accepts BPE files, byte-level ones and those that merge characters (SentencePiece's, converted), whose
-ids `tokenizers` and we agree on, and refuses the rest by name. Where the file says more than ids, we differ
-knowingly:
+`load` accepts BPE files, byte-level ones and those that merge characters (converted from SentencePiece), if
+`tokenizers` and this package give the same ids. It refuses all others by name. Known differences:
 
-- `truncation` and `padding` are kept and given back by `save`, but take no effect, as in `transformers`:
-  truncating and padding have to be asked for.
-- `trim_offsets` and the template for pairs of texts are kept too; our offsets are never trimmed.
-- An added token decodes to its text. The library takes a text like `é`, which consists of characters that
-  byte-level files use for bytes, for those bytes; `save` writes a decoder step that keeps it from doing so.
-- A special token that is not allowed in a text is text there. The library finds one that is a whole piece
-  where `ignore_merges` is set, even if it was told to encode special tokens as text.
+- `truncation` and `padding` are saved again but have no effect, as in `transformers`: callers ask for them.
+- `trim_offsets` and the template for pairs of texts are saved again; offsets are never trimmed.
+- An added token decodes to its text. The library decodes a text like `é`, whose characters are printable
+  bytes of byte-level files, to those bytes; `save` writes a decoder step that prevents this.
+- A special token that is not allowed is plain text. The library finds it with `ignore_merges` if it is a
+  whole piece, even when it encodes special tokens as text.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import unfinished, write_atomically
-from bpe_tokenizer.errors import FormatError, OptionError
+from bpe_tokenizer.errors import FormatError, OptionError, shorten
 from bpe_tokenizer.formats.huggingface.config import (
     OWN_KEY,
     PASSTHROUGH_KEY,
@@ -77,15 +75,15 @@ def load(directory: str | Path) -> Model:
     """Load a Hugging Face tokenizer.
 
     Args:
-        directory: Holds `tokenizer.json`, and perhaps `tokenizer_config.json`, `special_tokens_map.json` and
-            `chat_template.jinja`. Or the path of a `tokenizer.json` itself.
+        directory: The directory of a `tokenizer.json`, with optional `tokenizer_config.json`,
+            `special_tokens_map.json` and `chat_template.jinja`; or the path of a `tokenizer.json`.
 
     Returns:
-        The model. `Model.config` holds what is not interpreted; an empty text in `Model.named_tokens` is a
-        role that no token plays, whatever the tokens' names.
+        The model. `Model.config` holds the uninterpreted fields. An empty text in `Model.named_tokens` is a
+        role without a token, whatever the names of tokens suggest.
 
     Raises:
-        FormatError: A file is missing or broken, or holds what cannot be represented exactly.
+        FormatError: A file is missing or broken, or cannot be represented exactly.
 
     >>> from bpe_tokenizer import BPETokenizer
     >>> import tempfile
@@ -101,10 +99,10 @@ def load(directory: str | Path) -> Model:
     config = read_config(path, data)
     unknown = sorted(document.members().keys() - _FIELDS)
     if unknown:
-        raise document.get(unknown[0]).error("is no field of a tokenizer.json")
+        raise document.error(f"unknown field {shorten(unknown[0])} in tokenizer.json")
     version = document.get("version")
     if version.path in document.members() and version.text() != "1.0":
-        raise version.refused("is not supported; only version 1.0 is")
+        raise version.refused("is not supported; supported: version 1.0")
     core = read_core(document, table, config)
     named = config.role_tokens()
     strings = TokenStrings(core)
@@ -136,20 +134,20 @@ def save(model: Model, directory: str | Path, name: str = "tokenizer") -> list[P
     new one.
 
     Args:
-        model: What to save.
-        directory: Made if it is not there.
-        name: First part of the files' names: `{name}.json` and `{name}_config.json`.
+        model: The model to save.
+        directory: The directory; created if necessary.
+        name: The stem of the files: `{name}.json` and `{name}_config.json`.
 
     Returns:
         The files.
 
     Raises:
         FormatError: The format cannot hold something of the model.
-        OptionError: The name is not the name of a file.
+        OptionError: `name` is not a file name.
         OSError: A file cannot be written.
     """
     if not name or Path(name).name != name:
-        raise OptionError(f"name is {name!r}; it must be the first part of a file's name, like 'tokenizer'")
+        raise OptionError(f"name is {shorten(name)}; it must be the stem of a file name, like 'tokenizer'")
     config = dict(model.config)
     kept = config.pop(PASSTHROUGH_KEY, {})
     document = _document(model, kept)
@@ -169,20 +167,20 @@ def _tokenizer_json(path: Path) -> Path:
     if path.is_file():
         return path
     if not path.is_dir():
-        raise FormatError(f"{path}: there is no such file or directory")
+        raise FormatError(f"{path}: no such file or directory")
     if (path / "tokenizer.json").exists():
         return path / "tokenizer.json"
     for vocab, merges in (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe")):
         if (path / vocab).exists() and (path / merges).exists():
             raise FormatError(
-                f"{path}: holds no tokenizer.json, but GPT-2's {vocab} and {merges}, which are "
-                "another format and do not say how text is split"
+                f"{path}: holds no tokenizer.json, but GPT-2's {vocab} and {merges}; "
+                "load them with BPETokenizer.from_gpt2 or BPETokenizer.load"
             )
     raise FormatError(f"{path}: holds no tokenizer.json")
 
 
 def _passthrough(document: Field, around: PostProcessor, strings: TokenStrings) -> dict[str, Any]:
-    """The parts of a tokenizer.json that are only given back."""
+    """The parts of a tokenizer.json that `save` writes again without interpretation."""
     kept = {name: document.get(name).value for name in ("truncation", "padding", "post_processor")}
     if kept["post_processor"] == write_post_processor(around, strings.__getitem__, strings.in_bytes):
         del kept["post_processor"]
@@ -209,7 +207,7 @@ def _document(model: Model, kept: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _write_post_processor(model: Model, kept: object) -> dict[str, Any] | None:
-    """The one that was loaded, if it still does what the model's does."""
+    """The loaded post-processor if it still agrees with the model, or a new one."""
     strings = TokenStrings(model.core)
     around = model.post_processor
     if around is None:
@@ -219,7 +217,7 @@ def _write_post_processor(model: Model, kept: object) -> dict[str, Any] | None:
             if read_post_processor(Field(Path("tokenizer.json"), "post_processor", kept), strings) == around:
                 return kept
         except FormatError:
-            pass  # its tokens are not there any more
+            pass  # the model has lost one of its tokens
     unknown = [token_id for token_id in (*around.prefix, *around.suffix) if token_id not in strings]
     if unknown:
         raise FormatError(f"post_processor: {unknown[0]} is not the id of a token")
@@ -234,8 +232,8 @@ def _config(model: Model, tokenizer_json_sha256: str) -> dict[str, Any]:
     for role, content in roles.items():
         if content and content not in contents:
             raise FormatError(
-                f"{role}_token: {content!r} is no added token; Hugging Face transformers would make it one, "
-                "and find it in texts. add_special_tokens() adds one"
+                f"{role}_token: {content!r} is not an added token, but transformers would make it one; "
+                "add it with add_special_tokens()"
             )
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -265,7 +263,7 @@ def _to_bytes(value: Mapping[str, Any], file: str) -> bytes:
 
 
 def _role_contents(core: _core.Model, named: Mapping[str, str]) -> dict[str, str]:
-    """The token of each role, found from the tokens' names where it is not given; empty: none."""
+    """The token of each role: the named one, or one found by its text; empty for none."""
     special = [token for token in core.added_tokens if token.special]
     found = find_roles(special)
     roles = {role: named.get(role, found.get(role)) for role in ROLES}
@@ -273,7 +271,7 @@ def _role_contents(core: _core.Model, named: Mapping[str, str]) -> dict[str, str
 
 
 def _role_post_processor(roles: Mapping[str, str], core: _core.Model) -> PostProcessor:
-    """What `Model.post_processor` None stands for: BOS before and EOS after the text, where they exist."""
+    """The meaning of `Model.post_processor` None: BOS before and EOS after the text, where they exist."""
     ids = {token.content: token.id for token in core.added_tokens}
-    before, after = ids.get(roles.get("bos", "")), ids.get(roles.get("eos", ""))
-    return PostProcessor(() if before is None else (before,), () if after is None else (after,))
+    bos, eos = ids.get(roles.get("bos", "")), ids.get(roles.get("eos", ""))
+    return PostProcessor(() if bos is None else (bos,), () if eos is None else (eos,))

@@ -1,9 +1,8 @@
 """The `added_tokens` of a tokenizer.json.
 
-Hugging Face `tokenizers` does not read their ids: a token that stands in `model.vocab` has its id there, and
-the others get the ids from `len(model.vocab)` on, in the order of the file (`AddedVocabulary::add_tokens`,
-version 0.23). So a token whose id would come out differently has to stand in `model.vocab`, though it is none
-of the tokens that merges make; holes between the ids are allowed there.
+Hugging Face `tokenizers` ignores their ids: a token in `model.vocab` has its id there, and the others get the
+ids from `len(model.vocab)` on, in the order of the file (`AddedVocabulary::add_tokens`, version 0.23). A
+token that needs another id must be in `model.vocab`, although no merge makes it. Ids may have holes there.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.huggingface.components import Step
 from bpe_tokenizer.formats.huggingface.token_table import Table
 from bpe_tokenizer.formats.json_file import Field
@@ -30,31 +29,33 @@ def read_added_tokens(field: Field, table: Table) -> list[AddedToken]:
     """Read the added tokens.
 
     Args:
-        field: The `added_tokens` of a tokenizer.json; null has none.
-        table: Its vocabulary.
+        field: The `added_tokens` of a tokenizer.json; null for none.
+        table: The vocabulary of the file.
 
     Raises:
-        FormatError: One is broken, or has another id than the library gives it.
+        FormatError: A token is broken, or its id is not the one that the library gives it.
     """
     if field.is_null:
         return []
     tokens: dict[str, AddedToken] = {}
-    following = len(table)
+    next_id = len(table)
     for index, value in enumerate(field.values()):
         token = _plain_added_token(value) or _read_added_token(field.item(index))
         if token.content in tokens:
-            raise field.item(index).get("content").refused("stands twice")
+            first = tokens[token.content].id
+            raise field.error(f"duplicate token {shorten(token.content)}: ids {first} and {token.id}")
         given = table.get(token.content)
         if given is None:
-            given = following
-            following += 1
+            given = next_id
+            next_id += 1
         if token.id != given:
             raise (
                 field.item(index)
                 .get("id")
                 .refused(
-                    f"is not the id that Hugging Face tokenizers give {token.content!r}, which is {given}; "
-                    "correct it, or put the token into model.vocab with the id that it is to have"
+                    f"is not the id that Hugging Face tokenizers givess {shorten(token.content)}, which is "
+                    f"{given}; "
+                    "correct it, or add the token to model.vocab with its id"
                 )
             )
         tokens[token.content] = token
@@ -62,7 +63,7 @@ def read_added_tokens(field: Field, table: Table) -> list[AddedToken]:
 
 
 def _plain_added_token(value: Any) -> AddedToken | None:
-    """Return the token if nothing is wrong with it; there may be hundreds of thousands."""
+    """Return a valid token, or None: the fast path, for hundreds of thousands of tokens."""
     try:
         token = AddedToken(*_MEMBERS(value))
     except (KeyError, TypeError):
@@ -73,7 +74,7 @@ def _plain_added_token(value: Any) -> AddedToken | None:
 
 
 def _read_added_token(item: Field) -> AddedToken:
-    """Read a token with care for what is wrong."""
+    """Read a token and name what is wrong."""
     content = item.need("content").text()
     if not content:
         raise item.get("content").error("is empty")
@@ -84,18 +85,18 @@ def _read_added_token(item: Field) -> AddedToken:
 def check_byte_spellings(
     field: Field, added: Sequence[AddedToken], table: Table, ignore_merges: bool
 ) -> None:
-    """Refuse tokens whose text is also how a byte-level vocabulary writes other bytes, which text may hold.
+    """Refuse added tokens whose text is also the spelling of other bytes in a byte-level vocabulary.
 
-    (Where merges come to them, the core refuses.)
+    The core refuses those that merges make.
 
     Args:
         field: The `added_tokens` of a tokenizer.json.
-        added: What was read there.
-        table: Its vocabulary.
-        ignore_merges: Whether a piece that is a token is that token.
+        added: The added tokens.
+        table: The vocabulary of the file.
+        ignore_merges: Whether a piece that is a token becomes that token without merging.
 
     Raises:
-        FormatError: There is one.
+        FormatError: There is such a token.
     """
     for token in added:
         content = token.content
@@ -105,21 +106,21 @@ def check_byte_spellings(
             raise _refused(
                 field,
                 token,
-                "is in model.vocab, where its text stands for other bytes; one id cannot be both",
+                "is in model.vocab, where its text spells other bytes; one id cannot be both",
             )
 
 
 def check_matching(field: Field, added: Sequence[AddedToken], normalizers: Sequence[Step]) -> None:
-    """Refuse tokens that the library looks for in a way of its own.
+    """Refuse added tokens that the library finds at other places than this package.
 
     Args:
         field: The `added_tokens` of a tokenizer.json.
-        added: What was read there.
-        normalizers: What is done to text, and to the tokens that are found in the normalised text.
+        added: The added tokens.
+        normalizers: The steps of normalisation, which also apply to `normalized` tokens.
 
     Raises:
-        FormatError: Two tokens are the same text there, one is none, or one may begin in the white space
-            that another takes along.
+        FormatError: Two tokens have the same normalised text, one is empty, or one may begin in the white
+            space that another strips.
     """
     _check_overlaps(field, [(token, token.content) for token in added if not token.normalized])
     normalized = [(token, token.content) for token in added if token.normalized]
@@ -135,9 +136,9 @@ def _check_normal_forms(field: Field, normalized: Sequence[tuple[AddedToken, str
     found: dict[str, AddedToken] = {}
     for token, text in normalized:
         if not text:
-            raise _refused(field, token, "is empty once it is normalised; set its normalized to false")
+            raise _refused(field, token, "is empty after normalisation; set its normalized to false")
         if text in found:
-            raise _refused(field, token, f"is the same as {found[text].content!r} once both are normalised")
+            raise _refused(field, token, f"is the same as {found[text].content!r} after normalisation")
         found[text] = token
 
 
@@ -149,9 +150,9 @@ def _check_overlaps(field: Field, texts: Sequence[tuple[AddedToken, str]]) -> No
             raise _refused(
                 field,
                 token,
-                "begins with white space, which another token takes along (rstrip); this is not supported",
+                "begins with white space, which another token strips (rstrip); this is not supported",
             )
 
 
 def _refused(field: Field, token: AddedToken, why: str) -> FormatError:
-    return field.error(f"{token.content!r} (id {token.id}) {why}")
+    return field.error(f"{shorten(token.content)} (id {token.id}) {why}")

@@ -1,7 +1,7 @@
-"""What the components of a tokenizer.json have in common: sequences of steps, and the patterns in them.
+"""Shared by the components of a tokenizer.json: sequences of steps, and patterns.
 
-The regular expressions of a file are Oniguruma's; `_core` translates, and `_regex` tells what both engines
-read alike.
+The regular expressions of a file are Oniguruma's. `_core` translates them; `regex.py` refuses those that the
+two engines read differently.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
     "write_pattern",
 ]
 
-# A name and its arguments, as `_core.Model` takes them.
+# A name and its arguments, as in `_core.Model`.
 Step: TypeAlias = tuple[Any, ...]
 
 # The types of each step's arguments.
@@ -42,11 +42,11 @@ _ESCAPED = re.compile(r"\\([^a-zA-Z0-9_])")
 
 
 def flatten_sequence(field: Field, members: str) -> list[Field]:
-    """Return the steps of a component, those of a `Sequence` within a `Sequence` included, in order.
+    """Return the steps of a component in order, including those of nested `Sequence`s.
 
     Args:
-        field: A component; null has no steps.
-        members: The name of a `Sequence`'s list of steps.
+        field: A component; null for none.
+        members: The field of a `Sequence` that holds its steps.
     """
     steps: list[Field] = []
     rest = [] if field.is_null else [field]
@@ -60,7 +60,7 @@ def flatten_sequence(field: Field, members: str) -> list[Field]:
 
 
 def join_sequence(steps: list[dict[str, Any]], members: str) -> dict[str, Any] | None:
-    """Return the component of these steps: nothing, the only one, or a `Sequence`.
+    """Return the component of these steps: None, the only step, or a `Sequence`.
 
     >>> join_sequence([{"type": "NFC"}], "normalizers")
     {'type': 'NFC'}
@@ -74,7 +74,7 @@ def read_character(field: Field) -> str:
     """Return a text of one character.
 
     Raises:
-        FormatError: It is another.
+        FormatError: The text has another length.
     """
     if len(field.text()) != 1:
         raise field.refused("must be one character")
@@ -82,10 +82,10 @@ def read_character(field: Field) -> str:
 
 
 def read_pattern(field: Field) -> str:
-    r"""Read a pattern in our dialect.
+    r"""Read a pattern and translate it to the core's dialect.
 
     Raises:
-        FormatError: It is broken, or the two regex engines may read it differently.
+        FormatError: The pattern is invalid, or the two regex engines may read it differently.
 
     >>> from pathlib import Path
     >>> print(read_pattern(Field(Path("tokenizer.json"), "pattern", {"String": "a.b"})))
@@ -94,7 +94,8 @@ def read_pattern(field: Field) -> str:
     if set(field.members()) == {"String"}:
         text = field.get("String").text()
         if not text:
-            raise field.get("String").error("is empty, which is found between all characters: not supported")
+            raise field.get("String").error("is empty, which is not supported; it matches between all
+            characters")
         return regex_escape(text)
     if set(field.members()) != {"Regex"}:
         raise field.refused('must be {"Regex": pattern} or {"String": text}')
@@ -111,11 +112,11 @@ def read_pattern(field: Field) -> str:
 
 
 def write_pattern(pattern: str, component: str) -> dict[str, str]:
-    r"""Return a pattern of ours as a file holds it.
+    r"""Return a pattern of the core as the file holds it.
 
     Args:
         pattern: The pattern.
-        component: The part of the file that it is for, for messages.
+        component: The component of the file, for messages.
 
     Raises:
         FormatError: The two regex engines may read it differently.
@@ -136,7 +137,7 @@ def write_pattern(pattern: str, component: str) -> dict[str, str]:
 
 
 def literal_text(pattern: str) -> str | None:
-    r"""Return the text that a pattern is, if it is nothing but a text.
+    r"""Return the text of a pattern that matches one literal text; None for other patterns.
 
     >>> literal_text(r"a\.b"), literal_text("a.b")
     ('a.b', None)
@@ -146,10 +147,10 @@ def literal_text(pattern: str) -> str | None:
 
 
 def read_steps(field: Field) -> list[Step]:
-    """Read steps that were recorded as arrays.
+    """Read steps that are recorded as arrays.
 
     Raises:
-        FormatError: They are none.
+        FormatError: An item is not a step.
 
     >>> from pathlib import Path
     >>> read_steps(Field(Path("tokenizer_config.json"), "normalizers", [["Prepend", "_"]]))

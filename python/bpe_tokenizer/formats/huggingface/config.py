@@ -1,4 +1,4 @@
-"""What stands beside a tokenizer.json: tokenizer_config.json and the files that go with it."""
+"""Reads and writes tokenizer_config.json, and reads the other files next to a tokenizer.json."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ __all__ = [
     "with_named_tokens",
 ]
 
-# Our key of tokenizer_config.json.
+# The key of tokenizer_config.json for fields of this package.
 OWN_KEY = "bpe_tokenizer"
-# The key of `Model.config` for the parts of tokenizer.json that are only given back.
+# The key of `Model.config` for parts of tokenizer.json that are saved again without interpretation.
 PASSTHROUGH_KEY = "tokenizer_json"
 
 _MEMBERS = itemgetter("content", *FLAGS)
@@ -54,14 +54,13 @@ _INTERPRETED = frozenset(
 
 @dataclass(frozen=True)
 class Config:
-    """What the files beside a tokenizer.json say.
+    """The files next to a tokenizer.json.
 
     Args:
-        fields: The whole of tokenizer_config.json, special_tokens_map.json merged into it.
-        own: Our key in it.
-        matches_document: Whether it was written together with the tokenizer.json, which has not been
-            changed since.
-        chat_template: What chat_template.jinja holds.
+        fields: tokenizer_config.json, with special_tokens_map.json merged into it.
+        own: The fields of this package in it.
+        matches_document: Whether this package saved it together with this tokenizer.json.
+        chat_template: The content of chat_template.jinja.
     """
 
     fields: Field
@@ -70,7 +69,7 @@ class Config:
     chat_template: str | None = None
 
     def role_tokens(self) -> dict[str, str]:
-        """Return the tokens that play a part, by role; an explicit null is an empty text: none does."""
+        """Return the tokens with a role; an explicit null is an empty text."""
         named: dict[str, str] = {}
         for role in ROLES:
             name = self.fields.get(f"{role}_token")
@@ -79,7 +78,7 @@ class Config:
         return named
 
     def uninterpreted(self) -> dict[str, Any]:
-        """Return what we do not interpret."""
+        """Return the fields that this package does not interpret."""
         others = {name: value for name, value in self.fields.members().items() if name not in _INTERPRETED}
         if self.chat_template is not None:
             others["chat_template"] = self.chat_template
@@ -87,31 +86,31 @@ class Config:
 
 
 def digest(data: bytes) -> str:
-    """Return what tells one tokenizer.json from another."""
+    """Return the SHA-256 of a tokenizer.json."""
     return hashlib.sha256(data).hexdigest()
 
 
 def config_path(path: Path) -> Path:
-    """Return the place of the tokenizer_config.json of a tokenizer.json."""
+    """Return the path of the tokenizer_config.json of a tokenizer.json."""
     return path.with_name(f"{path.stem}_config.json")
 
 
 def read_config(path: Path, data: bytes) -> Config:
-    """Read what stands beside a tokenizer.json.
+    """Read the files next to a tokenizer.json.
 
     Args:
         path: The tokenizer.json.
-        data: What it holds.
+        data: Its bytes.
 
     Raises:
-        FormatError: A file cannot be read, is no JSON, or holds fields of the wrong type.
+        FormatError: A file cannot be read, is not JSON, or has fields of the wrong type.
     """
-    place = config_path(path)
-    fields = read_json(place) if place.exists() else Field(place, "", {})
+    config_file = config_path(path)
+    fields = read_json(config_file) if config_file.exists() else Field(config_file, "", {})
     own = fields.get(OWN_KEY)
-    # Of two files that are saved together a crash may have left one new and the other old.
-    if not place.exists() or (not own.is_null and _digest_in(own) != digest(data)):
-        fields = _interrupted_config(place, data) or fields
+    # A crash between moving the two files into place may leave a new and an old one.
+    if not config_file.exists() or (not own.is_null and _digest_in(own) != digest(data)):
+        fields = _interrupted_config(config_file, data) or fields
         own = fields.get(OWN_KEY)
     matches_document = not own.is_null and _digest_in(own) == digest(data)
     chat_template = None
@@ -127,20 +126,20 @@ def _digest_in(own: Field) -> str | None:
     return None if value.is_null else value.text()
 
 
-def _interrupted_config(place: Path, data: bytes) -> Field | None:
-    """Find the config that a crash kept from getting to its place beside this tokenizer.json."""
-    for path in unfinished(place):
+def _interrupted_config(config_file: Path, data: bytes) -> Field | None:
+    """Find the config of this tokenizer.json that a crash left under its temporary name."""
+    for path in unfinished(config_file):
         try:
             fields = read_json(path)
             if _digest_in(fields.get(OWN_KEY)) == digest(data):
-                return Field(place, "", fields.value)
+                return Field(config_file, "", fields.value)
         except FormatError:
-            continue  # cut off, or another's
+            continue  # truncated, or of another save
     return None
 
 
 def _merge_special_tokens_map(fields: Field, path: Path) -> None:
-    """The older place of the named tokens; `transformers` reads it where there is no added_tokens_decoder."""
+    """The older file for named tokens; `transformers` reads it if there is no added_tokens_decoder."""
     if path.exists():
         fields.members().update(parse_json(path, read_bytes(path)).members())
 
@@ -155,21 +154,21 @@ def _read_text(path: Path) -> str | None:
 
 
 def with_named_tokens(config: Config, added: Sequence[AddedToken], vocab: Table) -> list[AddedToken]:
-    """Check the tokens that a config names, and make those of the vocabulary special, as `transformers` does.
+    """Check the tokens that a config names, and make ordinary ones special, as `transformers` does.
 
     Args:
         config: The config.
         added: The added tokens of tokenizer.json.
-        vocab: Its vocabulary.
+        vocab: The vocabulary of tokenizer.json.
 
     Returns:
         The added tokens.
 
     Raises:
-        FormatError: The config names a token that is not there, or says other things about one.
+        FormatError: The config names a token that does not exist, or contradicts tokenizer.json.
     """
     tokens = {token.content: token for token in added}
-    # A changed tokenizer.json counts more than what was written beside the one before it.
+    # A tokenizer.json that was edited after it was saved takes precedence over the config.
     if config.own.is_null or config.matches_document:
         _check_added_tokens_decoder(config.fields.get("added_tokens_decoder"), tokens)
     for name in named_token_fields(config.fields):
@@ -179,7 +178,7 @@ def with_named_tokens(config: Config, added: Sequence[AddedToken], vocab: Table)
         token_id = vocab.get(content)
         if token_id is None:
             raise name.refused(
-                "is no token of tokenizer.json; add it to its added_tokens, or set this to null"
+                "is not a token of tokenizer.json; add it to its added_tokens, or set this to null"
             )
         tokens[content] = AddedToken(content, token_id)
     return list(tokens.values())
@@ -210,14 +209,15 @@ def _check_added_tokens_decoder(decoder: Field, tokens: Mapping[str, AddedToken]
         entry = decoder.get(token_id)
         token = tokens.get(entry.need("content").text())
         if token is None or str(token.id) != token_id:
-            raise entry.refused("is no added token of tokenizer.json with this id; one of the files is wrong")
+            raise entry.refused("is not an added token of tokenizer.json with this id; correct one of the
+            files")
         for flag in FLAGS:
             if entry.get(flag).flag(default=getattr(token, flag)) != getattr(token, flag):
                 raise entry.get(flag).refused(f"contradicts tokenizer.json about {token.content!r}")
 
 
 def _is_identical(decoder: Field, tokens: Iterable[AddedToken]) -> bool:
-    """Whether the two are the same to the letter; there may be hundreds of thousands."""
+    """Whether all entries are equal: the fast path, for hundreds of thousands of tokens."""
     try:
         found = {token_id: _MEMBERS(entry) for token_id, entry in decoder.members().items()}
     except (KeyError, TypeError):
@@ -226,5 +226,5 @@ def _is_identical(decoder: Field, tokens: Iterable[AddedToken]) -> bool:
 
 
 def added_tokens_decoder(added: Iterable[AddedToken]) -> dict[str, Any]:
-    """Return the added tokens as tokenizer_config.json holds them."""
+    """Return the `added_tokens_decoder` of tokenizer_config.json."""
     return {str(token.id): added_token_fields(token) for token in added}

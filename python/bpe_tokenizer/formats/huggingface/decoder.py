@@ -1,4 +1,4 @@
-"""The `decoder` of a tokenizer.json: how tokens become text again."""
+"""The `decoder` of a tokenizer.json, which turns tokens into text."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from bpe_tokenizer.model import AddedToken
 
 __all__ = ["Decoder", "read_byte_level_decoder", "read_decoder", "write_byte_level_decoder", "write_decoder"]
 
-# As `_core.Model` has it: what stands for a space; whether `<0xE9>` stands for a byte; which leading spaces
-# are dropped. None: the tokens are the text.
+# As in `_core.Model`: the replacement for a space; whether `<0xE9>` is a byte; which leading spaces are
+# dropped. None: the tokens are the text.
 Decoder: TypeAlias = tuple[str, bool, str] | None
 
-# What the library takes for a byte, as Rust reads hexadecimal digits, beside `<0x00>` to `<0xFF>`.
+# The library takes these for bytes too, because Rust accepts a sign before hexadecimal digits.
 _ODD_BYTES = tuple(f"<0x+{digit}>" for digit in "0123456789ABCDEFabcdef")
 
 
@@ -33,26 +33,26 @@ def read_byte_level_decoder(field: Field, added: Sequence[AddedToken]) -> None:
     """Check the decoder of a byte-level file.
 
     Args:
-        field: It.
-        added: The added tokens, for which `write_byte_level_decoder` writes steps of their own.
+        field: The decoder.
+        added: The added tokens, for which `write_byte_level_decoder` may write steps.
 
     Raises:
-        FormatError: It is not `ByteLevel`.
+        FormatError: The decoder is not `ByteLevel`.
     """
     if field.is_null:
-        raise field.error("must be there and be ByteLevel; without it tokens are joined with spaces")
+        raise field.error("must be ByteLevel; without a decoder tokens are joined with spaces")
     if field.value == write_byte_level_decoder(added):
         return
     steps = flatten_sequence(field, "decoders")
     for step in steps:
         if step.get("type").text() != "ByteLevel":
-            raise step.get("type").refused("is not supported in a byte-level file; only ByteLevel is")
+            raise step.get("type").refused("is not supported in a byte-level file; use ByteLevel")
     if len(steps) != 1:
         raise field.error(f"has {len(steps)} steps; it must be ByteLevel alone")
 
 
 def write_byte_level_decoder(added: Sequence[AddedToken]) -> dict[str, Any]:
-    """Return `ByteLevel`, and before it a step for each added token that it would take for bytes."""
+    """Return `ByteLevel`, after a step for each added token that it would take for bytes."""
     byte_level = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
     replaced = [
         {
@@ -70,16 +70,16 @@ def read_decoder(field: Field, table: Container[str], added: Sequence[AddedToken
     """Read the decoder of a file whose tokens are characters.
 
     Args:
-        field: It.
+        field: The decoder.
         table: The token strings of the vocabulary.
         added: The added tokens.
 
     Raises:
-        FormatError: It does something else than to replace what stands for a space, to take the tokens of
-            bytes together, and to drop leading spaces.
+        FormatError: The decoder has other steps than to replace a character by a space, to join byte tokens,
+            and to drop leading spaces.
     """
     if field.is_null:
-        raise field.error("must be there; without it tokens are joined with spaces")
+        raise field.error("is missing; without a decoder tokens are joined with spaces")
     steps = flatten_sequence(field, "decoders")
     kinds = [step.get("type").text() for step in steps]
     if kinds == ["Metaspace"]:
@@ -100,8 +100,9 @@ def read_decoder(field: Field, table: Container[str], added: Sequence[AddedToken
     if rest:
         kind, step = rest[0]
         raise step.error(
-            f"{kind} is not supported there; Metaspace alone is, and a Sequence of Replace, ByteFallback, "
-            "Fuse and Strip, in this order, each of which may be absent (Strip needs Fuse)"
+            f"{kind} is not supported here; use Metaspace alone, or a Sequence of Replace, ByteFallback, "
+            "Fuse and "
+            "Strip in this order (all optional; Strip needs Fuse)"
         )
     return None if (space, byte_fallback, strip) == (" ", False, "none") else (space, byte_fallback, strip)
 
@@ -109,18 +110,16 @@ def read_decoder(field: Field, table: Container[str], added: Sequence[AddedToken
 def _read_space(step: Field) -> str:
     text = literal_text(read_pattern(step.need("pattern")))
     if text is None or len(text) != 1:
-        raise step.get("pattern").refused("is not supported in a decoder; only one character is")
+        raise step.get("pattern").refused("is not supported in a decoder; it must be one character")
     if step.need("content").text() != " ":
-        raise step.get("content").refused("is not supported in a decoder; only a space is")
+        raise step.get("content").refused("is not supported in a decoder; it must be a space")
     return text
 
 
 def _check_bytes(field: Field, *tokens: Container[str]) -> None:
     for odd in _ODD_BYTES:
         if any(odd in some for some in tokens):
-            raise field.error(
-                f"ByteFallback takes the token {odd!r} for a byte; only tokens like '<0xE9>' are supported"
-            )
+            raise field.error(f"ByteFallback takes the token {odd!r} for a byte; rename the token")
 
 
 def _read_strip(step: Field) -> str:
@@ -136,7 +135,7 @@ def write_decoder(decoder: Decoder, tokens: Container[str] = ()) -> dict[str, An
     """Return the decoder of a file whose tokens are characters.
 
     Args:
-        decoder: That of a `_core.Model`.
+        decoder: The decoder of a `_core.Model`.
         tokens: The token strings.
 
     Raises:

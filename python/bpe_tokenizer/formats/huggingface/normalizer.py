@@ -1,6 +1,6 @@
-"""The `normalizer` of a tokenizer.json: what is done to each stretch of text before it is split.
+"""The `normalizer` of a tokenizer.json, which rewrites text before it is split.
 
-The steps are those of `_core.Model`, which have the file's names.
+The steps of `_core.Model` have the names of the file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from bpe_tokenizer.formats.json_file import Field
 __all__ = ["read_normalizer", "write_normalizer"]
 
 _PLAIN = ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents")
-# `Nmt` cleans text up as a machine translation system did: what it takes away, and what it makes a space.
+# `Nmt` cleans text as a machine translation system did: it drops the first characters and makes the others
+# spaces.
 _NMT: tuple[Step, ...] = (
     ("Replace", r"[\x{1}-\x{8}\x{B}\x{E}-\x{1F}\x{7F}\x{8F}\x{9F}]", ""),
     (
@@ -36,20 +37,20 @@ def read_normalizer(field: Field) -> tuple[list[Step], bool]:
     """Read the `normalizer` of a tokenizer.json.
 
     Args:
-        field: It; null does nothing.
+        field: The normaliser; null for none.
 
     Returns:
-        The steps in order, and whether they end with `ByteLevel`: what follows then sees each byte as its
-        printable character.
+        The steps in order, and whether they end with `ByteLevel`: then the pre-tokeniser sees each byte as
+        its printable character.
 
     Raises:
-        FormatError: It holds a step that is not supported.
+        FormatError: A step is not supported.
     """
     steps: list[Step] = []
     in_bytes = False
     for step in flatten_sequence(field, "normalizers"):
         if in_bytes:
-            raise step.error("follows ByteLevel, which is supported as the last step only")
+            raise step.error("follows ByteLevel, which must be the last step")
         in_bytes = step.get("type").text() == "ByteLevel"
         if not in_bytes:
             steps += _read_step(step)
@@ -64,9 +65,7 @@ def _read_step(step: Field) -> tuple[Step, ...]:
         return ((kind, step.need("strip_left").flag(), step.need("strip_right").flag()),)
     if kind == "Prepend":
         if not step.need("prepend").text():
-            raise step.get("prepend").error(
-                "is empty, which Hugging Face tokenizers fails on; remove the step"
-            )
+            raise step.get("prepend").error("is empty, where Hugging Face tokenizers fails; remove the step")
         return ((kind, step.get("prepend").text()),)
     if kind == "Replace":
         return ((kind, read_pattern(step.need("pattern")), step.need("content").text()),)
@@ -81,7 +80,7 @@ def write_normalizer(steps: Sequence[Step]) -> dict[str, Any] | None:
     """Return the `normalizer` of a tokenizer.json.
 
     Args:
-        steps: Those of a `_core.Model`.
+        steps: The steps of a `_core.Model`.
 
     Raises:
         FormatError: The format cannot hold a step.
@@ -89,7 +88,7 @@ def write_normalizer(steps: Sequence[Step]) -> dict[str, Any] | None:
     >>> write_normalizer([("Prepend", "_")])
     {'type': 'Prepend', 'prepend': '_'}
     """
-    # Prepending nothing does nothing here, and the library fails on it.
+    # Prepending an empty text has no effect here; the library fails on it.
     written = [_write_step(*step) for step in steps if tuple(step) != ("Prepend", "")]
     return join_sequence(written, "normalizers")
 

@@ -1,4 +1,4 @@
-"""The `post_processor` of a tokenizer.json: the special tokens that `add_special_tokens=True` adds."""
+"""The `post_processor` of a tokenizer.json, which adds special tokens to an encoded text."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["read_post_processor", "write_post_processor"]
 def read_post_processor(field: Field, known: Container[int]) -> PostProcessor:
     """Read the `post_processor` of a tokenizer.json.
 
-    What it does to pairs of texts and to offsets is none of a `PostProcessor`'s business.
+    Its treatment of pairs of texts and of offsets is not read.
 
     Args:
-        field: It; null adds nothing.
-        known: The ids that there are.
+        field: The post-processor; null adds nothing.
+        known: The ids of all tokens.
 
     Raises:
-        FormatError: It does something else than putting ids before and after a text.
+        FormatError: It does anything else than adding ids before and after a text.
     """
     around = PostProcessor()
     for step in flatten_sequence(field, "processors"):
         added = _read_step(step, known)
-        # The library hands the parts of the first one's result to the second as if they were two texts.
+        # The library passes the parts of the first step's result to the second one as if they were two texts.
         if around != PostProcessor() and step.need("type").text() != "ByteLevel":
-            raise step.error("is the second step that adds tokens; only one is supported")
+            raise step.error("is the second step that adds tokens; use only one")
         around = PostProcessor(added.prefix or around.prefix, added.suffix or around.suffix)
     return around
 
@@ -68,7 +68,7 @@ def _read_template(step: Field, known: Container[int]) -> PostProcessor:
         if set(piece.members()) == {"Sequence"}:
             name = piece.get("Sequence").need("id")
             if name.text() != "A":
-                raise name.refused("is not the text: the template of one text must hold Sequence A alone")
+                raise name.refused("must be A, the only sequence in the template of one text")
             around.append([])
         elif set(piece.members()) == {"SpecialToken"}:
             special = specials.need(piece.get("SpecialToken").need("id").text())
@@ -76,7 +76,7 @@ def _read_template(step: Field, known: Container[int]) -> PostProcessor:
         else:
             raise piece.refused("must be a Sequence or a SpecialToken")
     if len(around) != 2:
-        raise step.get("single").error(f"holds the text {len(around) - 1} times; it must hold it once")
+        raise step.get("single").error(f"holds Sequence A {len(around) - 1} times; it must hold it once")
     return PostProcessor(tuple(around[0]), tuple(around[1]))
 
 
@@ -85,11 +85,11 @@ def write_post_processor(
 ) -> dict[str, Any] | None:
     """Return the `post_processor` of a tokenizer.json.
 
-    Offsets are not trimmed: a space that belongs to a token belongs to its span.
+    Offsets are not trimmed: the space of a token belongs to its span.
 
     Args:
-        around: What is added.
-        token: Gives the token string of an id.
+        around: The ids before and after a text.
+        token: Returns the token string of an id.
         in_bytes: Whether the file is byte-level.
     """
     if not around.prefix and not around.suffix and not in_bytes:

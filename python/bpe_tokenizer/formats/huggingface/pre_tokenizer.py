@@ -1,7 +1,7 @@
-r"""The `pre_tokenizer` of a tokenizer.json: how text is cut into pieces.
+r"""The `pre_tokenizer` of a tokenizer.json, which splits text into pieces.
 
-A byte-level file has a `ByteLevel` in it, which turns each byte into its printable character; steps behind
-it see those. A file without one merges characters.
+In a byte-level file `ByteLevel` replaces each byte by its printable character, which later steps see. A file
+without `ByteLevel` merges characters.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ __all__ = ["COVERING", "PUNCTUATION", "read_pre_tokenizer", "write_pre_tokenizer
 _BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
 _SCHEMES = ("always", "first", "never")
 
-# `ByteLevel(use_regex=True)` is GPT-2's pattern; r50k is another spelling of it.
+# `ByteLevel(use_regex=True)` splits with GPT-2's pattern, of which r50k is another spelling.
 _GPT2_SPLITS = tuple(
     ("Split", pattern, "Isolated", False)
     for pattern in (GPT2_SPLIT_PATTERN, *NAMED_PATTERNS["r50k"].patterns)
 )
 
-# In these every character is part of a match: it is a letter, a number, white space or none of them, and
-# each pattern has a branch for each that asks nothing of what stands around. So nothing is removed by
-# "Removed" with `invert`, which removes what is between the matches.
+# These patterns match every character: each has a branch for letters, numbers, white space and all others
+# that does not depend on context. So "Removed" with `invert`, which drops text between matches, drops
+# nothing.
 COVERING = frozenset(
     pattern
     for name in ("gpt2", "r50k", "cl100k", "o200k", "llama3", "qwen2", "qwen3.5", "tekken", "bailing")
     for pattern in NAMED_PATTERNS[name].patterns
 )
 
-# Steps that are splits under another name. Rust's `\w` is ours and not Oniguruma's.
+# Steps that are splits under another name, with Rust's `\w`, which differs from Oniguruma's.
 _WORDS: Step = (r"\w+|[^\w\s]+", "Removed", True)
 _SPACES: Step = (r"\s", "Removed", False)
-_LONGEST_FIXED = 1000
+_MAX_FIXED_LENGTH = 1000
 
 # The code points that the `Punctuation` step of `tokenizers` 0.23 takes for punctuation: ASCII's, and the
 # general category P of Unicode 8, which is where the crate `unicode_categories` 0.1.1 stopped. So it differs
@@ -83,22 +83,21 @@ def read_pre_tokenizer(field: Field, in_bytes: bool = False) -> tuple[list[Step]
     """Read the `pre_tokenizer` of a tokenizer.json.
 
     Args:
-        field: It; null does nothing.
-        in_bytes: The normaliser has turned bytes into printable characters already.
+        field: The pre-tokeniser; null for none.
+        in_bytes: Whether the normaliser has already replaced bytes by printable characters.
 
     Returns:
-        The steps in the words of `_core.Model`, and whether what they leave is bytes.
+        The steps of `_core.Model`, and whether the pieces are bytes.
 
     Raises:
-        FormatError: It holds a step that is not supported.
+        FormatError: A step is not supported.
     """
     steps: list[Step] = []
     for step in flatten_sequence(field, "pretokenizers"):
         kind = step.get("type").text()
         if kind in ("ByteLevel", "Metaspace") and in_bytes:
             raise step.error(
-                f"{kind} behind a ByteLevel would take the characters that stand for bytes for text; "
-                "that is not supported"
+                f"{kind} after ByteLevel is not supported; it would take printable bytes for text"
             )
         if kind == "ByteLevel":
             steps += _read_byte_level(step)
@@ -117,7 +116,7 @@ def _read_byte_level(step: Field) -> list[Step]:
 
 
 def _read_metaspace(step: Field) -> Step:
-    """`prepend_scheme`, or the older `add_prefix_space`, which may not contradict it."""
+    """Read `prepend_scheme`, or the older `add_prefix_space`, which must not contradict it."""
     scheme = step.get("prepend_scheme")
     value = "always" if "prepend_scheme" not in step.members() else scheme.text()
     if value not in _SCHEMES:
@@ -137,7 +136,7 @@ def _read_metaspace(step: Field) -> Step:
 
 
 def _read_splits(step: Field) -> list[Step]:
-    """What a step amounts to: patterns, what is done with their matches, and whether that is inverted."""
+    """The splits of a step: patterns with their behaviour and whether it is inverted."""
     kind = step.get("type").text()
     if kind == "Split":
         return [_read_split(step)]
@@ -158,8 +157,8 @@ def _read_splits(step: Field) -> list[Step]:
         return [(regex_escape(read_character(step.need("delimiter"))), "Removed", False)]
     if kind == "FixedLength":
         length = 5 if "length" not in step.members() else step.get("length").id()
-        if not 0 < length <= _LONGEST_FIXED:
-            raise step.get("length").refused(f"is not supported; 1 to {_LONGEST_FIXED} are")
+        if not 0 < length <= _MAX_FIXED_LENGTH:
+            raise step.get("length").refused(f"is not supported; it must be 1 to {_MAX_FIXED_LENGTH}")
         return [(rf"[\s\S]{{{length}}}", "Isolated", False)]
     raise step.get("type").refused(
         "is not supported; ByteLevel, Metaspace, Split, Digits, Punctuation, Whitespace, WhitespaceSplit, "
@@ -178,7 +177,7 @@ def _read_split(step: Field) -> Step:
     behavior = _read_behavior(step.need("behavior"))
     inverted = step.need("invert").flag()
     if behavior == "Isolated" or (behavior == "Removed" and inverted and pattern in COVERING):
-        # "Isolated" keeps matches and what is between them alike, so `invert` changes nothing.
+        # "Isolated" keeps matches and the text between them, so `invert` has no effect.
         return (pattern, "Isolated", False)
     return (pattern, behavior, inverted)
 
@@ -193,8 +192,8 @@ def write_pre_tokenizer(steps: Sequence[Step], in_bytes: bool = True) -> dict[st
     """Return the `pre_tokenizer` of a tokenizer.json.
 
     Args:
-        steps: Those of a `_core.Model`.
-        in_bytes: Whether they are to leave bytes.
+        steps: The steps of a `_core.Model`.
+        in_bytes: Whether the pieces are bytes.
 
     Raises:
         FormatError: The format cannot hold a step.
@@ -203,18 +202,18 @@ def write_pre_tokenizer(steps: Sequence[Step], in_bytes: bool = True) -> dict[st
     True
     """
     at = next((index for index, step in enumerate(steps) if step[0] == "SplitBytes"), len(steps))
-    before, behind = list(steps[:at]), steps[at:]
-    byte_level = [_take_byte_level(before)] if in_bytes else []
+    on_text, on_bytes = list(steps[:at]), steps[at:]
+    byte_level = [_take_byte_level(on_text)] if in_bytes else []
     written = [
-        *[_write_step(steps, "Split", *step) for step in before],
+        *[_write_step(steps, "Split", *step) for step in on_text],
         *byte_level,
-        *[_write_step(steps, "SplitBytes", *step) for step in behind],
+        *[_write_step(steps, "SplitBytes", *step) for step in on_bytes],
     ]
     return join_sequence(written, "pretokenizers")
 
 
 def _take_byte_level(steps: list[Step]) -> dict[str, Any]:
-    """The `ByteLevel` that does what the last steps do, which are taken away."""
+    """Remove the last steps that `ByteLevel` does too, and return that `ByteLevel`."""
     use_regex = bool(steps) and steps[-1] in _GPT2_SPLITS
     del steps[len(steps) - use_regex :]
     add_prefix_space = steps[-1:] == [("PrefixSpace",)]
@@ -238,7 +237,7 @@ def _write_step(steps: Sequence[Step], split: str, kind: str, *arguments: Any) -
         )
         raise FormatError(f"pre_tokenizer: tokenizer.json cannot hold add_prefix_space{with_pattern}")
     if kind != split:
-        raise FormatError(f"pre_tokenizer: tokenizer.json cannot hold the step {kind!r} where it stands")
+        raise FormatError(f"pre_tokenizer: tokenizer.json cannot hold the step {kind!r} at this position")
     return _write_split(*arguments)
 
 

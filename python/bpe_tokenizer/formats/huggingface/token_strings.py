@@ -1,4 +1,4 @@
-"""The tokens of a model in the words of a tokenizer.json."""
+"""Token strings: the tokens of a model as a tokenizer.json writes them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.model import AddedToken
 
 __all__ = ["TokenStrings", "Written", "added_token_fields", "write_tokens"]
 
 
 class TokenStrings:
-    """The token strings of a model's ids, each made when it is asked for.
+    """The token strings of a model's ids, computed on use.
 
     Args:
         core: The model.
@@ -30,7 +30,7 @@ class TokenStrings:
         self.in_bytes = core.alphabet == "bytes"
 
     def __contains__(self, token_id: object) -> bool:
-        """Return whether there is such an id."""
+        """Return whether an id has a token."""
         return isinstance(token_id, int) and self._core.token(token_id) is not None
 
     def __getitem__(self, token_id: int) -> str:
@@ -46,13 +46,13 @@ class TokenStrings:
 
 @dataclass(frozen=True)
 class Written:
-    """The tokens of a model in the words of a tokenizer.json.
+    """The tokens of a model as a tokenizer.json writes them.
 
     Args:
         vocab: Token strings and their ids, in the order of the ids.
         merges: Pairs of token strings, in the order of their ranks.
         added: The added tokens, in the order of the ids.
-        unk: The token for what has no token.
+        unk: The unknown token.
     """
 
     vocab: dict[str, int]
@@ -62,11 +62,11 @@ class Written:
 
 
 def write_tokens(core: _core.Model) -> Written:
-    """Return the tokens of a model in the words of a tokenizer.json.
+    """Return the tokens of a model as a tokenizer.json writes them.
 
     Raises:
-        FormatError: The file cannot hold them: two ids have the same text.
-        ModelError: The same, of two tokens of the vocabulary.
+        FormatError: Two ids have the same token string.
+        ModelError: Two ids of the vocabulary have the same token string.
     """
     vocab = core.printable_vocab()
     merges = core.printable_merges()
@@ -92,13 +92,14 @@ def _add_token(vocab: dict[str, int], token: AddedToken) -> None:
 
 def _conflict(vocab: Mapping[str, int], token: AddedToken) -> FormatError:
     return FormatError(
-        f"added_tokens: {token.content!r} has the id {token.id}, and the token of the vocabulary that is "
-        f"written like it has {vocab[token.content]}; tokenizer.json can give a text one id only"
+        f"added_tokens: {shorten(token.content)} has the id {token.id}, but a token of the vocabulary with "
+        "the "
+        f"same spelling has {vocab[token.content]}; tokenizer.json can give a text only one id"
     )
 
 
 def _check_merged_spellings(inside: Sequence[AddedToken], merges: Sequence[tuple[str, str]]) -> None:
-    """Refuse tokens that merges make and that are added tokens, if the two are written differently."""
+    """Refuse added tokens that merges make too, under another spelling."""
     written = {_core.to_printable(token.content.encode()): token for token in inside}
     different = {printable for printable, token in written.items() if printable != token.content}
     if not different:
@@ -106,13 +107,14 @@ def _check_merged_spellings(inside: Sequence[AddedToken], merges: Sequence[tuple
     for left, right in merges:
         for printable in different.intersection((left, right, left + right)):
             raise FormatError(
-                f"added_tokens: {written[printable].content!r} (id {written[printable].id}) is also made by "
-                f"merges, as {printable!r}; tokenizer.json cannot hold both spellings of an id"
+                f"added_tokens: merges make {written[printable].content!r} (id {written[printable].id}) "
+                "too, as "
+                f"{printable!r}; tokenizer.json cannot hold both spellings of an id"
             )
 
 
 def added_token_fields(token: AddedToken) -> dict[str, Any]:
-    """Return the fields of an added token but its id, as both files hold them."""
+    """Return the fields of an added token without its id, for both files."""
     return {
         "content": token.content,
         "single_word": token.single_word,

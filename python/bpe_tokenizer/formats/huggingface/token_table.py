@@ -1,6 +1,6 @@
-"""`model.vocab` and `model.merges` of a tokenizer.json, with care for what is wrong there.
+"""Reads `model.vocab` and `model.merges` of a tokenizer.json, and names what is wrong.
 
-The core reads them itself, much faster, where nothing is.
+The core's `TokenTable` reads valid ones much faster.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.json_file import Field
 
 __all__ = ["StringTable", "Table", "read_string_table"]
@@ -21,9 +21,9 @@ _MAX_ID = 2**32 - 2
 
 @dataclass(frozen=True)
 class StringTable:
-    """`model.vocab` and `model.merges` of a file that the core leaves to the json module to read.
+    """`model.vocab` and `model.merges` of a file that the core's `TokenTable` cannot read.
 
-    Its methods are those of the core's `TokenTable`.
+    It has the methods of `TokenTable`.
 
     Args:
         vocab: Token strings and their ids.
@@ -34,15 +34,15 @@ class StringTable:
     merges: list[tuple[str, str]]
 
     def __len__(self) -> int:
-        """Return how many tokens there are."""
+        """Return the number of tokens."""
         return len(self.vocab)
 
     def __contains__(self, token: object) -> bool:
-        """Return whether a token string is there."""
+        """Return whether the vocabulary has a token string."""
         return token in self.vocab
 
     def get(self, token: str) -> int | None:
-        """Return the id of a token string."""
+        """Return the id of a token string, if it has one."""
         return self.vocab.get(token)
 
     def merged(self, tokens: Set[str]) -> set[str]:
@@ -60,7 +60,7 @@ def read_string_table(model: Field) -> StringTable:
         model: The `model` of a tokenizer.json.
 
     Raises:
-        FormatError: They are broken.
+        FormatError: The vocabulary or the merges are broken.
     """
     return StringTable(_read_vocab(model.need("vocab")), _read_merges(model.need("merges")))
 
@@ -75,13 +75,14 @@ def _read_vocab(field: Field) -> dict[str, int]:
     for token in vocab:
         token_id = field.get(token).id()
         if token_id in tokens:
-            raise field.error(f"{tokens[token_id]!r} and {token!r} both have the id {token_id}")
+            raise field.error(f"duplicate id {token_id}: tokens {shorten(tokens[token_id])} and
+            {shorten(token)}")
         tokens[token_id] = token
     return vocab
 
 
 def _read_merges(field: Field) -> list[tuple[str, str]]:
-    """Pairs of strings, or the older "left right"; of a pair that stands twice the last counts."""
+    """Read pairs of strings, or the older "left right"; of duplicate pairs the last counts."""
     values = field.values()
     kinds = set(map(type, values))
     if kinds == {str}:
@@ -100,7 +101,7 @@ def _read_merges(field: Field) -> list[tuple[str, str]]:
 
 
 def _no_merge(field: Field) -> FormatError:
-    """The error of the first item that is none."""
+    """Return the error for the first item that is not a merge."""
     paired = any(type(merge) is not str for merge in field.values())
 
     def is_merge(merge: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The parts of a tokenizer.json that say how text becomes ids: to the core's model and back."""
+"""Converts the parts of a tokenizer.json that define the ids to the core's model, and back."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def read_core(document: Field, table: _core.TokenTable | None, config: Config) -
     """Read the core's model.
 
     Args:
-        document: The tokenizer.json, or what the table left of it.
-        table: Its vocabulary and merges, if the core could read them.
-        config: What stands beside it.
+        document: The tokenizer.json, without the vocabulary and merges if `table` has them.
+        table: The vocabulary and merges, if the core could read them.
+        config: The files next to it.
 
     Raises:
-        FormatError: It holds what cannot be represented exactly.
+        FormatError: It cannot be represented exactly.
     """
     normalizers, in_bytes = read_normalizer(document.get("normalizer"))
     pre_tokenizers, in_bytes = read_pre_tokenizer(document.get("pre_tokenizer"), in_bytes)
@@ -90,7 +90,7 @@ def _read_decoder(field: Field, tokens: Tokens) -> Decoder:
 def _recorded(
     config: Config, name: str, component: Field, steps: list[Step], write: Callable[[list[Step]], Any]
 ) -> list[Step]:
-    """The steps as they were before they were saved, if saving them writes what stands there."""
+    """The steps recorded in the config, if saving them gives the component of the file."""
     if config.own.is_null or config.own.get(name).is_null:
         return steps
     recorded = read_steps(config.own.get(name))
@@ -107,21 +107,19 @@ def _recorded_size(config: Config) -> int | None:
 
 
 def write_core(core: _core.Model) -> dict[str, Any]:
-    """Return the core's model as the parts of a tokenizer.json.
+    """Return the parts of a tokenizer.json for the core's model.
 
     Raises:
-        FormatError: The format cannot hold something of it.
+        FormatError: The format cannot hold something of the model.
     """
     in_bytes = core.alphabet == "bytes"
     tokens = write_tokens(core)
     if core.keeps_gaps and not (
         core.requires_all_bytes if in_bytes else core.byte_fallback and tokens.vocab.keys() >= {*BYTE_TOKENS}
     ):
-        raise FormatError(
-            "keeps_gaps: tokenizer.json cannot hold it; its readers merge across what has no token"
-        )
+        raise FormatError("keeps_gaps: tokenizer.json cannot hold it; its readers merge across a gap")
     if in_bytes and core.decoder is not None:
-        raise FormatError("decoder: tokenizer.json cannot hold one of characters for tokens of bytes")
+        raise FormatError("decoder: tokenizer.json cannot hold a decoder of characters for byte-level tokens")
     return {
         "added_tokens": [{"id": token.id} | added_token_fields(token) for token in tokens.added],
         "normalizer": write_normalizer(core.normalizers),

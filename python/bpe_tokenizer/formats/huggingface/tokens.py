@@ -1,4 +1,4 @@
-"""The tokens of a tokenizer.json: which there are, and which of them belong to the vocabulary proper."""
+"""Reads the tokens of a tokenizer.json, and decides which added tokens belong to the core's vocabulary."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.errors import shorten
 from bpe_tokenizer.formats.huggingface.added_tokens import read_added_tokens
 from bpe_tokenizer.formats.huggingface.token_table import Table, read_string_table
 from bpe_tokenizer.formats.json_file import Field
@@ -28,22 +29,22 @@ _MODEL_FIELDS = frozenset(
     )
 )
 _BYTES = tuple(_core.to_printable(bytes([byte])) for byte in range(256))
-# What byte fallback comes to.
+# The tokens of byte fallback.
 BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """What a tokenizer.json says about tokens, in its own words.
+    """The tokens of a tokenizer.json, and the settings of its model.
 
     Args:
         table: The vocabulary and the merges.
         added: The added tokens, in the order of the file.
-        ignore_merges: Whether a piece that is a token is that token.
-        unk: The token for what has no token.
-        fuse_unk: Whether neighbouring ones become one.
-        byte_fallback: Whether tokens like `<0xE9>` come before it.
-        in_bytes: Whether tokens are bytes, written as printable characters, and not characters.
+        ignore_merges: Whether a piece that is a token becomes that token without merging.
+        unk: The unknown token.
+        fuse_unk: Whether adjacent unknown tokens become one.
+        byte_fallback: Whether byte tokens like `<0xE9>` replace the unknown token.
+        in_bytes: Whether the file is byte-level: its token strings are printable bytes.
     """
 
     table: Table
@@ -55,14 +56,14 @@ class Tokens:
     in_bytes: bool = True
 
     def outside_vocab(self, recorded_size: int | None = None) -> set[str]:
-        """Return the tokens of the table that do not belong to the vocabulary proper.
+        """Return the added tokens of the table that do not belong to the core's vocabulary.
 
-        An added token in `vocab` may be there because it belongs there (it was reserved when the vocabulary
-        was learned), or only to get its id. It belongs there if the ids stay free of holes: the ids of the
-        other tokens and of the added tokens before it come to no less than its own.
+        An added token is in `model.vocab` because it was reserved in training, or only to get its id. It
+        belongs to the vocabulary if that leaves no hole in the ids: its id is at most the number of ordinary
+        tokens and of added tokens with lower ids.
 
         Args:
-            recorded_size: The size of the vocabulary, if it is known; used if the ids agree with it.
+            recorded_size: The recorded size of the vocabulary; used if the ids agree with it.
         """
         ids = {token.content: self.table.get(token.content) for token in self.added}
         contents = {content: token_id for content, token_id in ids.items() if token_id is not None}
@@ -72,7 +73,7 @@ class Tokens:
             rest = {content: token_id for content, token_id in contents.items() if content not in used}
             outside = self._outside(rest, recorded_size)
         if self.in_bytes:
-            # Of two tokens with the same bytes the vocabulary proper holds that of the merges.
+            # Of two tokens with the same bytes the core's vocabulary holds the one that merges make.
             outside |= {content for content in contents if self._has_other_spelling(content)}
         return outside
 
@@ -91,7 +92,7 @@ class Tokens:
         return outside
 
     def _used(self, contents: set[str]) -> set[str]:
-        """What encoding may come to without an added token being found."""
+        """The tokens that encoding can give without matching an added token."""
         used = self.table.merged(contents)
         used.update(BYTE_TOKENS, () if self.unk is None else (self.unk,))
         symbols = {content for content in contents if len(content) == 1}
@@ -109,12 +110,12 @@ def read_tokens(document: Field, table: _core.TokenTable | None, in_bytes: bool)
     """Read the vocabulary, merges and added tokens of a tokenizer.json.
 
     Args:
-        document: The whole file, or what the table left of it.
-        table: Its vocabulary and merges, if the core could read them.
-        in_bytes: Whether its tokens are bytes, written as printable characters.
+        document: The file, without the vocabulary and merges if `table` has them.
+        table: The vocabulary and merges, if the core could read them.
+        in_bytes: Whether the file is byte-level.
 
     Raises:
-        FormatError: They are broken, contradict each other, or are none of a BPE model that is supported.
+        FormatError: They are broken, contradict each other, or need an unsupported kind of model.
     """
     model = document.need("model")
     _check_model(model)
@@ -133,20 +134,20 @@ def read_tokens(document: Field, table: _core.TokenTable | None, in_bytes: bool)
 
 def _check_model(model: Field) -> None:
     if "type" in model.members() and model.get("type").text() != "BPE":
-        raise model.get("type").refused("is not supported; only BPE is")
+        raise model.get("type").refused("is not supported; only BPE models are")
     unknown = sorted(model.members().keys() - _MODEL_FIELDS)
     if unknown:
-        raise model.get(unknown[0]).error("is no field of a BPE model")
+        raise model.error(f"unknown field {shorten(unknown[0])} in a BPE model")
     dropout = model.get("dropout")
     if not (dropout.is_null or (type(dropout.value) in (int, float) and dropout.value == 0)):
         raise dropout.refused("makes encoding random, which is not supported; set it to null")
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         if not model.get(name).is_null and model.get(name).text():
-            raise model.get(name).refused("is not supported; only models without one are")
+            raise model.get(name).refused("is not supported; it must be null or empty")
 
 
 def _with_unknown(model: Field, tokens: Tokens) -> Tokens:
-    """The same without what a vocabulary that has every byte never comes to; the rest is checked."""
+    """Drop settings for unknown tokens that a vocabulary with every byte never needs; check the others."""
     table = tokens.table
     if tokens.in_bytes and all(byte in table for byte in _BYTES):
         return replace(tokens, unk=None, fuse_unk=False, byte_fallback=False)
@@ -156,7 +157,7 @@ def _with_unknown(model: Field, tokens: Tokens) -> Tokens:
         )
     if tokens.unk is not None and tokens.unk not in table:
         raise model.get("unk_token").refused(
-            "is not in model.vocab; Hugging Face tokenizers fails when it needs it. Set it to null to drop "
-            "what has no token"
+            "is not in model.vocab, where Hugging Face tokenizers needs it; set it to null to drop text "
+            "without a token"
         )
     return replace(tokens, byte_fallback=tokens.byte_fallback and not tokens.in_bytes)

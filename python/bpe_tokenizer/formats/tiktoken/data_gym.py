@@ -86,9 +86,7 @@ def _listed(encoder_json: bytes, name: str) -> dict[bytes, int]:
     for written in document.members():
         token = _core.from_printable(written)
         if token is None:
-            raise FormatError(
-                f"{name}: {written[:80]!r} has a character outside the 256 printable bytes"
-            )
+            raise FormatError(f"{name}: {written[:80]!r} has a character outside the 256 printable bytes")
         if token not in _SPECIAL:
             listed[token] = document.get(written).id()
     return listed
