@@ -226,7 +226,7 @@ def test_given_special_tokens(tmp_path: Path) -> None:
         "<a>": 260,
     }
     assert load(directory, special_tokens={"<a>": 999}).special_tokens == {"<a>": 999}
-    with pytest.raises(ModelError, match="has the id 259 in the vocabulary; not 5"):
+    with pytest.raises(ModelError, match="has the id 259 in the vocabulary, not 5"):
         load(directory, special_tokens={"<|endoftext|>": 5})
     with pytest.raises(ModelError, match="it belongs to 'lo'"):
         load(directory, special_tokens={"<a>": 256})
@@ -433,12 +433,12 @@ def decoder(token_id: str, content: Any) -> dict[str, Any]:
         ({"tokenizer_config": {"bos_token": "<new>"}}, "bos_token: '<new>' is no token of"),
         (
             {"tokenizer_config": {"add_bos_token": True, "bos_token": None}},
-            "add_bos_token: is true, and there is no",
+            "add_bos_token: is true, but there is no",
         ),
         ({"tokenizer_config": {"add_prefix_space": 1}}, "add_prefix_space: must be true or false"),
         ({"tokenizer_config": []}, "must be an object"),
-        (decoder("261", "<x>"), "added token '<x>' has the id 261, and transformers would give it 260"),
-        (decoder("5", "low"), "added token 'low' has the id 5, and transformers would give it 257"),
+        (decoder("261", "<x>"), "added token '<x>' has the id 261, but transformers would give it 260"),
+        (decoder("5", "low"), "added token 'low' has the id 5, but transformers would give it 257"),
         (decoder("x", "<x>"), "added_tokens_decoder: 'x' is no id"),
         (decoder("9" * 5000, "<x>"), "added_tokens_decoder: '9{50}' is no id"),
         (decoder("260", 3), "content: must be a string"),
@@ -462,7 +462,7 @@ def test_what_contradicts_the_vocabulary_is_refused(beside: Any, message: str, t
         (Model(core(split_patterns=[])), r"split_patterns: readers of .* not with \[\] and None"),
         (Model(core(split_patterns=NAMED_PATTERNS["cl100k"].patterns)), "split_patterns: readers"),
         (Model(core(normalization="NFC")), "split_patterns: readers .* and NFC"),
-        (Model(core(), {"bos": "ab"}), "bos_token: 'ab' is no added token"),
+        (Model(core(), {"bos": "ab"}), "bos_token: 'ab' is not an added token"),
         (Model(core(), {}, PostProcessor((97,), ())), "post_processor: .* bos_token is added, not"),
         (Model(core(), {}, PostProcessor((257, 257), ())), "post_processor"),
         (Model(core(), {}, None, {"x": {1, 2}}), "tokenizer_config.json: cannot be written as JSON"),

@@ -135,7 +135,7 @@ def test_revisions(server: HubServer, files: dict[str, bytes], cache: Path) -> N
     server.publish("owner/name", files)
     server.publish("owner/name", files | {"chat_template.jinja": b"v2"}, revision="v2")
     assert hub.load("owner/name", revision="v2", cache_dir=cache).config["chat_template"] == "v2"
-    with pytest.raises(HubError, match=r"owner/name at 'v3': there is no such branch, tag or commit; http"):
+    with pytest.raises(HubError, match=r"owner/name at 'v3': no such branch, tag or commit; http"):
         hub.load("owner/name", revision="v3", cache_dir=cache)
 
 
@@ -189,18 +189,18 @@ def test_a_gated_repository(
 ) -> None:
     server.publish("owner/gated", files)
     server.gated.add("owner/gated")
-    with pytest.raises(HubError, match=r"owner/gated: is gated: ask for access on http.*/owner/gated, and"):
+    with pytest.raises(HubError, match=r"owner/gated: is gated: request access on http.*/owner/gated, and"):
         hub.load("owner/gated", token=token, cache_dir=cache)
     assert same(hub.load("owner/gated", token="admitted", cache_dir=cache), tokenizer)
 
 
 def test_a_repository_that_is_not_there(server: HubServer, cache: Path) -> None:
     with pytest.raises(
-        HubError, match=r"nobody/nothing: there is no such repository at http://127"
+        HubError, match=r"nobody/nothing: no such repository at http://127"
     ) as raised:
         hub.load("nobody/nothing", cache_dir=cache)
     assert isinstance(raised.value, OSError)
-    assert "nor a local file or directory of this name; if it is private, log in" in str(raised.value)
+    assert "and no local file or directory of this name; if it is private, log in" in str(raised.value)
 
 
 def test_a_repository_that_moved(
@@ -300,14 +300,14 @@ def test_other_files_hold_what_is_given(
     ("names", "hint"),
     [
         (["README.md", "x/tokenizer.json"], r"no tekken\.json$"),
-        (["b.gguf", "a.gguf"], r"; a file of it can be named, like owner/name/a\.gguf$"),
+        (["b.gguf", "a.gguf"], r"; name a file of it, like owner/name/a\.gguf$"),
         (
             ["vocab.json", "tokenizer.model"],
-            r"; a file of it can be named, like owner/name/tokenizer\.model$",
+            r"; name a file of it, like owner/name/tokenizer\.model$",
         ),
         (
             ["b.tiktoken", "a.tiktoken", "x.gguf"],
-            r"; a file of it can be named, like owner/name/a\.tiktoken, wi",
+            r"; name a file of it, like owner/name/a\.tiktoken, wi",
         ),
     ],
 )

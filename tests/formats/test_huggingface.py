@@ -873,7 +873,7 @@ def test_places_without_a_tokenizer(tmp_path: Path) -> None:
         ),
         (small_model(AddedToken("a", 900)), "'a' has the id 900, and the token .* written like it has 97"),
         (small_model(AddedToken("é", SIZE)), "'é' has the id 256, and the token .* written like it has 233"),
-        (dataclasses.replace(small_model(), named_tokens={"eos": "a"}), "eos_token: 'a' is no added token"),
+        (dataclasses.replace(small_model(), named_tokens={"eos": "a"}), "eos_token: 'a' is not an added token"),
         (
             dataclasses.replace(small_model(), post_processor=PostProcessor((900,))),
             "900 is not the id of a token",

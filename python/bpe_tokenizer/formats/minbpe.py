@@ -176,7 +176,7 @@ def _read_merges(
         ids = line.split()
         if len(ids) != 2 or not (_is_number(ids[0]) and _is_number(ids[1])):
             raise _error(
-                path, number, f"{line[:100]!r} is not a merge: it must be two ids with a space between"
+                path, number, f"{line[:100]!r} is not a merge: it must be two ids separated by a space"
             )
         left, right = int(ids[0]), int(ids[1])
         if max(left, right) >= len(tokens):

@@ -1,6 +1,6 @@
 """tiktoken's interface: `import bpe_tokenizer.compat.tiktoken as tiktoken`.
 
-Names, arguments, defaults, results and exceptions are those of tiktoken 0.14, but for a few that
+Names, arguments, defaults, results and exceptions are those of tiktoken 0.14, with the exceptions that
 `docs/tiktoken.md` lists: https://github.com/openai/tiktoken
 """
 

@@ -1,9 +1,9 @@
-"""What is behind an `Encoding`: ranks, special tokens and a pattern, made ready to run by the core.
+"""`CoreBPE`, which runs an `Encoding`: ranks, special tokens and a pattern on the core.
 
-Two things that tiktoken's vocabularies may have and ours may not are covered here. A special token may have
-an id that another token has: it is left out of the model, and put into a second one, under an id that nobody
-has, for the texts that hold it. And a byte may be no token: it gets such an id too, so that it takes part in
-merges; where it is left over, encoding fails.
+tiktoken allows two things that a model of the core does not. A special token may share its id with another
+token: this alias is left out of the model, and a second model with an unused id for it encodes the texts that
+hold it. And a byte may have no token: it gets an unused id, so that it takes part in merges, and encoding
+fails if it remains.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.compat.tiktoken._errors import IdOverflowError, UnknownTokenError
 from bpe_tokenizer.compat.tiktoken._pieces import PieceEncoder
 from bpe_tokenizer.compat.tiktoken._unstable import completions, split_unstable
-from bpe_tokenizer.errors import ArgumentTypeError, ModelError, UnknownIdError
+from bpe_tokenizer.errors import ArgumentTypeError, ModelError, UnknownIdError, shorten
 from bpe_tokenizer.formats.tiktoken.patterns import model_settings
 from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.special_tokens import checked_id
@@ -33,7 +33,7 @@ Allowed: TypeAlias = bool | Collection[str]
 
 _T = TypeVar("_T")
 
-# So few ids are decoded sooner than the core is called.
+# Python decodes this few ids faster than a call of the core.
 _MAX_PYTHON_IDS = 4
 
 
@@ -60,7 +60,7 @@ class CoreBPE:
         self._special_tokens = special_tokens_encoder
         self.special_tokens = frozenset(special_tokens_encoder)
         self._tokens = _by_rank(encoder)
-        # Of several special tokens with one id the first has it, and none that a rank has.
+        # Of several special tokens with one id, the first gets it; none gets the id of a rank.
         owners: dict[int, str] = {}
         for content, token_id in special_tokens_encoder.items():
             if token_id not in self._tokens:
@@ -89,7 +89,7 @@ class CoreBPE:
         return self._complete(self._encoder.encode(text, allowed_special))
 
     def encode_to_numpy(self, text: str, allowed_special: Allowed) -> npt.NDArray[np.uint32]:
-        """Return the ids of a text with these special tokens as an array."""
+        """Return the ids of a text with these special tokens as an array of uint32."""
         if self._missing_bytes or self._aliases:
             return np.array(self.encode(text, allowed_special), dtype=np.uint32)
         return self._encoder.encode_numpy(text, allowed_special)
@@ -101,7 +101,7 @@ class CoreBPE:
         return self._encoder.encode_batch(texts, allowed_special, threads)
 
     def find_special(self, text: str, tokens: Allowed) -> str | None:
-        """Return one of these special tokens that a text holds, if it holds one."""
+        """Return one of these special tokens that a text holds; None if it holds none."""
         found = self._encoder.find_special(text, tokens)
         return found[0] if found else self._alias_in(text, tokens)
 
@@ -113,15 +113,15 @@ class CoreBPE:
         if token_id is None:
             token_id = self._special_tokens.get(piece.decode("utf-8", "surrogateescape"))
         if token_id is None:
-            raise UnknownTokenError(f"{piece!r} is no token")
+            raise UnknownTokenError(f"{shorten(piece)} is not a token")
         return token_id
 
     def encode_single_piece(self, piece: bytes) -> list[int]:
-        """Return the ids of bytes that are not split."""
+        """Return the ids of bytes as one piece."""
         return self._complete(self._pieces.encode(piece))
 
     def encode_with_unstable(self, text: str, allowed_special: Allowed) -> tuple[list[int], list[list[int]]]:
-        """Return the ids that stay however a text goes on, and what those of the rest may become."""
+        """Return the ids that stay however the text continues, and the possible ids of the rest."""
         ids = self.encode(text, allowed_special)
         stable, unstable = split_unstable(ids, self._last_piece(text, allowed_special), self._tokens)
         ranks, tokens = self._ranks, self._tokens
@@ -149,7 +149,7 @@ class CoreBPE:
         try:
             if len(tokens) <= _MAX_PYTHON_IDS:
                 return b"".join([self._tokens[token_id] for token_id in map(operator.index, tokens)])
-        except (KeyError, TypeError):  # a special token, or an error that the core names
+        except (KeyError, TypeError):  # a special token, or an invalid id, which the core names
             return _with_named_ids(lambda: self._encoder.decode(tokens), tokens)
         return _with_named_ids(lambda: self._encoder.decode(tokens), tokens)
 
@@ -181,14 +181,14 @@ class CoreBPE:
             raise ArgumentTypeError(f"ids must be integers: {error}") from None
         try:
             return list(map(self._tokens.__getitem__, ids))
-        except KeyError:  # special tokens are not among them
+        except KeyError:  # a special token, or an unknown id
             return list(map(self.decode_single_token_bytes, ids))
 
     def token_byte_values(self) -> list[bytes]:
         """Return the tokens but the special ones, in the order of their bytes."""
         return list(self._sorted_tokens)
 
-    # -- what they need ---------------------------------------------------------------------------------
+    # -- aliases and missing bytes ----------------------------------------------------------------------
 
     @cached_property
     def _sorted_tokens(self) -> list[bytes]:
@@ -196,12 +196,12 @@ class CoreBPE:
 
     @cached_property
     def _alias_encoder(self) -> tuple[_core.Encoder, dict[int, int]]:
-        """Finds the second names too; and the ids that are meant by those it gives them."""
+        """An encoder that finds the aliases too, and the real ids of the ids that it gives them."""
         ids = dict(zip(self._free_ids(self._missing_bytes), self._aliases, strict=False))
         model = self._encoder.model
         added = [*model.added_tokens, *(AddedToken(content, token_id) for token_id, content in ids.items())]
-        meant = {token_id: self._special_tokens[content] for token_id, content in ids.items()}
-        return _core.Encoder(model.with_added_tokens(added)), meant
+        real_ids = {token_id: self._special_tokens[content] for token_id, content in ids.items()}
+        return _core.Encoder(model.with_added_tokens(added)), real_ids
 
     def _alias_in(self, text: str, tokens: Allowed) -> str | None:
         if tokens is False or not self._aliases:
@@ -214,14 +214,16 @@ class CoreBPE:
         return (token_id for token_id in count() if token_id not in taken)
 
     def _complete(self, ids: list[int]) -> list[int]:
-        """The ids, unless one stands for a byte that is no token."""
+        """Return the ids; fail if one is a byte without a token."""
         if self._missing_bytes and not self._missing_bytes.keys().isdisjoint(ids):
             byte = next(self._missing_bytes[token_id] for token_id in ids if token_id in self._missing_bytes)
-            raise UnknownTokenError(f"the byte {byte!r} is no token of this encoding, nor part of one here")
+            raise UnknownTokenError(
+                f"the byte {byte!r} has no token in this encoding and is not part of one here"
+            )
         return ids
 
     def _last_piece(self, text: str, allowed_special: Allowed) -> int:
-        """How many ids the last piece has; 0 if there is none, or a special token behind it."""
+        """The number of ids of the last piece; 0 if there is none, or a special token follows it."""
         second = self._alias_in(text, allowed_special)
         encoder = self._alias_encoder[0] if second else self._encoder
         pieces = encoder.pieces(text, allowed_special)
@@ -245,7 +247,7 @@ def _by_rank(ranks: Mapping[bytes, int]) -> dict[int, bytes]:
     tokens = {rank: token for token, rank in ranks.items()}
     if len(tokens) < len(ranks):
         first, second = next((token, tokens[rank]) for token, rank in ranks.items() if tokens[rank] != token)
-        raise ModelError(f"the tokens {first!r} and {second!r} have the same rank, {ranks[first]}")
+        raise ModelError(f"duplicate rank {ranks[first]}: tokens {first!r} and {second!r}")
     return tokens
 
 
@@ -254,7 +256,7 @@ def _byte(value: int) -> bytes:
 
 
 def _with_named_ids(decode: Callable[[], _T], ids: Iterable[Any]) -> _T:
-    """Call `decode`; an integer that no id can be is an `OverflowError` as well."""
+    """Call `decode`, and name an unknown id; an integer out of range is an `OverflowError` too."""
     try:
         return decode()
     except UnknownIdError:
@@ -267,4 +269,4 @@ def _with_named_ids(decode: Callable[[], _T], ids: Iterable[Any]) -> _T:
 def _unknown(token_id: int) -> UnknownIdError:
     if 0 <= token_id < 2**32:
         return UnknownIdError(f"id {token_id} is not in the vocabulary")
-    return IdOverflowError(f"{token_id} is no id; ids are 0 to {2**32 - 1}")
+    return IdOverflowError(f"{token_id} is not an id; ids are 0 to {2**32 - 1}")

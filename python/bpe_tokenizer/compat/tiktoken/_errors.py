@@ -1,4 +1,4 @@
-"""Our errors where tiktoken raises a built-in that ours are not."""
+"""Errors that are also the built-ins which tiktoken raises."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["IdOverflowError", "UnknownModelError", "UnknownTokenError"]
 
 
 class IdOverflowError(UnknownIdError, OverflowError):
-    """An integer that no id can be, negative or above 2**32 - 1, is asked for as an id."""
+    """An integer is negative or above 2**32 - 1, so it cannot be an id."""
 
 
 class UnknownModelError(OptionError, KeyError):
@@ -20,4 +20,4 @@ class UnknownModelError(OptionError, KeyError):
 
 
 class UnknownTokenError(UnknownIdError):
-    """A text or some bytes are no token."""
+    """Some bytes are not a token."""

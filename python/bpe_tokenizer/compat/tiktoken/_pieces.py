@@ -11,24 +11,22 @@ __all__ = ["PieceEncoder"]
 
 
 class PieceEncoder:
-    """Encodes bytes as one piece, with the tokens as ranks.
-
-    Its models are made when they are needed first: few programs need them.
+    """Encodes bytes as one piece. Its models are built on first use, because few programs need them.
 
     Args:
-        vocab: The tokens by their ranks; every byte is one.
+        vocab: The tokens by rank, including every byte.
     """
 
     def __init__(self, vocab: Mapping[int, bytes]) -> None:
         self._vocab = vocab
 
     def encode(self, piece: bytes) -> list[int]:
-        """Return the ids of a piece; one that is a token is that token."""
+        """Return the ids of a piece; a piece that is a token becomes that token."""
         return self._encoder.encode(piece)
 
     def merge(self, piece: bytes) -> list[int]:
         """Return the ids of a piece by merging alone."""
-        return (self._merging if piece in self._unmade else self._encoder).encode(piece)
+        return (self._merging if piece in self._unmerged else self._encoder).encode(piece)
 
     @cached_property
     def _encoder(self) -> _core.Encoder:
@@ -39,10 +37,10 @@ class PieceEncoder:
         return self._encoder.model.merges
 
     @cached_property
-    def _unmade(self) -> frozenset[bytes]:
-        """The tokens that merging never makes: for them alone the two ways differ."""
-        made = {left + right for left, right in self._merges}
-        return frozenset(token for token in self._vocab.values() if len(token) > 1 and token not in made)
+    def _unmerged(self) -> frozenset[bytes]:
+        """The tokens that merging never makes; only for them do `encode` and `merge` differ."""
+        merged = {left + right for left, right in self._merges}
+        return frozenset(token for token in self._vocab.values() if len(token) > 1 and token not in merged)
 
     @cached_property
     def _merging(self) -> _core.Encoder:

@@ -1,4 +1,4 @@
-"""`Encoding`: what tiktoken calls a tokenizer. Policy only; the ids come from `_core_bpe`."""
+"""`Encoding`, tiktoken's tokenizer: argument checks and policy; `_core_bpe` computes the ids."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 class Encoding:
     r"""A vocabulary of ranks, special tokens and a split pattern, ready to encode and decode.
 
-    Everywhere below:
+    In all methods:
 
-    - `allowed_special` says which special tokens are recognised in the text: a set, or `"all"`. The others
-      are plain text.
-    - `disallowed_special` says which special tokens, or other texts, raise a `ValueError` if the text holds
-      them: a collection, or `"all"` (the default) for all special tokens that are not allowed.
-    - Surrogates in a text are joined to characters if they are pairs, and otherwise become U+FFFD.
+    - `allowed_special` is the set of special tokens that are recognised in the text, or `"all"`. Others are
+      plain text.
+    - `disallowed_special` is a collection of special tokens or other texts that raise a `ValueError` if the
+      text holds them; `"all"` (the default) for all special tokens that are not allowed.
+    - Pairs of surrogates in a text are joined to characters; lone surrogates become U+FFFD.
 
     Args:
-        name: What it is called; what is registered under its name is pickled by it.
-        pat_str: The split pattern. What it does not match is dropped.
-        mergeable_ranks: The tokens and their ranks, which are their ids.
+        name: The name. A registered encoding is pickled by its name.
+        pat_str: The split pattern. Text that it does not match is dropped.
+        mergeable_ranks: The tokens and their ranks, which are the ids.
         special_tokens: The special tokens and their ids.
-        explicit_n_vocab: The number of all tokens, to be checked.
+        explicit_n_vocab: The expected number of all tokens, which is checked.
 
     Raises:
         ModelError: Two tokens have the same rank, a rank or a special token is invalid, or the number of
-            tokens is another; it is a `ValueError`.
+            tokens is not the expected one; it is a `ValueError`.
         PatternError: The pattern is not valid; it is a `ValueError`.
 
     >>> ranks = {bytes([byte]): byte for byte in range(256)} | {b"hi": 256}
@@ -85,7 +85,7 @@ class Encoding:
     # -- text to ids ------------------------------------------------------------------------------------
 
     def encode_ordinary(self, text: str) -> list[int]:
-        """Return the ids of a text, in which special tokens are plain text."""
+        """Return the ids of a text; special tokens are plain text."""
         check_text(text)
         return self._core_bpe.encode_ordinary(text)
 
@@ -113,7 +113,7 @@ class Encoding:
         allowed_special: Literal["all"] | AbstractSet[str] = frozenset(),
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> npt.NDArray[np.uint32]:
-        """Return the ids of a text as an array of uint32; otherwise as `encode`."""
+        """Return the ids of a text as `encode` does, but as an array of uint32."""
         check_text(text)
         allowed = resolve_allowed_special(allowed_special)
         raise_if_disallowed(self._core_bpe, (text,), allowed, disallowed_special)
@@ -149,11 +149,11 @@ class Encoding:
         allowed_special: Literal["all"] | AbstractSet[str] = frozenset(),
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> tuple[list[int], list[list[int]]]:
-        """Return the ids of a text that stay however it goes on, and what the rest may become.
+        """Return the ids that stay however the text continues, and the possible ids of the rest.
 
         Returns:
-            The stable ids, which stand for a beginning of the text; and rows of ids, in no particular order,
-            each of which covers the rest when it follows them.
+            The stable ids, which decode to a prefix of the text; and rows of ids in no particular order, each
+            of which covers the rest.
         """
         check_text(text)
         allowed = resolve_allowed_special(allowed_special)
@@ -164,16 +164,16 @@ class Encoding:
         """Return the id of a token, special or not.
 
         Raises:
-            UnknownTokenError: It is none; it is a `KeyError`.
+            UnknownTokenError: It is not a token; it is a `KeyError`.
         """
         return self._core_bpe.encode_single_token(_as_bytes(text_or_bytes))
 
     def _encode_single_piece(self, text_or_bytes: str | bytes) -> list[int]:
-        """Return the ids of a text that is not split."""
+        """Return the ids of a text as one piece."""
         return self._core_bpe.encode_single_piece(_as_bytes(text_or_bytes))
 
     def _encode_only_native_bpe(self, text: str) -> list[int]:
-        """Return the ids of a text that Python's `regex` splits."""
+        """Return the ids of a text, split by Python's `regex`."""
         try:
             import regex
         except ImportError as error:
@@ -193,8 +193,8 @@ class Encoding:
         """Return the bytes of ids.
 
         Raises:
-            UnknownIdError: An id is not in the vocabulary; it is a `KeyError`, and for an integer that no id
-                can be an `OverflowError` too.
+            UnknownIdError: An id is not in the vocabulary; it is a `KeyError`, and for an integer out of
+                range an `OverflowError` too.
         """
         return self._core_bpe.decode_bytes(tokens)
 
@@ -203,7 +203,7 @@ class Encoding:
 
         Args:
             tokens: The ids.
-            errors: What to do about bytes that are not UTF-8, as for `bytes.decode`.
+            errors: The handling of bytes that are not UTF-8, as for `bytes.decode`.
 
         Raises:
             UnicodeDecodeError: The bytes are not UTF-8, and `errors` is `"strict"`.
@@ -224,7 +224,7 @@ class Encoding:
         return self._core_bpe.decode_tokens_bytes(tokens)
 
     def decode_with_offsets(self, tokens: Sequence[int]) -> tuple[str, list[int]]:
-        """Return the text of ids, and where each begins in it.
+        """Return the text of ids, and the offset of each id.
 
         Returns:
             The text, and for each id the index of the first character that it has a byte of.
@@ -235,7 +235,7 @@ class Encoding:
         parts = self.decode_tokens_bytes(tokens)
         offsets, begun = [], 0
         for part in parts:
-            # A token that begins inside a character begins where that character does.
+            # The offset of a token that begins within a character is that of the character.
             offsets.append(max(0, begun - (0x80 <= part[0] < 0xC0)))
             begun += len(part.translate(None, _CONTINUATION))
         return b"".join(parts).decode("utf-8", "strict"), offsets
@@ -255,7 +255,7 @@ class Encoding:
     # -- the vocabulary ---------------------------------------------------------------------------------
 
     def token_byte_values(self) -> list[bytes]:
-        """Return the tokens but the special ones, in the order of their bytes."""
+        """Return the tokens without special tokens, sorted by bytes."""
         return self._core_bpe.token_byte_values()
 
     @property
@@ -276,7 +276,7 @@ class Encoding:
 
     @property
     def n_vocab(self) -> int:
-        """The largest id and one more."""
+        """The largest id plus one."""
         return self.max_token_value + 1
 
     # -- pickling ---------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ class Encoding:
 def _check_n_vocab(wanted: int, tokens: int, largest: int) -> None:
     if tokens != wanted or largest != wanted - 1:
         raise ModelError(
-            f"explicit_n_vocab is {wanted}, but there are {tokens} tokens, the largest with the id {largest}"
+            f"explicit_n_vocab is {wanted}, but there are {tokens} tokens and the largest id is {largest}"
         )
 
 

@@ -23,16 +23,15 @@ __all__ = [
 
 
 def read_file(blobpath: str) -> bytes:
-    """Return what a file holds.
+    """Return the content of a file.
 
     Args:
-        blobpath: The path of a file, an address of HTTP or HTTPS, or an address that the library `blobfile`
-            understands.
+        blobpath: A path, an HTTP or HTTPS URL, or a URL for the library `blobfile`.
 
     Raises:
-        HubError: It cannot be downloaded; it is an `OSError`.
+        HubError: The download fails; it is an `OSError`.
         MissingDependencyError: `blobfile` is needed and not installed.
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
     """
     if "://" not in blobpath:
         return Path(blobpath).read_bytes()
@@ -48,18 +47,18 @@ def check_hash(data: bytes, expected_hash: str) -> bool:
 
 
 def read_file_cached(blobpath: str, expected_hash: str | None = None) -> bytes:
-    """Return what a file holds, from tiktoken's cache if it is there.
+    """Return the content of a file, from tiktoken's cache if the cache holds it.
 
-    Only what comes over HTTP is kept in the cache; everything is checked.
+    Only downloads are cached; the SHA-256 of every file is checked.
 
     Args:
         blobpath: As `read_file` takes it.
-        expected_hash: The SHA-256 that it must have.
+        expected_hash: The SHA-256 that the file must have.
 
     Raises:
-        FormatError: It has another; it is a `ValueError`.
-        HubError: It cannot be downloaded; it is an `OSError`.
-        OSError: It cannot be read, or not be written into the cache that was asked for.
+        FormatError: The SHA-256 differs; it is a `ValueError`.
+        HubError: The download fails; it is an `OSError`.
+        OSError: The file cannot be read, or cannot be written into the chosen cache.
     """
     if blobpath.startswith(("http://", "https://")):
         cache = Cache.at()
@@ -67,7 +66,7 @@ def read_file_cached(blobpath: str, expected_hash: str | None = None) -> bytes:
         return cache.fetch(blobpath, expected_hash) if data is None else data
     data = read_file(blobpath)
     if expected_hash is not None and not has_sha256(data, expected_hash):
-        raise FormatError(f"{blobpath}: has another SHA-256 than {expected_hash}, which is expected")
+        raise FormatError(f"{blobpath}: the SHA-256 is not {expected_hash}")
     return data
 
 
@@ -76,11 +75,11 @@ def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) 
 
     Args:
         tiktoken_bpe_file: As `read_file` takes it.
-        expected_hash: The SHA-256 that it must have.
+        expected_hash: The SHA-256 that the file must have.
 
     Raises:
-        FormatError: It is broken, or has another SHA-256; it is a `ValueError`.
-        OSError: It cannot be read.
+        FormatError: The file is broken or has another SHA-256; it is a `ValueError`.
+        OSError: The file cannot be read.
     """
     return parse_ranks(read_file_cached(tiktoken_bpe_file, expected_hash), tiktoken_bpe_file)
 
@@ -90,11 +89,11 @@ def dump_tiktoken_bpe(bpe_ranks: dict[bytes, int], tiktoken_bpe_file: str) -> No
 
     Args:
         bpe_ranks: The tokens and their ranks.
-        tiktoken_bpe_file: The path of a file, or an address that the library `blobfile` understands.
+        tiktoken_bpe_file: A path, or a URL for the library `blobfile`.
 
     Raises:
         MissingDependencyError: `blobfile` is needed and not installed.
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     data = write_ranks(bpe_ranks)
     if "://" not in tiktoken_bpe_file:
@@ -118,10 +117,10 @@ def data_gym_to_mergeable_bpe_ranks(
         encoder_json_file: The ids.
         vocab_bpe_hash: The SHA-256 that the merges must have.
         encoder_json_hash: The SHA-256 that the ids must have.
-        clobber_one_byte_tokens: Single bytes have the ids that the second file gives them.
+        clobber_one_byte_tokens: Take the ids of single bytes from the second file.
 
     Raises:
-        FormatError: A file is broken or has another SHA-256, or they contradict each other; it is a
+        FormatError: A file is broken or has another SHA-256, or the files contradict each other; it is a
             `ValueError`.
         OSError: A file cannot be read.
     """
@@ -137,6 +136,4 @@ def _blobfile(address: str) -> Any:
     try:
         return importlib.import_module("blobfile")
     except ImportError as error:
-        raise MissingDependencyError(
-            f"{address} needs blobfile, which is not installed: pip install blobfile"
-        ) from error
+        raise MissingDependencyError(f"reading {address} needs blobfile: pip install blobfile") from error

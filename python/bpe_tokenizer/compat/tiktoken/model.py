@@ -1,4 +1,4 @@
-"""Which encoding a model of OpenAI's uses: `tiktoken.model`."""
+"""The encodings of OpenAI's models: `tiktoken.model`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Final
 from bpe_tokenizer.compat.tiktoken._errors import UnknownModelError
 from bpe_tokenizer.compat.tiktoken.core import Encoding
 from bpe_tokenizer.compat.tiktoken.registry import get_encoding
+from bpe_tokenizer.errors import shorten
 
 __all__ = ["MODEL_PREFIX_TO_ENCODING", "MODEL_TO_ENCODING", "encoding_for_model", "encoding_name_for_model"]
 
-# Facts of tiktoken 0.14. A longer beginning stands before a shorter one that it begins with.
+# Facts of tiktoken 0.14. A longer prefix precedes a shorter one.
 _PREFIXES = {
     "o200k_base": "o1- o3- o4-mini- gpt-5 gpt-4.5- gpt-4.1- chatgpt-4o- gpt-4o- ft:gpt-4o",
     "o200k_harmony": "gpt-oss-",
@@ -39,11 +40,11 @@ _NAMES = {
     "gpt2": "gpt2 gpt-2",
 }
 
-# Beginnings of models' names, of which the first that fits decides.
+# Prefixes of model names; the first match decides.
 MODEL_PREFIX_TO_ENCODING: Final[dict[str, str]] = {
-    beginning: encoding for encoding, beginnings in _PREFIXES.items() for beginning in beginnings.split()
+    prefix: encoding for encoding, prefixs in _PREFIXES.items() for prefix in prefixs.split()
 }
-# Whole names, which come before beginnings.
+# Whole names, which take precedence over prefixes.
 MODEL_TO_ENCODING: Final[dict[str, str]] = {
     name: encoding for encoding, names in _NAMES.items() for name in names.split()
 }
@@ -53,19 +54,18 @@ def encoding_name_for_model(model_name: str) -> str:
     """Return the name of the encoding that a model uses.
 
     Raises:
-        UnknownModelError: None is known; it is a `KeyError`.
+        UnknownModelError: The model is unknown; it is a `KeyError`.
 
     >>> encoding_name_for_model("gpt-4o-2024-05-13")
     'o200k_base'
     """
     if model_name in MODEL_TO_ENCODING:
         return MODEL_TO_ENCODING[model_name]
-    for beginning, encoding in MODEL_PREFIX_TO_ENCODING.items():
-        if model_name.startswith(beginning):
+    for prefix, encoding in MODEL_PREFIX_TO_ENCODING.items():
+        if model_name.startswith(prefix):
             return encoding
     raise UnknownModelError(
-        f"no encoding is known for the model {model_name!r}; get_encoding() takes the name of an encoding, "
-        "and list_encoding_names() gives those"
+        f"unknown model {shorten(model_name)}; use get_encoding() with a name of list_encoding_names()"
     )
 
 
@@ -73,6 +73,6 @@ def encoding_for_model(model_name: str) -> Encoding:
     """Return the encoding that a model uses.
 
     Raises:
-        UnknownModelError: None is known; it is a `KeyError`.
+        UnknownModelError: The model is unknown; it is a `KeyError`.
     """
     return get_encoding(encoding_name_for_model(model_name))

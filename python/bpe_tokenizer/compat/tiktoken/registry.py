@@ -1,8 +1,7 @@
-"""Encodings by name, each made once: `tiktoken.registry`.
+"""Encodings by name, each created once: `tiktoken.registry`.
 
-Besides what tiktoken publishes there are those of its plugins: modules in the namespace package
-`tiktoken_ext` with a dict `ENCODING_CONSTRUCTORS` of names and functions that return the arguments of
-`Encoding`.
+tiktoken's plugins add encodings: modules in the namespace package `tiktoken_ext` with a dict
+`ENCODING_CONSTRUCTORS` of names and functions that return the arguments of `Encoding`.
 """
 
 from __future__ import annotations
@@ -24,25 +23,25 @@ from bpe_tokenizer.formats.tiktoken.published import PUBLISHED
 __all__ = ["ENCODINGS", "ENCODING_CONSTRUCTORS", "get_encoding", "list_encoding_names"]
 
 _lock = threading.RLock()
-# What was made already.
+# The encodings created so far.
 ENCODINGS: dict[str, Encoding] = {}
-# None until somebody asks.
+# None before the first use.
 ENCODING_CONSTRUCTORS: dict[str, Callable[[], dict[str, Any]]] | None = None
 
-# tiktoken's own plugin; what it makes is made here.
+# tiktoken's own plugin, which this module replaces.
 _OWN_PLUGIN = "tiktoken_ext.openai_public"
 
 
 def get_encoding(encoding_name: str) -> Encoding:
-    """Return an encoding by its name; the same object each time.
+    """Return an encoding by its name; always the same object.
 
-    A published rank file is taken from tiktoken's cache, or downloaded and kept there, as
-    `bpe_tokenizer.formats.tiktoken.load_named` describes.
+    A published rank file comes from tiktoken's cache or is downloaded into it; see
+    `bpe_tokenizer.formats.tiktoken.load_named`.
 
     Raises:
         OptionError: There is no such encoding; it is a `ValueError`.
-        FormatError: What was downloaded is not what is published; it is a `ValueError`.
-        HubError: It cannot be downloaded; it is an `OSError`.
+        FormatError: The downloaded file does not have the published SHA-256; it is a `ValueError`.
+        HubError: The download fails; it is an `OSError`.
     """
     if not isinstance(encoding_name, str):
         raise OptionError(f"get_encoding expects a str, not {type(encoding_name).__name__}")
@@ -53,7 +52,7 @@ def get_encoding(encoding_name: str) -> Encoding:
             constructors = _constructors()
             if encoding_name not in constructors:
                 raise OptionError(
-                    f"unknown encoding {encoding_name!r}; the names are {', '.join(constructors)} "
+                    f"unknown encoding {encoding_name!r}; choose one of {', '.join(constructors)} "
                     f"(plugins found: {list(_available_plugin_modules())})"
                 )
             ENCODINGS[encoding_name] = Encoding(**constructors[encoding_name]())
@@ -79,7 +78,9 @@ def _constructors() -> dict[str, Callable[[], dict[str, Any]]]:
         for module_name in _available_plugin_modules():
             for name, constructor in _constructors_of(importlib.import_module(module_name)).items():
                 if name in found:
-                    raise FormatError(f"the tiktoken plugin {module_name} defines {name!r}, which there is")
+                    raise FormatError(
+                        f"the tiktoken plugin {module_name} defines {name!r}, which already exists"
+                    )
                 found[name] = constructor
         ENCODING_CONSTRUCTORS = found
     return ENCODING_CONSTRUCTORS

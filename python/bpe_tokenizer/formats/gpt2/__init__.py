@@ -7,14 +7,14 @@
     h e
 
 Bytes are written as printable characters, as in https://github.com/openai/gpt-2/blob/master/src/encoder.py.
-A first line `#version` is no merge, a merge that stands twice counts as the last, and every merge must make a
-token of the vocabulary.
+A first line `#version` is not a merge. Of duplicate merges the last counts. Every merge must make a token of
+the vocabulary.
 
-The files do not say how text is split. The files beside them do: `tokenizer_config.json`,
-`special_tokens_map.json` and `added_tokens.json` are read as `transformers` reads them for GPT2Tokenizer,
-CodeGenTokenizer and Qwen2Tokenizer. Without them it is GPT-2's pattern, since the published pairs are
-GPT-2's, and a token that no merge makes is a special token if it looks like one (`<...>` or `[...]`, like
-`<|endoftext|>`), and otherwise just never used.
+The two files do not define the split pattern. `tokenizer_config.json`, `special_tokens_map.json` and
+`added_tokens.json` in the same directory do, and are read as `transformers` reads them for GPT2Tokenizer,
+CodeGenTokenizer and Qwen2Tokenizer. Without them the pattern is GPT-2's, because the published pairs are
+GPT-2's. A token that no merge makes is then a special token if it looks like one (`<...>` or `[...]`, like
+`<|endoftext|>`); any other is never used.
 """
 
 from __future__ import annotations
@@ -67,71 +67,71 @@ def load(
     """Load a pair of GPT-2 files.
 
     Args:
-        path: The directory of the two, or one of them: the other stands beside it under its usual name.
-        merges: The file of the merges, if it does not.
-        split_pattern: A name or a pattern, in the place of what the files say.
+        path: The directory of the two files, or one of them if the other has its usual name next to it.
+        merges: The file of the merges, if it has another name.
+        split_pattern: A name or a pattern that replaces the one of the files.
         special_tokens: A dict of text to id, or a list: a text of the vocabulary keeps its id, the others get
-            those after the largest. In the place of what the files say.
+            ids after the largest. They replace those of the files.
 
     Raises:
-        FormatError: A file is missing or broken, or holds what cannot be represented exactly.
+        FormatError: A file is missing or broken, or cannot be represented exactly.
         ModelError: A special token contradicts the vocabulary.
-        PatternError: The pattern is not valid, or a name that is not known.
+        PatternError: The pattern is invalid, or its name is unknown.
     """
     vocab_path, merges_path = find_pair(Path(path), None if merges is None else Path(merges))
     vocab_data, merges_data = read_pair(vocab_path, merges_path)
     vocab = read_vocab(parse_json(vocab_path, vocab_data))
     pairs, complete = read_merges(merges_path, merges_data, vocab)
-    made = {left + right for left, right in pairs}
-    unmade = [token for token in vocab if token not in made and len(token) > 1]
-    beside = read_config_files(vocab_path, vocab) if vocab_path.name in dict(GPT2_PAIRS) else None
-    beside = beside or _alone(vocab, unmade)
-    added = beside.added if special_tokens is None else _given(vocab, special_tokens)
+    merged = {left + right for left, right in pairs}
+    unmerged = [token for token in vocab if token not in merged and len(token) > 1]
+    config = read_config_files(vocab_path, vocab) if vocab_path.name in dict(GPT2_PAIRS) else None
+    config = config or _default_config(vocab, unmerged)
+    added = config.added if special_tokens is None else _given(vocab, special_tokens)
     contents = {token.content for token in added}
-    unused = [token for token in unmade if token not in contents]
+    unused = [token for token in unmerged if token not in contents]
     if unused and not complete:
         raise FormatError(
             f"{merges_path}: the last line has no newline, and no merge makes {unused[0]!r}; "
-            "the file may have been cut off"
+            "the file may be cut off"
         )
-    patterns = NAMED_PATTERNS[beside.splitting.pattern].patterns
+    patterns = NAMED_PATTERNS[config.splitting.pattern].patterns
     if split_pattern is not None:
         patterns = resolve_split_pattern(split_pattern)
     try:
         core = _core.Model.from_printable(
-            _inside(vocab_path, vocab, added, beside.outside, made, unused),
+            _inside(vocab_path, vocab, added, config.outside, merged, unused),
             pairs,
             split_patterns=patterns,
-            normalization=beside.splitting.normalization,
-            add_prefix_space=beside.add_prefix_space,
+            normalization=config.splitting.normalization,
+            add_prefix_space=config.add_prefix_space,
             added_tokens=added,
         )
     except ModelError as error:
         raise FormatError(f"{vocab_path}: {error}") from error
-    named = {role: content for role, content in beside.named.items() if not content or content in contents}
-    return Model(core, named, beside.post_processor, beside.others)
+    named = {role: content for role, content in config.named.items() if not content or content in contents}
+    return Model(core, named, config.post_processor, config.others)
 
 
 def save(
     model: Model, directory: str | Path, names: Literal["vocab.json", "encoder.json"] = "vocab.json"
 ) -> list[Path]:
-    """Save a tokenizer as a pair of GPT-2 files, with a tokenizer_config.json for what they do not say.
+    """Save a tokenizer as a pair of GPT-2 files, with a tokenizer_config.json.
 
-    `transformers.AutoTokenizer.from_pretrained(directory)` opens it. All added tokens stand in the vocabulary
-    file, so every reader gives them their ids. A crash leaves the old tokenizer or the new one.
+    `transformers.AutoTokenizer.from_pretrained(directory)` opens it. The vocabulary file has all added
+    tokens, so every reader gives them their ids. A crash leaves the old tokenizer or the new one.
 
     Args:
-        model: What to save.
-        directory: Made if it is not there.
-        names: What the vocabulary file is called, and so the other one: `"vocab.json"` and `merges.txt`, or
-            `"encoder.json"` and `vocab.bpe`.
+        model: The model to save.
+        directory: The directory; created if necessary.
+        names: The name of the vocabulary file: `"vocab.json"`, with `merges.txt`, or `"encoder.json"`, with
+            `vocab.bpe`.
 
     Returns:
         The files.
 
     Raises:
         FormatError: The format cannot hold something of the model.
-        OptionError: `names` is something else, or a tokenizer.json in the directory would hide the files.
+        OptionError: `names` has another value, or a tokenizer.json in the directory would hide the files.
         OSError: A file cannot be written.
     """
     pair = dict(GPT2_PAIRS).get(names)
@@ -140,7 +140,7 @@ def save(
     directory = Path(directory)
     if (directory / "tokenizer.json").exists():
         raise OptionError(
-            f"{directory} holds a tokenizer.json, which readers would take instead; save to another directory"
+            f"{directory} holds a tokenizer.json, which readers would load instead; save to another directory"
         )
     core = require_mergeable(model, _NAME, normalization=True, prefix_space=True)
     added = core.added_tokens
@@ -162,9 +162,9 @@ def save(
 # -- reading --------------------------------------------------------------------------------------------
 
 
-def _alone(vocab: Mapping[str, int], unmade: Iterable[str]) -> ConfigFiles:
-    """What is known of a pair with nothing beside it."""
-    added = [AddedToken(token, vocab[token]) for token in unmade if _CONTROL_TOKEN.fullmatch(token)]
+def _default_config(vocab: Mapping[str, int], unmerged: Iterable[str]) -> ConfigFiles:
+    """The settings of a pair without config files."""
+    added = [AddedToken(token, vocab[token]) for token in unmerged if _CONTROL_TOKEN.fullmatch(token)]
     return ConfigFiles(TokenizerClass("gpt2", None, ()), False, added, {}, None, (), {})
 
 
@@ -172,8 +172,8 @@ def _given(vocab: Mapping[str, int], special_tokens: SpecialTokens) -> list[Adde
     wanted = checked_tokens(special_tokens)
     if not isinstance(wanted, Mapping):
         fresh = [content for content in wanted if content not in vocab]
-        following = max(vocab.values()) + 1
-        ids = {content: following + index for index, content in enumerate(fresh)}
+        next_id = max(vocab.values()) + 1
+        ids = {content: next_id + index for index, content in enumerate(fresh)}
         wanted = {content: ids.get(content, vocab.get(content, 0)) for content in wanted}
     owners = {token_id: token for token, token_id in vocab.items()}
     added = []
@@ -181,11 +181,12 @@ def _given(vocab: Mapping[str, int], special_tokens: SpecialTokens) -> list[Adde
         token_id = checked_id(content, value)
         if vocab.get(content, token_id) != token_id:
             raise ModelError(
-                f"special token {content!r} has the id {vocab[content]} in the vocabulary; not {token_id}"
+                f"special token {content!r} has the id {vocab[content]} in the vocabulary, not {token_id}"
             )
         if owners.setdefault(token_id, content) != content:
             raise ModelError(
-                f"special token {content!r} cannot get the id {token_id}: it belongs to {owners[token_id]!r}"
+                f"duplicate id {token_id}: special token {shorten(content)} and token "
+                f"{shorten(owners[token_id])}"
             )
         added.append(AddedToken(content, token_id))
     return added
@@ -196,31 +197,30 @@ def _inside(
     vocab: Mapping[str, int],
     added: Iterable[AddedToken],
     outside: Collection[int],
-    made: Collection[str],
+    merged: Collection[str],
     unused: Iterable[str],
 ) -> dict[str, int]:
-    """The part of the file that is the vocabulary proper.
+    """Return the tokens of the file that belong to the core's vocabulary.
 
     Args:
         vocab_path: The file, for messages.
-        vocab: What it holds.
+        vocab: Its tokens and ids.
         added: The added tokens.
-        outside: Ids of added tokens that are known to stand there only to have an id.
-        made: What merges make.
-        unused: What neither merges make nor added tokens are.
+        outside: The ids of added tokens that are in the file only to have an id.
+        merged: The tokens that merges make.
+        unused: The tokens that are neither made by merges nor added.
     """
     foreign = next((text for text in unused if _core.from_printable(text) is None), None)
     if foreign is not None:
         raise FormatError(
-            f"{vocab_path}: {foreign!r} has a character outside the 256 printable bytes, and is not an "
-            "added token; "
-            "name it in special_tokens, if it is one"
+            f"{vocab_path}: {foreign!r} has a character outside the 256 printable bytes, and is not an added "
+            "token; if it is a special token, pass it in special_tokens"
         )
     inside = dict(vocab)
     for token in added:
-        # Of two tokens with the same bytes the lower id would be found for both.
+        # Of two tokens with the same bytes, encoding would find only the lower id.
         written = _core.to_printable(token.content.encode())
-        if token.content not in made and (
+        if token.content not in merged and (
             token.id in outside or (written != token.content and written in vocab)
         ):
             inside.pop(token.content, None)
@@ -238,13 +238,13 @@ def _write_vocab(core: _core.Model, added: Iterable[AddedToken]) -> dict[str, in
     for token in added:
         if vocab.setdefault(token.content, token.id) != token.id:
             raise FormatError(
-                f"added_tokens: {token.content!r} has the id {token.id}, and another written so "
-                f"has {vocab[token.content]}; {_NAME} can give a text one id only"
+                f"added_tokens: {token.content!r} has the id {token.id}, but a token with the same spelling "
+                f"has {vocab[token.content]}; {_NAME} can give a text only one id"
             )
-    made = {part for left, right in core.printable_merges() for part in (left, right, left + right)}
-    for part in sorted(made.difference(vocab)):
+    merged = {part for left, right in core.printable_merges() for part in (left, right, left + right)}
+    for part in sorted(merged.difference(vocab)):
         raise FormatError(
-            f"added_tokens: the token {part!r} of the merges is an added token, spelt otherwise"
+            f"added_tokens: the token {part!r} of the merges is an added token with another spelling"
         )
     return dict(sorted(vocab.items(), key=lambda item: item[1]))
 
@@ -269,7 +269,7 @@ def _config(model: Model, added: list[AddedToken], pair_sha256: str) -> dict[str
 
 
 def _class_name(core: _core.Model) -> str:
-    """The class of `transformers` that splits and normalises so."""
+    """The class of `transformers` with the model's split pattern and normalisation."""
     patterns = tuple(core.split_patterns or ())
     if patterns in [(spelling,) for spelling in _GPT2_SPELLINGS]:
         patterns = (GPT2_SPLIT_PATTERN,)
@@ -280,8 +280,8 @@ def _class_name(core: _core.Model) -> str:
         ):
             return name
     raise FormatError(
-        f"split_patterns: readers of {_NAME} split with GPT-2's pattern and do not normalise, or with Qwen "
-        f"2's and NFC; not with {list(patterns)} and {core.normalization}"
+        f"split_patterns: {_NAME} can hold GPT-2's pattern without normalisation, or Qwen 2's with NFC; "
+        f"not {shorten(list(patterns))} with {core.normalization}"
     )
 
 

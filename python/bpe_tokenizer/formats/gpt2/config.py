@@ -1,6 +1,6 @@
-"""What stands beside a `vocab.json`: tokenizer_config.json, special_tokens_map.json and added_tokens.json.
+"""The files next to a `vocab.json`: tokenizer_config.json, special_tokens_map.json, added_tokens.json.
 
-Read as `transformers` 5 reads them for the classes of `CLASSES` (`_from_pretrained` in its
+They are read as `transformers` 5 reads them for the classes of `CLASSES` (`_from_pretrained` in its
 `tokenization_utils_base.py`, and `TokenizersBackend.__init__`).
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.huggingface.config import (
     Config,
     added_tokens_decoder,
@@ -27,12 +27,12 @@ __all__ = ["CLASSES", "ConfigFiles", "TokenizerClass", "read_config_files", "wri
 
 @dataclass(frozen=True)
 class TokenizerClass:
-    """How a class of `transformers` splits the text of such a pair of files.
+    """The defaults of a class of `transformers` that loads a pair.
 
     Args:
         pattern: The name of the split pattern.
         normalization: The normal form.
-        roles: The roles whose token is `<|endoftext|>` where nothing else is said.
+        roles: The roles whose token is `<|endoftext|>` by default.
     """
 
     pattern: str
@@ -52,16 +52,16 @@ _ADD_FLAGS = ("add_bos_token", "add_eos_token")
 
 @dataclass(frozen=True)
 class ConfigFiles:
-    """What the files beside say.
+    """The settings of a pair.
 
     Args:
-        splitting: How the text is split.
-        add_prefix_space: Whether a space is put before a text.
+        splitting: The split pattern and the normal form.
+        add_prefix_space: Whether a space is added before a text.
         added: The added tokens.
-        named: The tokens that play a part, by role.
-        post_processor: The ids around a text; None if these follow from the roles.
-        outside: Ids of added tokens that are known to stand in the vocabulary file only to have an id.
-        others: What is not interpreted.
+        named: The tokens with a role.
+        post_processor: The ids added to a text; None if the roles decide.
+        outside: The ids of added tokens that are in the vocabulary file only to have an id.
+        others: The fields that are not interpreted.
     """
 
     splitting: TokenizerClass
@@ -74,22 +74,22 @@ class ConfigFiles:
 
 
 def read_config_files(vocab_path: Path, vocab: Mapping[str, int]) -> ConfigFiles | None:
-    """Read the files beside a `vocab.json`.
+    """Read the files next to a `vocab.json`.
 
     Args:
-        vocab_path: It.
-        vocab: What it holds.
+        vocab_path: The `vocab.json`.
+        vocab: Its tokens and ids.
 
     Returns:
-        What they say; None if there are none.
+        The settings; None if there are no such files.
 
     Raises:
-        FormatError: They are broken, contradict the vocabulary, or say that the pair is another tokenizer's.
+        FormatError: A file is broken, contradicts the vocabulary, or names an unsupported tokenizer class.
     """
     names = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
     if not any(vocab_path.with_name(name).exists() for name in names):
         return None
-    # The tokenizer.json that this function is for need not be there.
+    # `read_config` takes the path of a tokenizer.json, which need not exist.
     config = read_config(vocab_path.with_name("tokenizer.json"), b"")
     splitting = _read_class(config.fields.get("tokenizer_class"))
     added = _read_added(config, vocab_path.with_name("added_tokens.json"), vocab)
@@ -118,34 +118,36 @@ def _read_class(field: Field) -> TokenizerClass:
     splitting = CLASSES.get(name.removesuffix("Fast"))
     if splitting is None:
         raise field.refused(
-            f"is not supported for a vocab.json and merges.txt; {', '.join(CLASSES)} are. "
-            "Load the tokenizer.json of this model instead"
+            f"is not supported for a vocab.json and merges.txt; supported: {', '.join(CLASSES)}. "
+            "Load the model's tokenizer.json instead"
         )
     return splitting
 
 
 def _read_added(config: Config, added_tokens_json: Path, vocab: Mapping[str, int]) -> dict[str, AddedToken]:
-    """The added tokens by their texts, those that are named among them."""
+    """The added tokens by text, including those that the config names."""
     decoder = config.fields.get("added_tokens_decoder")
     named = {token_content(name): name for name in named_token_fields(config.fields) if token_content(name)}
     tokens: dict[str, AddedToken] = {}
-    following = len(vocab)
+    next_id = len(vocab)
     entries = _decoder_entries(decoder) if not decoder.is_null else _added_entries(added_tokens_json, named)
     for field, token in sorted(entries, key=lambda entry: entry[1].id):
         if token.content in tokens:
-            raise field.error(f"the added token {token.content!r} stands twice")
-        expected = vocab.get(token.content, following)
-        following += token.content not in vocab
+            first = tokens[token.content].id
+            raise field.error(f"duplicate added token {shorten(token.content)}: ids {first} and {token.id}")
+        expected = vocab.get(token.content, next_id)
+        next_id += token.content not in vocab
         if token.id != expected:
             raise field.error(
-                f"the added token {token.content!r} has the id {token.id}, and transformers would give it "
-                f"{expected}; correct it, or put the token into vocab.json"
+                f"the added token {shorten(token.content)} has the id {token.id}, but transformers would "
+                "give it "
+                f"{expected}; correct it, or add the token to vocab.json"
             )
         tokens[token.content] = token._replace(special=token.special or token.content in named)
     for content, name in named.items():
         if content not in tokens:
             if content not in vocab:
-                raise name.refused("is no token of vocab.json, nor an added token; set this to null")
+                raise name.refused("is neither in vocab.json nor an added token; set this to null")
             tokens[content] = _flagged(name, content, vocab[content])
     return tokens
 
@@ -154,14 +156,14 @@ def _decoder_entries(field: Field) -> Iterator[tuple[Field, AddedToken]]:
     for key in field.members():
         entry = field.get(key)
         if not (key.isascii() and key.isdecimal() and len(key) <= 10):
-            raise field.error(f"{key[:50]!r} is no id")
+            raise field.error(f"{key[:50]!r} is not an id")
         content = entry.need("content").text()
         special = entry.get("special").flag(default=False)
         yield entry, _flagged(entry, content, int(key))._replace(special=special)
 
 
 def _added_entries(path: Path, named: Mapping[str, Field]) -> Iterator[tuple[Field, AddedToken]]:
-    """The tokens of added_tokens.json, an object of texts and ids: special if they play a part."""
+    """The tokens of added_tokens.json, an object of texts and ids; special if the config names them."""
     document = read_json(path) if path.exists() else Field(path, "", {})
     for content in document.members():
         field = document.get(content)
@@ -177,7 +179,7 @@ def _flagged(field: Field, content: str, token_id: int) -> AddedToken:
 
 
 def _read_named(config: Config, named: Mapping[str, str]) -> dict[str, str]:
-    """The named tokens, of files that `save` wrote without those that were found from the tokens' names."""
+    """The named tokens; without those that `save` recorded as found by their text."""
     if config.own.is_null or config.own.get("roles").is_null:
         return dict(named)
     given = {role.text() for role in config.own.get("roles").items()}
@@ -200,7 +202,7 @@ def _read_post_processor(
         field = config.fields.get(name)
         wanted = field.flag(default=False)
         if wanted and named.get(role) not in ids:
-            raise field.error(f"is true, and there is no {role}_token")
+            raise field.error(f"is true, but there is no {role}_token")
         around.append((ids[named[role]],) if wanted else ())
     return PostProcessor(*around)
 
@@ -213,27 +215,27 @@ def write_config(
     Args:
         class_name: One of `CLASSES`.
         added: The added tokens.
-        roles: The tokens that play a part, by role; empty: none does.
-        around: The ids around a text.
+        roles: The token of each role; empty for none.
+        around: The ids before and after a text.
 
     Raises:
-        FormatError: A role's token is no added token, or the ids around a text are not those of BOS and EOS.
+        FormatError: A role's token is not an added token, or the added ids are not those of BOS and EOS.
     """
     ids = {token.content: token.id for token in added}
     for role, content in roles.items():
         if content and content not in ids:
             raise FormatError(
-                f"{role}_token: {content!r} is no added token; transformers would make it one, and find it "
-                "in texts. add_special_tokens() adds one"
+                f"{role}_token: {content!r} is not an added token, but transformers would make it one; "
+                "add it with add_special_tokens()"
             )
     flags = {}
     for name, role, wanted in zip(_ADD_FLAGS, ("bos", "eos"), (around.prefix, around.suffix), strict=True):
         if wanted and wanted != (ids.get(roles.get(role, "")),):
             raise FormatError(
-                f"post_processor: tokenizer_config.json can only say that {role}_token is added, not {wanted}"
+                f"post_processor: tokenizer_config.json can only add {role}_token, not {wanted}"
             )
         flags[name] = bool(wanted)
-    # A role that is left out would be `<|endoftext|>`.
+    # A missing role would mean `<|endoftext|>`.
     names = {f"{role}_token": roles.get(role) or None for role in ("bos", "eos", "pad", "unk")}
     return {
         "tokenizer_class": class_name,

@@ -1,4 +1,4 @@
-"""GPT-2's two files as they stand on the disk: found, read together, and checked against each other."""
+"""Finds GPT-2's two files, reads them, and checks them against each other."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import unfinished
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.huggingface.config import OWN_KEY
 from bpe_tokenizer.formats.json_file import Field, parse_json, read_bytes
 from bpe_tokenizer.formats.probe import GPT2_PAIRS
 
 __all__ = ["DIGEST", "digest", "find_pair", "read_merges", "read_pair", "read_vocab"]
 
-# The key in our part of tokenizer_config.json that tells which two files belong together.
+# The key under `OWN_KEY` of tokenizer_config.json with the digest of the two files.
 DIGEST = "pair_sha256"
 _BYTES = tuple(_core.to_printable(bytes([byte])) for byte in range(256))
 
@@ -25,14 +25,14 @@ def find_pair(path: Path, merges: Path | None) -> tuple[Path, Path]:
     """Find the two files.
 
     Args:
-        path: The directory of the two, or the vocabulary file, or the merges file under its usual name.
-        merges: The merges file, if it is named too.
+        path: The directory of the two files, the vocabulary file, or the merges file under its usual name.
+        merges: The merges file; None to find it.
 
     Returns:
         The paths of the vocabulary and of the merges.
 
     Raises:
-        FormatError: They are not there.
+        FormatError: A file is missing.
     """
     if merges is not None:
         return path, merges
@@ -42,11 +42,11 @@ def find_pair(path: Path, merges: Path | None) -> tuple[Path, Path]:
             return path / found[0][0], path / found[0][1]
         if found:
             raise FormatError(
-                f"{path}: holds both {' and '.join(pair[0] for pair in found)}; name one of them"
+                f"{path}: holds both {' and '.join(pair[0] for pair in found)}; give the path of one"
             )
         raise FormatError(f"{path}: holds neither vocab.json and merges.txt nor encoder.json and vocab.bpe")
     if not path.exists():
-        raise FormatError(f"{path}: there is no such file or directory")
+        raise FormatError(f"{path}: no such file or directory")
     for pair in GPT2_PAIRS:
         for name in pair:
             if path.name.endswith(name):
@@ -55,26 +55,26 @@ def find_pair(path: Path, merges: Path | None) -> tuple[Path, Path]:
                 other = beside if path == vocab else vocab
                 if not other.exists():
                     raise FormatError(
-                        f"{path}: {other.name} is not beside it, and only the two are a tokenizer"
+                        f"{path}: {other.name} is missing from its directory; a tokenizer needs both files"
                     )
                 return vocab, beside
     raise FormatError(
-        f"{path}: is not called vocab.json, merges.txt, encoder.json or vocab.bpe; name both files"
+        f"{path}: is not named vocab.json, merges.txt, encoder.json or vocab.bpe; pass the merges file too"
     )
 
 
 def read_pair(vocab_path: Path, merges_path: Path) -> tuple[bytes, bytes]:
-    """Return what the two files hold: of files that `save` wrote, those that were saved together.
+    """Return the bytes of the two files; if `save` wrote them, of the two that were saved together.
 
     Raises:
-        FormatError: A file cannot be read, or one was replaced without the other.
+        FormatError: A file cannot be read, or only one of the files was replaced.
     """
     vocab, merges = read_bytes(vocab_path), read_bytes(merges_path)
     config_path = vocab_path.with_name("tokenizer_config.json")
     recorded = _recorded_digest(config_path) if vocab_path.name in dict(GPT2_PAIRS) else None
     if recorded is None:
         return vocab, merges
-    # The config is moved to its place first; a crash may have kept the others beside theirs.
+    # `save` moves the config into place first; a crash may leave the other files under temporary names.
     vocabs = [vocab, *map(read_bytes, unfinished(vocab_path))]
     others = [merges, *map(read_bytes, unfinished(merges_path))]
     for together in product(vocabs, others):
@@ -83,7 +83,7 @@ def read_pair(vocab_path: Path, merges_path: Path) -> tuple[bytes, bytes]:
     raise FormatError(
         f"{config_path}: {OWN_KEY}.{DIGEST}: {vocab_path.name} and {merges_path.name} were not saved "
         "together "
-        f"with it; save them again, or remove {OWN_KEY!r} from it if they were changed on purpose"
+        f"with it; save them again, or remove {OWN_KEY!r} from it if they were edited on purpose"
     )
 
 
@@ -95,7 +95,7 @@ def _recorded_digest(config_path: Path) -> str | None:
 
 
 def digest(vocab: bytes, merges: bytes) -> str:
-    """Return what tells one pair from another."""
+    """Return the SHA-256 of the digests of the two files."""
     return hashlib.sha256(hashlib.sha256(vocab).digest() + hashlib.sha256(merges).digest()).hexdigest()
 
 
@@ -103,18 +103,21 @@ def read_vocab(document: Field) -> dict[str, int]:
     """Return the token strings and their ids.
 
     Raises:
-        FormatError: An id is none, or stands twice, or there is no token for a byte.
+        FormatError: An id is invalid or a duplicate, or a byte has no token.
     """
     vocab = document.members()
     owners: dict[int, str] = {}
     for token, value in vocab.items():
         token_id = value if type(value) is int and 0 <= value < 2**32 - 1 else document.get(token).id()
         if owners.setdefault(token_id, token) != token:
-            raise document.error(f"{owners[token_id]!r} and {token!r} both have the id {token_id}")
+            raise document.error(
+                f"duplicate id {token_id}: tokens {shorten(owners[token_id])} and {shorten(token)}"
+            )
     for byte, written in enumerate(_BYTES):
         if written not in vocab:
             raise document.error(
-                f"has no token for the byte 0x{byte:02x}, written {written!r}; it is not GPT-2's"
+                f"has no token for the byte 0x{byte:02x}, written {written!r}; it is not a vocabulary of "
+                "GPT-2's kind"
             )
     return vocab
 
@@ -124,14 +127,15 @@ def read_merges(path: Path, data: bytes, vocab: Mapping[str, int]) -> tuple[list
 
     Args:
         path: The file, for messages.
-        data: What it holds.
+        data: Its bytes.
         vocab: The tokens that merges may name and make.
 
     Returns:
-        The merges in the order of their ranks, each once, and whether the last line has an end.
+        The merges in the order of their ranks, without duplicates, and whether the last line ends in a
+        newline.
 
     Raises:
-        FormatError: A line is no merge, or a token is not in the vocabulary.
+        FormatError: A line is not a merge, or a token is not in the vocabulary.
     """
     try:
         lines = data.decode("utf-8").split("\n")
@@ -145,12 +149,12 @@ def read_merges(path: Path, data: bytes, vocab: Mapping[str, int]) -> tuple[list
         where = f"{path}, line {number}"
         if not left or not right or " " in right:
             raise FormatError(
-                f"{where}: {line[:100]!r} is not a merge: it must be two tokens with a space between"
+                f"{where}: {shorten(line)} is not a merge: it must be two tokens separated by a space"
             )
         for token in (left, right, left + right):
             if token not in vocab:
                 raise FormatError(f"{where}: {token!r} is not in the vocabulary")
-        # Of a merge that stands twice the last counts, as for every other reader.
+        # Of duplicate merges the last counts, as in every other reader.
         merges.pop((left, right), None)
         merges[left, right] = None
     return list(merges), not lines[-1]

@@ -1,4 +1,4 @@
-"""Hugging Face: a tokenizer from a repository of the hub, a local path, or another library's object."""
+"""Loads a tokenizer from a repository of the Hugging Face hub, a local path, or another library's object."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from bpe_tokenizer.special_tokens import SpecialTokens
 
 __all__ = ["load"]
 
-# What is read beside a file, and has to be fetched with it. The config comes last: where the cache holds it,
-# no interrupted load has left anything out.
+# The files that are fetched with a file. The config is the last: if the cache holds it, it holds the others.
 _SETTINGS = ("special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "tokenizer_config.json")
 _COMPANIONS = {
     "tokenizer.json": ("special_tokens_map.json", "chat_template.jinja", "tokenizer_config.json"),
@@ -35,9 +34,9 @@ _COMPANIONS = {
     "encoder.json": ("vocab.bpe", *_SETTINGS),
     "vocab.bpe": ("encoder.json", *_SETTINGS),
 }
-# A cache that was filled by other programs need not say that a repository lacks these; most of them do.
+# Most repositories lack these. A cache filled by other programs may not record that.
 _OPTIONAL_FILES = ("special_tokens_map.json", "added_tokens.json", "chat_template.jinja")
-# Files that hold a tokenizer, by their ends: what a path into a repository names, if not a folder.
+# The extensions of tokenizer files. A path into a repository without one of them names a folder.
 _FILES = (".json", ".gguf", ".tiktoken", ".model", ".txt", ".bpe")
 # https://huggingface.co/docs/huggingface_hub/package_reference/utilities#huggingface_hub.utils.validate_repo_id
 _NAME = r"(?![.-])[A-Za-z0-9_.-]{1,96}(?<![.-])"
@@ -56,37 +55,37 @@ def load(
 ) -> Model:
     """Load a tokenizer from the Hugging Face hub, a local path, or an object of another library.
 
-    From the hub only the files of the tokenizer are fetched, into the cache that all Hugging Face libraries
-    share: `tokenizer.json` with what stands beside it, or else GPT-2's pair of files, or `tekken.json`, or a
-    `.tiktoken` file. They all come from the same commit, and each is read only when it is there as a whole.
-    The library behind it, `huggingface_hub`, honours `HF_TOKEN`, `HF_HOME`, `HF_ENDPOINT`, `HF_HUB_OFFLINE`
-    and the proxies of the environment, and shows its progress on a terminal unless
-    `HF_HUB_DISABLE_PROGRESS_BARS` is set.
+    From the hub, only the files of the tokenizer are fetched, into the shared cache of the Hugging Face
+    libraries: the first found of `tokenizer.json` with its config, GPT-2's pair of files, `tekken.json` and a
+    `.tiktoken` file. All come from the same commit. The library `huggingface_hub` fetches them; it honours
+    `HF_TOKEN`, `HF_HOME`, `HF_ENDPOINT`, `HF_HUB_OFFLINE` and proxies, and shows its progress on a terminal
+    unless `HF_HUB_DISABLE_PROGRESS_BARS` is set.
 
     Args:
-        source: A local directory or file. A `str` that names neither: a repository, `"owner/name"`; a folder
-            of it, `"owner/name/folder"`; or one file of it, `"owner/name/file.gguf"` (which comes as a whole,
-            weights included). Or an object: a `tokenizers.Tokenizer` or a fast tokenizer of `transformers`.
-        revision: A branch, a tag or a commit; None for the branch `main`. Only for the hub, as all below.
-        token: An access token; True for the one that `hf auth login` stored, which must be there; False for
-            none; None for the stored one if there is one.
-        cache_dir: Where the files are kept; None for where `huggingface_hub` keeps them.
-        local_files_only: Take what the cache holds and do not touch the network.
-        split_pattern: A name or a pattern, for files that do not hold their own: rank files, GPT-2's pair.
-        special_tokens: A dict of text to id, or a list, for the same. Who publishes a rank file keeps these
-            in Python, so without them it is taken only where its name is given.
+        source: A local directory or file; a repository, `"owner/name"`; a folder of it,
+            `"owner/name/folder"`; a file of it, `"owner/name/file.gguf"` (fetched with its weights); a
+            `tokenizers.Tokenizer`; or a fast tokenizer of `transformers`. A local path takes precedence.
+        revision: A branch, a tag or a commit; None for the branch `main`. Only for the hub, like the next
+            three arguments.
+        token: An access token; True for the one that `hf auth login` stored; False for none; None for the
+            stored one, if any.
+        cache_dir: The cache directory; None for that of `huggingface_hub`.
+        local_files_only: Use the cache only, without the network.
+        split_pattern: A name or a pattern, for rank files and GPT-2's pair, which hold none.
+        special_tokens: A dict of text to id, or a list, for the same files. Without them a rank file of a
+            repository is loaded only if `source` names the file.
 
     Returns:
         The model.
 
     Raises:
-        ArgumentTypeError: The source is something else.
-        FormatError: A file or an object is broken, or holds what cannot be represented exactly; or there is
-            no such file.
-        HubError: The hub cannot be reached, there is no such repository, revision or file, it is private or
-            gated, or the cache does not hold it.
+        ArgumentTypeError: The source has another type.
+        FormatError: A file or an object is broken or cannot be represented exactly, or the path does not
+            exist.
+        HubError: The hub cannot be reached; the repository, revision or file does not exist, or is private
+            or gated; or the cache does not hold it.
         MissingDependencyError: `huggingface_hub` is not installed.
-        OptionError: A rank file needs a split pattern and special tokens, or the source has its own.
+        OptionError: A rank file needs `split_pattern` and `special_tokens`, or the source has its own.
 
     >>> from bpe_tokenizer import BPETokenizer
     >>> import tempfile
@@ -97,13 +96,13 @@ def load(
     """
     given: dict[str, Any] = {"split_pattern": split_pattern, "special_tokens": special_tokens}
     if isinstance(source, str) and not _exists(Path(source)):
-        name, place = _parse_source(source)
+        name, folder = _parse_source(source)
         repository = Repository(name, revision or "main", token, cache_dir, local_files_only)
-        return registry.load(_fetch(repository, place, None not in given.values()), **given)
+        return registry.load(_fetch(repository, folder, None not in given.values()), **given)
     if isinstance(source, str | os.PathLike):
         return registry.load(source, **given)
     if any(value is not None for value in given.values()):
-        raise OptionError("an object has its own split pattern and special tokens; leave them out")
+        raise OptionError("an object has its own split pattern and special tokens; leave out these arguments")
     if isinstance(source, TransformersTokenizer):
         return from_transformers(source)
     if isinstance(source, TokenizersTokenizer):
@@ -115,30 +114,30 @@ def load(
 
 
 def _exists(path: Path) -> bool:
-    with contextlib.suppress(OSError, ValueError):  # a text that cannot be a path here
+    with contextlib.suppress(OSError, ValueError):  # the text cannot be a path on this system
         return path.exists()
     return False
 
 
 def _parse_source(source: str) -> tuple[str, PurePosixPath]:
-    """Return the repository that a text names, and the place in it."""
+    """Return the repository that a text names, and the path in it."""
     match = _REPOSITORY.fullmatch(source)
     if match is None or (source.endswith(_FILES) and "/" not in source):
-        hint = "" if match else ", nor is this the name of a repository like 'owner/name'"
-        raise FormatError(f"{source}: there is no such file or directory{hint}")
+        hint = "" if match else ", and not the name of a repository like 'owner/name'"
+        raise FormatError(f"{source}: no such file or directory{hint}")
     return match[1], PurePosixPath(match[2].removeprefix("/"))
 
 
-def _fetch(repository: Repository, place: PurePosixPath, is_given: bool) -> Path:
-    """Return where the file to read is kept, once it and what is read beside it are there."""
-    name = place if place.name.endswith(_FILES) else place / "tokenizer.json"
+def _fetch(repository: Repository, folder: PurePosixPath, is_given: bool) -> Path:
+    """Fetch the file of a tokenizer and its companions, and return its local path."""
+    name = folder if folder.name.endswith(_FILES) else folder / "tokenizer.json"
     path = repository.file(name)
-    if path is None and name != place:
+    if path is None and name != folder:
         repository, names = repository.listed()
-        name = _choose_file(repository, [name for name in names if name.parent == place], is_given)
+        name = _choose_file(repository, [name for name in names if name.parent == folder], is_given)
         path = repository.file(name)
     if path is None:
-        raise HubError(f"{repository}: holds no file {str(name)!r}; {repository.page} shows what it holds")
+        raise HubError(f"{repository}: holds no file {str(name)!r}; see {repository.page} for its files")
     snapshot = path.parents[len(name.parts) - 1]  # .../snapshots/COMMIT
     repository = replace(repository, revision=snapshot.name)
     for other in _COMPANIONS.get(name.name, ()):
@@ -148,7 +147,7 @@ def _fetch(repository: Repository, place: PurePosixPath, is_given: bool) -> Path
 
 
 def _choose_file(repository: Repository, files: Iterable[PurePosixPath], is_given: bool) -> PurePosixPath:
-    """Return the file to read of a folder that holds no tokenizer.json."""
+    """Return the file to load from a folder without tokenizer.json."""
     names = {file.name: file for file in files}
     for vocab, merges in GPT2_PAIRS:
         if vocab in names and merges in names:
@@ -159,9 +158,9 @@ def _choose_file(repository: Repository, files: Iterable[PurePosixPath], is_give
     if len(ranks) == 1 and is_given:
         return names[ranks[0]]
     others = ranks or sorted(name for name in names if name.endswith((".gguf", ".model")))
-    hint = f"; a file of it can be named, like {repository.id}/{names[others[0]]}" if others else ""
+    hint = f"; name a file of it, like {repository.id}/{names[others[0]]}" if others else ""
     if ranks:
-        hint += ", with the split_pattern and the special_tokens that the code beside it has"
+        hint += ", with the split_pattern and special_tokens from the repository's code"
     raise HubError(
         f"{repository}: holds no tokenizer.json, no vocab.json with merges.txt and no tekken.json{hint}"
     )

@@ -1,4 +1,4 @@
-"""Objects of `tokenizers` and `transformers`: read as the files that they would save."""
+"""Loads objects of `tokenizers` and `transformers` through the files that they save."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ __all__ = ["TokenizersTokenizer", "TransformersTokenizer", "from_tokenizers", "f
 
 @runtime_checkable
 class TokenizersTokenizer(Protocol):
-    """What a `tokenizers.Tokenizer` is known by."""
+    """The methods that identify a `tokenizers.Tokenizer`."""
 
     def to_str(self) -> str:
-        """Return what its tokenizer.json would hold."""
+        """Return its tokenizer.json."""
 
 
 @runtime_checkable
 class TransformersTokenizer(Protocol):
-    """What a tokenizer of `transformers` is known by."""
+    """The methods that identify a tokenizer of `transformers`."""
 
     @property
     def is_fast(self) -> bool:
-        """Whether `tokenizers` is behind it."""
+        """Whether it runs on `tokenizers`."""
 
     def save_pretrained(self, save_directory: str, **options: Any) -> object:
         """Save its files."""
@@ -41,7 +41,7 @@ def from_tokenizers(tokenizer: TokenizersTokenizer) -> Model:
     """Return the model of a `tokenizers.Tokenizer`, or of a class of `tokenizers.implementations`.
 
     Raises:
-        FormatError: It cannot be saved (it has parts written in Python), or not represented exactly.
+        FormatError: It cannot be saved (a part is written in Python) or cannot be represented exactly.
     """
 
     def save(directory: Path) -> None:
@@ -53,20 +53,19 @@ def from_tokenizers(tokenizer: TokenizersTokenizer) -> Model:
 def from_transformers(tokenizer: TransformersTokenizer) -> Model:
     """Return the model of a fast tokenizer of `transformers`.
 
-    A role that it gives to no token is none's, whatever the names of its tokens.
+    A role without a token stays empty, whatever the names of the tokens suggest.
 
     Raises:
-        FormatError: It is none of the fast ones, cannot be saved, or cannot be represented exactly.
+        FormatError: It is not a fast tokenizer, cannot be saved, or cannot be represented exactly.
     """
     if not tokenizer.is_fast:
         raise FormatError(
-            f"{_name(tokenizer)}: is no fast tokenizer of transformers: it encodes in Python or with another "
-            "library, and no tokenizer.json says what it does. Give the fast one, from "
-            "AutoTokenizer.from_pretrained(...), or the files that it was loaded from"
+            f"{_name(tokenizer)}: is not a fast tokenizer of transformers, so no tokenizer.json defines it; "
+            "give the fast one, from AutoTokenizer.from_pretrained(...), or its files"
         )
 
     def save(directory: Path) -> None:
-        # In the config there is a place for several chat templates; chat_template.jinja holds one.
+        # tokenizer_config.json can hold several chat templates, chat_template.jinja only one.
         tokenizer.save_pretrained(str(directory), save_jinja_files=False)
         path = directory / "tokenizer_config.json"
         config = json.loads(path.read_text(encoding="utf-8"))
@@ -82,7 +81,7 @@ def _save_and_load(tokenizer: object, save: Callable[[Path], None]) -> Model:
         directory = Path(name)
         try:
             save(directory)
-        except Exception as error:  # a bare Exception, where a part of the tokenizer is written in Python
+        except Exception as error:  # the library raises a bare Exception if a part is written in Python
             raise FormatError(f"{_name(tokenizer)}: cannot be saved: {error}") from error
         try:
             return huggingface.load(directory)

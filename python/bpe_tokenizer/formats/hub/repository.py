@@ -1,7 +1,6 @@
-"""A repository of the Hugging Face hub: its files, or why they cannot be had.
+"""A repository of the Hugging Face hub: its files, and errors that say why a file is missing.
 
-What is asked of the hub, and how its answers are kept, is described in
-https://huggingface.co/docs/huggingface_hub/guides/download and
+For requests and the cache see https://huggingface.co/docs/huggingface_hub/guides/download and
 https://huggingface.co/docs/huggingface_hub/guides/manage-cache.
 """
 
@@ -31,8 +30,8 @@ class Repository:
         id: Its name, `owner/name`.
         revision: A branch, a tag or a commit.
         token: An access token; True for the stored one, False for none, None for the stored one if any.
-        cache_dir: Where files are kept; None for where `huggingface_hub` keeps them.
-        local_files_only: Whether the network must not be touched.
+        cache_dir: The cache directory; None for that of `huggingface_hub`.
+        local_files_only: Whether to use the cache only, without the network.
 
     Raises:
         MissingDependencyError: `huggingface_hub` is not installed.
@@ -52,49 +51,49 @@ class Repository:
 
     @property
     def page(self) -> str:
-        """The address of its page."""
+        """The URL of its page."""
         return f"{_endpoint()}/{self.id}"
 
     @property
     def is_offline(self) -> bool:
-        """Whether only the cache is asked."""
+        """Whether only the cache is used."""
         return self.local_files_only or bool(_library().constants.HF_HUB_OFFLINE)
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the revision is a commit, so that what is known of it stays true."""
+        """Whether the revision is a commit, whose files never change."""
         return re.fullmatch("[0-9a-f]{40}", self.revision) is not None
 
     def file(self, name: PurePosixPath) -> Path | None:
-        """Return the local place of a file, which is fetched if the cache does not hold it.
+        """Return the local path of a file; fetch it if the cache does not hold it.
 
         Returns:
             `.../snapshots/COMMIT/NAME`; None if the repository has no such file.
 
         Raises:
-            HubError: It cannot be had, or offline it is not known whether there is one.
+            HubError: The file cannot be fetched, or the cache does not know it and the network is off.
         """
         library = _library()
-        place = {"revision": self.revision, "cache_dir": self.cache_dir}
+        location = {"revision": self.revision, "cache_dir": self.cache_dir}
         if self.is_offline or self.is_pinned:
-            cached = library.try_to_load_from_cache(self.id, str(name), **place)
+            cached = library.try_to_load_from_cache(self.id, str(name), **location)
             if cached is not None:
                 return Path(cached) if isinstance(cached, str) else None
-        how = {"token": self.token, "endpoint": _endpoint(), "local_files_only": self.is_offline}
+        access = {"token": self.token, "endpoint": _endpoint(), "local_files_only": self.is_offline}
         try:
-            return Path(library.hf_hub_download(self.id, str(name), **place, **how, **_LIBRARY))
+            return Path(library.hf_hub_download(self.id, str(name), **location, **access, **_LIBRARY))
         except library.errors.LocalEntryNotFoundError as error:
             raise self._error(error, str(name)) from error
         except library.errors.EntryNotFoundError:
             return None
-        except Exception as error:  # of three HTTP libraries, by the version of huggingface_hub
+        except Exception as error:  # the class depends on the HTTP library of this huggingface_hub
             raise self._error(error, str(name)) from error
 
     def listed(self) -> tuple[Repository, list[PurePosixPath]]:
-        """Return the repository at the commit that the revision is now, and the names of its files.
+        """Return the repository at the current commit of the revision, and the names of its files.
 
         Raises:
-            HubError: They cannot be had.
+            HubError: The list cannot be fetched.
         """
         library = _library()
         try:
@@ -114,26 +113,26 @@ class Repository:
                 revision=self.revision,
                 cache_dir=self.cache_dir,
                 local_files_only=True,
-                allow_patterns=[],  # whatever is there
+                allow_patterns=[],  # list the cached files, fetch none
             )
         )
         files = [file.relative_to(snapshot) for file in snapshot.rglob("*") if file.is_file()]
         return replace(self, revision=snapshot.name), [PurePosixPath(*file.parts) for file in files]
 
     def _error(self, error: Exception, wanted: str) -> HubError:
-        """Return what a failure of `huggingface_hub` means, and what to do about it."""
+        """Translate an error of `huggingface_hub`, and say what to do about it."""
         errors = _library().errors
         if isinstance(error, errors.GatedRepoError):
-            problem = f"is gated: ask for access on {self.page}, and then {_LOG_IN}"
+            problem = f"is gated: request access on {self.page}, then {_LOG_IN}"
         elif isinstance(error, errors.RepositoryNotFoundError):
             problem = (
-                f"there is no such repository at {_endpoint()}, nor a local file or directory of this name; "
+                f"no such repository at {_endpoint()}, and no local file or directory of this name; "
                 f"if it is private, {_LOG_IN}"
             )
         elif isinstance(error, errors.RevisionNotFoundError):
-            problem = f"there is no such branch, tag or commit; {self.page} shows which there are"
+            problem = f"no such branch, tag or commit; see {self.page} for the revisions"
         elif isinstance(error, errors.LocalTokenNotFoundError):
-            problem = f"token=True asks for a stored token, and there is none; {_LOG_IN}"
+            problem = f"token=True needs a stored token, but there is none; {_LOG_IN}"
         elif self.is_offline and isinstance(error, errors.LocalEntryNotFoundError):
             why = "local_files_only is True" if self.local_files_only else "HF_HUB_OFFLINE is set"
             problem = (

@@ -94,8 +94,9 @@ def read_pattern(field: Field) -> str:
     if set(field.members()) == {"String"}:
         text = field.get("String").text()
         if not text:
-            raise field.get("String").error("is empty, which is not supported; it matches between all
-            characters")
+            raise field.get("String").error(
+                "is empty, which is not supported; it matches between all characters"
+            )
         return regex_escape(text)
     if set(field.members()) != {"Regex"}:
         raise field.refused('must be {"Regex": pattern} or {"String": text}')

@@ -209,8 +209,9 @@ def _check_added_tokens_decoder(decoder: Field, tokens: Mapping[str, AddedToken]
         entry = decoder.get(token_id)
         token = tokens.get(entry.need("content").text())
         if token is None or str(token.id) != token_id:
-            raise entry.refused("is not an added token of tokenizer.json with this id; correct one of the
-            files")
+            raise entry.refused(
+                "is not an added token of tokenizer.json with this id; correct one of the files"
+            )
         for flag in FLAGS:
             if entry.get(flag).flag(default=getattr(token, flag)) != getattr(token, flag):
                 raise entry.get(flag).refused(f"contradicts tokenizer.json about {token.content!r}")

@@ -75,8 +75,9 @@ def _read_vocab(field: Field) -> dict[str, int]:
     for token in vocab:
         token_id = field.get(token).id()
         if token_id in tokens:
-            raise field.error(f"duplicate id {token_id}: tokens {shorten(tokens[token_id])} and
-            {shorten(token)}")
+            raise field.error(
+                f"duplicate id {token_id}: tokens {shorten(tokens[token_id])} and {shorten(token)}"
+            )
         tokens[token_id] = token
     return vocab
 
