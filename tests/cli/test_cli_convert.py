@@ -112,7 +112,7 @@ def test_a_rank_file_that_does_not_say_all(run: Run, source: Path, tmp_path: Pat
     run(source, tmp_path / "x.tiktoken", "--to", "tiktoken")
     result = run(tmp_path / "x.tiktoken", tmp_path / "y", "--to", "huggingface")
     assert result.code == 1
-    assert "give split_pattern=" in result.err
+    assert "pass split_pattern=" in result.err
     arguments = [
         tmp_path / "x.tiktoken",
         tmp_path / "y.json",

@@ -321,11 +321,12 @@ def test_a_part_that_two_tokens_could_play(path: Path) -> None:
 
 
 def test_broken_tokens(path: Path) -> None:
-    assert "duplicate token 'xy': ids 256 and 257" in refusal(byte_level(path, more=[("xy", NORMAL), ("xy", NORMAL)]))
+    twice = byte_level(path, more=[("xy", NORMAL), ("xy", NORMAL)])
+    assert "duplicate token 'xy': ids 256 and 257" in refusal(twice)
     assert "tokens[256]: b'\\xff' is not UTF-8" in refusal(byte_level(path, more=[(b"\xff", NORMAL)]))
     assert "has 1 entries for 256 tokens" in refusal(byte_level(path, tokenizer__ggml__token_type=[1]))
     assert "token_type: must be an array" in refusal(byte_level(path, tokenizer__ggml__token_type="a"))
-    assert "tokens: there are none" in refusal(byte_level(path, tokenizer__ggml__tokens=[]))
+    assert "tokens: the list is empty" in refusal(byte_level(path, tokenizer__ggml__tokens=[]))
     assert "tokens: is missing" in refusal(byte_level(path, tokenizer__ggml__tokens=None))
     assert "merges: is missing" in refusal(byte_level(path, tokenizer__ggml__merges=None))
     assert gguf.load(byte_level(path, pre="kimi-k2", tokenizer__ggml__merges=None)).core.merges == []
@@ -376,7 +377,7 @@ def test_merges(path: Path) -> None:
     byte_level(path, tokenizer__ggml__merges=["a b"])
     assert "merges[0]: 'ab' is not a token" in refusal(path)
     byte_level(path, tokenizer__ggml__merges=["a zz"])
-    assert "merges[0]: 'zz' is no token" in refusal(path)
+    assert "merges[0]: 'zz' is not a token" in refusal(path)
 
 
 def test_overlapping_tokens() -> None:
@@ -624,15 +625,33 @@ REFUSED = [
     ),
     ({"add_prefix_space": True}, "add_prefix_space: "),
     ({"split_patterns": None, "pre_tokenizers": [("Split", "a", "Removed", False)]}, "pre_tokenizers: "),
-    ({"added_tokens": [("<a>", 300, True, True, False, False, False)]}, "single_word: "),
-    ({"added_tokens": [("<a>", 300, True, False, True, False, False)]}, "lstrip, rstrip: "),
-    ({"added_tokens": [("<|im_end|>", 300, False, False, False, False, False)]}, "special: .*im_end"),
-    ({"added_tokens": [("ab", 300, False, *[False] * 4), ("bcd", 301, False, *[False] * 4)]}, "overlap in"),
-    ({"added_tokens": [("a\0", 300, *[False] * 5)]}, "zero byte"),
-    ({"added_tokens": [("<a>", 5_000_000, *[False] * 5)]}, "ids: llama.cpp needs a token for each id"),
-    ({"added_tokens": [("b", 300, *[False] * 5)]}, "vocab: ids 98 and 300 are both written as 'b'"),
+    ({"added_tokens": [AddedToken("<a>", 300, True, True, False, False, False)]}, "single_word: "),
+    ({"added_tokens": [AddedToken("<a>", 300, True, False, True, False, False)]}, "lstrip, rstrip: "),
     (
-        {"added_tokens": [("STOP", 300, True, *[False] * 4)], "ignore_merges": True, "merges": ["a b"]},
+        {"added_tokens": [AddedToken("<|im_end|>", 300, False, False, False, False, False)]},
+        "special: .*im_end",
+    ),
+    (
+        {
+            "added_tokens": [
+                AddedToken("ab", 300, False, *[False] * 4),
+                AddedToken("bcd", 301, False, *[False] * 4),
+            ]
+        },
+        "overlap in",
+    ),
+    ({"added_tokens": [AddedToken("a\0", 300, *[False] * 5)]}, "zero byte"),
+    (
+        {"added_tokens": [AddedToken("<a>", 5_000_000, *[False] * 5)]},
+        "ids: llama.cpp needs a token for each id",
+    ),
+    ({"added_tokens": [AddedToken("b", 300, *[False] * 5)]}, "vocab: ids 98 and 300 are both written as 'b'"),
+    (
+        {
+            "added_tokens": [AddedToken("STOP", 300, True, *[False] * 4)],
+            "ignore_merges": True,
+            "merges": ["a b"],
+        },
         None,  # without ignore_merges the same ids come out
     ),
 ]

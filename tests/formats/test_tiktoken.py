@@ -467,7 +467,7 @@ def test_what_is_not_published_is_neither_used_nor_kept(
 ) -> None:
     server.files["/encodings/tiny.tiktoken"] = data
     digest = hashlib.sha256(data).hexdigest()
-    with pytest.raises(FormatError, match=rf"the downloaded file has the SHA-256 .*{digest}, not {tiny.sha256}"):
+    with pytest.raises(FormatError, match=rf"downloaded file has the SHA-256 .*{digest}, not {tiny.sha256}"):
         format_.load_named("tiny")
     assert not cache.exists()
 
