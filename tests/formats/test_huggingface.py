@@ -858,7 +858,7 @@ def test_places_without_a_tokenizer(tmp_path: Path) -> None:
         huggingface.load(tmp_path)
     (tmp_path / "vocab.json").touch()
     (tmp_path / "merges.txt").touch()
-    with pytest.raises(FormatError, match=r"GPT-2's vocab\.json and merges\.txt, which are another format"):
+    with pytest.raises(FormatError, match=r"GPT-2's vocab\.json and merges\.txt; load them with"):
         huggingface.load(tmp_path)
     (tmp_path / "tokenizer.json").mkdir()
     with pytest.raises(FormatError, match=r"tokenizer\.json: cannot be read: Is a directory"):
