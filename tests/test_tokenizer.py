@@ -439,7 +439,7 @@ def test_special_tokens_can_be_added() -> None:
     ("special_tokens", "error", "message"),
     [
         ({"<x>": 301}, ModelError, "'<x>' has the id 300 already"),
-        ({"<y>": 300}, ModelError, "'<y>' duplicate id 300: it belongs to the token b'<x>'"),
+        ({"<y>": 300}, ModelError, "'<y>' cannot get the id 300: it belongs to the token b'<x>'"),
         ({"<y>": 256}, ModelError, "it belongs to the token b'ab'"),
         ({"<y>": 65}, ModelError, "it belongs to the token b'A'"),
         ({"<y>": -5}, ModelError, "is -5"),

@@ -52,7 +52,7 @@ def holds_control_text(value: object) -> bool:
 @pytest.mark.parametrize("name", [*BUILT_IN, *JINJA])
 @pytest.mark.parametrize("normalization", ["NFC", "NFKC", None])
 def test_ids_are_those_of_the_text(name: str, normalization: Any) -> None:
-    """As long as no content holds Sequence A of a control token, segments change nothing."""
+    """As long as no content holds the text of a control token, segments change nothing."""
     tokenizer = chat_tokenizer(normalization=normalization, split_pattern="gpt2")
     template = JINJA.get(name, name)
     compared = 0

@@ -245,7 +245,7 @@ def test_the_template_of_a_file_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["ByT5Tokenizer", "CanineTokenizer"])
 def test_tokenizers_in_python_are_refused(kind: str) -> None:
     with pytest.raises(
-        FormatError, match=rf"^transformers\.{kind}: is not a fast tokenizer of transformers: it"
+        FormatError, match=rf"^transformers\.{kind}: is not a fast tokenizer of transformers, so"
     ):
         taken(getattr(transformers, kind)())
 
