@@ -4,8 +4,9 @@ from typing import Literal, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
-from bpe_tokenizer.model import AddedToken
 from typing_extensions import Unpack
+
+from bpe_tokenizer.model import AddedToken
 
 __all__ = [
     "DecodeStream",
@@ -24,9 +25,9 @@ __all__ = [
 
 __version__: str
 
-# Which special tokens are recognised: none (False, the default), all (True), or these.
+# The special tokens to recognise: none (False, the default), all (True), or these.
 _Special: TypeAlias = bool | Collection[str]
-# Ids: arrays of integers in one dimension are read as they lie in memory.
+# Ids. One-dimensional integer arrays are read directly from memory.
 _Ids: TypeAlias = Sequence[int] | npt.NDArray[np.integer]
 
 @type_check_only
@@ -42,26 +43,26 @@ class SplitPattern:
     def __new__(cls, pattern: str) -> SplitPattern: ...
     @property
     def pattern(self) -> str: ...
-    # False where the pattern runs on the regex engine.
+    # Whether the pattern runs as an automaton; if not, it runs on the regex engine.
     @property
     def is_compiled(self) -> bool: ...
-    # States and code point classes of the automaton; 0 where there is none.
+    # States and code point classes of the automaton; 0 without one.
     @property
     def states(self) -> int: ...
     @property
     def classes(self) -> int: ...
     # The pieces of `text`, in order; their concatenation is the text.
     def split(self, text: str) -> list[str]: ...
-    # The same from the regex engine, whatever the pattern: the oracle of the tests.
+    # The pieces from the regex engine, for any pattern: the oracle of the tests.
     def split_with_regex_engine(self, text: str) -> list[str]: ...
-    # The pattern in the words of the regex engine that Hugging Face `tokenizers` uses (Oniguruma).
+    # The pattern in the dialect of Oniguruma, the regex engine of Hugging Face `tokenizers`.
     def to_oniguruma(self) -> str: ...
-    # Why a pattern does not mean the same to two engines, in words that follow it; None if it does.
+    # Why two engines read a pattern differently, as the end of a sentence; None if they agree.
     @staticmethod
     def objection(
         pattern: str, engines: Literal["to_oniguruma", "from_oniguruma", "python"]
     ) -> str | None: ...
-    # A pattern written for Oniguruma, in our words; raises PatternError for what it cannot carry over.
+    # An Oniguruma pattern in our dialect. Raises PatternError for a feature that our dialect lacks.
     @staticmethod
     def from_oniguruma(pattern: str) -> str: ...
 
@@ -73,48 +74,48 @@ _Normalizer: TypeAlias = (
     | tuple[Literal["Replace"], str, str]  # pattern, content
 )
 _Behavior: TypeAlias = Literal["Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
-# A step of pre-tokenisation, likewise.
+# A step of pre-tokenisation, as Hugging Face `tokenizers` names them; patterns are in our dialect.
 _PreTokenizer: TypeAlias = (
-    # Pattern, behavior, invert. "SplitBytes" comes behind a file's ByteLevel: its pattern sees each byte
-    # as the printable character that stands for it.
+    # Pattern, behavior, invert. "SplitBytes" follows a file's ByteLevel: its pattern sees each byte as its
+    # printable character.
     tuple[Literal["Split", "SplitBytes"], str, _Behavior, bool]
-    | tuple[Literal["PrefixSpace"]]  # a space before each piece that begins with none
+    | tuple[Literal["PrefixSpace"]]  # puts a space before each piece that does not begin with one
     # Replacement, prepend scheme, split.
     | tuple[Literal["Metaspace"], str, Literal["always", "first", "never"], bool]
 )
-# The character that stands for a space; whether `<0x0A>` is a byte; which spaces at the beginning of a text
-# are dropped: none, one, or all of the first token.
+# The character that means a space; whether `<0x0A>` is a byte; the spaces to drop at the beginning of a text:
+# none, one, or all of the first token.
 _Decoder: TypeAlias = tuple[str, bool, Literal["none", "one", "first"]]
 
 @type_check_only
 class _Settings(TypedDict, total=False):
-    """How a model treats text; each may be left out."""
+    """How a model treats text. All settings are optional."""
 
-    # Each applied to what the one before left, on the text between added tokens that are not `normalized`.
+    # Applied in sequence to the text between added tokens that are not `normalized`.
     normalizers: Sequence[_Normalizer]
-    normalization: str | None  # a Unicode normal form: short for the only step
-    # Each applied to the pieces of the one before.
+    normalization: str | None  # a Unicode normal form: short for a single step
+    # Applied in sequence, each to the pieces of the previous step.
     pre_tokenizers: Sequence[_PreTokenizer]
     split_patterns: Sequence[str]  # short for steps that isolate matches
     add_prefix_space: bool  # short for a first PrefixSpace
-    # What merging begins with; the tokens of "characters" are UTF-8, as the file writes them.
+    # The initial symbols of merging. Tokens of "characters" are UTF-8, as the file writes them.
     alphabet: Literal["bytes", "characters"]
     byte_fallback: bool  # a character without a token becomes the tokens <0x00> to <0xFF> of its bytes
-    # A byte or character without a token becomes this token, neighbouring ones a single one if `fuse_unk`;
-    # without an `unk_id` it is dropped before merging, or after it if it `keeps_gaps` (llama.cpp).
+    # A byte or character without a token becomes `unk_id`; with `fuse_unk`, adjacent ones become a single
+    # `unk_id`. Without an `unk_id` it is dropped before merging, or with `keeps_gaps` after it (llama.cpp).
     unk_id: int | None
     fuse_unk: bool
     keeps_gaps: bool
-    requires_all_bytes: bool  # refuse a vocabulary of "bytes" that lacks one; True unless said otherwise
+    requires_all_bytes: bool  # refuse a vocabulary of "bytes" that lacks one; True by default
     ignore_merges: bool  # a piece that is a token is that token
     decoder: _Decoder | None  # None: the tokens' bytes are the text
 
 @final
 class Model:
-    """Vocabulary, merges, the steps around merging and added tokens: validated and immutable."""
+    """Vocabulary, merges, text processing and added tokens: validated and immutable."""
 
-    # `merges=None`: ids are ranks, as in a .tiktoken file: the merges are derived from them, and a piece
-    # that is a token is that token (`ignore_merges`).
+    # `merges=None`: the ids are ranks, as in a .tiktoken file. The merges are derived from them, and a piece
+    # that is a token becomes that token (`ignore_merges`).
     def __new__(
         cls,
         vocab: Mapping[int, bytes],
@@ -123,8 +124,8 @@ class Model:
         added_tokens: Sequence[AddedToken] = ...,
         **settings: Unpack[_Settings],
     ) -> Model: ...
-    # The same from the strings of a Hugging Face file: bytes are written as GPT-2's printable characters,
-    # characters as themselves. An entry of `vocab` that is an added token's content is that token's.
+    # A model from the strings of a Hugging Face file, which writes bytes as GPT-2's printable characters, and
+    # characters as themselves. An entry of `vocab` with an added token's content belongs to that token.
     @staticmethod
     def from_printable(
         vocab: Mapping[str, int],
@@ -133,35 +134,36 @@ class Model:
         added_tokens: Sequence[AddedToken] = ...,
         **settings: Unpack[_Settings],
     ) -> Model: ...
-    # The same from a table, without some of its tokens.
+    # A model from a table, without the `excluded` tokens.
     @staticmethod
     def from_table(
         table: TokenTable,
-        left_out: Set[str],
+        excluded: Set[str],
         *,
         added_tokens: Sequence[AddedToken] = ...,
         **settings: Unpack[_Settings],
     ) -> Model: ...
     # A copy with other added tokens; shares the vocabulary and merges.
     def with_added_tokens(self, added_tokens: Sequence[AddedToken]) -> Model: ...
-    # Every id with its bytes, added tokens included, in the order of the ids.
+    # All ids with their bytes, added tokens included, in id order.
     @property
     def vocab(self) -> dict[int, bytes]: ...
-    # The bytes of an id; None if there is no such id.
+    # The bytes of an id; None for an unknown id.
     def token(self, token_id: int, /) -> bytes | None: ...
     @property
     def merges(self) -> list[tuple[bytes, bytes]]: ...
-    # None where more is done than isolating matches (perhaps behind a PrefixSpace).
+    # None if the pre-tokeniser does more than isolate matches, perhaps after a PrefixSpace.
     @property
     def split_patterns(self) -> list[str] | None: ...
-    # None where there is none, or where it is more than a normal form.
+    # None without a normaliser, and for one that is more than a normal form.
     @property
     def normalization(self) -> str | None: ...
     @property
     def normalizers(self) -> list[_Normalizer]: ...
     @property
     def pre_tokenizers(self) -> list[_PreTokenizer]: ...
-    # Bytes, all of them tokens, merged in the pieces of split patterns; text is at most brought to a form.
+    # Whether the model merges bytes, has a token for each, cuts with split patterns, and normalises with at
+    # most a Unicode normal form.
     @property
     def is_plain(self) -> bool: ...
     @property
@@ -174,23 +176,23 @@ class Model:
     def fuse_unk(self) -> bool: ...
     @property
     def keeps_gaps(self) -> bool: ...
-    # Whether all bytes are there.
+    # Whether every byte has a token.
     @property
     def requires_all_bytes(self) -> bool: ...
     @property
     def decoder(self) -> _Decoder | None: ...
-    # In the order of the ids.
+    # In id order.
     @property
     def added_tokens(self) -> list[AddedToken]: ...
     @property
     def ignore_merges(self) -> bool: ...
     @property
     def add_prefix_space(self) -> bool: ...
-    # Bytes and learned tokens, with the added tokens that fill the ids among and right after them when
-    # they belong to the vocabulary (reserved at training, or listed in `vocab`).
+    # Number of vocabulary entries: bytes, learned tokens, and the added tokens that are reserved at training
+    # or listed in `vocab`.
     @property
     def vocab_size(self) -> int: ...
-    # Distinct ids.
+    # Number of distinct ids.
     def __len__(self) -> int: ...
     # Ids of added tokens that are also entries of the vocabulary (see vocab_size).
     @property
@@ -202,16 +204,16 @@ class Model:
 
 @final
 class TokenTable:
-    """`model.vocab` and `model.merges` of a tokenizer.json, read without an object for each token."""
+    """`model.vocab` and `model.merges` of a tokenizer.json, read without an object per token."""
 
-    # The file with both left empty, and what stands there; None for a file with anything unusual in
-    # either, for the json module to read, and to complain about.
+    # The file with both members emptied, and the table of their content. None for a file with anything
+    # unusual in them: the json module then reads the file and reports the error.
     @staticmethod
     def parse(data: bytes) -> tuple[bytes, TokenTable] | None: ...
     def __len__(self) -> int: ...
     def __contains__(self, token: object, /) -> bool: ...
     def get(self, token: str) -> int | None: ...
-    # Those of these tokens that a merge joins or makes.
+    # The tokens among these that a merge joins or makes.
     def merged(self, tokens: Set[str]) -> set[str]: ...
 
 @final
@@ -239,8 +241,8 @@ class MergeStep:
 class MergeTrace:
     """How one piece becomes ids: its initial symbols, each merge in order, and the resulting ids."""
 
-    # The ids before the first merge. None is a gap (`keeps_gaps`): it separates its neighbours, and is dropped
-    # after merging.
+    # The ids before the first merge. None is a gap (`keeps_gaps`): it separates its neighbours, and is
+    # dropped after merging.
     @property
     def symbols(self) -> list[int | None]: ...
     @property
@@ -254,22 +256,22 @@ class MergeTrace:
 
 @final
 class Encoder:
-    """A model made ready to run. Shares nothing mutable with its callers but a cache."""
+    """A compiled model. Its only mutable state is a cache."""
 
     def __new__(cls, model: Model) -> Encoder: ...
     @property
     def model(self) -> Model: ...
-    # Everywhere below: `str` is normalised, lone surrogates become U+FFFD; `bytes` are taken as they are.
-    # `special` says which special tokens are recognised.
-    # threads=0, here and below: as many as there are processors. Their number never shows in a result.
+    # In all methods: `str` is normalised, and lone surrogates become U+FFFD; `bytes` are encoded unchanged.
+    # `special` says which special tokens are recognised. threads=0 uses one thread per processor; the result
+    # does not depend on it.
     def encode(self, text: str | bytes, special: _Special = ..., threads: int = 1) -> list[int]: ...
     def encode_numpy(
         self, text: str | bytes, special: _Special = ..., threads: int = 1
     ) -> npt.NDArray[np.uint32]: ...
-    # Spans in characters of the text as given ("char") or in bytes of its UTF-8 ("byte").
-    # tile=True: spans follow each other and cover the text; in characters, a boundary inside a character
-    # moves to its start. tile=False: a span in characters covers every character that the token has a byte
-    # of, as Hugging Face reports them.
+    # Spans in characters of the original text ("char") or in bytes of its UTF-8 ("byte").
+    # tile=True: adjacent spans touch and cover the text; a boundary inside a character moves to its start.
+    # tile=False: a span in characters covers every character of which the token has a byte, as in Hugging
+    # Face.
     def encode_with_offsets(
         self,
         text: str | bytes,
@@ -277,9 +279,9 @@ class Encoder:
         unit: Literal["char", "byte"] = "char",
         tile: bool = True,
     ) -> tuple[list[int], list[tuple[int, int]]]: ...
-    # The ids of the segments' texts as one text, of which only some segments are trusted: special tokens, and
-    # further added tokens with the contents `markup`, are found only where they lie in trusted segments.
-    # With the first and the last segment that each id covers something of (an added token: of its content).
+    # The ids of the concatenated segments (text, is_trusted). Special tokens, and the added tokens with the
+    # contents `markup`, are found only in trusted segments. Each id comes with the first and the last segment
+    # that it covers (for an added token: that its content covers).
     def encode_segments(
         self,
         segments: Sequence[tuple[str, bool]],
@@ -289,16 +291,17 @@ class Encoder:
     def encode_batch(
         self, texts: Sequence[str | bytes], special: _Special = ..., threads: int = 0
     ) -> list[list[int]]: ...
-    # (ids of all texts, where each text begins and the last ends). `around`: ids before and behind each.
+    # (ids of all texts, offsets of all texts and of the end). `prefix_suffix_ids`: the ids before and after
+    # each.
     def encode_ragged(
         self,
         texts: Sequence[str | bytes],
         special: _Special = ...,
         threads: int = 0,
-        around: tuple[Sequence[int], Sequence[int]] = ...,
+        prefix_suffix_ids: tuple[Sequence[int], Sequence[int]] = ...,
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
-    # The same of the documents in files. CorpusError names the file and the byte that is not UTF-8,
-    # SpecialTokenError the special token that was disallowed and is there.
+    # As `encode_ragged`, for the documents in files. CorpusError names the file and the byte that is not
+    # UTF-8; SpecialTokenError names the disallowed special token.
     def encode_files(
         self,
         paths: Sequence[str | PathLike[str]],
@@ -306,15 +309,16 @@ class Encoder:
         special: _Special = ...,
         disallowed: _Special = ...,
         threads: int = 0,
-        around: tuple[Sequence[int], Sequence[int]] = ...,
+        prefix_suffix_ids: tuple[Sequence[int], Sequence[int]] = ...,
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
     def count(self, text: str | bytes, special: _Special = ..., threads: int = 1) -> int: ...
-    # Number of characters of the longest prefix (found at token boundaries) that encodes to at most
-    # max_tokens ids and ends at a character.
+    # Number of characters of the longest prefix that ends at a token and at a character, and encodes to at
+    # most max_tokens ids.
     def truncate(self, text: str, max_tokens: int, special: _Special = ...) -> int: ...
-    # The first special token that encoding with these would find: (content, index of its first character).
+    # The first special token that encoding with `special` would find: (content, index of its first
+    # character).
     def find_special(self, text: str | bytes, special: _Special) -> tuple[str, int] | None: ...
-    # The pieces that the text is cut into before merging (special tokens as pieces of their own).
+    # The pieces of the text before merging. Each special token is a piece.
     def pieces(self, text: str | bytes, special: _Special = ...) -> list[bytes]: ...
     # The merges of one piece, as `pieces` returns it, in the order in which encoding applies them. Supports
     # every model: bytes or characters, unknown tokens, gaps, byte fallback, ignore_merges.
@@ -327,15 +331,14 @@ class Encoder:
     # >>> [(step.rank, step.left, step.right, step.token_id) for step in trace.steps]
     # [(0, 1, 2, 256), (1, 1, 3, 257)]
     def trace_merges(self, piece: bytes) -> MergeTrace: ...
-    # UnknownIdError names an id outside the vocabulary. replaces_broken: each byte of a run of tokens like
-    # <0x0A> that is not UTF-8 becomes U+FFFD.
+    # UnknownIdError names an id outside the vocabulary. replaces_broken: in runs of tokens like <0x0A>, each
+    # byte that is not UTF-8 becomes U+FFFD.
     def decode(
         self, ids: _Ids, skip_special_tokens: bool = False, replaces_broken: bool = False
     ) -> bytes: ...
-    # Bytes that are not UTF-8 are for a handler of `bytes.decode`, and its errors pass through; "replace"
+    # Bytes that are not UTF-8 go to the error handler `errors` of `bytes.decode`. "replace" implies
     # replaces_broken.
     def decode_text(self, ids: _Ids, skip_special_tokens: bool = False, errors: str = "replace") -> str: ...
-    # threads=0: as many as there are processors.
     def decode_batch(
         self,
         batch: Sequence[_Ids],
@@ -343,14 +346,14 @@ class Encoder:
         threads: int = 0,
         replaces_broken: bool = False,
     ) -> list[bytes]: ...
-    # The id `left_out` is no part of any row.
+    # Ignores the id `skip_id`.
     def decode_text_batch(
         self,
         batch: Sequence[_Ids],
         skip_special_tokens: bool = False,
         errors: str = "replace",
         threads: int = 0,
-        left_out: int | None = None,
+        skip_id: int | None = None,
     ) -> list[str]: ...
     def cache_statistics(self) -> CacheStatistics: ...
     def clear_cache(self) -> None: ...
@@ -360,31 +363,32 @@ class Encoder:
 
 @final
 class EncodeStream:
-    """Text that comes some at a time to ids: those of the whole text, as soon as they are certain."""
+    """Encodes incrementally: the ids are those of the whole text, and come as soon as they are certain."""
 
     def __new__(cls, encoder: Encoder, special: _Special = ...) -> EncodeStream: ...
-    # The ids that the text so far makes certain. A pair of surrogates must not be cut.
+    # The new ids that are now certain. A pair of surrogates must not be split.
     def push(self, text: str) -> list[int]: ...
-    # The rest; then another text may begin.
+    # The remaining output. Then the stream is ready for another text.
     def finish(self) -> list[int]: ...
 
 @final
 class DecodeStream:
-    """Ids that come some at a time to bytes: whole characters, and what can be no part of one."""
+    """Decodes incrementally: returns whole characters, and bytes that cannot be part of one."""
 
     def __new__(
         cls, encoder: Encoder, skip_special_tokens: bool = False, replaces_broken: bool = False
     ) -> DecodeStream: ...
-    # UnknownIdError names an id outside the vocabulary; then nothing was taken.
+    # UnknownIdError names an id outside the vocabulary; the stream is then unchanged.
     def step(self, ids: _Ids) -> bytes: ...
-    # The rest; then another text may begin.
+    # The remaining output. Then the stream is ready for another text.
     def finish(self) -> bytes: ...
 
 @final
 class PieceCounter:
-    """Counts the pieces of a corpus, document by document, and learns merges from the counts."""
+    """Counts the pieces of a corpus and trains a model on the counts."""
 
-    # max_memory: bytes that counting and learning may take, about; the rarest pieces are dropped for it.
+    # max_memory: approximate limit for counting and training, in bytes. Counting drops the rarest pieces to
+    # keep it.
     def __new__(
         cls,
         *,
@@ -394,10 +398,10 @@ class PieceCounter:
         threads: int = 0,
         max_memory: int | None = None,
     ) -> PieceCounter: ...
-    # One that counted nothing yet, with the same settings.
+    # A new counter with the same settings and no counts.
     def empty(self) -> PieceCounter: ...
-    # Each text is a document; each of its pieces counts `weight` times. UTF-8 errors in `bytes`: CorpusError
-    # with the document's number and the byte.
+    # Each text is a document; its pieces count `weight` times. For `bytes` that are not UTF-8, CorpusError
+    # names the document's number and the byte.
     def add_texts(self, texts: Sequence[str | bytes], weight: int = 1) -> None: ...
     # Each row is a document: data[offsets[i]:offsets[i + 1]], in UTF-8. Errors count rows from `first` on.
     def add_rows(
@@ -407,9 +411,9 @@ class PieceCounter:
         weight: int = 1,
         first: int = 0,
     ) -> None: ...
-    # Each file is a document. Begins at a position (file, byte) that was returned before, goes on for about
-    # `most` bytes, and returns how far it came; (len(paths), 0) is the end. progress(bytes counted by this
-    # call) is called now and then.
+    # Each file is a document. Continues from a position (file, byte) of an earlier call for about `most`
+    # bytes, and returns the new position; (len(paths), 0) is the end. Calls progress(bytes counted by this
+    # call) repeatedly.
     def add_files(
         self,
         paths: Sequence[str | PathLike[str]],
@@ -419,41 +423,41 @@ class PieceCounter:
         weight: int = 1,
         progress: Callable[[int], None] | None = None,
     ) -> tuple[int, int]: ...
-    # The part of a file from the first place at `start` or behind it where it may be cut to the first such
-    # place at `end` or behind it. The one with start 0 counts the document.
+    # A part of a file, from the first safe cut at or after `start` to the first at or after `end`. The part
+    # with start 0 counts the document.
     def add_range(self, path: str | PathLike[str], start: int, end: int, weight: int = 1) -> None: ...
-    # Pieces that were counted elsewhere: data[offsets[i]:offsets[i + 1]] occurs counts[i] times.
+    # Pieces counted elsewhere: data[offsets[i]:offsets[i + 1]] occurs counts[i] times.
     def add_pieces(
         self,
         data: npt.NDArray[np.uint8],
         offsets: npt.NDArray[np.int64],
         counts: npt.NDArray[np.uint64],
     ) -> None: ...
-    # More documents, whose pieces were counted elsewhere.
+    # Adds to the number of documents only.
     def add_documents(self, documents: int) -> None: ...
-    # All that the other counted; `take` leaves it nothing, which spares a copy.
+    # Adds the other's counts. `take` moves them, which avoids a copy and leaves the other empty.
     def merge(self, other: PieceCounter, weight: int = 1, *, take: bool = False) -> None: ...
     @property
     def documents(self) -> int: ...
-    # Pieces and distinct pieces counted so far.
+    # Number of pieces, and of distinct pieces.
     @property
     def pieces(self) -> int: ...
     @property
     def distinct(self) -> int: ...
-    # How often a piece was dropped to save memory, the sum of their counts, and the most that a count can
-    # be too low by.
+    # Number of pieces dropped to save memory, the sum of their counts, and the largest error of any count.
     @property
     def dropped(self) -> tuple[int, int, int]: ...
-    # The pieces in the order of their bytes, as `add_pieces` takes them.
+    # The pieces in byte order, in the form of `add_pieces`.
     def arrays(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]: ...
-    # The pieces and their counts as bytes, behind those given; and what was saved so, from byte `begin` on.
+    # The counts as bytes after a header `begin`; and the counts that follow a header of `begin` bytes.
     def save(self, begin: bytes) -> bytes: ...
     def load(self, data: bytes, begin: int, documents: int, dropped: tuple[int, int, int]) -> None: ...
-    # A model of the 256 bytes, the added tokens with ids below `vocab_size`, and learned tokens with the other
-    # ids below it. Text is cut as this counter cuts it.
-    # `model`: extend this model instead. Learned tokens get the ids after its largest; `added_tokens` is not used.
-    # `learned`: the merges that an interrupted run on the same pieces with the same arguments saved. The result
-    # is that of the uninterrupted run. OptionError names a merge that is impossible.
+    # A model of the 256 bytes, the added tokens with ids below `vocab_size`, and learned tokens with the
+    # other ids below it. Text is cut as this counter cuts it.
+    # `model`: extend this model instead. Learned tokens get the ids after its largest; `added_tokens` is not
+    # used.
+    # `learned`: the merges that an interrupted run on the same pieces with the same arguments saved. The
+    # result is that of the uninterrupted run. OptionError names a merge that is impossible.
     # progress(learned tokens, wanted tokens) is called every 100 tokens.
     # checkpoint(merges since its last call) is called after about each `checkpoint_seconds` of work.
     def train(
@@ -472,6 +476,6 @@ class PieceCounter:
         checkpoint_seconds: float = 30.0,
     ) -> Model: ...
 
-# GPT-2's printable characters of these bytes, and back: None for a string with another character.
+# Bytes to GPT-2's printable characters, and back: None for a string with another character.
 def to_printable(token: bytes) -> str: ...
 def from_printable(token: str) -> bytes | None: ...

@@ -1,14 +1,14 @@
-//! Calls into the core: without the GIL, interruptible, errors as the package's own classes.
+//! Calls into the core: releases the GIL, polls for signals, converts errors to the package's classes.
 
 use bpe_tokenizer_core::{Error, Interrupt, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Mutex;
 
-/// Work on less text than this is done before another thread could take the GIL and give it back.
-const WORTH_RELEASING: usize = 4 << 10;
+/// Releasing the GIL pays off from this many bytes of text on.
+const MIN_BYTES_TO_RELEASE: usize = 4 << 10;
 
-/// Runs `work` on `bytes` bytes of input, and looks for signals (Ctrl-C) when it polls.
+/// Runs `work` on `bytes` bytes of input. Checks for signals (Ctrl-C) when `work` polls.
 pub fn run<T: Send>(
     py: Python<'_>,
     bytes: usize,
@@ -17,7 +17,7 @@ pub fn run<T: Send>(
     let signal = Mutex::new(None);
     let poll = || Python::attach(|py| keep(&signal, py.check_signals()));
     let guarded = || work(&Interrupt::new(&poll));
-    let result = if bytes < WORTH_RELEASING {
+    let result = if bytes < MIN_BYTES_TO_RELEASE {
         guarded()
     } else {
         py.detach(guarded)
@@ -25,7 +25,7 @@ pub fn run<T: Send>(
     result.map_err(|error| take(&signal).unwrap_or_else(|| to_python(py, &error)))
 }
 
-/// The same for work that also calls back; `callback` is how it does.
+/// As [`run`], for work that calls one Python function with integers.
 pub fn run_with_callback<T: Send>(
     py: Python<'_>,
     callback: Option<Py<PyAny>>,
@@ -41,7 +41,7 @@ pub fn run_with_callback<T: Send>(
     })
 }
 
-/// The same for work that calls several.
+/// As [`run`], for work that calls Python functions.
 pub fn run_with_calls<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Interrupt<'_>, &Calls<'_>) -> Result<T> + Send,
@@ -55,7 +55,7 @@ pub fn run_with_calls<T: Send>(
     }
 }
 
-/// Calls Python; an exception stops the work at its next poll.
+/// Calls Python functions. An exception stops the work at its next poll.
 pub struct Calls<'a>(&'a Raised);
 
 impl Calls<'_> {
@@ -73,7 +73,7 @@ impl Calls<'_> {
 
 type Raised = Mutex<Option<PyErr>>;
 
-/// Keeps an exception for later; true if there was one.
+/// Keeps the first exception. Returns whether this call failed.
 fn keep(raised: &Raised, result: PyResult<()>) -> bool {
     let failed = result.is_err();
     if let (Err(error), Ok(mut raised)) = (result, raised.lock()) {

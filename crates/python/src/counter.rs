@@ -5,10 +5,13 @@ use crate::call::{exception, run, run_with_callback, run_with_calls, to_python};
 use crate::model::Model;
 use crate::settings::parse_form;
 use crate::text::PyText;
+use bpe_tokenizer_core::error::utf8;
+use bpe_tokenizer_core::interrupt::Poller;
 use bpe_tokenizer_core::model::Settings;
 use bpe_tokenizer_core::normalizers::Normalizer;
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::text::Text;
+use bpe_tokenizer_core::threads::lock;
 use bpe_tokenizer_core::train::counts::{Counted, Counter, Dropped, PieceCounts, Position};
 use bpe_tokenizer_core::train::merges::{
     train_merges, Callbacks, MergeOptions, MergeParts, TieBreak, WarmStart,
@@ -18,18 +21,15 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Arrays of pieces: their bytes end to end, where each begins and the last ends, and their counts.
+/// Pieces as arrays: their concatenated bytes, the offsets of all pieces and of the end, their counts.
 type Arrays<'py> = (
     Bound<'py, PyArray1<u8>>,
     Bound<'py, PyArray1<i64>>,
     Bound<'py, PyArray1<u64>>,
 );
-
-/// Pieces between two looks at whether to stop.
-const POLLED: usize = 1 << 16;
 
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
 pub struct PieceCounter {
@@ -42,7 +42,7 @@ pub struct PieceCounter {
 impl PieceCounter {
     /// A panic while counting leaves counts that are too low but sound.
     fn counted(&self) -> MutexGuard<'_, Counted> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.counted)
     }
 
     fn with<T: Send>(
@@ -121,7 +121,7 @@ impl PieceCounter {
         run(py, usize::MAX, |interrupt| {
             let rows = rows(data, offsets).zip(first..);
             let texts = rows
-                .map(|(row, number)| utf8(row?, || format!("row {number}")))
+                .map(|(row, number)| utf8(row?, 0, || format!("row {number}")))
                 .collect::<Result<Vec<&str>>>()?;
             self.counter
                 .add_texts(&texts, weight, &mut self.counted(), interrupt)
@@ -181,10 +181,9 @@ impl PieceCounter {
         let counts = counts.as_slice()?;
         run(py, usize::MAX, |interrupt| {
             let mut counted = self.counted();
-            for (number, (row, &count)) in rows(data, offsets).zip(counts).enumerate() {
-                if number % POLLED == 0 {
-                    interrupt.poll()?;
-                }
+            let mut poller = Poller::new(interrupt);
+            for (row, &count) in rows(data, offsets).zip(counts) {
+                poller.advance(1)?;
                 self.counter.add_piece(row?, count, &mut counted)?;
             }
             Ok(())
@@ -206,7 +205,7 @@ impl PieceCounter {
         weight: u64,
         take: bool,
     ) -> PyResult<()> {
-        // `other` may be this one, and two locks at a time could wait for each other.
+        // `other` may be `self`, and holding two locks could deadlock.
         let added = other.get().with(py, |counted| {
             if take {
                 return Ok(std::mem::take(counted));
@@ -236,7 +235,7 @@ impl PieceCounter {
     fn dropped(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
         self.with(py, |counted| {
             let dropped = counted.dropped;
-            Ok((dropped.distinct, dropped.pieces, dropped.most))
+            Ok((dropped.distinct, dropped.pieces, dropped.max_error))
         })
     }
 
@@ -274,11 +273,11 @@ impl PieceCounter {
         documents: u64,
         dropped: (u64, u64, u64),
     ) -> PyResult<()> {
-        let (distinct, pieces, most) = dropped;
+        let (distinct, pieces, max_error) = dropped;
         let dropped = Dropped {
             distinct,
             pieces,
-            most,
+            max_error,
         };
         run(py, usize::MAX, |interrupt| {
             let counts = PieceCounts::load(data, begin, interrupt)?;
@@ -373,26 +372,23 @@ fn to_pairs<'py>(py: Python<'py>, merges: &[MergeParts<'_>]) -> Vec<Pair<'py>> {
         .collect()
 }
 
-/// A document's text, or where it is not UTF-8.
+/// The text of a document. The error names the document and the byte that is not UTF-8.
 fn as_str(text: &PyText, document: u64) -> Result<&str> {
     match text.as_text() {
         Text::Str(text) => Ok(text),
-        Text::Bytes(bytes) => utf8(bytes, || format!("document {document}")),
+        Text::Bytes(bytes) => utf8(bytes, 0, || format!("document {document}")),
     }
 }
 
-fn utf8(bytes: &[u8], name: impl FnOnce() -> String) -> Result<&str> {
-    std::str::from_utf8(bytes).map_err(|error| Error::NotUtf8 {
-        source_name: name(),
-        byte: error.valid_up_to() as u64,
-    })
-}
-
-/// The rows that lie end to end in `data`.
+/// The rows `data[offsets[i]..offsets[i + 1]]`.
 fn rows<'a>(data: &'a [u8], offsets: &'a [i64]) -> impl Iterator<Item = Result<&'a [u8]>> {
     offsets.windows(2).map(|ends| {
         let [start, end] = [ends[0], ends[1]].map(|end| usize::try_from(end).unwrap_or(usize::MAX));
-        let wrong = || Error::Option("offsets must ascend, and end within the data".to_owned());
+        let wrong = || {
+            Error::Option(
+                "offsets must ascend and must not exceed the length of the data".to_owned(),
+            )
+        };
         data.get(start..end).ok_or_else(wrong)
     })
 }

@@ -22,18 +22,18 @@ pub struct Encoder {
     integers: Integers,
 }
 
-/// Ids, and a span each: from and to, or first and last.
+/// Ids, and for each a span (start, end) or the first and last segment.
 type WithOffsets<'py> = (Bound<'py, PyList>, Vec<(usize, usize)>);
-/// The ids of all texts, and where each text begins.
+/// The concatenated ids of all texts, and the offsets of all texts and of the end.
 type Arrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
-/// Ids that are put before and behind each document.
-type Around = (Vec<u32>, Vec<u32>);
+/// The ids before and after each document.
+type PrefixSuffix = (Vec<u32>, Vec<u32>);
 
-/// A text of so many bytes is one allocation of ids on its way to be counted; a longer one is counted in parts.
-const WORTH_CUTTING: usize = 1 << 20;
+/// `count` holds the ids of a shorter text in memory, and counts a longer one in chunks.
+const MIN_CHUNKED: usize = 1 << 20;
 
-/// Fewer ids are copied into an array sooner than an array is made their owner.
-const WORTH_OWNING: usize = 4 << 10;
+/// Copying fewer ids into an array is faster than making the array their owner.
+const MIN_OWNED: usize = 4 << 10;
 
 fn options(special: Special, threads: usize) -> BatchOptions {
     BatchOptions {
@@ -68,13 +68,13 @@ impl Encoder {
         })
     }
 
-    fn expect(&self, py: Python<'_>, ids: usize) {
+    fn announce(&self, py: Python<'_>, ids: usize) {
         let vocab_size = self.core.model().vocabulary().len();
-        self.integers.expect(py, ids, vocab_size);
+        self.integers.announce(py, ids, vocab_size);
     }
 
     pub fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-        self.expect(py, ids.len());
+        self.announce(py, ids.len());
         self.integers.list(py, ids)
     }
 
@@ -91,7 +91,7 @@ impl Encoder {
         Ok(bytes)
     }
 
-    /// The bytes of every row, in parallel, without the ids that are `left_out`.
+    /// The bytes of every row, in parallel. Ignores the id `skip_id`.
     fn bytes_of_batch(
         &self,
         py: Python<'_>,
@@ -99,15 +99,15 @@ impl Encoder {
         skip_special_tokens: bool,
         threads: usize,
         invalid: InvalidUtf8,
-        left_out: Option<u32>,
+        skip_id: Option<u32>,
     ) -> PyResult<Vec<Vec<u8>>> {
         let size = |ids: &PyIds| 4 * ids.0.len();
         run(py, batch.iter().map(size).sum(), |interrupt| {
             threads::map(batch, threads, size, interrupt, |ids| {
-                let Some(left_out) = left_out.filter(|id| ids.0.contains(id)) else {
+                let Some(skip_id) = skip_id.filter(|id| ids.0.contains(id)) else {
                     return self.bytes_of(&ids.0, skip_special_tokens, invalid, interrupt);
                 };
-                let kept = ids.0.iter().copied().filter(|&id| id != left_out);
+                let kept = ids.0.iter().copied().filter(|&id| id != skip_id);
                 let kept: Vec<u32> = kept.collect();
                 self.bytes_of(&kept, skip_special_tokens, invalid, interrupt)
             })
@@ -165,7 +165,7 @@ impl Encoder {
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let mut ids = self.ids(py, text, special.0, threads)?;
-        if ids.len() < WORTH_OWNING {
+        if ids.len() < MIN_OWNED {
             return Ok(PyArray1::from_slice(py, &ids));
         }
         ids.shrink_to_fit();
@@ -259,7 +259,7 @@ impl Encoder {
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
         let options = options(special.0, threads);
         let Ragged { ids, offsets } = self.batch(py, &texts, &options)?;
-        self.expect(py, ids.len());
+        self.announce(py, ids.len());
         let rows = offsets.windows(2);
         rows.map(|row| {
             self.integers
@@ -268,25 +268,25 @@ impl Encoder {
         .collect()
     }
 
-    #[pyo3(signature = (texts, special=PySpecial::none(), threads=0, around=Around::default()))]
+    #[pyo3(signature = (texts, special=PySpecial::none(), threads=0, prefix_suffix_ids=PrefixSuffix::default()))]
     fn encode_ragged<'py>(
         &self,
         py: Python<'py>,
         texts: Vec<PyText>,
         special: PySpecial,
         threads: usize,
-        around: Around,
+        prefix_suffix_ids: PrefixSuffix,
     ) -> PyResult<Arrays<'py>> {
         let options = BatchOptions {
-            prefix_ids: around.0,
-            suffix_ids: around.1,
+            prefix_ids: prefix_suffix_ids.0,
+            suffix_ids: prefix_suffix_ids.1,
             ..options(special.0, threads)
         };
         Ok(arrays(py, self.batch(py, &texts, &options)?))
     }
 
     #[pyo3(signature = (paths, separator=None, special=PySpecial::none(), disallowed=PySpecial::none(), threads=0,
-                        around=Around::default()))]
+                        prefix_suffix_ids=PrefixSuffix::default()))]
     #[allow(clippy::too_many_arguments)]
     fn encode_files<'py>(
         &self,
@@ -296,12 +296,12 @@ impl Encoder {
         special: PySpecial,
         disallowed: PySpecial,
         threads: usize,
-        around: Around,
+        prefix_suffix_ids: PrefixSuffix,
     ) -> PyResult<Arrays<'py>> {
         let options = BatchOptions {
             disallowed: disallowed.0,
-            prefix_ids: around.0,
-            suffix_ids: around.1,
+            prefix_ids: prefix_suffix_ids.0,
+            suffix_ids: prefix_suffix_ids.1,
             ..options(special.0, threads)
         };
         let separator = separator.as_ref().map(|text| text.expect_str(py));
@@ -321,7 +321,7 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<usize> {
-        if threads == 1 && text.len() < WORTH_CUTTING {
+        if threads == 1 && text.len() < MIN_CHUNKED {
             return Ok(self.ids(py, text, special.0, threads)?.len());
         }
         let options = options(special.0, threads);
@@ -428,7 +428,7 @@ impl Encoder {
         Ok(texts.iter().map(|bytes| PyBytes::new(py, bytes)).collect())
     }
 
-    #[pyo3(signature = (batch, skip_special_tokens=false, errors="replace", threads=0, left_out=None))]
+    #[pyo3(signature = (batch, skip_special_tokens=false, errors="replace", threads=0, skip_id=None))]
     fn decode_text_batch<'py>(
         &self,
         py: Python<'py>,
@@ -436,10 +436,10 @@ impl Encoder {
         skip_special_tokens: bool,
         errors: &str,
         threads: usize,
-        left_out: Option<u32>,
+        skip_id: Option<u32>,
     ) -> PyResult<Vec<Bound<'py, PyString>>> {
         let invalid = InvalidUtf8::replace_if(errors == "replace");
-        self.bytes_of_batch(py, &batch, skip_special_tokens, threads, invalid, left_out)?
+        self.bytes_of_batch(py, &batch, skip_special_tokens, threads, invalid, skip_id)?
             .iter()
             .map(|bytes| to_text(py, bytes, errors))
             .collect()

@@ -10,31 +10,31 @@ use std::fmt::Display;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
-/// Integers are made anew until so many were asked for.
-const WORTH_KEEPING: usize = 16 << 10;
-/// The most integers that are kept: 10 MiB or so.
-const KEPT: usize = 1 << 18;
+/// Ids returned before the integers are kept.
+const KEEP_AFTER: usize = 16 << 10;
+/// Integers to keep at most: about 10 MiB.
+const MAX_KEPT: usize = 1 << 18;
 
-/// The integers of an encoder's ids, made once and shared by the lists that it returns: making an
-/// integer costs more than finding the id does.
+/// The integer objects of an encoder's ids, shared by the lists that it returns: creating an integer costs
+/// more than finding the id.
 #[derive(Default)]
 pub struct Integers {
     kept: OnceLock<Box<[Py<PyInt>]>>,
-    /// How many were asked for before they were kept.
-    asked: AtomicUsize,
+    /// Ids returned so far, until the integers are kept.
+    returned: AtomicUsize,
 }
 
 impl Integers {
-    /// Keeps the integers from now on, if so many ids were and are to be returned that it is worth it.
-    pub fn expect(&self, py: Python<'_>, ids: usize, vocab_size: usize) {
+    /// Announces a result of so many ids. Keeps the integers once enough ids were returned.
+    pub fn announce(&self, py: Python<'_>, ids: usize, vocab_size: usize) {
         if self.kept.get().is_some() {
             return;
         }
-        let asked = self.asked.fetch_add(ids, Ordering::Relaxed);
-        if asked.saturating_add(ids) >= WORTH_KEEPING {
+        let returned = self.returned.fetch_add(ids, Ordering::Relaxed);
+        if returned.saturating_add(ids) >= KEEP_AFTER {
             let make = |id| PyInt::new(py, id).unbind();
             self.kept
-                .get_or_init(|| (0..vocab_size.min(KEPT)).map(make).collect());
+                .get_or_init(|| (0..vocab_size.min(MAX_KEPT)).map(make).collect());
         }
     }
 
@@ -57,7 +57,7 @@ impl<'py> FromPyObject<'_, 'py> for PyIds {
         if let Ok(tuple) = object.cast_exact::<PyTuple>() {
             return from_list(&tuple.to_list());
         }
-        // Subclasses may mean something else by their memory (masked arrays do).
+        // Exact arrays only: a subclass may interpret its memory differently, as masked arrays do.
         if object.cast_exact::<PyUntypedArray>().is_ok() {
             let ids = from_array::<u32>(object)
                 .or_else(|| from_array::<i64>(object))
@@ -97,7 +97,7 @@ fn from_iterable(object: &Bound<'_, PyAny>, mut ids: Vec<u32>) -> PyResult<PyIds
     Ok(PyIds(ids))
 }
 
-/// The ids of an array of such numbers in one dimension that lie one behind the other.
+/// The ids of a contiguous one-dimensional array of `T`; None for any other array.
 fn from_array<T: Element + Copy + Display + TryInto<u32>>(
     object: Borrowed<'_, '_, PyAny>,
 ) -> Option<PyResult<PyIds>> {
@@ -122,7 +122,7 @@ fn from_array<T: Element + Copy + Display + TryInto<u32>>(
     })
 }
 
-/// An integer that no id can be is an unknown id; anything else is the wrong type.
+/// The error for an item that is not an id: an unknown id if it is an integer, a wrong type if not.
 fn not_an_id(py: Python<'_>, item: &Bound<'_, PyAny>, position: usize) -> PyResult<PyErr> {
     let shown = item.repr()?.to_string();
     Ok(if item.is_instance_of::<PyInt>() {

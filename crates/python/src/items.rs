@@ -1,7 +1,7 @@
-//! The items of a Python list, read and written where they are.
+//! Reads and writes the items of a Python list directly in its memory.
 //!
-//! Through the stable ABI an item costs a call or two, which is more than finding its id did. The releases of
-//! CPython named here keep lists in one and the same way; elsewhere the functions of the stable ABI are used.
+//! Through the stable ABI, an item costs a call or two: more than finding its id. Known releases of CPython share
+//! one list layout, which this file uses. Other releases use the functions of the stable ABI.
 
 #![allow(unsafe_code)]
 
@@ -10,9 +10,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyInt, PyList};
 
-/// The versions in which this was tried, where lists are as below (not in builds that trace references:
-/// their size differs).
-const KNOWN: std::ops::RangeInclusive<(u8, u8)> = (3, 10)..=(3, 13);
+/// The tested versions. Builds that trace references have larger objects; `has_known_layout` excludes them by size.
+const TESTED_VERSIONS: std::ops::RangeInclusive<(u8, u8)> = (3, 10)..=(3, 13);
 
 /// `PyObject`.
 #[repr(C)]
@@ -30,13 +29,13 @@ struct List {
     allocated: isize,
 }
 
-/// Whether this interpreter's lists are as above.
-fn are_known(py: Python<'_>) -> bool {
-    static ARE_KNOWN: PyOnceLock<bool> = PyOnceLock::new();
-    *ARE_KNOWN.get_or_init(py, || {
+/// Whether this interpreter's lists have the layout of [`List`].
+fn has_known_layout(py: Python<'_>) -> bool {
+    static HAS_KNOWN_LAYOUT: PyOnceLock<bool> = PyOnceLock::new();
+    *HAS_KNOWN_LAYOUT.get_or_init(py, || {
         let version = py.version_info();
         let size = py.get_type::<PyList>().getattr("__basicsize__");
-        KNOWN.contains(&(version.major, version.minor))
+        TESTED_VERSIONS.contains(&(version.major, version.minor))
             && size.is_ok_and(|size| {
                 size.extract()
                     .is_ok_and(|size: usize| size == size_of::<List>())
@@ -44,13 +43,13 @@ fn are_known(py: Python<'_>) -> bool {
     })
 }
 
-/// A list of ids, of which those below `kept.len()` share the integers that are kept.
+/// A list of ids. Ids below `kept.len()` share the kept integers.
 pub fn list_of<'py>(
     py: Python<'py>,
     ids: &[u32],
     kept: &[Py<PyInt>],
 ) -> PyResult<Bound<'py, PyList>> {
-    if !are_known(py) {
+    if !has_known_layout(py) {
         return PyList::new(
             py,
             ids.iter().map(|&id| match kept.get(id as usize) {
@@ -59,9 +58,10 @@ pub fn list_of<'py>(
             }),
         );
     }
-    // SAFETY: a new list of that length has room for so many items, all null; nothing else knows it yet, and
-    // each is given a reference of its own. A reference counts one up, as every release up to now lets
-    // extensions do that were built for the stable ABI of 3.10.
+    // SAFETY: `has_known_layout` checked the layout of `List`. `from_owned_ptr_or_err` checked that the new list
+    // exists; it has `ids.len()` null slots, `enumerate` stays below that, and no other code has the list yet. Each
+    // slot gets an owned reference: `into_ptr` gives one, and the increment of a kept integer's count makes one,
+    // which is what `Py_INCREF` of the stable ABI of 3.10 does. The GIL is held, as `py` shows.
     unsafe {
         let list = ffi::PyList_New(ids.len() as ffi::Py_ssize_t);
         let list = Bound::from_owned_ptr_or_err(py, list)?.cast_into_unchecked::<PyList>();
@@ -81,13 +81,14 @@ pub fn list_of<'py>(
     }
 }
 
-/// Appends the ids at the beginning of a list, up to an item that is no `int` itself, or can be no id.
+/// Appends the ids of a list, up to the first item that is not exactly an `int` or does not fit an id.
 pub fn extend_from_ints(ids: &mut Vec<u32>, list: &Bound<'_, PyList>) {
-    if !are_known(list.py()) {
+    if !has_known_layout(list.py()) {
         return;
     }
-    // SAFETY: the items are not changed while we read them, since an `int` itself (unlike its subclasses) is
-    // read without running any code that somebody wrote.
+    // SAFETY: `has_known_layout` checked the layout of `List`, and `position` stays below the list's length. The
+    // list cannot change during the loop: the GIL is held, as `list` shows, and converting an exact `int`, which the
+    // comparison with `integer_class` checks, runs no Python code.
     unsafe {
         let integer_class = std::ptr::addr_of_mut!(ffi::PyLong_Type);
         let items = (*list.as_ptr().cast::<List>()).items;

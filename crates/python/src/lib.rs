@@ -23,8 +23,7 @@ use pyo3::prelude::*;
 mod _core {
     use pyo3::prelude::*;
 
-    /// Loads NumPy's interface now: a signal that came in while it is loaded on first use would
-    /// be a panic.
+    /// Loads NumPy's C interface now: a signal during the load on first use would cause a panic.
     #[pymodule_init]
     fn load_numpy(module: &Bound<'_, PyModule>) -> PyResult<()> {
         numpy::PyArray1::<u32>::from_vec(module.py(), Vec::new());

@@ -4,6 +4,7 @@ use crate::added_token::{to_core, to_list, PyAddedToken};
 use crate::call::{exception, to_python};
 use crate::settings::{from_keywords, keyword, KEYWORDS};
 use crate::token_table::TokenTable;
+use bpe_tokenizer_core::error::{quoted, shorten};
 use bpe_tokenizer_core::model::{Alphabet, Model as Core, Settings, Vocabulary};
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::special::AddedToken;
@@ -21,14 +22,14 @@ pub struct Model {
     pub core: Core,
 }
 
-/// What a model is made of beside its vocabulary and merges.
-struct Rest {
+/// The arguments of a model other than its vocabulary and merges.
+struct Options {
     settings: Settings,
     requires_all_bytes: bool,
     added: Vec<AddedToken>,
 }
 
-impl Rest {
+impl Options {
     fn new(added: Vec<PyAddedToken>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let (settings, requires_all_bytes) = from_keywords(settings)?;
         Ok(Self {
@@ -38,7 +39,7 @@ impl Rest {
         })
     }
 
-    /// How a token's string is read.
+    /// Converts a token's string to bytes.
     fn bytes_of(&self) -> BytesOf {
         match self.settings.alphabet {
             Alphabet::Bytes => bytes_of,
@@ -46,7 +47,7 @@ impl Rest {
         }
     }
 
-    /// Makes the model, and checks it.
+    /// Builds and checks the model.
     fn build(self, make: impl FnOnce(Settings, Vec<AddedToken>) -> Result<Core>) -> Result<Model> {
         let core = make(self.settings, self.added)?;
         if self.requires_all_bytes {
@@ -56,7 +57,7 @@ impl Rest {
     }
 }
 
-/// The pairs of a `vocab` argument.
+/// The items of a `vocab` argument.
 fn vocab_items<K, V>(vocab: &Bound<'_, PyAny>) -> PyResult<Vec<(K, V)>>
 where
     for<'a, 'py> K: FromPyObject<'a, 'py, Error = PyErr>,
@@ -78,7 +79,10 @@ where
                 exception(
                     key.py(),
                     "ArgumentTypeError",
-                    format!("vocab holds the wrong types: {key:?}: {value:?}"),
+                    format!(
+                        "vocab holds the wrong types: {}",
+                        shorten(&format!("{key:?}: {value:?}"), 100)
+                    ),
                 )
             })
         })
@@ -97,9 +101,9 @@ impl Model {
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let tokens = vocab_items(vocab)?;
-        let rest = Rest::new(added_tokens, settings)?;
+        let options = Options::new(added_tokens, settings)?;
         let make = |settings, added| Core::new(tokens, merges.as_deref(), settings, added);
-        py.detach(|| rest.build(make))
+        py.detach(|| options.build(make))
             .map_err(|error| to_python(py, &error))
     }
 
@@ -113,36 +117,36 @@ impl Model {
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let vocab = vocab_items::<String, u32>(vocab)?;
-        let rest = Rest::new(added_tokens, settings)?;
+        let options = Options::new(added_tokens, settings)?;
         py.detach(|| {
-            let bytes_of = rest.bytes_of();
+            let bytes_of = options.bytes_of();
             let vocab = vocab.iter().map(|(token, id)| (*id, token.as_str()));
-            let tokens = tokens_of(vocab, &rest.added, bytes_of);
+            let tokens = tokens_of(vocab, &options.added, bytes_of);
             let tokens = tokens.map(|token| token.map(|(id, token)| (id, token.into_owned())));
             let tokens = tokens.collect::<Result<_>>()?;
             let merges = merges_of(merges, bytes_of)?;
-            rest.build(|settings, added| Core::new(tokens, Some(&merges), settings, added))
+            options.build(|settings, added| Core::new(tokens, Some(&merges), settings, added))
         })
         .map_err(|error| to_python(py, &error))
     }
 
     #[staticmethod]
-    #[pyo3(signature = (table, left_out, *, added_tokens=Vec::new(), **settings))]
+    #[pyo3(signature = (table, excluded, *, added_tokens=Vec::new(), **settings))]
     fn from_table(
         py: Python<'_>,
         table: &TokenTable,
-        left_out: HashSet<String>,
+        excluded: HashSet<String>,
         added_tokens: Vec<PyAddedToken>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let rest = Rest::new(added_tokens, settings)?;
+        let options = Options::new(added_tokens, settings)?;
         py.detach(|| {
             let vocab = table
                 .tokens()
-                .filter(|(_, token)| !left_out.contains(*token));
-            let tokens = tokens_of(vocab, &rest.added, rest.bytes_of());
+                .filter(|(_, token)| !excluded.contains(*token));
+            let tokens = tokens_of(vocab, &options.added, options.bytes_of());
             let vocabulary = Vocabulary::from_sorted(tokens)?;
-            rest.build(|settings, added| {
+            options.build(|settings, added| {
                 Core::with_merge_ids(vocabulary, table.merges(), settings, added)
             })
         })
@@ -290,7 +294,8 @@ impl Model {
             };
             if let Some(other) = vocab.get_item(&written)? {
                 let message = format!(
-                    "the ids {other} and {id} are the same token, {written:?}; a file that names tokens by their text cannot hold both"
+                    "the ids {other} and {id} are the same token, {}; a file that names tokens by their text cannot hold both",
+                    quoted(&written)
                 );
                 return Err(exception(py, "ModelError", message));
             }
@@ -343,7 +348,7 @@ impl Model {
 
 type BytesOf = fn(&str) -> Result<Vec<u8>>;
 
-/// The bytes of a file's vocabulary; an added token stands there as its own text.
+/// The bytes of a file's vocabulary. An added token is written as its text.
 fn tokens_of<'a>(
     vocab: impl Iterator<Item = (u32, &'a str)>,
     added: &'a [AddedToken],
@@ -371,7 +376,8 @@ fn merges_of(merges: Vec<(String, String)>, bytes_of: BytesOf) -> Result<Vec<(Ve
 fn bytes_of(token: &str) -> Result<Vec<u8>> {
     from_printable(token).ok_or_else(|| {
         Error::Model(format!(
-            "the token {token:?} holds a character that stands for no byte; this vocabulary is not byte-level"
+            "the token {} holds a character that stands for no byte; this vocabulary is not byte-level",
+            quoted(token)
         ))
     })
 }

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
 pub struct SplitPattern {
     core: Core,
-    /// The same on the regex engine, once it was asked for.
+    /// The same pattern on the regex engine, compiled on first use.
     oracle: OnceLock<Core>,
 }
 

@@ -1,6 +1,7 @@
-//! The keyword arguments of `Model`: how text is treated before, in and after merging.
+//! The keyword arguments of `Model` to the core's settings and back.
 
 use crate::call::exception;
+use bpe_tokenizer_core::error::{quoted, shorten};
 use bpe_tokenizer_core::model::{Alphabet, Model, Settings, Spaces, Strip, Unknown};
 use bpe_tokenizer_core::normalize::Normalization;
 use bpe_tokenizer_core::normalizers::Normalizer;
@@ -32,12 +33,16 @@ const ALPHABETS: [(&str, Alphabet); 2] = [
     ("characters", Alphabet::Characters),
 ];
 
-/// What `name` stands for.
+/// The value of a name. The error lists the known names.
 fn value_of<T: Copy>(py: Python<'_>, what: &str, name: &str, known: &[(&str, T)]) -> PyResult<T> {
     let found = known.iter().find(|(known, _)| *known == name);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<String> = known.iter().map(|(name, _)| format!("{name:?}")).collect();
-        let message = format!("{what} {name:?} is not known; it is {}", names.join(", "));
+        let message = format!(
+            "unknown {what} {}; use one of {}",
+            quoted(name),
+            names.join(", ")
+        );
         exception(py, "OptionError", message)
     })
 }
@@ -51,7 +56,7 @@ pub fn parse_form(normalization: Option<String>) -> Result<Option<Normalization>
     normalization.map(|name| name.parse()).transpose()
 }
 
-/// The settings, and whether a vocabulary that lacks a byte is refused.
+/// The settings, and whether the vocabulary must have a token for every byte.
 pub fn from_keywords(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<(Settings, bool)> {
     let mut settings = Settings::default();
     let (mut unk_id, mut fuse_unk, mut keeps_gaps, mut all_bytes) = (None, false, false, true);
@@ -85,7 +90,7 @@ pub fn from_keywords(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<(Settings
             "ignore_merges" => settings.ignore_merges = value.extract()?,
             "decoder" => settings.spaces = optional(&value, spaces)?,
             _ => {
-                let message = format!("Model() has no argument {name:?}");
+                let message = format!("Model() has no argument {}", quoted(&name));
                 return Err(exception(value.py(), "ArgumentTypeError", message));
             }
         }
@@ -123,7 +128,8 @@ fn kind(step: &Bound<'_, PyTuple>) -> PyResult<String> {
 }
 
 fn unknown(step: &Bound<'_, PyTuple>) -> PyErr {
-    let message = format!("{step:?} is no step of a model; _core.pyi lists them");
+    let step_shown = shorten(&format!("{step:?}"), 100);
+    let message = format!("unknown step {step_shown}; _core.pyi lists the steps of a model");
     exception(step.py(), "OptionError", message)
 }
 
@@ -178,7 +184,7 @@ fn spaces(decoder: &Bound<'_, PyTuple>) -> PyResult<Spaces> {
     })
 }
 
-/// The value of a keyword argument, as it would have to be given.
+/// The value of a setting, in the form of its keyword argument.
 pub fn keyword<'py>(py: Python<'py>, core: &Model, name: &str) -> PyResult<Bound<'py, PyAny>> {
     let settings = core.settings();
     match name {
@@ -209,7 +215,7 @@ pub fn keyword<'py>(py: Python<'py>, core: &Model, name: &str) -> PyResult<Bound
     }
 }
 
-/// The names that make a copy of a model's settings.
+/// The keyword arguments that copy a model's settings.
 pub const KEYWORDS: [&str; 10] = [
     "normalizers",
     "pre_tokenizers",

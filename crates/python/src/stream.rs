@@ -38,7 +38,7 @@ impl EncodeStream {
 
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let encoder = self.encoder.get();
-        // What is held may be long.
+        // The held text may be long.
         let ids = run(py, usize::MAX, |interrupt| {
             let mut ids = Vec::new();
             self.stream.finish(&encoder.core, &mut ids, interrupt)?;

@@ -1,4 +1,4 @@
-//! Python text to the core's, UTF-8 without a copy where Python has it; and back.
+//! Python text to the core's and back. A `str` whose UTF-8 Python has is not copied.
 
 use crate::call::exception;
 use bpe_tokenizer_core::encoder::Special;
@@ -11,8 +11,8 @@ use rustc_hash::FxHashSet;
 /// A `str` or `bytes` argument, held for a call without the GIL.
 pub enum PyText {
     Str(PyBackedStr),
-    /// A `str` with surrogates: pairs joined, lone ones U+FFFD. With the number of characters of the
-    /// result up to and including each joined pair.
+    /// A `str` with surrogates: pairs are joined, lone ones become U+FFFD. The numbers count the characters of
+    /// the result up to each joined pair, inclusive.
     Repaired(String, Vec<usize>),
     Bytes(PyBackedBytes),
 }
@@ -40,7 +40,7 @@ impl<'py> FromPyObject<'_, 'py> for PyText {
     }
 }
 
-/// The text of bytes; those that are not UTF-8 are for the error handler `errors` of `bytes.decode`.
+/// The text of bytes. Bytes that are not UTF-8 go to the error handler `errors` of `bytes.decode`.
 pub fn to_text<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bound<'py, PyString>> {
     PyString::from_bytes(py, bytes).or_else(|_| {
         let text = PyBytes::new(py, bytes).call_method1("decode", ("utf-8", errors))?;
@@ -95,7 +95,7 @@ impl PyText {
         }
     }
 
-    /// The same where nothing else will do.
+    /// The text. Fails for `bytes`.
     pub fn expect_str(&self, py: Python<'_>) -> PyResult<&str> {
         self.as_str().ok_or_else(|| {
             let message = "text must be str, not bytes".to_owned();
@@ -103,8 +103,8 @@ impl PyText {
         })
     }
 
-    /// Turns byte positions, asked for in about ascending order, into characters of the `str` as given
-    /// (bytes of `bytes`).
+    /// Converts byte positions to character positions of the Python `str` (of `bytes`: to bytes). Ascending
+    /// positions are fast.
     pub fn characters(&self) -> Characters<'_> {
         let pairs = match self {
             Self::Repaired(_, pairs) => pairs.as_slice(),
@@ -119,7 +119,7 @@ impl PyText {
     }
 }
 
-/// A cursor that counts characters.
+/// Counts characters from one position to the next.
 pub struct Characters<'a> {
     text: Text<'a>,
     byte: usize,
@@ -161,13 +161,13 @@ impl Characters<'_> {
         self.begun
     }
 
-    /// A joined pair was two characters.
+    /// Characters of the Python `str`, where a joined pair is two characters.
     fn given(&self, characters: usize) -> usize {
         characters + self.pairs.partition_point(|&pair| pair <= characters)
     }
 }
 
-/// Which special tokens: a `bool` for none or all, or a collection of their contents.
+/// Which special tokens: none (False), all (True), or a collection of their contents.
 pub struct PySpecial(pub Special);
 
 impl PySpecial {

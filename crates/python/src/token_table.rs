@@ -1,7 +1,7 @@
-//! `TokenTable`: the tokens and merges of a tokenizer.json, read quickly or not at all.
+//! `TokenTable`: a fast reader for the tokens and merges of a tokenizer.json.
 //!
-//! Nothing here says what is wrong with a file: whatever is not as expected is left to the json module
-//! and the checks behind it.
+//! It reports no errors. It returns None for a file with anything unusual; the json module then reads the file and
+//! reports what is wrong.
 
 use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ use std::fmt;
 
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
 pub struct TokenTable {
-    /// The strings of the tokens.
+    /// The strings of the tokens, as bytes.
     strings: Vocabulary,
     merges: Vec<MergeIds>,
 }
@@ -45,7 +45,7 @@ impl TokenTable {
                 .filter(|(id, token)| strings.id(token) == Some(*id))
                 .count()
         {
-            return None; // a token stands twice
+            return None; // a duplicate token
         }
         let mut product = Vec::new();
         let resolved = merges.0.iter().map(|(left, right)| {
@@ -56,7 +56,7 @@ impl TokenTable {
             Some((id(left.as_bytes())?, id(right.as_bytes())?, id(&product)?))
         });
         let mut merges: Vec<MergeIds> = resolved.collect::<Option<_>>()?;
-        // Of a pair that stands twice the last counts.
+        // Of duplicate pairs the last one counts.
         let mut seen = FxHashSet::with_capacity_and_hasher(merges.len(), FxBuildHasher);
         merges.reverse();
         merges.retain(|&(left, right, _)| seen.insert((left, right)));
@@ -114,7 +114,7 @@ struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Writes a member of the rest.
+    /// Appends a member to the rest.
     fn member(&mut self, key: &str, value: &str) {
         if !self.rest.ends_with('{') {
             self.rest.push(',');
@@ -196,7 +196,7 @@ impl<'de> Visitor<'de> for ModelVisitor {
                     model.merges = Some(map.next_value()?);
                     model.member("merges", "[]");
                 }
-                "vocab" | "merges" => return Err(A::Error::custom("a member stands twice")),
+                "vocab" | "merges" => return Err(A::Error::custom("duplicate member")),
                 key => model.member(key, map.next_value::<&RawValue>()?.get()),
             }
         }
@@ -225,7 +225,7 @@ impl<'de> Visitor<'de> for VocabVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut tokens = Vec::new();
-        while let Some((Part(token), id)) = map.next_entry::<Part<'de>, u32>()? {
+        while let Some((JsonStr(token), id)) = map.next_entry::<JsonStr<'de>, u32>()? {
             tokens.push((id, token));
         }
         Ok(Vocab(tokens))
@@ -234,7 +234,7 @@ impl<'de> Visitor<'de> for VocabVisitor {
 
 type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
 
-/// Pairs of tokens, all as arrays or all as "left right".
+/// Pairs of tokens: all as arrays, or all as "left right".
 struct Merges<'a>(Vec<Pair<'a>>);
 
 impl<'de> Deserialize<'de> for Merges<'de> {
@@ -275,7 +275,7 @@ impl<'de> Visitor<'de> for MergesVisitor {
 
 enum Merge<'a> {
     Pair(Pair<'a>),
-    /// "left right", or nothing for a line with the file's version.
+    /// "left right"; None for the line with the file's version.
     Joined(Option<Pair<'a>>),
 }
 
@@ -294,7 +294,7 @@ impl MergeVisitor {
         }
         match merge.split_once(' ') {
             Some((left, right)) if !right.contains(' ') => Ok(Some((left, right))),
-            _ => Err(E::custom("no merge")),
+            _ => Err(E::custom("not a merge")),
         }
     }
 }
@@ -322,9 +322,9 @@ impl<'de> Visitor<'de> for MergeVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut part = || seq.next_element::<Part<'de>>();
-        let (Some(Part(left)), Some(Part(right))) = (part()?, part()?) else {
-            return Err(A::Error::custom("no pair"));
+        let mut part = || seq.next_element::<JsonStr<'de>>();
+        let (Some(JsonStr(left)), Some(JsonStr(right))) = (part()?, part()?) else {
+            return Err(A::Error::custom("not a pair"));
         };
         match seq.next_element::<IgnoredAny>()? {
             None => Ok(Merge::Pair((left, right))),
@@ -335,4 +335,4 @@ impl<'de> Visitor<'de> for MergeVisitor {
 
 /// A string that is copied only if it has escapes.
 #[derive(Deserialize)]
-struct Part<'a>(#[serde(borrow)] Cow<'a, str>);
+struct JsonStr<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -1,49 +1,58 @@
-//! Counting files, which are read in parts side by side.
+//! Counts files, whose sections are read in parallel.
 //!
-//! A part begins and ends where its file may be cut, and every thread finds the same places: a file is divided
-//! into cells of [`CELL`] bytes, and may be cut at the last place in a cell where a piece ends whatever
-//! stands around it, no special token is near, and both sides can be normalised apart. What is found in a cell
-//! depends on nothing but a few bytes around it.
+//! Each thread finds the cuts of a file independently. A file is divided into cells of [`CELL_BYTES`]. The cut of
+//! a cell is the last place in it at which a piece ends whatever surrounds it, no special token is near, and both
+//! sides can be normalised separately. A cut therefore depends only on a few bytes around it.
 
-use super::{Counted, Counter, Workspace, STRETCH};
+use super::counter::{Counted, Counter};
+use super::reader::valid_text;
+use super::splitter::SECTION_BYTES;
+use super::window::Window;
+use super::worker::Worker;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::threads::{lock, thread_count};
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Mutex;
 
-/// A file may be cut once in so many bytes.
-const CELL: u64 = 1 << 12;
-/// Bytes around a place that tell whether the text may be cut there, besides those of special tokens.
-const AROUND: u64 = 8;
+/// A file has at most one cut per cell.
+const CELL_BYTES: u64 = 1 << 12;
+/// Bytes on each side of a cut that decide whether it is safe, besides those of special tokens.
+const CONTEXT_BYTES: u64 = 8;
 
-/// How far a list of files was counted: all files before this one, and this one up to where it may be cut first
-/// at this byte or behind it.
+/// Progress in a list of files: the earlier files are counted, and this file up to its first cut at or after
+/// `byte`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// Which file.
+    /// Index of the file.
     pub file: usize,
-    /// Which of its bytes.
+    /// Offset in the file.
     pub byte: u64,
 }
 
-/// A part of a file, from where it may be cut first at its start or behind it to where it may be so at its end.
-struct Part<'a> {
+/// A section of a file, from the first cut at or after `range.start` to the first at or after `range.end`.
+struct FileSection<'a> {
     path: &'a Path,
+    /// Bytes of the file.
     size: u64,
     range: Range<u64>,
 }
 
+impl FileSection<'_> {
+    fn bytes(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+}
+
 impl Counter {
-    /// Counts files, each a document, `weight` times, from a position on, and returns the position that it came
-    /// to. That is behind the last file, or about `bytes` bytes further, or a file that cannot be read from
-    /// everywhere, which is read alone. Calls `progress` with the bytes counted.
+    /// Counts files, each a document, `weight` times. Continues from a position and returns the position that it
+    /// reached: about `bytes` bytes further, or the end of the list. A pipe, or a file without safe cuts, is
+    /// counted by a call of its own. Calls `progress` with the number of bytes counted.
     ///
-    /// How the files are read does not show in the result.
+    /// The counts do not depend on how the files are read.
     #[allow(clippy::too_many_arguments)]
     pub fn add_files(
         &self,
@@ -55,52 +64,49 @@ impl Counter {
         interrupt: &Interrupt<'_>,
         progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<Position> {
-        let bytes = self.max_memory.map_or(bytes, |memory| {
-            bytes.min(super::between_looks(memory) as u64)
-        });
+        let interval = self.memory_check_interval();
+        let bytes = interval.map_or(bytes, |interval| bytes.min(interval as u64));
         let mut position = from;
-        let (mut parts, mut planned, mut documents) = (Vec::new(), 0, 0);
+        let (mut sections, mut planned, mut documents) = (Vec::new(), 0, 0);
         while let Some(path) = paths.get(position.file).filter(|_| planned < bytes) {
             interrupt.poll()?;
             let path = path.as_ref();
-            let metadata = fs::metadata(path).map_err(|error| unreadable(path, error))?;
-            if !metadata.is_file() || metadata.len() == 0 || !self.patterns.may_be_cut() {
-                if parts.is_empty() {
-                    self.add_unseekable(path, weight, counted, interrupt, progress)?;
-                    position = Position {
-                        file: position.file + 1,
-                        byte: 0,
-                    };
+            let metadata = fs::metadata(path).map_err(|error| Error::unreadable(path, error))?;
+            let size = metadata.len();
+            let next_file = Position {
+                file: position.file + 1,
+                byte: 0,
+            };
+            if !metadata.is_file() || size == 0 || !self.splitter.patterns.may_be_cut() {
+                if sections.is_empty() {
+                    self.add_stream(path, weight, counted, interrupt, progress)?;
+                    position = next_file;
                 }
                 break;
             }
-            let size = metadata.len();
             while position.byte < size && planned < bytes {
-                let end = size.min(position.byte + STRETCH as u64);
+                let end = size.min(position.byte + SECTION_BYTES as u64);
                 let range = position.byte..end;
                 planned += end - position.byte;
-                parts.push(Part { path, size, range });
+                sections.push(FileSection { path, size, range });
                 position.byte = end;
             }
             if position.byte >= size {
-                position = Position {
-                    file: position.file + 1,
-                    byte: 0,
-                };
+                position = next_file;
                 documents += 1;
             }
         }
-        self.add_parts(&parts, weight, counted, interrupt, progress)?;
+        self.add_sections(&sections, weight, counted, interrupt, progress)?;
         counted.documents += documents;
-        // At every position that is returned, so that whoever goes on from one drops the same pieces.
-        counted.unseen = usize::MAX;
-        self.keep_to_memory(counted)?;
+        // A check at every returned position: a run that resumes there drops the same pieces.
+        counted.unchecked_bytes = usize::MAX;
+        self.limit_memory(counted)?;
         Ok(position)
     }
 
-    /// Counts the part of a file that begins where it may be cut first at `range.start` or behind it, and ends
-    /// where it may be so at `range.end`. Ranges that cover a file count what the whole file does; the first of
-    /// them counts the document.
+    /// Counts a part of a file, from the first cut at or after `range.start` to the first at or after
+    /// `range.end`. Ranges that cover a file together count what the whole file does. The range from 0 counts
+    /// the document.
     pub fn add_range(
         &self,
         path: &Path,
@@ -109,34 +115,30 @@ impl Counter {
         counted: &mut Counted,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        let size = fs::metadata(path)
-            .map_err(|error| unreadable(path, error))?
-            .len();
+        let metadata = fs::metadata(path).map_err(|error| Error::unreadable(path, error))?;
+        let size = metadata.len();
         let is_first = range.start == 0;
-        if !self.patterns.may_be_cut() {
-            // There is no place to cut at but the end.
+        if !self.splitter.patterns.may_be_cut() {
+            // The only cut is the end of the file.
             if is_first {
-                self.add_unseekable(path, weight, counted, interrupt, &mut |_| {})?;
+                self.add_stream(path, weight, counted, interrupt, &mut |_| {})?;
             }
             return Ok(());
         }
-        let mut parts = Vec::new();
-        let (mut start, last) = (range.start, range.end.min(size));
-        while start < last {
-            let end = last.min(start + STRETCH as u64);
-            parts.push(Part {
-                path,
-                size,
-                range: start..end,
-            });
-            start = end;
-        }
-        self.add_parts(&parts, weight, counted, interrupt, &mut |_| {})?;
+        let last = range.end.min(size);
+        let starts = (range.start..last).step_by(SECTION_BYTES);
+        let sections = starts.map(|start| FileSection {
+            path,
+            size,
+            range: start..last.min(start + SECTION_BYTES as u64),
+        });
+        let sections: Vec<_> = sections.collect();
+        self.add_sections(&sections, weight, counted, interrupt, &mut |_| {})?;
         counted.documents += u64::from(is_first);
-        self.keep_to_memory(counted)
+        self.limit_memory(counted)
     }
 
-    fn add_unseekable(
+    fn add_stream(
         &self,
         path: &Path,
         weight: u64,
@@ -144,35 +146,34 @@ impl Counter {
         interrupt: &Interrupt<'_>,
         progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<()> {
-        let file = File::open(path).map_err(|error| unreadable(path, error))?;
-        let name = path.display().to_string();
-        self.add_reader(file, &name, weight, counted, interrupt, progress)
+        let file = File::open(path).map_err(|error| Error::unreadable(path, error))?;
+        self.add_reader(file, path, weight, counted, interrupt, progress)
     }
 
-    /// Counts parts side by side; the error is that of the first part that has one.
-    fn add_parts(
+    /// Counts sections in parallel. The error is that of the first section that has one.
+    fn add_sections(
         &self,
-        parts: &[Part<'_>],
+        sections: &[FileSection<'_>],
         weight: u64,
         counted: &mut Counted,
         interrupt: &Interrupt<'_>,
         progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<()> {
-        let bytes = parts.iter().map(Part::bytes).sum::<u64>() as usize;
-        let threads = thread_count(self.threads, bytes).min(parts.len().max(1));
-        counted.unseen = counted.unseen.saturating_add(bytes);
+        let bytes = sections.iter().map(FileSection::bytes).sum::<u64>() as usize;
+        let threads = thread_count(self.threads, bytes).min(sections.len().max(1));
+        counted.unchecked_bytes = counted.unchecked_bytes.saturating_add(bytes);
         let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
         let failure: Mutex<Option<(usize, Error)>> = Mutex::new(None);
         let progress = Mutex::new(progress);
-        self.side_by_side(threads, weight, counted, |workspace| loop {
+        self.run_workers(threads, weight, counted, interrupt, |worker| loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(part) = parts.get(number) else {
+            let Some(section) = sections.get(number) else {
                 return Ok(());
             };
             interrupt.poll()?;
-            let outcome = self.count_part(part, workspace, interrupt);
-            let done = done.fetch_add(part.bytes(), Ordering::Relaxed) + part.bytes();
-            // Whoever comes while another reports need not.
+            let outcome = self.count_file_section(section, worker, interrupt);
+            let done = done.fetch_add(section.bytes(), Ordering::Relaxed) + section.bytes();
+            // Skipped while another thread reports.
             if let Ok(mut progress) = progress.try_lock() {
                 progress(done);
             }
@@ -180,13 +181,11 @@ impl Counter {
                 Ok(()) => {}
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
                 Err(error) => {
-                    // Parts that were begun are finished: one of them may be an earlier one that fails.
-                    next.store(parts.len(), Ordering::Relaxed);
+                    // Running sections finish, because an earlier one may fail too.
+                    next.store(sections.len(), Ordering::Relaxed);
                     let mut failure = lock(&failure);
-                    if failure
-                        .as_ref()
-                        .is_none_or(|(earlier, _)| number < *earlier)
-                    {
+                    let first = failure.as_ref().map(|(number, _)| *number);
+                    if first.is_none_or(|first| number < first) {
                         *failure = Some((number, error));
                     }
                 }
@@ -196,53 +195,63 @@ impl Counter {
         failure.map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    fn count_part(
+    fn count_file_section(
         &self,
-        part: &Part<'_>,
-        workspace: &mut Workspace,
+        section: &FileSection<'_>,
+        worker: &mut Worker<'_>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        let mut bytes = std::mem::take(&mut workspace.buffer);
-        let mut window = Window::open(part, self.around(), &mut bytes)?;
-        let outcome = self.ends(part, &mut window, interrupt);
-        let outcome = outcome.and_then(|ends| match ends {
-            Some(ends) => {
-                let text = window.text(ends)?;
-                let mut parts = self.between_specials(text);
-                parts.try_for_each(|part| self.count_stretch(part, workspace, interrupt))
-            }
-            None => Ok(()),
-        });
-        workspace.buffer = bytes;
+        let mut buffer = std::mem::take(&mut worker.buffer);
+        let outcome = self.read_and_count(section, &mut buffer, worker, interrupt);
+        worker.buffer = buffer;
         outcome
     }
 
-    /// Bytes around a place that tell whether a file may be cut there.
-    fn around(&self) -> u64 {
-        self.special.longest() as u64 + AROUND
+    fn read_and_count(
+        &self,
+        section: &FileSection<'_>,
+        buffer: &mut Vec<u8>,
+        worker: &mut Worker<'_>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        let FileSection { path, size, range } = section;
+        // The end is usually in the next two cells.
+        let end = range.end + 2 * CELL_BYTES + self.context();
+        let start = range.start.saturating_sub(self.context());
+        let mut window = Window::open(path, *size, start..end, buffer)?;
+        let Some(range) = self.cut_range(section, &mut window, interrupt)? else {
+            return Ok(());
+        };
+        let mut parts = self.splitter.between_specials(window.text(range)?);
+        parts.try_for_each(|part| worker.count(part))
     }
 
-    /// Where a part really begins and ends; None if it may not be cut anywhere.
-    fn ends(
+    /// Bytes on each side of a place that decide whether it is a cut.
+    fn context(&self) -> u64 {
+        self.splitter.special.longest() as u64 + CONTEXT_BYTES
+    }
+
+    /// The cuts at which a section begins and ends; None if no cut lies in its range.
+    fn cut_range(
         &self,
-        part: &Part<'_>,
+        section: &FileSection<'_>,
         window: &mut Window<'_>,
         interrupt: &Interrupt<'_>,
     ) -> Result<Option<Range<u64>>> {
-        let [first, behind] = [part.range.start, part.range.end].map(|byte| byte.div_ceil(CELL));
-        let begin = match part.range.start {
+        let Range { start, end } = section.range;
+        let [first_cell, next_cell] = [start, end].map(|byte| byte.div_ceil(CELL_BYTES));
+        let begin = match start {
             0 => Some(0),
-            _ => self.first_cut(first..behind, window, interrupt)?,
+            _ => self.first_cut(first_cell..next_cell, window, interrupt)?,
         };
         let Some(begin) = begin else {
             return Ok(None);
         };
-        let cells = behind..part.size.div_ceil(CELL);
+        let cells = next_cell..section.size.div_ceil(CELL_BYTES);
         let end = self.first_cut(cells, window, interrupt)?;
-        Ok(Some(begin..end.unwrap_or(part.size)))
+        Ok(Some(begin..end.unwrap_or(section.size)))
     }
 
-    /// The first place in some cells where the file is cut.
     fn first_cut(
         &self,
         cells: Range<u64>,
@@ -253,27 +262,27 @@ impl Counter {
             if cell % 256 == 0 {
                 interrupt.poll()?;
             }
-            if let Some(cut) = self.cut_in(cell, window)? {
+            if let Some(cut) = self.cut_of_cell(cell, window)? {
                 return Ok(Some(cut));
             }
         }
         Ok(None)
     }
 
-    /// The place in a cell where the file is cut: the last one where it may be.
-    fn cut_in(&self, cell: u64, window: &mut Window<'_>) -> Result<Option<u64>> {
-        let (start, around) = (cell * CELL, self.around());
-        let from = start.saturating_sub(around);
-        let bytes = window.bytes(from..start + CELL + around)?;
-        let within = bytes.len().min((start - from + CELL) as usize);
-        // What is not UTF-8 will be found by whoever counts it.
+    /// The cut of a cell: the last safe one.
+    fn cut_of_cell(&self, cell: u64, window: &mut Window<'_>) -> Result<Option<u64>> {
+        let (start, context) = (cell * CELL_BYTES, self.context());
+        let from = start.saturating_sub(context);
+        let bytes = window.bytes(from..start + CELL_BYTES + context)?;
+        let within = bytes.len().min((start - from + CELL_BYTES) as usize);
+        // Invalid UTF-8 has no cut. The worker that counts it reports it.
         let skipped = (start - from) as usize;
-        let Some(mut text) = characters(&bytes[skipped..within]) else {
+        let Some(mut text) = whole_characters(&bytes[skipped..within]) else {
             return Ok(None);
         };
         let before = skipped + (text.as_ptr() as usize - bytes[skipped..].as_ptr() as usize);
-        while let Some(cut) = self.safe_cut(text, 0) {
-            if self.special.may_cut(bytes, before + cut)? {
+        while let Some(cut) = self.splitter.safe_cut(text, 0) {
+            if self.splitter.special.may_cut(bytes, before + cut)? {
                 return Ok(Some(from + (before + cut) as u64));
             }
             text = &text[..cut];
@@ -282,85 +291,16 @@ impl Counter {
     }
 }
 
-impl Part<'_> {
-    fn bytes(&self) -> u64 {
-        self.range.end - self.range.start
-    }
-}
-
-/// The whole characters in some bytes of a text, if they are UTF-8.
-fn characters(bytes: &[u8]) -> Option<&str> {
-    let is_inside = |byte: &&u8| **byte & 0xc0 == 0x80;
-    let skipped = bytes.iter().take(3).take_while(is_inside).count();
-    super::valid_text(&bytes[skipped..], false).ok()
-}
-
-/// The bytes of a file from some place on, as far as they were asked for.
-struct Window<'a> {
-    path: &'a Path,
-    file: File,
-    size: u64,
-    from: u64,
-    bytes: &'a mut Vec<u8>,
-}
-
-impl<'a> Window<'a> {
-    /// What a part needs to be counted, as a rule.
-    fn open(part: &Part<'a>, around: u64, bytes: &'a mut Vec<u8>) -> Result<Self> {
-        let (path, size) = (part.path, part.size);
-        let from = part.range.start.saturating_sub(around);
-        let seek = |mut file: File| file.seek(SeekFrom::Start(from)).map(|_| file);
-        let file = File::open(path).and_then(seek);
-        let file = file.map_err(|error| unreadable(path, error))?;
-        bytes.clear();
-        let mut window = Self {
-            path,
-            file,
-            size,
-            from,
-            bytes,
-        };
-        window.bytes(from..part.range.end + 2 * CELL + around)?;
-        Ok(window)
-    }
-
-    /// A range of the file, less what is behind its end.
-    fn bytes(&mut self, range: Range<u64>) -> Result<&[u8]> {
-        let [start, end] =
-            [range.start, range.end].map(|byte| (byte.min(self.size) - self.from) as usize);
-        if let Some(missing) = end.checked_sub(self.bytes.len()) {
-            let more = missing
-                .max(self.bytes.len() / 2)
-                .min((self.size - self.from) as usize - self.bytes.len());
-            self.bytes.reserve_exact(more);
-            let read = self.file.by_ref().take(more as u64).read_to_end(self.bytes);
-            let read = read.map_err(|error| unreadable(self.path, error))?;
-            if read < more {
-                let changed = io::Error::other("changed while it was being read; try again");
-                return Err(unreadable(self.path, changed));
-            }
-        }
-        Ok(&self.bytes[start..end])
-    }
-
-    /// The text of a range of the file.
-    fn text(&mut self, range: Range<u64>) -> Result<&str> {
-        let (start, name) = (range.start, self.path.display().to_string());
-        std::str::from_utf8(self.bytes(range)?).map_err(|error| Error::NotUtf8 {
-            source_name: name,
-            byte: start + error.valid_up_to() as u64,
-        })
-    }
-}
-
-fn unreadable(path: &Path, source: io::Error) -> Error {
-    let path = path.display().to_string();
-    Error::Read { path, source }
+/// The bytes as text, without the incomplete characters at both ends; None if they are not UTF-8.
+fn whole_characters(bytes: &[u8]) -> Option<&str> {
+    let is_continuation = |byte: &&u8| **byte & 0xc0 == 0x80;
+    let skipped = bytes.iter().take(3).take_while(is_continuation).count();
+    valid_text(&bytes[skipped..], false).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{count_whole, counter, sample, table, Counts, PATTERN, WORDS};
+    use super::super::samples::{count_whole, counter, sample, table, Counts, PATTERN, WORDS};
     use super::*;
     use crate::normalize::Normalization;
     use std::path::PathBuf;

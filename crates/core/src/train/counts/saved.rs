@@ -1,30 +1,26 @@
-//! Piece counts as bytes, to be kept in a file.
+//! The file format of piece counts. Equal counts give equal bytes.
 //!
-//! Whatever the caller begins with; the number of pieces; the pieces in the order of their bytes, each as the number
-//! of bytes that it shares with the one before, the number of its other bytes, these, and its count; a checksum of
-//! all that. Numbers are LEB128 (seven bits a byte, the lowest first; the last byte is below 128). The checksum is
-//! 64-bit FNV-1a (<https://datatracker.ietf.org/doc/html/draft-eastlake-fnv>), the lowest byte first. Equal counts are
-//! equal bytes.
+//! A file is: the caller's header; the number of pieces; the pieces in byte order; a checksum of all that. A piece
+//! is: the length of the prefix that it shares with the previous piece, the length of the rest, the rest, the
+//! count. Numbers are LEB128 (seven bits per byte, lowest first; the last byte is below 128). The checksum is 64-bit
+//! FNV-1a (<https://datatracker.ietf.org/doc/html/draft-eastlake-fnv>), lowest byte first.
 
 use super::table::PieceCounts;
 use crate::error::{Error, Result};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, Poller};
 
 /// Bytes of the checksum.
 const CHECKSUM: usize = 8;
-/// Pieces between two looks at whether to stop.
-const PATIENCE: usize = 1 << 16;
 
 impl PieceCounts {
-    /// The counts as bytes, behind those of the caller.
-    pub fn save(&self, begin: &[u8], interrupt: &Interrupt<'_>) -> Result<Vec<u8>> {
-        let mut bytes = begin.to_vec();
+    /// The counts as bytes, after the caller's header.
+    pub fn save(&self, header: &[u8], interrupt: &Interrupt<'_>) -> Result<Vec<u8>> {
+        let mut bytes = header.to_vec();
         push_number(&mut bytes, self.len() as u64);
         let mut last: &[u8] = &[];
-        for (number, (piece, count)) in self.sorted().into_iter().enumerate() {
-            if number % PATIENCE == 0 {
-                interrupt.poll()?;
-            }
+        let mut poller = Poller::new(interrupt);
+        for (piece, count) in self.sorted() {
+            poller.advance(1)?;
             let shared = piece.iter().zip(last).take_while(|(a, b)| a == b).count();
             push_number(&mut bytes, shared as u64);
             push_number(&mut bytes, (piece.len() - shared) as u64);
@@ -37,32 +33,34 @@ impl PieceCounts {
         Ok(bytes)
     }
 
-    /// The counts that were saved behind the caller's first `begin` bytes.
-    pub fn load(bytes: &[u8], begin: usize, interrupt: &Interrupt<'_>) -> Result<Self> {
+    /// Reads counts that follow a header of `header` bytes.
+    pub fn load(bytes: &[u8], header: usize, interrupt: &Interrupt<'_>) -> Result<Self> {
         let wrong = |byte: usize, message: &str| Error::Saved {
             byte: byte as u64,
             message: message.to_owned(),
         };
         let cut_off = || wrong(bytes.len(), "the file ends too early");
-        let end = bytes.len().checked_sub(CHECKSUM).filter(|end| *end > begin);
+        let end = bytes
+            .len()
+            .checked_sub(CHECKSUM)
+            .filter(|end| *end > header);
         let (content, sum) = bytes.split_at(end.ok_or_else(cut_off)?);
         if checksum(content).to_le_bytes() != sum {
             return Err(wrong(
                 content.len(),
-                "the checksum is not that of the content",
+                "the checksum does not match the content",
             ));
         }
-        let mut rest = Rest {
+        let mut rest = Cursor {
             bytes: content,
-            at: begin,
+            at: header,
         };
         let mut counts = Self::default();
         let mut last = Vec::new();
         let pieces = rest.number().ok_or_else(cut_off)?;
-        for number in 0..pieces {
-            if number % PATIENCE as u64 == 0 {
-                interrupt.poll()?;
-            }
+        let mut poller = Poller::new(interrupt);
+        for _ in 0..pieces {
+            poller.advance(1)?;
             let at = rest.at;
             let shared = rest.number().ok_or_else(cut_off)?;
             let other = rest.number().and_then(|length| rest.take(length));
@@ -73,19 +71,19 @@ impl PieceCounts {
                 .and_then(|shared| last.get(shared..));
             let ascends = kept.is_some_and(|kept: &[u8]| kept < other);
             if !ascends || count == 0 {
-                return Err(wrong(at, "a piece is out of order, or has no count"));
+                return Err(wrong(at, "a piece is out of order or has no count"));
             }
             last.truncate(shared as usize);
             last.extend_from_slice(other);
             counts.add(&last, 0..last.len(), count)?;
         }
         if rest.at < content.len() {
-            return Err(wrong(rest.at, "there is more than the pieces"));
+            return Err(wrong(rest.at, "there are more bytes after the last piece"));
         }
         Ok(counts)
     }
 
-    /// Every piece and its count, in the order of the pieces' bytes.
+    /// All pieces and their counts, in byte order.
     pub fn sorted(&self) -> Vec<(&[u8], u64)> {
         let mut pieces: Vec<_> = self.iter().collect();
         pieces.sort_unstable_by_key(|(piece, _)| *piece);
@@ -93,12 +91,13 @@ impl PieceCounts {
     }
 }
 
-struct Rest<'a> {
+/// A position in the bytes of a file.
+struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Rest<'a> {
+impl<'a> Cursor<'a> {
     fn number(&mut self) -> Option<u64> {
         let mut number = 0u64;
         for shift in (0..64).step_by(7) {
@@ -201,7 +200,7 @@ mod tests {
         refused(broken(9, b'b'), 7, "out of order");
         refused(broken(7, 3), 7, "out of order");
         refused(broken(6, 0), 2, "no count");
-        refused(broken(1, 1), 7, "more than");
+        refused(broken(1, 1), 7, "more bytes");
         refused(broken(1, 3), 20, "too early");
         refused(broken(8, 100), 20, "too early");
         let endless = [&[b'x'][..], &[0xff; 12]].concat();

@@ -1,0 +1,265 @@
+//! Counts the pieces of texts on many threads, in bounded memory.
+
+use super::shard::Dropped;
+use super::splitter::{TextSplitter, SECTION_BYTES};
+use super::table::PieceCounts;
+use super::worker::Worker;
+use crate::error::Result;
+use crate::interrupt::Interrupt;
+use crate::normalize::Normalization;
+use crate::threads::{all_or_first_error, lock, on_threads, thread_count};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+
+/// The settings of a count. The counts themselves are in [`Counted`].
+pub struct Counter {
+    pub(super) splitter: TextSplitter,
+    pub(super) threads: usize,
+    max_memory: Option<usize>,
+}
+
+/// The counts of a corpus.
+#[derive(Default)]
+pub struct Counted {
+    /// Number of texts and files.
+    pub documents: u64,
+    /// The pieces that were dropped to save memory.
+    pub dropped: Dropped,
+    /// All pieces but the pending ones.
+    counts: PieceCounts,
+    /// Tables of worker threads, whose pieces each count `weight` times. The next call continues with them.
+    pending: Vec<PieceCounts>,
+    weight: u64,
+    /// Bytes of text since the last memory check.
+    pub(super) unchecked_bytes: usize,
+}
+
+impl Counted {
+    /// Counts from elsewhere.
+    pub fn new(counts: PieceCounts, documents: u64, dropped: Dropped) -> Self {
+        Self {
+            documents,
+            dropped,
+            counts,
+            ..Self::default()
+        }
+    }
+
+    /// All pieces.
+    pub fn counts(&mut self) -> Result<&mut PieceCounts> {
+        self.merge_pending(0)?;
+        Ok(&mut self.counts)
+    }
+
+    fn merge_pending(&mut self, threads: usize) -> Result<()> {
+        let pending = std::mem::take(&mut self.pending);
+        let threads = thread_count(threads, usize::MAX);
+        self.counts.merge(pending, self.weight, threads)
+    }
+
+    /// The tables for worker threads that count with this weight.
+    fn take_tables(&mut self, weight: u64, threads: usize) -> Result<Mutex<Vec<PieceCounts>>> {
+        if weight != self.weight {
+            self.merge_pending(threads)?;
+            self.weight = weight;
+        }
+        Ok(Mutex::new(std::mem::take(&mut self.pending)))
+    }
+}
+
+impl Counter {
+    /// Cuts text at special tokens first: no piece crosses one. `threads` 0 uses one per processor.
+    /// `max_memory` bounds, approximately, the bytes that counting and training take: when counting needs more,
+    /// it drops the rarest pieces.
+    pub fn new(
+        patterns: &[String],
+        normalization: Option<Normalization>,
+        special_tokens: Vec<String>,
+        threads: usize,
+        max_memory: Option<usize>,
+    ) -> Result<Self> {
+        Ok(Self {
+            splitter: TextSplitter::new(patterns, normalization, special_tokens)?,
+            threads,
+            max_memory,
+        })
+    }
+
+    /// Counts texts, each a document, `weight` times.
+    pub fn add_texts(
+        &self,
+        texts: &[&str],
+        weight: u64,
+        counted: &mut Counted,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        let sections = texts.iter().flat_map(|text| self.splitter.sections(text));
+        self.count_sections(&sections.collect::<Vec<_>>(), weight, counted, interrupt)?;
+        counted.documents += texts.len() as u64;
+        self.limit_memory(counted)
+    }
+
+    /// Adds a piece that was counted elsewhere.
+    pub fn add_piece(&self, piece: &[u8], count: u64, counted: &mut Counted) -> Result<()> {
+        counted.counts.add(piece, 0..piece.len(), count)?;
+        counted.unchecked_bytes = counted.unchecked_bytes.saturating_add(piece.len());
+        self.limit_memory(counted)
+    }
+
+    /// Adds other counts, `weight` times.
+    pub fn merge(&self, mut other: Counted, weight: u64, counted: &mut Counted) -> Result<()> {
+        other.merge_pending(self.threads)?;
+        counted.merge_pending(self.threads)?;
+        let threads = thread_count(self.threads, usize::MAX);
+        counted.counts.merge(vec![other.counts], weight, threads)?;
+        counted.documents += other.documents;
+        counted.dropped.add(other.dropped, weight);
+        counted.unchecked_bytes = usize::MAX;
+        self.limit_memory(counted)
+    }
+
+    /// Counts sections in parallel.
+    pub(super) fn count_sections(
+        &self,
+        sections: &[&str],
+        weight: u64,
+        counted: &mut Counted,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        let bytes = sections.iter().map(|section| section.len()).sum();
+        let threads = thread_count(self.threads, bytes).min(sections.len().max(1));
+        counted.unchecked_bytes = counted.unchecked_bytes.saturating_add(bytes);
+        let next = AtomicUsize::new(0);
+        self.run_workers(threads, weight, counted, interrupt, |worker| {
+            while let Some(section) = sections.get(next.fetch_add(1, Ordering::Relaxed)) {
+                interrupt.poll()?;
+                worker.count(section).inspect_err(|_| interrupt.stop())?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Runs `work` on several threads, each with its own table.
+    pub(super) fn run_workers(
+        &self,
+        threads: usize,
+        weight: u64,
+        counted: &mut Counted,
+        interrupt: &Interrupt<'_>,
+        work: impl Fn(&mut Worker<'_>) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let tables = counted.take_tables(weight, self.threads)?;
+        let outcomes = on_threads(threads, || {
+            let table = lock(&tables).pop().unwrap_or_default();
+            let mut worker = Worker::new(&self.splitter, table, interrupt);
+            let outcome = work(&mut worker);
+            lock(&tables).push(worker.counts);
+            outcome
+        });
+        counted.pending = std::mem::take(&mut lock(&tables));
+        all_or_first_error(outcomes).map(|_| ())
+    }
+
+    /// Bytes of text to count between two memory checks; None without a memory limit.
+    pub(super) fn memory_check_interval(&self) -> Option<usize> {
+        self.max_memory
+            .map(|memory| (memory / 32).max(SECTION_BYTES))
+    }
+
+    /// Drops the rarest pieces if they take too much memory, once per check interval.
+    ///
+    /// The interval counts bytes of text, so the dropped pieces do not depend on the number of threads.
+    pub(super) fn limit_memory(&self, counted: &mut Counted) -> Result<()> {
+        let (Some(memory), Some(interval)) = (self.max_memory, self.memory_check_interval()) else {
+            return Ok(());
+        };
+        if counted.unchecked_bytes < interval {
+            return Ok(());
+        }
+        counted.unchecked_bytes = 0;
+        let pending = counted.pending.iter().map(PieceCounts::cost);
+        if counted.counts.cost() + pending.sum::<usize>() > memory {
+            counted.merge_pending(self.threads)?;
+            if counted.counts.cost() > memory {
+                counted.counts.drop_rare(memory / 2, &mut counted.dropped);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{count_whole, counter, sample, table, PATTERN};
+    use super::*;
+
+    #[test]
+    fn a_weight_is_that_many_times_the_same() {
+        let counter = counter(PATTERN, None, 2);
+        let (text, other) = (sample(100_000), "word and other words");
+        let (mut weighted, mut repeated) = (Counted::default(), Counted::default());
+        let add = |text: &str, weight, counted: &mut Counted| {
+            counter
+                .add_texts(&[text], weight, counted, &Interrupt::never())
+                .unwrap();
+        };
+        for (text, weight) in [(&text[..], 1), (other, 3), (&text[..], 2)] {
+            add(text, weight, &mut weighted);
+            (0..weight).for_each(|_| add(text, 1, &mut repeated));
+        }
+        assert_eq!((weighted.documents, repeated.documents), (3, 6));
+        assert_eq!(table(&mut weighted), table(&mut repeated));
+        let (mut sum, mut other) = (Counted::default(), Counted::default());
+        add(&text, 1, &mut sum);
+        add("word and other words", 1, &mut other);
+        counter.merge(other, 3, &mut sum).unwrap();
+        let mut again = Counted::default();
+        add(&text, 1, &mut again);
+        counter.merge(again, 2, &mut sum).unwrap();
+        assert_eq!(table(&mut sum), table(&mut repeated));
+    }
+
+    #[test]
+    fn what_is_dropped_depends_on_the_corpus_alone() {
+        // Ever new words between ones that stay.
+        let word = |number: u64| format!(" {:x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let texts: Vec<String> = (0..40)
+            .map(|text| {
+                let words = (text * 10_000..(text + 1) * 10_000).map(|n| word(n) + " often");
+                words.collect()
+            })
+            .collect();
+        let whole = count_whole(&counter(PATTERN, None, 1), &texts.concat());
+        let memory = 8 << 20;
+        let mut outcomes = Vec::new();
+        for threads in [1, 2, 5] {
+            let special = vec!["<|end".to_owned()];
+            let patterns = [PATTERN.to_owned()];
+            let counter = Counter::new(&patterns, None, special, threads, Some(memory)).unwrap();
+            let mut counted = Counted::default();
+            for text in &texts {
+                counter
+                    .add_texts(&[text], 1, &mut counted, &Interrupt::never())
+                    .unwrap();
+                let cost = counted.counts.cost();
+                let pending: usize = counted.pending.iter().map(PieceCounts::cost).sum();
+                assert!(
+                    cost + pending
+                        <= memory + 12 * (counter.memory_check_interval().unwrap() + text.len())
+                );
+            }
+            let counts = table(&mut counted);
+            let dropped = counted.dropped;
+            assert!(dropped.distinct > 100_000 && dropped.max_error >= 1);
+            let left: u64 = counts.values().sum();
+            assert_eq!(left + dropped.pieces, whole.values().sum::<u64>());
+            for (piece, count) in &whole {
+                let known = counts.get(piece).copied().unwrap_or(0);
+                assert!(known <= *count && count - known <= dropped.max_error);
+            }
+            assert_eq!(counts[&b" often"[..]], 400_000);
+            outcomes.push((counts, dropped));
+        }
+        assert!(outcomes.windows(2).all(|pair| pair[0] == pair[1]));
+    }
+}

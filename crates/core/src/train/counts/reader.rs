@@ -1,0 +1,153 @@
+//! Counts a stream: a pipe, or a file that can only be read from the beginning.
+
+use super::counter::{Counted, Counter};
+use super::splitter::SECTION_BYTES;
+use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
+use std::io::Read;
+use std::path::Path;
+
+/// Bytes of a stream to hold, unless a pattern has no safe cut in them.
+const READ_BYTES: usize = 8 * SECTION_BYTES;
+
+impl Counter {
+    /// Counts a stream as one document, `weight` times. Calls `progress` with the number of bytes counted.
+    ///
+    /// Each part ends at a safe cut, so the counts are those of the whole text. A pattern on the regex engine has
+    /// safe cuts at special tokens only: the text between two of them is then in memory.
+    pub fn add_reader(
+        &self,
+        mut reader: impl Read,
+        path: &Path,
+        weight: u64,
+        counted: &mut Counted,
+        interrupt: &Interrupt<'_>,
+        progress: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<()> {
+        let mut wanted = READ_BYTES;
+        let mut buffer = Vec::new();
+        let mut done = 0;
+        loop {
+            interrupt.poll()?;
+            buffer.reserve_exact(wanted.saturating_sub(buffer.len()));
+            let missing = wanted.saturating_sub(buffer.len()) as u64;
+            let read = reader.by_ref().take(missing).read_to_end(&mut buffer);
+            let read = read.map_err(|source| Error::unreadable(path, source))?;
+            let at_end = (read as u64) < missing;
+            let text = valid_text(&buffer, at_end).map_err(|byte| Error::NotUtf8 {
+                source_name: path.display().to_string(),
+                byte: done + byte as u64,
+            })?;
+            let cut = if at_end {
+                Some(text.len())
+            } else {
+                self.splitter.last_cut(text)
+            };
+            match cut {
+                None => wanted *= 2,
+                Some(cut) => {
+                    let sections = self.splitter.sections(&text[..cut]);
+                    self.count_sections(&sections, weight, counted, interrupt)?;
+                    self.limit_memory(counted)?;
+                    buffer.drain(..cut);
+                    done += cut as u64;
+                    progress(done);
+                }
+            }
+            if at_end {
+                counted.documents += 1;
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The text in the bytes, without an incomplete last character if more bytes follow. The error is the offset of
+/// the first byte that is not UTF-8.
+pub fn valid_text(bytes: &[u8], at_end: bool) -> std::result::Result<&str, usize> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text),
+        Err(error) => {
+            let valid = error.valid_up_to();
+            match std::str::from_utf8(&bytes[..valid]) {
+                Ok(text) if error.error_len().is_none() && !at_end => Ok(text),
+                _ => Err(valid),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{count_whole, counter, sample, table, PATTERN, WORDS};
+    use super::*;
+    use crate::normalize::Normalization;
+
+    /// A reader that hands out a few bytes at a time.
+    struct Trickle<'a>(&'a [u8], usize);
+
+    impl Read for Trickle<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let length = self.1.min(self.0.len()).min(buffer.len());
+            buffer[..length].copy_from_slice(&self.0[..length]);
+            self.0 = &self.0[length..];
+            Ok(length)
+        }
+    }
+
+    fn read(counter: &Counter, bytes: &[u8], counted: &mut Counted) -> Result<()> {
+        let reader = Trickle(bytes, 12_345);
+        counter.add_reader(
+            reader,
+            Path::new("some file"),
+            1,
+            counted,
+            &Interrupt::never(),
+            &mut |_| {},
+        )
+    }
+
+    #[test]
+    fn the_way_a_text_is_read_does_not_show() {
+        let text = sample(9 << 20);
+        for (pattern, form) in [
+            (PATTERN, None),
+            (PATTERN, Some(Normalization::Nfc)),
+            (PATTERN, Some(Normalization::Nfkd)),
+            (WORDS, None),
+        ] {
+            let whole = count_whole(&counter(pattern, form, 1), &text);
+            for threads in [1, 2, 7] {
+                let counter = counter(pattern, form, threads);
+                let (mut from_reader, mut from_text) = (Counted::default(), Counted::default());
+                read(&counter, text.as_bytes(), &mut from_reader).unwrap();
+                counter
+                    .add_texts(&[&text], 1, &mut from_text, &Interrupt::never())
+                    .unwrap();
+                for mut counted in [from_reader, from_text] {
+                    assert_eq!(table(&mut counted), whole);
+                    assert_eq!(counted.documents, 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_named() {
+        let mut counted = Counted::default();
+        let counter = counter(PATTERN, None, 2);
+        let mut bytes = "hello world ".repeat(1 << 20).into_bytes();
+        for place in [bytes.len() - 5, 9_000_000, 17] {
+            bytes[place] = 0xff;
+            let error = read(&counter, &bytes, &mut counted)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains(&format!("some file: byte {place} ")),
+                "{error}"
+            );
+        }
+        let result = read(&counter, &"é".as_bytes()[..1], &mut counted);
+        assert!(matches!(result, Err(Error::NotUtf8 { byte: 0, .. })));
+    }
+}
