@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,20 +27,9 @@ from bpe_tokenizer import (
     train_bpe,
 )
 from bpe_tokenizer.reference import oracle
+from training import WORDS, merges_of, trained
 
-Merges = list[tuple[bytes, bytes]]
 TIE_BREAKS: list[Literal["largest", "huggingface"]] = ["largest", "huggingface"]
-WORDS = "low low low low low lower lower " + "newest " * 6 + "widest " * 3
-
-
-def trained(corpus: Any, vocab_size: int = 300, **options: Any) -> BPETokenizer:
-    return BPETokenizer(split_pattern="gpt2", normalization=None).train(
-        corpus, vocab_size, **{"min_frequency": 1, "verbose": False, **options}
-    )
-
-
-def merges_of(corpus: Any, vocab_size: int = 300, **options: Any) -> Merges:
-    return trained(corpus, vocab_size, **options).merges
 
 
 # -- merges ---------------------------------------------------------------------------------------------
@@ -227,139 +215,6 @@ def test_special_tokens_may_fill_the_vocabulary() -> None:
     tokenizer = trained(WORDS, 300, special_tokens=[f"<{i}>" for i in range(44)])
     assert tokenizer.merges == []
     assert tokenizer.vocab_size == 300
-
-
-# -- corpora --------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def corpus_files(tmp_path: Path) -> list[Path]:
-    files = [tmp_path / "one.txt", tmp_path / "two.txt"]
-    files[0].write_text(WORDS, encoding="utf-8", newline="")
-    files[1].write_text("wider néwest\r\n\r\nlower  1234", encoding="utf-8", newline="")
-    return files
-
-
-def test_every_form_of_a_corpus(corpus_files: list[Path]) -> None:
-    documents = [path.read_bytes().decode() for path in corpus_files]
-    expected = merges_of(documents)
-    forms: list[Any] = [
-        tuple(documents),
-        (document for document in documents),
-        [document.encode() for document in documents],
-        dict.fromkeys(documents).keys(),
-        corpus_files,
-        iter(corpus_files),
-    ]
-    for form in forms:
-        assert merges_of(form) == expected
-    alone = merges_of(documents[:1])
-    forms = [documents[0], documents[0].encode(), corpus_files[0], str(corpus_files[0]), [corpus_files[0]]]
-    for form in forms:
-        assert merges_of(form) == alone
-
-
-def test_a_file_is_one_document(tmp_path: Path) -> None:
-    # Larger than any block that it is read in; pieces, characters and special tokens lie across every cut.
-    text = "".join(f"naïve words{i} \r\n\n  日本<|sep|>語'll {i * 7919}" for i in range(60_000))
-    path = tmp_path / "large.txt"
-    path.write_text(text, encoding="utf-8", newline="")
-    options: dict[str, Any] = {"special_tokens": ["<|sep|>"], "vocab_size": 400}
-    assert merges_of(path, **options) == merges_of([text], **options)
-
-
-def test_a_list_of_strings_is_documents_even_if_they_name_files(corpus_files: list[Path]) -> None:
-    names = [str(path) for path in corpus_files]
-    with pytest.warns(UserWarning, match="name of a file"):
-        merges = merges_of(names, 260)
-    assert merges == merges_of([name + "\n" for name in names], 260)
-
-
-@pytest.mark.parametrize("text", ["corpus/part-1.txt", "missing.txt", "/no/such/file", r"C:\texts\a"])
-def test_what_looks_like_a_path_is_text_with_a_warning(text: str) -> None:
-    with pytest.warns(UserWarning, match="looks like a path") as caught:
-        tokenizer = trained(text, 400)
-    assert caught[0].filename == __file__
-    assert tokenizer.tokenize(text) == [
-        piece.replace(" ", "Ġ") for piece in oracle.split(text, GPT2_SPLIT_PATTERN)
-    ]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "low low lower",
-        "one line\nand/or.another",
-        "Ends with a dot.",
-        "he/she said 1.5",
-        "a" * 5000,
-        "\0/a b",
-    ],
-)
-def test_a_text_is_taken_as_it_is(text: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert merges_of(text) == merges_of([text])
-
-
-def test_an_empty_corpus_is_refused(tmp_path: Path) -> None:
-    empty = tmp_path / "empty.txt"
-    empty.touch()
-    corpora: list[Any] = ["", b"", [], [""], ["", ""], iter(()), empty, [empty], str(empty)]
-    for corpus in corpora:
-        with pytest.raises(CorpusError, match="empty"):
-            trained(corpus)
-    with pytest.raises(CorpusError, match="empty"):
-        trained("<|x|><|x|>", special_tokens=["<|x|>"])
-
-
-def test_a_directory_or_a_missing_file_is_refused(tmp_path: Path) -> None:
-    corpora: list[Any] = [tmp_path, str(tmp_path), [tmp_path], iter([tmp_path])]
-    for corpus in corpora:
-        with pytest.raises(CorpusError, match="is a directory"):
-            trained(corpus)
-    corpora = [tmp_path / "missing.txt", [tmp_path / "missing.txt"], iter([tmp_path / "missing.txt"])]
-    for corpus in corpora:
-        with pytest.raises(CorpusError, match=r"no file .*missing\.txt"):
-            trained(corpus)
-
-
-def test_bytes_that_are_not_utf8_are_refused_with_their_place(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="document 1: byte 3 is not valid UTF-8"):
-        trained([b"fine", b"abc\xff"])
-    with pytest.raises(CorpusError, match="document 6: byte 0 is not valid UTF-8"):
-        trained([b"a" * 1_500_000] * 6 + [b"\xff"])
-    path = tmp_path / "broken.txt"
-    path.write_bytes(b"x" * 1000 + b"\xe2\x82")
-    with pytest.raises(CorpusError, match=r"broken\.txt.*byte 1000|byte 1000.*broken\.txt"):
-        trained(path)
-
-
-@pytest.mark.parametrize(
-    ("corpus", "message"),
-    [
-        (5, "not int"),
-        (None, "not NoneType"),
-        ({"a": 1}, "not dict"),
-        (["a", 5], "item 1 of the corpus must be a str, bytes or a Path, not int"),
-        ([None], "item 0 .* not NoneType"),
-    ],
-)
-def test_a_corpus_of_the_wrong_type_is_a_type_error(corpus: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        trained(corpus)
-
-
-def test_texts_and_paths_do_not_mix(corpus_files: list[Path]) -> None:
-    mixtures: list[list[Any]] = [["text", corpus_files[0]], [corpus_files[0], "text"]]
-    for corpus in mixtures:
-        with pytest.raises(CorpusError, match="item 1 of the corpus mixes"):
-            trained(corpus)
-
-
-def test_a_lone_surrogate_is_learned_as_u_fffd() -> None:
-    assert merges_of("\ud800" * 4, 300) == merges_of("\ufffd" * 4, 300)
-    assert merges_of("\ud83d\ude00" * 4, 300) == merges_of("😀" * 4, 300)
 
 
 # -- options --------------------------------------------------------------------------------------------

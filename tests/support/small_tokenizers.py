@@ -1,0 +1,41 @@
+"""Texts that break tokenizers, and tokenizers of a few merges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from bpe_tokenizer import (
+    BPETokenizer,
+)
+
+BYTES = {byte: bytes([byte]) for byte in range(256)}
+# Parts of text that break tokenizers: surrogates, combining marks, spaces, line ends, contractions, specials.
+awkward = st.sampled_from(
+    [
+        *("\ud800", "\udc00", "\ud83d\ude00", "e\u0301", "\u0301", "é", "日本", "\U0001f469\u200d\U0001f467"),
+        *(" ", "  ", "\n", "\r\n", "\t", "\0", "'s", "'LL", "ſ", "the", " def", "123", "½"),
+        *("<|bos|>", "<|eos|>", "<|pad|", "\u2003", "ﬁ", "\u212b"),
+    ]
+)
+hard_texts = st.lists(awkward | st.text(max_size=4) | st.characters(exclude_categories=()), max_size=25).map(
+    "".join
+)
+# Fixtures of a session are the same for every example.
+relaxed = settings(
+    deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def without_surrogates(text: str) -> str:
+    """The text as it is encoded: pairs joined, lone surrogates replaced."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def tiny(*merges: str, special_tokens: Any = None, **options: Any) -> BPETokenizer:
+    """A tokenizer of merges like "a|b", whose tokens have the ids 256, 257, ..."""
+    pairs = [(left.encode(), right.encode()) for left, _, right in (merge.partition("|") for merge in merges)]
+    vocab = BYTES | {256 + rank: left + right for rank, (left, right) in enumerate(pairs)}
+    return BPETokenizer.from_vocab(vocab, pairs, special_tokens, **options)

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import pickle
+import sys
+import types
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpe_tokenizer import (
+    BPETokenizer,
+    EncodingResult,
+    MissingDependencyError,
+    OptionError,
+)
+from small_tokenizers import relaxed, tiny
+
+
+def test_a_batch_is_a_list_of_results(tokenizer: BPETokenizer) -> None:
+    texts = ["def f(x):", "", "naïve"]
+    results = tokenizer.encode_batch(texts)
+    assert [result.input_ids for result in results] == [tokenizer.encode(text) for text in texts]
+    for result, text in zip(results, texts, strict=True):
+        assert isinstance(result, EncodingResult)
+        assert result.attention_mask == [1] * len(result)
+        assert result.tokens == tokenizer.tokenize(text)
+        assert result.token_type_ids is None
+        assert len(result) == len(result.input_ids)
+    assert tokenizer.encode_batch([]) == []
+    assert tokenizer.encode_batch(iter(texts)) == tokenizer.encode_batch(tuple(texts)) == results
+    assert tokenizer.encode_batch(texts, threads=1) == tokenizer.encode_batch(texts, threads=5) == results
+    assert pickle.loads(pickle.dumps(results)) == results
+    assert results[0] != results[1]
+    assert results[0] != "def f(x):"
+    assert repr(results[1]) == "EncodingResult(input_ids=[], attention_mask=[])"
+
+
+def test_a_large_batch_keeps_its_order(tokenizer: BPETokenizer, stdlib_texts: list[str]) -> None:
+    lines = [line for text in stdlib_texts for line in text.splitlines(keepends=True)]
+    expected = [tokenizer.encode(line) for line in lines]
+    for threads in (1, 2, 7, None):
+        assert [result.input_ids for result in tokenizer.encode_batch(lines, threads=threads)] == expected
+        flat, offsets = tokenizer.encode_ragged(lines, threads=threads)
+        rows = [flat[a:b].tolist() for a, b in pairwise(offsets)]
+        assert rows == expected
+
+
+def test_padding(tokenizer: BPETokenizer) -> None:
+    texts = ["\0\0\0", "\0"]
+    rows = [[0, 0, 0], [0, 258, 258]]
+    for padding in (True, "longest"):
+        results = tokenizer.encode_batch(texts, padding=padding)
+        assert [result.input_ids for result in results] == rows
+        assert [result.attention_mask for result in results] == [[1, 1, 1], [1, 0, 0]]
+        assert results[1].tokens == ["Ā", "<|pad|>", "<|pad|>"]
+    wide = tokenizer.encode_batch(texts, padding="max_length", max_length=5)
+    assert [len(result) for result in wide] == [5, 5]
+    capped = tokenizer.encode_batch(texts, padding=True, max_length=2)
+    assert [result.input_ids for result in capped] == [[0, 0, 0], [0, 258]]
+
+
+def test_padding_without_a_pad_token_is_0() -> None:
+    results = tiny("a|b").encode_batch(["abc", "c"], padding=True)
+    assert [result.input_ids for result in results] == [[256, 99], [99, 0]]
+    assert [result.attention_mask for result in results] == [[1, 1], [1, 0]]
+
+
+def test_truncation_keeps_what_was_added(tokenizer: BPETokenizer) -> None:
+    texts = ["\0\0\0\0", "\0"]
+    cut = tokenizer.encode_batch(texts, truncation=True, max_length=3)
+    assert [result.input_ids for result in cut] == [[0, 0, 0], [0]]
+    around = tokenizer.encode_batch(texts, add_special_tokens=True, truncation=True, max_length=3)
+    assert [result.input_ids for result in around] == [[256, 0, 257], [256, 0, 257]]
+    bare = tokenizer.encode_batch(texts, add_special_tokens=True, truncation=True, max_length=2)
+    assert [result.input_ids for result in bare] == [[256, 257], [256, 257]]
+    padded = tokenizer.encode_batch(texts, truncation=True, max_length=3, padding=True)
+    assert [result.input_ids for result in padded] == [[0, 0, 0], [0, 258, 258]]
+
+
+def test_arrays(tokenizer: BPETokenizer) -> None:
+    texts = ["\0\0\0\0", "\0", ""]
+    arrays = tokenizer.encode_batch(texts, add_special_tokens=True, padding=True, return_tensors="np")
+    assert list(arrays) == ["input_ids", "attention_mask"]
+    assert arrays["input_ids"].tolist() == [
+        [256, 0, 0, 0, 0, 257],
+        [256, 0, 257, 258, 258, 258],
+        [256, 257, 258, 258, 258, 258],
+    ]
+    assert arrays["attention_mask"].tolist() == [[1] * 6, [1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0]]
+    assert {array.dtype for array in arrays.values()} == {np.dtype(np.int64)}
+    cut = tokenizer.encode_batch(texts[:1], truncation=True, max_length=2, return_tensors="np")
+    assert cut["input_ids"].tolist() == [[0, 0]]
+    wide = tokenizer.encode_batch(texts[1:], padding="max_length", max_length=3, return_tensors="np")
+    assert wide["input_ids"].tolist() == [[0, 258, 258], [258, 258, 258]]
+    assert tokenizer.encode_batch(["\0", "\0"], return_tensors="np")["input_ids"].shape == (2, 1)
+    assert tokenizer.encode_batch([], return_tensors="np")["input_ids"].shape == (0, 0)
+    assert tokenizer.encode_batch([""], return_tensors="np")["attention_mask"].shape == (1, 0)
+
+
+@given(
+    texts=st.lists(st.text("ab \0é", max_size=6), max_size=5),
+    add=st.booleans(),
+    truncation=st.booleans(),
+    max_length=st.integers(2, 8),
+    padding=st.sampled_from([True, "max_length"]),
+)
+@relaxed
+def test_arrays_hold_what_results_hold(
+    tokenizer: BPETokenizer, texts: list[str], add: bool, truncation: bool, max_length: int, padding: Any
+) -> None:
+    options: dict[str, Any] = {
+        "add_special_tokens": add, "truncation": truncation, "max_length": max_length, "padding": padding
+    }  # fmt: skip
+    results = tokenizer.encode_batch(texts, **options)
+    if len({len(result) for result in results}) > 1:
+        with pytest.raises(OptionError, match="rows of one length"):
+            tokenizer.encode_batch(texts, return_tensors="np", **options)
+        return
+    arrays = tokenizer.encode_batch(texts, return_tensors="np", **options)
+    assert arrays["input_ids"].tolist() == [result.input_ids for result in results]
+    assert arrays["attention_mask"].tolist() == [result.attention_mask for result in results]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"truncation": True}, OptionError, "truncation=True needs max_length"),
+        ({"padding": "max_length"}, OptionError, "needs max_length"),
+        ({"padding": "left"}, OptionError, "padding is 'left'"),
+        ({"max_length": 0}, OptionError, "max_length is 0"),
+        ({"max_length": "5"}, TypeError, "max_length must be an int, not str"),
+        ({"max_length": True}, TypeError, "max_length must be an int, not bool"),
+        ({"truncation": True, "max_length": 1, "add_special_tokens": True}, OptionError, "no room for the 2"),
+        ({"return_tensors": "np"}, OptionError, "rows of one length.*1 to 2 ids.*padding=True"),
+        ({"return_tensors": "np", "padding": True, "max_length": 1}, OptionError, "rows of one length"),
+        ({"return_tensors": "tf"}, OptionError, "return_tensors is 'tf'"),
+        ({"threads": 0}, OptionError, "threads is 0"),
+        ({"threads": 1.0}, TypeError, "threads must be an int"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    tokenizer: BPETokenizer, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        tokenizer.encode_batch(["\0", "\0\0"], **options)
+
+
+@pytest.mark.parametrize("texts", ["a", b"a", 5, None, ["a", 5], ["a", None], [b"a"]])
+def test_a_batch_is_of_texts(tokenizer: BPETokenizer, texts: Any) -> None:
+    for batch in (tokenizer.encode_batch, tokenizer.encode_ragged):
+        with pytest.raises(TypeError, match="expects a list of str"):
+            batch(texts)
+
+
+def test_pytorch_is_asked_for_by_its_install_command(
+    tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingDependencyError, match="pip install torch") as caught:
+        tokenizer.encode_batch(["a"], return_tensors="pt")
+    assert isinstance(caught.value, ImportError)
+
+
+def test_tensors_are_made_of_the_arrays(tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in = types.ModuleType("torch")
+    setattr(stand_in, "from_numpy", lambda array: ("tensor", array))  # noqa: B010
+    monkeypatch.setitem(sys.modules, "torch", stand_in)
+    tensors = tokenizer.encode_batch(["\0", "\0\0"], padding=True, return_tensors="pt")
+    arrays = tokenizer.encode_batch(["\0", "\0\0"], padding=True, return_tensors="np")
+    assert isinstance(tensors, dict)
+    for name, array in arrays.items():
+        kind, shared = tensors[name]
+        assert kind == "tensor"
+        assert shared.dtype == np.int64
+        assert shared.tolist() == array.tolist()
+
+
+def test_pytorch(tokenizer: BPETokenizer) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    tensors = tokenizer.encode_batch(["\0", "\0\0"], padding=True, return_tensors="pt")
+    assert isinstance(tensors, dict)
+    assert tensors["input_ids"].dtype == tensors["attention_mask"].dtype == torch.int64
+    assert tensors["input_ids"].tolist() == [[0, 258], [0, 0]]
+    assert tokenizer.decode(tensors["input_ids"][0]) == "\0<|pad|>"
+
+
+def test_call(tokenizer: BPETokenizer) -> None:
+    assert tokenizer("hello") == tokenizer.encode("hello")
+    assert tokenizer(["hello"]) == tokenizer.encode_batch(["hello"])
+    assert tokenizer("hello", add_special_tokens=True) == tokenizer.encode("hello", add_special_tokens=True)
+    assert tokenizer("\0\0\0", truncation=True, max_length=2) == [0, 0]
+    assert isinstance(tokenizer(["a"], return_tensors="np"), dict)
+    for options in ({"padding": True}, {"return_tensors": "np"}):
+        with pytest.raises(OptionError, match="put the text into a list"):
+            tokenizer("a", **options)
+    wrong: list[Any] = [5, None, b"a"]
+    for text in wrong:
+        with pytest.raises(TypeError, match="str"):
+            tokenizer(text)
