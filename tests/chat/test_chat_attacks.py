@@ -1,4 +1,4 @@
-"""Nothing that a message, a tool or a document holds becomes a control token.
+"""No text of a message, a tool or a document becomes a control token.
 
 Attacks are tried on every template: texts of control tokens and halves of them, look-alikes, template syntax,
 and roles inside of roles, in contents, names, arguments, results and descriptions.

@@ -17,7 +17,7 @@ from bpe_tokenizer.errors import ChatTemplateError
 from chat_cases import JINJA, Undeclared, chat_tokenizer, published, published_names
 from conversations import vary
 
-# The end token of the turns of published templates; where the last turn ends otherwise, that too.
+# The end tokens of the turns of published templates, and of the last turn if it ends differently.
 ENDS: Mapping[str, tuple[str, str]] = {
     "HuggingFaceTB-SmolLM3-3B": ("<|im_end|>", "<|im_end|>"),
     "NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use": ("<|im_end|>", "<|im_end|>"),
@@ -153,7 +153,7 @@ def test_turns_with_calls_of_tools(name: str, tokenizer: BPETokenizer) -> None:
 
 
 def test_exact_turns_with_calls_of_tools(tokenizer: BPETokenizer) -> None:
-    """One written out: what stands before the name of the tool is learned too."""
+    """One case in full: the markup before the name of the tool is learned too."""
     source = (
         "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.tool_calls %}{% for c in m.tool_calls %}"
         '<tool_call>{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}'
@@ -180,7 +180,7 @@ def test_exact_turns_with_calls_of_tools(tokenizer: BPETokenizer) -> None:
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_turns_are_found_without_being_declared(name: str) -> None:
-    """What is found by rendering beginnings is what the built-in templates know of themselves."""
+    """The spans found by rendering the first messages equal the built-in templates' own."""
     template = BUILT_IN[name]
     undeclared = Undeclared(template)
     special = frozenset(filter(None, BUILT_IN_ENDS.values()))

@@ -303,7 +303,7 @@ def test_dropping_the_oldest_turns(roles: str, limit: int, kept: str) -> None:
 
     assert _roles(drop_oldest_turns(_talk(roles), fits)) == kept
     assert len(asked) <= 5
-    # What stands at the end was never dropped, and it begins with a user's message.
+    # The end of the conversation stays, and the rest starts with a user message.
     assert not kept or roles.endswith(kept.lstrip("s"))
 
 

@@ -1,4 +1,4 @@
-"""`BPETokenizer.chat` and `ChatSession`: our ids go in, and what comes out goes through our decoder."""
+"""`BPETokenizer.chat` and `ChatSession`: prompts as ids, and replies through the decoder."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_reply_ends_at_the_end_of_the_turn(chatml: BPETokenizer) -> None:
     model, loaded = scripted([*chatml.encode("Because."), end(chatml), *chatml.encode("more")])
     assert chatml.chat(TALK, loaded, "chatml") == "Because."
     assert model.prompts == [chatml.apply_chat_template(TALK, "chatml")]
-    assert model.prompts[0].count(end(chatml)) == 1  # what the user typed is text
+    assert model.prompts[0].count(end(chatml)) == 1  # the user's text is not a control token
     options = model.options[0]
     assert options.stop_ids == {end(chatml), chatml.eos_token_id}
     assert (options.max_new_tokens, options.temperature, options.top_p, options.seed) == (512, 0.7, 0.9, None)
@@ -97,7 +97,7 @@ def test_a_reply_can_be_cancelled(chatml: BPETokenizer) -> None:
 
 
 def test_an_id_without_a_token_is_a_replacement_character(chatml: BPETokenizer) -> None:
-    """Embeddings are padded, and a model may draw what pads them."""
+    """Embeddings have padding rows, and a model can draw their ids."""
     _, loaded = scripted([97, 0xC3, 5000, 98], vocab_size=5120)
     assert chatml.chat(TALK, loaded, "chatml") == "a\ufffd\ufffdb"
 
@@ -286,7 +286,7 @@ def test_the_oldest_turns_leave_the_prompt(chatml: BPETokenizer) -> None:
         list(session.send("x" * 1000))
     assert len(session.messages) == 20
     assert session.reply is None
-    # The last turn may take more than what is left for the reply otherwise.
+    # The last turn may use the room that is usually left for the reply.
     long = "x" * (2 * one + 10)
     length = chatml.count_chat_tokens([{"role": "user", "content": long}], "chatml")
     assert 3 * one * 3 // 4 < length < 3 * one
@@ -294,7 +294,7 @@ def test_the_oldest_turns_leave_the_prompt(chatml: BPETokenizer) -> None:
     for text in ("x", long):
         assert "".join(session.send(text)) == "y"
     assert [len(prompt) for prompt in prompts][1:] == [length]
-    # What cannot be said says what it is and what there is room for.
+    # A message that does not fit raises an error with both lengths.
     with pytest.raises(ContextLengthError, match="the context of scripted holds") as raised:
         list(session.send("x" * 1000))
     assert raised.value.limit == 3 * one

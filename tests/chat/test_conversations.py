@@ -424,7 +424,7 @@ def test_training_examples_that_cannot_be(tokenizer: BPETokenizer) -> None:
         tokenizer.training_examples([TALK], "chatml", 0)
 
 
-# Segments, and what ends a reply
+# Segments, and the ids that end a reply
 
 
 def test_segments_say_whose_they_are(tokenizer: BPETokenizer) -> None:

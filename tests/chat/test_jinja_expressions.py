@@ -1,4 +1,4 @@
-"""Whatever expression a template evaluates: Jinja's own result, and no content in what is trusted.
+"""For any expression of a template, the result is Jinja's, and trusted text holds no content.
 
 Expressions are made up from every filter, method and operator. The templates write brackets that nobody else
 writes, the messages letters that nobody else writes, so that a leak shows in the trusted text.
@@ -92,7 +92,7 @@ def check(seed: int) -> bool:
         # A copy, because Jinja's filter `indent` adds to a list.
         expected = PLAIN.from_string(source).render(messages=deepcopy(MESSAGES), tools=None, documents=None)
     except Exception:
-        # Escaped text has methods of its own, which what is followed has not, and the other way round.
+        # Escaped text and tainted text have different methods.
         if not UNLIKE.search(source):
             with pytest.raises(ChatTemplateError):
                 JinjaTemplate(source).render(MESSAGES)

@@ -271,7 +271,7 @@ def test_numbers_of_the_user_are_content() -> None:
         assert result.text == f"<{text}>"
         if "length" not in source:
             assert result.segments[1] == Segment(text, result.segments[1].origin)
-    # What Python has one word for is nobody's text, and so is what the template counts.
+    # None, booleans and counts are not content.
     assert pieces("{{ messages[0].b }}{{ messages | length }}{{ 3 * 4 }}", messages) == [("True112", None)]
 
 

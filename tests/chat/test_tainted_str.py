@@ -34,7 +34,7 @@ LATIN, GREEK, CYRILLIC = (
     Provenance(Origin("messages", 1, "content")),
     Provenance(Origin("tools", 0)),
 )
-# Among them letters of which case makes two or three: ß, ŉ, İ, ﬁ, ΐ; and Σ, whose small form has two shapes.
+# They include letters that become two or three in another case (ß, ŉ, İ, ﬁ, ΐ), and Σ with its two lower cases.
 SCRIPTS = {
     LATIN: "abSßŉİﬁsN\u02bc\u0307",
     GREEK: "αΣσςΐΑ\u0308\u0301",
@@ -222,7 +222,7 @@ def test_percent_formats(conversions: list[str], values: list[str]) -> None:
 
 
 def assert_made_of(text: str, template: str) -> None:
-    """Check that what is said to be the template's is made of its characters, and of padding."""
+    """Check that the template's runs consist of its characters and of padding."""
     for start, end, known in as_tainted(text).runs():
         assert not known.lost_reason
         if known == TEMPLATE:
@@ -273,7 +273,7 @@ def test_formatting_methods_of_the_class_taint_the_whole_result() -> None:
 
 
 def test_rewriting_many_runs_takes_little_time() -> None:
-    """A run that is written otherwise behind another is found by what stands before it: of many, none is."""
+    """If the text to its left changes a run, the prefixes locate it; with very many runs, none is located."""
     few, many = (as_tainted(concat([owned("as"), "ß"] * times)) for times in (20, 20_000))
     for rewrite in (str.upper, str.title):
         assert [known for _, _, known in few.map_runs(rewrite).runs()] == [LATIN, TEMPLATE] * 20

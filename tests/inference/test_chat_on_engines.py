@@ -79,7 +79,7 @@ def test_lengths_around_the_context(models: Models, backend: InferenceBackend) -
 
     def talk(length: int) -> list[dict[str, str]]:
         messages = [{"role": "user", "content": "!" * (length - around)}]
-        # Exclamation marks may be tokens together: add what is missing.
+        # Several exclamation marks can be one token: add the missing ones.
         while (missing := length - tokenizer.count_chat_tokens(messages, "llama3")) > 0:
             messages[0]["content"] += "!?" * (missing // 2) + "!" * (missing % 2)
         assert tokenizer.count_chat_tokens(messages, "llama3") == length

@@ -1,4 +1,4 @@
-"""Detection of backends, and of what to install for them."""
+"""Detection of backends, and their install commands."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Models]:
 
 @pytest.fixture(autouse=True, scope="module")
 def computes_in_one_thread() -> Iterator[None]:
-    """A tiny model gains nothing from more, and engines whose threads wait for a busy core take for ever."""
+    """A tiny model does not need more, and engine threads that wait for a busy core are very slow."""
     torch: Any = import_module("torch")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -412,7 +412,7 @@ def test_a_broken_model_is_one_error(
             (broken / file.name).write_bytes(data[:500] if file.suffix == ".safetensors" else data)
     else:
         broken = tmp_path / "broken.gguf"
-        if backend is InferenceBackend.INTEL_OPENVINO:  # takes what is missing at the end for zeros
+        if backend is InferenceBackend.INTEL_OPENVINO:  # reads missing weights at the end as zeros
             models.tokenizer.save_gguf(broken)
         else:
             broken.write_bytes(path.read_bytes()[:-5000])
@@ -439,7 +439,7 @@ def test_an_openvino_directory(models: Models, tmp_path: Path, prompt: list[int]
 def test_llama_cpp_evaluates_the_same_whatever_was_before(
     models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A conversation that grows keeps what it has; the logits are the same to the last bit."""
+    """A growing conversation keeps its cache, with the same bits in its logits."""
     monkeypatch.setattr("bpe_tokenizer.inference.engines.llama_cpp._BATCH", 16)
     adapter = import_module("bpe_tokenizer.inference.engines.llama_cpp").LlamaCppModel
     text = models.tokenizer.encode("def parse(self, arguments):\n    return textwrap.dedent(arguments)\n" * 8)
@@ -464,7 +464,7 @@ def test_llama_cpp_evaluates_the_same_whatever_was_before(
         )
         np.testing.assert_array_equal(fresh._logits(), kept._logits())
         fresh.close()
-    # Of every prompt the batches that were there are missing; 9 generated ids were evaluated each time.
+    # The cached batches of each prompt are not evaluated; 9 generated ids are, each time.
     new = [20, 40 - 16, 90 - 32, 90 - 80, 33 - 16, 32 - 16, 31 - 16, 150 - 16, 16, 17 - 16]
     assert evaluated == [count + 9 for count in new]
     kept.close()

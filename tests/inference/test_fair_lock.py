@@ -48,7 +48,7 @@ def test_threads_wait_in_the_order_of_asking() -> None:
 
 
 def test_a_turn_that_is_lost_is_over() -> None:
-    """As when Ctrl-C comes between its coming and its being used."""
+    """As if Ctrl-C arrived between its acquisition and its use."""
     lock = FairLock()
     lost, waiting_and_lost, waiting = lock.acquire(), lock.acquire(), lock.acquire()
     assert (lost.done(), waiting_and_lost.done(), waiting.done()) == (True, False, False)

@@ -33,7 +33,7 @@ def test_the_embeddings_are_resized(tmp_path: Path) -> None:
     assert rows.shape == (len(after), 8)
     assert torch.equal(rows[: len(before)], old)
 
-    # Where no new merge applies the ids are those of before, and so is what the model makes of them.
+    # If no new merge applies, the ids and the model's output are unchanged.
     plain = "return self._prog"
     ids = theirs.encode(plain)
     assert ids == before.encode(plain)

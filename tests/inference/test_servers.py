@@ -1,4 +1,4 @@
-"""Models behind a server: the protocols of vLLM, SGLang and llama-server, also where they go wrong."""
+"""Models in servers: the protocols of vLLM, SGLang and llama-server, and their failures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def expected(kind: str, count: int) -> list[int]:
     return ids
 
 
-# -- what goes well -------------------------------------------------------------------------------------
+# -- successes ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("per_event", [1, 3, 64])
@@ -207,7 +207,7 @@ def test_tasks(server: LocalServer, kind: str) -> None:
     assert asyncio.run(both()) == [expected(kind, 7), expected(kind, 12)]
 
 
-# -- what goes wrong ------------------------------------------------------------------------------------
+# -- failures -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ class Models:
             return np.asarray(model(torch.tensor([ids])).logits[0, -1])
 
     def greedy(self, prompt: Sequence[int], count: int) -> list[int]:
-        """The ids that must come: the likeliest again and again, each from the whole text before it."""
+        """The expected ids: always the likeliest, each computed from the whole text so far."""
         ids = tuple(prompt)
         for _ in range(count):
             ids = (*ids, self._likeliest(ids))

@@ -1,4 +1,4 @@
-"""Conversations made up from a seed: what chat templates are tried on.
+"""Random conversations from a seed, to test chat templates with.
 
 The same seed and options give the same conversation. Roles alternate, a tool's result follows its call, and
 identifiers have the nine letters that Mistral's templates ask for, so that most templates accept most of

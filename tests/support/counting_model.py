@@ -11,7 +11,7 @@ __all__ = ["Counting"]
 
 
 class Counting:
-    """A model that counts on from the last id, and records what it is used for.
+    """A model that counts on from the last id, and records its use.
 
     Args:
         pause: Seconds for each id.

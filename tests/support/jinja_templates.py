@@ -1,4 +1,4 @@
-"""Chat templates written for the tests: what the published ones do to messages, and what one might do.
+"""Chat templates for the tests, with the constructs of the published ones and other possible ones.
 
 `FAMILIES` have the shape of the families of published templates. `CONSTRUCTS` each do one kind of thing, some
 of them unreasonable, with a marker of the template around it.

@@ -1,4 +1,4 @@
-"""An oracle of provenance that knows nothing of how it is kept: content in characters of its own.
+"""An oracle of provenance that does not depend on taint tracking: content has its own alphabet.
 
 `shifted` writes all of a conversation's texts in rare ideographs, one for each character. Whatever a template
 does to them, an ideograph in what it renders came from them, and the rest did not, or was made from them.
@@ -20,12 +20,12 @@ _ideographs: dict[str, str] = {}
 _characters: dict[str, str] = {}
 # What templates compare with: shifted, it would make them take another way.
 _COMPARED = ("role", "type")
-# Objects whose keys are someone's words.
+# Objects whose keys are content.
 _NAMED_BY_USERS = ("properties", "arguments")
 
 
 def shifted(conversation: Conversation) -> Conversation:
-    """Write every text in ideographs, but white space and what templates compare with."""
+    """Write every text in ideographs, except white space and the fields that templates compare."""
     return Conversation(
         _shifted(conversation.messages), _shifted(conversation.tools), _shifted(conversation.documents)
     )

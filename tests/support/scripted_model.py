@@ -1,4 +1,4 @@
-"""A language model that says what it is told to."""
+"""A language model with scripted replies."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["ScriptedModel", "scripted"]
 
 @dataclass
 class ScriptedModel:
-    """What an engine loads, in the manner of `inference.EngineModel`.
+    """An `inference.EngineModel` with scripted replies.
 
     Args:
-        script: The ids of each reply, in turn; an exception is raised where one stands.
-        vocab_size: How many ids there are.
-        context_length: How many ids fit.
+        script: The ids of each reply in sequence. An exception in it is raised.
+        vocab_size: The size of the vocabulary.
+        context_length: The context length in ids.
         pause: Seconds before each id.
-        prompts: What it was asked.
-        options: How.
+        prompts: The prompts it received.
+        options: The options it received.
     """
 
     script: list[list[int | Exception]]
@@ -51,6 +51,6 @@ class ScriptedModel:
 
 
 def scripted(*replies: Sequence[int | Exception], **settings: object) -> tuple[ScriptedModel, LanguageModel]:
-    """Return a model and what talks to it."""
+    """Return a scripted model, and the `LanguageModel` for it."""
     model = ScriptedModel([list(reply) for reply in replies], **settings)  # type: ignore[arg-type]
     return model, LanguageModel(model, "scripted")

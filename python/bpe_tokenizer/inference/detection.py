@@ -6,6 +6,7 @@ import sys
 
 from bpe_tokenizer.errors import ArgumentTypeError, MissingDependencyError, OptionError, shorten
 from bpe_tokenizer.inference.backend import InferenceBackend
+from bpe_tokenizer.inference.engines.engine import Engine
 from bpe_tokenizer.inference.engines.registry import ENGINES, engines_for
 from bpe_tokenizer.inference.machine import Machine
 from bpe_tokenizer.inference.model_files import ModelKind
@@ -59,9 +60,9 @@ def choose_backend(kind: ModelKind, *, machine: Machine | None = None) -> Infere
     machine = Machine.here() if machine is None else machine
     engines = engines_for(kind)
     # An installed engine also runs without its hardware, but more slowly.
-    for obstacle in ("obstacle", "not_installed"):
+    for obstacle in (Engine.obstacle, Engine.not_installed):
         for engine in engines:
-            if not getattr(engine, obstacle)(machine):
+            if not obstacle(engine, machine):
                 return engine.backend
     engine = next((engine for engine in engines if not engine.missing_hardware(machine)), engines[0])
     raise MissingDependencyError(
