@@ -1,1 +1,1 @@
-"""Speed against other packages: declared cases, run in turn, recorded, and shown in docs/benchmarks.md."""
+"""Speed compared with other packages: declared cases, alternating runs, records, docs/benchmarks.md."""

@@ -32,7 +32,7 @@ def main() -> None:
         print("\n".join(case.name for case in cases))
         return
     paths = options.corpus or [fixture("corpora", f"{name}.txt.xz") for name in CORPORA]
-    # Some packages settle their number of threads when they start; two is what the cases say.
+    # Some packages fix their number of threads when they start; the cases use two.
     os.environ["RAYON_NUM_THREADS"] = "2"
     limit = options.bytes or (_QUICK_BYTES if options.quick else None)
     complete = not (options.quick or options.only or options.corpus or options.bytes)

@@ -1,4 +1,4 @@
-"""What needs a process of its own: a cold run of either side, and our peak of memory.
+"""Measurements in a separate process: a cold run of either side, and our peak memory.
 
     python -m benchmarks.alone PACKAGE MODE THREADS VOCABULARY DIRECTORY FILE [--memory | --digest]
 
@@ -26,14 +26,14 @@ _ROOT = Path(__file__).parents[1]
 
 
 class Cold(NamedTuple):
-    """A first run: how long it took, and a digest of the ids if it was asked for."""
+    """A first run: its time, and a digest of the ids if requested."""
 
     seconds: float
     digest: str | None
 
 
 class Memory(NamedTuple):
-    """Bytes: the input in memory, the ids, and what the process needed beyond both and its state before."""
+    """Bytes: the input in memory, the ids, and the peak beyond both and the initial state."""
 
     input: int
     output: int
@@ -48,14 +48,11 @@ def cold(
     Args:
         package: The package.
         mode: One of `MODES` that encodes.
-        threads: In how many threads.
+        threads: Number of threads.
         vocabulary: One of `VOCABULARIES`, prepared in `directory`.
         directory: The directory.
         file: The corpus.
-        check: Encode again, off the clock, for a digest of the ids.
-
-    Returns:
-        What it took.
+        check: Whether to encode again, untimed, for a digest of the ids.
 
     Raises:
         SkippedError: The process failed.
@@ -65,7 +62,7 @@ def cold(
 
 
 def memory(package: str, mode: str, threads: int, vocabulary: str, directory: Path, file: Path) -> Memory:
-    """Measure the peak of memory of an encode in a fresh process; arguments as in `cold`."""
+    """Measure the peak memory of encoding in a fresh process; arguments as in `cold`."""
     return Memory(**_run(package, mode, threads, vocabulary, directory, file, "--memory"))
 
 
@@ -79,7 +76,7 @@ def _run(*arguments: object) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Be the process."""
+    """Run the measurement in this process."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -100,7 +97,7 @@ def main() -> None:
 
 
 def _measured(mode: str, inputs: Inputs, task: Job) -> Memory:
-    # A text is there before the memory is counted; a file is not, and its pages count while it is mapped.
+    # A text is in memory before the measurement; the pages of a file count while it is mapped.
     if mode == "file":
         size = inputs.path.stat().st_size
         before = _resident() + size
@@ -114,7 +111,7 @@ def _measured(mode: str, inputs: Inputs, task: Job) -> Memory:
 
 
 def _forget_peak() -> None:
-    """Let the peak begin again, where the system can: reading a text takes more than the text."""
+    """Reset the peak, where the system allows it: reading a text needs more memory than the text."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
@@ -133,7 +130,7 @@ def _resident() -> int:
 
 
 def _peak() -> int:
-    # ru_maxrss of a child begins with what its parent had when it was forked, so Linux is asked otherwise.
+    # ru_maxrss of a child includes the memory of its parent at the fork, so read /proc on Linux.
     peak = _status("VmHWM")
     if peak is None:
         import resource

@@ -1,4 +1,4 @@
-"""The cases: what is compared with which package, how, on what text and with which vocabulary."""
+"""The cases: package, mode, corpus, vocabulary and threads of each comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["CALL_SIZES", "CORPORA", "LIMITS", "MODES", "Case", "declared", "sele
 
 CORPORA = ("books", "code", "multi", "zh")
 
-# What each mode measures, as the page explains it.
+# The description of each mode on the page.
 MODES = {
     "list": "documents of about 20 kB, one call each, to `list[int]`",
     "numpy": "documents of about 20 kB, one call each, to a NumPy array",
@@ -21,27 +21,27 @@ MODES = {
     "batch": "all documents in one call, to whatever the package returns for a batch",
     "file": "from a file of documents with `<|endoftext|>` between them to ids",
     "call-100": "texts of 100 bytes, one call each, to `list[int]`",
-    "call-1k": "texts of 1 kB, likewise",
-    "call-10k": "texts of 10 kB, likewise",
+    "call-1k": "texts of 1 kB, one call each, to `list[int]`",
+    "call-10k": "texts of 10 kB, one call each, to `list[int]`",
     "decode-str": "the `list[int]` of each document to `str`",
     "decode-bytes": "the NumPy array of each document to `bytes`",
 }
 CALL_SIZES = {"call-100": 100, "call-1k": 1_000, "call-10k": 10_000}
 
-# Bytes of a corpus that the slow packages get, and we beside them.
+# Bytes of a corpus for the slow packages, and for us in the same cases.
 LIMITS = {"tokenizers": 500_000, "tiktoken": 2_000_000, "quicktok": 5_000_000}
 
-# The ways of encoding that each package has; those of batches by the numbers of threads that it can be told.
+# The encoding modes of each package, with the numbers of threads that it can use.
 _ENCODING: dict[str, dict[str, tuple[int, ...]]] = {
     "tiktoken": {"list": (1,), "numpy": (1,), "batch": (1, 2)},
     "tokenizers": {"list": (1,), "batch": (2,)},
     "fastokens": {"list": (1,), "batch": (2,)},
     "quicktok": {"list": (1,), "numpy": (1,), "batch": (1, 2)},
     "gigatoken": {"list": (1,), "numpy": (1,), "whole": (1,), "batch": (1, 2), "file": (1, 2)},
-    # Two threads of ours against one.
+    # Our two threads compared with one.
     OURS: {"whole": (2,), "batch": (2,), "file": (2,)},
 }
-# Those that keep what they have encoded, in their fastest modes.
+# Packages that cache encoded text, in their fastest modes.
 _COLD = {"fastokens": ("list",), "gigatoken": ("numpy", "batch")}
 _DECODING = {
     "tiktoken": ("decode-str", "decode-bytes"),
@@ -50,14 +50,14 @@ _DECODING = {
     "quicktok": ("decode-str", "decode-bytes"),
     "gigatoken": ("decode-str", "decode-bytes"),
 }
-# Those that most packages read have more cases than the others.
+# Vocabularies that most packages read have more cases.
 _OPENAI = ("gpt2", "cl100k", "o200k")
 _QUICK_VOCABULARIES = ("cl100k", "invented")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One comparison; its name is its parts with slashes between them."""
+    """One comparison; its name joins its parts with slashes."""
 
     peer: str
     mode: str
@@ -79,7 +79,7 @@ class Case:
 
 
 def declared(corpora: Sequence[str] = CORPORA, quick: bool = False) -> list[Case]:
-    """List the cases, those of a vocabulary and a corpus together.
+    """List the cases, grouped by vocabulary and corpus.
 
     Args:
         corpora: Names of the corpora.
@@ -116,14 +116,13 @@ def _of(corpus: str, vocabulary: str, quick: bool) -> Iterator[Case]:
 
 
 def select(cases: Iterable[Case], words: Sequence[str]) -> list[Case]:
-    """Keep the cases that each of some words is a part of.
+    """Select the cases whose name contains each word.
 
     Args:
         cases: The cases.
-        words: Parts of names, like `gigatoken` or `cold`; a word may be several with commas between them,
-            of which one is enough.
+        words: Parts of names, like `gigatoken` or `cold`; a word may list alternatives, separated by commas.
 
     Returns:
-        Those that are left, in their order.
+        The selected cases, in order.
     """
     return [case for case in cases if all(set(word.split(",")) & set(case.parts) for word in words)]

@@ -1,4 +1,4 @@
-"""Speeds as bars, in an SVG that is written here: a panel a mode, a group a corpus, a bar a package."""
+"""Draws speeds as bars in an SVG: a panel for each mode, a group for each corpus, a bar for each package."""
 
 from __future__ import annotations
 

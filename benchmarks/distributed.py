@@ -1,10 +1,10 @@
-"""What counting a terabyte on many machines takes, from what one core does here.
+"""Estimates the time to count a terabyte on many machines, from measurements of one core.
 
     python -m benchmarks.distributed [--pattern cl100k] [--machines 10] [--cores 16] CORPUS...
 
 Measures, on one core: counting rows of Arrow and ranges of files, adding counts up, encoding; how the number
 of distinct pieces grows with the corpus; and how many bytes a piece takes on its way through a shuffle. Then
-says what the plan of docs/distributed.md comes to.
+computes the plan of docs/distributed.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BATCH_ROWS = 4000
 
 
 class Measured(NamedTuple):
-    """What one core does with a corpus; rates are of bytes or pieces in a second.
+    """Measurements of one core on a corpus; rates are bytes or pieces in a second.
 
     Args:
         rows: Counting rows of Arrow.
@@ -57,7 +57,7 @@ class Measured(NamedTuple):
 
     @property
     def exponent(self) -> float:
-        """By which power of its size the distinct pieces of a corpus grow, at the end of what was measured.
+        """The power of the corpus size by which the distinct pieces grow, at the largest measured sizes.
 
         The law is that of Heaps, 1978, section 7.5; the power gets smaller as a corpus grows.
         """
@@ -65,7 +65,7 @@ class Measured(NamedTuple):
         return math.log(many / few) / math.log(large / small)
 
     def distinct(self, size: float) -> float:
-        """Return how many pieces would differ in so many bytes."""
+        """Return the estimated number of distinct pieces in a corpus of this size."""
         large, many = self.growth[-1]
         return float(many * (size / large) ** self.exponent)
 
@@ -100,7 +100,7 @@ def main() -> None:
 
 
 def measure(path: Path, settings: CountSettings) -> Measured:
-    """Measure what one core does with a corpus."""
+    """Measure one core on a corpus."""
     batches = list(batches_of(path))
     texts = sum(batch.column("text").nbytes for batch in batches)
     tokenizer = BPETokenizer(settings.split_pattern).train(path, 32_000, verbose=False)
@@ -122,7 +122,7 @@ def measure(path: Path, settings: CountSettings) -> Measured:
 
 
 def batches_of(path: Path) -> Iterator[Any]:
-    """Cut a corpus into rows at line ends, and those into batches."""
+    """Split a corpus into rows at line ends, and the rows into batches."""
     rows: list[bytes] = []
     with path.open("rb") as file:
         while lines := file.readlines(ROW_BYTES):
@@ -134,7 +134,7 @@ def batches_of(path: Path) -> Iterator[Any]:
 
 
 def growth(batches: list[Any], settings: CountSettings) -> Iterator[tuple[int, int]]:
-    """Count the distinct pieces of ever more rows, which are shuffled: a corpus may be sorted by language."""
+    """Count the distinct pieces of growing numbers of shuffled rows: a corpus may be sorted by language."""
     table = pa.Table.from_batches(batches)
     rows = table.take(np.random.default_rng(0).permutation(table.num_rows)).column("text")
     for halvings in range(6, -1, -1):
@@ -151,7 +151,7 @@ def compressed(batch: Any) -> int:
 
 
 def seconds(work: Callable[[], object], rounds: int = 3) -> float:
-    """Return the least time of some rounds, of this process alone: others may be running beside it."""
+    """Return the minimum processor time of some rounds: other processes may be running."""
     times = []
     for _ in range(rounds):
         start = time.process_time()
@@ -161,7 +161,7 @@ def seconds(work: Callable[[], object], rounds: int = 3) -> float:
 
 
 def plan(measured: Measured, options: argparse.Namespace) -> None:
-    """Print what counting and encoding take."""
+    """Print the estimates for counting and encoding."""
     cores = options.machines * options.cores
     tasks = math.ceil(options.size / options.task)
     sent = tasks * measured.distinct(options.task)

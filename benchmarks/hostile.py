@@ -1,4 +1,4 @@
-"""Input that is hard for byte-pair encoding."""
+"""Inputs that are hard for byte-pair encoding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _random_letters(units: int) -> str:
     return "".join(random.Random(units).choices("abcdefghijklmnopqrstuvwxyz", k=units))
 
 
-# Each of so many units: letters, spaces, `'s`, emoji or bytes.
+# The units of each input: letters, spaces, `'s`, emoji or bytes.
 INPUTS: dict[str, Callable[[int], str | bytes]] = {
     "one letter": lambda units: "a" * units,
     "letters": _random_letters,
@@ -27,7 +27,7 @@ INPUTS: dict[str, Callable[[int], str | bytes]] = {
 
 
 def ns_a_byte(tokenizer: BPETokenizer, data: str | bytes, rounds: int, cold: bool = True) -> float:
-    """Time the encoding of an input, after a look that its ids decode to it.
+    """Time the encoding of an input, after checking that its ids decode to it.
 
     Args:
         tokenizer: The tokenizer.

@@ -1,4 +1,4 @@
-"""What the benchmarks read: corpora, rank files, and tokenizers made of them."""
+"""The inputs of the benchmarks: corpora, rank files, and their tokenizers."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def read_documents(path: Path, limit: int | None = None) -> list[str]:
 
 
 def cut_at_lines(text: str, size: int) -> list[str]:
-    """Cut a text at line ends into documents of about a size.
+    """Split a text at line ends into documents of about a size.
 
     Args:
         text: The text.
@@ -101,11 +101,11 @@ def cut_at_lines(text: str, size: int) -> list[str]:
 
 
 def cut_to_size(text: str, size: int) -> list[str]:
-    """Cut a text into pieces of a size, wherever that is, but between characters.
+    """Split a text into parts of a size, between characters.
 
     Args:
         text: The text.
-        size: UTF-8 bytes; a character that stands across a cut is left out.
+        size: UTF-8 bytes; a character across a boundary is dropped.
 
     Returns:
         The pieces.
@@ -115,7 +115,7 @@ def cut_to_size(text: str, size: int) -> list[str]:
 
 
 def load_ranks(path: Path) -> dict[bytes, int]:
-    """Read a `.tiktoken` file: a token in base64 and its rank a line.
+    """Read a `.tiktoken` file: each line has a token in base64 and its rank.
 
     Args:
         path: The file.
@@ -131,7 +131,7 @@ def load_ranks(path: Path) -> dict[bytes, int]:
 
 
 def ours(ranks: dict[bytes, int], split_pattern: str) -> BPETokenizer:
-    """Make a tokenizer of a rank file.
+    """Make a tokenizer from a rank file.
 
     Args:
         ranks: Token to rank.

@@ -1,4 +1,4 @@
-"""A mode on a side: what is timed, and what it gives, to be compared before that."""
+"""The job of a mode for a package: the timed function, and its results for comparison."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from benchmarks.peers import Side, SkippedError
 
 __all__ = ["Inputs", "Job", "digest", "job"]
 
-# What the cases of single calls encode in all; enough to time, and more than caches of whole texts hold.
+# Total bytes of the modes of single calls: enough to time, and more than caches of whole texts hold.
 _CALLED_BYTES = 400_000
 _Ids: TypeAlias = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """A corpus in every form that a mode takes.
+    """A corpus in the forms that the modes need.
 
     Args:
         path: A file of documents with `SEPARATOR` between them.
@@ -47,7 +47,7 @@ class Inputs:
 
     @cached_property
     def size(self) -> int:
-        """UTF-8 bytes of all documents."""
+        """The number of UTF-8 bytes of all documents."""
         return len(self.whole.encode("utf-8"))
 
     @cached_property
@@ -57,7 +57,7 @@ class Inputs:
 
     @cached_property
     def arrays(self) -> list[_Ids]:
-        """The same as arrays."""
+        """The ids of each document, as arrays."""
         return [np.array(row, dtype=np.uint32) for row in self.rows]
 
     def calls(self, mode: str) -> list[str]:
@@ -67,7 +67,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Job:
-    """Something to time.
+    """A function to time.
 
     Args:
         run: Is timed.
@@ -109,7 +109,7 @@ def job(side: Side, mode: str, inputs: Inputs, threads: int) -> Job:
     if mode == "whole":
         return _one_call(_whole(side, inputs, threads), inputs.size)
     if side.fixed_threads and threads == 1:
-        raise SkippedError("its batches run in as many threads as it has")
+        raise SkippedError("its batches cannot use this number of threads")
     if mode == "batch":
         batch = _offered(side.batch, mode)
         return _one_call(lambda: batch(inputs.documents, threads), inputs.size, side.flat)
@@ -132,7 +132,7 @@ def _whole(side: Side, inputs: Inputs, threads: int) -> Callable[[], _Ids]:
 
 def _offered(call: Callable[..., Any] | None, mode: str) -> Callable[..., Any]:
     if call is None:
-        raise SkippedError(f"it does not offer the mode {mode}")
+        raise SkippedError(f"it lacks the mode {mode}")
     return call
 
 

@@ -1,4 +1,4 @@
-"""Time from files to a tokenizer that is ready to encode, against the files' own libraries, in turn.
+"""Time from files to a tokenizer that is ready to encode, compared with the files' own libraries.
 
     python -m benchmarks.loading [--rounds 9]
 

@@ -1,4 +1,4 @@
-"""Two sides in turn, and the ratio of each turn."""
+"""Times two sides alternately, with the ratio of each round."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def spread(values: Iterable[float]) -> Spread:
 
 
 def in_turn(mine: Callable[[], float], theirs: Callable[[], float], turns: int) -> list[tuple[float, float]]:
-    """Time two sides in turn.
+    """Time two sides alternately.
 
     Args:
         mine: Runs ours once and returns the seconds that it took.
@@ -40,7 +40,7 @@ def in_turn(mine: Callable[[], float], theirs: Callable[[], float], turns: int) 
 
 
 def seconds(run: Callable[[], object]) -> float:
-    """Time one run, as `timeit` does: without the garbage collector; what it returns is freed afterwards."""
+    """Time one run as `timeit` does, without the garbage collector; the result is freed after the timing."""
     gc.collect()
     gc.disable()
     try:

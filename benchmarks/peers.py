@@ -1,4 +1,4 @@
-"""The packages that are compared: each loaded with a vocabulary, and what it offers for each mode.
+"""The compared packages: how each loads a vocabulary, and its function for each mode.
 
 Every call is the fastest that the package documents for what comes in and what goes out. Packages are
 imported when they are asked for, so one that is not installed is skipped.
@@ -26,7 +26,7 @@ __all__ = ["DISTRIBUTIONS", "OURS", "PEERS", "Side", "SkippedError", "load", "ve
 Ids: TypeAlias = npt.NDArray[np.uint32]
 
 OURS = "bpe_tokenizer"
-# PyPI's name of each; `quicktok` there is a package of somebody else.
+# The name of each on PyPI, where `quicktok` is an unrelated package.
 DISTRIBUTIONS = {
     "tiktoken": "tiktoken",
     "tokenizers": "tokenizers",
@@ -38,12 +38,12 @@ PEERS = tuple(DISTRIBUTIONS)
 
 
 class SkippedError(Exception):
-    """A package cannot run a case; the text says why."""
+    """A package cannot run a case; the message says why."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """A package loaded with a vocabulary; what it does not offer is None.
+    """A package loaded with a vocabulary; None for a function that it lacks.
 
     Args:
         to_list: A text to a list of ids.
@@ -88,7 +88,7 @@ def load(package: str, vocabulary: Vocabulary) -> Side:
     except SkippedError:
         raise
     except Exception as error:
-        # Packages refuse what they do not know with errors of every kind.
+        # Packages raise errors of any class for an unknown vocabulary.
         reason = str(error).strip().partition("\n")[0]
         raise SkippedError(f"{package} refuses {vocabulary.name}: {reason[:90]}") from error
 
@@ -108,7 +108,7 @@ def _ours(vocabulary: Vocabulary) -> Side:
     tokenizer = BPETokenizer.load(vocabulary.directory)
     encode_files = getattr(tokenizer, "encode_files", None)
     takes_threads = "threads" in inspect.signature(tokenizer.encode_to_numpy).parameters
-    # `encode_files` and `threads` are looked up: versions from before them can be measured too.
+    # `encode_files` and `threads` are optional, so that older versions can be measured too.
     to_numpy: Callable[..., Ids] = tokenizer.encode_to_numpy
     return Side(
         to_list=tokenizer.encode,
@@ -170,7 +170,7 @@ _QUICKTOK_NAMES = {"cl100k": "cl100k_base", "o200k": "o200k_base", "llama3": "ll
 
 def _quicktok(vocabulary: Vocabulary) -> Side:
     if vocabulary.name not in _QUICKTOK_NAMES:
-        raise SkippedError(f"quicktok has no {vocabulary.name}, and takes no pattern that it does not know")
+        raise SkippedError(f"quicktok lacks {vocabulary.name}, and accepts known patterns only")
     tokenizer = import_module("quicktok").Tokenizer(_QUICKTOK_NAMES[vocabulary.name], "")
     return Side(
         to_list=tokenizer.encode_ordinary,
@@ -206,7 +206,7 @@ def _gigatoken(vocabulary: Vocabulary) -> Side:
 
 
 def _ranks(vocabulary: Vocabulary) -> dict[bytes, int]:
-    """Return the ranks of the rank file, or the ids of the tokens that are no added ones."""
+    """Return the ranks of the rank file, or the ids of the tokens without the added tokens."""
     if vocabulary.ranks is not None:
         return load_ranks(vocabulary.ranks)
     tokenizer = BPETokenizer.load(vocabulary.directory)

@@ -1,4 +1,4 @@
-"""Dated records: JSON lines, a run's own line first, then one for each result."""
+"""Dated records as JSON lines: one for the run, then one for each result."""
 
 from __future__ import annotations
 
@@ -49,25 +49,25 @@ class Record:
         )
 
     def add(self, kind: str, **values: Any) -> None:
-        """Append a line: what it is, and its values."""
+        """Append a line of a kind with values."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"kind": kind, **values}) + "\n")
 
     def end(self) -> None:
-        """Append that the run came to its end."""
+        """Append that the run is complete."""
         self.add("end")
 
 
 @dataclass
 class Run:
-    """A run as it was recorded: its own line, and the lines of its results."""
+    """A recorded run: its line, and the lines of its results."""
 
     about: dict[str, Any]
     results: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
-        """Nothing was left out, and the run came to its end."""
+        """Whether the run is complete and includes all cases."""
         return bool(self.about["complete"] and self.of("end"))
 
     def of(self, kind: str) -> list[dict[str, Any]]:
@@ -76,14 +76,14 @@ class Run:
 
 
 def newest(run: str, directory: Path = DIRECTORY) -> Run | None:
-    """Return the newest run of a program that left nothing out; if there is none, the newest at all.
+    """Return the newest complete run of a program, or the newest run if none is complete.
 
     Args:
         run: Which program.
         directory: Where the files are.
 
     Returns:
-        The run, or None if there is no record of one.
+        The run, or None without records.
     """
     runs = [each for each in _runs(directory) if each.about["run"] == run]
     complete = [each for each in runs if each.complete]

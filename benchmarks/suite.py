@@ -1,4 +1,4 @@
-"""Runs cases: compares what both sides give, times them in turn, and records it."""
+"""Runs cases: compares the results of both sides, times them alternately, and records the times."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HOSTILE_UNITS = 1_000_000
 
 
 class WrongError(Exception):
-    """A package gives something else than we do; the text says where it begins."""
+    """The results of a package differ from ours; the message says where."""
 
 
 class Suite:
@@ -57,13 +57,13 @@ class Suite:
         self._turns = turns
         self._limit = limit
         self._load = load
-        # Only those of the vocabulary and corpus at hand are kept: together all of them are large.
+        # Holds only the sides of the current vocabulary and corpus, to save memory.
         self._sides: dict[tuple[str, str], Side | SkippedError] = {}
         self._inputs: dict[tuple[str, str, int | None], Inputs] = {}
         self._said: set[tuple[str, str, str]] = set()
 
     def run(self, cases: Iterable[Case]) -> None:
-        """Run cases; one that cannot run is recorded with the reason, and the next one follows."""
+        """Run cases. A case that cannot run is recorded with its reason."""
         for case in cases:
             try:
                 size, times = self._cold(case) if case.state == "cold" else self._warm(case)
@@ -75,7 +75,7 @@ class Suite:
                 self._timed(case, size, times)
 
     def run_ours(self) -> None:
-        """Measure what only concerns us: peak memory, and input that is hard."""
+        """Measure our peak memory, and our time on hard inputs."""
         for mode, threads in (("whole", 1), ("batch", 2), ("file", 2)):
             for corpus in self._corpora:
                 self._memory(Case(OURS, mode, corpus, "cl100k", "memory", threads))
@@ -92,14 +92,14 @@ class Suite:
     def _warm(self, case: Case) -> tuple[int, list[tuple[float, float]]]:
         theirs, mine = self._side(case.peer, case.vocabulary), self._side(OURS, case.vocabulary)
         inputs = self._texts(case, mine)
-        # Our own cases compare two threads with one.
+        # Our cases compare two threads with one.
         other = job(theirs, case.mode, inputs, 1 if case.peer == OURS else case.threads)
         own = job(mine, case.mode, inputs, case.threads)
         expected = own.outcome()
         try:
             given = other.outcome()
         except Exception as error:
-            # Whatever a package raises, the other cases go on.
+            # An error of a package must not stop the other cases.
             raise SkippedError(f"{case.peer} fails: {str(error)[:90]}") from error
         _compare(expected, given)
         return own.size, in_turn(partial(seconds, own.run), partial(seconds, other.run), self._turns)
@@ -124,14 +124,14 @@ class Suite:
 
         times = in_turn(partial(first_run, OURS), partial(first_run, case.peer), self._turns)
         if digests[OURS] != digests[case.peer]:
-            raise WrongError("its ids are others than ours")
+            raise WrongError("its ids differ from ours")
         return inputs.size, times
 
     def _memory(self, case: Case) -> None:
         try:
             mine = self._side(OURS, case.vocabulary)
             inputs = self._texts(case, mine)
-            # Refused here, where the reason can be seen.
+            # Fails here, where the reason is visible.
             job(mine, case.mode, inputs, case.threads)
             result = alone.memory(
                 OURS, case.mode, case.threads, case.vocabulary, self._directory, inputs.path
@@ -166,7 +166,7 @@ class Suite:
         )
 
     def _report(self, case: Case, kind: str, reason: str) -> None:
-        """Say why a case is not timed, once for all of a package's cases with a vocabulary."""
+        """Print why a case is not timed, once for each package and vocabulary."""
         if kind == "skipped" and (case.peer, case.vocabulary, reason) in self._said:
             return
         self._said.add((case.peer, case.vocabulary, reason))
@@ -199,7 +199,7 @@ class Suite:
         return self._inputs[key]
 
     def _file(self, corpus: str, limit: int | None) -> Path:
-        """Write a corpus as a file of documents, unless it is there."""
+        """Write a corpus as a file of documents, unless the file exists."""
         path = self._directory / f"{corpus}-{limit or 'all'}.txt"
         if not path.exists():
             text = "\n".join(read_documents(self._corpora[corpus], limit))
@@ -213,4 +213,4 @@ def _compare(mine: npt.NDArray[np.uint32], theirs: npt.NDArray[np.uint32]) -> No
     common = min(len(mine), len(theirs))
     differing = np.flatnonzero(mine[:common] != theirs[:common])
     at = int(differing[0]) if len(differing) else common
-    raise WrongError(f"it differs from ours from number {at:,} of {len(mine):,} on")
+    raise WrongError(f"it differs from ours, first at index {at:,} of {len(mine):,}")

@@ -1,8 +1,8 @@
-"""Training time and memory against gigatoken and Hugging Face `tokenizers`, in turn.
+"""Training time and memory compared with gigatoken and Hugging Face `tokenizers`.
 
     python -m benchmarks.training [--rounds 3] [--only gigatoken books]
 
-Each training is a process of its own, from the files to the trained tokenizer; peak memory is that of the
+Each training is a separate process, from the files to the trained tokenizer; peak memory is that of the
 whole process. gigatoken's merges are those of `tie_break="huggingface"` and are compared; `tokenizers` reads
 a file line by line, which counts other white space. The last case has no other side: two gigabytes in which
 new words keep coming, in 500 MB of memory.
@@ -35,14 +35,14 @@ _BIG_BYTES, _BIG_MEMORY = 2_000_000_000, "500MB"
 
 
 class Case(NamedTuple):
-    """A training that is compared: on what, with what pattern and size, and against what."""
+    """A compared training: corpora, pattern, vocabulary size, and the other side."""
 
     corpus: str
     copies: int
     pattern: str
     vocab_size: int
     peer: str
-    # What the other side trains with, if not the same.
+    # The other side's pattern, if it differs.
     peer_pattern: str | None = None
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ CASES = [
 
 
 class Run(NamedTuple):
-    """One training: seconds, peak resident bytes, the number of merges and what tells them from others."""
+    """One training: seconds, peak resident bytes, number and digest of the merges."""
 
     seconds: float
     peak: int
@@ -77,7 +77,7 @@ class Run(NamedTuple):
 
 
 def main() -> None:
-    """Train with each side in turn, or, with `--side`, be one of the trainings."""
+    """Train with the sides alternately; with `--side`, run one training in this process."""
     options = _options()
     if options.side:
         _train(options.side, options.pattern, options.vocab_size, options.memory, options.files)
@@ -150,7 +150,7 @@ def _in_little_memory(directory: Path, record: Record) -> None:
 
 
 def _documents() -> Iterator[bytes]:
-    """Return stretches of the corpora again and again, each behind words that nobody saw before."""
+    """Return parts of the corpora repeatedly, each after new words."""
     chance = random.Random(1)
     while True:
         for corpus in _CORPORA:
@@ -176,7 +176,7 @@ def _run(side: str, pattern: str, vocab_size: int, files: Sequence[Path], memory
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"training with {side} failed: {errors.decode()}")
-    # The others print, too.
+    # The other packages print too.
     result: dict[str, Any] = json.loads(output.splitlines()[-1])
     # Linux counts in KiB, macOS in bytes.
     peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
@@ -235,7 +235,7 @@ def _train_tokenizers(
     split = pre_tokenizers.Split(Regex(_core.SplitPattern(regex).to_oniguruma()), "isolated")
     level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, level])
-    if pattern == "gpt2":  # which they have built in
+    if pattern == "gpt2":  # Built into the other packages.
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,

@@ -1,4 +1,4 @@
-"""The vocabularies of the cases, in every form that some package can read."""
+"""The vocabularies of the cases, in every format that a package can read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from bpe_tokenizer.patterns import NAMED_PATTERNS
 
 __all__ = ["INVENTED_PATTERN", "VOCABULARIES", "Vocabulary", "prepare"]
 
-# Nobody has a scanner for this one: words of camelCase, other letters by fours, digits by twos.
+# No package has a scanner for this pattern: words of camelCase, other letters by fours, digits by twos.
 INVENTED_PATTERN = (
     r" ?\p{Lu}?[\p{Ll}\p{M}]+| ?\p{Lu}+|[\p{L}\p{M}]{1,4}|\p{N}{1,2}| ?[^\s\p{L}\p{M}\p{N}]{1,4}"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 
-# Where each comes from among the fixtures, and its split pattern; None where the file says it.
+# The fixture of each and its split pattern; None if the file holds it.
 _SOURCES: dict[str, tuple[str, str | None]] = {
     "gpt2": ("r50k_base.tiktoken", "gpt2"),
     "cl100k": ("cl100k_base.tiktoken", "cl100k"),
@@ -54,7 +54,7 @@ class Vocabulary:
 
 
 def prepare(name: str, directory: Path) -> Vocabulary:
-    """Write a vocabulary's files into a directory of its own, unless it is there already.
+    """Write a vocabulary's files into a separate directory, unless it exists.
 
     Args:
         name: One of `VOCABULARIES`.
@@ -81,7 +81,7 @@ def _load(source: Path, pattern: str | None) -> BPETokenizer:
 
 
 def _without_added_tokens(path: Path) -> None:
-    """Leave no added tokens: packages differ in when they recognise them, which is not what is measured."""
+    """Remove added tokens: packages recognise them differently, which is not measured."""
     content = json.loads(path.read_text(encoding="utf-8"))
     content["added_tokens"] = []
     path.write_text(json.dumps(content), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Encoding time of input that is hard for byte-pair encoding, from 10 thousand to 10 million units.
+"""Encoding time of inputs that are hard for byte-pair encoding, from 10 thousand to 10 million units.
 
     python -m benchmarks.worst_case [--sizes 10000 100000 1000000 10000000]
 

@@ -1,4 +1,4 @@
-"""Count pieces in processes with the functions that Ray and Spark run on machines: `pip install pyarrow`."""
+"""Count pieces in processes, with the functions that Ray and Spark run on machines: `pip install pyarrow`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from shared import library_files
 
 
 def main() -> None:
-    """Count and encode in pieces, and compare with the whole."""
+    """Count and encode in parts, and compare with the whole."""
     files = library_files()
     tokenizer = BPETokenizer("gpt2", normalization=None)
     settings = CountSettings.of(tokenizer)
@@ -38,7 +38,7 @@ def main() -> None:
     rows = collect_counts(
         [count_texts(batch.slice(row, 10), settings) for row in range(0, len(files), 10)], settings
     )
-    print("rows count what files do:", rows == counts)
+    print("rows and files give equal counts:", rows == counts)
 
     tokenizer.train_from_counts(counts, 1000, verbose=False)
     local = BPETokenizer("gpt2", normalization=None).train(files, 1000, verbose=False)

@@ -1,6 +1,6 @@
 """Count pieces with Ray Data, train on the counts, and encode: `pip install 'bpe-tokenizer[ray]'`.
 
-On a cluster, `ray.init()` alone finds it, and the texts come from `ray.data.read_parquet` and the like.
+On a cluster, call `ray.init()` without arguments and read the texts with `ray.data.read_parquet` or similar.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.distributed import CountSettings, count_with_ray, encode_with_ray
 from shared import library_files
 
-# A cluster of this machine alone, which nobody else can reach and which reports to nobody.
+# A cluster on this machine only, without network access and usage reports.
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 
@@ -29,7 +29,7 @@ def main() -> None:
         _node_ip_address="127.0.0.1",
         log_to_driver=False,
         logging_level=logging.ERROR,
-        # Idle workers of one stage are not ended because another stage has its own.
+        # Keeps idle workers of one stage while another stage starts its workers.
         _system_config={"num_workers_soft_limit": 8},
     )
     files = library_files()
@@ -41,7 +41,7 @@ def main() -> None:
 
     texts = [path.read_bytes().decode() for path in files]
     dataset = ray.data.from_arrow(pyarrow.table({"text": texts})).repartition(4)
-    print("rows count what files do:", count_with_ray(dataset, settings, partitions=4) == counts)
+    print("rows and files give equal counts:", count_with_ray(dataset, settings, partitions=4) == counts)
 
     tokenizer.train_from_counts(counts, 1000, verbose=False)
     local = BPETokenizer("gpt2", normalization=None).train(files, 1000, verbose=False)

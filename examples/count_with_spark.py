@@ -1,6 +1,6 @@
 """Count pieces with Spark, train on the counts, and encode: `pip install 'bpe-tokenizer[spark]'`.
 
-On a cluster, `spark-submit` sets the session up, and the texts come from `spark.read.parquet` and the like.
+On a cluster, `spark-submit` creates the session; read the texts with `spark.read.parquet` or similar.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.distributed import CountSettings, count_with_spark, encode_with_spark
 from shared import library_files
 
-# Spark on this machine alone, which nobody else can reach; its workers run this Python.
+# Spark on this machine only, without network access; its workers run this Python.
 os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 OPTIONS = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -40,7 +40,7 @@ def main() -> None:
 
     texts = [path.read_bytes().decode() for path in files]
     frame = spark.createDataFrame([(text,) for text in texts], "text string").repartition(4)
-    print("rows count what files do:", count_with_spark(frame, settings) == counts)
+    print("rows and files give equal counts:", count_with_spark(frame, settings) == counts)
 
     tokenizer.train_from_counts(counts, 1000, verbose=False)
     local = BPETokenizer("gpt2", normalization=None).train(files, 1000, verbose=False)

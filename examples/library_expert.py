@@ -1,4 +1,4 @@
-"""A small language model of our own, which has read the first lines of Python's library.
+"""A small language model that is trained on the first lines of Python's library.
 
 It shows all that `bpe_tokenizer.inference` asks of a model: ids in, ids out.
 """
@@ -21,9 +21,9 @@ __all__ = ["NextIds", "asked", "expert", "first_lines"]
 
 
 class NextIds:
-    """A model that has counted which id came next, behind as many of the last ids as it has seen before.
+    """An n-gram model with backoff: it predicts the next id from the longest known sequence of last ids.
 
-    It has what `bpe_tokenizer.inference.EngineModel` asks for, so it is as good as an engine's.
+    It implements the protocol `bpe_tokenizer.inference.EngineModel`, like the model of an engine.
     """
 
     longest = 24
@@ -40,7 +40,7 @@ class NextIds:
     def generate(
         self, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation
     ) -> Iterator[int]:
-        """Yield one id after the other."""
+        """Yield ids in sequence."""
         sampler = Sampler(options)
         context = list(ids)
         while not cancellation.is_cancelled:
@@ -48,7 +48,7 @@ class NextIds:
             yield context[-1]
 
     def close(self) -> None:
-        """Forget everything."""
+        """Release the counts."""
         self._followers.clear()
 
     def _logits(self, context: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -80,7 +80,7 @@ def asked(module: str) -> list[dict[str, str]]:
 
 
 def expert() -> LanguageModel:
-    """Return a model that has learned to say what the library's modules are."""
+    """Return a model that describes the library's modules."""
     tokenizer = library_tokenizer()
     talks = [[*asked(name), {"role": "assistant", "content": text}] for name, text in first_lines().items()]
     rows = [example["input_ids"] for example in tokenizer.training_examples(talks, "chatml")]

@@ -23,7 +23,7 @@ WORDS = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
 
 
 def main() -> None:
-    """Train, in every way that there is."""
+    """Train in every way."""
     heading(1, "The vocabulary and how it is trained")
     train_on_files()
     forms_of_a_corpus()
@@ -42,7 +42,7 @@ def train_on_files() -> None:
     assert tokenizer.vocab_size == len(tokenizer) == 2000
     first, last = tokenizer.merges[0], tokenizer.merges[-1]
     show("The first merge and the last one", first, last)
-    # A merge makes the token that its two halves are together, and the first takes the id behind the bytes.
+    # A merge makes the token that joins its two parts. The first merge gets the id after the bytes.
     assert tokenizer.vocab[65] == b"A"
     assert tokenizer.vocab[256] == b"".join(first)
     assert tokenizer.vocab[1999] == b"".join(last)
@@ -77,12 +77,12 @@ def forms_of_a_corpus() -> None:
 
 
 def ties_and_limits() -> None:
-    """Choose between pairs that are as frequent, and stop early."""
+    """Choose between equally frequent pairs, and stop early."""
     largest = BPETokenizer().train(WORDS, 260, verbose=False)
     huggingface = BPETokenizer().train(WORDS, 260, tie_break="huggingface", verbose=False)
     assert largest.merges[0] == (b"s", b"t")
     assert huggingface.merges[0] == (b"e", b"s")
-    show("Two pairs, each seen 9 times: the largest bytes first, or as Hugging Face does", *_merges(largest))
+    show("Two pairs with equal counts: the largest bytes first", *_merges(largest))
     show("... and with tie_break='huggingface'", *_merges(huggingface))
 
     often = BPETokenizer().train(WORDS, 1000, min_frequency=6, verbose=False)
@@ -90,7 +90,11 @@ def ties_and_limits() -> None:
     short = BPETokenizer().train(WORDS, 1000, max_token_length=3, verbose=False)
     assert len(often.merges) < len(every.merges)
     assert max(map(len, short.vocab.values())) == 3
-    show("Merges of pairs seen 6 times and more, of all pairs", len(often.merges), len(every.merges))
+    show(
+        "Merges of pairs seen at least 6 times, and of all pairs",
+        len(often.merges),
+        len(every.merges),
+    )
 
 
 def _merges(tokenizer: BPETokenizer) -> list[str]:
@@ -98,7 +102,7 @@ def _merges(tokenizer: BPETokenizer) -> list[str]:
 
 
 def ids_of_special_tokens() -> None:
-    """Give special tokens their ids: right after the bytes, or where a dict says."""
+    """Assign ids to special tokens: after the bytes, or those of a dict."""
     corpus = library_files()[:40]
     listed = BPETokenizer().train(corpus, 512, special_tokens=["<s>", "</s>", "<pad>"], verbose=False)
     assert listed.special_tokens == {"<s>": 256, "</s>": 257, "<pad>": 258}
@@ -108,7 +112,7 @@ def ids_of_special_tokens() -> None:
     outside = BPETokenizer().train(corpus, 276, special_tokens={"<|endoftext|>": 100257}, verbose=False)
     assert len(outside.merges) == 20
     assert (outside.vocab_size, len(outside)) == (276, 277)
-    show("276 ids and a special token far outside of them", outside, outside.special_tokens)
+    show("276 ids and a special token far outside", outside, outside.special_tokens)
 
     inside = BPETokenizer().train(corpus, 300, special_tokens={"<mask>": 270}, verbose=False)
     assert inside.vocab[270] == b"<mask>"
@@ -116,7 +120,7 @@ def ids_of_special_tokens() -> None:
 
 
 def plain_function() -> None:
-    """Learn with the plain function, and make a tokenizer of what it returns."""
+    """Train with the plain function, and make a tokenizer from its result."""
     path = library_files()[0]
     vocab, merges = train_bpe(path, 400, ["<|endoftext|>"])
     tokenizer = BPETokenizer.from_vocab(vocab, merges, ["<|endoftext|>"])
@@ -126,12 +130,12 @@ def plain_function() -> None:
 
 
 def what_is_refused() -> None:
-    """See what training refuses, and how it says so."""
+    """Show what training refuses, and the errors."""
     with refused(CorpusError, "Train on nothing"):
         BPETokenizer().train([], 300, verbose=False)
-    with refused(CorpusError, "Train on bytes that are no UTF-8"):
+    with refused(CorpusError, "Train on bytes that are not UTF-8"):
         BPETokenizer().train([b"fine", b"not \xff fine"], 300, verbose=False)
-    with refused(OptionError, "Ask for 256 ids, which the bytes have already"):
+    with refused(OptionError, "Ask for 256 ids, which the bytes take"):
         BPETokenizer().train("low lower", 256, verbose=False)
     with refused(ModelError, "Give a special token the id of a byte"):
         BPETokenizer().train("low lower", 300, special_tokens={"<s>": 97}, verbose=False)

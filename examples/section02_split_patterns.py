@@ -1,4 +1,4 @@
-"""§2: split patterns, which cut a text into the pieces that no token crosses."""
+"""§2: split patterns, which split a text into pieces. No token crosses the end of a piece."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEXT = "I can't say 12345 words!"
 
 
 def main() -> None:
-    """Cut the same text with every named pattern, and with patterns of our own."""
+    """Split the same text with every named pattern, and with custom patterns."""
     heading(2, "Split patterns")
     named_patterns()
     exported_patterns()
@@ -50,7 +50,7 @@ def named_patterns() -> None:
 
 
 def exported_patterns() -> None:
-    """Train with the three patterns that have names of their own."""
+    """Train with the three patterns that are public constants."""
     for pattern in (GPT2_SPLIT_PATTERN, CL100K_SPLIT_PATTERN, O200K_SPLIT_PATTERN):
         tokenizer = BPETokenizer(pattern).train(library_files()[:40], 500, verbose=False)
         assert tokenizer.split_pattern == pattern
@@ -60,7 +60,7 @@ def exported_patterns() -> None:
 
 
 def own_patterns() -> None:
-    """Cut with other regular expressions; what they leave unmatched is a piece too."""
+    """Split with other regular expressions; unmatched text becomes pieces too."""
     words = pieces(r"[a-z]+")
     assert words == ["I ", "can", "'", "t", " ", "say", " 12345 ", "words", "!"]
     whole = pieces(r"(?s).+")
@@ -70,14 +70,14 @@ def own_patterns() -> None:
     show("Lower-case words only, and nothing is lost", words)
     several = BPETokenizer([r"\d", r"\s+"], normalization=None).train(TEXT, 300, 1, verbose=False)
     assert several.split_pattern == (r"\d", r"\s+")
-    show("Several patterns, one after the other", several.split_pattern)
+    show("Several patterns in sequence", several.split_pattern)
 
 
 def what_is_refused() -> None:
-    """See what is said about names and patterns that are wrong."""
-    with refused(PatternError, "A name that is none"):
+    """Show the errors for wrong names and patterns."""
+    with refused(PatternError, "An unknown name"):
         BPETokenizer("gpt-2")
-    with refused(PatternError, "A pattern that is none"):
+    with refused(PatternError, "An invalid pattern"):
         BPETokenizer("(unclosed")
 
 

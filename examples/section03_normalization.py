@@ -35,7 +35,7 @@ def normal_forms() -> None:
 
 
 def surrogates() -> None:
-    """Join a pair of surrogates, and replace one that is alone, in every method alike."""
+    """Join surrogate pairs and replace lone surrogates, in every method."""
     tokenizer = BPETokenizer().train(library_files()[:20], 300, verbose=False)
     joined, alone = "\ud83d\ude42", "a\ud83d"
     assert tokenizer.decode(tokenizer.encode(joined)) == "🙂"

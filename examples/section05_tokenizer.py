@@ -1,4 +1,4 @@
-"""§5: the class `BPETokenizer`: texts to ids and back, one or many at a time."""
+"""§5: the class `BPETokenizer`: texts to ids and back, singly and in batches."""
 
 from __future__ import annotations
 
@@ -69,28 +69,28 @@ def many_texts() -> None:
     assert max(map(len, short)) == 2  # type: ignore[arg-type]
     flat, starts = tokenizer.encode_ragged(texts)
     assert flat[starts[1] : starts[2]].tolist() == tokenizer.encode(texts[1])
-    show("The same as one array, and where each text begins", flat, starts)
+    show("The same as one array, with the start of each text", flat, starts)
     assert tokenizer.encode(" ".join(texts), threads=2) == tokenizer.encode(" ".join(texts))
-    with refused(OptionError, "Truncate, but to which length?"):
+    with refused(OptionError, "Truncate without a length"):
         tokenizer.encode_batch(texts, truncation=True)
 
 
 def files() -> None:
-    """Encode the documents in files, without making strings of them."""
+    """Encode the documents in files, without Python strings."""
     tokenizer = library_tokenizer()
     with TemporaryDirectory() as directory:
         path = Path(directory, "documents.txt")
         path.write_text("import os\n\nimport sys\n", encoding="utf-8")
         flat, starts = tokenizer.encode_files(path, separator="\n", add_special_tokens=False, threads=2)
         assert flat[starts[1] : starts[2]].tolist() == tokenizer.encode("import sys")
-        show("Lines of a file as one array, and where each begins", flat, starts)
+        show("Lines of a file as one array, with their starts", flat, starts)
         path.write_bytes(b"not UTF-8: \xff")
-        with refused(CorpusError, "Which byte is no text?"):
+        with refused(CorpusError, "Which byte is not UTF-8?"):
             tokenizer.encode_files([path])
 
 
 def arrays_and_tensors() -> None:
-    """Make the matrices that models take."""
+    """Make the matrices that models expect."""
     tokenizer = copy.copy(library_tokenizer())
     tokenizer.pad_token = "<|pad|>"
     texts = ["import os", "import sys, this"]
@@ -99,14 +99,14 @@ def arrays_and_tensors() -> None:
     assert arrays["input_ids"].shape == arrays["attention_mask"].shape
     assert tokenizer.decode_batch(arrays["input_ids"]) == texts
     show("As NumPy arrays", arrays["input_ids"], arrays["attention_mask"])
-    with refused(OptionError, "A matrix of rows of different length"):
+    with refused(OptionError, "A matrix of rows of different lengths"):
         tokenizer.encode_batch(texts, return_tensors="np")
     with without("torch"), refused(MissingDependencyError, "PyTorch's tensors, without PyTorch"):
         tokenizer.encode_batch(texts, padding=True, return_tensors="pt")
 
 
 def offsets() -> None:
-    """Find out which part of a text each id stands for."""
+    """Find the part of the text for each id."""
     tokenizer = library_tokenizer()
     ids, spans = tokenizer.encode_with_offsets(LINE)
     assert "".join(LINE[start:end] for start, end in spans) == LINE
@@ -123,7 +123,7 @@ def offsets() -> None:
 
 
 def back_to_text() -> None:
-    """Decode ids: whole texts, halves of characters, ids that are none."""
+    """Decode ids: whole texts, halves of characters, unknown ids."""
     tokenizer = library_tokenizer()
     ids = tokenizer.encode(LINE)
     assert tokenizer.decode(ids) == tokenizer.decode(np.array(ids)) == LINE
@@ -136,9 +136,9 @@ def back_to_text() -> None:
     show("Half a character", repr(tokenizer.decode(half)), tokenizer.decode_bytes(half))
     with refused(DecodingError, "Half a character, strictly"):
         tokenizer.decode(half, errors="strict")
-    with refused(UnknownIdError, "An id that is none"):
+    with refused(UnknownIdError, "An unknown id"):
         tokenizer.decode([0, 123_456])
-    # Every error is a TokenizerError, and the built-in that fits.
+    # Every error is a TokenizerError and the matching built-in error.
     assert issubclass(UnknownIdError, TokenizerError)
     assert issubclass(UnknownIdError, KeyError)
 

@@ -1,4 +1,4 @@
-"""§6: streams: text that comes some at a time to ids, and ids that come some at a time to text."""
+"""§6: streams: encode and decode incrementally."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def names(directory: Path) -> list[str]:
 
 
 def hugging_face(tokenizer: BPETokenizer, here: Path) -> None:
-    """Write tokenizer.json, and load it as a directory, as the hub's files, and by what it holds."""
+    """Write tokenizer.json, and load it as a directory, as the hub's files, and by its content."""
     tokenizer.save(here / "huggingface")
     assert same(tokenizer, BPETokenizer.from_pretrained(here / "huggingface"))
     assert same(tokenizer, BPETokenizer.from_huggingface(here / "huggingface"))
@@ -65,8 +65,8 @@ def tiktoken(tokenizer: BPETokenizer, here: Path) -> None:
     """Write ranks, which say nothing of the split pattern and the special tokens."""
     load_kwargs = tokenizer.save_tiktoken(here / "ranks.tiktoken")
     assert same(tokenizer, BPETokenizer.from_tiktoken(here / "ranks.tiktoken", **load_kwargs))
-    show("A .tiktoken file, and what has to be given along", names(here), dict(load_kwargs))
-    with refused(TokenizerError, "The same file with nothing given along"):
+    show("A .tiktoken file, and the arguments that loading needs", names(here), dict(load_kwargs))
+    with refused(TokenizerError, "The same file without arguments"):
         BPETokenizer.from_tiktoken(here / "ranks.tiktoken")
     with refused(HubError, "A published encoding that was never downloaded"):
         BPETokenizer.from_tiktoken("cl100k_base", cache_dir=here, local_files_only=True)
@@ -75,7 +75,7 @@ def tiktoken(tokenizer: BPETokenizer, here: Path) -> None:
 
 
 def other_formats(tokenizer: BPETokenizer, here: Path) -> None:
-    """Write and read the other formats; `load` recognises each by what it holds."""
+    """Write and read the other formats; `load` detects each by its content."""
     tokenizer.save_gpt2(here / "gpt2")
     assert same(tokenizer, BPETokenizer.from_gpt2(here / "gpt2"))
     tokenizer.save_gpt2(here / "openai", names="encoder.json")

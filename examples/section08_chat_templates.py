@@ -57,9 +57,9 @@ def built_in_templates() -> None:
         assert text == tokenizer.apply_chat_template(TALK, name, tokenize=False)
         assert isinstance(ChatTemplate.find(name), Template)
         show(name, repr(text))
-    with refused(OptionError, "A role that nobody knows"):
+    with refused(OptionError, "An unknown role"):
         ChatTemplate.chatml([{"role": "wizard", "content": "Abracadabra"}])
-    with refused(OptionError, "A template that nobody knows"):
+    with refused(OptionError, "An unknown template"):
         ChatTemplate.get_template("chat-ml")
 
 
@@ -117,7 +117,7 @@ def jinja_templates() -> None:
     assert own.apply_chat_template(TALK) == tokenizer.apply_chat_template(TALK, source)
     with refused(ChatTemplateError, "A conversation that the template refuses"):
         tokenizer.apply_chat_template([*TALK, {"role": "tool", "content": "12:00"}], source)
-    with refused(ChatTemplateError, "Jinja that is none"):
+    with refused(ChatTemplateError, "Invalid Jinja"):
         ChatTemplate.register("broken", "{% for message in messages %}")
     dated = tokenizer.apply_chat_template(TALK, "{{ strftime_now('%Y') }}", tokenize=False)
     assert dated.isdigit()
@@ -169,12 +169,12 @@ def whose_ids() -> None:
         "<|im_end|>",
     ]
     deaf = "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}"
-    with refused(OptionError, "A mask where the template writes nothing of the assistant's"):
+    with refused(OptionError, "A mask for a template that omits the assistant's messages"):
         tokenizer.apply_chat_template(TALK, deaf, return_assistant_mask=True)
 
 
 def shapes_of_results() -> None:
-    """Encode several conversations at once, and go on with a message that is not finished."""
+    """Encode a batch of conversations, and continue an unfinished message."""
     tokenizer = copy.copy(library_tokenizer())
     tokenizer.pad_token = "<|pad|>"
     columns = tokenizer.apply_chat_template(
@@ -202,7 +202,7 @@ def budgets() -> None:
     assert tokenizer.trim_messages(TALK, whole, "chatml") == TALK
     assert tokenizer.trim_messages(TALK, whole - 1, "chatml") == TALK[2:]
     show(f"{whole} ids, and {last} without the oldest turn", tokenizer.trim_messages(TALK, last, "chatml"))
-    with refused(ContextLengthError, "A budget that not even the last turn fits into") as errors:
+    with refused(ContextLengthError, "A budget that is too small for the last turn") as errors:
         tokenizer.trim_messages(TALK, last - 1, "chatml")
     assert (errors[0].length, errors[0].limit) == (last, last - 1)
 

@@ -1,4 +1,4 @@
-"""§9: inference: language models that reply, and what runs them.
+"""§9: inference: language models and the engines that run them.
 
 No engine has to be installed: the model is one of our own, `library_expert.py`.
 """
@@ -49,7 +49,7 @@ from shared import heading, library_files, library_tokenizer, refused, show
 
 
 def main() -> None:
-    """Let a model reply in every way, and look at what could run larger ones."""
+    """Let a model reply in every way, and choose engines for larger models."""
     heading(9, "Inference")
     model = expert()
     show(f"A language model that has read about {len(first_lines())} modules", model)
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def replies(model: LanguageModel) -> None:
-    """Ask for replies: the likeliest one, drawn ones, one with a report."""
+    """Ask for replies: the most likely one, sampled ones, one with a report."""
     tokenizer = library_tokenizer()
     reply = tokenizer.chat(asked("argparse"), model, "chatml", temperature=0)
     assert reply == first_lines()["argparse"]
@@ -89,7 +89,7 @@ def replies(model: LanguageModel) -> None:
 
 
 def streams(model: LanguageModel) -> None:
-    """Take a reply as it comes, and end one early."""
+    """Stream a reply, and cancel one."""
     tokenizer = library_tokenizer()
     reply = tokenizer.chat(asked("calendar"), model, "chatml", temperature=0, stream=True)
     assert isinstance(reply, Reply)
@@ -111,7 +111,7 @@ def streams(model: LanguageModel) -> None:
 
 
 async def without_blocking(model: LanguageModel) -> None:
-    """Ask two things at once in asyncio; the model answers one after the other."""
+    """Ask two questions concurrently in asyncio; the model answers in sequence."""
     tokenizer = library_tokenizer()
     answers = await asyncio.gather(
         *(tokenizer.chat_async(asked(name), model, "chatml", temperature=0) for name in ("bisect", "cmd"))
@@ -124,7 +124,7 @@ async def without_blocking(model: LanguageModel) -> None:
     first = await anext(generation)
     await generation.aclose()
     assert generation.ids == [first]
-    show("Two replies at once, and one as it comes", *answers, "|".join([text async for text in reply]))
+    show("Two concurrent replies, and a streamed one", *answers, "|".join([text async for text in reply]))
     stopped = await tokenizer.chat_async(asked("bdb"), model, "chatml", temperature=0, stream=True)
     assert isinstance(stopped, Reply)
     begun = await anext(stopped)
@@ -155,7 +155,7 @@ def ids_only(model: LanguageModel) -> None:
     never_begun.close()
     assert never_begun.ids == []
 
-    # An engine is asked to end through one of these; what it waits for can be woken.
+    # A Cancellation asks an engine to stop, and wakes a waiting one.
     cancellation = Cancellation()
     woken: list[str] = []
     cancellation.call(lambda: woken.append("connection"))
@@ -165,7 +165,7 @@ def ids_only(model: LanguageModel) -> None:
 
 
 def sessions(model: LanguageModel) -> None:
-    """Hold a conversation, take a turn back, save it and go on with it."""
+    """Hold a conversation, undo a turn, save and resume it."""
     session = ChatSession(model, library_tokenizer(), "You know Python.", template="chatml", temperature=0)
     assert session.tokenizer is library_tokenizer()
     first = "".join(session.send("What is argparse?"))
@@ -188,7 +188,7 @@ def sessions(model: LanguageModel) -> None:
 
 
 def what_goes_wrong(model: LanguageModel) -> None:
-    """See what is said about prompts that are too long, and engines that fail."""
+    """Show the errors for prompts that are too long, and for engines that fail."""
     tokenizer = library_tokenizer()
     with refused(ContextLengthError, "A prompt that is longer than the context"):
         tokenizer.chat(asked("x" * 1000), model, "chatml")
@@ -234,7 +234,7 @@ def backends() -> None:
         best = detect_best_backend(verbose=True)
     assert best is detect_best_backend(machine=Machine.here())
     show(f"The best one here is {best.name}", report.getvalue())
-    with refused(MissingDependencyError, "A GGUF file where nothing is installed"):
+    with refused(MissingDependencyError, "A GGUF file without an installed engine"):
         choose_backend(ModelKind.GGUF, machine=Machine())
 
 
@@ -251,19 +251,19 @@ def models_in_files(here: Path) -> None:
         library_tokenizer().chat(asked("x"), path, "chatml")
     with refused((MissingDependencyError, GenerationError), "A model without weights, or without an engine"):
         load_model(path)
-    with refused(OptionError, "A model that is not there"):
+    with refused(OptionError, "A missing model"):
         load_model(here / "missing.gguf")
     own_cache = ModelCache(max_models=1)
     assert own_cache.max_models == 1
     options = LoadOptions(n_gpu_layers=0, n_ctx=512, verbose=False, api_key=None, timeout=5)
-    with refused((MissingDependencyError, GenerationError), "The same with a cache of one's own"):
+    with refused((MissingDependencyError, GenerationError), "The same with a separate cache"):
         own_cache.load(path, options=options)
     assert own_cache.models() == cached_models() == []
     assert free_model(path) == free_models() == own_cache.free(path) == own_cache.free_all() == 0
 
 
 def kinds_of_models(here: Path) -> None:
-    """Tell models apart by what they are, and find who can load them."""
+    """Detect the kinds of models, and find engines that load them."""
     files = {
         ModelKind.SAFETENSORS: ("config.json", "model.safetensors"),
         ModelKind.OPENVINO_IR: ("openvino_model.xml", "openvino_model.bin"),

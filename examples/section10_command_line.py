@@ -1,4 +1,4 @@
-"""§10: the command line, from training to talking."""
+"""§10: the command line, from training to chatting."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 from bpe_tokenizer import BPETokenizer
 from shared import heading, library_files, show
 
-# Nobody listens there: a connection is refused at once.
+# No server runs at this address, so connections are refused immediately.
 NO_SERVER = "http://127.0.0.1:9"
 
 
 def main() -> None:
-    """Run each command in a directory that is thrown away."""
+    """Run each command in a temporary directory."""
     heading(10, "The command line")
     with TemporaryDirectory() as directory:
         here = Path(directory)
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def run(here: Path, *arguments: str, stdin: str = "", exit_code: int = 0) -> str:
-    """Run a command and return what it prints; of one that fails, its error."""
+    """Run a command and return its output, or its error if it should fail."""
     done = subprocess.run(
         [sys.executable, "-m", "bpe_tokenizer", *arguments],
         cwd=here,
@@ -49,7 +49,7 @@ def run(here: Path, *arguments: str, stdin: str = "", exit_code: int = 0) -> str
 
 
 def train(here: Path) -> None:
-    """Learn from two files."""
+    """Train on two files."""
     corpus = [str(path) for path in library_files()[:2]]
     options = ["--vocab-size", "600", "--special", "<|im_start|>", "<|im_end|>", "--pattern", "gpt2"]
     plain = ["--normalization", "none", "--min-frequency", "2", "--json"]
@@ -75,14 +75,14 @@ def encode_and_decode(here: Path) -> None:
 
 
 def look_at_it(here: Path) -> None:
-    """Show what the tokenizer is."""
+    """Show facts about the tokenizer and its tokens."""
     shown = run(here, "info", "--tokenizer", "small", "--sample-text", "import this")
     assert "round trip      exact" in shown
     show("bpe-tokenizer info", shown)
-    chips = run(here, "view", "--tokenizer", "small", "--text", "import this", "--plain")
+    tokens = run(here, "view", "--tokenizer", "small", "--text", "import this", "--plain")
     run(here, "view", "--tokenizer", "small", "--text", "import this", "--html", "tokens.html")
     assert "<html" in (here / "tokens.html").read_text(encoding="utf-8")
-    show("bpe-tokenizer view --plain", chips)
+    show("bpe-tokenizer view --plain", tokens)
 
 
 def convert(here: Path) -> None:
@@ -94,7 +94,7 @@ def convert(here: Path) -> None:
 
 
 def compare(here: Path) -> None:
-    """See what a tokenizer does with a corpus, and two of them side by side."""
+    """Show statistics of a tokenizer on a corpus, and of two side by side."""
     corpus = str(library_files()[2])
     report = run(here, "report", "--tokenizer", "small", "--corpus", corpus)
     run(here, "report", "--tokenizer", "small", "--corpus", corpus, "--html", "report.html")
@@ -126,15 +126,15 @@ def token_files(here: Path) -> None:
 
 
 def chat(here: Path) -> None:
-    """Say something to a server that is not there: one line, and exit code 1."""
+    """Send a message to a missing server: an error of one line, and exit code 1."""
     said = ["--template", "chatml", "--message", "Hello?"]
     error = run(here, "chat", "--tokenizer", "small", "--model", NO_SERVER, *said, exit_code=1)
     assert len(error.splitlines()) == 1
-    show("bpe-tokenizer chat, where no model answers", error)
+    show("bpe-tokenizer chat, without a server", error)
 
 
 def demo(here: Path) -> None:
-    """Let the package show itself, on some of the library."""
+    """Run the demo on a part of the library."""
     sources = str(library_files()[0].parent / "email")
     shown = run(here, "demo", "--sources", sources, "--vocab-size", "2000")
     assert "round trip" in shown
@@ -142,7 +142,7 @@ def demo(here: Path) -> None:
 
 
 def what_goes_wrong(here: Path) -> None:
-    """See the exit codes: 1 for what can be expected to fail, 2 for a command that is wrong."""
+    """Show the exit codes: 1 for an expected error, 2 for a wrong command line."""
     error = run(here, "decode", "--tokenizer", "small", "--ids", "99999", exit_code=1)
     show("bpe-tokenizer decode --ids 99999", error)
     assert "Traceback" not in error

@@ -1,4 +1,4 @@
-"""§11: the lesson: BPE in pure Python, every step of it to be looked at."""
+"""§11: the lesson: BPE in pure Python, with every step visible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shared import heading, library_files, refused, show
 
 
 def main() -> None:
-    """Learn BPE from the smallest steps up; with split patterns, if the `regex` module is there."""
+    """Learn BPE from its smallest steps, with split patterns if the `regex` module is installed."""
     heading(11, "The lesson: bpe_tokenizer.reference")
     two_operations()
     training_and_encoding()
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def two_operations() -> None:
-    """Count pairs and merge one: everything is made of these."""
+    """Count pairs and merge one: the two basic operations."""
     from bpe_tokenizer.reference import count_pairs, merge_pair
 
     tokens = list("aaabdaaabac")
@@ -54,7 +54,7 @@ def training_and_encoding() -> None:
         "low 5, lower 2, newest 6, widest 3",
         *(f"{a} + {b}, seen {times} times" for (a, b), times in learned[:4]),
     )
-    show("'lowest', which was never seen", merge_all("lowest", rank_merges(merges)))
+    show("'lowest', an unseen word", merge_all("lowest", rank_merges(merges)))
 
 
 def bytes_pieces_characters() -> None:
@@ -88,12 +88,12 @@ def bytes_pieces_characters() -> None:
     assert end.encode("the<|endoftext|>", allowed_special="all")[-1] == 100257
     end.register_special_tokens({"<|end|>": 300})
     assert end.encode("the<|end|>", allowed_special={"<|end|>"})[-1] == 300
-    with refused(ValueError, "A special token that is disallowed"):
+    with refused(ValueError, "A disallowed special token"):
         end.encode("the<|end|>", disallowed_special="all")
 
 
 def steps_of_an_encoding() -> None:
-    """Take the steps of `encode` one by one: pieces, smallest tokens, merges, ids."""
+    """Do the steps of `encode` separately: pieces, smallest tokens, merges, ids."""
     from bpe_tokenizer.reference import CharBPETokenizer, NaiveBPETokenizer, RegexBPETokenizer
 
     corpus = "low lower lowest flow flower"
@@ -121,23 +121,23 @@ def steps_of_an_encoding() -> None:
 
 
 def every_step() -> None:
-    """Print every merge of an encoding, and where each token of a decoding comes from."""
+    """Print every merge of an encoding, and the origin of each token of a decoding."""
     from bpe_tokenizer.reference import DecodeTrace, EncodeTrace, RegexBPETokenizer
 
     tokenizer = RegexBPETokenizer().train("low lower lowest flow flower", 260)
     there = tokenizer.trace("flowers low")
     assert isinstance(there, EncodeTrace)
     assert there.ids == tokenizer.encode("flowers low")
-    show("Every step there", there)
+    show("Every step of encoding", there)
     back = tokenizer.trace_decode(there.ids[:2])
     assert isinstance(back, DecodeTrace)
     assert back.text == "".join(step.text for step in back.steps) == tokenizer.decode(there.ids[:2])
     assert tokenizer.trace_decode([0xC3]).rest == "\ufffd"
-    show("... and back", back)
+    show("... and of decoding", back)
 
 
 def files() -> None:
-    """Save and load, list for people, and read OpenAI's files of GPT-2's kind."""
+    """Save and load, write a listing for people, and read files in OpenAI's format of GPT-2."""
     from bpe_tokenizer.reference import CharBPETokenizer, RegexBPETokenizer
 
     tokenizer = RegexBPETokenizer().train("low lower lowest flow flower", 260)

@@ -21,7 +21,7 @@ from shared import heading, library_files, refused, show
 
 
 def main() -> None:
-    """Count in parts, go on after a stop, cut a vocabulary and let it grow."""
+    """Count in parts, resume after a stop, truncate a vocabulary and extend it."""
     heading(12, "Vocabularies over time, and training beyond one pass")
     counts_are_values()
     a_mixture()
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def counts_are_values() -> None:
-    """Count two halves of a corpus, anywhere, and learn from both what the whole would teach."""
+    """Count two halves of a corpus separately, and train on both as on the whole."""
     files = library_files()[:12]
     with TemporaryDirectory() as directory:
         saved = Path(directory) / "half.counts"
@@ -46,15 +46,15 @@ def counts_are_values() -> None:
     assert learned.vocab == whole.vocab
     assert learned.merges == whole.merges
     both = half.merge(other)
-    show("Two halves of a corpus, counted apart and added", both)
-    show("The pieces that are most frequent", sorted(both.items(), key=lambda item: -item[1])[:5])
+    show("Two halves of a corpus, counted separately and added", both)
+    show("The most frequent pieces", sorted(both.items(), key=lambda item: -item[1])[:5])
     assert (both.documents, both.pieces > both.distinct) == (12, True)
     settings = (both.split_patterns, both.normalization, both.special_tokens)
     ranges = PieceCounts(*settings)
     for start in range(0, 2_000_000, 10_000):
         ranges.add_range(files[0], start, start + 10_000)
     assert ranges == PieceCounts(*settings).add(files[0])
-    with refused(MismatchError, "Counts that another pattern cut"):
+    with refused(MismatchError, "Counts with another split pattern"):
         PieceCounts("gpt2").merge(both)
 
 
@@ -67,15 +67,15 @@ def a_mixture() -> None:
 
 
 def a_corpus_that_is_too_large() -> None:
-    """Keep to a memory: the rarest pieces go, and it is said how many."""
+    """Limit the memory: the rarest pieces are dropped and counted."""
     counts = PieceCounts(max_memory="200MB").add(library_files()[:12])
     assert counts.dropped.distinct == 0
     assert counts.dropped.most == 0  # no count is lower than it should be
-    show("What was dropped to keep to 200 MB", counts.dropped, Dropped(1, 2, 3).said())
+    show("The pieces dropped for a limit of 200 MB", counts.dropped, Dropped(1, 2, 3).said())
 
 
 def a_run_that_was_stopped() -> None:
-    """Train with a checkpoint, and again: the second run begins where the first one ended."""
+    """Train with a checkpoint twice: the second run resumes after the first."""
     files = library_files()[:12]
     with TemporaryDirectory() as directory:
         first = BPETokenizer().train(files, 600, verbose=False, checkpoint=directory)
@@ -85,7 +85,7 @@ def a_run_that_was_stopped() -> None:
 
 
 def counts_as_columns() -> None:
-    """Give counts to other programs as columns of Arrow, and count such columns, if there is Arrow."""
+    """Export counts as Arrow columns, and count such columns, if `pyarrow` is installed."""
     if find_spec("pyarrow") is None:
         return
     texts = PieceCounts("gpt2").add(["low low lower", "low"])
@@ -97,7 +97,7 @@ def counts_as_columns() -> None:
 
 
 def one_training_for_many_sizes() -> None:
-    """Truncate a copy for each size: as if each had been trained."""
+    """Truncate a copy for each size, with the result of training each size."""
     files = library_files()[:12]
     whole = BPETokenizer().train(files, 1000, special_tokens={"<|end|>": 2000}, verbose=False)
     sizes = (300, 500, 700)
@@ -115,7 +115,7 @@ def one_training_for_many_sizes() -> None:
 
 
 def more_tokens_same_ids() -> None:
-    """Extend a tokenizer for texts that it was not made for; what it knew keeps its ids."""
+    """Extend a tokenizer for other texts; its tokens keep their ids."""
     tokenizer = BPETokenizer().train(library_files()[:12], 1000, special_tokens=["<|end|>"], verbose=False)
     german = "Viele schöne Grüße aus Köln, und schöne Feiertage! " * 20
     before = copy.copy(tokenizer)
@@ -129,7 +129,7 @@ def more_tokens_same_ids() -> None:
     with TemporaryDirectory() as directory:
         tokenizer.save(directory)
         assert BPETokenizer.from_pretrained(Path(directory)).vocab == tokenizer.vocab
-    with refused(OptionError, "A size that is reached already"):
+    with refused(OptionError, "A size that is not larger"):
         tokenizer.extend(german, new_vocab_size=1020)
 
 

@@ -1,4 +1,4 @@
-"""What the examples share: a text that every machine has, a tokenizer of it, and how they print."""
+"""What the examples share: a corpus that every machine has, its tokenizer, and functions that print."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _WIDTH = 110
 
 
 def library_files() -> list[Path]:
-    """Return the modules at the top of Python's own library, in the order of their names."""
+    """Return the top-level modules of Python's own library, sorted by name."""
     return sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
 
 
 @lru_cache
 def library_tokenizer() -> BPETokenizer:
-    """Return a tokenizer of Python's own library, with the control tokens of ChatML; none may change it."""
+    """Return a tokenizer of Python's own library, with ChatML's control tokens. Do not modify it."""
     control = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|pad|>"]
     return BPETokenizer().train(library_files(), 4096, special_tokens=control, verbose=False)
 
@@ -34,14 +34,14 @@ def library_tokenizer() -> BPETokenizer:
 def heading(section: int, title: str) -> None:
     """Print the title of a section."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A character that the terminal's encoding lacks is shown escaped instead of ending the example.
+        # Escapes characters that the terminal's encoding lacks, instead of failing.
         sys.stdout.reconfigure(errors="backslashreplace")
     line = f"§{section}  {title}"
     print(f"\n{line}\n{'=' * len(line)}")
 
 
 def show(what: str, *results: object) -> None:
-    """Print what was done, and below it what came out, a line or more each."""
+    """Print a step, and its results below it."""
     print(f"\n- {what}")
     for result in results:
         for line in str(result).splitlines():
@@ -50,17 +50,17 @@ def show(what: str, *results: object) -> None:
 
 @contextmanager
 def refused(error: type[Exception] | tuple[type[Exception], ...], what: str) -> Iterator[list[Any]]:
-    """Show that something is refused, and what the error says about it.
+    """Print the error that a step raises.
 
     Args:
-        error: The class of the error, or several.
-        what: What is tried.
+        error: One or more error classes.
+        what: The step.
 
     Yields:
-        A list that holds the error afterwards.
+        A list that receives the error.
 
     Raises:
-        AssertionError: Nothing was refused.
+        AssertionError: The step raised no error.
     """
     errors: list[Any] = []
     try:
@@ -74,11 +74,11 @@ def refused(error: type[Exception] | tuple[type[Exception], ...], what: str) -> 
 
 @contextmanager
 def without(library: str) -> Iterator[None]:
-    """Make a library impossible to import, as if it were not installed."""
+    """Hide a library from imports, as if it were not installed."""
     hidden = {name: sys.modules[name] for name in sys.modules if name.split(".")[0] == library}
     for name in hidden:
         del sys.modules[name]
-    sys.modules[library] = None  # type: ignore[assignment]  # what Python itself takes for "not there"
+    sys.modules[library] = None  # type: ignore[assignment]  # Python then raises ImportError.
     try:
         yield
     finally:

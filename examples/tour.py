@@ -1,10 +1,10 @@
-"""A tour through everything that the package does, section by section.
+"""A tour of everything that the package does, section by section.
 
-It needs no network and no library that is not installed with the package, and takes a few seconds:
+It needs no network and no optional library, and takes a few seconds:
 
     python examples/tour.py
 
-Each section is a program of its own beside this one.
+Each section is also a separate program in this directory.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ SECTIONS = (
 
 
 def main() -> None:
-    """Run the sections in their order."""
+    """Run the sections in order."""
     print(f"bpe-tokenizer {__version__}")
     for section in SECTIONS:
         section.main()
-    print("\nThat was everything, and all of it was as expected.")
+    print("\nThe tour is complete; every check passed.")
 
 
 if __name__ == "__main__":
