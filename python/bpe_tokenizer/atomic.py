@@ -1,4 +1,4 @@
-"""Writing files so that a crash leaves the old one or the new one, never a part."""
+"""Atomic writes: a crash leaves the old file or the new one, never a part."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ __all__ = ["unfinished", "write_atomically"]
 
 
 def write_atomically(files: Mapping[Path, bytes]) -> None:
-    """Write files of one directory, each as a whole.
+    """Write files of one directory, each completely or not at all.
 
-    All of them are written beside their places and flushed to the disk before the first is moved to its
-    place. So whatever a crash leaves between two moves, the rest of the new files is there too, complete,
-    and `unfinished` finds it.
+    All files are written to temporary files next to them and flushed to the disk before the first is moved.
+    So after a crash between two moves, the remaining new files exist completely, and `unfinished` finds them.
 
     Args:
-        files: What each file is to hold, in the order in which they are moved.
+        files: The content of each file, in the order of the moves.
 
     Raises:
-        OSError: A file cannot be written; none was changed, or those before it were replaced as a whole.
+        OSError: A file cannot be written. The files before it may be replaced, all others are unchanged.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -49,7 +48,7 @@ def write_atomically(files: Mapping[Path, bytes]) -> None:
 
 
 def unfinished(path: Path) -> list[Path]:
-    """Return the files that a crash kept from being moved to this place; the crash may have cut them off.
+    """Return the temporary files that a crash left for this path; they may be incomplete.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -79,7 +78,7 @@ def _write(path: Path, data: bytes) -> None:
 
 def _flush_directories(files: Mapping[Path, bytes]) -> None:
     if not hasattr(os, "O_DIRECTORY"):
-        return  # Windows has no such thing
+        return  # Windows cannot flush directories
     for directory in {path.parent for path in files}:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:

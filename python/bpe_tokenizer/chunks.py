@@ -1,4 +1,4 @@
-"""Cutting a text into chunks that each encode to a limited number of ids."""
+"""Cuts a text into chunks that each encode to a limited number of ids."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ def split_by_tokens(
 ) -> list[str]:
     """Cut a text into chunks that encode to at most `max_tokens` ids each.
 
-    A chunk is cut where a token of the whole text ends. On its own it may encode to more ids than it had
-    there, because the cut changes the pieces around it; then it is shortened until it fits. Time is linear
-    in the text (with an overlap, in the length of the chunks).
+    A chunk ends where a token of the whole text ends. Alone it may encode to more ids than there, because the
+    cut changes the pieces next to it; then it is shortened until it fits. Time is linear in the length of
+    the text (with an overlap, of all chunks).
 
     Args:
         encoder: Encodes the text.
         text: The text.
         max_tokens: Largest number of ids of a chunk, at least 1.
-        overlap: Number of tokens of the whole text that a chunk repeats from the end of the one before.
+        overlap: Number of tokens of the whole text that a chunk repeats from the end of the previous one.
         special: The special tokens that are recognised, as `_core.Encoder` takes them.
 
     Returns:
         The chunks in order; without an overlap their concatenation is the text.
 
     Raises:
-        OptionError: A character on its own needs more than `max_tokens` ids.
+        OptionError: A single character needs more than `max_tokens` ids.
     """
     spans = encoder.encode_with_offsets(text, special)[1]
     starts = [start for start, _ in spans]
@@ -42,7 +42,7 @@ def split_by_tokens(
         previous_end = end
         end = _chunk_end(encoder, text, starts, start, max_tokens, special)
         if end <= previous_end:
-            # Shortening ate all that is new: repeat nothing, so that every chunk adds to the one before.
+            # The shortened chunk only repeats text: start without overlap, so that every chunk adds some.
             start = previous_end
             end = _chunk_end(encoder, text, starts, start, max_tokens, special)
         chunks.append(text[start:end])
@@ -69,13 +69,13 @@ def _chunk_end(
     max_tokens: int,
     special: bool | Collection[str],
 ) -> int:
-    """Return where the chunk that begins at character `start` ends."""
+    """Return the end of the chunk that begins at character `start`."""
     first_after = bisect_left(starts, start) + max_tokens
     end = starts[first_after] if first_after < len(starts) else len(text)
     fitting = encoder.truncate(text[start:end], max_tokens, special) if end > start else 0
     if fitting:
         return start + fitting
-    # No token boundary of the chunk is at the end of a character, or none is early enough.
+    # Every token boundary of the chunk lies inside a character, or too late.
     character = text[start]
     needed = encoder.count(character, special)
     if needed > max_tokens:

@@ -58,11 +58,11 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 class TokenizerError(Exception):
-    """The root of every error that the package raises on purpose."""
+    """The base class of the package's errors."""
 
 
 class OptionError(TokenizerError, ValueError):
-    """An argument has a value that makes no sense, alone or together with another."""
+    """An argument has a value that is not valid, alone or together with another argument."""
 
 
 class ArgumentTypeError(TokenizerError, TypeError):
@@ -78,15 +78,15 @@ class PatternError(TokenizerError, ValueError):
 
 
 class SpecialTokenError(TokenizerError, ValueError):
-    """A disallowed special token stands in a text, or a special token is not known."""
+    """A text contains a disallowed special token, or a special token is unknown."""
 
 
 class ChatTemplateError(TokenizerError, ValueError):
-    """A chat template is not valid, fails, or refuses a conversation; says where in the template."""
+    """A chat template is not valid, fails, or refuses a conversation; the message has the position."""
 
 
 class CorpusError(TokenizerError, ValueError):
-    """A training corpus is empty, cannot be read or is not UTF-8; says which file and byte."""
+    """A training corpus is empty, cannot be read or is not UTF-8; the message names the file and the byte."""
 
 
 class FormatError(TokenizerError, ValueError):
@@ -94,11 +94,11 @@ class FormatError(TokenizerError, ValueError):
 
 
 class HubError(TokenizerError, OSError):
-    """A published tokenizer cannot be had: no connection, no such name, no permission, or nothing cached."""
+    """A published tokenizer is not available: no connection, unknown name, no permission, or not cached."""
 
 
 class DecodingError(TokenizerError, UnicodeDecodeError):
-    """The bytes of ids are not UTF-8, and `errors="strict"` was asked for."""
+    """The bytes of ids are not UTF-8, and `errors` is `"strict"`."""
 
 
 class UnknownIdError(TokenizerError, KeyError):
@@ -121,9 +121,9 @@ class ContextLengthError(TokenizerError, ValueError):
     """A prompt or a conversation is longer than it may be.
 
     Args:
-        message: What is too long.
-        length: How many ids it has.
-        limit: How many it may have.
+        message: The message.
+        length: Number of ids.
+        limit: Largest number of ids that is allowed.
     """
 
     def __init__(self, message: str, length: int, limit: int) -> None:
@@ -132,13 +132,13 @@ class ContextLengthError(TokenizerError, ValueError):
         self.limit = limit
 
     def __reduce__(self) -> tuple[type[ContextLengthError], tuple[str, int, int]]:
-        """Return what a pickle makes it of again."""
+        """Pickle all arguments."""
         return type(self), (str(self), self.length, self.limit)
 
 
 class GenerationError(TokenizerError, RuntimeError):
-    """An inference engine or server cannot load a model, or failed while it generated."""
+    """An inference engine or server cannot load a model, or fails while it generates."""
 
 
 class MismatchError(TokenizerError, ValueError):
-    """A tokenizer is not the one of the language model that it is used with."""
+    """A tokenizer does not belong to the language model that it is used with."""

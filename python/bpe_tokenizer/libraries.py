@@ -1,4 +1,4 @@
-"""Libraries that not everybody needs."""
+"""Optional libraries."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["import_library"]
 
 
 def import_library(name: str, extra: str = "corpus") -> Any:
-    """Return a library that not everybody needs.
+    """Import an optional library.
 
     Args:
         name: The module.
         extra: The extra of this package that installs it.
 
     Raises:
-        MissingDependencyError: It is not installed.
+        MissingDependencyError: The library is not installed.
     """
     try:
         return import_module(name)

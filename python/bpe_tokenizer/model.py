@@ -1,4 +1,4 @@
-"""The value that files are read into and written from: everything a tokenizer is."""
+"""`Model`: a whole tokenizer as an immutable value, which files are read into and written from."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["AddedToken", "Model", "PostProcessor"]
 
 
 class AddedToken(NamedTuple):
-    """A token that is found in the text before it is split into pieces, and is never merged.
+    """A token that is found in the text before the text is split into pieces, and is never merged.
 
     Args:
-        content: The text that the token stands for.
+        content: The text of the token.
         id: Its id.
-        special: A control token: plain text unless `allowed_special` names it. Otherwise the token
-            is part of the vocabulary and always found.
+        special: True for a control token, which is plain text unless `allowed_special` names it. A token
+            that is not special is always found.
         single_word: Found only where no word character touches it.
-        lstrip: Takes the white space before it along.
-        rstrip: Takes the white space after it along.
-        normalized: Looked for in the normalised text instead of the text as given.
+        lstrip: Includes the white space before it.
+        rstrip: Includes the white space after it.
+        normalized: Found in the normalised text instead of the original text.
 
     The flags are those of Hugging Face's `AddedToken`:
     https://huggingface.co/docs/tokenizers/api/added-tokens
@@ -40,11 +40,11 @@ class AddedToken(NamedTuple):
 
 @dataclass(frozen=True)
 class PostProcessor:
-    """The ids that `add_special_tokens=True` puts around a text.
+    """The ids that `add_special_tokens=True` adds.
 
     Args:
-        prefix: Ids before the text.
-        suffix: Ids after the text.
+        prefix: Ids at the beginning.
+        suffix: Ids at the end.
     """
 
     prefix: tuple[int, ...] = ()
@@ -53,15 +53,15 @@ class PostProcessor:
 
 @dataclass(frozen=True)
 class Model:
-    """Everything a tokenizer is: what the core runs, and what only people and files know.
+    """A whole tokenizer: what the core runs, and what only people and files know.
 
     Args:
         core: Vocabulary, merges, split patterns, normalisation and added tokens.
-        named_tokens: The special tokens that play a part, by role: `"bos"`, `"eos"`, `"pad"`, `"unk"`.
-            A role that is absent is found from the tokens' names; "" says that no token plays it.
-        post_processor: What `add_special_tokens=True` adds; None puts BOS before and EOS after the
-            text, where they exist.
-        config: Entries of a `tokenizer_config.json` that we do not interpret and give back on saving
+        named_tokens: The special tokens by role: `"bos"`, `"eos"`, `"pad"`, `"unk"`. For a missing role, the
+            tokens' names decide; "" says that the role has no token.
+        post_processor: What `add_special_tokens=True` adds; None adds BOS at the beginning and EOS at the
+            end, if they exist.
+        config: Entries of a `tokenizer_config.json` that this package does not interpret and writes back
             (`model_max_length`, `chat_template`, ...).
     """
 

@@ -1,8 +1,8 @@
 r"""The published split patterns, by name, as data.
 
-A split pattern cuts a text into pieces before any merging: a token never crosses the end of a piece. Some
-models apply several patterns one after the other, each cutting the pieces that the one before left, so a
-named pattern is a tuple of one or more patterns. What a pattern leaves unmatched is a piece too.
+A split pattern cuts a text into pieces before merging: no token crosses the end of a piece. Some models
+apply several patterns in sequence, and each cuts the pieces of the previous one, so a named pattern is a
+tuple of one or more patterns. Text between two matches is a piece too.
 
 The dialect is that of Rust's `fancy-regex`: `$` is the end of the text (not of a line), and `\s`, `\p{L}`,
 `\p{N}`, ... are Unicode classes. `ByteLevel(use_regex=True)` of a Hugging Face file is GPT-2's pattern,
@@ -165,22 +165,21 @@ NAMED_PATTERNS: Mapping[str, NamedPattern] = MappingProxyType(
     }
 )
 
-# What a mistyped name looks like. Anything else, even a single letter, is a pattern.
+# A mistyped name. Anything else, even a single letter, is a pattern.
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]+")
 
 
 def resolve_split_pattern(split_pattern: str | Sequence[str]) -> tuple[str, ...]:
-    r"""Return the split patterns that a name stands for, or those given, checked.
+    r"""Return the split patterns of a name, or check and return the given ones.
 
     Args:
-        split_pattern: A name of `NAMED_PATTERNS`, a pattern, or several patterns to be applied one after
-            the other.
+        split_pattern: A name of `NAMED_PATTERNS`, a pattern, or several patterns to apply in sequence.
 
     Returns:
         One or more patterns, each of which compiles.
 
     Raises:
-        PatternError: The pattern is not a valid regular expression, or a word that is no known name.
+        PatternError: The pattern is not a valid regular expression, or an unknown name.
         ArgumentTypeError: It is neither a `str` nor a sequence of `str`.
 
     >>> resolve_split_pattern("starcoder")[0]

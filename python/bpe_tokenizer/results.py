@@ -1,4 +1,4 @@
-"""What `encode_batch` returns: truncated, padded rows as objects, arrays or tensors."""
+"""The results of `encode_batch`: truncated and padded rows, as objects, arrays or tensors."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class EncodingResult:
     ) -> None:
         self.input_ids = input_ids
         self.attention_mask = attention_mask
-        # A vocabulary's id -> token string stands for the strings until somebody asks: building them costs
-        # more than encoding.
+        # The mapping id -> token string, until somebody asks for the strings: building them costs more than
+        # encoding.
         self._tokens = tokens
 
     @property
@@ -59,7 +59,7 @@ class EncodingResult:
 
     @property
     def token_type_ids(self) -> None:
-        """None: byte-level BPE models know no segments."""
+        """None: byte-level BPE models do not have segments."""
         return None
 
     def __len__(self) -> int:
@@ -86,20 +86,20 @@ class EncodingResult:
 
 @dataclass(frozen=True)
 class BatchOptions:
-    """How the rows of a batch are shaped.
+    """Padding and truncation of the rows of a batch.
 
     Args:
         padding: True or `"longest"` fills up to the longest row (at most `max_length`), `"max_length"` to
             `max_length`.
         truncation: Cut rows to `max_length`.
         max_length: In ids, the added ones included.
-        prefix: Ids put before each row.
-        suffix: Ids put after each row.
-        pad_id: The id that fills up.
+        prefix: Ids added at the beginning of each row.
+        suffix: Ids added at the end of each row.
+        pad_id: The id of padding.
 
     Raises:
         OptionError: The options contradict each other.
-        ArgumentTypeError: `max_length` is no integer.
+        ArgumentTypeError: `max_length` is not an integer.
     """
 
     padding: Padding = False
@@ -126,17 +126,17 @@ class BatchOptions:
 
     @property
     def added(self) -> int:
-        """Number of ids put around each row."""
+        """Number of ids added to each row."""
         return len(self.prefix) + len(self.suffix)
 
     def body(self, length: int) -> int:
-        """Number of ids of a text that stay, of `length`."""
+        """Number of ids that truncation keeps of a text with `length` ids."""
         if self.truncation and self.max_length is not None:
             return min(length, self.max_length - self.added)
         return length
 
     def width(self, longest: int) -> int:
-        """Length up to which rows are filled, where the longest has `longest` ids; 0 for no padding."""
+        """Length to which rows are padded if the longest has `longest` ids; 0 for no padding."""
         if not self.padding:
             return 0
         if self.max_length is None:
@@ -187,15 +187,15 @@ def to_arrays(
     """Shape ids into matrices.
 
     Args:
-        ids: uint32, the ids of all texts, one after the other.
-        offsets: int64, where each text begins in `ids` and the last ends: one more than there are texts.
+        ids: uint32, the concatenated ids of all texts.
+        offsets: int64, the offset of each text in `ids` and of the end: one more than the number of texts.
         options: How to shape them.
 
     Returns:
         `input_ids` and `attention_mask`, both int64 of shape (texts, width).
 
     Raises:
-        OptionError: Rows of different length, and no padding that makes them equal.
+        OptionError: The rows have different lengths, and padding does not make them equal.
 
     >>> flat, offsets = np.array([1, 2, 3], np.uint32), np.array([0, 1, 3])
     >>> to_arrays(flat, offsets, BatchOptions(padding=True))["input_ids"].tolist()
