@@ -1,4 +1,4 @@
-//! Byte-level BPE: split patterns, encoding, decoding and training.
+//! Byte-level BPE: split patterns, encoding, decoding, training.
 //!
 //! ```text
 //! text   -> added tokens -> normalise -> pieces -> cache | merge -> ids

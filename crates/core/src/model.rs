@@ -1,7 +1,7 @@
-//! A tokenizer as a value: vocabulary, merges, split patterns, normalisation and added tokens,
-//! checked once, so that nothing behind it has to check again.
+//! A tokenizer as a value: vocabulary, merges, split patterns, normalisation and added tokens. The constructor
+//! checks it, so later stages need no checks.
 
-use crate::error::{Error, Result};
+use crate::error::{quoted, Error, Result};
 use crate::normalize::Normalization;
 use crate::normalizers::Normalizer;
 use crate::pretokenize::PreTokenizer;
@@ -11,29 +11,30 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet, FxHasher};
 use std::hash::Hasher;
 use std::sync::Arc;
 
-/// No id.
+/// Not an id: marks a missing token.
 pub const NONE: u32 = u32::MAX;
 
-/// The tokens that text is made of, by id and by bytes.
+/// The tokens by id and by bytes.
 #[derive(Debug)]
 pub struct Vocabulary {
-    /// In the order of the ids.
+    /// Ascending.
     ids: Vec<u32>,
+    /// The bytes of all tokens.
     bytes: Vec<u8>,
     /// Where each token begins in `bytes`, and where the last one ends.
     starts: Vec<u32>,
-    /// Open addressing over the tokens' bytes: index into `ids`, or NONE, and the hash's upper half.
+    /// A hash table with linear probing: index into `ids` or NONE, and the upper half of the hash.
     index: Vec<(u32, u32)>,
 }
 
 impl Vocabulary {
-    /// Collects tokens; of tokens with the same bytes the lowest id stands for the bytes.
+    /// A vocabulary of tokens in any order. Of tokens with the same bytes, [`Vocabulary::id`] gives the lowest.
     pub fn new(mut tokens: Vec<(u32, Vec<u8>)>) -> Result<Self> {
         tokens.sort_unstable();
         Self::from_sorted(tokens.into_iter().map(Ok))
     }
 
-    /// The same of tokens in the order of their ids.
+    /// A vocabulary of tokens with ascending ids.
     pub fn from_sorted<T: AsRef<[u8]>>(
         tokens: impl Iterator<Item = Result<(u32, T)>>,
     ) -> Result<Self> {
@@ -47,7 +48,7 @@ impl Vocabulary {
             let (id, bytes) = token?;
             if id == NONE || vocabulary.ids.last().is_some_and(|&last| last >= id) {
                 return Err(Error::Model(format!(
-                    "id {id} stands twice in the vocabulary, or is larger than {}",
+                    "duplicate id {id} in the vocabulary, or an id above {}",
                     NONE - 1
                 )));
             }
@@ -67,7 +68,7 @@ impl Vocabulary {
         Ok(vocabulary)
     }
 
-    /// The slot of a token, or the free one where it would go, and its tag.
+    /// The slot of a token, or the free slot for it, and the token's tag.
     fn slot(&self, token: &[u8]) -> (usize, u32) {
         let mut hasher = FxHasher::default();
         hasher.write(token);
@@ -100,35 +101,35 @@ impl Vocabulary {
     /// The bytes of an id.
     pub fn token(&self, id: u32) -> Option<&[u8]> {
         let entry = match self.ids.get(id as usize) {
-            Some(&same) if same == id => id as usize, // as it is when the ids have no holes
+            Some(&same) if same == id => id as usize, // the ids have no gaps
             _ => self.ids.binary_search(&id).ok()?,
         };
         Some(self.entry(entry))
     }
 
-    /// The first byte that is no token.
+    /// The first byte without a token.
     pub fn missing_byte(&self) -> Option<u8> {
         (0..=255).find(|&byte| self.id(&[byte]).is_none())
     }
 
-    /// Every id with its bytes, in the order of the ids.
+    /// Every id with its bytes, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &[u8])> {
         let entries = (0..self.ids.len()).map(|index| self.entry(index));
         self.ids.iter().copied().zip(entries)
     }
 
-    /// How many tokens there are.
+    /// The number of tokens.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether there is no token.
+    /// Whether the vocabulary is empty.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 }
 
-/// A merge: the ids of the two tokens and of the one that they make.
+/// A merge: the ids of the left token, the right token and the product.
 pub type MergeIds = (u32, u32, u32);
 
 /// What merging begins with.
@@ -141,19 +142,19 @@ pub enum Alphabet {
     Characters,
 }
 
-/// What becomes of a byte or character that is no token.
+/// The replacement of a byte or character without a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unknown {
-    /// Dropped before merging, so that its neighbours may merge.
+    /// Nothing. Its neighbours may merge.
     #[default]
     Dropped,
-    /// Keeps its neighbours apart, and is dropped after merging.
+    /// A gap, which keeps its neighbours apart and is dropped after merging.
     Gap,
-    /// Becomes a token.
+    /// The unknown token.
     Token {
-        /// The token.
+        /// The id of the unknown token.
         id: u32,
-        /// Neighbouring ones become one.
+        /// Several in sequence become one.
         fuse: bool,
     },
 }
@@ -163,9 +164,9 @@ pub enum Unknown {
 pub struct Spaces {
     /// The character for a space.
     pub space: char,
-    /// Tokens `<0x00>` to `<0xFF>` are bytes.
+    /// Whether the tokens `<0x00>` to `<0xFF>` are bytes.
     pub byte_fallback: bool,
-    /// The spaces at the beginning that are no part of the text.
+    /// The spaces at the beginning that are not part of the text.
     pub strip: Strip,
 }
 
@@ -178,39 +179,39 @@ pub fn fallback_byte(token: &[u8]) -> Option<u8> {
     u8::try_from(digit(high)? << 4 | digit(low)?).ok()
 }
 
-/// Which spaces at the beginning of the decoded text are dropped.
+/// Which spaces at the beginning the decoder drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strip {
     /// None.
     No,
-    /// The first, if the text begins with one.
+    /// The first one.
     One,
     /// All of the first token.
     FirstToken,
 }
 
-/// What a model is made of beside its vocabulary and merges.
+/// The settings of a model besides its vocabulary and merges.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// What is done to text first.
+    /// The normalisation of text.
     pub normalizers: Vec<Normalizer>,
-    /// How it is cut into pieces; without a step, a text is a piece.
+    /// The steps that split text into pieces. Without a step, a text is one piece.
     pub pre_tokenizers: Vec<PreTokenizer>,
     /// What merging begins with.
     pub alphabet: Alphabet,
-    /// A character that is no token becomes the tokens `<0x00>` to `<0xFF>` of its bytes.
+    /// Whether a character without a token becomes the tokens `<0x00>` to `<0xFF>` of its bytes.
     pub byte_fallback: bool,
-    /// What becomes of what has no token.
+    /// The replacement of bytes and characters without a token.
     pub unknown: Unknown,
-    /// A piece that is a token is that token, even where merging would not make it.
+    /// Whether a piece that equals a token becomes that token, even if merging would give other ids.
     pub ignore_merges: bool,
-    /// How tokens become text; without it, their bytes are the text.
+    /// How tokens become text. Without it, their bytes are the text.
     pub spaces: Option<Spaces>,
 }
 
 impl Settings {
-    /// The patterns and whether a space is put before a text, if isolated matches of patterns are all
-    /// that the pre-tokeniser cuts at.
+    /// The patterns, and whether a space is prepended to a text. None if the pre-tokeniser has other steps than
+    /// isolated matches of patterns.
     pub fn plain_patterns(&self) -> Option<(Vec<&str>, bool)> {
         let (prefixed, splits) = match self.pre_tokenizers.split_first() {
             Some((PreTokenizer::PrefixSpace, splits)) => (true, splits),
@@ -220,7 +221,7 @@ impl Settings {
         Some((patterns.collect::<Option<_>>()?, prefixed))
     }
 
-    /// The only step of normalisation, if it is a Unicode normal form or there is none.
+    /// The Unicode normal form, if any. The outer None: normalisation has other steps.
     pub fn plain_normalization(&self) -> Option<Option<Normalization>> {
         match self.normalizers.as_slice() {
             [] => Some(None),
@@ -230,21 +231,21 @@ impl Settings {
     }
 }
 
-/// Everything that encoding and decoding need; immutable, and cheap to copy.
+/// What encoding and decoding need. Immutable and cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Model {
     vocabulary: Arc<Vocabulary>,
     merges: Arc<Vec<MergeIds>>,
     settings: Arc<Settings>,
-    /// In the order of the ids.
+    /// By ascending id.
     added: Arc<Vec<AddedToken>>,
 }
 
 impl Model {
-    /// A model of a vocabulary and merges, which are pairs of tokens' bytes in order of rank.
+    /// A model of a vocabulary and merges: pairs of tokens' bytes by rank.
     ///
-    /// Without merges the ids are ranks (as in a `.tiktoken` file), and the merges follow from them. A byte
-    /// that is no token is for `settings.unknown` to say; [`Model::require_bytes`] rules it out.
+    /// Without merges, the ids are ranks (as in a `.tiktoken` file), and the merges follow from them. For bytes
+    /// without a token see `settings.unknown`; [`Model::require_bytes`] rules them out.
     pub fn new(
         tokens: Vec<(u32, Vec<u8>)>,
         merges: Option<&[(Vec<u8>, Vec<u8>)]>,
@@ -260,10 +261,10 @@ impl Model {
                 merges_of_ranks(&vocabulary, &added)
             }
         };
-        Self::of_parts(vocabulary, merges, settings, added)
+        Self::from_parts(vocabulary, merges, settings, added)
     }
 
-    /// The same with merges as ids.
+    /// A model of a vocabulary and merges as ids.
     pub fn with_merge_ids(
         vocabulary: Vocabulary,
         merges: Vec<MergeIds>,
@@ -276,18 +277,18 @@ impl Model {
             let fits = joined
                 .is_some_and(|(product, (left, right))| product.strip_prefix(left) == Some(right));
             if !fits {
-                let text = |part: Option<&[u8]>| to_printable(part.unwrap_or_default());
+                let text = |part: Option<&[u8]>| quoted(&to_printable(part.unwrap_or_default()));
                 return Err(Error::Model(format!(
-                    "merge {rank} ({:?}, {:?}): the id {product} is not the two together",
+                    "merge {rank} ({}, {}): id {product} is not the concatenation of both",
                     text(parts.0),
                     text(parts.1)
                 )));
             }
         }
-        Self::of_parts(vocabulary, merges, settings, added)
+        Self::from_parts(vocabulary, merges, settings, added)
     }
 
-    fn of_parts(
+    fn from_parts(
         vocabulary: Vocabulary,
         merges: Vec<MergeIds>,
         settings: Settings,
@@ -299,8 +300,8 @@ impl Model {
                 .find(|(_, token)| std::str::from_utf8(token).is_err());
             if let Some((id, token)) = not_text {
                 return Err(Error::Model(format!(
-                    "the token {:?} (id {id}) is not UTF-8; the tokens of a vocabulary of characters are text",
-                    token.escape_ascii().to_string()
+                    "token {} (id {id}) is not UTF-8; a vocabulary of characters must be text",
+                    quoted(&token.escape_ascii().to_string())
                 )));
             }
         }
@@ -320,7 +321,7 @@ impl Model {
         model.with_added(added)
     }
 
-    /// Fails if a byte is no token.
+    /// Fails if a byte has no token.
     pub fn require_bytes(&self) -> Result<()> {
         match self.vocabulary.missing_byte() {
             None => Ok(()),
@@ -331,7 +332,7 @@ impl Model {
         }
     }
 
-    /// The model with other added tokens.
+    /// This model with other added tokens.
     pub fn with_added(&self, mut added: Vec<AddedToken>) -> Result<Self> {
         added.sort_by_key(|token| token.id);
         let mut contents = FxHashMap::default();
@@ -339,26 +340,30 @@ impl Model {
             let AddedToken { content, id, .. } = token;
             let fail = |message: String| {
                 Err(Error::Model(format!(
-                    "added token {content:?} (id {id}): {message}"
+                    "added token {} (id {id}): {message}",
+                    quoted(content)
                 )))
             };
             if content.is_empty() {
                 return fail("the text is empty".to_owned());
             }
             if *id == NONE {
-                return fail(format!("ids end at {}", NONE - 1));
+                return fail(format!("the largest possible id is {}", NONE - 1));
             }
             if let Some(other) = contents.insert(content, id) {
-                return fail(format!("the same text has the id {other}"));
+                return fail(format!("duplicate text; it also has the id {other}"));
             }
             if index > 0 && added[index - 1].id == *id {
-                return fail(format!("{:?} has the same id", added[index - 1].content));
+                return fail(format!(
+                    "{} has the same id",
+                    quoted(&added[index - 1].content)
+                ));
             }
             match self.vocabulary.token(*id) {
                 Some(bytes) if bytes != content.as_bytes() => {
                     return fail(format!(
-                        "the id belongs to the token {:?} of the vocabulary",
-                        to_printable(bytes)
+                        "the id belongs to the token {} of the vocabulary",
+                        quoted(&to_printable(bytes))
                     ));
                 }
                 _ => {}
@@ -370,27 +375,27 @@ impl Model {
         })
     }
 
-    /// The vocabulary, with those added tokens that belong to it.
+    /// The vocabulary. It includes the added tokens that have an id in it.
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
 
-    /// The merges in order of rank.
+    /// The merges by rank.
     pub fn merges(&self) -> &[MergeIds] {
         &self.merges
     }
 
-    /// The steps before merging, and switches.
+    /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The added tokens in the order of their ids.
+    /// The added tokens by ascending id.
     pub fn added(&self) -> &[AddedToken] {
         &self.added
     }
 
-    /// The added token with this id.
+    /// The added token of an id.
     pub fn added_token(&self, id: u32) -> Option<&AddedToken> {
         let index = self
             .added
@@ -411,7 +416,7 @@ impl Model {
             .or_else(|| self.vocabulary.token(id))
     }
 
-    /// How many ids there are, added tokens included.
+    /// The number of ids, added tokens included.
     pub fn len(&self) -> usize {
         let outside = self
             .added
@@ -420,13 +425,13 @@ impl Model {
         self.vocabulary.len() + outside.count()
     }
 
-    /// Whether there is no id.
+    /// Whether the model has no ids.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Finds the ids of merges given as bytes.
+/// Looks up the ids of merges.
 fn resolve(vocabulary: &Vocabulary, merges: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<MergeIds>> {
     let mut product = Vec::new();
     let resolved = merges.iter().enumerate().map(|(rank, (left, right))| {
@@ -436,10 +441,10 @@ fn resolve(vocabulary: &Vocabulary, merges: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec
         let id = |token: &[u8]| {
             vocabulary.id(token).ok_or_else(|| {
                 Error::Model(format!(
-                    "merge {rank} ({:?}, {:?}): {:?} is not in the vocabulary",
-                    to_printable(left),
-                    to_printable(right),
-                    to_printable(token)
+                    "merge {rank} ({}, {}): {} is not in the vocabulary",
+                    quoted(&to_printable(left)),
+                    quoted(&to_printable(right)),
+                    quoted(&to_printable(token))
                 ))
             })
         };
@@ -448,12 +453,12 @@ fn resolve(vocabulary: &Vocabulary, merges: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec
     resolved.collect()
 }
 
-/// The merges that ids-as-ranks amount to: a token's merge joins the two tokens that are left of its
-/// bytes right before they become one, always joining the pair with the lowest rank first.
+/// The merges of a vocabulary whose ids are ranks. The merge of a token joins the last two symbols of its
+/// bytes when these merge by rank.
 ///
-/// Within a piece, the stretch of a token develops as the token alone does as long as nothing joins
-/// across its edges, so no other pair ever makes it. A token whose bytes do not become one has no merge; a
-/// piece that is such a token is found by `ignore_merges`.
+/// As long as no merge crosses its ends, the bytes of a token inside a piece merge as they do alone, so no
+/// other pair makes the token. A token whose bytes do not merge into one symbol has no merge; `ignore_merges`
+/// finds a piece of its bytes.
 fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Vec<MergeIds> {
     let byte_ids: Vec<u32> = (0..=255)
         .map(|byte| vocabulary.id(&[byte]).unwrap_or(NONE))
@@ -470,7 +475,7 @@ fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Vec<Merge
         let rank = |left, right| products.get(&(left, right)).copied().unwrap_or(NONE);
         ranks.clear();
         ranks.extend(symbols.windows(2).map(|pair| rank(pair[0], pair[1])));
-        // The merges of lower ranks come first, and are nearly always enough.
+        // The merges of lower ranks are known already, and nearly always suffice.
         while symbols.len() > 2 {
             let best = (0..ranks.len()).min_by_key(|&at| ranks[at]).unwrap_or(0);
             if ranks[best] == NONE {
@@ -500,7 +505,7 @@ fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Vec<Merge
     merges
 }
 
-/// The two tokens that are left of a token's bytes right before they become one, whatever the ranks.
+/// The last two symbols of a token's bytes, for parts with higher ranks than the token.
 fn last_pair(token: &[u8], rank: impl Fn(&[u8]) -> Option<u32>) -> Option<(u32, u32)> {
     let mut cuts: Vec<usize> = (0..=token.len()).collect();
     while cuts.len() > 3 {
@@ -538,7 +543,7 @@ mod tests {
         let model = Model::new(tokens, None, Settings::default(), Vec::new()).unwrap();
         let (a, b, c, d) = (97, 98, 99, 100);
         let expected = [(a, b, 256), (c, d, 257), (256, 257, 258), (b, c, 259)];
-        assert_eq!(model.merges(), expected); // nothing makes zzzz
+        assert_eq!(model.merges(), expected); // no merge makes zzzz
         assert!(model.settings().ignore_merges);
     }
 
@@ -557,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_models_are_refused_by_name() {
+    fn errors_name_what_is_wrong_in_a_model() {
         let new = |tokens, merges: &[(&str, &str)], added: &[(&str, u32)]| {
             let merges: Vec<(Vec<u8>, Vec<u8>)> = merges
                 .iter()
@@ -582,11 +587,11 @@ mod tests {
         assert!(message(new(bytes(), &[], &[("", 300)])).contains("empty"));
         let mut tokens = bytes();
         tokens.push((7, b"twice".to_vec()));
-        assert!(message(new(tokens, &[], &[])).contains("id 7 stands twice"));
+        assert!(message(new(tokens, &[], &[])).contains("duplicate id 7"));
     }
 
     #[test]
-    fn ids_may_have_holes() {
+    fn ids_may_have_gaps() {
         let mut tokens = bytes();
         tokens.push((4_000_000_000, b"far".to_vec()));
         let model = Model::new(tokens, Some(&[]), Settings::default(), Vec::new()).unwrap();

@@ -4,12 +4,9 @@ use crate::cache::{
     emit, emit_chars, has_key, key_of, Cache, KeyBatch, KeySpace, PIECES_PER_BATCH,
 };
 use crate::error::Result;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, Poller};
 use crate::merge::{CharSplitPoints, Merger};
 use std::ops::Range;
-
-/// Bytes of one split piece between two polls for interrupts.
-const BYTES_PER_POLL: usize = 1 << 16;
 
 /// Looks pieces up in the cache, and merges and caches those that it lacks.
 pub struct CachedEncoder<'a> {
@@ -94,10 +91,11 @@ impl CachedEncoder<'_> {
             return self.encode_whole(text, range, ids);
         }
         let start = ids.len();
-        let (mut at, mut polled) = (range.start, range.start);
+        let (mut at, mut poller) = (range.start, Poller::new(self.interrupt));
         loop {
-            let emitted = emit_chars(self.cache, points, text, at..range.end, ids);
-            self.cache.hits += (emitted - at) as u64 / 3;
+            let from = at;
+            let emitted = emit_chars(self.cache, points, text, from..range.end, ids);
+            self.cache.hits += (emitted - from) as u64 / 3;
             if emitted == range.end {
                 break;
             }
@@ -107,10 +105,7 @@ impl CachedEncoder<'_> {
             }
             at = part.end;
             self.encode_part(points, text, part, ids)?;
-            if at - polled > BYTES_PER_POLL {
-                self.interrupt.poll()?;
-                polled = at;
-            }
+            poller.advance(at - from)?;
         }
         if has_key(range.len()) && self.cache.has_room(ids.len() - start) {
             self.insert(KeySpace::Piece, text, range, &ids[start..]);

@@ -23,12 +23,10 @@ use super::short::{merge_short, MAX_SHORT};
 use super::table::PairTable;
 use super::window::{Window, WINDOW};
 use crate::error::{Error, Result};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, Poller};
 
 /// The symbols of a window, and how many of them at least overlap the previous window (one or more).
 const WIDTHS: (usize, usize) = (WINDOW, 32);
-/// Symbols between two polls for interrupts.
-const POLL_INTERVAL: usize = 1 << 16;
 
 /// Merges the symbols of a piece in place. Returns how many remain.
 pub fn merge_symbols(
@@ -112,7 +110,7 @@ impl<'a> OverlapMerger<'a> {
         // A window without a token in common with the previous tokens is retried twice as large, with an
         // earlier start. A window that starts with the piece needs no common token, so this ends.
         let mut scale = 1;
-        let mut until_poll = POLL_INTERVAL;
+        let mut poller = Poller::new(self.interrupt);
         while self.end < self.symbols.len() {
             let work = self.work;
             scale = if self.merge_next(scale)? {
@@ -120,11 +118,7 @@ impl<'a> OverlapMerger<'a> {
             } else {
                 scale * 2
             };
-            until_poll = until_poll.saturating_sub(self.work - work);
-            if until_poll == 0 {
-                self.interrupt.poll()?;
-                until_poll = POLL_INTERVAL;
-            }
+            poller.advance(self.work - work)?;
         }
         Ok(())
     }

@@ -2,14 +2,12 @@
 
 use super::table::{PairTable, NO_MERGE};
 use crate::error::Result;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, Poller};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The end of the list. Also the next symbol of a symbol that was merged into its left neighbour.
 const NONE: u32 = u32::MAX;
-/// Merges between two polls for interrupts.
-const POLL_INTERVAL: u32 = 1 << 16;
 
 /// Merges fewer than 2^32 symbols. Calls `merged` with the rank of each merge and the indices of its two
 /// symbols, in order, then `token` with each resulting symbol and the index it begins at.
@@ -24,13 +22,9 @@ pub fn merge_queued(
     for left in 0..symbols.len() as u32 {
         list.enqueue(left);
     }
-    let mut until_poll = POLL_INTERVAL;
+    let mut poller = Poller::new(interrupt);
     while let Some(Reverse(entry)) = list.queue.pop() {
-        until_poll -= 1;
-        if until_poll == 0 {
-            interrupt.poll()?;
-            until_poll = POLL_INTERVAL;
-        }
+        poller.advance(1)?;
         let (rank, left) = ((entry >> 32) as u32, entry as u32);
         if let Some(right) = list.merge(rank, left) {
             merged(rank, left, right);
