@@ -446,7 +446,7 @@ impl Encoder {
     }
 
     fn cache_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let statistics = self.core.cache_statistics();
+        let statistics = self.core.caches().statistics();
         let dict = PyDict::new(py);
         dict.set_item("hits", statistics.hits)?;
         dict.set_item("misses", statistics.misses)?;
@@ -455,16 +455,16 @@ impl Encoder {
     }
 
     fn clear_cache(&self) {
-        self.core.clear_cache();
+        self.core.caches().clear();
     }
 
     #[getter]
     fn cache_bytes(&self) -> usize {
-        self.core.cache_bytes()
+        self.core.caches().cache_bytes()
     }
 
     fn limit_cache(&self, max_bytes: usize) {
-        self.core.limit_cache(max_bytes);
+        self.core.caches().limit(max_bytes);
     }
 
     fn __getnewargs__(&self) -> (Model,) {

@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::cache::Cache;
-use super::keys::{Key, KEY_BYTES};
+use super::keys::{KeyBatch, KEY_BYTES};
 use super::packed::{Packed, UNPACKED_IDS};
 use crate::merge::CharSplitPoints;
 #[cfg(target_arch = "x86_64")]
@@ -15,48 +15,37 @@ use std::ops::Range;
 /// A call of `emit_chars` appends about this many ids at most, so that its caller can poll for interrupts.
 const CHAR_IDS_PER_CALL: usize = 1 << 14;
 
-/// Appends the ids of the pieces from `first` on, given their keys and first buckets. Returns the first
-/// piece that is not cached, or the number of pieces.
-pub fn emit(
-    cache: &Cache,
-    keys: &[Key],
-    buckets: &[u32],
-    first: usize,
-    ids: &mut Vec<u32>,
-) -> usize {
+/// Appends the ids of a range of pieces, up to the first one that is not cached. Returns where that is, or
+/// the end of the range.
+pub fn emit(cache: &Cache, batch: &KeyBatch, pieces: Range<usize>, ids: &mut Vec<u32>) -> usize {
     #[cfg(target_arch = "x86_64")]
     if Processor::best().has(InstructionSet::Avx2) {
         // SAFETY: `Processor` reports only detected instructions.
-        return unsafe { emit_avx2(cache, keys, buckets, first, ids) };
+        return unsafe { emit_avx2(cache, batch, pieces, ids) };
     }
-    emit_with(cache, keys, buckets, first, ids, Packed::unpack)
+    emit_with(cache, batch, pieces, ids, Packed::unpack)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn emit_avx2(
-    cache: &Cache,
-    keys: &[Key],
-    buckets: &[u32],
-    first: usize,
-    ids: &mut Vec<u32>,
-) -> usize {
-    emit_with(cache, keys, buckets, first, ids, |packed| {
-        packed.unpack_avx2()
-    })
+fn emit_avx2(cache: &Cache, batch: &KeyBatch, pieces: Range<usize>, ids: &mut Vec<u32>) -> usize {
+    emit_with(cache, batch, pieces, ids, |packed| packed.unpack_avx2())
 }
 
 #[inline(always)]
 fn emit_with(
     cache: &Cache,
-    keys: &[Key],
-    buckets: &[u32],
-    first: usize,
+    batch: &KeyBatch,
+    pieces: Range<usize>,
     ids: &mut Vec<u32>,
     unpack: impl Fn(&Packed) -> [u32; UNPACKED_IDS],
 ) -> usize {
-    let mut piece = first;
-    while piece < keys.len() {
+    let Range {
+        start: mut piece,
+        end,
+    } = pieces;
+    let (keys, buckets) = batch.get(end);
+    while piece < end {
         ids.reserve(KEY_BYTES);
         let room = ids.spare_capacity_mut();
         let (mut count, last) = (0, room.len() - KEY_BYTES);

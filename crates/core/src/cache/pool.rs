@@ -128,7 +128,8 @@ impl WorkspacePool {
         }
     }
 
-    /// Changes the limit of the first cache and drops all pieces.
+    /// Drops all pieces and changes the limit of the first cache. A limit below the smallest table turns caching
+    /// off.
     pub fn limit(&self, cache_bytes: usize) {
         self.cache_bytes.store(cache_bytes, Ordering::Relaxed);
         self.clear();

@@ -50,10 +50,9 @@ impl CachedEncoder<'_> {
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         let pieces = bounds.len() - 1;
-        let (keys, buckets) = keys.get(pieces);
         let mut piece = 0;
         loop {
-            let found = emit(self.cache, keys, buckets, piece, ids);
+            let found = emit(self.cache, keys, piece..pieces, ids);
             self.cache.hits += (found - piece) as u64;
             if found == pieces {
                 return Ok(());

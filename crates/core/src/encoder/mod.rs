@@ -23,7 +23,7 @@ use piece_encoder::PieceEncoder;
 use splitter::{Splitter, TextSegment};
 
 use crate::alignment::{Alignment, OffsetMap};
-use crate::cache::{CacheStatistics, WorkspacePool};
+use crate::cache::WorkspacePool;
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::merge::Merger;
@@ -144,25 +144,9 @@ impl Encoder {
         Ok(first)
     }
 
-    /// Hits, misses and sizes of the caches.
-    pub fn cache_statistics(&self) -> CacheStatistics {
-        self.workspaces.statistics()
-    }
-
-    /// Empties the caches.
-    pub fn clear_cache(&self) {
-        self.workspaces.clear();
-    }
-
-    /// The limit on the bytes of one thread's cache.
-    pub fn cache_bytes(&self) -> usize {
-        self.workspaces.cache_bytes()
-    }
-
-    /// Empties the caches and limits the bytes of one thread's cache. Further threads get half of that
-    /// each. A limit below the smallest cache turns caching off.
-    pub fn limit_cache(&self, bytes: usize) {
-        self.workspaces.limit(bytes);
+    /// The caches of the threads.
+    pub fn caches(&self) -> &WorkspacePool {
+        &self.workspaces
     }
 
     fn with_piece_encoder<R>(
@@ -170,8 +154,8 @@ impl Encoder {
         interrupt: &Interrupt<'_>,
         work: impl FnOnce(&mut PieceEncoder<'_>) -> R,
     ) -> R {
+        let (splitter, merger) = (&self.splitter, &self.merger);
         self.workspaces.with(|workspace| {
-            let (splitter, merger) = (&self.splitter, &self.merger);
             work(&mut PieceEncoder::new(
                 splitter, merger, workspace, interrupt,
             ))

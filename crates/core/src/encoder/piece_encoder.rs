@@ -220,7 +220,7 @@ mod tests {
             let mut unreachable: Vec<&[u8]> = unreachable.iter().map(Vec::as_slice).filter(is_new).collect();
             unreachable.retain(|token| !tokens.contains(token));
             let (plain, quick) = (encoder(&tokens, &unreachable), encoder(&tokens, &unreachable));
-            plain.limit_cache(0);
+            plain.caches().limit(0);
             quick.merger.compute_split_points();
             let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).chain(unreachable).collect();
             let ids = |encoder: &Encoder, text: &[u8]| {
