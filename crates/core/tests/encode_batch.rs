@@ -1,5 +1,5 @@
-//! Batches and files on many threads against one text at a time: jobs are tiny, so texts are cut wherever
-//! they may be.
+//! Batches and files on many threads give the ids of single texts. Jobs are tiny, so texts are cut wherever
+//! that is allowed.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // tests
 
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// What patterns, normal forms and added tokens tell apart.
+/// Texts that patterns, normal forms and added tokens treat differently.
 const PARTS: [&str; 58] = [
     "a",
     "B",
@@ -85,7 +85,7 @@ struct Vector {
 
 fn model(settings: Settings, added: Vec<AddedToken>) -> Encoder {
     let mut tokens: Vec<(u32, Vec<u8>)> = (0..=255).map(|byte| (byte, vec![byte as u8])).collect();
-    // Everything that stands side by side may merge, so that a cut in a wrong place shows.
+    // Any two neighbours may merge, so a cut at a wrong position changes the ids.
     let mut merges = Vec::new();
     for part in PARTS {
         for next in ["", "a", " ", "word", "\n", "\u{301}", "e", "日"] {
@@ -192,7 +192,7 @@ fn steps() -> Vec<Vec<PreTokenizer>> {
     patterns.chain(others).collect()
 }
 
-/// Every pattern with plain added tokens, some with every normalisation and with added tokens of each kind.
+/// All patterns without added tokens; some patterns with all normalisations and all kinds of added tokens.
 fn encoders() -> &'static [Encoder] {
     static ENCODERS: OnceLock<Vec<Encoder>> = OnceLock::new();
     ENCODERS.get_or_init(|| {
@@ -241,7 +241,7 @@ fn options(job_bytes: usize, threads: usize, special: Special) -> BatchOptions {
     }
 }
 
-/// The texts again and again, so that they are worth several threads.
+/// Compares a batch with single texts. Repeats the texts, so that several threads pay.
 fn check(encoder: &Encoder, texts: &[Text<'_>], job: usize, special: &Special) {
     let bytes: usize = texts.iter().map(|text| text.as_bytes().len()).sum();
     let repeated = texts.repeat((80 << 10) / bytes.max(1) + 1);
@@ -326,12 +326,12 @@ fn file(name: &str, bytes: &[u8]) -> PathBuf {
 }
 
 #[test]
-fn the_first_byte_that_is_not_utf8_is_named() {
+fn errors_name_the_first_byte_that_is_not_utf8() {
     let mut bytes = "hello world é\n".repeat(200_000).into_bytes();
     let places = [2_900_000, 1_234_567, 17];
     for place in places {
         bytes[place] = 0xff;
-        // The byte may stand behind the first of a character.
+        // The byte may be inside a character; the error names the character's first byte.
         let expected = std::str::from_utf8(&bytes).unwrap_err().valid_up_to() as u64;
         let path = file(&format!("broken-{place}"), &bytes);
         for separator in [None, Some("\n"), Some("not there")] {
@@ -354,7 +354,7 @@ fn the_first_byte_that_is_not_utf8_is_named() {
 }
 
 #[test]
-fn a_disallowed_token_is_named_wherever_it_stands() {
+fn errors_name_a_disallowed_token_at_any_position() {
     let added = vec![AddedToken::special("<|end of it|>", 0)];
     let settings = Settings {
         pre_tokenizers: steps()[0].clone(),

@@ -82,7 +82,7 @@ impl Packed {
             )
         };
         let lanes = _mm256_setr_epi32(lane(0), lane(1), lane(2), lane(3), lane(4), -1, -1, -1);
-        // SAFETY: the array behind `self` has the 16 bytes of the load, and the result the 32 bytes of the
+        // SAFETY: the array in `self` has the 16 bytes of the load, and the result the 32 bytes of the
         // register.
         unsafe {
             let packed = _mm_loadu_si128(self.0.as_ptr().cast());

@@ -77,7 +77,7 @@ impl Matchers {
         })
     }
 
-    /// Whether there is no token to find.
+    /// Whether neither automaton has a token.
     pub fn are_empty(&self) -> bool {
         self.original.is_empty() && self.normalized.is_empty()
     }

@@ -58,7 +58,7 @@ impl Splitter {
         }
     }
 
-    /// Whether a segment can be split block by block. Without a offsets to split, a block may be the whole
+    /// Whether a segment can be split block by block. Without a position to split at, a block may be the whole
     /// segment, and the bounds of a block are 32-bit.
     pub fn has_blocks(&self, segment: &TextSegment<'_>) -> bool {
         self.split_points.is_none()

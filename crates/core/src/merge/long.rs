@@ -212,8 +212,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Merges over a small alphabet, later ones also over the products of earlier ones; some make
-    /// a product again, and a part may be made after what it is a part of.
+    /// Merges over a small alphabet and over products of earlier merges. Some repeat a product, and a part may
+    /// have a higher rank than its product.
     fn merges() -> impl Strategy<Value = Vec<(u32, u32, u32)>> {
         let pairs = prop::collection::vec((0..1000u32, 0..1000u32, any::<bool>()), 0..40);
         let merges = pairs.prop_map(|pairs| {
@@ -267,8 +267,7 @@ mod tests {
         }
     }
 
-    /// What stands last says what everything before it becomes, so no window but one from the beginning
-    /// to the end is right.
+    /// The last symbol decides how all symbols before it merge, so only a window of the whole piece is exact.
     #[test]
     fn a_piece_may_have_no_common_token() {
         let last = 500u32;
@@ -308,7 +307,7 @@ mod tests {
             prop_assert!(starts.is_sorted() && starts.first().is_none_or(|&first| first == 0));
         }
 
-        /// Repeated stretches, so that tokens become long and what is joined depends on what is far away.
+        /// Repeated stretches make long tokens, and merges that depend on distant symbols.
         #[test]
         fn windows_merge_like_the_whole(
             merges in merges(),
