@@ -34,7 +34,7 @@ LATIN, GREEK, CYRILLIC = (
     Provenance(Origin("messages", 1, "content")),
     Provenance(Origin("tools", 0)),
 )
-# They include letters that become two or three in another case (ß, ŉ, İ, ﬁ, ΐ), and Σ with its two lower cases.
+# Some letters become two or three in another case (ß, ŉ, İ, ﬁ, ΐ), and Σ has two lower-case forms.
 SCRIPTS = {
     LATIN: "abSßŉİﬁsN\u02bc\u0307",
     GREEK: "αΣσςΐΑ\u0308\u0301",

@@ -235,14 +235,15 @@ def _reject_unsupported(
     unknown = [*given, *variables]
     if unknown:
         raise OptionError(
-            f"the template {name!r} does not support {', '.join(unknown)}; use the model's own chat template"
+            f"the template {name!r} does not support {', '.join(unknown):.100}; "
+            "use the model's own chat template"
         )
 
 
 def _check_continued(name: str, messages: Messages, continue_final_message: bool | str) -> None:
     if continue_final_message not in (True, False, "content"):
         raise OptionError(
-            f"continue_final_message is {continue_final_message!r}; "
+            f"continue_final_message is {shorten(continue_final_message)}; "
             f"the template {name!r} can continue only 'content'"
         )
     if continue_final_message and messages[-1]["role"] == "system":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from bpe_tokenizer.errors import ArgumentTypeError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 
 __all__ = ["Messages", "checked_messages", "content_text", "is_batch", "with_system_prompt"]
 
@@ -84,7 +84,7 @@ def content_text(number: int, message: Mapping[str, Any]) -> str:
     if isinstance(content, str):
         return content
     if content is None:
-        raise OptionError(f"message {number} (role {message['role']!r}) has no 'content'")
+        raise OptionError(f"message {number} (role {shorten(message['role'])}) has no 'content'")
     if not isinstance(content, Mapping | list | tuple):
         raise ArgumentTypeError(
             f"message {number}: content must be a str or a list of parts, not {type(content).__name__}"
@@ -99,7 +99,8 @@ def _part_text(number: int, place: int, part: Any) -> str:
     kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
     if kind != "text":
         raise OptionError(
-            f"message {number}: part {place} of its content is {kind!r}; this template writes only 'text'"
+            f"message {number}: part {place} of its content is {shorten(kind)}; "
+            "this template writes only 'text'"
         )
     text = part.get("text")
     if not isinstance(text, str):

@@ -198,7 +198,9 @@ class ChatTemplate:
         >>> ChatTemplate.unregister("dialogue")
         """
         if not isinstance(name, str) or not name or is_jinja(name):
-            raise OptionError(f"{name!r} cannot name a template: a name is a str without Jinja's brackets")
+            raise OptionError(
+                f"{shorten(name)} cannot name a template: a name is a str without Jinja's brackets"
+            )
         if name in BUILT_IN:
             raise OptionError(f"the template {name!r} is built in; choose another name")
         cls._registered[name] = (

@@ -142,15 +142,19 @@ class JinjaTemplate:
         """Append the end mark to a field of the final message, and return the field's text."""
         final = message.get(field)
         if final is None:
-            raise OptionError(f"the final message has no {field!r} to continue")
+            raise OptionError(f"the final message has no {shorten(field)} to continue")
         names = [name for name in REASONING if message.get(name) == final] if field in REASONING else [field]
         if not any(name in self.source for name in names):
-            raise ChatTemplateError(f"{self._place(None)} does not use {field!r}, which is to be continued")
+            raise ChatTemplateError(
+                f"{self._place(None)} does not use {shorten(field)}, which is to be continued"
+            )
         parts = [_last_text(message[name]) for name in names] if isinstance(final, (list, tuple)) else []
         if None in parts:
-            raise OptionError(f"the {field!r} of the final message has no text to continue")
+            raise OptionError(f"the {shorten(field)} of the final message has no text to continue")
         if not parts and not isinstance(final, str):
-            raise OptionError(f"the {field!r} of the final message is not text, and cannot be continued")
+            raise OptionError(
+                f"the {shorten(field)} of the final message is not text, and cannot be continued"
+            )
         holders = [(part, "text") for part in parts if part] or [(message, name) for name in names]
         text = str.__str__(holders[0][0][holders[0][1]])
         for holder, key in holders:

@@ -178,7 +178,8 @@ def _description_schema(about: str, name: str, argument: str) -> Schema:
         choices = json.loads(match.group(1))
     except ValueError:
         raise OptionError(
-            f"the choices of the argument {argument!r} of the tool {name} are not a JSON list: {match[1]}"
+            f"the choices of the argument {argument!r} of the tool {name} are not a JSON list: "
+            f"{match[1]:.100}"
         ) from None
     values = [choice.strip() if isinstance(choice, str) else choice for choice in choices]
     return {"enum": values, "description": about[: match.start()].strip()}

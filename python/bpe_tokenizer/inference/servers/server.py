@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.errors import OptionError, shorten
 from bpe_tokenizer.inference.engine_model import Cancellation
 from bpe_tokenizer.inference.options import GenerationOptions, LoadOptions
 from bpe_tokenizer.inference.servers import llama_server, openai, sglang
@@ -57,5 +57,5 @@ class ServerModel:
         found: Json | None = next((card for card in cards if card.get("id") == wanted or not wanted), None)
         if found is None:
             names = ", ".join(str(card.get("id")) for card in cards)[:150]
-            raise OptionError(f"{self._client}: has no model {wanted!r}; its models are {names}")
+            raise OptionError(f"{self._client}: has no model {shorten(wanted)}; its models are {names}")
         return found
