@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bpe_tokenizer import BPETokenizer, ChatSession
+from bpe_tokenizer import BPETokenizer, ChatSession, InferenceBackend
 from bpe_tokenizer.cli.chat_loop import ChatLoop
 from bpe_tokenizer.cli.inputs import read_text
 from bpe_tokenizer.cli.options import Debug
@@ -66,7 +66,11 @@ def chat(
     ] = None,
     backend: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="An inference backend.", show_default="the best for the model"),
+        typer.Option(
+            metavar=f"[{'|'.join(InferenceBackend)}]",
+            help="An inference backend.",
+            show_default="the best for the model",
+        ),
     ] = None,
     n_gpu_layers: Annotated[
         int, typer.Option(metavar="N", help="llama.cpp: layers on the GPU; -1 for all.")

@@ -1,0 +1,141 @@
+"""`bpe-tokenizer encode` and `decode`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.cli.decode import parse_ids
+from bpe_tokenizer.errors import OptionError
+from command_line import HOSTILE, Result, Run, process
+
+# encode
+
+
+def ids_of(result: Result) -> list[int]:
+    assert (result.code, result.err) == (0, "")
+    assert result.out.endswith(b"\n")
+    assert result.out.count(b"\n") == 1
+    return [int(each) for each in result.text.split()]
+
+
+def test_encode_prints_the_ids_of_a_text(run: Run, directory: Path, tokenizer: BPETokenizer) -> None:
+    result = run("encode", "--tokenizer", directory, "--text", "newest lowest")
+    assert ids_of(result) == tokenizer.encode("newest lowest")
+    assert ids_of(run("encode", "--tokenizer", directory, "--text", "")) == []
+
+
+def test_encode_reads_a_file_or_standard_input_untouched(
+    run: Run, directory: Path, tokenizer: BPETokenizer, tmp_path: Path
+) -> None:
+    data = HOSTILE.encode()
+    (tmp_path / "text").write_bytes(data)
+    expected = tokenizer.encode(HOSTILE)
+    assert ids_of(run("encode", "--tokenizer", directory, "--file", tmp_path / "text")) == expected
+    assert ids_of(run("encode", "--tokenizer", directory, "--file", "-", stdin=data)) == expected
+    assert ids_of(run("encode", "--tokenizer", directory, stdin=data)) == expected
+
+
+def test_encode_recognises_the_special_tokens_that_it_is_told(
+    run: Run, directory: Path, tokenizer: BPETokenizer
+) -> None:
+    text = "low<|end|>er<|other|>"
+    plain = tokenizer.encode(text)
+
+    def encode(*options: str) -> list[int]:
+        return ids_of(run("encode", "--tokenizer", directory, "--text", text, *options))
+
+    assert encode() == encode("--allowed-special", "none") == plain
+    assert 256 not in plain
+    assert encode("--allowed-special", "all") == tokenizer.encode(text, allowed_special="all")
+    assert encode("--allowed-special", "<|end|>") == tokenizer.encode(text, allowed_special={"<|end|>"})
+    assert encode("--allowed-special", "<|end|>", "<|other|>") == encode("--allowed-special", "all")
+
+
+def test_encode_as_json(run: Run, directory: Path, tokenizer: BPETokenizer) -> None:
+    result = json.loads(run("encode", "--tokenizer", directory, "--text", HOSTILE, "--json").text)
+    assert result["ids"] == tokenizer.encode(HOSTILE)
+    assert result["tokens"] == tokenizer.convert_ids_to_tokens(result["ids"])
+
+
+def test_encode_shows_the_tokens(run: Run, directory: Path) -> None:
+    result = run("encode", "--tokenizer", directory, "--text", "low newest", "--show-tokens")
+    ids, tokens = result.text.splitlines()
+    assert tokens.replace("|", "") == "low newest"
+    assert len(tokens.split("|")) == len(ids.split())
+
+
+def test_encode_shows_tokens_on_a_terminal_that_lacks_their_characters(directory: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    with process(
+        "encode",
+        "--tokenizer",
+        directory,
+        "--text",
+        "中",
+        "--allowed-special",
+        "all",
+        "--show-tokens",
+        env=environment,
+    ) as running:
+        out, err = running.communicate(timeout=60)
+    assert (running.returncode, err) == (0, b"")
+    assert out.endswith(b"\\xe4|\\xb8|\\xad\n")
+
+
+@pytest.mark.parametrize("command", ["encode", "decode"])
+def test_with_no_input_named_and_none_piped_in_there_is_nothing_to_do(
+    run: Run, directory: Path, command: str
+) -> None:
+    result = run(command, "--tokenizer", directory, stdin=None)
+    assert result.code == 2
+    assert "no input" in result.err
+
+
+# decode
+
+
+def test_decode_takes_any_number_of_ids(run: Run, directory: Path, tokenizer: BPETokenizer) -> None:
+    ids = tokenizer.encode("lower newest, wider")
+    assert run("decode", "--tokenizer", directory, "--ids", *ids) == Result(0, b"lower newest, wider", "")
+    assert run("decode", "--ids", *ids, "--tokenizer", directory).out == b"lower newest, wider"
+    assert run("decode", "--tokenizer", directory, "--ids", json.dumps(ids)).out == b"lower newest, wider"
+    assert run("decode", "--tokenizer", directory, "--ids", 256, 108, 257).out == b"<|end|>l<|other|>"
+
+
+def test_decode_gives_a_file_back_byte_for_byte(run: Run, directory: Path) -> None:
+    for options in ([], ["--json"]):
+        encoded = run("encode", "--tokenizer", directory, *options, stdin=HOSTILE.encode())
+        for source in ([], ["--ids", "-"]):
+            decoded = run("decode", "--tokenizer", directory, *source, stdin=encoded.out)
+            assert decoded == Result(0, HOSTILE.encode(), "")
+
+
+def test_decode_writes_bytes_that_are_no_text(run: Run, directory: Path) -> None:
+    assert run("decode", "--tokenizer", directory, "--ids", 255, 0, 128).out == b"\xff\x00\x80"
+
+
+def test_decode_of_no_ids_is_nothing(run: Run, directory: Path) -> None:
+    assert run("decode", "--tokenizer", directory, stdin=b"\n") == Result(0, b"", "")
+
+
+def test_decode_leaves_special_tokens_out_when_told(run: Run, directory: Path) -> None:
+    result = run("decode", "--tokenizer", directory, "--ids", 256, 108, 257, "--skip-special-tokens")
+    assert result.out == b"l"
+
+
+@pytest.mark.parametrize(
+    "text", ["1 2 x", "1.5", "-1", "[1, 2", "[1, -2]", "[true]", '["1"]', '{"id": [1]}', "٣"]
+)
+def test_what_is_not_a_list_of_ids(text: str) -> None:
+    with pytest.raises(OptionError, match=r"\bids?\b"):
+        parse_ids(text)
+
+
+def test_ids_are_separated_by_white_space_or_commas() -> None:
+    assert parse_ids(" 1 2,3,\n\t4 ") == [1, 2, 3, 4]
+    assert parse_ids("") == []
