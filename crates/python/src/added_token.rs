@@ -33,23 +33,14 @@ pub fn to_list<'py>(py: Python<'py>, tokens: &[AddedToken]) -> PyResult<Bound<'p
     let class = CLASS.import(py, "bpe_tokenizer.model", "AddedToken")?;
     let list = PyList::empty(py);
     for token in tokens {
-        let AddedToken {
-            content,
-            id,
-            special,
-            single_word,
-            lstrip,
-            rstrip,
-            normalized,
-        } = token;
         list.append(class.call1((
-            content,
-            id,
-            special,
-            single_word,
-            lstrip,
-            rstrip,
-            normalized,
+            &token.content,
+            token.id,
+            token.special,
+            token.single_word,
+            token.lstrip,
+            token.rstrip,
+            token.normalized,
         ))?)?;
     }
     Ok(list)
