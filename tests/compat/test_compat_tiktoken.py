@@ -1,18 +1,12 @@
-"""tiktoken's interface without tiktoken: small vocabularies against a naive oracle, and every promise.
-
-tests/peers compares with tiktoken itself.
-"""
+"""tiktoken's interface: `Encoding`, its errors, and pickling."""
 
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,25 +17,15 @@ from hypothesis import strategies as st
 
 import bpe_tokenizer.compat.tiktoken as tiktoken
 from bpe_tokenizer import (
-    FormatError,
-    HubError,
     ModelError,
-    OptionError,
     PatternError,
     SpecialTokenError,
     TokenizerError,
     UnknownIdError,
-    _core,
 )
-from bpe_tokenizer.compat.tiktoken import load, model, registry
-from bpe_tokenizer.formats.tiktoken.published import PUBLISHED, PublishedEncoding, PublishedFile
-from bpe_tokenizer.formats.tiktoken.ranks import write_ranks
-from bpe_tokenizer.patterns import NAMED_PATTERNS
+from bpe_tokenizer.compat.tiktoken import registry
 from hostile import hostile_texts
-from tiktoken_files import FileServer, bytes_and, merged, running
-
-END, PAD = "<|endoftext|>", "<|pad|>"
-PATTERN = r"\S+|\s+"
+from tiktoken_files import END, PAD, PATTERN, bytes_and, merged
 
 
 def encoding(*tokens: str | bytes, pat_str: str = PATTERN, **more: Any) -> tiktoken.Encoding:
@@ -67,6 +51,8 @@ def expected(ranks: dict[bytes, int], pattern: str, text: str) -> list[int]:
 
 
 LETTERS = st.text("abc ", max_size=12)
+
+
 TOKENS = st.lists(st.text("abc ", min_size=2, max_size=5), unique=True, max_size=12)
 
 
@@ -143,6 +129,7 @@ def test_surrogates_are_joined_or_replaced(mine: tiktoken.Encoding) -> None:
 
 
 # -- special tokens -------------------------------------------------------------------------------------
+
 
 TEXT = f"hello{END} {PAD}"
 
@@ -452,272 +439,8 @@ def test_what_is_registered_is_pickled_by_its_name(
     assert pickle.loads(data)._core_bpe is mine._core_bpe
 
 
-# -- encodings by name ----------------------------------------------------------------------------------
-
-RANKS = bytes_and("ab", "abc")
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with running() as content:
-        content.files["/tiny.tiktoken"] = write_ranks(RANKS)
-        yield content
-
-
-@pytest.fixture
-def registered(server: FileServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FileServer:
-    """A registry with one published encoding, which the server has."""
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "cache"))
-    file = PublishedFile(f"{server.address}/tiny.tiktoken", hashlib.sha256(write_ranks(RANKS)).hexdigest())
-    published = {"tiny": PublishedEncoding(file, PATTERN, {END: 258}, 259)}
-    monkeypatch.setattr(registry, "PUBLISHED", published)
-    monkeypatch.setattr("bpe_tokenizer.formats.tiktoken.PUBLISHED", published)
-    monkeypatch.setattr(registry, "ENCODINGS", {})
-    monkeypatch.setattr(registry, "ENCODING_CONSTRUCTORS", None)
-    registry._available_plugin_modules.cache_clear()
-    return server
-
-
-def test_an_encoding_is_made_once(registered: FileServer) -> None:
-    tiny = tiktoken.get_encoding("tiny")
-    assert tiny.encode(f"abc{END}", allowed_special="all") == [257, 258]
-    assert tiny.n_vocab == 259
-    assert tiktoken.get_encoding("tiny") is tiny
-    assert pickle.loads(pickle.dumps(tiny)).encode("ab") == [256]
-    assert tiktoken.list_encoding_names()[0] == "tiny"
-    assert registered.requests == ["/tiny.tiktoken"]
-
-
-def test_another_name_is_refused(registered: FileServer) -> None:
-    with pytest.raises(ValueError, match="unknown encoding 'nope'; choose one of tiny"):
-        tiktoken.get_encoding("nope")
-    nothing: Any = None
-    with pytest.raises(ValueError, match="expects a str, not NoneType"):
-        tiktoken.get_encoding(nothing)
-
-
-def test_an_encoding_that_cannot_be_had_is_tried_again(registered: FileServer) -> None:
-    kept = registered.files.pop("/tiny.tiktoken")
-    with pytest.raises(HubError, match="404"):
-        tiktoken.get_encoding("tiny")
-    registered.files["/tiny.tiktoken"] = b"something else"
-    with pytest.raises(ValueError, match="SHA-256"):
-        tiktoken.get_encoding("tiny")
-    registered.files["/tiny.tiktoken"] = kept
-    assert tiktoken.get_encoding("tiny").encode("ab") == [256]
-
-
-PLUGIN = """
-def mine():
-    ranks = {bytes([byte]): byte for byte in range(256)}
-    return {"name": "mine", "pat_str": ".", "mergeable_ranks": ranks, "special_tokens": {}}
-
-ENCODING_CONSTRUCTORS = {"NAME": mine}
-"""
-
-
-@pytest.fixture
-def plugin(
-    registered: FileServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[Callable[[str], None]]:
-    """Installs a plugin of this text."""
-    folder = tmp_path / "site" / "tiktoken_ext"
-    folder.mkdir(parents=True)
-    monkeypatch.syspath_prepend(str(folder.parent))
-    for name in [name for name in sys.modules if name.split(".")[0] == "tiktoken_ext"]:
-        monkeypatch.delitem(sys.modules, name)
-
-    def install(text: str) -> None:
-        (folder / "my_plugin.py").write_text(text)
-
-    yield install
-    for name in [name for name in sys.modules if name.split(".")[0] == "tiktoken_ext"]:
-        del sys.modules[name]
-    registry._available_plugin_modules.cache_clear()
-
-
-def test_plugins_of_tiktoken_are_found(plugin: Callable[[str], None]) -> None:
-    plugin(PLUGIN.replace("NAME", "mine"))
-    assert tiktoken.list_encoding_names() == ["tiny", "mine"]
-    assert tiktoken.get_encoding("mine").encode("a") == [97]
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        (PLUGIN.replace("NAME", "tiny"), "defines 'tiny', which already exists"),
-        ("", "does not define ENCODING_CONSTRUCTORS"),
-    ],
-)
-def test_a_broken_plugin_is_named(plugin: Callable[[str], None], text: str, problem: str) -> None:
-    plugin(text)
-    for _ in range(2):
-        with pytest.raises(FormatError, match=rf"tiktoken_ext\.my_plugin {problem}"):
-            tiktoken.list_encoding_names()
-
-
-def test_the_published_encodings_are_listed() -> None:
-    assert tiktoken.list_encoding_names()[: len(PUBLISHED)] == [
-        "gpt2",
-        "r50k_base",
-        "p50k_base",
-        "p50k_edit",
-        "cl100k_base",
-        "o200k_base",
-        "o200k_harmony",
-    ]
-    for published in PUBLISHED.values():
-        assert any(published.split_pattern in named.patterns for named in NAMED_PATTERNS.values())
-    for name, size in (("gpt2", 50257), ("p50k_base", 50281), ("o200k_harmony", None)):
-        assert PUBLISHED[name].explicit_n_vocab == size
-
-
-@pytest.mark.parametrize(
-    ("name", "encoding_name"),
-    [
-        ("gpt-4o", "o200k_base"),
-        ("gpt-4o-2024-05-13", "o200k_base"),
-        ("gpt-4", "cl100k_base"),
-        ("gpt-4-0314", "cl100k_base"),
-        ("gpt-4.1", "o200k_base"),
-        ("gpt-5-mini", "o200k_base"),
-        ("gpt-oss-120b", "o200k_harmony"),
-        ("ft:gpt-4o:org", "o200k_base"),
-        ("ft:gpt-4:org", "cl100k_base"),
-        ("text-davinci-003", "p50k_base"),
-        ("text-davinci-edit-001", "p50k_edit"),
-        ("ada", "r50k_base"),
-        ("gpt2", "gpt2"),
-    ],
-)
-def test_the_encoding_of_a_model(name: str, encoding_name: str) -> None:
-    assert tiktoken.encoding_name_for_model(name) == encoding_name
-    assert encoding_name in PUBLISHED
-
-
-def test_an_unknown_model_is_a_key_error() -> None:
-    for call in (tiktoken.encoding_name_for_model, tiktoken.encoding_for_model):
-        with pytest.raises(KeyError) as caught:
-            call("gpt-none")
-        assert isinstance(caught.value, OptionError)
-        assert str(caught.value).startswith("unknown model 'gpt-none'")
-
-
-def test_a_longer_beginning_comes_first() -> None:
-    beginnings = list(model.MODEL_PREFIX_TO_ENCODING)
-    for index, beginning in enumerate(beginnings):
-        assert not any(beginning.startswith(earlier) for earlier in beginnings[:index])
-
-
-# -- rank files and the cache ---------------------------------------------------------------------------
-
-
-def test_rank_files(tmp_path: Path) -> None:
-    path = str(tmp_path / "my.tiktoken")
-    load.dump_tiktoken_bpe(RANKS, path)
-    data = Path(path).read_bytes()
-    digest = hashlib.sha256(data).hexdigest()
-    assert load.load_tiktoken_bpe(path) == load.load_tiktoken_bpe(path, digest) == RANKS
-    assert load.read_file(path) == data
-    assert load.check_hash(data, digest)
-    assert not load.check_hash(data, "0" * 64)
-    with pytest.raises(ValueError, match="SHA-256"):
-        load.load_tiktoken_bpe(path, "0" * 64)
-    with pytest.raises(OSError, match=r"none\.tiktoken"):
-        load.load_tiktoken_bpe(str(tmp_path / "none.tiktoken"))
-    Path(path).write_bytes(data + b"YQ==\n")
-    with pytest.raises(ValueError, match=r"my\.tiktoken: line 259"):
-        load.load_tiktoken_bpe(path)
-
-
-def test_what_comes_over_http_is_kept(
-    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "cache"))
-    url = f"{server.address}/tiny.tiktoken"
-    assert load.load_tiktoken_bpe(url) == RANKS
-    assert load.read_file_cached(url) == write_ranks(RANKS)
-    assert len(server.requests) == 1
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == [hashlib.sha1(url.encode()).hexdigest()]
-    with pytest.raises(ValueError, match="SHA-256"):
-        load.read_file_cached(url, "0" * 64)
-    assert load.read_file(url) == write_ranks(RANKS)
-    assert len(server.requests) == 3
-
-
-def test_other_addresses_need_blobfile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "blobfile", None)
-    with pytest.raises(ImportError, match="pip install blobfile"):
-        load.read_file("az://somewhere/file")
-    with pytest.raises(ImportError, match="pip install blobfile"):
-        load.dump_tiktoken_bpe(RANKS, "az://somewhere/file")
-
-
-def data_gym(tmp_path: Path, merges: str, ids: dict[str, int] | None = None) -> tuple[str, str]:
-    order = sorted(range(256), key=lambda byte: _core.to_printable(bytes([byte])))
-    tokens = [_core.to_printable(bytes([byte])) for byte in order] + ["ab", "Ġab", "<|endoftext|>"]
-    listed = {token: token_id for token_id, token in enumerate(tokens)} | (ids or {})
-    (tmp_path / "vocab.bpe").write_text(merges, encoding="utf-8")
-    (tmp_path / "encoder.json").write_text(json.dumps(listed), encoding="utf-8")
-    return str(tmp_path / "vocab.bpe"), str(tmp_path / "encoder.json")
-
-
-def test_gpt2s_two_files_are_ranks(tmp_path: Path) -> None:
-    merges = "#version: 0.2\na b\nĠ ab\n"
-    files = data_gym(tmp_path, merges)
-    ranks = load.data_gym_to_mergeable_bpe_ranks(*files)
-    assert len(ranks) == 258
-    assert (ranks[b"!"], ranks[b"ab"], ranks[b" ab"]) == (0, 256, 257)
-    first, second = (hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files)
-    assert load.data_gym_to_mergeable_bpe_ranks(*files, first, second) == ranks
-    with pytest.raises(ValueError, match="SHA-256"):
-        load.data_gym_to_mergeable_bpe_ranks(*files, second)
-    files = data_gym(tmp_path, merges, {"!": 1, '"': 0})
-    with pytest.raises(ValueError, match=r"encoder\.json: the token b'[!\"]' has the id"):
-        load.data_gym_to_mergeable_bpe_ranks(*files)
-    clobbered = load.data_gym_to_mergeable_bpe_ranks(*files, clobber_one_byte_tokens=True)
-    assert (clobbered[b"!"], clobbered[b'"']) == (1, 0)
-
-
-@pytest.mark.parametrize(
-    ("merges", "problem"),
-    [
-        ("", r"vocab\.bpe: line 1 must be the version"),
-        ("#version: 0.2\na\n", r"vocab\.bpe: line 2"),
-        ("#version: 0.2\na b c\n", r"vocab\.bpe: line 2"),
-        ("#version: 0.2\na 日\n", r"vocab\.bpe: line 2"),
-        ("#version: 0.2\n\n\n", r"vocab\.bpe: line 2"),
-        ("#version: 0.2\na b\na b\n", "duplicate token b'ab'"),
-        ("#version: 0.2\na b\n", r"encoder\.json: the token b' ab' has the id 257, but .* rank None"),
-    ],
-)
-def test_broken_files_of_gpt2_are_refused(tmp_path: Path, merges: str, problem: str) -> None:
-    with pytest.raises(FormatError, match=problem):
-        load.data_gym_to_mergeable_bpe_ranks(*data_gym(tmp_path, merges))
-
-
-def test_hostile_files_of_gpt2_are_refused(tmp_path: Path) -> None:
-    vocab, encoder = data_gym(tmp_path, "#version: 0.2\na b\nĠ ab\n")
-    for data in (
-        b"",
-        b"[]",
-        b"{",
-        b"\xff",
-        b'{"a": -1}',
-        b'{"a": "b"}',
-        '{"日": 1}'.encode(),
-        b"[" * 100_000,
-    ):
-        Path(encoder).write_bytes(data)
-        with pytest.raises(FormatError, match=r"encoder\.json"):
-            load.data_gym_to_mergeable_bpe_ranks(vocab, encoder)
-    Path(vocab).write_bytes(b"#version\n\xff")
-    with pytest.raises(FormatError, match=r"vocab\.bpe: is not UTF-8"):
-        load.data_gym_to_mergeable_bpe_ranks(vocab, encoder)
-
-
 # -- the import line ------------------------------------------------------------------------------------
+
 
 PROGRAM = """
 import sys

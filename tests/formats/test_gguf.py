@@ -1,29 +1,34 @@
-"""GGUF files: the container, every kind of tokenizer in it, and back."""
+"""GGUF files: the container, the kinds of tokenizers, tokens, and the ids around a text."""
 
 from __future__ import annotations
 
-import os
-import random
 import struct
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import gguf_files
 from bpe_tokenizer import BPETokenizer, _core
-from bpe_tokenizer.errors import FormatError, TokenizerError
-from bpe_tokenizer.formats import gguf, huggingface
+from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.formats import gguf
 from bpe_tokenizer.formats.gguf.file import ValueType, read_metadata, write_metadata
 from bpe_tokenizer.formats.gguf.overlaps import check_overlaps
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, CHARACTERS, FAMILIES
-from bpe_tokenizer.formats.gguf.scores import merges_from_scores
-from bpe_tokenizer.model import AddedToken, Model, PostProcessor
+from bpe_tokenizer.model import AddedToken, PostProcessor
 from bpe_tokenizer.patterns import NAMED_PATTERNS
-from gguf_files import BYTES, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, byte_level, spm, spm_ids
+from gguf_files import (
+    BYTES,
+    CONTROL,
+    NORMAL,
+    UNKNOWN,
+    UNUSED,
+    USER_DEFINED,
+    byte_level,
+    load,
+    refusal,
+)
 
 H_E = ["h e", "l l", "he ll", "hell o", "Ġ w"]
 
@@ -33,18 +38,8 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "model.gguf"
 
 
-def load(path: Path) -> BPETokenizer:
-    return BPETokenizer.from_model(gguf.load(path))
-
-
-def refusal(path: Path) -> str:
-    with pytest.raises(FormatError) as caught:
-        gguf.load(path)
-    assert str(path) in str(caught.value)
-    return str(caught.value)
-
-
 # -- the container --------------------------------------------------------------------------------------
+
 
 VALUES: list[tuple[str, ValueType, Any]] = [
     ("a.u8", ValueType.UINT8, 255),
@@ -429,398 +424,3 @@ def test_chat_templates(path: Path) -> None:
         {"name": "default", "template": "one"},
         {"name": "tool_use", "template": "two"},
     ]
-
-
-# -- SentencePiece-style BPE by scores ------------------------------------------------------------------
-
-WORDS: dict[str, float] = {
-    "▁": -9,
-    "▁a": -1,
-    "a": -10,
-    "b": -10,
-    "ab": -2,
-    "▁ab": -3,
-    "ba": -4,
-    "é": -11,
-    "▁▁": -5,
-    "<": -12,
-}
-
-
-def spm_tokenizer(path: Path, scores: dict[str, float], **others: Any) -> tuple[BPETokenizer, dict[str, int]]:
-    tokenizer = load(spm(path, scores, **others))
-    return tokenizer, {text.decode(): index for index, text in tokenizer.model.core.vocab.items()}
-
-
-@pytest.mark.parametrize("prefix", [True, False])
-def test_scores_as_llama_cpp_joins_by_them(path: Path, prefix: bool) -> None:
-    tokenizer, ids = spm_tokenizer(path, WORDS, tokenizer__ggml__add_space_prefix=prefix)
-    texts = ["", "a", " ", "  ", "ab ab", "abab", "baab  ba", "éa日", "▁a", "<s>", "\n", "a\0b", "<0x41>"]
-    generator = random.Random(1)
-    texts += ["".join(generator.choices("ab é<日", k=generator.randint(1, 12))) for _ in range(300)]
-    for text in texts:
-        assert tokenizer.encode(text) == spm_ids(text, WORDS, ids, prefix=prefix), text
-        assert tokenizer.decode(tokenizer.encode(text)) == (text.replace("▁", " ") if text else ""), text
-    assert tokenizer.encode("a", add_special_tokens=True)[0] == 1
-    assert (tokenizer.bos_token, tokenizer.eos_token, tokenizer.unk_token) == ("<s>", "</s>", "<unk>")
-
-
-def test_a_space_stands_before_what_follows_an_added_token(path: Path) -> None:
-    tokenizer, ids = spm_tokenizer(path, WORDS, more=[("<x>", USER_DEFINED)])
-    expected = [ids["▁ab"], ids["<x>"], ids["▁a"], ids["<x>"], ids["▁"], ids["▁ab"], 1, ids["▁a"]]
-    assert tokenizer.encode("ab<x>a<x> ab<s>a", allowed_special="all") == expected
-
-
-def test_tokens_of_phi_3_take_white_space_along(path: Path) -> None:
-    more = [("<|user|>", CONTROL), ("<|endoftext|>", CONTROL)]
-    tokenizer, ids = spm_tokenizer(path, WORDS, more=more, general__name="Phi-3 mini")
-    text = "<|user|> \n a</s>  a<s> a<|endoftext|> a"
-    assert tokenizer.encode(text, allowed_special="all") == [
-        *(ids["<|user|>"], ids["▁a"]),
-        *(2, ids["▁a"]),
-        *(1, ids["▁"], ids["▁a"]),
-        *(ids["<|endoftext|>"], ids["▁"], ids["▁a"]),
-    ]
-    assert "needs a token '<|endoftext|>'" in refusal(spm(path, WORDS, general__name="phi3"))
-
-
-@settings(max_examples=200)
-@given(
-    words=st.dictionaries(st.text("ab▁", min_size=2, max_size=5), st.integers(1, 5), max_size=8),
-    texts=st.lists(st.text("ab ", max_size=12), min_size=5, max_size=5),
-)
-def test_equal_scores_are_exact_or_refused(words: dict[str, int], texts: list[str]) -> None:
-    scores = {"a": 0.0, "b": 0.0, "▁": 0.0} | {word: -float(score) for word, score in words.items()}
-    ids = {text: index for index, text in enumerate(scores)}
-    try:
-        merges = merges_from_scores(scores)
-    except FormatError:
-        return
-    core = _core.Model(
-        {index: text.encode() for text, index in ids.items()},
-        [(left.encode(), right.encode()) for left, right in merges],
-        normalizers=[("Replace", " ", "▁")],
-        alphabet="characters",
-        decoder=("▁", False, "none"),
-    )
-    encoder = _core.Encoder(core)
-    for text in texts:
-        assert encoder.encode(text) == spm_ids(text, scores, ids, prefix=False)
-
-
-def test_runs_of_spaces_of_one_score(path: Path) -> None:
-    """As Llama 2 has them: "▁▁" to sixteen, all of one score."""
-    runs = {"▁" * count: -1e9 for count in range(2, 17)}
-    scores = {"▁": -1.0, "a": -2.0, "▁a": -3.0} | runs
-    tokenizer, ids = spm_tokenizer(path, scores)
-    for count in range(100):
-        for text in (" " * count, " " * count + "a", "a" + " " * count + "a"):
-            assert tokenizer.encode(text) == spm_ids(text, scores, ids), count
-
-
-def test_scores_that_no_merges_amount_to(path: Path) -> None:
-    tied = {"a": -1.0, "b": -1.0, "ab": -2.0, "ba": -2.0}
-    assert "'ab', 'ba' have the same score" in refusal(spm(path, tied)).replace("'ba', 'ab'", "'ab', 'ba'")
-    assert "'xy' has" in refusal(spm(path, {"x": -1.0, "xy": -2.0}))
-    assert "numbers, one for each token" in refusal(spm(path, WORDS, tokenizer__ggml__scores=[0.0]))
-    assert "numbers, one for each" in refusal(
-        spm(path, {}, byte_tokens=False, tokenizer__ggml__scores=[0.0, 0.0, float("nan")])
-    )
-    assert "must be an array of numbers" in refusal(spm(path, WORDS, tokenizer__ggml__scores=True))
-
-
-def test_characters_without_tokens_and_bytes_are_unknown(path: Path) -> None:
-    tokenizer, ids = spm_tokenizer(path, WORDS, byte_tokens=False)
-    assert tokenizer.encode("a日") == [ids["▁a"], 0]
-
-
-# -- SentencePiece-style BPE by merges ------------------------------------------------------------------
-
-
-def gemma(path: Path, merges: list[str], texts: list[str], **others: Any) -> Path:
-    pieces = [("<pad>", CONTROL), ("<eos>", CONTROL), ("<bos>", CONTROL)]
-    pieces += [(f"<0x{byte:02X}>", gguf_files.BYTE) for byte in range(256)]
-    pieces += [(text, NORMAL) for text in texts]
-    return gguf_files.write(
-        path,
-        {
-            "general.architecture": "gemma4",
-            "tokenizer.ggml.model": "gemma4",
-            "tokenizer.ggml.tokens": [text for text, _ in pieces],
-            "tokenizer.ggml.token_type": [kind for _, kind in pieces],
-            "tokenizer.ggml.merges": merges,
-            "tokenizer.ggml.bos_token_id": 2,
-            "tokenizer.ggml.add_bos_token": False,
-        }
-        | others,
-    )
-
-
-def test_gemma4(path: Path) -> None:
-    texts = ["▁", "a", "b", "\n", "ab", "▁ab", "\n\n", "a\n"]
-    tokenizer = load(gemma(path, ["\n \n", "a b", "▁ ab", "a \n"], texts))
-    ids = {text: index for index, text in enumerate(texts, 259)}
-    assert tokenizer.encode("ab ab\n\na\n") == [ids[text] for text in ("ab", "▁ab", "\n\n", "a", "\n")]
-    assert tokenizer.encode("a日") == [ids["a"], *(3 + byte for byte in "日".encode())]
-    assert tokenizer.encode("a", add_special_tokens=True) == [2, ids["a"]]  # whatever the file says
-    assert tokenizer.decode(tokenizer.encode(" ab日 ")) == " ab日 "
-    assert "merging newlines does not make the token '\\n\\n'" in refusal(gemma(path, ["a b"], texts))
-    assert "some of the tokens <0x00>" in refusal(
-        gemma(path, [], [], **{"tokenizer.ggml.tokens": ["<pad>", "<eos>", "<bos>", "<0x00>"]})
-    )
-    named: dict[str, Any] = {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "sarvam-moe"}
-    other = load(gemma(path, ["a b"], texts, **named))
-    assert other.encode("\n\nab", add_special_tokens=True) == [ids["\n"], ids["\n"], ids["ab"]]
-
-
-# -- saving ---------------------------------------------------------------------------------------------
-
-
-def trained(pattern: str, special: dict[str, int] | None = None) -> BPETokenizer:
-    text = "low lower lowest it's IT'S 1234 don't \n\n new newer, newest! 日本語 中文。 " * 4
-    return BPETokenizer(split_pattern=pattern, normalization=None).train(
-        text, 320, special_tokens=special or ["<|bos|>", "<|eos|>"], verbose=False
-    )
-
-
-SAVEABLE = ["gpt2", "r50k", "cl100k", "llama3", "qwen2", "qwen3.5", "deepseek-v3", "falcon", "starcoder"]
-
-
-@pytest.mark.parametrize("pattern", [*SAVEABLE, "bailing", "seed-coder"])
-def test_a_trained_tokenizer_comes_back(path: Path, pattern: str) -> None:
-    tokenizer = trained(pattern)
-    gguf.save(tokenizer.model, path)
-    again = load(path)
-    assert again.vocab == tokenizer.vocab
-    assert again.merges == tokenizer.merges
-    assert again.special_tokens == tokenizer.special_tokens
-    text = "lowest<|eos|>\n\n  it's 12345 日本 \n"
-    for special in ("none", "all"):
-        assert again.encode(text, allowed_special=special) == tokenizer.encode(text, allowed_special=special)
-    assert again.encode(text, add_special_tokens=True) == tokenizer.encode(text, add_special_tokens=True)
-    assert (again.bos_token, again.eos_token) == ("<|bos|>", "<|eos|>")
-
-
-@pytest.mark.parametrize("pattern", ["o200k", "tekken", "deepseek-llm", "deepseek-coder", r"\w+|\W"])
-def test_patterns_that_llama_cpp_does_not_know(path: Path, pattern: str) -> None:
-    with pytest.raises(
-        FormatError, match=r"split_patterns: no tokenizer.ggml.pre .* train with one of gpt2, .*llama3"
-    ):
-        gguf.save(trained(pattern).model, path)
-    assert not path.exists()
-
-
-def model(merges: list[str] | None = None, **settings: Any) -> Model:
-    vocab = {byte: bytes([byte]) for byte in range(256)}
-    pairs = [tuple(map(_core.from_printable, merge.split(" "))) for merge in merges or []]
-    vocab |= {index: left + right for index, (left, right) in enumerate(pairs, 256)}  # type: ignore[operator]
-    settings.setdefault("split_patterns", NAMED_PATTERNS["llama3"].patterns)
-    return Model(_core.Model(vocab, pairs, **settings))  # type: ignore[arg-type]
-
-
-REFUSED = [
-    (
-        {"normalization": "NFC"},
-        "normalization: llama.cpp does not normalise .* NFC; train with normalization=None",
-    ),
-    ({"add_prefix_space": True}, "add_prefix_space: "),
-    ({"split_patterns": None, "pre_tokenizers": [("Split", "a", "Removed", False)]}, "pre_tokenizers: "),
-    ({"added_tokens": [AddedToken("<a>", 300, True, True, False, False, False)]}, "single_word: "),
-    ({"added_tokens": [AddedToken("<a>", 300, True, False, True, False, False)]}, "lstrip, rstrip: "),
-    (
-        {"added_tokens": [AddedToken("<|im_end|>", 300, False, False, False, False, False)]},
-        "special: .*im_end",
-    ),
-    (
-        {
-            "added_tokens": [
-                AddedToken("ab", 300, False, *[False] * 4),
-                AddedToken("bcd", 301, False, *[False] * 4),
-            ]
-        },
-        "overlap in",
-    ),
-    ({"added_tokens": [AddedToken("a\0", 300, *[False] * 5)]}, "zero byte"),
-    (
-        {"added_tokens": [AddedToken("<a>", 5_000_000, *[False] * 5)]},
-        "ids: llama.cpp needs a token for each id",
-    ),
-    ({"added_tokens": [AddedToken("b", 300, *[False] * 5)]}, "vocab: ids 98 and 300 are both written as 'b'"),
-    (
-        {
-            "added_tokens": [AddedToken("STOP", 300, True, *[False] * 4)],
-            "ignore_merges": True,
-            "merges": ["a b"],
-        },
-        None,  # without ignore_merges the same ids come out
-    ),
-]
-
-
-@pytest.mark.parametrize(("given_settings", "problem"), REFUSED)
-def test_what_a_gguf_file_cannot_hold(
-    path: Path, given_settings: dict[str, Any], problem: str | None
-) -> None:
-    settings = {name: value for name, value in given_settings.items() if value is not None}
-    made = model(**settings)
-    if problem is None:
-        gguf.save(made, path)
-        assert gguf.load(path).config["gguf"]["pre"] == "dbrx"
-    else:
-        with pytest.raises(FormatError, match=problem):
-            gguf.save(made, path)
-
-
-def test_a_model_without_tokens(path: Path) -> None:
-    with pytest.raises(FormatError, match="the model has no tokens"):
-        gguf.save(Model(_core.Model({}, [], split_patterns=[], requires_all_bytes=False)), path)
-
-
-def test_tokens_across_the_places_where_patterns_differ(path: Path) -> None:
-    cl100k = NAMED_PATTERNS["cl100k"].patterns
-    gguf.save(model(["Ċ Ċ", "Ġ Ċ", "Ċ ĠĊ"], split_patterns=cl100k), path)
-    with pytest.raises(FormatError, match=r"token b'\\n ' crosses .* split_pattern='llama3'"):
-        gguf.save(model(["Ċ Ġ"], split_patterns=cl100k), path)
-    with pytest.raises(FormatError, match=r"token b'\\xc5\\xbfs' crosses"):
-        gguf.save(model(["Å ¿", "Å¿ s"]), path)
-    made = model(["Å ¿", "Å¿ s"], split_patterns=BYTE_LEVEL["dbrx"].patterns)
-    gguf.save(made, path)
-    assert gguf.load(path).core.split_patterns == made.core.split_patterns
-
-
-def test_ignore_merges(path: Path) -> None:
-    """Where merging makes every token, both ways are the same; else a name that does the same is needed."""
-    vocab = {byte: bytes([byte]) for byte in range(256)} | {256: b"ab", 257: b"xyz"}
-
-    def made(ignore_merges: bool, pattern: str) -> Model:
-        patterns = NAMED_PATTERNS[pattern].patterns
-        core = _core.Model(vocab, [(b"a", b"b")], split_patterns=patterns, ignore_merges=ignore_merges)
-        return Model(core)
-
-    for ignore_merges, pre in ((True, "llama-bpe"), (False, "dbrx")):
-        gguf.save(made(ignore_merges, "llama3"), path)
-        again = gguf.load(path)
-        assert again.config["gguf"]["pre"] == pre
-        assert again.core.ignore_merges == ignore_merges
-    gguf.save(made(False, "qwen2"), path)
-    with pytest.raises(FormatError, match=r"ignore_merges: .* changes the token b'xyz'"):
-        gguf.save(made(True, "qwen2"), path)
-
-
-def test_a_learned_token_that_llama_cpp_takes_for_a_special_one(path: Path) -> None:
-    """As Qwen's "</s>"."""
-    tokenizer = BPETokenizer.from_model(model(["< /", "</ s", "</s >"]))
-    with pytest.raises(FormatError, match=r"vocab: .*'</s>'.* add_special_tokens\(\{'</s>': 258\}\)"):
-        gguf.save(tokenizer.model, path)
-    tokenizer.add_special_tokens({"</s>": 258})
-    gguf.save(tokenizer.model, path)
-    again = load(path)
-    for special in ("none", "all"):
-        assert again.encode("a</s>b", allowed_special=special) == tokenizer.encode(
-            "a</s>b", allowed_special=special
-        )
-
-
-def test_holes_become_unused_tokens(path: Path) -> None:
-    tokenizer = trained("llama3", {"<|bos|>": 256, "<|end|>": 400})
-    gguf.save(tokenizer.model, path)
-    assert read_metadata(path, lambda _: True).strings("tokenizer.ggml.tokens")[399] == b"<unused 399>"
-    again = load(path)
-    assert again.vocab == tokenizer.vocab
-    assert again.encode("low<|end|>", allowed_special="all") == tokenizer.encode(
-        "low<|end|>", allowed_special="all"
-    )
-
-
-def test_what_stands_beside_the_tokens_comes_back(path: Path, tmp_path: Path) -> None:
-    keys: dict[str, Any] = {
-        "tokenizer__ggml__eot_token_id": 256,
-        "tokenizer.chat_template": "one",
-        "tokenizer.chat_template.rag": "two",
-        "tokenizer__ggml__bos_token_id": 257,
-        "tokenizer__ggml__add_bos_token": True,
-    }
-    first = gguf.load(byte_level(path, more=[("<a>", CONTROL), ("<b>", CONTROL)], pre="refact", **keys))
-    gguf.save(first, tmp_path / "deeper" / "again.gguf")
-    again = gguf.load(tmp_path / "deeper" / "again.gguf")
-    assert again.config == first.config
-    assert again.post_processor == first.post_processor == PostProcessor((257,))
-    assert again.named_tokens == first.named_tokens == {"bos": "<b>"}
-    assert again.core.added_tokens == first.core.added_tokens
-
-
-def test_a_vocabulary_of_scores_comes_back(path: Path, tmp_path: Path) -> None:
-    runs = {"▁" * count: -1e9 for count in range(3, 17)}
-    first, _ = spm_tokenizer(path, WORDS | runs, more=[("<|user|>", CONTROL), ("<|endoftext|>", CONTROL)])
-    huggingface.save(first.model, tmp_path)
-    for made in (first.model, huggingface.load(tmp_path)):
-        gguf.save(made, path)
-        again = load(path)
-        for count in range(40):
-            text = "ab" + " " * count + "abé<|user|>日"
-            for special in ("none", "all"):
-                assert again.encode(text, allowed_special=special) == first.encode(
-                    text, allowed_special=special
-                )
-        assert again.decode(again.encode(" ab 日")) == " ab 日"
-        assert again.model.core.added_tokens == first.model.core.added_tokens
-
-
-def test_the_tokens_of_phi_3_and_gemma4_come_back(path: Path) -> None:
-    more = [("<|user|>", CONTROL), ("<|endoftext|>", CONTROL)]
-    for made in (
-        spm(path, WORDS, more, general__name="phi-3"),
-        gemma(path, ["\n \n", "a b", "▁ ab"], ["▁", "a", "b", "\n", "ab", "▁ab", "\n\n"]),
-    ):
-        first = gguf.load(made)
-        gguf.save(first, path)
-        again = gguf.load(path)
-        assert again.core.added_tokens == first.core.added_tokens
-        assert again.core.vocab == first.core.vocab
-        assert again.post_processor == first.post_processor
-        assert again.config == first.config
-
-
-def test_merges_that_scores_do_not_amount_to(path: Path) -> None:
-    first = gguf.load(spm(path, {"a": -1.0, "b": -2.0, "ab": -3.0, "aba": -4.0, "ba": -5.0}))
-    core = first.core
-    settings: dict[str, Any] = {
-        name: getattr(core, name)
-        for name in ("normalizers", "alphabet", "byte_fallback", "decoder", "added_tokens", "keeps_gaps")
-    }
-    for merges in ([(b"a", b"b"), (b"b", b"a")], [(b"a", b"b"), (b"a", b"ba"), (b"b", b"a")]):
-        made = _core.Model(core.vocab, merges, **settings)
-        with pytest.raises(FormatError, match=r"merges: llama\.cpp would also join 'ab' and 'a'"):
-            gguf.save(Model(made, first.named_tokens, first.post_processor), path)
-
-
-def test_a_failed_save_leaves_the_old_file(path: Path) -> None:
-    gguf.save(trained("llama3").model, path)
-    before = path.read_bytes()
-    with pytest.raises(TokenizerError):
-        gguf.save(trained("o200k").model, path)
-    assert path.read_bytes() == before
-
-
-def fixtures() -> Path:
-    directory = os.environ.get("BPE_TOKENIZER_FIXTURES")
-    if not directory:
-        pytest.skip("BPE_TOKENIZER_FIXTURES is not set: it names the directory of vocabularies and corpora")
-    return Path(directory)
-
-
-# -- llama.cpp's own vectors ----------------------------------------------------------------------------
-
-
-@pytest.mark.fixtures
-@pytest.mark.parametrize("name", ["falcon", "gpt-2", "llama-bpe", "qwen2", "starcoder"])
-def test_the_vectors_of_llama_cpp(name: str) -> None:
-    path = fixtures() / "vocab" / f"ggml-vocab-{name}.gguf"
-    with path.with_suffix(".gguf.inp").open(encoding="utf-8", newline="") as file:
-        texts = file.read().split("\n__ggml_vocab_test__\n")
-    lines = path.with_suffix(".gguf.out").read_text(encoding="utf-8").split("\n")
-    rows = [[int(number) for number in line.split()] for line in lines]
-    tokenizer = load(path)
-    assert len(texts) == len(rows)
-    for _ in range(2):  # the second time from the cache
-        assert [tokenizer.encode(text) for text in texts] == rows

@@ -1,12 +1,8 @@
-"""GPT-2's vocab.json and merges.txt: round trips, the files beside them, every refusal, crashes while saving.
-
-tests/peers compares the published files with tiktoken, and what is saved with `transformers`.
-"""
+"""GPT-2's pair of files: round trips, where the files are, saving and crashes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,34 +23,14 @@ from bpe_tokenizer import (
 from bpe_tokenizer.formats import gpt2
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from bpe_tokenizer.reference import CharBPETokenizer
+from gpt2_files import VOCAB, write
 from hf_files import bytes_vocab
 from hostile import hostile_texts
-
-VOCAB = bytes_vocab("lo", "low", "Ġlow", "<|endoftext|>")
-MERGES = ["#version: 0.2", "l o", "lo w", "Ġ low"]
-
-
-def write(
-    directory: Path, vocab: Mapping[str, Any] = VOCAB, merges: Sequence[str] = MERGES, **beside: Any
-) -> Path:
-    directory.mkdir(exist_ok=True)
-    (directory / "vocab.json").write_text(json.dumps(vocab), encoding="utf-8")
-    text = "".join(f"{line}\n" for line in merges)
-    (directory / "merges.txt").write_text(text, encoding="utf-8", newline="")
-    for name, value in beside.items():
-        (directory / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
-    return directory
 
 
 def contents(model: Model) -> Any:
     core = model.core.__getnewargs_ex__()
     return core, dict(model.named_tokens), model.post_processor, dict(model.config)
-
-
-def parts(model: Model) -> tuple[dict[str, str | None], Any]:
-    tokenizer = BPETokenizer.from_model(model)
-    roles = {role: getattr(tokenizer, f"{role}_token") for role in ("bos", "eos", "pad", "unk")}
-    return roles, tokenizer._compiled().prefix_suffix_ids
 
 
 # -- round trips ----------------------------------------------------------------------------------------
@@ -248,209 +224,6 @@ def test_an_added_token_with_the_bytes_of_another(tmp_path: Path) -> None:
     tokenizer = BPETokenizer.from_gpt2(write(tmp_path, vocab), special_tokens={" low": 0})
     assert tokenizer.encode("a low") == [98, 259]
     assert tokenizer.encode("a low", allowed_special="all") == [98, 0]
-
-
-# -- merges.txt -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        MERGES,
-        MERGES[1:],
-        ["#version: 0.2 - Trained by `huggingface/tokenizers`", *MERGES[1:]],
-        ["#version: 0.2\r", *(f"{line}\r" for line in MERGES[1:])],
-        ["#version: 0.2", "", "l o", "", "lo w", "Ġ low", "", ""],
-        ["#version: 0.2", "lo w", "l o", "lo w", "Ġ low"],  # the last of two counts
-    ],
-)
-def test_spellings_of_merges(lines: list[str], tmp_path: Path) -> None:
-    model = gpt2.load(write(tmp_path, merges=lines))
-    assert model.core.merges == [(b"l", b"o"), (b"lo", b"w"), (b" ", b"low")]
-
-
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (["#version: 0.2", "l o", "lo"], "line 3: 'lo' is not a merge"),
-        (["l o", "lo w x"], "line 2: 'lo w x' is not a merge"),
-        (["l o", "lo\tw"], r"line 2: 'lo\\tw' is not a merge"),
-        (["l o", " lo w"], "line 2: ' lo w' is not a merge"),
-        (["l o", "o w"], "line 2: 'ow' is not in the vocabulary"),
-        (["l o", "日 w"], "line 2: '日' is not in the vocabulary"),
-        (["l o", "#version: 0.2"], "line 2: '#version:' is not in the vocabulary"),
-    ],
-)
-def test_broken_merges_are_refused(lines: list[str], message: str, tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=message) as error:
-        gpt2.load(write(tmp_path, merges=lines))
-    assert str(error.value).startswith(str(tmp_path / "merges.txt"))
-
-
-def test_merges_that_were_cut_off(tmp_path: Path) -> None:
-    path = write(tmp_path) / "merges.txt"
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1])
-    assert len(gpt2.load(tmp_path).core.merges) == 3  # nothing is missing but the end of a line
-    for length in range(len("#version: 0.2\n"), len(whole) - 1):
-        path.write_bytes(whole[:length])
-        if whole[:length].endswith(b"\n"):
-            continue  # this cannot be seen
-        with pytest.raises(FormatError):
-            gpt2.load(tmp_path)
-
-
-def test_merges_that_are_no_text(tmp_path: Path) -> None:
-    (write(tmp_path) / "merges.txt").write_bytes(b"l o\n\xff\n")
-    with pytest.raises(FormatError, match=r"merges\.txt: is not UTF-8 at offset 4"):
-        gpt2.load(tmp_path)
-
-
-# -- vocab.json -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"x": 5}, "duplicate id 5"),
-        ({"lo": -1}, "lo: must be an id, an integer from 0 to 4294967294, not -1"),
-        ({"lo": 2**32 - 1}, "lo: must be an id"),
-        ({"lo": 1.0}, "lo: must be an id"),
-        ({"lo": True}, "lo: must be an id"),
-        ({"lo": None}, "lo: must be an id"),
-        ({"日本": 999}, "'日本' has a character outside the 256 printable bytes"),
-    ],
-)
-def test_a_broken_vocabulary_is_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=message) as error:
-        gpt2.load(write(tmp_path, {**VOCAB, **change}))
-    assert str(error.value).startswith(str(tmp_path / "vocab.json"))
-
-
-def test_a_vocabulary_without_a_byte(tmp_path: Path) -> None:
-    vocab = {token: token_id for token, token_id in VOCAB.items() if token != "a"}
-    with pytest.raises(FormatError, match="no token for the byte 0x61, written 'a'"):
-        gpt2.load(write(tmp_path, vocab))
-
-
-def test_ids_may_have_holes(tmp_path: Path) -> None:
-    vocab = {token: 10 * token_id + 3 for token, token_id in VOCAB.items()}
-    assert BPETokenizer.from_gpt2(write(tmp_path, vocab)).encode(" low") == [2583]
-
-
-# -- beside them ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("beside", "roles", "around"),
-    [
-        ({"tokenizer_config": {}}, ["<|endoftext|>", "<|endoftext|>", None, "<|endoftext|>"], ((), ())),
-        (
-            {"tokenizer_config": {"tokenizer_class": "GPT2TokenizerFast", "add_bos_token": True}},
-            ["<|endoftext|>", "<|endoftext|>", None, "<|endoftext|>"],
-            ((259,), ()),
-        ),
-        (
-            {"tokenizer_config": {"tokenizer_class": "Qwen2Tokenizer", "eos_token": "low"}},
-            [None, "low", "<|endoftext|>", "<|endoftext|>"],
-            ((), ()),
-        ),
-        (
-            {"tokenizer_config": {"bos_token": "lo", "add_bos_token": True, "add_eos_token": True}},
-            ["lo", "<|endoftext|>", None, "<|endoftext|>"],
-            ((256,), (259,)),
-        ),
-        (
-            {"special_tokens_map": {"pad_token": {"content": "low"}}},
-            ["<|endoftext|>", "<|endoftext|>", "low"],
-            ((), ()),
-        ),
-        ({"added_tokens": {"<x>": 260}}, ["<|endoftext|>", "<|endoftext|>"], ((), ())),
-        (
-            {"tokenizer_config": {"bos_token": None, "unk_token": None}},
-            [None, "<|endoftext|>", None, None],
-            ((), ()),
-        ),
-    ],
-)
-def test_the_parts_that_tokens_play(
-    beside: Any, roles: list[str | None], around: Any, tmp_path: Path
-) -> None:
-    model = gpt2.load(write(tmp_path, **beside))
-    found, found_around = parts(model)
-    assert list(found.values())[: len(roles)] == roles
-    assert found_around == around
-
-
-def test_added_tokens_of_the_config(tmp_path: Path) -> None:
-    decoder = {
-        "259": {"content": "<|endoftext|>", "special": True, "rstrip": True},
-        "260": {"content": "new", "lstrip": True, "normalized": True},
-        "261": {"content": "日本", "single_word": True, "special": False},
-    }
-    config = {"added_tokens_decoder": decoder, "extra_special_tokens": ["lo", "new"], "model_max_length": 5}
-    model = gpt2.load(write(tmp_path, tokenizer_config=config))
-    assert model.core.added_tokens == [
-        AddedToken("lo", 256),
-        AddedToken("<|endoftext|>", 259, rstrip=True),
-        AddedToken("new", 260, lstrip=True, normalized=True),
-        AddedToken("日本", 261, special=False, single_word=True),
-    ]
-    assert model.config == {"extra_special_tokens": ["lo", "new"], "model_max_length": 5}
-
-
-def test_added_tokens_json(tmp_path: Path) -> None:
-    named = {"pad_token": "<p>", "additional_special_tokens": ["<x>"]}
-    tokens = {"<x>": 261, "<p>": 260, "plain": 262}
-    model = gpt2.load(write(tmp_path, special_tokens_map=named, added_tokens=tokens))
-    assert model.core.added_tokens == [
-        AddedToken("<|endoftext|>", 259),
-        AddedToken("<p>", 260),
-        AddedToken("<x>", 261),
-        AddedToken("plain", 262, special=False, normalized=True),
-    ]
-
-
-def test_without_the_usual_name_nothing_beside_is_read(tmp_path: Path) -> None:
-    directory = write(tmp_path, tokenizer_config={"tokenizer_class": "Qwen2Tokenizer"})
-    for name in ("vocab.json", "merges.txt"):
-        (directory / name).rename(directory / f"my-{name}")
-    assert gpt2.load(directory / "my-vocab.json").core.normalization is None
-
-
-def decoder(token_id: str, content: Any) -> dict[str, Any]:
-    return {"tokenizer_config": {"added_tokens_decoder": {token_id: {"content": content}}}}
-
-
-@pytest.mark.parametrize(
-    ("beside", "message"),
-    [
-        (
-            {"tokenizer_config": {"tokenizer_class": "RobertaTokenizer"}},
-            "tokenizer_class: 'RobertaTokenizer' is not",
-        ),
-        ({"tokenizer_config": {"tokenizer_class": 3}}, "tokenizer_class: must be a string"),
-        ({"tokenizer_config": {"bos_token": "<new>"}}, "bos_token: '<new>' is neither in"),
-        (
-            {"tokenizer_config": {"add_bos_token": True, "bos_token": None}},
-            "add_bos_token: is true, but there is no",
-        ),
-        ({"tokenizer_config": {"add_prefix_space": 1}}, "add_prefix_space: must be true or false"),
-        ({"tokenizer_config": []}, "must be an object"),
-        (decoder("261", "<x>"), "added token '<x>' has the id 261, but transformers would give it 260"),
-        (decoder("5", "low"), "added token 'low' has the id 5, but transformers would give it 257"),
-        (decoder("x", "<x>"), "added_tokens_decoder: 'x' is not an id"),
-        (decoder("9" * 5000, "<x>"), "added_tokens_decoder: '9{50}' is not an id"),
-        (decoder("260", 3), "content: must be a string"),
-        ({"added_tokens": {"<x>": "a"}}, "<x>: must be an id"),
-        ({"added_tokens": {"<x>": 999}}, "would give it 260"),
-        ({"special_tokens_map": {"pad_token": {"content": 1}}}, "pad_token.content: must be a string"),
-    ],
-)
-def test_what_contradicts_the_vocabulary_is_refused(beside: Any, message: str, tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=message) as error:
-        gpt2.load(write(tmp_path, **beside))
-    assert str(tmp_path) in str(error.value)
 
 
 # -- refused when saved ---------------------------------------------------------------------------------

@@ -15,16 +15,9 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import (
-    ArgumentTypeError,
-    BPETokenizer,
-    FormatError,
-    HubError,
-    Model,
-    OptionError,
-)
+from bpe_tokenizer import ArgumentTypeError, BPETokenizer, FormatError, HubError, Model, OptionError
 from bpe_tokenizer.formats import hub
-from hub_server import HubServer, running
+from hub_server import HubServer, requested_files, running
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -43,8 +36,8 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
     """A hub, and a library that knows no other, has no token, and may use the network."""
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    monkeypatch.delenv("HUGGING_FACE_HUB_TOKEN", raising=False)
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
     monkeypatch.setattr(CONSTANTS, "HF_TOKEN_PATH", str(tmp_path / "no token"))
     monkeypatch.setattr(CONSTANTS, "HF_HUB_OFFLINE", False)
@@ -55,7 +48,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServe
 
 @pytest.fixture(scope="module")
 def files(tokenizer: BPETokenizer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What a repository of the hub holds: a tokenizer, and much that is none of our business."""
+    """The files of a repository: a tokenizer, and files that are not fetched."""
     directory = tmp_path_factory.mktemp("repository")
     tokenizer.save(directory)
     return {
@@ -70,19 +63,8 @@ def files(tokenizer: BPETokenizer, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def gpt2_files(plain_tokenizer: BPETokenizer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    directory = tmp_path_factory.mktemp("pair")
-    plain_tokenizer.save_gpt2(directory)
+    plain_tokenizer.save_gpt2(directory := tmp_path_factory.mktemp("pair"))
     return {path.name: path.read_bytes() for path in directory.iterdir()}
-
-
-@pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
-
-
-def asked(server: HubServer, method: str) -> list[str]:
-    """The names of the files that were asked for since the last time."""
-    return [request.path.rpartition("/")[2] for request in server.take() if request.method == method]
 
 
 def same(model: Model, tokenizer: BPETokenizer, text: str = "Grüße <|bos|> 日本語 'def f(x):'") -> bool:
@@ -94,6 +76,11 @@ def same(model: Model, tokenizer: BPETokenizer, text: str = "Grüße <|bos|> 日
     )
 
 
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
 def test_only_the_files_of_the_tokenizer_are_fetched(
     server: HubServer, files: dict[str, bytes], cache: Path, tokenizer: BPETokenizer
 ) -> None:
@@ -103,7 +90,7 @@ def test_only_the_files_of_the_tokenizer_are_fetched(
     assert model.config["chat_template"] == "{{ messages }}"
     fetched = [request.path.rpartition("/")[2] for request in server.requests if request.method == "GET"]
     assert sorted(fetched) == ["chat_template.jinja", "tokenizer.json", "tokenizer_config.json"]
-    assert asked(server, "HEAD") == FILES
+    assert requested_files(server, "HEAD") == FILES
     assert all(request.authorization is None for request in server.take())
 
 
@@ -232,7 +219,7 @@ def test_a_pair_of_gpt2_files(
     for source in ("owner/old", "owner/old/vocab.json", "owner/old/merges.txt"):
         model = hub.load(source, cache_dir=cache)
         assert BPETokenizer.from_model(model).encode("low lower") == plain_tokenizer.encode("low lower")
-    assert set(asked(server, "GET")) == {"main", *gpt2_files}
+    assert set(requested_files(server, "GET")) == {"main", *gpt2_files}
     openai = {"encoder.json": gpt2_files["vocab.json"], "vocab.bpe": gpt2_files["merges.txt"]}
     server.publish("owner/openai", openai)
     assert hub.load("owner/openai", cache_dir=cache).core.merges == plain_tokenizer.merges

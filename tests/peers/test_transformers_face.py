@@ -93,11 +93,6 @@ def pair(saved: Path) -> Pair:
     return Pair(BPETokenizer.from_pretrained(saved), theirs, saved)
 
 
-def pad_id(pair: Pair) -> int:
-    assert isinstance(pair.theirs.pad_token_id, int)
-    return pair.theirs.pad_token_id
-
-
 # -- the vocabulary ---------------------------------------------------------------------------------------
 
 
@@ -251,7 +246,7 @@ def test_padding(max_length: int | None, pair: Pair) -> None:
         TEXTS, padding=padding, max_length=max_length, truncation=max_length is not None, padding_side="left"
     )
     width = len(batch["input_ids"][0])
-    assert left["input_ids"] == [[pad_id(pair)] * (width - len(row)) + row for row in kept]
+    assert left["input_ids"] == [[pair.theirs.pad_token_id] * (width - len(row)) + row for row in kept]
     assert left["attention_mask"] == [mask[::-1] for mask in masks]
 
 

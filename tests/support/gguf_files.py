@@ -7,20 +7,33 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bpe_tokenizer import _core
+import pytest
+
+from bpe_tokenizer import BPETokenizer, _core
+from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.formats import gguf
 from bpe_tokenizer.formats.gguf.file import ValueType, write_metadata
+from bpe_tokenizer.model import Model
+from bpe_tokenizer.patterns import NAMED_PATTERNS
 
 __all__ = [
+    "BYTE",
     "BYTES",
     "CONTROL",
     "NORMAL",
     "UNKNOWN",
     "UNUSED",
     "USER_DEFINED",
+    "Tokens",
     "byte_level",
+    "gemma",
+    "load",
+    "model",
     "pair_vocabulary",
+    "refusal",
     "spm",
     "spm_ids",
+    "spm_tokenizer",
     "write",
 ]
 
@@ -136,3 +149,60 @@ def spm_ids(
         else:
             found += [ids[f"<0x{byte:02X}>"] for byte in symbol.encode()]
     return found
+
+
+def load(path: Path) -> BPETokenizer:
+    return BPETokenizer.from_model(gguf.load(path))
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(FormatError) as caught:
+        gguf.load(path)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+WORDS: dict[str, float] = {
+    "▁": -9,
+    "▁a": -1,
+    "a": -10,
+    "b": -10,
+    "ab": -2,
+    "▁ab": -3,
+    "ba": -4,
+    "é": -11,
+    "▁▁": -5,
+    "<": -12,
+}
+
+
+def spm_tokenizer(path: Path, scores: dict[str, float], **others: Any) -> tuple[BPETokenizer, dict[str, int]]:
+    tokenizer = load(spm(path, scores, **others))
+    return tokenizer, {text.decode(): index for index, text in tokenizer.model.core.vocab.items()}
+
+
+def gemma(path: Path, merges: list[str], texts: list[str], **others: Any) -> Path:
+    pieces = [("<pad>", CONTROL), ("<eos>", CONTROL), ("<bos>", CONTROL)]
+    pieces += [(f"<0x{byte:02X}>", BYTE) for byte in range(256)]
+    pieces += [(text, NORMAL) for text in texts]
+    return write(
+        path,
+        {
+            "general.architecture": "gemma4",
+            "tokenizer.ggml.model": "gemma4",
+            "tokenizer.ggml.tokens": [text for text, _ in pieces],
+            "tokenizer.ggml.token_type": [kind for _, kind in pieces],
+            "tokenizer.ggml.merges": merges,
+            "tokenizer.ggml.bos_token_id": 2,
+            "tokenizer.ggml.add_bos_token": False,
+        }
+        | others,
+    )
+
+
+def model(merges: list[str] | None = None, **settings: Any) -> Model:
+    vocab = {byte: bytes([byte]) for byte in range(256)}
+    pairs = [tuple(map(_core.from_printable, merge.split(" "))) for merge in merges or []]
+    vocab |= {index: left + right for index, (left, right) in enumerate(pairs, 256)}  # type: ignore[operator]
+    settings.setdefault("split_patterns", NAMED_PATTERNS["llama3"].patterns)
+    return Model(_core.Model(vocab, pairs, **settings))  # type: ignore[arg-type]

@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bpe_tokenizer import _core
+from bpe_tokenizer import (
+    GPT2_SPLIT_PATTERN,
+    AddedToken,
+    BPETokenizer,
+    Model,
+    _core,
+)
+from bpe_tokenizer.formats import huggingface
 
 __all__ = [
     "BYTE_LEVEL",
+    "FUSE",
     "LLAMA3_REGEX",
+    "METASPACE",
+    "SIZE",
+    "STRIP",
+    "TO_SPACE",
+    "Change",
     "added_token",
+    "at",
     "byte_level",
     "bytes_vocab",
+    "contents",
+    "good",
+    "good_characters",
+    "read",
+    "round_trip",
     "sequence",
+    "small_model",
     "split",
     "template",
     "tokenizer_json",
+    "without",
     "write",
 ]
 
@@ -127,3 +149,135 @@ def write(directory: Path, document: Mapping[str, Any]) -> Path:
     text = json.dumps(document, ensure_ascii=False)
     (directory / "tokenizer.json").write_text(text, encoding="utf-8")
     return directory
+
+
+SIZE = 256
+
+
+def contents(model: Model) -> dict[str, Any]:
+    """Everything a model is, roles by what they amount to."""
+    core = model.core
+    tokenizer = BPETokenizer.from_model(model)
+    return {
+        "vocab": core.vocab,
+        "vocab_size": core.vocab_size,
+        "merges": core.merges,
+        "normalizers": core.normalizers,
+        "pre_tokenizers": core.pre_tokenizers,
+        "alphabet": core.alphabet,
+        "unknown": (core.unk_id, core.fuse_unk, core.byte_fallback),
+        "decoder": core.decoder,
+        "added_tokens": core.added_tokens,
+        "ignore_merges": core.ignore_merges,
+        "roles": [getattr(tokenizer, f"{role}_token") for role in ("bos", "eos", "pad", "unk")],
+        "post_processor": model.post_processor,
+        "config": dict(model.config),
+    }
+
+
+def round_trip(model: Model, directory: Path) -> Model:
+    huggingface.save(model, directory)
+    loaded = huggingface.load(directory)
+    assert contents(loaded) == contents(model)
+    return loaded
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def small_model(*added: AddedToken, **settings: Any) -> Model:
+    vocab = {byte: bytes([byte]) for byte in range(SIZE)}
+    core = _core.Model(
+        vocab, [], **{"split_patterns": [GPT2_SPLIT_PATTERN], "added_tokens": added} | settings
+    )
+    return Model(core)
+
+
+Change = Callable[[dict[str, Any]], object]
+
+
+def at(*path: Any, to: Any) -> Change:
+    """Sets a field."""
+
+    def change(document: dict[str, Any]) -> None:
+        place: Any = document
+        for name in path[:-1]:
+            place = place[name]
+        place[path[-1]] = to
+
+    return change
+
+
+def without(*path: Any) -> Change:
+    """Takes a field away."""
+
+    def change(document: dict[str, Any]) -> None:
+        place: Any = document
+        for name in path[:-1]:
+            place = place[name]
+        del place[path[-1]]
+
+    return change
+
+
+def good() -> dict[str, Any]:
+    """Every part of the format that we read."""
+    return tokenizer_json(
+        bytes_vocab("he", "<eos>", "hel"),
+        [["h", "e"], ["he", "l"]],
+        added=[added_token(257, "<eos>"), added_token(259, "<bos>", lstrip=True)],
+        pre_tokenizer=sequence(
+            split(LLAMA3_REGEX), {"type": "Digits", "individual_digits": True}, {"type": "Punctuation"}
+        ),
+        normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}]},
+        post_processor={
+            "type": "Sequence",
+            "processors": [BYTE_LEVEL, template("<bos>", "$A", ids={"<bos>": [259]})],
+        },
+        decoder={"type": "Sequence", "decoders": [BYTE_LEVEL]},
+    )
+
+
+METASPACE = {"type": "Metaspace", "replacement": "▁"}
+
+
+def good_characters() -> dict[str, Any]:
+    """The same of a file whose tokens are characters."""
+    tokens = ["<unk>", "<s>", "<0x21>", "▁", "h", "e", "l", "1", "▁h", "▁he", "el"]
+    document = tokenizer_json(
+        {token: index for index, token in enumerate(tokens)},
+        [["▁", "h"], ["▁h", "e"], ["e", "l"]],
+        added=[added_token(0, "<unk>"), added_token(1, "<s>"), added_token(11, "<bos>", normalized=True)],
+        normalizer={
+            "type": "Sequence",
+            "normalizers": [
+                {"type": "Strip", "strip_left": False, "strip_right": True},
+                {"type": "Prepend", "prepend": "▁"},
+                {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+            ],
+        },
+        pre_tokenizer={
+            "type": "Sequence",
+            "pretokenizers": [
+                {"type": "CharDelimiterSplit", "delimiter": "2"},
+                {"type": "FixedLength", "length": 9},
+                METASPACE | {"prepend_scheme": "first", "split": False},
+            ],
+        },
+        post_processor=template("<s>", "$A", ids={"<s>": [1]}),
+        decoder={"type": "Sequence", "decoders": [TO_SPACE, {"type": "ByteFallback"}, FUSE, STRIP]},
+        unk_token="<unk>",
+        fuse_unk=True,
+        byte_fallback=True,
+    )
+    return copy.deepcopy(document)
+
+
+FUSE = {"type": "Fuse"}
+
+
+TO_SPACE = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
+
+
+STRIP = {"type": "Strip", "content": " ", "start": 1, "stop": 0}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
-__all__ = ["HubServer", "Request", "commit_of", "running"]
+__all__ = ["HubServer", "Request", "commit_of", "requested_files", "running"]
 
 _RESOLVE = re.compile(r"/([^/]+(?:/[^/]+)?)/resolve/([^/]+)/(.+)")
 _API = re.compile(r"/api/models/([^/]+(?:/[^/]+)?)/revision/([^/]+)")
@@ -175,3 +175,8 @@ def running() -> Iterator[HubServer]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def requested_files(server: HubServer, method: str) -> list[str]:
+    """The names of the files that were requested since the last call."""
+    return [request.path.rpartition("/")[2] for request in server.take() if request.method == method]

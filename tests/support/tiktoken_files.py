@@ -10,16 +10,43 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bpe_tokenizer.formats.tiktoken.published import ENCODER_JSON, PUBLISHED, VOCAB_BPE
+from bpe_tokenizer import (
+    AddedToken,
+    Model,
+    _core,
+)
+from bpe_tokenizer.compat.tiktoken import Encoding
+from bpe_tokenizer.formats.tiktoken.published import (
+    ENCODER_JSON,
+    PUBLISHED,
+    VOCAB_BPE,
+)
+from bpe_tokenizer.formats.tiktoken.ranks import write_ranks
+from hostile import hostile_texts
 
 if TYPE_CHECKING:
     import tiktoken
 
-__all__ = ["FileServer", "bytes_and", "fill_cache", "merged", "running", "their_encoding"]
+__all__ = [
+    "END",
+    "PAD",
+    "PATTERN",
+    "TEXTS",
+    "TINY",
+    "FileServer",
+    "bytes_and",
+    "core",
+    "encoding",
+    "fill_cache",
+    "ids",
+    "merged",
+    "running",
+    "their_encoding",
+]
 
 
 def bytes_and(*tokens: str | bytes) -> dict[bytes, int]:
@@ -114,3 +141,36 @@ def their_encoding(name: str, cache: Path) -> tiktoken.Encoding:
         # Other tests replace what it loads ranks with.
         patch.setattr("tiktoken_ext.openai_public.load_tiktoken_bpe", load_tiktoken_bpe)
         return tiktoken.get_encoding(name)
+
+
+END, PAD = "<|endoftext|>", "<|pad|>"
+
+
+PATTERN = r"\S+|\s+"
+
+
+TINY = write_ranks(bytes_and("ab", "abc"))
+
+
+TEXTS = ["ababc abcab", "<|end|>", "é日 \x00", *hostile_texts(50)[:200]]
+
+
+def ids(model: Model, texts: Sequence[str], special: bool = True) -> list[list[int]]:
+    return _core.Encoder(model.core).encode_batch(texts, special)
+
+
+def core(
+    tokens: dict[int, bytes],
+    merges: Sequence[tuple[bytes, bytes]] | None,
+    added: Sequence[AddedToken] = (),
+    **settings: Any,
+) -> _core.Model:
+    vocab = {byte: bytes([byte]) for byte in range(256)} | tokens
+    if "pre_tokenizers" not in settings:
+        settings.setdefault("split_patterns", [r"\S+|\s+"])
+    return _core.Model(vocab, merges, added_tokens=added, **settings)
+
+
+def encoding(pat_str: str = r"\S+|\s+", special: dict[str, int] | None = None, **more: Any) -> Any:
+    ranks = more.pop("ranks", bytes_and("ab", "abc"))
+    return Encoding("mine", pat_str=pat_str, mergeable_ranks=ranks, special_tokens=special or {}, **more)

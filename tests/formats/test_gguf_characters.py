@@ -1,0 +1,136 @@
+"""SentencePiece-style BPE in GGUF files: by scores and by merges."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.formats.gguf.scores import merges_from_scores
+from gguf_files import (
+    CONTROL,
+    USER_DEFINED,
+    WORDS,
+    gemma,
+    load,
+    refusal,
+    spm,
+    spm_ids,
+    spm_tokenizer,
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "model.gguf"
+
+
+# -- SentencePiece-style BPE by scores ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prefix", [True, False])
+def test_scores_as_llama_cpp_joins_by_them(path: Path, prefix: bool) -> None:
+    tokenizer, ids = spm_tokenizer(path, WORDS, tokenizer__ggml__add_space_prefix=prefix)
+    texts = ["", "a", " ", "  ", "ab ab", "abab", "baab  ba", "éa日", "▁a", "<s>", "\n", "a\0b", "<0x41>"]
+    generator = random.Random(1)
+    texts += ["".join(generator.choices("ab é<日", k=generator.randint(1, 12))) for _ in range(300)]
+    for text in texts:
+        assert tokenizer.encode(text) == spm_ids(text, WORDS, ids, prefix=prefix), text
+        assert tokenizer.decode(tokenizer.encode(text)) == (text.replace("▁", " ") if text else ""), text
+    assert tokenizer.encode("a", add_special_tokens=True)[0] == 1
+    assert (tokenizer.bos_token, tokenizer.eos_token, tokenizer.unk_token) == ("<s>", "</s>", "<unk>")
+
+
+def test_a_space_stands_before_what_follows_an_added_token(path: Path) -> None:
+    tokenizer, ids = spm_tokenizer(path, WORDS, more=[("<x>", USER_DEFINED)])
+    expected = [ids["▁ab"], ids["<x>"], ids["▁a"], ids["<x>"], ids["▁"], ids["▁ab"], 1, ids["▁a"]]
+    assert tokenizer.encode("ab<x>a<x> ab<s>a", allowed_special="all") == expected
+
+
+def test_tokens_of_phi_3_take_white_space_along(path: Path) -> None:
+    more = [("<|user|>", CONTROL), ("<|endoftext|>", CONTROL)]
+    tokenizer, ids = spm_tokenizer(path, WORDS, more=more, general__name="Phi-3 mini")
+    text = "<|user|> \n a</s>  a<s> a<|endoftext|> a"
+    assert tokenizer.encode(text, allowed_special="all") == [
+        *(ids["<|user|>"], ids["▁a"]),
+        *(2, ids["▁a"]),
+        *(1, ids["▁"], ids["▁a"]),
+        *(ids["<|endoftext|>"], ids["▁"], ids["▁a"]),
+    ]
+    assert "needs a token '<|endoftext|>'" in refusal(spm(path, WORDS, general__name="phi3"))
+
+
+@settings(max_examples=200)
+@given(
+    words=st.dictionaries(st.text("ab▁", min_size=2, max_size=5), st.integers(1, 5), max_size=8),
+    texts=st.lists(st.text("ab ", max_size=12), min_size=5, max_size=5),
+)
+def test_equal_scores_are_exact_or_refused(words: dict[str, int], texts: list[str]) -> None:
+    scores = {"a": 0.0, "b": 0.0, "▁": 0.0} | {word: -float(score) for word, score in words.items()}
+    ids = {text: index for index, text in enumerate(scores)}
+    try:
+        merges = merges_from_scores(scores)
+    except FormatError:
+        return
+    core = _core.Model(
+        {index: text.encode() for text, index in ids.items()},
+        [(left.encode(), right.encode()) for left, right in merges],
+        normalizers=[("Replace", " ", "▁")],
+        alphabet="characters",
+        decoder=("▁", False, "none"),
+    )
+    encoder = _core.Encoder(core)
+    for text in texts:
+        assert encoder.encode(text) == spm_ids(text, scores, ids, prefix=False)
+
+
+def test_runs_of_spaces_of_one_score(path: Path) -> None:
+    """As Llama 2 has them: "▁▁" to sixteen, all of one score."""
+    runs = {"▁" * count: -1e9 for count in range(2, 17)}
+    scores = {"▁": -1.0, "a": -2.0, "▁a": -3.0} | runs
+    tokenizer, ids = spm_tokenizer(path, scores)
+    for count in range(100):
+        for text in (" " * count, " " * count + "a", "a" + " " * count + "a"):
+            assert tokenizer.encode(text) == spm_ids(text, scores, ids), count
+
+
+def test_scores_that_no_merges_amount_to(path: Path) -> None:
+    tied = {"a": -1.0, "b": -1.0, "ab": -2.0, "ba": -2.0}
+    assert "'ab', 'ba' have the same score" in refusal(spm(path, tied)).replace("'ba', 'ab'", "'ab', 'ba'")
+    assert "'xy' has" in refusal(spm(path, {"x": -1.0, "xy": -2.0}))
+    assert "numbers, one for each token" in refusal(spm(path, WORDS, tokenizer__ggml__scores=[0.0]))
+    assert "numbers, one for each" in refusal(
+        spm(path, {}, byte_tokens=False, tokenizer__ggml__scores=[0.0, 0.0, float("nan")])
+    )
+    assert "must be an array of numbers" in refusal(spm(path, WORDS, tokenizer__ggml__scores=True))
+
+
+def test_characters_without_tokens_and_bytes_are_unknown(path: Path) -> None:
+    tokenizer, ids = spm_tokenizer(path, WORDS, byte_tokens=False)
+    assert tokenizer.encode("a日") == [ids["▁a"], 0]
+
+
+# -- SentencePiece-style BPE by merges ------------------------------------------------------------------
+
+
+def test_gemma4(path: Path) -> None:
+    texts = ["▁", "a", "b", "\n", "ab", "▁ab", "\n\n", "a\n"]
+    tokenizer = load(gemma(path, ["\n \n", "a b", "▁ ab", "a \n"], texts))
+    ids = {text: index for index, text in enumerate(texts, 259)}
+    assert tokenizer.encode("ab ab\n\na\n") == [ids[text] for text in ("ab", "▁ab", "\n\n", "a", "\n")]
+    assert tokenizer.encode("a日") == [ids["a"], *(3 + byte for byte in "日".encode())]
+    assert tokenizer.encode("a", add_special_tokens=True) == [2, ids["a"]]  # whatever the file says
+    assert tokenizer.decode(tokenizer.encode(" ab日 ")) == " ab日 "
+    assert "merging newlines does not make the token '\\n\\n'" in refusal(gemma(path, ["a b"], texts))
+    assert "some of the tokens <0x00>" in refusal(
+        gemma(path, [], [], **{"tokenizer.ggml.tokens": ["<pad>", "<eos>", "<bos>", "<0x00>"]})
+    )
+    named: dict[str, Any] = {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "sarvam-moe"}
+    other = load(gemma(path, ["a b"], texts, **named))
+    assert other.encode("\n\nab", add_special_tokens=True) == [ids["\n"], ids["\n"], ids["ab"]]

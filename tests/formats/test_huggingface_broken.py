@@ -1,0 +1,320 @@
+"""Broken Hugging Face files, and crashes while one is saved."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import (
+    AddedToken,
+    BPETokenizer,
+    FormatError,
+    Model,
+    PostProcessor,
+    TokenizerError,
+)
+from bpe_tokenizer.formats import huggingface
+from hf_files import (
+    at,
+    contents,
+    good,
+    good_characters,
+    read,
+    round_trip,
+    sequence,
+    split,
+    without,
+    write,
+)
+from sampling import DAY, sample, sample_size
+
+# -- broken files ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "is not valid JSON: Expecting value"),
+        (b"{", "is not valid JSON"),
+        (b"[]", r"must be an object, not \[\]"),
+        (b"null", "must be an object, not null"),
+        (b'{"version": "1.0", "version": "1.0"}', "duplicate key 'version' in an object"),
+        (b'{"a": "\xff"}', "is not UTF-8: byte 0xff at offset 7"),
+        ('{"a": 1}'.encode("utf-16"), "is not UTF-8: byte 0xff at offset 0"),
+        (b'\xef\xbb\xbf{"a": 1}', "is not valid JSON: Unexpected UTF-8 BOM"),
+        (b'{"a": NaN}', "holds the number NaN, which is not finite"),
+        (b'{"a": 1e999}', "holds the number 1e999, which is not finite"),
+        pytest.param(
+            b'{"a": ' + b"9" * 5000 + b"}",
+            "is not valid JSON: Exceeds the limit",
+            marks=pytest.mark.skipif(not hasattr(sys, "get_int_max_str_digits"), reason="has no limit"),
+        ),
+        (b'{"a": ["\\ud83d"]}', "holds a lone surrogate"),
+        (b'{"\\udc00": 1}', "holds a lone surrogate"),
+        (b'{"a":' * 100_000, "is nested too deeply"),
+        (b"[" * 1_000_000, "is nested too deeply"),
+    ],
+    ids=lambda value: repr(value[:20]),
+)
+def test_broken_json(data: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(data)
+    with pytest.raises(FormatError, match=message):
+        huggingface.load(tmp_path)
+    write(tmp_path, good())
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(FormatError, match=message):
+            huggingface.load(tmp_path)
+        (tmp_path / name).unlink()
+
+
+def test_paired_surrogates_are_a_character(tmp_path: Path) -> None:
+    document = good()
+    document["added_tokens"][1]["content"] = "<🙂>"
+    document["post_processor"] = None
+    (tmp_path / "tokenizer.json").write_text(json.dumps(document, ensure_ascii=True))
+    assert BPETokenizer.from_pretrained(tmp_path).special_tokens["<🙂>"] == 259
+
+
+def test_steps_nested_a_hundred_times(tmp_path: Path) -> None:
+    document = good()
+    for _ in range(100):
+        for name, members in (
+            ("normalizer", "normalizers"),
+            ("pre_tokenizer", "pretokenizers"),
+            ("post_processor", "processors"),
+            ("decoder", "decoders"),
+        ):
+            document[name] = {"type": "Sequence", members: [document[name]]}
+    assert contents(huggingface.load(write(tmp_path / "1", document)))["normalizers"] == [("NFC",)]
+
+
+WRONG: list[Any] = [
+    None,
+    True,
+    False,
+    0,
+    -1,
+    97,
+    1.5,
+    2**40,
+    "",
+    "x",
+    "\ud800",
+    [],
+    {},
+    [[]],
+    [0, "x"],
+    {"type": "ByteLevel"},
+    {"type": "Sequence"},
+    {"content": "a"},
+]
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every field; of the vocabulary only some entries."""
+    yield path
+    if isinstance(value, dict):
+        names = list(value) if len(value) < 200 else ["a", "he", "<eos>", "Ā"]
+        for name in names:
+            yield from paths(value[name], (*path, name))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from paths(item, (*path, index))
+
+
+def assert_model_or_error(directory: Path) -> None:
+    try:
+        tokenizer = BPETokenizer.from_model(huggingface.load(directory))
+    except TokenizerError as error:
+        message = str(error)
+    else:
+        message = str(directory)
+        ids = tokenizer.encode("hel <bos>é 12!", add_special_tokens=True, allowed_special="all")
+        assert isinstance(tokenizer.decode(ids), str)
+    assert str(directory) in message
+
+
+@pytest.mark.sampled(1.0)
+@pytest.mark.parametrize("in_bytes", [True, False])
+def test_every_field_with_every_wrong_value(in_bytes: bool, tmp_path: Path) -> None:
+    document = good() if in_bytes else good_characters()
+    document |= {"truncation": {"max_length": 3}, "padding": {}}
+    if in_bytes:  # these compile faster
+        document["pre_tokenizer"] = sequence(split(r"\s"), {"type": "Digits", "individual_digits": True})
+    for path in sample([*paths(document)], 0.2, f"wrong values {in_bytes}"):
+        changes = [at(*path, to=wrong) for wrong in WRONG] + [without(*path)] if path else []
+        for change in changes:
+            changed = copy.deepcopy(document)
+            change(changed)
+            # ASCII only, for lone surrogates have no UTF-8.
+            (tmp_path / "tokenizer.json").write_text(json.dumps(changed))
+            assert_model_or_error(tmp_path)
+
+
+@pytest.mark.sampled(1.0)
+def test_every_field_of_the_config_with_every_wrong_value(tmp_path: Path) -> None:
+    core = huggingface.load(write(tmp_path, good())).core
+    huggingface.save(
+        Model(core, config={"model_max_length": 5, "additional_special_tokens": ["<eos>"]}), tmp_path
+    )
+    document = read(tmp_path / "tokenizer_config.json")
+    for path in sample([*paths(document)], 0.2, "wrong values of the config"):
+        changes = [at(*path, to=wrong) for wrong in WRONG] + [without(*path)] if path else []
+        for change in changes:
+            changed = copy.deepcopy(document)
+            change(changed)
+            (tmp_path / "tokenizer_config.json").write_text(json.dumps(changed))
+            assert_model_or_error(tmp_path)
+
+
+@pytest.mark.parametrize("document", [good(), good_characters()], ids=["bytes", "characters"])
+def test_files_with_bytes_changed_or_cut_off(document: dict[str, Any], tmp_path: Path) -> None:
+    data = json.dumps(document, ensure_ascii=False).encode()
+    generator = random.Random(0)
+    for _ in range(400):
+        changed = bytearray(data)
+        for _ in range(generator.randint(1, 3)):
+            changed[generator.randrange(len(changed))] = generator.choice(b'"{}[]:,0 \xff\xc3en\\')
+        (tmp_path / "tokenizer.json").write_bytes(changed[: generator.choice([len(data), None])])
+        assert_model_or_error(tmp_path)
+        (tmp_path / "tokenizer.json").write_bytes(data[: generator.randrange(len(data))])
+        with pytest.raises(FormatError):
+            huggingface.load(tmp_path)
+
+
+# -- crashes --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_models(tokenizer: BPETokenizer, plain_tokenizer: BPETokenizer) -> list[Model]:
+    """Models that differ in everything, and whose configs do not fit the other's tokens."""
+    return [
+        dataclasses.replace(tokenizer.model, config={"model_max_length": 1}),
+        Model(
+            plain_tokenizer.model.core.with_added_tokens([AddedToken("<x>", 7777)]),
+            {"eos": "<x>", "bos": ""},
+            PostProcessor((), (7777, 97)),
+            {"model_max_length": 2},
+        ),
+    ]
+
+
+SAVE_FOREVER = """
+import sys
+from bpe_tokenizer.formats import huggingface
+models = [huggingface.load(directory) for directory in sys.argv[1:3]]
+huggingface.save(models[0], sys.argv[3])
+print("ready", flush=True)
+while True:
+    for model in models:
+        huggingface.save(model, sys.argv[3])
+"""
+
+
+@pytest.mark.sampled(1.0)
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9")
+def test_kill_9_while_saving_leaves_one_of_the_two(two_models: list[Model], tmp_path: Path) -> None:
+    directories = [str(tmp_path / name) for name in ("a", "b", "target")]
+    for model, directory in zip(two_models, directories, strict=False):
+        huggingface.save(model, directory)
+    expected = [contents(model) for model in two_models]
+    generator = random.Random(os.environ[DAY])
+    for _ in range(sample_size(20, 0.2)):
+        with subprocess.Popen(
+            [sys.executable, "-c", SAVE_FOREVER, *directories], stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            time.sleep(generator.uniform(0, 0.06))
+            process.kill()
+        assert process.returncode == -signal.SIGKILL
+        assert contents(huggingface.load(directories[2])) in expected
+
+
+@pytest.mark.parametrize("moved", [0, 1, 2])
+@pytest.mark.parametrize("first", [0, 1, None], ids=["over one", "over the other", "into nothing"])
+@pytest.mark.usefixtures("ctrl_c")
+def test_a_crash_after_each_move(
+    two_models: list[Model], moved: int, first: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = two_models[1 - (first or 0)]
+    if first is not None:
+        huggingface.save(two_models[first], tmp_path)
+    replace = Path.replace
+    moves: list[Path] = []
+
+    def crash(self: Path, target: Path) -> Path:
+        if len(moves) == moved:
+            os.kill(os.getpid(), signal.SIGINT)
+        moves.append(target)
+        return replace(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", crash)
+        if moved < 2:
+            with pytest.raises(KeyboardInterrupt):
+                huggingface.save(new, tmp_path)
+        else:
+            huggingface.save(new, tmp_path)
+    if moved == 0 and first is None:
+        with pytest.raises(FormatError, match=r"holds no tokenizer\.json"):
+            huggingface.load(tmp_path)
+        return
+    loaded = huggingface.load(tmp_path)
+    assert contents(loaded) == contents(new if moved or first is None else two_models[first])
+    round_trip(two_models[0], tmp_path)  # what was left over is in nobody's way
+    round_trip(two_models[1], tmp_path)
+
+
+def test_what_a_crash_cut_off_is_passed_over(two_models: list[Model], tmp_path: Path) -> None:
+    for model in two_models:
+        huggingface.save(model, tmp_path)
+        config = (tmp_path / "tokenizer_config.json").read_bytes()
+        for index, data in enumerate((b"", config[:50], b"{}", b"\xff", b'{"bpe_tokenizer": 5}')):
+            (tmp_path / f".tokenizer_config.json.{index}.tmp").write_bytes(data)
+        assert contents(huggingface.load(tmp_path)) == contents(model)
+        (tmp_path / "tokenizer_config.json").unlink()
+        assert huggingface.load(tmp_path).core.vocab == model.core.vocab
+
+
+@pytest.mark.parametrize("failing", ["fsync", "open"])
+def test_a_full_disk_leaves_the_old_files(
+    failing: str, two_models: list[Model], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    huggingface.save(two_models[0], tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    calls: list[None] = []
+
+    def full(*_args: Any, **_named: Any) -> Any:
+        calls.append(None)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os if failing == "fsync" else Path, failing, full)
+        with pytest.raises(OSError, match="No space left"):
+            huggingface.save(two_models[1], tmp_path)
+    assert calls
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_the_mode_of_a_file_is_kept(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    plain_tokenizer.save(tmp_path)
+    plain = tmp_path / "plain"
+    plain.touch()
+    assert (tmp_path / "tokenizer.json").stat().st_mode == plain.stat().st_mode
+    (tmp_path / "tokenizer.json").chmod(0o640)
+    plain_tokenizer.save(tmp_path)
+    assert (tmp_path / "tokenizer.json").stat().st_mode & 0o777 == 0o640

@@ -1,0 +1,413 @@
+"""What a Hugging Face directory may not hold is refused, and the error names it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import (
+    AddedToken,
+    BPETokenizer,
+    FormatError,
+    Model,
+    PostProcessor,
+    TokenizerError,
+    _core,
+)
+from bpe_tokenizer.formats import huggingface
+from hf_files import (
+    BYTE_LEVEL,
+    FUSE,
+    METASPACE,
+    SIZE,
+    STRIP,
+    TO_SPACE,
+    Change,
+    added_token,
+    at,
+    bytes_vocab,
+    good,
+    good_characters,
+    round_trip,
+    small_model,
+    template,
+    tokenizer_json,
+    without,
+    write,
+)
+
+
+def rename(*path: str, to: str) -> Change:
+    """Gives a field another name."""
+
+    def change(document: dict[str, Any]) -> None:
+        place: Any = document
+        for name in path[:-1]:
+            place = place[name]
+        place[to] = place.pop(path[-1])
+
+    return change
+
+
+def without_bytes(**changes: Any) -> dict[str, Any]:
+    """A model that lacks a byte; an integer is a further token."""
+    tokens = {name: value for name, value in changes.items() if type(value) is int}
+    settings = {name: value for name, value in changes.items() if name not in tokens}
+    vocab = dict(list(bytes_vocab().items())[:255]) | {"<byte>": 255, "he": 256, "<eos>": 257, "hel": 258}
+    if tokens:
+        vocab = {token: index for token, index in vocab.items() if index not in tokens.values()} | tokens
+    model: dict[str, Any] = tokenizer_json(vocab, **settings)["model"]
+    return model
+
+
+def replacing(pattern: dict[str, str]) -> dict[str, Any]:
+    return {"type": "Replace", "pattern": pattern, "content": "x"}
+
+
+PRE = ("pre_tokenizer", "pretokenizers")
+
+
+POST = ("post_processor", "processors", 1)
+
+
+REFUSED: list[tuple[Change, str]] = [
+    (at("version", to="2.0"), r"version: '2\.0' is not supported"),
+    (at("extra", to=1), "unknown field 'extra' in tokenizer.json"),
+    (without("model"), "model: is missing"),
+    (at("model", "type", to="WordPiece"), "model.type: 'WordPiece' is not supported; only BPE models are"),
+    (at("model", "max_chars", to=1), "model: unknown field 'max_chars' in a BPE model"),
+    (at("model", "dropout", to=0.1), "model.dropout: 0.1 makes encoding random"),
+    (
+        at("model", "continuing_subword_prefix", to="##"),
+        "model.continuing_subword_prefix: '##' is not supported",
+    ),
+    (at("model", "end_of_word_suffix", to="</w>"), "model.end_of_word_suffix: '</w>' is not supported"),
+    (at("model", "ignore_merges", to="yes"), "model.ignore_merges: must be true or false, not 'yes'"),
+    (without("model", "vocab"), "model.vocab: is missing"),
+    (without("model", "merges"), "model.merges: is missing"),
+    (at("model", "vocab", to=[["a", 0]]), r"model.vocab: must be an object, not \[\['a', 0\]\]"),
+    (
+        at("model", "vocab", "he", to="256"),
+        "model.vocab.he: must be an id, an integer from 0 to .*, not '256'",
+    ),
+    (at("model", "vocab", "he", to=-1), "model.vocab.he: must be an id, .*, not -1"),
+    (at("model", "vocab", "he", to=2**32), "model.vocab.he: must be an id, .*, not 4294967296"),
+    (at("model", "vocab", "he", to=True), "model.vocab.he: must be an id, .*, not True"),
+    (at("model", "vocab", "he", to=97), "model.vocab: duplicate id 97: tokens 'a' and 'he'"),
+    (
+        rename("model", "vocab", "hel", to="▁the"),
+        'model: the token "▁the" holds a character that stands for no',
+    ),
+    (at("model", "merges", 1, to="he l"), r"model.merges\[1\]: 'he l' is not a merge: all must be pairs"),
+    (at("model", "merges", to=["h e", "he l x"]), r"model.merges\[1\]: 'he l x' is not a merge"),
+    (at("model", "merges", 0, to=["h", "e", "l"]), r"model.merges\[0\]: \['h', 'e', 'l'\] is not a merge"),
+    (at("model", "merges", 0, to=["h", 5]), r"model.merges\[0\]: \['h', 5\] is not a merge"),
+    (at("model", "merges", 0, to=["x", "y"]), r'model: merge 0 \("x", "y"\): "xy" is not in the vocabulary'),
+    (at("added_tokens", 1, "id", to=300), r"added_tokens\[1\].id: 300 is not the id .* which is 259"),
+    (
+        at("added_tokens", 0, "id", to=258),
+        r"added_tokens\[0\].id: 258 is not the id .* '<eos>', which is 257",
+    ),
+    (at("added_tokens", 1, "content", to=""), r"added_tokens\[1\].content: is empty"),
+    (at("added_tokens", 1, "content", to="<eos>"), r"added_tokens: duplicate token '<eos>': ids 257 and 259"),
+    (without("added_tokens", 1, "lstrip"), r"added_tokens\[1\].lstrip: is missing"),
+    (at("added_tokens", 1, "special", to=1), r"added_tokens\[1\].special: must be true or false, not 1"),
+    (
+        at("model", to=without_bytes(byte_fallback=True, **{"<0x0A>": 255})),
+        "model.byte_fallback: True is not supported in a byte-level file that lacks bytes",
+    ),
+    (
+        at("model", to=without_bytes(unk_token="<nowhere>")),
+        "model.unk_token: '<nowhere>' is not in model.vocab, where Hugging Face tokenizers needs it",
+    ),
+    (
+        at("added_tokens", to=[added_token(233, "é")]),
+        r"added_tokens: 'é' \(id 233\) is in model.vocab, where its text spells other bytes",
+    ),
+    (
+        at("added_tokens", to=[added_token(259, "RR", rstrip=True), added_token(260, " x")]),
+        r"added_tokens: ' x' \(id 260\) begins with white space, which another token strips",
+    ),
+    (
+        at(
+            "added_tokens",
+            to=[
+                added_token(259, "<é>", normalized=True),
+                added_token(260, "<e\u0301>", normalized=True),
+            ],
+        ),
+        "is the same as '<é>' after normalisation",
+    ),
+    *(
+        (at("normalizer", to={"type": kind}), f"normalizer.type: '{kind}' is not supported; NFC, NFD,")
+        for kind in ("BertNormalizer", "Precompiled", "Magic")
+    ),
+    (
+        at("normalizer", "normalizers", to=[{"type": "ByteLevel"}, {"type": "NFC"}]),
+        r"normalizers\[1\]: follows ByteLevel, which must be the last step",
+    ),
+    (
+        at("normalizer", to={"type": "ByteLevel"}),
+        r"pretokenizers\[3\]: ByteLevel after ByteLevel is not supported",
+    ),
+    (at("normalizer", to={"type": "Strip", "strip_left": True}), "normalizer.strip_right: is missing"),
+    (at("normalizer", to={"type": "Prepend", "prepend": ""}), "normalizer.prepend: is empty"),
+    (
+        at("normalizer", to=replacing({"Regex": "a*"})),
+        "normalizer.pattern.Regex: .* can match the empty text",
+    ),
+    (at("normalizer", to=replacing({"String": ""})), "normalizer.pattern.String: is empty"),
+    (at("normalizer", to=replacing({"Regex": r"\bx"})), r"normalizer.pattern.Regex: .* holds \\b, which may"),
+    (at(*PRE, 0, to=BYTE_LEVEL), r"pretokenizers\[3\]: ByteLevel after ByteLevel is not supported"),
+    (at(*PRE, to=[BYTE_LEVEL, METASPACE]), r"pretokenizers\[1\]: Metaspace after ByteLevel is not supported"),
+    (at(*PRE, 0, to={"type": "UnicodeScripts"}), r"pretokenizers\[0\].type: 'UnicodeScripts' is not supp"),
+    (at(*PRE, 0, to={"type": "Delimiter"}), r"pretokenizers\[0\].type: 'Delimiter' is not supported"),
+    (at(*PRE, 0, to={"type": "FixedLength", "length": 0}), r"pretokenizers\[0\].length: 0 is not supported"),
+    (at(*PRE, 0, to=METASPACE | {"replacement": "ab"}), r"\[0\].replacement: 'ab' must be one character"),
+    (at(*PRE, 0, to=METASPACE | {"prepend_scheme": "x"}), r"\[0\].prepend_scheme: 'x' must be one of"),
+    (at(*PRE, 0, to=METASPACE | {"prepend_scheme": None}), r"\[0\].prepend_scheme: must be a string"),
+    (
+        at(*PRE, 0, to=METASPACE | {"add_prefix_space": False}),
+        r"\[0\].add_prefix_space: False contradicts the prepend_scheme 'always'",
+    ),
+    (without(*PRE, 3, "add_prefix_space"), r"pretokenizers\[3\].add_prefix_space: is missing"),
+    (at(*PRE, 0, "behavior", to="Shuffled"), r"pretokenizers\[0\].behavior: 'Shuffled' must be one of"),
+    (at(*PRE, 0, "pattern", to={"Glob": "*"}), r"\.pattern: \{'Glob': '\*'\} must be \{\"Regex\": pattern\}"),
+    (at(*PRE, 0, "pattern", to={"String": ""}), r"\.pattern.String: is empty"),
+    (at(*PRE, 0, "pattern", "Regex", to="(a"), r"\.pattern.Regex: '\(a' is not supported: it holds \("),
+    (at(*PRE, 0, "pattern", "Regex", to=r"(?=\d)"), r"\.pattern.Regex: .* can match the empty text"),
+    (
+        at(*PRE, 0, "pattern", "Regex", to="a*"),
+        r"\.pattern.Regex: 'a\*' is not supported: it can match the empty text",
+    ),
+    (at(*PRE, 2, "behavior", to="Kept"), r"pretokenizers\[2\].behavior: 'Kept' must be one of"),
+    (at("decoder", to=None), "decoder: must be ByteLevel"),
+    (at("decoder", to={"type": "Metaspace"}), "decoder.type: 'Metaspace' is not supported"),
+    (at("decoder", "decoders", to=[BYTE_LEVEL, BYTE_LEVEL]), "decoder: has 2 steps"),
+    (at(*POST, "type", to="Magic"), r"post_processor.processors\[1\].type: 'Magic' is not supported"),
+    (at(*POST, "single", to=[]), r"processors\[1\].single: holds Sequence A 0 times"),
+    (
+        at(*POST, "single", 1, "Sequence", "id", to="B"),
+        r"single\[1\].Sequence.id: 'B' must be A, the only sequence",
+    ),
+    (at(*POST, "single", 0, to={"Other": 1}), r"single\[0\]: \{'Other': 1\} must be a Sequence or a Spec"),
+    (at(*POST, "special_tokens", to={}), r"processors\[1\].special_tokens.<bos>: is missing"),
+    (at(*POST, "special_tokens", "<bos>", "ids", 0, to=999), r"<bos>.ids\[0\]: 999 is not the id of a token"),
+    (
+        at("post_processor", "processors", 0, to=template("x", "$A", ids={"x": [5]})),
+        "is the second step that adds",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), REFUSED, ids=[message for _, message in REFUSED])
+def test_what_cannot_be_represented_is_refused_by_name(change: Change, message: str, tmp_path: Path) -> None:
+    document = good()
+    change(document)
+    with pytest.raises(FormatError, match=message) as caught:
+        huggingface.load(write(tmp_path, document))
+    assert str(caught.value).startswith(str(tmp_path / "tokenizer.json"))
+
+
+DECODER = ("decoder", "decoders")
+
+
+REFUSED_CHARACTERS: list[tuple[Change, str]] = [
+    (at("decoder", to=None), "decoder: is missing; without a decoder tokens are joined with spaces"),
+    (
+        at("decoder", to=BYTE_LEVEL),
+        "decoder: ByteLevel is not supported here; use Metaspace alone, or a Seq",
+    ),
+    (at("decoder", to={"type": "BPEDecoder"}), "decoder: BPEDecoder is not supported here"),
+    (at(*DECODER, to=[FUSE, TO_SPACE]), r"decoders\[1\]: Replace is not supported here"),
+    (at(*DECODER, to=[TO_SPACE, STRIP]), r"decoders\[1\]: Strip is not supported here"),
+    (at(*DECODER, to=[TO_SPACE, METASPACE]), r"decoders\[1\]: Metaspace is not supported here"),
+    (at(*DECODER, 0, "content", to="_"), r"decoders\[0\].content: '_' is not supported in a decoder"),
+    (
+        at(*DECODER, 0, "pattern", "String", to="▁▁"),
+        r"decoders\[0\].pattern: .* is not supported in a decoder",
+    ),
+    (
+        at(*DECODER, 0, "pattern", to={"Regex": "a+"}),
+        r"decoders\[0\].pattern: .* is not supported in a decoder",
+    ),
+    (at(*DECODER, 3, "start", to=2), r"decoders\[3\]: .* is not supported; it must strip one space"),
+    (at(*DECODER, 3, "content", to="a"), r"decoders\[3\]: .* is not supported; it must strip one space"),
+    (
+        rename("model", "vocab", "<0x21>", to="<0x+f>"),
+        "decoder: ByteFallback takes the token '<0x\\+f>' for a byte",
+    ),
+    (
+        at("added_tokens", 2, "content", to="<0x+1>"),
+        "decoder: ByteFallback takes the token '<0x\\+1>' for a byte",
+    ),
+    (at("added_tokens", 2, "content", to=" "), "added_tokens: ' ' \\(id 11\\) is empty after normalisation"),
+    (at("model", "unk_token", to="?"), "model.unk_token: '\\?' is not in model.vocab"),
+    (at("model", "vocab", "h", to=3), "model.vocab: duplicate id 3: tokens '▁' and 'h'"),
+    (without("model", "vocab", "▁he"), "added_tokens\\[2\\].id: 11 is not the id"),
+    (at("model", "merges", 0, to=["▁", "l"]), r'model: merge 0 .*l" is not in the vocabulary'),
+    (at("model", "merges", 0, to=["x", "l"]), 'merge 0 \\("x", "l"\\): "x" is not in the vocabulary'),
+    (at(*PRE, 2, to={"type": "UnicodeScripts"}), r"pretokenizers\[2\].type: 'UnicodeScripts' is not supp"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), REFUSED_CHARACTERS)
+def test_what_cannot_be_represented_of_characters(change: Change, message: str, tmp_path: Path) -> None:
+    document = good_characters()
+    change(document)
+    with pytest.raises(FormatError, match=message) as caught:
+        huggingface.load(write(tmp_path, document))
+    assert str(caught.value).startswith(str(tmp_path / "tokenizer.json"))
+
+
+def test_the_good_file_of_characters_is_good(tmp_path: Path) -> None:
+    model = huggingface.load(write(tmp_path / "1", good_characters()))
+    tokenizer = BPETokenizer.from_model(model)
+    ids = tokenizer.encode("hel 2!ö1<s> ", add_special_tokens=True, allowed_special="all")
+    assert [tokenizer.vocab[token_id].decode() for token_id in ids] == (
+        ["<s>", "▁he", "l", "▁", "<0x21>", "<unk>", "1", "<s>"]
+    )
+    assert tokenizer.decode(ids) == "<s> hel !<unk>1<s>"
+    assert tokenizer.decode(ids[1:-1]) == "hel !<unk>1"
+    round_trip(model, tmp_path / "2")
+
+
+def test_the_good_file_is_good(tmp_path: Path) -> None:
+    model = huggingface.load(write(tmp_path / "1", good()))
+    assert BPETokenizer.from_model(model).encode("hel 12", add_special_tokens=True) == [259, 258, 32, 49, 50]
+    round_trip(model, tmp_path / "2")
+
+
+ACCEPTED: list[Change] = [
+    without("version"),
+    without("truncation"),
+    without("model", "type"),
+    without("model", "dropout"),
+    at("model", "dropout", to=0.0),
+    at("model", "unk_token", to="<unk>"),
+    at("model", "byte_fallback", to=True),
+    at("model", "fuse_unk", to=True),
+    at("model", "end_of_word_suffix", to=""),
+    at("model", "merges", to=["#version: 0.2", "h e", "he l"]),
+    at("normalizer", to=None),
+    at("normalizer", "normalizers", to=[]),
+    at("decoder", to=BYTE_LEVEL),
+    at("post_processor", to=None),
+]
+
+
+@pytest.mark.parametrize("change", ACCEPTED)
+def test_what_changes_nothing_is_accepted(change: Change, tmp_path: Path) -> None:
+    document = good()
+    change(document)
+    loaded = huggingface.load(write(tmp_path / "1", document))
+    expected = huggingface.load(write(tmp_path / "2", good()))
+    assert loaded.core.merges == expected.core.merges
+    tokenizers = [BPETokenizer.from_model(model) for model in (loaded, expected)]
+    assert tokenizers[0].encode("hel <bos> 12!") == tokenizers[1].encode("hel <bos> 12!")
+
+
+REFUSED_CONFIGS: list[tuple[Any, str]] = [
+    ({"eos_token": 5}, "eos_token: must be a string, not 5"),
+    ({"eos_token": {"text": "x"}}, "eos_token.content: is missing"),
+    ({"eos_token": "<nowhere>"}, "eos_token: '<nowhere>' is not a token of tokenizer.json"),
+    ({"mask_token": "<nowhere>"}, "mask_token: '<nowhere>' is not a token of tokenizer.json"),
+    (
+        {"additional_special_tokens": ["<nowhere>"]},
+        r"additional_special_tokens\[0\]: '<nowhere>' is not a token",
+    ),
+    ({"extra_special_tokens": {"image": "<i>"}}, r"extra_special_tokens.image: '<i>' is not a token"),
+    (
+        {"added_tokens_decoder": {"259": {"content": "<x>"}}},
+        "decoder.259: .* is not an added token of tokenizer.json",
+    ),
+    (
+        {"added_tokens_decoder": {"7": {"content": "<bos>"}}},
+        "decoder.7: .* is not an added token of tokenizer.json",
+    ),
+    (
+        {"added_tokens_decoder": {"259": {"content": "<bos>", "lstrip": False}}},
+        "decoder.259.lstrip: False contradicts tokenizer.json about '<bos>'",
+    ),
+    ({"bpe_tokenizer": "x"}, "bpe_tokenizer: must be an object, not 'x'"),
+    ({"bpe_tokenizer": {"pre_tokenizers": 5}}, "bpe_tokenizer.pre_tokenizers: must be an array, not 5"),
+    ({"bpe_tokenizer": {"normalizers": [["X"]]}}, r"bpe_tokenizer.normalizers\[0\]: \['X'\] is not a step"),
+    ({"bpe_tokenizer": {"normalizers": [[]]}}, r"bpe_tokenizer.normalizers\[0\]: \[\] is not a step"),
+    ([], r"must be an object, not \[\]"),
+]
+
+
+@pytest.mark.parametrize(("config", "message"), REFUSED_CONFIGS)
+def test_configs_that_are_refused_by_name(config: Any, message: str, tmp_path: Path) -> None:
+    write(tmp_path, good())
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    with pytest.raises(FormatError, match=rf"tokenizer_config\.json: .*{message}"):
+        huggingface.load(tmp_path)
+
+
+def test_places_without_a_tokenizer(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="no such file or directory"):
+        huggingface.load(tmp_path / "nowhere")
+    with pytest.raises(FormatError, match=r"holds no tokenizer\.json"):
+        huggingface.load(tmp_path)
+    (tmp_path / "vocab.json").touch()
+    (tmp_path / "merges.txt").touch()
+    with pytest.raises(FormatError, match=r"GPT-2's vocab\.json and merges\.txt; load them with"):
+        huggingface.load(tmp_path)
+    (tmp_path / "tokenizer.json").mkdir()
+    with pytest.raises(FormatError, match=r"tokenizer\.json: cannot be read: Is a directory"):
+        huggingface.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (small_model(split_patterns=[r"\s*"]), r"the pattern '\\\\s\*' can match the empty text"),
+        (
+            small_model(split_patterns=["a(?i)b|c"]),
+            r"'a\(\?i\)b\|c' holds \(\?i\)\.\.\., which may mean",
+        ),
+        (
+            small_model(add_prefix_space=True, split_patterns=["a"]),
+            "cannot hold add_prefix_space together with",
+        ),
+        (small_model(AddedToken("a", 900)), "'a' has the id 900, but a token .* same spelling has 97"),
+        (small_model(AddedToken("é", SIZE)), "'é' has the id 256, but a token .* same spelling has 233"),
+        (dataclasses.replace(small_model(), named_tokens={"eos": "a"}), "eos_token: 'a' is not an added"),
+        (
+            dataclasses.replace(small_model(), post_processor=PostProcessor((900,))),
+            "900 is not the id of a token",
+        ),
+        (dataclasses.replace(small_model(), config={"x": object()}), "the model's config cannot be written"),
+        (
+            dataclasses.replace(small_model(), config={"x": float("nan")}),
+            "the model's config cannot be written",
+        ),
+    ],
+)
+def test_what_a_file_cannot_hold_is_refused_before_it_is_written(
+    model: Model, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(FormatError, match=message):
+        huggingface.save(model, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_tokens_that_a_file_cannot_tell_apart(tmp_path: Path) -> None:
+    vocab = {byte: bytes([byte]) for byte in range(SIZE)} | {SIZE: b"a"}
+    twice = Model(_core.Model(vocab, [], split_patterns=[]))
+    with pytest.raises(TokenizerError, match="the same token"):
+        huggingface.save(twice, tmp_path)
+    vocab |= {SIZE: "é".encode()}
+    made = _core.Model(vocab, [(b"\xc3", b"\xa9")], split_patterns=[], added_tokens=[AddedToken("é", SIZE)])
+    with pytest.raises(TokenizerError, match="é"):
+        huggingface.save(Model(made), tmp_path)
+    vocab |= {SIZE: "日".encode(), SIZE + 1: "日".encode()[:2]}
+    merges = [(b"\xe6", b"\x97"), (b"\xe6\x97", b"\xa5")]
+    made = _core.Model(vocab, merges, split_patterns=[], added_tokens=[AddedToken("日", SIZE)])
+    with pytest.raises(FormatError, match=r"merges make '日' .* too"):
+        huggingface.save(Model(made), tmp_path)
