@@ -34,7 +34,7 @@ if hasattr(os, "register_at_fork"):
 def check_integer(
     name: str,
     value: object,
-    minimum: int,
+    minimum: int | None = None,
     reason: str = "",
     *,
     maximum: int | None = None,
@@ -45,7 +45,7 @@ def check_integer(
     Args:
         name: The argument, for messages.
         value: Anything with `__index__`, but not a bool.
-        minimum: The smallest value that is allowed.
+        minimum: The smallest value that is allowed; None for no limit.
         reason: Why, for the message.
         maximum: The largest value that is allowed; None for no limit.
         error: The class of the error for a value out of range.
@@ -61,7 +61,7 @@ def check_integer(
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ArgumentTypeError(f"{name} must be an int, not {type(value).__name__}")
     number = operator.index(value)
-    if number < minimum or (maximum is not None and number > maximum):
+    if (minimum is not None and number < minimum) or (maximum is not None and number > maximum):
         allowed = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum:,}"
         because = f": {reason}" if reason else ""
         raise error(f"{name} is {shorten(number)}; it must be {allowed}{because}")

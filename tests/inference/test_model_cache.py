@@ -144,5 +144,5 @@ def test_the_cache_is_a_list_of_the_last_used(names: list[str], size: int) -> No
 
 
 def test_a_cache_of_nothing_is_refused() -> None:
-    with pytest.raises(OptionError, match="max_models=0"):
+    with pytest.raises(OptionError, match="max_models is 0"):
         ModelCache(0)

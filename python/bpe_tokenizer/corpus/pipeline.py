@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpe_tokenizer.arguments import check_integer
 from bpe_tokenizer.corpus.batches import BatchReader, OnError
 from bpe_tokenizer.corpus.inputs import Input, PathLike, find_inputs
 from bpe_tokenizer.corpus.packer import Encoded, ShardPacker
@@ -183,11 +184,7 @@ def _shard_limit(name: ShardFormatName, shard_tokens: int | None) -> int:
     limit = FORMATS[name].max_tokens
     if shard_tokens is None:
         return limit
-    if isinstance(shard_tokens, bool) or not isinstance(shard_tokens, int):
-        raise ArgumentTypeError(f"shard_tokens must be an int or None, not {type(shard_tokens).__name__}")
-    if not 1 <= shard_tokens <= limit:
-        raise OptionError(f"shard_tokens is {shard_tokens:,}; for {name} it must be from 1 to {limit:,}")
-    return shard_tokens
+    return check_integer("shard_tokens", shard_tokens, 1, f"the limit of {name}", maximum=limit)
 
 
 def _with_eos(ids: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64], eos_id: int) -> Encoded:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bpe_tokenizer.arguments import check_integer
 from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.patterns import resolve_split_pattern
@@ -138,8 +139,7 @@ def file_ranges(
     >>> [task.column("start").to_pylist() for task in file_ranges([__file__, __file__], 1_000_000)]
     [[0, 0]]
     """
-    if range_bytes < 1:
-        raise OptionError(f"range_bytes is {range_bytes}; it must be at least 1")
+    check_integer("range_bytes", range_bytes, 1)
     pyarrow = import_library("pyarrow")
     kinds = {"path": pyarrow.string(), "start": pyarrow.int64(), "end": pyarrow.int64()}
     tasks: list[list[dict[str, Any]]] = [[]]

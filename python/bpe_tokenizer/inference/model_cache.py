@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple
 
+from bpe_tokenizer.arguments import check_integer
 from bpe_tokenizer.errors import GenerationError, OptionError
 from bpe_tokenizer.inference.backend import InferenceBackend
 from bpe_tokenizer.inference.detection import check_installed, choose_backend, named_backend
@@ -51,9 +52,7 @@ class ModelCache:
     """
 
     def __init__(self, max_models: int = 2) -> None:
-        if max_models < 1:
-            raise OptionError(f"max_models={max_models} must be at least 1")
-        self.max_models = max_models
+        self.max_models = check_integer("max_models", max_models, 1)
         self._lock = threading.Lock()
         # The most recently used is last. Threads wait at the future of a model that another thread loads.
         self._models: OrderedDict[_Key, Future[LanguageModel]] = OrderedDict()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from bpe_tokenizer.arguments import check_integer
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 
 __all__ = ["GenerationOptions", "LoadOptions"]
@@ -50,10 +51,9 @@ class GenerationOptions:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        _make_plain(self, _integer, "max_new_tokens", *(() if self.seed is None else ("seed",)))
+        _make_plain(self, check_integer, "max_new_tokens", *(() if self.seed is None else ("seed",)))
         _make_plain(self, _number, "temperature", "top_p")
-        if self.max_new_tokens < 1:
-            raise OptionError(f"max_new_tokens={self.max_new_tokens} must be at least 1")
+        check_integer("max_new_tokens", self.max_new_tokens, 1)
         if not (math.isfinite(self.temperature) and self.temperature >= 0):
             raise OptionError(f"temperature={self.temperature} must be 0 or more, and finite")
         if not 0 < self.top_p <= 1:
@@ -62,7 +62,9 @@ class GenerationOptions:
             raise OptionError(f"seed={self.seed} must be from 0 to {_MAX_SEED}, or None")
         if isinstance(self.stop_ids, str) or not isinstance(self.stop_ids, Iterable):
             raise ArgumentTypeError(f"stop_ids={shorten(self.stop_ids)} must be a set of ids")
-        object.__setattr__(self, "stop_ids", frozenset(_integer("stop_ids", item) for item in self.stop_ids))
+        object.__setattr__(
+            self, "stop_ids", frozenset(check_integer("stop_ids", item) for item in self.stop_ids)
+        )
 
     @property
     def is_greedy(self) -> bool:
@@ -95,7 +97,7 @@ class LoadOptions:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        _make_plain(self, _integer, "n_gpu_layers", "n_ctx")
+        _make_plain(self, check_integer, "n_gpu_layers", "n_ctx")
         _make_plain(self, _number, "timeout")
         if self.n_gpu_layers < -1:
             raise OptionError(f"n_gpu_layers={self.n_gpu_layers} must be -1 (all layers), 0 or more")
@@ -113,12 +115,6 @@ def _make_plain(options: object, plain: Callable[[str, object], float], *names: 
     """Convert numbers of numpy and other libraries to Python's, which all engines and JSON accept."""
     for name in names:
         object.__setattr__(options, name, plain(name, getattr(options, name)))
-
-
-def _integer(name: str, value: object) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ArgumentTypeError(f"{name} must be an integer, not {shorten(value)}")
-    return int(value.__index__())
 
 
 def _number(name: str, value: object) -> float:
