@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, OptionError, PatternError, _core
 from bpe_tokenizer.formats import minbpe
-from bpe_tokenizer.formats._python_regex import COVERING, python_objection
+from bpe_tokenizer.formats.python_regex import COVERING, python_objection
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS
 from hostile import hostile_texts
 

@@ -27,9 +27,9 @@ from typing import Literal, TypeAlias
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError, PatternError
-from bpe_tokenizer.formats._python_regex import COVERING, python_objection
 from bpe_tokenizer.formats.capabilities import require_mergeable
 from bpe_tokenizer.formats.json_file import read_bytes
+from bpe_tokenizer.formats.python_regex import COVERING, python_objection
 from bpe_tokenizer.model import AddedToken, Model
 
 __all__ = ["load", "save"]

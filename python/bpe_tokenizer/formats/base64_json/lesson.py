@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import TokenizerError
-from bpe_tokenizer.formats._python_regex import python_objection
 from bpe_tokenizer.formats.base64_json.tokens import read_merges, read_vocab
 from bpe_tokenizer.formats.json_file import Field
+from bpe_tokenizer.formats.python_regex import python_objection
 from bpe_tokenizer.model import AddedToken, Model
 
 __all__ = ["FORMAT", "read"]

@@ -1,6 +1,6 @@
-r"""Which regular expressions mean the same to our engine and to Python's `regex` module.
+r"""Finds patterns that the core and Python's `regex` module read differently.
 
-Theirs is a backtracking engine, https://pypi.org/project/regex/, in its version 0 behaviour. The core reads
+`regex` is a backtracking engine, https://pypi.org/project/regex/, in its version 0 behaviour. The core parses
 the patterns (`pretokenize/portability.rs`). tests/formats/test_minbpe.py compares both engines on the
 patterns that pass.
 """
@@ -18,10 +18,9 @@ _MINBPE_GPT4 = (
     r"|\s+(?!\S)|\s+"
 )
 
-# Patterns that both engines read alike and that leave no character unmatched: a character is a letter,
-# a number, white space or none of these, and each pattern has a branch for each kind without a condition on
-# its neighbours. (Two of them contain `\s++$`: `$` is then only the end of the text, because the match has
-# taken every line end.)
+# Patterns that both engines read alike and that match every character: each has a branch for letters,
+# numbers, white space and all others that does not depend on context. (Two of them contain `\s++$`: `$` is
+# then only the end of the text, because the match has taken every line end.)
 COVERING = frozenset(
     (
         _MINBPE_GPT4,
@@ -35,13 +34,13 @@ COVERING = frozenset(
 
 
 def python_objection(pattern: str) -> str | None:
-    r"""Say why a pattern cannot be carried over to Python's `regex` module, or from there.
+    r"""Say why Python's `regex` module may read a pattern differently.
 
     Args:
-        pattern: A pattern that our engine accepts.
+        pattern: A pattern that the core accepts.
 
     Returns:
-        What is wrong, in words that follow the pattern in a sentence; None if nothing is.
+        The problem, as the predicate of a sentence about the pattern; None if there is none.
 
     >>> python_objection(r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+|\s+(?!\S)|\s+")
     >>> python_objection(r"\s+$")
