@@ -108,10 +108,10 @@ def test_a_worker_that_is_killed(
 def test_counts_are_sent_in_parts(
     spark: Any, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts = [*on_spark._parts(pa.RecordBatch.from_pydict({"n": [*range(1000)]}))]
+    parts = [*on_spark._halves(pa.RecordBatch.from_pydict({"n": [*range(1000)]}))]
     assert len(parts) == 1
     monkeypatch.setattr(on_spark, "_MAX_BYTES", 1000)
-    parts = [*on_spark._parts(pa.RecordBatch.from_pydict({"n": [*range(1000)]}))]
+    parts = [*on_spark._halves(pa.RecordBatch.from_pydict({"n": [*range(1000)]}))]
     assert [number for part in parts for number in part.column("n").to_pylist()] == [*range(1000)]
     assert max(part.nbytes for part in parts) <= 1000
 

@@ -264,7 +264,7 @@ def test_the_curve_is_what_smaller_vocabularies_give(
 
 
 def test_the_curve_of_a_model_that_merges_an_added_token() -> None:
-    added = ("<", ord("<"), True, False, False, False, False)
+    added = AddedToken("<", ord("<"), special=True)
     core = _core.Model(BYTES | {256: b"<s"}, [(b"<", b"s")], added_tokens=[added])
     ids = _core.Encoder(core).encode("<s<")
     assert ids == [256, ord("<")]
@@ -275,7 +275,7 @@ def test_the_curve_of_a_model_that_merges_an_added_token() -> None:
 def test_the_curve_of_a_model_that_merges_to_an_added_token(special: bool, left_out: bool) -> None:
     """The tokens of a special token's text, which is plain text here, may be merged to its id."""
     vocab, merges = BYTES | {256: b"<s", 257: b"<s>"}, [(b"<", b"s"), (b"<s", b">")]
-    added = ("<s>", 257, special, False, False, False, False)
+    added = AddedToken("<s>", 257, special=special)
     core = _core.Model(vocab, merges, split_patterns=["(?s:.+)"], added_tokens=[added])
     ids = _core.Encoder(core).encode("<s>.<s")
     assert ids == [257, ord("."), 256]
