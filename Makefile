@@ -28,12 +28,13 @@ TESTS := -m pytest -n 2 --dist worksteal
 TEST_PACKAGES := numpy typer rich jinja2 'pytest>=9' pytest-timeout pytest-xdist hypothesis
 CRATES := Cargo.toml $(wildcard Cargo.lock) $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
-# llama.cpp is compiled for tests, not for speed: few optimisations, its own sources in few units (ggml's do not
-# permit that), and of its targets the library alone.
+# llama.cpp is compiled for tests, not for speed: few optimisations, and many sources in one unit (which those of ggml
+# do not permit). The two files, included by its projects, set what the command line cannot.
 LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_TESTS=OFF \
     -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_SERVER=OFF -DGGML_LLAMAFILE=OFF \
     '-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG' '-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG' -DCMAKE_UNITY_BUILD=ON \
-    -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 -DCMAKE_PROJECT_ggml_INCLUDE=$(abspath $(ENGINES))/ggml.cmake
+    -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 -DCMAKE_PROJECT_ggml_INCLUDE=$(abspath $(ENGINES))/ggml.cmake \
+    -DCMAKE_PROJECT_llama.cpp_INCLUDE=$(abspath $(ENGINES))/llama.cmake
 
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
@@ -141,7 +142,8 @@ $(ENGINES)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(ENGINES)
 	$(ENGINES)/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
 	echo 'set(CMAKE_UNITY_BUILD OFF)' > $(ENGINES)/ggml.cmake
-	CMAKE_ARGS="$(LEAN_LLAMA_CPP)" SKBUILD_BUILD_TARGETS=llama \
+	echo 'set(LLAMA_BUILD_COMMON OFF)' > $(ENGINES)/llama.cmake
+	CMAKE_ARGS="$(LEAN_LLAMA_CPP)" \
 	    $(ENGINES)/bin/python -m pip --disable-pip-version-check install --quiet \
 	    llama-cpp-python==0.3.36 gguf transformers 'mlx-lm[cpu]' openvino-genai \
 	    $(TEST_PACKAGES) regex

@@ -30,6 +30,7 @@ from bpe_tokenizer.inference import (
     model_cache,
 )
 from counting_model import Counting
+from sampling import sample_size
 
 Backend = InferenceBackend
 ALL = frozenset({"mlx_lm", "llama_cpp", "openvino_genai", "transformers", "torch"})
@@ -129,7 +130,8 @@ def test_a_model_that_was_closed_is_loaded_again(tmp_path: Path, loads: list[Any
     assert not cache.load(path).is_closed
 
 
-@settings(max_examples=30)
+@pytest.mark.sampled(1.0)
+@settings(max_examples=sample_size(30, 0.34))
 @given(st.lists(st.sampled_from("abcd"), max_size=12), st.integers(1, 3))
 def test_the_cache_is_a_list_of_the_last_used(names: list[str], size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
