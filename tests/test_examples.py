@@ -118,7 +118,7 @@ def test_the_tour(tmp_path: Path) -> None:
     assert sorted(name for name, place in wanted.items() if place not in called) == []
 
 
-@pytest.mark.sampled(0.25)
+@pytest.mark.sampled(0.17)
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda path: path.stem)
 def test_a_section_without_optional_libraries(section: Path, tmp_path: Path) -> None:
     printed = run(tmp_path, "-c", RUNNER, str(section), "", *OPTIONAL)

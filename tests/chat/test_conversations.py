@@ -49,6 +49,7 @@ def holds_control_text(value: object) -> bool:
     return any(control in text for control in (*SPECIAL, *MARKUP))
 
 
+@pytest.mark.sampled(0.25)
 @pytest.mark.parametrize("name", [*BUILT_IN, *JINJA])
 @pytest.mark.parametrize("normalization", ["NFC", "NFKC", None])
 def test_ids_are_those_of_the_text(name: str, normalization: Any) -> None:
@@ -69,6 +70,7 @@ def test_ids_are_those_of_the_text(name: str, normalization: Any) -> None:
     assert compared > 80
 
 
+@pytest.mark.sampled(0.25)
 @pytest.mark.parametrize("name", published_names())
 def test_ids_of_published_templates_are_those_of_the_text(name: str, tokenizer: BPETokenizer) -> None:
     source = published(name)

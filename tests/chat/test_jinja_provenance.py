@@ -342,6 +342,7 @@ def test_a_hundred_messages_take_little_time() -> None:
         assert seconds(partial(chat.render, messages, special_tokens=TOKENS)) < 0.1
 
 
+@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("name", ["headers", "reasoning", "lines", "replace", "json", "wrapped", "mixed"])
 def test_time_is_linear_in_a_message(name: str) -> None:
     def run(characters: int) -> float:

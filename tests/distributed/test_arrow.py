@@ -56,6 +56,7 @@ def counts_of(items: list[tuple[bytes, int]]) -> Any:
     return pa.RecordBatch.from_arrays([pieces, numbers], names=["piece", "n"])
 
 
+@pytest.mark.sampled(0.25)
 @model_settings
 @pytest.mark.parametrize("size", [1, 17, 10_000])
 def test_batches_of_any_size_count_the_same(
@@ -96,6 +97,7 @@ def test_types_of_a_column(kind: str) -> None:
     ).to_pylist() == [[], [*b"low"]]
 
 
+@pytest.mark.sampled(0.25)
 @model_settings
 @pytest.mark.parametrize("range_bytes", [9973, 65536, 1 << 20])
 def test_ranges_count_what_files_do(

@@ -217,7 +217,7 @@ PRE_TOKENIZERS = {
 }
 
 
-@pytest.mark.sampled(0.3)
+@pytest.mark.sampled(0.15)
 @pytest.mark.parametrize("pre_tokenizer", PRE_TOKENIZERS.values(), ids=PRE_TOKENIZERS)
 def test_pre_tokenizers(pre_tokenizer: Any, tmp_path: Path) -> None:
     added = [added_token(SIZE, "<s>"), added_token(SIZE + 1, "</s>")]

@@ -56,7 +56,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.sampled(0.2)
+@pytest.mark.sampled(0.1)
 @pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "o200k", "deepseek-v3"])
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_what_we_save_opens_with_the_same_ids_and_text(

@@ -157,7 +157,7 @@ def write_pattern(pattern: str) -> str | None:
     return written["Regex"] if "Regex" in written else regex_escape(written["String"])
 
 
-@pytest.mark.sampled(0.25)
+@pytest.mark.sampled(0.12)
 @pytest.mark.parametrize("regex", REGEXES)
 def test_a_regular_expression_of_the_librarys_means_the_same_or_is_refused(regex: str) -> None:
     pattern = read_pattern(regex)
@@ -166,7 +166,7 @@ def test_a_regular_expression_of_the_librarys_means_the_same_or_is_refused(regex
         assert_splits_alike(regex, pattern, all_characters()[::7])
 
 
-@pytest.mark.sampled(0.25)
+@pytest.mark.sampled(0.12)
 @pytest.mark.parametrize("pattern", REGEXES)
 def test_a_pattern_of_ours_means_the_same_or_is_refused(pattern: str) -> None:
     regex = write_pattern(pattern)
@@ -194,7 +194,7 @@ PROPERTIES = [
 ]
 
 
-@pytest.mark.sampled(0.2)
+@pytest.mark.sampled(0.1)
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_properties_hold_the_same_characters(name: str) -> None:
     characters = list(code_points())
@@ -257,7 +257,7 @@ def test_generated_patterns_mean_the_same_or_are_refused(text: str, texts: list[
         assert_splits_alike(regex, text, texts)
 
 
-@pytest.mark.sampled(0.2)
+@pytest.mark.sampled(0.1)
 @pytest.mark.parametrize("pattern", sorted(COVERING))
 def test_known_patterns_leave_nothing_between_their_matches(pattern: str) -> None:
     """So `Removed` with `invert`, which removes what is between them, removes nothing."""

@@ -210,6 +210,7 @@ def tekken_json(ranks: Callable[[str], dict[bytes, int]], tmp_path_factory: pyte
     return path
 
 
+@pytest.mark.sampled(0.25)
 @pytest.mark.fixtures
 @pytest.mark.parametrize("corpus_name", CORPORA)
 def test_tekken_ids_are_ranks_behind_the_special_tokens(
