@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import subprocess
+import sys
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -148,6 +151,25 @@ def test_a_pipeline_of_patterns_trains_and_encodes(
     assert tokenizer.decode(tokenizer.encode(mixed_text)) == mixed_text
     cut = _core.Encoder(tokenizer.model.core).pieces(mixed_text)
     assert [piece.decode() for piece in cut] == pieces(name, mixed_text)
+
+
+def test_the_portable_instructions_give_the_same_ids(mixed_text: str) -> None:
+    program = (
+        "import sys; from bpe_tokenizer import BPETokenizer; text = sys.stdin.buffer.read().decode();"
+        "tokenizer = BPETokenizer().train([text], vocab_size=400, verbose=False);"
+        "print(tokenizer.merges, tokenizer.encode(text * 9))"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            input=mixed_text.encode(),
+            env={**os.environ, "BPE_TOKENIZER_SIMD": instructions},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for instructions in ("", "portable")
+    }
+    assert len(outputs) == 1
 
 
 @pytest.mark.peer

@@ -29,22 +29,6 @@ pub enum InstructionSet {
     Avx512Vbmi,
 }
 
-impl InstructionSet {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Portable => "portable",
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon => "neon",
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => "avx2",
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => "avx512",
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vbmi => "avx512vbmi",
-        }
-    }
-}
-
 impl Processor {
     /// Every set that this processor has, the best first.
     pub fn all() -> Vec<Self> {
@@ -83,8 +67,9 @@ impl Processor {
         static BEST: OnceLock<Processor> = OnceLock::new();
         *BEST.get_or_init(|| {
             let (all, wanted) = (Self::all(), std::env::var("BPE_TOKENIZER_SIMD"));
-            let named = all.iter().find(|it| wanted.as_deref() == Ok(it.0.name()));
-            *named.unwrap_or(&all[0])
+            let wanted = wanted.unwrap_or_default();
+            let is_wanted = |it: &&Self| format!("{:?}", it.0).eq_ignore_ascii_case(&wanted);
+            *all.iter().find(is_wanted).unwrap_or(&all[0])
         })
     }
 

@@ -45,7 +45,7 @@ impl AddedToken {
 
 /// An occurrence of an added token in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct AddedTokenMatch {
     /// The token's id.
     pub id: u32,
     /// The bytes of its content and of the white space that it includes.
@@ -66,7 +66,7 @@ pub struct LeftContext {
 /// The tokens of an unfinished text that no continuation changes.
 pub struct StableMatches {
     /// The tokens.
-    pub found: Vec<Found>,
+    pub found: Vec<AddedTokenMatch>,
     /// The text before this byte is certain. No token reaches beyond it.
     pub end: usize,
     /// Where the search continues: at `end`, or in the white space that the last token includes.
@@ -96,11 +96,7 @@ impl Matcher {
             overlapping: OnceLock::new(),
             any_lstrip: tokens.iter().any(|token| token.lstrip),
             any_rstrip: tokens.iter().any(|token| token.rstrip),
-            longest: tokens
-                .iter()
-                .map(|token| token.content.len())
-                .max()
-                .unwrap_or(0),
+            longest: tokens.iter().map(|it| it.content.len()).max().unwrap_or(0),
             tokens,
         })
     }
@@ -116,7 +112,7 @@ impl Matcher {
     }
 
     /// The tokens in the text, from left to right, without overlaps.
-    pub fn find_iter<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = Found> + 'a {
+    pub fn find_iter<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = AddedTokenMatch> + 'a {
         self.find_after(text, LeftContext::default())
     }
 
@@ -125,7 +121,7 @@ impl Matcher {
         &'a self,
         text: &'a [u8],
         before: LeftContext,
-    ) -> impl Iterator<Item = Found> + 'a {
+    ) -> impl Iterator<Item = AddedTokenMatch> + 'a {
         let automaton = self.automaton.iter();
         let contents = automaton.flat_map(move |automaton| automaton.find_iter(text));
         let contents = contents.map(|found| (found.pattern().as_usize(), found.range()));
@@ -161,7 +157,7 @@ impl Matcher {
                 Some(range) => {
                     done = range.end;
                     resume = resume.max(content.end);
-                    found.push(Found {
+                    found.push(AddedTokenMatch {
                         id: token.id,
                         range,
                         content,
@@ -220,7 +216,7 @@ impl Matcher {
         &'a self,
         text: &'a [u8],
         permits: Permits<'_>,
-    ) -> Result<impl Iterator<Item = Found> + 'a> {
+    ) -> Result<impl Iterator<Item = AddedTokenMatch> + 'a> {
         let overlapping = self.overlapping()?.iter();
         let contents = overlapping.flat_map(|automaton| automaton.find_overlapping_iter(text));
         let mut contents: Vec<_> = contents
@@ -243,7 +239,7 @@ impl Matcher {
         &self,
         text: &[u8],
         permits: Option<Permits<'_>>,
-        take: &mut dyn FnMut(Found) -> Result<bool>,
+        take: &mut dyn FnMut(AddedTokenMatch) -> Result<bool>,
     ) -> Result<bool> {
         match permits {
             None => all(self.find_iter(text), take),
@@ -257,13 +253,13 @@ impl Matcher {
         text: &'a [u8],
         contents: impl Iterator<Item = (usize, Range<usize>)> + 'a,
         before: LeftContext,
-    ) -> impl Iterator<Item = Found> + 'a {
+    ) -> impl Iterator<Item = AddedTokenMatch> + 'a {
         let mut done = before.taken;
         contents.filter_map(move |(token, content)| {
             let token = &self.tokens[token];
             let range = self.extend(token, text, content.clone(), done, before)?;
             done = range.end;
-            Some(Found {
+            Some(AddedTokenMatch {
                 id: token.id,
                 range,
                 content,
@@ -303,8 +299,8 @@ impl Matcher {
 }
 
 fn all(
-    found: impl Iterator<Item = Found>,
-    take: &mut dyn FnMut(Found) -> Result<bool>,
+    found: impl Iterator<Item = AddedTokenMatch>,
+    take: &mut dyn FnMut(AddedTokenMatch) -> Result<bool>,
 ) -> Result<bool> {
     for found in found {
         if !take(found)? {
@@ -356,12 +352,9 @@ fn chars_back(text: &[u8]) -> impl Iterator<Item = char> + '_ {
         let start = (1..=4.min(end))
             .map(|width| end - width)
             .find(|&start| text[start] & 0xc0 != 0x80)?;
-        let c = std::str::from_utf8(&text[start..end])
-            .ok()?
-            .chars()
-            .next()?;
+        let character = std::str::from_utf8(&text[start..end]).ok()?;
         end = start;
-        Some(c)
+        character.chars().next()
     })
 }
 

@@ -1,4 +1,4 @@
-//! The compiled patterns against the regex engine, piece for piece.
+//! The DFAs and transducers against the regex engine, piece by piece.
 
 #![allow(clippy::unwrap_used)] // tests
 
@@ -10,8 +10,8 @@ use serde::Deserialize;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Where patterns tell things apart: contractions in every case (ſ and K fold to ASCII), white space of
-/// all kinds, marks, digits and letters of several scripts, characters beyond the first plane.
+/// What patterns distinguish: contractions in every case (ſ and K fold to ASCII), all kinds of white space,
+/// marks, digits and letters of several scripts, characters above U+FFFF.
 const PARTS: [&str; 72] = [
     "a",
     "B",
@@ -87,27 +87,27 @@ const PARTS: [&str; 72] = [
     "\0",
 ];
 
-/// A pattern, compiled, and the same on the regex engine.
-struct Both {
-    ours: SplitPattern,
-    theirs: SplitPattern,
-    machines: Machines,
+/// A pattern on each engine.
+struct EveryEngine {
+    dfa: SplitPattern,
+    regex: SplitPattern,
+    transducers: Transducers,
 }
 
-/// Patterns one behind the other, as machines for each kind of instructions that is here.
-struct Machines(Vec<PreTokenizers>);
+/// Patterns in sequence as transducers, for each set of instructions that the processor has.
+struct Transducers(Vec<PreTokenizers>);
 
-impl Machines {
+impl Transducers {
     fn new(patterns: &[String]) -> Self {
         let steps: Vec<_> = patterns.iter().map(PreTokenizer::isolated).collect();
-        let machines = Processor::all()
+        let transducers = Processor::all()
             .into_iter()
             .map(|processor| PreTokenizers::on(processor, &steps).unwrap());
-        Self(machines.filter(PreTokenizers::has_blocks).collect())
+        Self(transducers.filter(PreTokenizers::has_blocks).collect())
     }
 
-    /// Compares what they find with the pieces of the automata, in a text and in repetitions of it: these
-    /// have several lanes, and the text falls on all places of their words.
+    /// Compares their pieces with those of the DFAs, in a text and in repetitions of it. The repetitions have
+    /// several lanes, and the text is at every position of their words.
     fn check(&self, text: &[u8]) {
         let Some(first) = self.0.first() else {
             return;
@@ -121,11 +121,11 @@ impl Machines {
             });
             outcome.unwrap();
             let is_utf8 = std::str::from_utf8(&text).is_ok();
-            for machine in &self.0 {
+            for pre_tokenizers in &self.0 {
                 let mut ways = vec![false];
                 ways.extend(is_utf8.then_some(true));
                 for is_utf8 in ways {
-                    let found = begins(machine, &text, is_utf8);
+                    let found = begins(pre_tokenizers, &text, is_utf8);
                     assert!(
                         found == pieces,
                         "{:?}: {found:?}, {pieces:?}",
@@ -137,11 +137,13 @@ impl Machines {
     }
 }
 
-/// Where pieces begin, block by block.
-fn begins(machine: &PreTokenizers, text: &[u8], is_utf8: bool) -> Vec<usize> {
+/// The beginnings of the pieces, block by block.
+fn begins(pre_tokenizers: &PreTokenizers, text: &[u8], is_utf8: bool) -> Vec<usize> {
     let (mut block, mut found, mut from) = (Block::default(), Vec::new(), 0);
     while from < text.len() {
-        let to = machine.next_block(text, is_utf8, from, &mut block).unwrap();
+        let to = pre_tokenizers
+            .next_block(text, is_utf8, from, &mut block)
+            .unwrap();
         let (last, begins) = block.bounds().split_last().unwrap();
         assert_eq!(from + *last as usize, to);
         found.extend(begins.iter().map(|&begin| from + begin as usize));
@@ -150,38 +152,38 @@ fn begins(machine: &PreTokenizers, text: &[u8], is_utf8: bool) -> Vec<usize> {
     found
 }
 
-impl Both {
+impl EveryEngine {
     fn new(pattern: &str) -> Self {
         Self {
-            ours: SplitPattern::new(pattern).unwrap(),
-            theirs: SplitPattern::on_regex_engine(pattern).unwrap(),
-            machines: Machines::new(&[pattern.to_owned()]),
+            dfa: SplitPattern::new(pattern).unwrap(),
+            regex: SplitPattern::on_regex_engine(pattern).unwrap(),
+            transducers: Transducers::new(&[pattern.to_owned()]),
         }
     }
 
     fn check(&self, text: &[u8]) {
-        let (ours, theirs) = (split(&self.ours, text), split(&self.theirs, text));
+        let (dfa, regex) = (split(&self.dfa, text), split(&self.regex, text));
         let shown = String::from_utf8_lossy(text);
         assert!(
-            ours == theirs,
-            "{} on {shown:?}: {ours:?}, {theirs:?}",
-            self.ours.pattern()
+            dfa == regex,
+            "{} on {shown:?}: {dfa:?}, {regex:?}",
+            self.dfa.pattern()
         );
-        let whole: Vec<u8> = ours
+        let whole: Vec<u8> = dfa
             .into_iter()
             .flat_map(|range| text[range].to_vec())
             .collect();
         assert!(
             whole == text,
             "{} loses text of {shown:?}",
-            self.ours.pattern()
+            self.dfa.pattern()
         );
-        self.machines.check(text);
+        self.transducers.check(text);
     }
 }
 
-/// Texts and their pieces, by the patterns' names; the Python tests read the same file and hold it
-/// against `patterns.py`.
+/// Texts and their pieces, by the patterns' names. The Python tests read the same file and compare it with
+/// `patterns.py`.
 #[derive(Deserialize)]
 struct Vector {
     name: String,
@@ -199,16 +201,16 @@ fn vectors() -> Vec<Vector> {
     serde_json::from_str(include_str!("../../../tests/vectors/split_patterns.json")).unwrap()
 }
 
-/// Every pattern of a published tokenizer; each must compile.
-fn named() -> &'static [(String, Both)] {
-    static PATTERNS: OnceLock<Vec<(String, Both)>> = OnceLock::new();
+/// Every pattern of the published tokenizers. Each must have a DFA.
+fn named() -> &'static [(String, EveryEngine)] {
+    static PATTERNS: OnceLock<Vec<(String, EveryEngine)>> = OnceLock::new();
     PATTERNS.get_or_init(|| {
         let mut named = Vec::new();
         for vector in vectors() {
             for (stage, pattern) in vector.patterns.iter().enumerate() {
-                let both = Both::new(pattern);
+                let both = EveryEngine::new(pattern);
                 let name = format!("{}, pattern {stage}", vector.name);
-                assert!(both.ours.automaton().is_some(), "{name} is not compiled");
+                assert!(both.dfa.automaton().is_some(), "{name} has no DFA");
                 named.push((name, both));
             }
         }
@@ -220,7 +222,7 @@ fn named() -> &'static [(String, Both)] {
 fn lanes_and_blocks_may_end_anywhere() {
     let sentence = "It's 1 of 12345 “pieces”,  naïve — 日本語\n\n   of text!! ";
     let text = sentence.repeat(1200);
-    let machines = Machines::new(&[vectors()[0].patterns[0].clone()]);
+    let transducers = Transducers::new(&[vectors()[0].patterns[0].clone()]);
     let ends = (3900..4400).chain(32_600..33_400).chain([60_000, 65_000]);
     for end in ends.filter(|&end| text.is_char_boundary(end)) {
         let text = &text.as_bytes()[..end];
@@ -229,35 +231,35 @@ fn lanes_and_blocks_may_end_anywhere() {
             pieces.push(piece.range.start);
             true
         };
-        let automaton = &machines.0[0];
+        let automaton = &transducers.0[0];
         automaton
             .split(text, &OffsetMap::original(0), false, add)
             .unwrap();
-        for machine in &machines.0 {
-            assert!(begins(machine, text, true) == pieces, "{end} bytes");
+        for pre_tokenizers in &transducers.0 {
+            assert!(begins(pre_tokenizers, text, true) == pieces, "{end} bytes");
         }
     }
 }
 
-/// The patterns of each published tokenizer that has several.
-fn pipelines() -> &'static [Machines] {
-    static PIPELINES: OnceLock<Vec<Machines>> = OnceLock::new();
+/// The patterns of each published tokenizer with several patterns.
+fn pipelines() -> &'static [Transducers] {
+    static PIPELINES: OnceLock<Vec<Transducers>> = OnceLock::new();
     PIPELINES.get_or_init(|| {
         let several = vectors()
             .into_iter()
             .filter(|vector| vector.patterns.len() > 1);
-        let machines = several.map(|vector| Machines::new(&vector.patterns));
-        machines
-            .inspect(|machines| assert!(!machines.0.is_empty()))
+        let transducers = several.map(|vector| Transducers::new(&vector.patterns));
+        transducers
+            .inspect(|transducers| assert!(!transducers.0.is_empty()))
             .collect()
     })
 }
 
 #[test]
-fn every_named_pattern_has_a_machine() {
+fn every_named_pattern_has_a_transducer() {
     for vector in vectors() {
         assert!(
-            !Machines::new(&vector.patterns).0.is_empty(),
+            !Transducers::new(&vector.patterns).0.is_empty(),
             "{}",
             vector.name
         );
@@ -311,9 +313,9 @@ proptest! {
     }
 
     #[test]
-    fn patterns_one_behind_the_other_have_machines_too(text in text()) {
-        for machines in pipelines() {
-            machines.check(text.as_bytes());
+    fn patterns_in_sequence_split_alike_on_every_engine(text in text()) {
+        for transducers in pipelines() {
+            transducers.check(text.as_bytes());
         }
     }
 
@@ -327,7 +329,7 @@ proptest! {
     }
 }
 
-/// A group that captures. Where something in it is lazy, it does not: fancy-regex 0.20 finds only the
+/// A capturing group; a plain one if its body contains a lazy quantifier. fancy-regex 0.20 finds only the
 /// first `b` of `bb` with `(?:(b+?))*`.
 fn group(inner: String) -> String {
     let is_lazy = ["??", "*?", "+?", "}?"]
@@ -336,7 +338,7 @@ fn group(inner: String) -> String {
     format!("({}{inner})", if is_lazy { "?:" } else { "" })
 }
 
-/// Sub-patterns over a few characters, so that alternatives overlap and backtracking matters.
+/// Patterns over a few characters, so that alternatives overlap and need backtracking.
 fn pattern() -> impl Strategy<Value = String> {
     let class = prop::sample::select(
         &[
@@ -403,7 +405,7 @@ proptest! {
         texts in prop::collection::vec("[abB1 \nés]{0,12}", 6),
     ) {
         if SplitPattern::new(&pattern).is_ok() {
-            let pattern = Both::new(&pattern);
+            let pattern = EveryEngine::new(&pattern);
             for text in &texts {
                 pattern.check(text.as_bytes());
             }
@@ -411,15 +413,15 @@ proptest! {
     }
 
     #[test]
-    fn what_the_automaton_takes_the_regex_engine_takes_too(pattern in "[ab.$^?*+{}0-3,()|!=<>:i\\[\\]\\\\pLNswdz&-]{0,12}") {
+    fn a_pattern_with_a_dfa_compiles_for_the_regex_engine(pattern in "[ab.$^?*+{}0-3,()|!=<>:i\\[\\]\\\\pLNswdz&-]{0,12}") {
         if SplitPattern::new(&pattern).is_ok() {
-            Both::new(&pattern).check(b"ab 12");
+            EveryEngine::new(&pattern).check(b"ab 12");
         }
     }
 }
 
 #[test]
-fn most_generated_patterns_are_compiled() {
+fn most_generated_patterns_have_a_dfa() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut compiled, mut all) = (0, 0);
@@ -434,7 +436,7 @@ fn most_generated_patterns_are_compiled() {
 }
 
 #[test]
-fn what_an_automaton_cannot_express_runs_on_the_regex_engine() {
+fn what_a_dfa_cannot_express_runs_on_the_regex_engine() {
     for pattern in [
         r"\bfoo\b|.",
         r"(?<=a)b|.",
@@ -443,14 +445,14 @@ fn what_an_automaton_cannot_express_runs_on_the_regex_engine() {
         r"(?:ab|a)++c|.",
         r"(?:a*)*b|.",
     ] {
-        let pattern = Both::new(pattern);
-        assert!(pattern.ours.automaton().is_none());
+        let pattern = EveryEngine::new(pattern);
+        assert!(pattern.dfa.automaton().is_none());
         pattern.check(b"foo aab aac food ab\n");
     }
 }
 
 #[test]
-fn a_broken_pattern_is_refused_where_it_breaks() {
+fn an_invalid_pattern_is_refused_with_its_position() {
     for pattern in ["(a", "a)", "[a", "*a", r"\p{Nonsense}", "(?P<n"] {
         let error = SplitPattern::new(pattern).err().expect(pattern).to_string();
         assert!(error.starts_with("split pattern, character "), "{error}");

@@ -29,7 +29,7 @@ use crate::interrupt::Interrupt;
 use crate::merge::Merger;
 use crate::model::Model;
 use crate::normalizers::Normalizers;
-use crate::special::{AddedToken, Found, Permits};
+use crate::special::{AddedToken, AddedTokenMatch, Permits};
 use crate::text::Text;
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub struct Encoder {
 /// A text is a sequence of segments.
 enum Segment<'a> {
     /// An added token, and its range in the original text.
-    Added(Found),
+    Added(AddedTokenMatch),
     Text(TextSegment<'a>),
 }
 
@@ -207,7 +207,7 @@ impl Encoder {
             return Ok(());
         }
         let mut done = 0;
-        let mut found = |found: Found| {
+        let mut found = |found: AddedTokenMatch| {
             let range = found.range.clone();
             let between = text.slice(done..range.start);
             let go_on = self.normalize(between, done, matchers, search, aligned, sink)?
@@ -257,8 +257,8 @@ impl Encoder {
                 move |token: &AddedToken, range| permits(token, original_range(range))
             });
             let mut done = 0;
-            let mut found = |Found { id, range, content }: Found| {
-                let token = Found {
+            let mut found = |AddedTokenMatch { id, range, content }: AddedTokenMatch| {
+                let token = AddedTokenMatch {
                     id,
                     range: original_range(range.clone()),
                     content: original_range(content),

@@ -4,7 +4,7 @@ use super::{Encoder, Search, Segment, Special};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::model::NONE;
-use crate::special::{AddedToken, Found};
+use crate::special::{AddedToken, AddedTokenMatch};
 use crate::text::{floor_char_boundary, Text};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
@@ -77,7 +77,7 @@ impl Encoder {
         let mut tokens = Vec::new();
         self.with_piece_encoder(interrupt, |pieces| {
             self.for_each_segment(text, search, true, &mut |segment| match segment {
-                Segment::Added(Found { id, range, content }) => {
+                Segment::Added(AddedTokenMatch { id, range, content }) => {
                     let span = Span {
                         start: range.start,
                         tiled_end: range.end,
