@@ -24,6 +24,7 @@ from bpe_tokenizer.inference import (
     load_model,
 )
 from bpe_tokenizer.inference.detection import check_installed, named_backend
+from bpe_tokenizer.inference.engines.registry import ENGINES, backends_for
 
 Backend = InferenceBackend
 ALL = frozenset({"mlx_lm", "llama_cpp", "openvino_genai", "transformers", "torch"})
@@ -46,6 +47,21 @@ def test_the_names_of_the_backends() -> None:
         named_backend("gpu")
     with pytest.raises(ArgumentTypeError):
         named_backend(1)  # type: ignore[arg-type]
+
+
+def test_every_backend_has_an_engine_and_every_kind_a_backend() -> None:
+    assert list(ENGINES) == list(Backend)
+    assert {kind: backends_for(kind) for kind in ModelKind} == {
+        ModelKind.GGUF: [
+            Backend.NVIDIA_CUDA,
+            Backend.AMD_ROCM,
+            Backend.CPU_LLAMA_CPP,
+            Backend.INTEL_OPENVINO,
+        ],
+        ModelKind.SAFETENSORS: [Backend.APPLE_MLX, Backend.HUGGINGFACE_TRANSFORMERS],
+        ModelKind.OPENVINO_IR: [Backend.INTEL_OPENVINO],
+        ModelKind.SERVER: [Backend.OPENAI_HTTP],
+    }
 
 
 MAC = {"system": "Darwin", "architecture": "arm64"}

@@ -14,10 +14,6 @@ from bpe_tokenizer.inference.options import LoadOptions
 __all__ = ["Engine"]
 
 
-def _nothing(_: Machine) -> str:
-    return ""
-
-
 @dataclass(frozen=True)
 class Engine:
     """An inference engine.
@@ -37,8 +33,8 @@ class Engine:
     kinds: tuple[ModelKind, ...]
     load: Callable[[str, LoadOptions], EngineModel]
     install_command: Callable[[str], str]
-    missing_hardware: Callable[[Machine], str] = _nothing
-    missing_build: Callable[[Machine], str] = _nothing
+    missing_hardware: Callable[[Machine], str] = lambda _: ""
+    missing_build: Callable[[Machine], str] = lambda _: ""
     partial_kinds: tuple[ModelKind, ...] = ()
     is_server: bool = False
 
