@@ -172,5 +172,5 @@ def test_tokens_that_transformers_would_invent_are_refused(tmp_path: Path) -> No
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>"}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
     assert len(opened(tmp_path)) == 257
-    with pytest.raises(FormatError, match=r"tokenizer_config\.json: unk_token: '<unk>' is no token of"):
+    with pytest.raises(FormatError, match=r"tokenizer_config\.json: unk_token: '<unk>' is not a token of"):
         BPETokenizer.from_pretrained(tmp_path)

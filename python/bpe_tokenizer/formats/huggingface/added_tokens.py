@@ -53,7 +53,7 @@ def read_added_tokens(field: Field, table: Table) -> list[AddedToken]:
                 field.item(index)
                 .get("id")
                 .refused(
-                    f"is not the id that Hugging Face tokenizers givess {shorten(token.content)}, which is "
+                    f"is not the id that Hugging Face tokenizers gives {shorten(token.content)}, which is "
                     f"{given}; "
                     "correct it, or add the token to model.vocab with its id"
                 )
