@@ -48,9 +48,9 @@ class Side:
     Args:
         to_list: A text to a list of ids.
         to_numpy: A text to an array of ids.
-        in_threads: A text to an array of ids, in so many threads.
-        batch: Texts, in so many threads, to whatever the package returns for a batch.
-        files: A file of documents with `SEPARATOR` between them, in so many threads, likewise.
+        in_threads: A text to an array of ids, with a number of threads.
+        batch: Texts, with a number of threads, to the package's own result of a batch.
+        files: A file of documents with `SEPARATOR` between them, with a number of threads.
         flat: What `batch` and `files` return, as one array of ids.
         to_str: A list of ids to a text.
         to_bytes: An array of ids to bytes.

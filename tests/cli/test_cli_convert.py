@@ -1,4 +1,4 @@
-"""`bpe-tokenizer convert`: what it writes, what it refuses, and that it leaves nothing behind then."""
+"""`bpe-tokenizer convert`: what it writes and refuses, and that a refusal leaves no file."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_what_a_format_cannot_hold(run: Run, tmp_path: Path) -> None:
 
 @pytest.fixture
 def around(tokenizer: BPETokenizer, tmp_path: Path) -> Path:
-    """A tokenizer that a rank file cannot tell from one with an end token behind each text."""
+    """A tokenizer that a rank file cannot tell from one with an end token after each text."""
     model = Model(tokenizer.model.core, {"pad": "<|end|>", "eos": "<|end|>"}, PostProcessor((280,), ()))
     huggingface.save(model, tmp_path / "around")
     return tmp_path / "around"

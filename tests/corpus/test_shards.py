@@ -38,7 +38,7 @@ def test_nanogpt(
 
 
 def portions(rows: Sequence[Sequence[int]], most: int) -> list[list[int]]:
-    """Cut rows into shards, one after the other: what `documents_that_fit` does, the simple way."""
+    """Pack rows into shards in sequence, as `documents_that_fit` does, the simple way."""
     shards: list[list[int]] = []
     for row in rows:
         if shards and (len(shards[-1]) + len(row) <= most or not row or not shards[-1]):

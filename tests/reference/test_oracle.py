@@ -70,7 +70,7 @@ def test_ties_by_printable_characters() -> None:
         (b"\xc3", b"\xa9"),
         (b" ", b"a"),
     ]
-    # Learned tokens come by age: of the two that stand before an "x", the one that was learned first.
+    # Learned tokens are ordered by age: of the two before an "x", the one learned first.
     assert train_merges({b"bc": 5, b"aa": 4, b"aax": 1, b"bcx": 1}, 3, "huggingface") == pairs("b+c a+a bc+x")
     assert train_merges({b"bc": 4, b"aa": 5, b"aax": 1, b"bcx": 1}, 3, "huggingface") == pairs("a+a b+c aa+x")
     assert train_merges({b"bc": 4, b"aa": 5, b"aax": 1, b"bcx": 1}, 3, "largest") == pairs("a+a b+c bc+x")
@@ -108,7 +108,7 @@ def test_encoding_repeats_training(pieces: dict[bytes, int], tie_break: Any, num
     assert len(merges) <= num_new_tokens
     ranks = rank_merges(merges)
     for piece in pieces:
-        # What training made of the piece: all merges, one after the other.
+        # The result of training for the piece: all merges in sequence.
         trained_tokens = [bytes([byte]) for byte in piece]
         for pair in merges:
             trained_tokens = merge_pair(trained_tokens, pair)
@@ -118,7 +118,7 @@ def test_encoding_repeats_training(pieces: dict[bytes, int], tie_break: Any, num
 
 
 def test_encode_piece_merges_one_pair_at_a_time() -> None:
-    # The first "ab" takes the "a" of the second at once, since that merge has the lower rank.
+    # The first "ab" takes the "a" of the second first, because that merge has the lower rank.
     assert encode_piece(b"abab", [(b"ab", b"a"), (b"a", b"b")]) == [b"aba", b"b"]
     assert encode_piece(b"aaa", [(b"a", b"a")]) == [b"aa", b"a"]
     assert encode_piece(b"", []) == []

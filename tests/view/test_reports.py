@@ -1,4 +1,4 @@
-"""Reports: every figure against a slow count of the same thing, and pages that stand for themselves."""
+"""Reports: every statistic compared with a slow count, and self-contained pages."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_a_report_of_characters_with_byte_fallback(tmp_path: Path) -> None:
     counted = {each["script"]: (each["letters"], each["words"], each["tokens"]) for each in facts["scripts"]}
     # "▁a" "b" "▁a"; "s" and "語" have no token, so they are one and three bytes.
     assert counted == {"Latin": (4, 3, 4), "Cyrillic": (1, 1, 1), "Han": (1, None, 3)}
-    # "ba" has no merge; bytes that stand for characters with a token are not given either, without a proof.
+    # "ba" has no merge; byte tokens of characters that have a token are undecided.
     assert [(each["token"], each["reason"]) for each in facts["unreachable"]] == [
         ("ba", "merging its bytes gives 260 259")
     ]

@@ -10,7 +10,7 @@ COMMANDS = {
     "train": "Learn a vocabulary from text files, or from counts of their pieces, and save it.",
     "count": "Count the distinct pieces of text files, for `train --counts`.",
     "encode": "Turn text into ids.",
-    "decode": "Turn ids into the bytes that they stand for.",
+    "decode": "Turn ids into bytes.",
     "chat": "Talk to a language model.",
     "info": "Show a tokenizer's sizes, special tokens, first and last tokens, and a round trip.",
     "convert": "Write a tokenizer in another format, and check that it is still the same.",

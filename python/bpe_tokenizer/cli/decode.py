@@ -31,9 +31,9 @@ def decode(
     ] = False,
     debug: Debug = False,
 ) -> None:
-    """Turn ids into the bytes that they stand for.
+    """Turn ids into bytes.
 
-    The output is exactly these bytes, so that a file survives a round trip. Only a terminal gets an
+    The output is exactly the bytes of the ids, so that a file survives a round trip. Only a terminal gets an
     additional line feed, if the text does not end with one.
     """
     wanted = _read_ids(ids)

@@ -110,7 +110,7 @@ class CharBPETokenizer(Tokenizer[str]):
         return first + sorted(set(chain.from_iterable(pieces)) - set(first))
 
     def token_bytes(self, token: str) -> bytes:
-        """Return the UTF-8 of the text that a token stands for.
+        """Return the UTF-8 of a token's text.
 
         >>> CharBPETokenizer().token_bytes("Ġcat")
         b' cat'

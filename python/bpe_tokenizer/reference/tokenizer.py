@@ -235,7 +235,7 @@ class Tokenizer(ABC, Generic[Token]):
         return [self.ids[token] for token in merge_all(self.initial_tokens(piece), self.ranks)]
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
-        """Turn ids into the bytes that they stand for.
+        """Turn ids into bytes.
 
         Raises:
             RuntimeError: The tokenizer is not trained.

@@ -128,7 +128,7 @@ def _note(piece: Piece, merging: Merging) -> str:
             f"They are shown for pieces of at most {MAX_STEP_SYMBOLS} symbols."
         )
     if merging.is_whole:
-        return "The whole piece is a token, so the encoder takes it at once. The merges would be these:"
+        return "The whole piece is a token, so the encoder skips merging. Merging would do this:"
     return f"{symbols}, {merges}, {count_noun(len(piece.tokens), 'token')}."
 
 
