@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple, cast
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import SpecialTokenError, did_you_mean, shorten
+from bpe_tokenizer.errors import NotTrainedError, SpecialTokenError, did_you_mean, shorten
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.special_tokens import Role, find_roles
 
@@ -26,6 +26,19 @@ class UntrainedModel(NamedTuple):
 
     split_patterns: tuple[str, ...]
     normalization: str | None
+
+    @property
+    def error(self) -> NotTrainedError:
+        """The error of a method that needs a vocabulary."""
+        return NotTrainedError(
+            "the tokenizer has no vocabulary yet: call train(corpus), or start from "
+            "BPETokenizer.from_pretrained(directory) or BPETokenizer.from_vocab(vocab, merges)"
+        )
+
+    @property
+    def encoder(self) -> _core.Encoder:
+        """Raises the error, which spares the fast path of encoding a check."""
+        raise self.error
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,8 @@ def _row_or_id(ids: Any) -> Any:
 
 def id_row(ids: Any) -> Row:
     """Return ids as a row that the core takes; a single id is a row of one."""
+    if type(ids) is list:
+        return ids  # the usual case, where every call counts
     row = _row_or_id(ids)
     return [row] if isinstance(row, int) else row
 

@@ -28,7 +28,7 @@ from bpe_tokenizer.decoding import (
     to_ids,
 )
 from bpe_tokenizer.encoding import resolve_allowed_special, resolve_special_sets
-from bpe_tokenizer.errors import ArgumentTypeError, NotTrainedError, OptionError, SpecialTokenError, shorten
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError, shorten
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import (
@@ -199,12 +199,9 @@ class BPETokenizer:
 
     def _compiled(self) -> CompiledModel:
         state = self._state
-        if type(state) is CompiledModel:
+        if isinstance(state, CompiledModel):
             return state
-        raise NotTrainedError(
-            "the tokenizer has no vocabulary yet: call train(corpus), or start from "
-            "BPETokenizer.from_pretrained(directory) or BPETokenizer.from_vocab(vocab, merges)"
-        )
+        raise state.error
 
     def _compiled_or_none(self) -> CompiledModel | None:
         return self._state if isinstance(self._state, CompiledModel) else None
@@ -1005,7 +1002,7 @@ class BPETokenizer:
         Traceback (most recent call last):
         bpe_tokenizer.errors.SpecialTokenError: the text holds the disallowed special token '<|end|>' at ...
         """
-        compiled = self._compiled()
+        encoder = self._state.encoder
         if not isinstance(text, str):
             check_text("encode", text)
         # The defaults need no further look, which would take as long as encoding a short text.
@@ -1015,7 +1012,8 @@ class BPETokenizer:
             and threads is _ONE_THREAD
             and not add_special_tokens
         ):
-            return compiled.encoder.encode(text)
+            return encoder.encode(text)
+        compiled = self._compiled()
         special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
         ids = compiled.encoder.encode(text, special, thread_count(threads))
         prefix, suffix = compiled.added_ids(add_special_tokens)
@@ -1035,7 +1033,7 @@ class BPETokenizer:
         >>> tokenizer.encode_to_numpy("abc")
         array([256,  99], dtype=uint32)
         """
-        compiled = self._compiled()
+        encoder = self._state.encoder
         if not isinstance(text, str):
             check_text("encode_to_numpy", text)
         if (
@@ -1044,7 +1042,8 @@ class BPETokenizer:
             and threads is _ONE_THREAD
             and not add_special_tokens
         ):
-            return compiled.encoder.encode_numpy(text)
+            return encoder.encode_numpy(text)
+        compiled = self._compiled()
         special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
         ids = compiled.encoder.encode_numpy(text, special, thread_count(threads))
         if add_special_tokens:
@@ -1512,10 +1511,10 @@ class BPETokenizer:
         >>> tokenizer.decode([256, 33])
         'ab!'
         """
-        compiled = self._compiled()
+        encoder = self._state.encoder
         check_error_handler(errors)
         try:
-            return compiled.encoder.decode_text(id_row(ids), skip_special_tokens, errors)
+            return encoder.decode_text(id_row(ids), skip_special_tokens, errors)
         except UnicodeDecodeError as error:
             raise decoding_error(error) from None
 
