@@ -42,8 +42,7 @@ from bpe_tokenizer.special_tokens import (
 )
 from bpe_tokenizer.streaming import EncodeStream, StreamDecoder
 
-# Rooms that not every program needs are imported by the methods that use them: see "Light import" in
-# CONTRIBUTING.md.
+# Methods import the rooms that not every program needs; tests/test_import.py checks it.
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
