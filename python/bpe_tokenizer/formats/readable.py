@@ -44,6 +44,7 @@ def listing(core: _core.Model) -> Iterator[str]:
     Args:
         core: The vocabulary, the merges and the added tokens.
 
+    >>> from bpe_tokenizer import AddedToken
     >>> core = _core.Model({byte: bytes([byte]) for byte in range(256)} | {256: b"lo", 257: b"<s>"},
     ...                    [(b"l", b"o")], split_patterns=[], added_tokens=[AddedToken("<s>", 257)])
     >>> lines = list(listing(core))
