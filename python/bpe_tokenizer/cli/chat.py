@@ -12,7 +12,7 @@ import typer
 from bpe_tokenizer import BPETokenizer, ChatSession, InferenceBackend
 from bpe_tokenizer.cli.chat_loop import ChatLoop
 from bpe_tokenizer.cli.inputs import read_text
-from bpe_tokenizer.cli.options import Debug
+from bpe_tokenizer.cli.options import Debug, option
 from bpe_tokenizer.errors import OptionError
 
 __all__ = ["chat"]
@@ -21,35 +21,23 @@ __all__ = ["chat"]
 def chat(
     model: Annotated[
         str,
-        typer.Option(
-            metavar="PATH|URL",
-            help="A GGUF file, a model directory, or the address of a server (vLLM, SGLang, llama-server).",
-            show_default=False,
+        option(
+            "PATH|URL",
+            "A GGUF file, a model directory, or the address of a server (vLLM, SGLang, llama-server).",
         ),
     ],
     tokenizer: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="A saved tokenizer of any format that BPETokenizer.load reads.",
-            show_default="the model's own",
-        ),
+        option("PATH", "A saved tokenizer of any format that BPETokenizer.load reads.", "the model's own"),
     ] = None,
     template: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="A chat template: a built-in name or a Jinja file.",
-            show_default="the tokenizer's own, or llama3",
+        option(
+            "NAME|FILE", "A chat template: a built-in name or a Jinja file.", "the tokenizer's own, or llama3"
         ),
     ] = None,
-    system: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="System prompt.", show_default=False)
-    ] = None,
-    message: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT...", help="Send these messages and exit.", show_default=False),
-    ] = None,
+    system: Annotated[str | None, option("TEXT", "System prompt.")] = None,
+    message: Annotated[list[str] | None, option("TEXT...", "Send these messages and exit.")] = None,
     max_tokens: Annotated[int, typer.Option(metavar="N", help="Maximum length of a reply, in tokens.")] = 512,
     temperature: Annotated[
         float, typer.Option(metavar="T", help="Sampling temperature; 0 always takes the most likely token.")
@@ -60,27 +48,17 @@ def chat(
             metavar="P", help="Sample from the most likely tokens whose probabilities sum up to this."
         ),
     ] = 0.9,
-    seed: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="The same seed gives the same replies.", show_default=False),
-    ] = None,
+    seed: Annotated[int | None, option("N", "The same seed gives the same replies.")] = None,
     backend: Annotated[
         str | None,
-        typer.Option(
-            metavar=f"[{'|'.join(InferenceBackend)}]",
-            help="An inference backend.",
-            show_default="the best for the model",
-        ),
+        option(f"[{'|'.join(InferenceBackend)}]", "An inference backend.", "the best for the model"),
     ] = None,
     n_gpu_layers: Annotated[
         int, typer.Option(metavar="N", help="llama.cpp: layers on the GPU; -1 for all.")
     ] = -1,
     n_ctx: Annotated[int, typer.Option(metavar="N", help="Maximum length of the context, in tokens.")] = 8192,
     api_key: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KEY", help="API key of a server.", envvar="BPE_TOKENIZER_API_KEY", show_default=False
-        ),
+        str | None, option("KEY", "API key of a server.", envvar="BPE_TOKENIZER_API_KEY")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each reply as a line of JSON.")] = False,
     debug: Debug = False,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from bpe_tokenizer.atomic import write_atomically
-from bpe_tokenizer.cli.options import AsJson, Debug, choice
+from bpe_tokenizer.cli.options import AsJson, Debug, choice, option
 from bpe_tokenizer.errors import FormatError, OptionError
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.formats.registry import FORMATS, Format, Saved
@@ -65,17 +65,12 @@ def convert(
         ),
     ] = None,
     split_pattern: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Split pattern of a .tiktoken file: a name or a regex.", show_default=False
-        ),
+        str | None, option("NAME", "Split pattern of a .tiktoken file: a name or a regex.")
     ] = None,
     special: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TOKEN[=ID]...",
-            help="Special tokens of a .tiktoken file; without ids they get those after the ranks.",
-            show_default=False,
+        option(
+            "TOKEN[=ID]...", "Special tokens of a .tiktoken file; without ids they get those after the ranks."
         ),
     ] = None,
     drop: Annotated[

@@ -23,6 +23,7 @@ from bpe_tokenizer.cli.options import (
     Weights,
     choice,
     normal_form,
+    option,
 )
 from bpe_tokenizer.train import piece_counts
 
@@ -31,9 +32,7 @@ __all__ = ["count"]
 
 def count(
     corpus: Corpus,
-    output: Annotated[
-        Path, typer.Option(metavar="FILE", help="File to save the counts in.", show_default=False)
-    ],
+    output: Annotated[Path, option("FILE", "File to save the counts in.")],
     pattern: Annotated[
         str, typer.Option(metavar="NAME", help="Split pattern: a name (gpt2, cl100k, o200k, ...) or a regex.")
     ] = "cl100k",

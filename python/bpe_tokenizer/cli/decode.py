@@ -10,7 +10,7 @@ import typer
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli.inputs import read_text
-from bpe_tokenizer.cli.options import Debug, TokenizerPath
+from bpe_tokenizer.cli.options import Debug, TokenizerPath, option
 from bpe_tokenizer.errors import OptionError
 
 __all__ = ["decode", "parse_ids"]
@@ -20,11 +20,7 @@ def decode(
     tokenizer: TokenizerPath,
     ids: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ID...",
-            help="Ids, or a JSON list of ids; - is standard input.",
-            show_default="standard input",
-        ),
+        option("ID...", "Ids, or a JSON list of ids; - is standard input.", "standard input"),
     ] = None,
     skip_special_tokens: Annotated[
         bool, typer.Option("--skip-special-tokens", help="Leave out special tokens.")

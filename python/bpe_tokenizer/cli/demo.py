@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli.options import Debug
+from bpe_tokenizer.cli.options import Debug, option
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.view.terminal import print_tokens
 
@@ -30,10 +30,7 @@ def demo(
         "demo-output"
     ),
     sources: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Directory of Python files to train on.", show_default="the standard library"
-        ),
+        Path | None, option("DIR", "Directory of Python files to train on.", "the standard library")
     ] = None,
     vocab_size: Annotated[int, typer.Option(metavar="N", help="Number of ids.")] = 16384,
     debug: Debug = False,

@@ -9,7 +9,14 @@ import typer
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli.inputs import read_text
-from bpe_tokenizer.cli.options import AllowedSpecial, AsJson, Debug, TokenizerPath, allowed_special_argument
+from bpe_tokenizer.cli.options import (
+    AllowedSpecial,
+    AsJson,
+    Debug,
+    TokenizerPath,
+    allowed_special_argument,
+    option,
+)
 from bpe_tokenizer.view.terminal import print_tokens
 
 __all__ = ["encode"]
@@ -17,15 +24,8 @@ __all__ = ["encode"]
 
 def encode(
     tokenizer: TokenizerPath,
-    text: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Text to encode.", show_default=False)
-    ] = None,
-    file: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="File to encode, in UTF-8; - is standard input.", show_default=False
-        ),
-    ] = None,
+    text: Annotated[str | None, option("TEXT", "Text to encode.")] = None,
+    file: Annotated[str | None, option("FILE", "File to encode, in UTF-8; - is standard input.")] = None,
     show_tokens: Annotated[
         bool, typer.Option("--show-tokens", help="Show the text of the tokens too.")
     ] = False,

@@ -24,7 +24,20 @@ __all__ = [
     "allowed_special_argument",
     "choice",
     "normal_form",
+    "option",
 ]
+
+
+def option(metavar: str, description: str, default: str = "", **settings: Any) -> Any:
+    """Return an option that has a value only if it is given.
+
+    Args:
+        metavar: What the help shows for the value.
+        description: What the option does.
+        default: What the help shows as the default; nothing by default.
+        settings: Settings of `typer.Option`.
+    """
+    return typer.Option(metavar=metavar, help=description, show_default=default or False, **settings)
 
 
 def choice(names: Iterable[str], *declarations: str, **settings: Any) -> Any:
@@ -50,49 +63,25 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress and no summary.")]
 TokenizerPath = Annotated[
     Path,
-    typer.Option(
-        "--tokenizer",
-        metavar="PATH",
-        help="A saved tokenizer: a directory or file of any format that BPETokenizer.load reads.",
-        show_default=False,
-    ),
+    option("PATH", "A saved tokenizer: a directory or file of any format that BPETokenizer.load reads."),
 ]
 AllowedSpecial = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="all|none|TOKEN...",
-        help="Special tokens to recognise in the text; the others are plain text.",
-        show_default="none",
+    option(
+        "all|none|TOKEN...", "Special tokens to recognise in the text; the others are plain text.", "none"
     ),
 ]
-CORPUS = typer.Option(
-    metavar="FILE...",
-    help="Text files in UTF-8; - is standard input. A file is one document.",
-    show_default=False,
-)
+CORPUS = option("FILE...", "Text files in UTF-8; - is standard input. A file is one document.")
 Corpus = Annotated[list[str], CORPUS]
-Special = Annotated[
-    list[str] | None,
-    typer.Option(metavar="TOKEN...", help="Special tokens; documents are split at them.", show_default=False),
-]
-Threads = Annotated[
-    int | None, typer.Option(metavar="N", help="Number of threads.", show_default="all processors")
-]
+Special = Annotated[list[str] | None, option("TOKEN...", "Special tokens; documents are split at them.")]
+Threads = Annotated[int | None, option("N", "Number of threads.", "all processors")]
 Weights = Annotated[
     list[int] | None,
-    typer.Option(
-        metavar="N...",
-        help="How many times the text of each file counts, in the order of the files.",
-        show_default="1",
-    ),
+    option("N...", "How many times the text of each file counts, in the order of the files.", "1"),
 ]
 MaxMemory = Annotated[
     str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="Memory limit, as in 500MB; at the limit, the rarest pieces are dropped.",
-        show_default="unlimited",
-    ),
+    option("SIZE", "Memory limit, as in 500MB; at the limit, the rarest pieces are dropped.", "unlimited"),
 ]
 NORMALIZATION = ("NFC", "NFD", "NFKC", "NFKD", "none")
 

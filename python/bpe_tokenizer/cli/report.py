@@ -11,7 +11,7 @@ import typer
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.atomic import write_atomically
-from bpe_tokenizer.cli.options import AsJson, Corpus, Debug, TokenizerPath
+from bpe_tokenizer.cli.options import AsJson, Corpus, Debug, TokenizerPath, option
 from bpe_tokenizer.train.progress import ProgressBar
 from bpe_tokenizer.view.reports.documents import documents
 from bpe_tokenizer.view.reports.report import Report, make_report
@@ -21,13 +21,9 @@ from bpe_tokenizer.view.reports.tables import Table, name_text, table_text
 
 __all__ = ["Html", "UnderUsed", "report", "write_result"]
 
-Html = Annotated[
-    Path | None,
-    typer.Option("--html", metavar="FILE", help="Write a page with plots to this file.", show_default=False),
-]
+Html = Annotated[Path | None, option("FILE", "Write a page with plots to this file.")]
 UnderUsed = Annotated[
-    int,
-    typer.Option(metavar="N", min=1, help="A token that occurs fewer times than this is under-used."),
+    int, typer.Option(metavar="N", min=1, help="A token that occurs fewer times than this is under-used.")
 ]
 
 

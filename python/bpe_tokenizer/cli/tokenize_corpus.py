@@ -19,6 +19,7 @@ from bpe_tokenizer.cli.options import (
     TokenizerPath,
     allowed_special_argument,
     choice,
+    option,
 )
 from bpe_tokenizer.corpus.batches import OnError
 from bpe_tokenizer.corpus.readers import DocumentEnd, InputFormat
@@ -31,15 +32,12 @@ def tokenize_corpus(
     tokenizer: TokenizerPath,
     corpus: Annotated[
         list[str],
-        typer.Option(
-            metavar="FILE...",
-            help="Text, JSON Lines, Parquet or Arrow; patterns such as 'data/*.gz'; - is standard input.",
-            show_default=False,
+        option(
+            "FILE...",
+            "Text, JSON Lines, Parquet or Arrow; patterns such as 'data/*.gz'; - is standard input.",
         ),
     ],
-    output: Annotated[
-        Path, typer.Option(metavar="DIR", help="Directory for the token files.", show_default=False)
-    ],
+    output: Annotated[Path, option("DIR", "Directory for the token files.")],
     format_: Annotated[Any, choice(FORMATS, "--format", help="Format of the token files.")] = "nanogpt",
     input_format: Annotated[
         Any, choice(get_args(InputFormat), help="Format of the corpus.", show_default="by file name")
@@ -47,23 +45,17 @@ def tokenize_corpus(
     documents: Annotated[
         Any, choice(get_args(DocumentEnd), help="A document of text is a line or a file.")
     ] = "line",
-    separator: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Text that separates the documents of a file.", show_default=False),
-    ] = None,
+    separator: Annotated[str | None, option("TEXT", "Text that separates the documents of a file.")] = None,
     field: Annotated[str, typer.Option(metavar="NAME", help="Field or column with the text.")] = "text",
     eos_token: Annotated[
         str | None,
-        typer.Option(
-            metavar="TOKEN",
-            help="Special token to add after each document.",
-            show_default="the tokenizer's EOS token, if it has one",
+        option(
+            "TOKEN", "Special token to add after each document.", "the tokenizer's EOS token, if it has one"
         ),
     ] = None,
     no_eos: Annotated[bool, typer.Option("--no-eos", help="Add no token after documents.")] = False,
     shard_tokens: Annotated[
-        int,
-        typer.Option(metavar="N", help="Maximum tokens of a file; 0 is the maximum of the format."),
+        int, typer.Option(metavar="N", help="Maximum tokens of a file; 0 is the maximum of the format.")
     ] = 100_000_000,
     dtype: Annotated[
         Any,
@@ -79,8 +71,7 @@ def tokenize_corpus(
     ] = "stop",
     threads: Threads = None,
     overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Remove the files of an earlier run instead of resuming it."),
+        bool, typer.Option("--overwrite", help="Remove the files of an earlier run instead of resuming it.")
     ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,

@@ -24,6 +24,7 @@ from bpe_tokenizer.cli.options import (
     Weights,
     choice,
     normal_form,
+    option,
 )
 from bpe_tokenizer.train.options import TieBreak
 from bpe_tokenizer.train.piece_counts import merged_counts
@@ -32,17 +33,10 @@ __all__ = ["train"]
 
 
 def train(
-    output: Annotated[
-        Path, typer.Option(metavar="DIR", help="Directory to save the tokenizer in.", show_default=False)
-    ],
+    output: Annotated[Path, option("DIR", "Directory to save the tokenizer in.")],
     corpus: Annotated[list[str] | None, CORPUS] = None,
     counts: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE...",
-            help="Piece counts of `bpe-tokenizer count`, instead of a corpus.",
-            show_default=False,
-        ),
+        list[Path] | None, option("FILE...", "Piece counts of `bpe-tokenizer count`, instead of a corpus.")
     ] = None,
     vocab_size: Annotated[
         int, typer.Option(metavar="N", help="Number of ids: bytes, special tokens and learned tokens.")
@@ -51,12 +45,7 @@ def train(
         int, typer.Option(metavar="N", help="Stop when the most frequent pair is rarer than this.")
     ] = 2,
     pattern: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Split pattern: a name (gpt2, cl100k, o200k, ...) or a regex.",
-            show_default="cl100k",
-        ),
+        str | None, option("NAME", "Split pattern: a name (gpt2, cl100k, o200k, ...) or a regex.", "cl100k")
     ] = None,
     special: Special = None,
     normalization: Annotated[
@@ -69,18 +58,11 @@ def train(
             help="The first of equally frequent pairs: the one of the largest bytes, or Hugging Face's.",
         ),
     ] = "largest",
-    max_token_length: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="Longest token to learn.", show_default="any")
-    ] = None,
+    max_token_length: Annotated[int | None, option("BYTES", "Longest token to learn.", "any")] = None,
     weights: Weights = None,
     max_memory: MaxMemory = None,
     checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Directory for checkpoints; the same command resumes from it.",
-            show_default=False,
-        ),
+        Path | None, option("DIR", "Directory for checkpoints; the same command resumes from it.")
     ] = None,
     checkpoint_every: Annotated[
         float, typer.Option(metavar="SECONDS", help="Time between two checkpoints.")

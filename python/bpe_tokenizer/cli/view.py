@@ -10,7 +10,7 @@ import typer
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli.inputs import read_text
-from bpe_tokenizer.cli.options import AllowedSpecial, Debug, allowed_special_argument
+from bpe_tokenizer.cli.options import AllowedSpecial, Debug, allowed_special_argument, option
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.view.page import page, visualize_all
 
@@ -20,25 +20,11 @@ __all__ = ["view"]
 def view(
     tokenizer: Annotated[
         list[Path],
-        typer.Option(
-            metavar="PATH",
-            help="A saved tokenizer of any format; repeat the option to compare several side by side.",
-            show_default=False,
-        ),
+        option("PATH", "A saved tokenizer of any format; repeat the option to compare several side by side."),
     ],
-    text: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Text to show.", show_default=False)
-    ] = None,
-    file: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="File to show, in UTF-8; - is standard input.", show_default=False),
-    ] = None,
-    html: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Write a self-contained page; - is standard output.", show_default=False
-        ),
-    ] = None,
+    text: Annotated[str | None, option("TEXT", "Text to show.")] = None,
+    file: Annotated[str | None, option("FILE", "File to show, in UTF-8; - is standard input.")] = None,
+    html: Annotated[str | None, option("FILE", "Write a self-contained page; - is standard output.")] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Show the tokens in the terminal.")] = False,
     allowed_special: AllowedSpecial = None,
     port: Annotated[
