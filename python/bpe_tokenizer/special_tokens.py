@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Collection, Iterable, Mapping
+from itertools import count
 from operator import attrgetter
 from typing import Final, Literal, TypeAlias
 
@@ -32,6 +33,7 @@ __all__ = [
     "checked_tokens",
     "find_roles",
     "ids_in_vocab",
+    "known_or_next_ids",
     "special_token_names",
     "with_special_tokens",
 ]
@@ -170,10 +172,8 @@ def with_special_tokens(model: Model, special_tokens: SpecialTokens) -> tuple[Mo
     wanted = checked_tokens(special_tokens)
     vocab = model.core.vocab
     if not isinstance(wanted, Mapping):
-        new = [content for content in wanted if content not in tokens]
-        first_id = max(vocab, default=-1) + 1
-        known = {content: tokens[content].id for content in wanted if content in tokens}
-        wanted = known | {content: first_id + index for index, content in enumerate(new)}
+        known = {content: token.id for content, token in tokens.items()}
+        wanted = known_or_next_ids(wanted, known, max(vocab, default=-1))
     added = 0
     for content, value in wanted.items():
         token_id = checked_id(content, value)
@@ -201,9 +201,7 @@ def ids_in_vocab(vocab: Mapping[int, bytes], special_tokens: SpecialTokens | Non
     texts = {text.encode(): text for text in wanted}
     inside = {texts[token]: token_id for token_id, token in vocab.items() if token in texts}
     if not isinstance(wanted, Mapping):
-        first_id = max(vocab, default=-1) + 1
-        outside = [text for text in wanted if text not in inside]
-        return inside | {text: first_id + index for index, text in enumerate(outside)}
+        return known_or_next_ids(wanted, inside, max(vocab, default=-1))
     for text, token_id in wanted.items():
         if inside.get(text, token_id) != token_id:
             raise ModelError(
@@ -212,6 +210,16 @@ def ids_in_vocab(vocab: Mapping[int, bytes], special_tokens: SpecialTokens | Non
         if text not in inside:
             _check_owner(vocab, token_id, text)
     return dict(wanted)
+
+
+def known_or_next_ids(tokens: Iterable[str], known: Mapping[str, int], largest: int) -> dict[str, int]:
+    """Return the ids of a list of special tokens: the known one, or else the next id after the largest.
+
+    >>> known_or_next_ids(["<a>", "<b>", "<c>"], {"<b>": 5}, 9)
+    {'<a>': 10, '<b>': 5, '<c>': 11}
+    """
+    next_ids = count(largest + 1)
+    return {text: known[text] if text in known else next(next_ids) for text in tokens}
 
 
 def _check_owner(vocab: Mapping[int, bytes], token_id: int, content: str) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import (
@@ -68,63 +68,43 @@ _Path: TypeAlias = str | os.PathLike[str]
 Normalization: TypeAlias = Literal["NFC", "NFD", "NFKC", "NFKD"]
 # `threads is _ONE_THREAD` is faster than comparing numbers, and True for the default argument.
 _ONE_THREAD = 1
+_Value = TypeVar("_Value", bound=str | int)
 BatchEncoding: TypeAlias = "list[EncodingResult] | dict[str, npt.NDArray[np.int64]] | dict[str, Any]"
 
 
-class RoleToken:
-    """The text of a role's token, such as BOS; None if the role has no token.
+class RoleToken(Generic[_Value]):
+    """The text or the id of a role's token, such as BOS; None if the role has no token.
 
-    Set it to the text of an added token, or to None for no token.
+    Set it to the text or the id of an added token, or to None for no token.
     """
 
-    def __init__(self, role: Role) -> None:
+    def __init__(self, role: Role, field: Literal["content", "id"]) -> None:
         self.role: Role = role
+        self.field = field
 
     @overload
-    def __get__(self, instance: None, owner: type[BPETokenizer]) -> RoleToken: ...
+    def __get__(self, instance: None, owner: type[BPETokenizer]) -> Self: ...
     @overload
-    def __get__(self, instance: BPETokenizer, owner: type[BPETokenizer]) -> str | None: ...
-    def __get__(self, instance: BPETokenizer | None, owner: type[BPETokenizer]) -> RoleToken | str | None:
-        """Return the text."""
+    def __get__(self, instance: BPETokenizer, owner: type[BPETokenizer]) -> _Value | None: ...
+    def __get__(self, instance: BPETokenizer | None, owner: type[BPETokenizer]) -> Self | _Value | None:
+        """Return the text or the id."""
         if instance is None:
             return self
         found = instance._role(self.role)
-        return found and found[0]
+        return cast("_Value", found[self.field == "id"]) if found else None
 
-    def __set__(self, instance: BPETokenizer, value: str | None) -> None:
-        """Choose the token by its text."""
-        instance._state = instance._compiled().with_role(self.role, value)
-
-
-class RoleTokenId:
-    """The id of a role's token, such as BOS; None if the role has no token.
-
-    Set it to the id of an added token, or to None for no token.
-    """
-
-    def __init__(self, role: Role) -> None:
-        self.role: Role = role
-
-    @overload
-    def __get__(self, instance: None, owner: type[BPETokenizer]) -> RoleTokenId: ...
-    @overload
-    def __get__(self, instance: BPETokenizer, owner: type[BPETokenizer]) -> int | None: ...
-    def __get__(self, instance: BPETokenizer | None, owner: type[BPETokenizer]) -> RoleTokenId | int | None:
-        """Return the id."""
-        if instance is None:
-            return self
-        found = instance._role(self.role)
-        return found and found[1]
-
-    def __set__(self, instance: BPETokenizer, value: int | None) -> None:
-        """Choose the token by its id."""
+    def __set__(self, instance: BPETokenizer, value: _Value | None) -> None:
+        """Choose the token by its text or its id."""
         compiled = instance._compiled()
-        content = next((token.content for token in compiled.added.values() if token.id == value), None)
-        if content is None and value is not None:
-            raise SpecialTokenError(
-                f"{self.role}_token_id cannot be {shorten(value)}: no added token has that id; "
-                "add_special_tokens({text: id}) adds one"
-            )
+        if self.field == "id" and value is not None:
+            content = next((token.content for token in compiled.added.values() if token.id == value), None)
+            if content is None:
+                raise SpecialTokenError(
+                    f"{self.role}_token_id cannot be {shorten(value)}: no added token has that id; "
+                    "add_special_tokens({text: id}) adds one"
+                )
+        else:
+            content = cast("str | None", value)
         instance._state = compiled.with_role(self.role, content)
 
 
@@ -181,14 +161,14 @@ class BPETokenizer:
 
     _state: CompiledModel | UntrainedModel
 
-    bos_token = RoleToken("bos")
-    eos_token = RoleToken("eos")
-    pad_token = RoleToken("pad")
-    unk_token = RoleToken("unk")
-    bos_token_id = RoleTokenId("bos")
-    eos_token_id = RoleTokenId("eos")
-    pad_token_id = RoleTokenId("pad")
-    unk_token_id = RoleTokenId("unk")
+    bos_token = RoleToken[str]("bos", "content")
+    eos_token = RoleToken[str]("eos", "content")
+    pad_token = RoleToken[str]("pad", "content")
+    unk_token = RoleToken[str]("unk", "content")
+    bos_token_id = RoleToken[int]("bos", "id")
+    eos_token_id = RoleToken[int]("eos", "id")
+    pad_token_id = RoleToken[int]("pad", "id")
+    unk_token_id = RoleToken[int]("unk", "id")
 
     def __init__(
         self, split_pattern: str | Sequence[str] = "cl100k", normalization: Normalization | None = "NFC"

@@ -28,8 +28,55 @@ class RoleMarkup(NamedTuple):
     after: str = ""
 
 
+class _DeclarativeTemplate:
+    """The checks that all declarative templates share."""
+
+    name: str
+
+    def render(
+        self,
+        messages: Messages,
+        *,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool | str = False,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        special_tokens: Mapping[str, str] = MappingProxyType({}),
+        variables: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Rendered:
+        """Render a conversation; see `Template.render`."""
+        given = [name for name, value in (("tools", tools), ("documents", documents)) if value]
+        unknown = [*given, *variables]
+        if unknown:
+            raise OptionError(
+                f"the template {self.name!r} does not support {', '.join(unknown):.100}; "
+                "use the model's own chat template"
+            )
+        if continue_final_message not in (True, False, "content"):
+            raise OptionError(
+                f"continue_final_message is {shorten(continue_final_message)}; "
+                f"the template {self.name!r} can continue only 'content'"
+            )
+        if continue_final_message and messages[-1]["role"] == "system":
+            raise OptionError("continue_final_message: the final message is a system message")
+        written = _Writer()
+        self._write(written, messages, add_generation_prompt, bool(continue_final_message))
+        return Rendered(tuple(written.segments), tuple(written.generated))
+
+    def _write(self, written: _Writer, messages: Messages, prompts: bool, continues: bool) -> None:
+        """Write a conversation.
+
+        Args:
+            written: Gets the segments.
+            messages: The messages.
+            prompts: Whether to end with the generation prompt.
+            continues: Whether to leave the final message open.
+        """
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class TurnTemplate:
+class TurnTemplate(_DeclarativeTemplate):
     r"""A template that writes each message between the markup of its role.
 
     Args:
@@ -61,21 +108,7 @@ class TurnTemplate:
         texts = [text for markup in self.roles.values() for text in markup]
         return "\n".join([self.begin, *texts, self.reply, self.end])
 
-    def render(
-        self,
-        messages: Messages,
-        *,
-        add_generation_prompt: bool = True,
-        continue_final_message: bool | str = False,
-        tools: Sequence[Any] | None = None,
-        documents: Sequence[Any] | None = None,
-        special_tokens: Mapping[str, str] = MappingProxyType({}),
-        variables: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Rendered:
-        """Render a conversation; see `Template.render`."""
-        _reject_unsupported(self.name, tools, documents, variables)
-        _check_continued(self.name, messages, continue_final_message)
-        written = _Writer()
+    def _write(self, written: _Writer, messages: Messages, prompts: bool, continues: bool) -> None:
         written.markup(self.begin)
         system_texts: list[tuple[int, str]] = []
         for number, message in enumerate(messages):
@@ -84,7 +117,7 @@ class TurnTemplate:
             if role == "system" and role not in self.roles:
                 system_texts.append((number, content))
             elif content or not (role == "system" and self.skips_empty_system):
-                open_ended = bool(continue_final_message) and number == len(messages) - 1
+                open_ended = continues and number == len(messages) - 1
                 before = system_texts if role == "user" else []
                 self._write_turn(written, role, number, content, before, open_ended)
                 system_texts = [] if role == "user" else system_texts
@@ -93,9 +126,8 @@ class TurnTemplate:
                 f"message {system_texts[0][0]}: the template {self.name!r} puts a system text into the user "
                 "message after it, but none follows; add a user message"
             )
-        if not continue_final_message:
-            written.markup(self.reply if add_generation_prompt else self.end)
-        return written.finish()
+        if not continues:
+            written.markup(self.reply if prompts else self.end)
 
     def _write_turn(
         self,
@@ -121,7 +153,7 @@ class TurnTemplate:
 
 
 @dataclass(frozen=True)
-class InstructionTemplate:
+class InstructionTemplate(_DeclarativeTemplate):
     """A template for a single instruction, the last user message, and its response.
 
     System texts come first. Earlier user and assistant messages are dropped. The assistant's messages after
@@ -144,45 +176,30 @@ class InstructionTemplate:
         """All text that it may write as markup."""
         return f"{self.instruction}\n{self.response}"
 
-    def render(
-        self,
-        messages: Messages,
-        *,
-        add_generation_prompt: bool = True,
-        continue_final_message: bool | str = False,
-        tools: Sequence[Any] | None = None,
-        documents: Sequence[Any] | None = None,
-        special_tokens: Mapping[str, str] = MappingProxyType({}),
-        variables: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Rendered:
-        """Render a conversation; see `Template.render`."""
-        _reject_unsupported(self.name, tools, documents, variables)
-        _check_continued(self.name, messages, continue_final_message)
+    def _write(self, written: _Writer, messages: Messages, prompts: bool, continues: bool) -> None:
         roles = ("system", "user", "assistant")
         contents = [_content(self.name, roles, number, message) for number, message in enumerate(messages)]
         users = [number for number, message in enumerate(messages) if message["role"] == "user"]
         if not users:
             raise OptionError(f"the template {self.name!r} needs a user message, which is the instruction")
-        written = _Writer()
         for number, message in enumerate(messages):
             if message["role"] == "system" and contents[number]:
                 written.content(number, contents[number])
                 written.markup(self.separator)
         written.markup(self.instruction)
         written.content(users[-1], contents[users[-1]])
-        if continue_final_message and users[-1] == len(messages) - 1:
-            return written.finish()
+        if continues and users[-1] == len(messages) - 1:
+            return
         written.markup(self.separator)
-        if add_generation_prompt and not continue_final_message:
+        if prompts and not continues:
             written.markup(self.response)
-            return written.finish()
+            return
         answers = [n for n in range(users[-1], len(messages)) if messages[n]["role"] == "assistant"]
         for number in answers:
             written.markup(self.response if number == answers[0] else self.separator + self.response)
             start = written.length
             written.content(number, contents[number])
             written.generated.append((start, written.length))
-        return written.finish()
 
 
 class _Writer:
@@ -207,9 +224,6 @@ class _Writer:
             text = self.segments.pop().text + text
         self.segments.append(Segment(text, origin))
 
-    def finish(self) -> Rendered:
-        return Rendered(tuple(self.segments), tuple(self.generated))
-
 
 def _content(name: str, roles: Sequence[str], number: int, message: Mapping[str, Any]) -> str:
     """Return a message's content as text. Rejects a message that the template cannot represent."""
@@ -226,25 +240,3 @@ def _content(name: str, roles: Sequence[str], number: int, message: Mapping[str,
             "use the model's own chat template"
         )
     return content_text(number, message)
-
-
-def _reject_unsupported(
-    name: str, tools: Sequence[Any] | None, documents: Sequence[Any] | None, variables: Mapping[str, Any]
-) -> None:
-    given = [key for key, value in (("tools", tools), ("documents", documents)) if value]
-    unknown = [*given, *variables]
-    if unknown:
-        raise OptionError(
-            f"the template {name!r} does not support {', '.join(unknown):.100}; "
-            "use the model's own chat template"
-        )
-
-
-def _check_continued(name: str, messages: Messages, continue_final_message: bool | str) -> None:
-    if continue_final_message not in (True, False, "content"):
-        raise OptionError(
-            f"continue_final_message is {shorten(continue_final_message)}; "
-            f"the template {name!r} can continue only 'content'"
-        )
-    if continue_final_message and messages[-1]["role"] == "system":
-        raise OptionError("continue_final_message: the final message is a system message")

@@ -100,14 +100,10 @@ def encode_with_ray(
     `examples/count_with_ray.py` runs it.
     """
     import_library("ray.data", "ray")
-    encode = partial(
-        encode_texts,
-        tokenizer=tokenizer,
-        column=column,
-        ids_column=ids_column,
-        add_special_tokens=add_special_tokens,
-        allowed_special=allowed_special,
-    )
+
+    def encode(batch: Any) -> Any:
+        return encode_texts(batch, tokenizer, column, ids_column, add_special_tokens, allowed_special)
+
     return dataset.map_batches(partial(_encoded, encode=encode), batch_format="pyarrow", batch_size=None)
 
 

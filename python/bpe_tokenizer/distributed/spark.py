@@ -106,14 +106,10 @@ def encode_with_spark(
     """
     types = import_library("pyspark.sql.types", "spark")
     _column(frame, column)
-    encode = partial(
-        encode_texts,
-        tokenizer=tokenizer,
-        column=column,
-        ids_column=ids_column,
-        add_special_tokens=add_special_tokens,
-        allowed_special=allowed_special,
-    )
+
+    def encode(batch: Any) -> Any:
+        return encode_texts(batch, tokenizer, column, ids_column, add_special_tokens, allowed_special)
+
     ids = types.StructField(ids_column, types.ArrayType(types.IntegerType(), False), False)
     fields = [ids if field.name == ids_column else field for field in frame.schema.fields]
     schema = types.StructType(fields if ids in fields else [*fields, ids])

@@ -47,7 +47,6 @@ class Format:
     name: str
     title: str
     description: str
-    module: str
     extensions: tuple[str, ...]
     matches: Callable[[FileProbe], bool] | None = None
     can_load: bool = True
@@ -55,6 +54,11 @@ class Format:
     takes_load_kwargs: bool = False
     is_directory: bool = False
     companions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def module(self) -> str:
+        """The name of its module in this package."""
+        return self.name.replace("-", "_")
 
     def load(self, path: Path, **load_kwargs: Any) -> Model:
         """Load a file or a directory of this format."""
@@ -102,7 +106,6 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "gguf",
                 "GGUF",
                 "llama.cpp's container: the tokenizer in the metadata of a model, or alone",
-                module="gguf",
                 extensions=(".gguf",),
                 matches=probe.is_gguf,
             ),
@@ -110,7 +113,6 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "minbpe",
                 "minbpe .model",
                 "split pattern, special tokens, and merges as pairs of ids",
-                module="minbpe",
                 extensions=(".model",),
                 matches=probe.is_minbpe,
             ),
@@ -118,7 +120,6 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "base64-json",
                 "base64 JSON",
                 "everything that a model is, with tokens in base64",
-                module="base64_json",
                 extensions=(".json",),
                 matches=probe.is_base64_json,
             ),
@@ -126,7 +127,6 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "tekken",
                 "Mistral tekken.json",
                 "ranks of byte-level tokens, split pattern and special tokens",
-                module="tekken",
                 extensions=("tekken.json",),
                 matches=probe.is_tekken,
                 can_save=False,
@@ -135,7 +135,6 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "huggingface",
                 "Hugging Face tokenizer.json",
                 "the file of `tokenizers`, with `tokenizer_config.json` for `transformers`",
-                module="huggingface",
                 extensions=("tokenizer.json",),
                 matches=probe.is_tokenizer_json,
                 is_directory=True,
@@ -144,7 +143,6 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "tiktoken",
                 ".tiktoken ranks",
                 "tokens in base64 with their ranks; no split pattern, no special tokens",
-                module="tiktoken",
                 extensions=(".tiktoken",),
                 matches=probe.is_tiktoken,
                 takes_load_kwargs=True,
@@ -153,7 +151,6 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "gpt2",
                 "GPT-2 vocab.json and merges.txt",
                 "token strings with ids, and merges in a second file",
-                module="gpt2",
                 extensions=tuple(name for pair in probe.GPT2_PAIRS for name in pair),
                 matches=probe.is_gpt2,
                 takes_load_kwargs=True,
@@ -164,7 +161,6 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "readable",
                 "listing for people",
                 "each token with its id and the two tokens it is merged from",
-                module="readable",
                 extensions=(".txt",),
                 can_load=False,
             ),

@@ -48,7 +48,14 @@ from bpe_tokenizer.formats.json_file import parse_json, write_json
 from bpe_tokenizer.formats.probe import GPT2_PAIRS
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS, resolve_split_pattern
-from bpe_tokenizer.special_tokens import ROLES, SpecialTokens, checked_id, checked_tokens, find_roles
+from bpe_tokenizer.special_tokens import (
+    ROLES,
+    SpecialTokens,
+    checked_id,
+    checked_tokens,
+    find_roles,
+    known_or_next_ids,
+)
 
 __all__ = ["load", "save"]
 
@@ -171,10 +178,7 @@ def _default_config(vocab: Mapping[str, int], unmerged: Iterable[str]) -> Config
 def _given(vocab: Mapping[str, int], special_tokens: SpecialTokens) -> list[AddedToken]:
     wanted = checked_tokens(special_tokens)
     if not isinstance(wanted, Mapping):
-        fresh = [content for content in wanted if content not in vocab]
-        next_id = max(vocab.values()) + 1
-        ids = {content: next_id + index for index, content in enumerate(fresh)}
-        wanted = {content: ids.get(content, vocab.get(content, 0)) for content in wanted}
+        wanted = known_or_next_ids(wanted, vocab, max(vocab.values()))
     owners = {token_id: token for token, token_id in vocab.items()}
     added = []
     for content, value in wanted.items():

@@ -8,7 +8,7 @@ from itertools import pairwise
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.model import AddedToken
-from bpe_tokenizer.special_tokens import SpecialTokens, checked_id, checked_tokens
+from bpe_tokenizer.special_tokens import SpecialTokens, checked_id, checked_tokens, known_or_next_ids
 
 __all__ = ["check_no_prefixes", "to_added_tokens", "to_special_tokens"]
 
@@ -33,10 +33,8 @@ def to_added_tokens(ranks: Mapping[bytes, int], special_tokens: SpecialTokens) -
     """
     wanted = checked_tokens(special_tokens)
     if not isinstance(wanted, Mapping):
-        fresh = [content for content in wanted if content.encode() not in ranks]
-        following = max(ranks.values(), default=-1) + 1
-        ids = {content: following + index for index, content in enumerate(fresh)}
-        wanted = {content: ranks.get(content.encode(), ids.get(content, 0)) for content in wanted}
+        known = {content: ranks[content.encode()] for content in wanted if content.encode() in ranks}
+        wanted = known_or_next_ids(wanted, known, max(ranks.values(), default=-1))
     named = [AddedToken(content, checked_id(content, value)) for content, value in wanted.items()]
     taken = {token.id for token in named if _SECOND_NAMES.get(token.content) != token.id}
     kept = [token for token in named if token.id not in taken or token.content not in _SECOND_NAMES]

@@ -155,32 +155,19 @@ def _installer(build: str | None) -> Callable[[str], str]:
     return command
 
 
-def _missing_build(build: str) -> Callable[[Machine], str]:
-    def missing(machine: Machine) -> str:
+def _gpu_engine(backend: InferenceBackend, build: str, missing_hardware: Callable[[Machine], str]) -> Engine:
+    """Return the engine of a llama.cpp that was built for a kind of GPU."""
+
+    def missing_build(machine: Machine) -> str:
         return "" if build.lower() in machine.llama_cpp_builds else f"llama_cpp was installed without {build}"
 
-    return missing
+    return Engine(backend, (ModelKind.GGUF,), _load, _installer(build), missing_hardware, missing_build)
 
 
-CUDA_ENGINE = Engine(
-    InferenceBackend.NVIDIA_CUDA,
-    kinds=(ModelKind.GGUF,),
-    load=_load,
-    install_command=_installer("CUDA"),
-    missing_hardware=lambda machine: "" if machine.has_nvidia_gpu else "no NVIDIA GPU",
-    missing_build=_missing_build("CUDA"),
+CUDA_ENGINE = _gpu_engine(
+    InferenceBackend.NVIDIA_CUDA, "CUDA", lambda machine: "" if machine.has_nvidia_gpu else "no NVIDIA GPU"
 )
-ROCM_ENGINE = Engine(
-    InferenceBackend.AMD_ROCM,
-    kinds=(ModelKind.GGUF,),
-    load=_load,
-    install_command=_installer("HIP"),
-    missing_hardware=lambda machine: "" if machine.has_amd_gpu else "no AMD GPU with ROCm",
-    missing_build=_missing_build("HIP"),
+ROCM_ENGINE = _gpu_engine(
+    InferenceBackend.AMD_ROCM, "HIP", lambda machine: "" if machine.has_amd_gpu else "no AMD GPU with ROCm"
 )
-CPU_ENGINE = Engine(
-    InferenceBackend.CPU_LLAMA_CPP,
-    kinds=(ModelKind.GGUF,),
-    load=_load_on_cpu,
-    install_command=_installer(None),
-)
+CPU_ENGINE = Engine(InferenceBackend.CPU_LLAMA_CPP, (ModelKind.GGUF,), _load_on_cpu, _installer(None))
