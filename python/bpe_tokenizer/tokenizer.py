@@ -523,9 +523,18 @@ class BPETokenizer:
         ...     BPETokenizer.load(f"{directory}/small.model")
         BPETokenizer(vocab_size=258, merges=2, special_tokens=0)
         """
+        return cls._load(path, None, split_pattern=split_pattern, special_tokens=special_tokens)
+
+    @classmethod
+    def _load(cls, path: _Path, format_name: str | None, **load_kwargs: Any) -> Self:
         from bpe_tokenizer.formats import registry
 
-        return cls.from_model(registry.load(path, split_pattern=split_pattern, special_tokens=special_tokens))
+        return cls.from_model(registry.load(path, format_name, **load_kwargs))
+
+    def _save(self, path: _Path, format_name: str) -> None:
+        from bpe_tokenizer.formats import registry
+
+        registry.save(self.model, path, format_name)
 
     @classmethod
     def from_pretrained(cls, directory: _Path, verbose: bool = False) -> Self:
@@ -672,9 +681,7 @@ class BPETokenizer:
         Raises:
             FormatError: The file is broken, or its tokenizer cannot be represented.
         """
-        from bpe_tokenizer.formats import gguf
-
-        return cls.from_model(gguf.load(Path(path)))
+        return cls._load(path, "gguf")
 
     def save_gguf(self, path: _Path) -> None:
         """Save as a GGUF file that holds a tokenizer without weights.
@@ -683,9 +690,7 @@ class BPETokenizer:
             FormatError: The format cannot represent this tokenizer.
             NotTrainedError: There is no vocabulary yet.
         """
-        from bpe_tokenizer.formats import gguf
-
-        gguf.save(self.model, Path(path))
+        self._save(path, "gguf")
 
     @classmethod
     def from_gpt2(
@@ -743,9 +748,7 @@ class BPETokenizer:
         Raises:
             FormatError: The file is broken, or its version is unknown.
         """
-        from bpe_tokenizer.formats import tekken
-
-        return cls.from_model(tekken.load(Path(path)))
+        return cls._load(path, "tekken")
 
     @classmethod
     def from_minbpe(cls, path: _Path) -> Self:
@@ -754,9 +757,7 @@ class BPETokenizer:
         Raises:
             FormatError: The file is broken, or holds what cannot be represented.
         """
-        from bpe_tokenizer.formats import minbpe
-
-        return cls.from_model(minbpe.load(Path(path)))
+        return cls._load(path, "minbpe")
 
     def save_minbpe(self, path: _Path) -> None:
         """Save as a minbpe `.model`, with minbpe's listing (`.vocab`) next to it.
@@ -766,9 +767,7 @@ class BPETokenizer:
             NotTrainedError: There is no vocabulary yet.
             OptionError: The file's name does not end in `.model`.
         """
-        from bpe_tokenizer.formats import minbpe
-
-        minbpe.save(self.model, Path(path))
+        self._save(path, "minbpe")
 
     @classmethod
     def from_base64_json(cls, path: _Path) -> Self:
@@ -777,9 +776,7 @@ class BPETokenizer:
         Raises:
             FormatError: The file is broken, or a reference tokenizer that cannot be represented.
         """
-        from bpe_tokenizer.formats import base64_json
-
-        return cls.from_model(base64_json.load(Path(path)))
+        return cls._load(path, "base64-json")
 
     def save_base64_json(self, path: _Path) -> None:
         """Save as JSON with tokens in base64, which represents every tokenizer completely.
@@ -787,9 +784,7 @@ class BPETokenizer:
         Raises:
             NotTrainedError: There is no vocabulary yet.
         """
-        from bpe_tokenizer.formats import base64_json
-
-        base64_json.save(self.model, Path(path))
+        self._save(path, "base64-json")
 
     def save_readable(self, path: _Path) -> None:
         """Write a listing for people: each token with its id and the two tokens that it is merged from.
@@ -804,9 +799,7 @@ class BPETokenizer:
         ...     Path(f"{directory}/small.txt").read_text().splitlines()[-1].strip()
         "257  'low' = 'l' + 'ow'"
         """
-        from bpe_tokenizer.formats import readable
-
-        readable.save(self.model, Path(path))
+        self._save(path, "readable")
 
     # Vocabulary
 

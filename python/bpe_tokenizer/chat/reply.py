@@ -103,9 +103,6 @@ class Reply(Iterator[str], AsyncIterator[str]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __iter__(self) -> Reply:
-        return self
-
     def __next__(self) -> str:
         """Return the text that the next ids complete.
 
@@ -119,9 +116,6 @@ class Reply(Iterator[str], AsyncIterator[str]):
         if text := self._rest():
             return text
         raise StopIteration
-
-    def __aiter__(self) -> Reply:
-        return self
 
     async def __anext__(self) -> str:
         """Return the text that the next ids complete, without blocking the event loop."""

@@ -99,9 +99,6 @@ class Generation(Iterator[int], AsyncIterator[int]):
             if self.finish_reason is None:
                 self.close()
 
-    def __iter__(self) -> Generation:
-        return self
-
     def __next__(self) -> int:
         """Return the next id.
 
@@ -116,9 +113,6 @@ class Generation(Iterator[int], AsyncIterator[int]):
         if new_id is None:
             raise StopIteration
         return new_id
-
-    def __aiter__(self) -> Generation:
-        return self
 
     async def __anext__(self) -> int:
         """Return the next id without blocking the event loop.
