@@ -10,6 +10,7 @@ import typer
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli.options import AsJson, Debug, TokenizerPath
+from bpe_tokenizer.special_tokens import ROLES
 from bpe_tokenizer.view.terminal import print_tokens
 
 __all__ = ["info"]
@@ -45,10 +46,7 @@ def _describe(tokenizer: BPETokenizer, sample_text: str) -> dict[str, Any]:
         "split_pattern": tokenizer.split_pattern,
         "normalization": tokenizer.normalization,
         "special_tokens": dict(tokenizer.special_tokens),
-        "bos_token": tokenizer.bos_token,
-        "eos_token": tokenizer.eos_token,
-        "pad_token": tokenizer.pad_token,
-        "unk_token": tokenizer.unk_token,
+        **{f"{role}_token": getattr(tokenizer, f"{role}_token") for role in ROLES},
         "first_tokens": _tokens(tokenizer, ids[:_SHOWN]),
         "last_tokens": _tokens(tokenizer, ids[-_SHOWN:]),
         "sample": {
@@ -96,7 +94,7 @@ def _show(tokenizer: BPETokenizer, sample_text: str) -> None:
         "special tokens",
         ", ".join(f"{name} {each}" for name, each in facts["special_tokens"].items()) or "none",
     )
-    for role in ("bos", "eos", "pad", "unk"):
+    for role in ROLES:
         if facts[f"{role}_token"] is not None:
             line(f"{role} token", facts[f"{role}_token"])
     for name in ("first_tokens", "last_tokens"):

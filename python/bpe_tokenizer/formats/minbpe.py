@@ -230,8 +230,7 @@ def _read_special_tokens(path: Path, lines: Sequence[str], vocab_size: int) -> d
     if shadowed is not None:
         raise FormatError(
             f"{path}: the special token {shadowed[0]!r} precedes {shadowed[1]!r}, which begins with it: "
-            "minbpe "
-            "finds the first one, this package the longer one; list the longer one first"
+            "minbpe finds the first one, this package the longer one; list the longer one first"
         )
     return special
 

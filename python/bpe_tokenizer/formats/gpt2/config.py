@@ -140,8 +140,7 @@ def _read_added(config: Config, added_tokens_json: Path, vocab: Mapping[str, int
         if token.id != expected:
             raise field.error(
                 f"the added token {shorten(token.content)} has the id {token.id}, but transformers would "
-                "give it "
-                f"{expected}; correct it, or add the token to vocab.json"
+                f"give it {expected}; correct it, or add the token to vocab.json"
             )
         tokens[token.content] = token._replace(special=token.special or token.content in named)
     for content, name in named.items():

@@ -82,8 +82,7 @@ def read_pair(vocab_path: Path, merges_path: Path) -> tuple[bytes, bytes]:
             return together
     raise FormatError(
         f"{config_path}: {OWN_KEY}.{DIGEST}: {vocab_path.name} and {merges_path.name} were not saved "
-        "together "
-        f"with it; save them again, or remove {OWN_KEY!r} from it if they were edited on purpose"
+        f"together with it; save them again, or remove {OWN_KEY!r} from it if they were edited on purpose"
     )
 
 

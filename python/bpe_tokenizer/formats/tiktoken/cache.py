@@ -92,8 +92,7 @@ class Cache:
         if sha256 is not None and not has_sha256(data, sha256):
             raise FormatError(
                 f"{url}: the downloaded file has the SHA-256 {hashlib.sha256(data).hexdigest()}, not "
-                f"{sha256}; "
-                "try again, or check for a proxy that answers instead of the server"
+                f"{sha256}; try again, or check for a proxy that answers instead of the server"
             )
         path = self.path(url)
         if path is not None:

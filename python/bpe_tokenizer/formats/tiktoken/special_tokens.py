@@ -59,8 +59,7 @@ def to_special_tokens(core: _core.Model, name: str) -> dict[str, int]:
         if not token.special:
             raise FormatError(
                 f"added_tokens: {name} cannot hold {token.content!r}, which is not special and found in "
-                "every "
-                "text; its readers find allowed special tokens only"
+                "every text; its readers find allowed special tokens only"
             )
     if len({token.normalized for token in tokens}) > 1:
         raise FormatError(f"added_tokens: {name} cannot hold that only some of them have `normalized`")
@@ -82,6 +81,5 @@ def check_no_prefixes(special_tokens: Mapping[str, int]) -> None:
         if after.startswith(before):
             raise FormatError(
                 f"added_tokens: tiktoken cannot hold both {before!r} and {after!r}: one begins with the "
-                "other, "
-                "and it may take either"
+                "other, and it may take either"
             )

@@ -11,42 +11,12 @@ import numpy.typing as npt
 __all__ = ["OTHER", "SCRIPTS", "SPACE", "UNSPACED", "Characters", "classify_characters", "script_of"]
 
 # The known scripts, by the first word of their letters' Unicode names.
-_BY_NAME = {
-    "LATIN": "Latin",
-    "GREEK": "Greek",
-    "CYRILLIC": "Cyrillic",
-    "ARMENIAN": "Armenian",
-    "GEORGIAN": "Georgian",
-    "HEBREW": "Hebrew",
-    "ARABIC": "Arabic",
-    "SYRIAC": "Syriac",
-    "THAANA": "Thaana",
-    "NKO": "Nko",
-    "DEVANAGARI": "Devanagari",
-    "BENGALI": "Bengali",
-    "GURMUKHI": "Gurmukhi",
-    "GUJARATI": "Gujarati",
-    "ORIYA": "Oriya",
-    "TAMIL": "Tamil",
-    "TELUGU": "Telugu",
-    "KANNADA": "Kannada",
-    "MALAYALAM": "Malayalam",
-    "SINHALA": "Sinhala",
-    "THAI": "Thai",
-    "LAO": "Lao",
-    "TIBETAN": "Tibetan",
-    "MYANMAR": "Myanmar",
-    "KHMER": "Khmer",
-    "MONGOLIAN": "Mongolian",
-    "ETHIOPIC": "Ethiopic",
-    "TIFINAGH": "Tifinagh",
-    "CHEROKEE": "Cherokee",
-    "HANGUL": "Hangul",
-    "HIRAGANA": "Hiragana",
-    "KATAKANA": "Katakana",
-    "BOPOMOFO": "Bopomofo",
-    "CJK": "Han",
-}
+_NAMES = (
+    "Latin Greek Cyrillic Armenian Georgian Hebrew Arabic Syriac Thaana Nko Devanagari Bengali Gurmukhi "
+    "Gujarati Oriya Tamil Telugu Kannada Malayalam Sinhala Thai Lao Tibetan Myanmar Khmer Mongolian Ethiopic "
+    "Tifinagh Cherokee Hangul Hiragana Katakana Bopomofo"
+)
+_BY_NAME = {name.upper(): name for name in _NAMES.split()} | {"CJK": "Han"}
 
 OTHER, SPACE = 0, 1
 # The character classes: other characters, white space, and the letters of each script.

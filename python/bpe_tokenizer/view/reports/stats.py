@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,10 +48,7 @@ class CorpusStats:
     def to_dict(self) -> dict[str, int | float | None]:
         """Return the sizes and their ratios. Fertility is tokens per word."""
         return {
-            "bytes": self.bytes,
-            "characters": self.characters,
-            "words": self.words,
-            "tokens": self.tokens,
+            **asdict(self),
             "bytes_per_token": ratio(self.bytes, self.tokens),
             "characters_per_token": ratio(self.characters, self.tokens),
             "fertility": ratio(self.tokens, self.words),
