@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,7 +26,7 @@ from bpe_tokenizer import (
     UnknownIdError,
     _core,
 )
-from bpe_tokenizer.model import AddedToken, Model
+from bpe_tokenizer.model import AddedToken, Decoder, Metaspace, Model, Normalizer, Prepend, Replace
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hostile import LONE_SURROGATES, hostile_texts, special_token_texts
 
@@ -135,22 +136,22 @@ def test_added_tokens_with_flags_stream(seed: int) -> None:
     assert_streams(tokenizer, texts, rng)
 
 
-def metaspace(prepend: str, split: bool, replaced: bool) -> BPETokenizer:
+def metaspace(prepend: Any, split: bool, replaced: bool) -> BPETokenizer:
     """A model in the manner of SentencePiece, whose text is cut only before spaces that no merge joins."""
     words = ["▁", "a", "b", "l", "o", "w", "lo", "low", "▁low", "▁▁", "▁a", "ab", "<unk>", "é"]
     tokens = [*words, *(f"<0x{byte:02X}>" for byte in range(256))]
     merges = [("l", "o"), ("lo", "w"), ("▁", "low"), ("▁", "▁"), ("▁", "a"), ("a", "b")]
-    steps = [("Prepend", "▁"), ("Replace", " ", "▁")] if replaced else []
+    steps: list[Normalizer] = [Prepend(), Replace()] if replaced else []
     core = _core.Model(
         {index: token.encode() for index, token in enumerate(tokens)},
         [(left.encode(), right.encode()) for left, right in merges],
-        normalizers=steps,  # type: ignore[arg-type]
-        pre_tokenizers=[] if replaced else [("Metaspace", "▁", prepend, split)],  # type: ignore[list-item]
+        normalizers=steps,
+        pre_tokenizers=[] if replaced else [Metaspace("Metaspace", "▁", prepend, split)],
         alphabet="characters",
         byte_fallback=True,
         unk_id=12,
         fuse_unk=True,
-        decoder=("▁", True, "one"),
+        decoder=Decoder("▁", True, "one"),
         added_tokens=[AddedToken("<s>", 300), AddedToken("low", 301, special=False, normalized=True)],
     )
     return BPETokenizer.from_model(Model(core))

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Unpack
 
-from bpe_tokenizer.model import AddedToken
+from bpe_tokenizer.model import AddedToken, Decoder, Normalizer, PreTokenizer
 
 __all__ = [
     "DecodeStream",
@@ -66,36 +66,16 @@ class SplitPattern:
     @staticmethod
     def from_oniguruma(pattern: str) -> str: ...
 
-# A step of normalisation, as Hugging Face `tokenizers` names them; patterns are in our dialect.
-_Normalizer: TypeAlias = (
-    tuple[Literal["NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents"]]
-    | tuple[Literal["Strip"], bool, bool]  # left, right
-    | tuple[Literal["Prepend"], str]
-    | tuple[Literal["Replace"], str, str]  # pattern, content
-)
-_Behavior: TypeAlias = Literal["Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
-# A step of pre-tokenisation, as Hugging Face `tokenizers` names them; patterns are in our dialect.
-_PreTokenizer: TypeAlias = (
-    # Pattern, behavior, invert. "SplitBytes" follows a file's ByteLevel: its pattern sees each byte as its
-    # printable character.
-    tuple[Literal["Split", "SplitBytes"], str, _Behavior, bool]
-    | tuple[Literal["PrefixSpace"]]  # puts a space before each piece that does not begin with one
-    # Replacement, prepend scheme, split.
-    | tuple[Literal["Metaspace"], str, Literal["always", "first", "never"], bool]
-)
-# The character that means a space; whether `<0x0A>` is a byte; the spaces to drop at the beginning of a text:
-# none, one, or all of the first token.
-_Decoder: TypeAlias = tuple[str, bool, Literal["none", "one", "first"]]
-
 @type_check_only
 class _Settings(TypedDict, total=False):
     """How a model treats text. All settings are optional."""
 
+    added_tokens: Sequence[AddedToken]
     # Applied in sequence to the text between added tokens that are not `normalized`.
-    normalizers: Sequence[_Normalizer]
+    normalizers: Sequence[Normalizer]
     normalization: str | None  # a Unicode normal form: short for a single step
     # Applied in sequence, each to the pieces of the previous step.
-    pre_tokenizers: Sequence[_PreTokenizer]
+    pre_tokenizers: Sequence[PreTokenizer]
     split_patterns: Sequence[str]  # short for steps that isolate matches
     add_prefix_space: bool  # short for a first PrefixSpace
     # The initial symbols of merging. Tokens of "characters" are UTF-8, as the file writes them.
@@ -108,7 +88,7 @@ class _Settings(TypedDict, total=False):
     keeps_gaps: bool
     requires_all_bytes: bool  # refuse a vocabulary of "bytes" that lacks one; True by default
     ignore_merges: bool  # a piece that is a token is that token
-    decoder: _Decoder | None  # None: the tokens' bytes are the text
+    decoder: Decoder | None  # None: the tokens' bytes are the text
 
 @final
 class Model:
@@ -120,8 +100,6 @@ class Model:
         cls,
         vocab: Mapping[int, bytes],
         merges: Sequence[tuple[bytes, bytes]] | None,
-        *,
-        added_tokens: Sequence[AddedToken] = ...,
         **settings: Unpack[_Settings],
     ) -> Model: ...
     # A model from the strings of a Hugging Face file, which writes bytes as GPT-2's printable characters, and
@@ -130,8 +108,6 @@ class Model:
     def from_printable(
         vocab: Mapping[str, int],
         merges: Sequence[tuple[str, str]],
-        *,
-        added_tokens: Sequence[AddedToken] = ...,
         **settings: Unpack[_Settings],
     ) -> Model: ...
     # A model from a table, without the `excluded` tokens.
@@ -139,8 +115,6 @@ class Model:
     def from_table(
         table: TokenTable,
         excluded: Set[str],
-        *,
-        added_tokens: Sequence[AddedToken] = ...,
         **settings: Unpack[_Settings],
     ) -> Model: ...
     # A copy with other added tokens; shares the vocabulary and merges.
@@ -159,9 +133,9 @@ class Model:
     @property
     def normalization(self) -> str | None: ...
     @property
-    def normalizers(self) -> list[_Normalizer]: ...
+    def normalizers(self) -> list[Normalizer]: ...
     @property
-    def pre_tokenizers(self) -> list[_PreTokenizer]: ...
+    def pre_tokenizers(self) -> list[PreTokenizer]: ...
     # Whether the model merges bytes, has a token for each, cuts with split patterns, and normalises with at
     # most a Unicode normal form.
     @property
@@ -180,7 +154,7 @@ class Model:
     @property
     def requires_all_bytes(self) -> bool: ...
     @property
-    def decoder(self) -> _Decoder | None: ...
+    def decoder(self) -> Decoder | None: ...
     # In id order.
     @property
     def added_tokens(self) -> list[AddedToken]: ...

@@ -5,11 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from bpe_tokenizer import _core
 
-__all__ = ["AddedToken", "Model", "PostProcessor"]
+__all__ = [
+    "NORMALIZERS",
+    "PRE_TOKENIZERS",
+    "AddedToken",
+    "Decoder",
+    "Metaspace",
+    "Model",
+    "Normalizer",
+    "PlainNormalizer",
+    "PostProcessor",
+    "PreTokenizer",
+    "PrefixSpace",
+    "Prepend",
+    "Replace",
+    "Split",
+    "Step",
+    "Strip",
+]
 
 
 class AddedToken(NamedTuple):
@@ -36,6 +53,96 @@ class AddedToken(NamedTuple):
     lstrip: bool = False
     rstrip: bool = False
     normalized: bool = False
+
+
+# The steps of normalisation and pre-tokenisation have the names and fields of Hugging Face `tokenizers`.
+# Their patterns are in our dialect.
+
+_Behavior: TypeAlias = Literal["Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
+_Plain: TypeAlias = Literal["NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents"]
+
+
+class PlainNormalizer(NamedTuple):
+    """A normaliser without options."""
+
+    type: _Plain
+
+
+class Strip(NamedTuple):
+    """Drops white space at the ends of the text."""
+
+    type: Literal["Strip"] = "Strip"
+    strip_left: bool = True
+    strip_right: bool = True
+
+
+class Prepend(NamedTuple):
+    """Puts the text `prepend` before the text."""
+
+    type: Literal["Prepend"] = "Prepend"
+    prepend: str = "▁"
+
+
+class Replace(NamedTuple):
+    """Replaces each match of the pattern."""
+
+    type: Literal["Replace"] = "Replace"
+    pattern: str = " "
+    content: str = "▁"
+
+
+class Split(NamedTuple):
+    """Splits at the matches of the pattern.
+
+    `SplitBytes` follows the `ByteLevel` of a file: its pattern sees each byte as its printable character.
+    """
+
+    type: Literal["Split", "SplitBytes"] = "Split"
+    pattern: str = " "
+    behavior: Literal["Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"] = (
+        "Isolated"
+    )
+    invert: bool = False
+
+
+class PrefixSpace(NamedTuple):
+    """Puts a space before each piece that does not begin with one."""
+
+    type: Literal["PrefixSpace"] = "PrefixSpace"
+
+
+class Metaspace(NamedTuple):
+    """Replaces spaces by another character, and may split before each."""
+
+    type: Literal["Metaspace"] = "Metaspace"
+    replacement: str = "▁"
+    prepend_scheme: Literal["always", "first", "never"] = "always"
+    split: bool = True
+
+
+class Decoder(NamedTuple):
+    """How tokens of characters become text.
+
+    Args:
+        space: The character that means a space.
+        byte_fallback: Whether a token like `<0x0A>` is a byte.
+        strip: The spaces to drop at the beginning of a text: none, one, or all of the first token.
+    """
+
+    space: str = " "
+    byte_fallback: bool = False
+    strip: Literal["none", "one", "first"] = "none"
+
+
+Normalizer: TypeAlias = PlainNormalizer | Strip | Prepend | Replace
+PreTokenizer: TypeAlias = Split | PrefixSpace | Metaspace
+Step: TypeAlias = Normalizer | PreTokenizer
+
+# An example of each step, by its type.
+_NORMALIZERS: tuple[Step, ...] = (*map(PlainNormalizer, get_args(_Plain)), Strip(), Prepend(), Replace())
+_PRE_TOKENIZERS: tuple[Step, ...] = (Split("Split"), Split("SplitBytes"), PrefixSpace(), Metaspace())
+NORMALIZERS: Mapping[str, Step] = {step.type: step for step in _NORMALIZERS}
+PRE_TOKENIZERS: Mapping[str, Step] = {step.type: step for step in _PRE_TOKENIZERS}
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,16 @@ from bpe_tokenizer import (
     _core,
 )
 from bpe_tokenizer.formats import base64_json
+from bpe_tokenizer.model import (
+    Decoder,
+    Metaspace,
+    PlainNormalizer,
+    PrefixSpace,
+    Prepend,
+    Replace,
+    Split,
+    Strip,
+)
 from bpe_tokenizer.reference import CharBPETokenizer, NaiveBPETokenizer, RegexBPETokenizer
 from hostile import hostile_texts
 
@@ -40,12 +50,12 @@ def characters() -> _core.Model:
     return _core.Model(
         {token_id: token.encode() for token_id, token in enumerate(tokens)},
         [("▁".encode(), b"a"), (b"a", b"b")],
-        normalizers=[("Prepend", "▁"), ("Replace", " ", "▁")],
+        normalizers=[Prepend(prepend="▁"), Replace(pattern=" ", content="▁")],
         alphabet="characters",
         byte_fallback=True,
         unk_id=0,
         fuse_unk=True,
-        decoder=("▁", True, "one"),
+        decoder=Decoder("▁", True, "one"),
         added_tokens=[AddedToken("<s>", 1, True, True, True, True, True)],
     )
 
@@ -70,21 +80,25 @@ MODELS = {
             BYTES,
             [],
             normalizers=[
-                ("NFKC",),
-                ("Lowercase",),
-                ("StripAccents",),
-                ("Strip", True, False),
-                ("Replace", r"\s+", " "),
+                PlainNormalizer("NFKC"),
+                PlainNormalizer("Lowercase"),
+                PlainNormalizer("StripAccents"),
+                Strip(strip_left=True, strip_right=False),
+                Replace(pattern=r"\s+", content=" "),
             ],
             pre_tokenizers=[
-                ("Split", r"\d", "Removed", True),
-                ("PrefixSpace",),
-                ("Split", r"\s", "MergedWithNext", False),
-                ("SplitBytes", "Ġ", "Contiguous", False),
+                Split(pattern=r"\d", behavior="Removed", invert=True),
+                PrefixSpace(),
+                Split(pattern=r"\s", behavior="MergedWithNext"),
+                Split("SplitBytes", "Ġ", "Contiguous", False),
             ],
         )
     ),
-    "metaspace": Model(_core.Model(BYTES, [], pre_tokenizers=[("Metaspace", "▁", "first", True)])),
+    "metaspace": Model(
+        _core.Model(
+            BYTES, [], pre_tokenizers=[Metaspace(replacement="▁", prepend_scheme="first", split=True)]
+        )
+    ),
     "gaps": Model(_core.Model({0: b"a", 5: b"b"}, [], requires_all_bytes=False, keeps_gaps=True)),
     "characters": Model(characters()),
 }

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats.gguf.scores import merges_from_scores
+from bpe_tokenizer.model import Decoder, Replace
 from gguf_files import (
     CONTROL,
     USER_DEFINED,
@@ -81,9 +82,9 @@ def test_equal_scores_are_exact_or_refused(words: dict[str, int], texts: list[st
     core = _core.Model(
         {index: text.encode() for text, index in ids.items()},
         [(left.encode(), right.encode()) for left, right in merges],
-        normalizers=[("Replace", " ", "▁")],
+        normalizers=[Replace(pattern=" ", content="▁")],
         alphabet="characters",
-        decoder=("▁", False, "none"),
+        decoder=Decoder("▁", False, "none"),
     )
     encoder = _core.Encoder(core)
     for text in texts:

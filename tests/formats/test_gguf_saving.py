@@ -13,7 +13,7 @@ from bpe_tokenizer.errors import FormatError, TokenizerError
 from bpe_tokenizer.formats import gguf, huggingface
 from bpe_tokenizer.formats.gguf.file import read_metadata
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL
-from bpe_tokenizer.model import AddedToken, Model, PostProcessor
+from bpe_tokenizer.model import AddedToken, Model, PostProcessor, Split
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from gguf_files import (
     CONTROL,
@@ -75,7 +75,10 @@ REFUSED = [
         "normalization: llama.cpp does not normalise .* NFC; train with normalization=None",
     ),
     ({"add_prefix_space": True}, "add_prefix_space: "),
-    ({"split_patterns": None, "pre_tokenizers": [("Split", "a", "Removed", False)]}, "pre_tokenizers: "),
+    (
+        {"split_patterns": None, "pre_tokenizers": [Split(pattern="a", behavior="Removed")]},
+        "pre_tokenizers: ",
+    ),
     ({"added_tokens": [AddedToken("<a>", 300, True, True, False, False, False)]}, "single_word: "),
     ({"added_tokens": [AddedToken("<a>", 300, True, False, True, False, False)]}, "lstrip, rstrip: "),
     (

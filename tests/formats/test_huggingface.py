@@ -19,6 +19,16 @@ from bpe_tokenizer import (
     _core,
 )
 from bpe_tokenizer.formats import huggingface
+from bpe_tokenizer.model import (
+    Decoder,
+    Metaspace,
+    PlainNormalizer,
+    PrefixSpace,
+    Prepend,
+    Replace,
+    Split,
+    Strip,
+)
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hf_files import (
     BYTE_LEVEL,
@@ -110,29 +120,29 @@ def test_split_patterns_come_back_as_they_were(name: str, tmp_path: Path) -> Non
         {"split_patterns": [r"\w+$|\s+", r"^\d", "(?i)a|b"]},
         {
             "normalizers": [
-                ("NFKD",),
-                ("StripAccents",),
-                ("Lowercase",),
-                ("Strip", True, False),
-                ("Replace", r"\w+", "$0"),
-                ("Replace", r"a\.b", ""),
-                ("Prepend", "▁"),
+                PlainNormalizer("NFKD"),
+                PlainNormalizer("StripAccents"),
+                PlainNormalizer("Lowercase"),
+                Strip(strip_left=True, strip_right=False),
+                Replace(pattern=r"\w+", content="$0"),
+                Replace(pattern=r"a\.b", content=""),
+                Prepend(prepend="▁"),
             ]
         },
         {
             "pre_tokenizers": [
-                ("Split", r"\w", "Removed", False),
-                ("Split", r"\w+|[^\w\s]+", "Removed", True),
-                ("Split", r"\s", "Removed", False),
-                ("Split", "a", "Contiguous", True),
-                ("PrefixSpace",),
-                ("SplitBytes", r"\p{N}", "MergedWithNext", False),
+                Split(pattern=r"\w", behavior="Removed"),
+                Split(pattern=r"\w+|[^\w\s]+", behavior="Removed", invert=True),
+                Split(pattern=r"\s", behavior="Removed"),
+                Split(pattern="a", behavior="Contiguous", invert=True),
+                PrefixSpace(),
+                Split("SplitBytes", r"\p{N}", "MergedWithNext", False),
             ]
         },
         {
             "pre_tokenizers": [
-                ("Metaspace", "_", "first", False),
-                ("Split", "b+", "MergedWithPrevious", False),
+                Metaspace(replacement="_", prepend_scheme="first", split=False),
+                Split(pattern="b+", behavior="MergedWithPrevious"),
             ]
         },
     ],
@@ -158,12 +168,18 @@ def characters_model(*added: AddedToken, **settings: Any) -> Model:
     "settings",
     [
         {},
-        {"byte_fallback": True, "unk_id": 0, "fuse_unk": True, "decoder": ("▁", True, "one")},
-        {"byte_fallback": True, "decoder": ("▁", True, "none")},
-        {"unk_id": 0, "decoder": ("▁", False, "first")},
-        {"decoder": (" ", True, "one"), "normalizers": [("Prepend", "▁"), ("Replace", " ", "▁")]},
-        {"decoder": (" ", False, "one"), "pre_tokenizers": [("Metaspace", "▁", "always", True)]},
-        {"ignore_merges": True, "pre_tokenizers": [("Split", " ", "MergedWithPrevious", False)]},
+        {"byte_fallback": True, "unk_id": 0, "fuse_unk": True, "decoder": Decoder("▁", True, "one")},
+        {"byte_fallback": True, "decoder": Decoder("▁", True, "none")},
+        {"unk_id": 0, "decoder": Decoder("▁", False, "first")},
+        {
+            "decoder": Decoder(" ", True, "one"),
+            "normalizers": [Prepend(prepend="▁"), Replace(pattern=" ", content="▁")],
+        },
+        {
+            "decoder": Decoder(" ", False, "one"),
+            "pre_tokenizers": [Metaspace(replacement="▁", prepend_scheme="always", split=True)],
+        },
+        {"ignore_merges": True, "pre_tokenizers": [Split(pattern=" ", behavior="MergedWithPrevious")]},
     ],
 )
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, PostProcessor, _core
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.formats.verify import differences
+from bpe_tokenizer.model import PlainNormalizer
 from hostile import hostile_texts
 
 ALL = ("huggingface", "tiktoken", "gpt2", "gguf", "minbpe", "base64-json")
@@ -144,8 +145,13 @@ def test_differences_are_found() -> None:
     for field, other in others.items():
         assert differences(model, other)[0].field == field
         assert differences(other, model)[0].field == field
-    lowered = Model(_core.Model(vocab, [(b"a", b"b")], normalizers=[("Lowercase",)], **settings))
-    assert "normalizers was [] and is [('Lowercase',)]" in differences(model, lowered)[0].message
+    lowered = Model(
+        _core.Model(vocab, [(b"a", b"b")], normalizers=[PlainNormalizer("Lowercase")], **settings)
+    )
+    assert (
+        "normalizers was [] and is [PlainNormalizer(type='Lowercase')]"
+        in differences(model, lowered)[0].message
+    )
     decoded = Model(
         _core.Model(vocab, [(b"a", b"b")], **(settings | {"added_tokens": [AddedToken("<s>", 257, False)]}))
     )

@@ -30,6 +30,7 @@ from bpe_tokenizer.formats.tiktoken.published import (
     find_published,
 )
 from bpe_tokenizer.formats.tiktoken.ranks import parse_ranks, write_ranks
+from bpe_tokenizer.model import Split
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from tiktoken_files import TEXTS, TINY, bytes_and, core, encoding, ids
 
@@ -247,7 +248,9 @@ def test_published_patterns_match_everything(pattern: str) -> None:
     assert model_settings(pattern) == {"split_patterns": [pattern]}
     texts = [*TEXTS, "".join(map(chr, [*range(0xD800), *range(0xE000, 0x11000), 0x1F600, 0xE0100, 0x10FFFF]))]
     all_pieces = _core.Encoder(core({}, [], split_patterns=[pattern]))
-    matches = _core.Encoder(core({}, [], pre_tokenizers=[("Split", pattern, "Removed", True)]))
+    matches = _core.Encoder(
+        core({}, [], pre_tokenizers=[Split(pattern=pattern, behavior="Removed", invert=True)])
+    )
     for text in texts:
         assert matches.pieces(text) == all_pieces.pieces(text)
 
@@ -260,7 +263,9 @@ def test_other_patterns_are_made_to_match_everything(pattern: str) -> None:
     assert pat_str == cover_all(pattern)
     assert model_settings(pat_str) == {"split_patterns": [pattern]}
     given = _core.SplitPattern(pattern)
-    matches = _core.Encoder(core({}, [], pre_tokenizers=[("Split", pat_str, "Removed", True)]))
+    matches = _core.Encoder(
+        core({}, [], pre_tokenizers=[Split(pattern=pat_str, behavior="Removed", invert=True)])
+    )
     for text in ["abcabAB12 3", "xab", "b ab", *TEXTS]:
         repaired = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         assert matches.pieces(text) == [piece.encode() for piece in given.split(repaired)], text

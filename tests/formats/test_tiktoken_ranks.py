@@ -20,6 +20,7 @@ from bpe_tokenizer import (
 from bpe_tokenizer.formats import tiktoken as format_
 from bpe_tokenizer.formats.tiktoken.merges import ranks_from_model
 from bpe_tokenizer.formats.tiktoken.patterns import MATCH_ALL
+from bpe_tokenizer.model import PlainNormalizer, Split
 from tiktoken_files import TEXTS, core, ids, merged
 
 
@@ -63,9 +64,9 @@ END = AddedToken("<|end|>", 999)
     ("model", "problem"),
     [
         (core({}, [], normalization="NFC"), "^normalization: "),
-        (core({}, [], normalizers=[("Lowercase",)]), "^normalizers: "),
+        (core({}, [], normalizers=[PlainNormalizer("Lowercase")]), "^normalizers: "),
         (core({}, [], add_prefix_space=True), "^add_prefix_space: "),
-        (core({}, [], pre_tokenizers=[("Split", "a", "Contiguous", False)]), "^pre_tokenizers: "),
+        (core({}, [], pre_tokenizers=[Split(pattern="a", behavior="Contiguous")]), "^pre_tokenizers: "),
         (core({}, [], [END._replace(lstrip=True)]), r"^added_tokens: .*lstrip of '<\|end\|>'"),
         (core({}, [], [END._replace(single_word=True)]), "^added_tokens: .*single_word"),
         (

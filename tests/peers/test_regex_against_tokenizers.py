@@ -20,6 +20,7 @@ from bpe_tokenizer.formats.huggingface.pre_tokenizer import (
 )
 from bpe_tokenizer.formats.huggingface.regex import regex_escape
 from bpe_tokenizer.formats.json_file import Field
+from bpe_tokenizer.model import Split
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hf_files import (
     sequence,
@@ -135,8 +136,8 @@ def read_pattern(regex: str) -> str | None:
     try:
         tokenizers.Regex(regex)
         steps, _ = read_pre_tokenizer(Field(Path("tokenizer.json"), "", sequence(split(regex))))
-        pattern: str = steps[0][1]
-        return pattern
+        assert isinstance(steps[0], Split)
+        return steps[0].pattern
     except FormatError:
         return None
     except Exception as error:
@@ -149,7 +150,7 @@ def write_pattern(pattern: str) -> str | None:
     """What we write for a pattern of ours; None if we refuse it."""
     try:
         _core.SplitPattern(pattern)
-        step = write_pre_tokenizer([("Split", pattern, "Isolated", False)])
+        step = write_pre_tokenizer([Split(pattern=pattern)])
     except TokenizerError:
         return None
     assert step is not None
@@ -270,7 +271,7 @@ def test_known_patterns_leave_nothing_between_their_matches(pattern: str) -> Non
 
 @pytest.mark.parametrize("name", NAMED_PATTERNS)
 def test_empty_matches_are_what_sets_the_engines_apart(name: str) -> None:
-    steps = [("Split", pattern, "Isolated", False) for pattern in NAMED_PATTERNS[name].patterns]
+    steps = [Split(pattern=pattern) for pattern in NAMED_PATTERNS[name].patterns]
     assert write_pre_tokenizer(steps) is not None  # none of them has any
     theirs = tokenizers.pre_tokenizers.Split(tokenizers.Regex(r"(?=b)"), "isolated")
     assert len(theirs.pre_tokenize_str("abab")) == 3

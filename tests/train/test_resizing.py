@@ -22,6 +22,7 @@ from bpe_tokenizer import (
     OptionError,
     _core,
 )
+from bpe_tokenizer.model import PlainNormalizer, Split
 
 TIE_BREAKS: list[Literal["largest", "huggingface"]] = ["largest", "huggingface"]
 CODE = Path(argparse.__file__)
@@ -250,10 +251,12 @@ def test_what_would_break_ids_is_not_extended() -> None:
 def test_models_that_do_more_to_text_are_named() -> None:
     vocab = {byte: bytes([byte]) for byte in range(256)}
     settings: dict[str, dict[str, Any]] = {
-        r"normaliser \(Lowercase\)": {"normalizers": [("Lowercase",)]},
-        r"normaliser \(NFC, Lowercase\)": {"normalizers": [("NFC",), ("Lowercase",)]},
+        r"normaliser \(Lowercase\)": {"normalizers": [PlainNormalizer("Lowercase")]},
+        r"normaliser \(NFC, Lowercase\)": {
+            "normalizers": [PlainNormalizer("NFC"), PlainNormalizer("Lowercase")]
+        },
         r"pre-tokeniser \(PrefixSpace\)": {"add_prefix_space": True},
-        r"pre-tokeniser \(Split\)": {"pre_tokenizers": [("Split", "x", "Removed", False)]},
+        r"pre-tokeniser \(Split\)": {"pre_tokenizers": [Split(pattern="x", behavior="Removed")]},
     }
     for what, setting in settings.items():
         tokenizer = BPETokenizer.from_model(Model(_core.Model(vocab, [], **setting)))

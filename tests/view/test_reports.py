@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from bpe_tokenizer import BPETokenizer, Model, _core
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.formats import registry
-from bpe_tokenizer.model import AddedToken
+from bpe_tokenizer.model import AddedToken, Decoder, Prepend, Replace
 from bpe_tokenizer.view.plots import Axis, Series, bar_plot, line_plot
 from bpe_tokenizer.view.reports.compression import compression_curve
 from bpe_tokenizer.view.reports.disagreements import find_disagreements
@@ -212,11 +212,11 @@ def sentencepiece_style(path: Path) -> BPETokenizer:
     core = _core.Model(
         {token_id: token.encode() for token_id, token in enumerate(tokens)},
         [("▁".encode(), b"a"), (b"a", b"b")],
-        normalizers=[("Prepend", "▁"), ("Replace", " ", "▁")],
+        normalizers=[Prepend(prepend="▁"), Replace(pattern=" ", content="▁")],
         alphabet="characters",
         byte_fallback=True,
         unk_id=0,
-        decoder=("▁", True, "one"),
+        decoder=Decoder("▁", True, "one"),
         added_tokens=[AddedToken("<s>", 1)],
     )
     registry.save(Model(core), path, "base64-json")

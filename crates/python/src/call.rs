@@ -25,22 +25,6 @@ pub fn run<T: Send>(
     result.map_err(|error| take(&signal).unwrap_or_else(|| to_python(py, &error)))
 }
 
-/// As [`run`], for work that calls one Python function with integers.
-pub fn run_with_callback<T: Send>(
-    py: Python<'_>,
-    callback: Option<Py<PyAny>>,
-    work: impl FnOnce(&Interrupt<'_>, &(dyn Fn(&[u64]) + Sync)) -> Result<T> + Send,
-) -> PyResult<T> {
-    run_with_calls(py, |interrupt, calls| {
-        let call = |arguments: &[u64]| {
-            if let Some(callback) = &callback {
-                calls.call(callback, |py| PyTuple::new(py, arguments));
-            }
-        };
-        work(interrupt, &call)
-    })
-}
-
 /// As [`run`], for work that calls Python functions.
 pub fn run_with_calls<T: Send>(
     py: Python<'_>,
@@ -61,9 +45,10 @@ pub struct Calls<'a>(&'a Raised);
 impl Calls<'_> {
     pub fn call(
         &self,
-        callback: &Py<PyAny>,
+        callback: Option<&Py<PyAny>>,
         arguments: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyTuple>>,
     ) {
+        let Some(callback) = callback else { return };
         Python::attach(|py| {
             let called = arguments(py).and_then(|arguments| callback.call1(py, arguments));
             keep(self.0, called.map(|_| ()));

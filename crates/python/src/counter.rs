@@ -1,9 +1,8 @@
 //! `PieceCounter`.
 
-use crate::added_token::{to_core, PyAddedToken};
-use crate::call::{exception, run, run_with_callback, run_with_calls, to_python};
+use crate::call::{exception, run, run_with_calls, to_python};
 use crate::model::Model;
-use crate::settings::parse_form;
+use crate::settings::{added_token, parse_form, value_of};
 use crate::text::PyText;
 use bpe_tokenizer_core::error::utf8;
 use bpe_tokenizer_core::interrupt::Poller;
@@ -54,6 +53,11 @@ impl PieceCounter {
             .map_err(|error| to_python(py, &error))
     }
 }
+
+const TIE_BREAKS: [(&str, TieBreak); 2] = [
+    ("largest", TieBreak::Largest),
+    ("huggingface", TieBreak::HuggingFace),
+];
 
 type Pair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
@@ -140,7 +144,7 @@ impl PieceCounter {
     ) -> PyResult<(usize, u64)> {
         let (file, byte) = position;
         let from = Position { file, byte };
-        run_with_callback(py, progress, |interrupt, call| {
+        run_with_calls(py, |interrupt, calls| {
             let reached = self.counter.add_files(
                 &paths,
                 from,
@@ -148,7 +152,7 @@ impl PieceCounter {
                 weight,
                 &mut self.counted(),
                 interrupt,
-                &mut |bytes| call(&[bytes]),
+                &mut |bytes| calls.call(progress.as_ref(), |py| PyTuple::new(py, [bytes])),
             )?;
             Ok((reached.file, reached.byte))
         })
@@ -296,7 +300,7 @@ impl PieceCounter {
         vocab_size: u32,
         min_frequency: u64,
         tie_break: &str,
-        added_tokens: Vec<PyAddedToken>,
+        added_tokens: Vec<Bound<'_, PyAny>>,
         max_token_length: Option<usize>,
         threads: usize,
         progress: Option<Py<PyAny>>,
@@ -305,12 +309,13 @@ impl PieceCounter {
         checkpoint: Option<Py<PyAny>>,
         checkpoint_seconds: f64,
     ) -> PyResult<Model> {
-        let added = to_core(added_tokens);
+        let added = added_tokens.iter().map(added_token);
+        let added: Vec<_> = added.collect::<PyResult<_>>()?;
         let options = MergeOptions {
             vocab_size,
             reserved: added.iter().map(|token| token.id).collect(),
             min_frequency,
-            tie_break: parse_tie_break(py, tie_break)?,
+            tie_break: value_of(py, "tie_break", tie_break, &TIE_BREAKS)?,
             max_token_length,
             threads,
         };
@@ -321,14 +326,12 @@ impl PieceCounter {
         };
         let core = run_with_calls(py, |interrupt, calls| {
             let mut report = |learned: usize, wanted: usize| {
-                if let Some(progress) = &progress {
-                    calls.call(progress, |py| PyTuple::new(py, [learned, wanted]));
-                }
+                calls.call(progress.as_ref(), |py| PyTuple::new(py, [learned, wanted]));
             };
             let mut save = |merges: &[MergeParts<'_>]| {
-                if let Some(checkpoint) = &checkpoint {
-                    calls.call(checkpoint, |py| (to_pairs(py, merges),).into_pyobject(py));
-                }
+                calls.call(checkpoint.as_ref(), |py| {
+                    (to_pairs(py, merges),).into_pyobject(py)
+                });
             };
             let mut callbacks = Callbacks {
                 progress: &mut report,
@@ -344,17 +347,6 @@ impl PieceCounter {
             }
         })?;
         Ok(Model { core })
-    }
-}
-
-fn parse_tie_break(py: Python<'_>, name: &str) -> PyResult<TieBreak> {
-    match name {
-        "largest" => Ok(TieBreak::Largest),
-        "huggingface" => Ok(TieBreak::HuggingFace),
-        _ => {
-            let message = format!("tie_break must be \"largest\" or \"huggingface\", not {name:?}");
-            Err(exception(py, "OptionError", message))
-        }
     }
 }
 

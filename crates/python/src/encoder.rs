@@ -1,17 +1,19 @@
 //! `Encoder`.
 
-use crate::call::{exception, run, to_python};
+use crate::call::{run, to_python};
 use crate::ids::{Integers, PyIds};
 use crate::model::Model;
+use crate::settings::value_of;
 use crate::text::{to_text, PySpecial, PyText};
 use crate::trace::MergeTrace;
 use bpe_tokenizer_core::decoder::{Decoder, InvalidUtf8};
 use bpe_tokenizer_core::encoder::{BatchOptions, Encoder as Core, Ragged, Special};
-use bpe_tokenizer_core::{threads, Interrupt, Result};
+use bpe_tokenizer_core::threads;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use rustc_hash::FxHashSet;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -80,15 +82,17 @@ impl Encoder {
 
     fn bytes_of(
         &self,
-        ids: &[u32],
+        py: Python<'_>,
+        ids: &PyIds,
         skip_special_tokens: bool,
         invalid: InvalidUtf8,
-        interrupt: &Interrupt<'_>,
-    ) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.decoder
-            .decode(ids, skip_special_tokens, invalid, &mut bytes, interrupt)?;
-        Ok(bytes)
+    ) -> PyResult<Vec<u8>> {
+        run(py, 4 * ids.0.len(), |interrupt| {
+            let mut bytes = Vec::new();
+            self.decoder
+                .decode(&ids.0, skip_special_tokens, invalid, &mut bytes, interrupt)?;
+            Ok(bytes)
+        })
     }
 
     /// The bytes of every row, in parallel. Ignores the id `skip_id`.
@@ -104,12 +108,14 @@ impl Encoder {
         let size = |ids: &PyIds| 4 * ids.0.len();
         run(py, batch.iter().map(size).sum(), |interrupt| {
             threads::map(batch, threads, size, interrupt, |ids| {
-                let Some(skip_id) = skip_id.filter(|id| ids.0.contains(id)) else {
-                    return self.bytes_of(&ids.0, skip_special_tokens, invalid, interrupt);
-                };
-                let kept = ids.0.iter().copied().filter(|&id| id != skip_id);
-                let kept: Vec<u32> = kept.collect();
-                self.bytes_of(&kept, skip_special_tokens, invalid, interrupt)
+                let mut kept = Cow::Borrowed(ids.0.as_slice());
+                if skip_id.is_some_and(|skip_id| kept.contains(&skip_id)) {
+                    kept.to_mut().retain(|&id| Some(id) != skip_id);
+                }
+                let mut bytes = Vec::new();
+                self.decoder
+                    .decode(&kept, skip_special_tokens, invalid, &mut bytes, interrupt)?;
+                Ok(bytes)
             })
         })
     }
@@ -181,14 +187,7 @@ impl Encoder {
         unit: &str,
         tile: bool,
     ) -> PyResult<WithOffsets<'py>> {
-        let in_characters = match unit {
-            "char" => true,
-            "byte" => false,
-            _ => {
-                let message = format!("unit must be \"char\" or \"byte\", not {unit:?}");
-                return Err(exception(py, "OptionError", message));
-            }
-        };
+        let in_characters = value_of(py, "unit", unit, &[("char", true), ("byte", false)])?;
         let (ids, spans) = run(py, text.len(), |interrupt| {
             let (mut ids, mut spans) = (Vec::new(), Vec::new());
             let (mut starts, mut ends) = (text.characters(), text.characters());
@@ -393,9 +392,7 @@ impl Encoder {
         replaces_broken: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let invalid = InvalidUtf8::replace_if(replaces_broken);
-        let bytes = run(py, 4 * ids.0.len(), |interrupt| {
-            self.bytes_of(&ids.0, skip_special_tokens, invalid, interrupt)
-        })?;
+        let bytes = self.bytes_of(py, &ids, skip_special_tokens, invalid)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -408,9 +405,7 @@ impl Encoder {
         errors: &str,
     ) -> PyResult<Bound<'py, PyString>> {
         let invalid = InvalidUtf8::replace_if(errors == "replace");
-        let bytes = run(py, 4 * ids.0.len(), |interrupt| {
-            self.bytes_of(&ids.0, skip_special_tokens, invalid, interrupt)
-        })?;
+        let bytes = self.bytes_of(py, &ids, skip_special_tokens, invalid)?;
         to_text(py, &bytes, errors)
     }
 

@@ -108,12 +108,10 @@ fn from_array<T: Element + Copy + Display + TryInto<u32>>(
         .map(|&value| value.try_into().unwrap_or(NONE))
         .collect();
     let is_no_id = |value: &T| TryInto::<u32>::try_into(*value).is_err();
-    let wrong = if ids.contains(&NONE) {
-        values.iter().position(is_no_id)
-    } else {
-        None
-    };
-    Some(match wrong {
+    let wrong = ids
+        .contains(&NONE)
+        .then(|| values.iter().position(is_no_id));
+    Some(match wrong.flatten() {
         Some(position) => {
             let shown = values[position].to_string();
             Err(unknown(object.py(), &shown, position))

@@ -2,7 +2,6 @@
 
 #![allow(missing_docs)] // what Python sees is documented in `_core.pyi`
 
-mod added_token;
 mod call;
 mod counter;
 mod encoder;

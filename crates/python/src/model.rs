@@ -1,17 +1,20 @@
 //! `Model`.
 
-use crate::added_token::{to_core, to_list, PyAddedToken};
 use crate::call::{exception, to_python};
-use crate::settings::{from_keywords, keyword, KEYWORDS};
+use crate::settings::{
+    added_token, added_token_tuple, decoder_tuple, each, from_keywords, name_of, normalizer_tuple,
+    pre_tokenizer_tuple, Options, ALPHABETS,
+};
 use crate::token_table::TokenTable;
 use bpe_tokenizer_core::error::{quoted, shorten};
-use bpe_tokenizer_core::model::{Alphabet, Model as Core, Settings, Vocabulary};
+use bpe_tokenizer_core::model::{Alphabet, Model as Core, Settings, Unknown, Vocabulary};
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::text::{from_printable, to_printable};
 use bpe_tokenizer_core::{Error, Result};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict};
+use pyo3::IntoPyObjectExt;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -22,23 +25,22 @@ pub struct Model {
     pub core: Core,
 }
 
-/// The arguments of a model other than its vocabulary and merges.
-struct Options {
-    settings: Settings,
-    requires_all_bytes: bool,
-    added: Vec<AddedToken>,
-}
+/// The keyword arguments that copy a model.
+const KEYWORDS: [&str; 11] = [
+    "added_tokens",
+    "normalizers",
+    "pre_tokenizers",
+    "alphabet",
+    "byte_fallback",
+    "unk_id",
+    "fuse_unk",
+    "keeps_gaps",
+    "requires_all_bytes",
+    "ignore_merges",
+    "decoder",
+];
 
 impl Options {
-    fn new(added: Vec<PyAddedToken>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let (settings, requires_all_bytes) = from_keywords(settings)?;
-        Ok(Self {
-            requires_all_bytes: requires_all_bytes && settings.alphabet == Alphabet::Bytes,
-            settings,
-            added: to_core(added),
-        })
-    }
-
     /// Converts a token's string to bytes.
     fn bytes_of(&self) -> BytesOf {
         match self.settings.alphabet {
@@ -92,54 +94,54 @@ where
 #[pymethods]
 impl Model {
     #[new]
-    #[pyo3(signature = (vocab, merges, *, added_tokens=Vec::new(), **settings))]
+    #[pyo3(signature = (vocab, merges, **settings))]
     fn new(
         py: Python<'_>,
         vocab: &Bound<'_, PyAny>,
         merges: Option<Vec<(Vec<u8>, Vec<u8>)>>,
-        added_tokens: Vec<PyAddedToken>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let tokens = vocab_items(vocab)?;
-        let options = Options::new(added_tokens, settings)?;
+        let options = from_keywords(settings)?;
         let make = |settings, added| Core::new(tokens, merges.as_deref(), settings, added);
         py.detach(|| options.build(make))
             .map_err(|error| to_python(py, &error))
     }
 
     #[staticmethod]
-    #[pyo3(signature = (vocab, merges, *, added_tokens=Vec::new(), **settings))]
+    #[pyo3(signature = (vocab, merges, **settings))]
     fn from_printable(
         py: Python<'_>,
         vocab: &Bound<'_, PyAny>,
         merges: Vec<(String, String)>,
-        added_tokens: Vec<PyAddedToken>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let vocab = vocab_items::<String, u32>(vocab)?;
-        let options = Options::new(added_tokens, settings)?;
+        let options = from_keywords(settings)?;
         py.detach(|| {
             let bytes_of = options.bytes_of();
             let vocab = vocab.iter().map(|(token, id)| (*id, token.as_str()));
             let tokens = tokens_of(vocab, &options.added, bytes_of);
             let tokens = tokens.map(|token| token.map(|(id, token)| (id, token.into_owned())));
             let tokens = tokens.collect::<Result<_>>()?;
-            let merges = merges_of(merges, bytes_of)?;
+            let merges = merges
+                .iter()
+                .map(|(left, right)| Ok((bytes_of(left)?, bytes_of(right)?)));
+            let merges = merges.collect::<Result<Vec<_>>>()?;
             options.build(|settings, added| Core::new(tokens, Some(&merges), settings, added))
         })
         .map_err(|error| to_python(py, &error))
     }
 
     #[staticmethod]
-    #[pyo3(signature = (table, excluded, *, added_tokens=Vec::new(), **settings))]
+    #[pyo3(signature = (table, excluded, **settings))]
     fn from_table(
         py: Python<'_>,
         table: &TokenTable,
         excluded: HashSet<String>,
-        added_tokens: Vec<PyAddedToken>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let options = Options::new(added_tokens, settings)?;
+        let options = from_keywords(settings)?;
         py.detach(|| {
             let vocab = table
                 .tokens()
@@ -153,11 +155,9 @@ impl Model {
         .map_err(|error| to_python(py, &error))
     }
 
-    fn with_added_tokens(&self, py: Python<'_>, added_tokens: Vec<PyAddedToken>) -> PyResult<Self> {
-        let core = self
-            .core
-            .with_added(to_core(added_tokens))
-            .map_err(|error| to_python(py, &error))?;
+    fn with_added_tokens(&self, added_tokens: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let core = self.core.with_added(each(added_tokens, added_token)?);
+        let core = core.map_err(|error| to_python(added_tokens.py(), &error))?;
         Ok(Self { core })
     }
 
@@ -215,53 +215,63 @@ impl Model {
     }
 
     #[getter]
-    fn normalizers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        keyword(py, &self.core, "normalizers")
+    fn normalizers<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let steps = self.core.settings().normalizers.iter();
+        steps.map(|step| normalizer_tuple(py, step)).collect()
     }
 
     #[getter]
-    fn pre_tokenizers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        keyword(py, &self.core, "pre_tokenizers")
+    fn pre_tokenizers<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let steps = self.core.settings().pre_tokenizers.iter();
+        steps.map(|step| pre_tokenizer_tuple(py, step)).collect()
     }
 
     #[getter]
-    fn alphabet<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        keyword(py, &self.core, "alphabet")
+    fn alphabet(&self) -> &'static str {
+        name_of(&self.core.settings().alphabet, &ALPHABETS)
     }
 
     #[getter]
-    fn byte_fallback<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        keyword(py, &self.core, "byte_fallback")
+    fn byte_fallback(&self) -> bool {
+        self.core.settings().byte_fallback
     }
 
     #[getter]
-    fn unk_id<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        keyword(py, &self.core, "unk_id")
+    fn unk_id(&self) -> Option<u32> {
+        match self.core.settings().unknown {
+            Unknown::Token { id, .. } => Some(id),
+            _ => None,
+        }
     }
 
     #[getter]
-    fn fuse_unk<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        keyword(py, &self.core, "fuse_unk")
+    fn fuse_unk(&self) -> bool {
+        matches!(
+            self.core.settings().unknown,
+            Unknown::Token { fuse: true, .. }
+        )
     }
 
     #[getter]
-    fn keeps_gaps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        keyword(py, &self.core, "keeps_gaps")
+    fn keeps_gaps(&self) -> bool {
+        self.core.settings().unknown == Unknown::Gap
     }
 
     #[getter]
-    fn requires_all_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        keyword(py, &self.core, "requires_all_bytes")
+    fn requires_all_bytes(&self) -> bool {
+        self.core.require_bytes().is_ok()
     }
 
     #[getter]
-    fn decoder<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        keyword(py, &self.core, "decoder")
+    fn decoder<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let spaces = self.core.settings().spaces.as_ref();
+        spaces.map(|spaces| decoder_tuple(py, spaces)).transpose()
     }
 
     #[getter]
-    fn added_tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        to_list(py, self.core.added())
+    fn added_tokens<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let tokens = self.core.added().iter();
+        tokens.map(|token| added_token_tuple(py, token)).collect()
     }
 
     #[getter]
@@ -312,16 +322,14 @@ impl Model {
             .collect()
     }
 
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn __getnewargs_ex__<'py>(model: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, core) = (model.py(), &model.get().core);
         let keywords = PyDict::new(py);
-        keywords.set_item("added_tokens", self.added_tokens(py)?)?;
         for name in KEYWORDS {
-            keywords.set_item(name, keyword(py, &self.core, name)?)?;
+            keywords.set_item(name, model.getattr(name)?)?;
         }
-        let vocab = to_dict(py, self.core.vocabulary().iter())?;
-        Ok(((vocab, self.merges(py)), keywords)
-            .into_pyobject(py)?
-            .into_any())
+        let vocab = to_dict(py, core.vocabulary().iter())?;
+        ((vocab, model.get().merges(py)), keywords).into_bound_py_any(py)
     }
 }
 
@@ -364,13 +372,6 @@ fn tokens_of<'a>(
         }
         Ok((id, Cow::Owned(bytes_of(token)?)))
     })
-}
-
-fn merges_of(merges: Vec<(String, String)>, bytes_of: BytesOf) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
-    let merges = merges
-        .iter()
-        .map(|(left, right)| Ok((bytes_of(left)?, bytes_of(right)?)));
-    merges.collect()
 }
 
 fn bytes_of(token: &str) -> Result<Vec<u8>> {

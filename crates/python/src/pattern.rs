@@ -1,10 +1,16 @@
 //! `SplitPattern`.
 
 use crate::call::{run, to_python};
+use crate::settings::value_of;
 use bpe_tokenizer_core::pretokenize::{self, Engines, SplitPattern as Core};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
+
+const ENGINES: [(&str, Engines); 3] = [
+    ("to_oniguruma", Engines::ToOniguruma),
+    ("from_oniguruma", Engines::FromOniguruma),
+    ("python", Engines::Python),
+];
 
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
 pub struct SplitPattern {
@@ -76,17 +82,8 @@ impl SplitPattern {
     }
 
     #[staticmethod]
-    fn objection(pattern: &str, engines: &str) -> PyResult<Option<String>> {
-        let engines = match engines {
-            "to_oniguruma" => Engines::ToOniguruma,
-            "from_oniguruma" => Engines::FromOniguruma,
-            "python" => Engines::Python,
-            _ => {
-                return Err(PyValueError::new_err(format!(
-                    "unknown engines {engines:?}"
-                )))
-            }
-        };
+    fn objection(py: Python<'_>, pattern: &str, engines: &str) -> PyResult<Option<String>> {
+        let engines = value_of(py, "engines", engines, &ENGINES)?;
         Ok(pretokenize::objection(pattern, engines))
     }
 

@@ -1,15 +1,16 @@
-//! The keyword arguments of `Model` to the core's settings and back.
+//! The keyword arguments of `Model`, and the named tuples of `bpe_tokenizer.model`, to the core's types and back.
 
 use crate::call::exception;
 use bpe_tokenizer_core::error::{quoted, shorten};
-use bpe_tokenizer_core::model::{Alphabet, Model, Settings, Spaces, Strip, Unknown};
+use bpe_tokenizer_core::model::{Alphabet, Settings, Spaces, Strip, Unknown};
 use bpe_tokenizer_core::normalize::Normalization;
 use bpe_tokenizer_core::normalizers::Normalizer;
 use bpe_tokenizer_core::pretokenize::{Behavior, PreTokenizer, Prepend};
+use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::Result;
+use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
-use pyo3::IntoPyObjectExt;
+use pyo3::types::PyDict;
 
 const BEHAVIORS: [(&str, Behavior); 5] = [
     ("Isolated", Behavior::Isolated),
@@ -28,13 +29,18 @@ const STRIPS: [(&str, Strip); 3] = [
     ("one", Strip::One),
     ("first", Strip::FirstToken),
 ];
-const ALPHABETS: [(&str, Alphabet); 2] = [
+pub const ALPHABETS: [(&str, Alphabet); 2] = [
     ("bytes", Alphabet::Bytes),
     ("characters", Alphabet::Characters),
 ];
 
 /// The value of a name. The error lists the known names.
-fn value_of<T: Copy>(py: Python<'_>, what: &str, name: &str, known: &[(&str, T)]) -> PyResult<T> {
+pub fn value_of<T: Copy>(
+    py: Python<'_>,
+    what: &str,
+    name: &str,
+    known: &[(&str, T)],
+) -> PyResult<T> {
     let found = known.iter().find(|(known, _)| *known == name);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<String> = known.iter().map(|(name, _)| format!("{name:?}")).collect();
@@ -47,7 +53,7 @@ fn value_of<T: Copy>(py: Python<'_>, what: &str, name: &str, known: &[(&str, T)]
     })
 }
 
-fn name_of<T: PartialEq>(value: &T, known: &[(&'static str, T)]) -> &'static str {
+pub fn name_of<T: PartialEq>(value: &T, known: &[(&'static str, T)]) -> &'static str {
     let found = known.iter().find(|(_, known)| known == value);
     found.map_or("", |(name, _)| *name)
 }
@@ -56,14 +62,21 @@ pub fn parse_form(normalization: Option<String>) -> Result<Option<Normalization>
     normalization.map(|name| name.parse()).transpose()
 }
 
-/// The settings, and whether the vocabulary must have a token for every byte.
-pub fn from_keywords(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<(Settings, bool)> {
-    let mut settings = Settings::default();
+/// The arguments of a model other than its vocabulary and merges.
+pub struct Options {
+    pub settings: Settings,
+    pub requires_all_bytes: bool,
+    pub added: Vec<AddedToken>,
+}
+
+pub fn from_keywords(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
+    let (mut settings, mut added) = (Settings::default(), Vec::new());
     let (mut unk_id, mut fuse_unk, mut keeps_gaps, mut all_bytes) = (None, false, false, true);
     let mut prefix_space = false;
     for (key, value) in keywords.into_iter().flatten() {
         let name: String = key.extract()?;
         match name.as_str() {
+            "added_tokens" => added = each(&value, added_token)?,
             "normalization" => {
                 let form: Option<String> = value.extract()?;
                 let form = parse_form(form)
@@ -79,8 +92,7 @@ pub fn from_keywords(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<(Settings
             "pre_tokenizers" => settings.pre_tokenizers.extend(each(&value, pre_tokenizer)?),
             "add_prefix_space" => prefix_space = value.extract()?,
             "alphabet" => {
-                let name: String = value.extract()?;
-                settings.alphabet = value_of(value.py(), "alphabet", &name, &ALPHABETS)?;
+                settings.alphabet = value_of(value.py(), &name, value.extract()?, &ALPHABETS)?;
             }
             "byte_fallback" => settings.byte_fallback = value.extract()?,
             "unk_id" => unk_id = value.extract()?,
@@ -88,7 +100,8 @@ pub fn from_keywords(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<(Settings
             "keeps_gaps" => keeps_gaps = value.extract()?,
             "requires_all_bytes" => all_bytes = value.extract()?,
             "ignore_merges" => settings.ignore_merges = value.extract()?,
-            "decoder" => settings.spaces = optional(&value, spaces)?,
+            "decoder" if value.is_none() => settings.spaces = None,
+            "decoder" => settings.spaces = Some(spaces(&value)?),
             _ => {
                 let message = format!("Model() has no argument {}", quoted(&name));
                 return Err(exception(value.py(), "ArgumentTypeError", message));
@@ -103,155 +116,121 @@ pub fn from_keywords(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<(Settings
         None if keeps_gaps => Unknown::Gap,
         None => Unknown::Dropped,
     };
-    Ok((settings, all_bytes))
+    Ok(Options {
+        requires_all_bytes: all_bytes && settings.alphabet == Alphabet::Bytes,
+        settings,
+        added,
+    })
 }
 
-fn each<'py, T>(
+pub fn each<'py, T>(
     steps: &Bound<'py, PyAny>,
-    read: impl Fn(&Bound<'py, PyTuple>) -> PyResult<T>,
+    read: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>,
 ) -> PyResult<Vec<T>> {
-    steps.try_iter()?.map(|step| read(step?.cast()?)).collect()
+    steps.try_iter()?.map(|step| read(&step?)).collect()
 }
 
-fn optional<'py, T>(
-    value: &Bound<'py, PyAny>,
-    read: impl Fn(&Bound<'py, PyTuple>) -> PyResult<T>,
-) -> PyResult<Option<T>> {
-    if value.is_none() {
-        return Ok(None);
-    }
-    read(value.cast()?).map(Some)
+fn field<'py, T: FromPyObjectOwned<'py, Error = PyErr>>(
+    tuple: &Bound<'py, PyAny>,
+    name: &str,
+) -> PyResult<T> {
+    tuple.getattr(name)?.extract()
 }
 
-fn kind(step: &Bound<'_, PyTuple>) -> PyResult<String> {
-    step.get_item(0)?.extract()
+fn choice<T: Copy>(tuple: &Bound<'_, PyAny>, name: &str, known: &[(&str, T)]) -> PyResult<T> {
+    value_of(tuple.py(), name, &field::<String>(tuple, name)?, known)
 }
 
-fn unknown(step: &Bound<'_, PyTuple>) -> PyErr {
+fn unknown(step: &Bound<'_, PyAny>) -> PyErr {
     let step_shown = shorten(&format!("{step:?}"), 100);
-    let message = format!("unknown step {step_shown}; _core.pyi lists the steps of a model");
+    let message = format!("unknown step {step_shown}; use the steps of bpe_tokenizer.model");
     exception(step.py(), "OptionError", message)
 }
 
-fn normalizer(step: &Bound<'_, PyTuple>) -> PyResult<Normalizer> {
-    Ok(match kind(step)?.as_str() {
+fn normalizer(step: &Bound<'_, PyAny>) -> PyResult<Normalizer> {
+    let kind: String = field(step, "type")?;
+    Ok(match kind.as_str() {
         "Lowercase" => Normalizer::Lowercase,
         "StripAccents" => Normalizer::StripAccents,
-        "Strip" => {
-            let (_, left, right): (String, bool, bool) = step.extract()?;
-            Normalizer::Strip { left, right }
-        }
-        "Prepend" => Normalizer::Prepend(step.extract::<(String, String)>()?.1),
-        "Replace" => {
-            let (_, pattern, content): (String, String, String) = step.extract()?;
-            Normalizer::Replace { pattern, content }
-        }
+        "Strip" => Normalizer::Strip {
+            left: field(step, "strip_left")?,
+            right: field(step, "strip_right")?,
+        },
+        "Prepend" => Normalizer::Prepend(field(step, "prepend")?),
+        "Replace" => Normalizer::Replace {
+            pattern: field(step, "pattern")?,
+            content: field(step, "content")?,
+        },
         form => Normalizer::Form(form.parse().map_err(|_| unknown(step))?),
     })
 }
 
-fn pre_tokenizer(step: &Bound<'_, PyTuple>) -> PyResult<PreTokenizer> {
-    let kind = kind(step)?;
+fn pre_tokenizer(step: &Bound<'_, PyAny>) -> PyResult<PreTokenizer> {
+    let kind: String = field(step, "type")?;
     Ok(match kind.as_str() {
-        "Split" | "SplitBytes" => {
-            let (_, pattern, behavior, invert): (String, String, String, bool) = step.extract()?;
-            PreTokenizer::Split {
-                pattern,
-                behavior: value_of(step.py(), "behavior", &behavior, &BEHAVIORS)?,
-                invert,
-                bytes: kind == "SplitBytes",
-            }
-        }
+        "Split" | "SplitBytes" => PreTokenizer::Split {
+            pattern: field(step, "pattern")?,
+            behavior: choice(step, "behavior", &BEHAVIORS)?,
+            invert: field(step, "invert")?,
+            bytes: kind == "SplitBytes",
+        },
         "PrefixSpace" => PreTokenizer::PrefixSpace,
-        "Metaspace" => {
-            let (_, replacement, prepend, split): (String, char, String, bool) = step.extract()?;
-            PreTokenizer::Metaspace {
-                replacement,
-                prepend: value_of(step.py(), "prepend scheme", &prepend, &PREPENDS)?,
-                split,
-            }
-        }
+        "Metaspace" => PreTokenizer::Metaspace {
+            replacement: field(step, "replacement")?,
+            prepend: choice(step, "prepend_scheme", &PREPENDS)?,
+            split: field(step, "split")?,
+        },
         _ => return Err(unknown(step)),
     })
 }
 
-fn spaces(decoder: &Bound<'_, PyTuple>) -> PyResult<Spaces> {
-    let (space, byte_fallback, strip): (char, bool, String) = decoder.extract()?;
+fn spaces(decoder: &Bound<'_, PyAny>) -> PyResult<Spaces> {
     Ok(Spaces {
-        space,
-        byte_fallback,
-        strip: value_of(decoder.py(), "strip", &strip, &STRIPS)?,
+        space: field(decoder, "space")?,
+        byte_fallback: field(decoder, "byte_fallback")?,
+        strip: choice(decoder, "strip", &STRIPS)?,
     })
 }
 
-/// The value of a setting, in the form of its keyword argument.
-pub fn keyword<'py>(py: Python<'py>, core: &Model, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    let settings = core.settings();
-    match name {
-        "normalizers" => tuples(py, &settings.normalizers, normalizer_tuple),
-        "pre_tokenizers" => tuples(py, &settings.pre_tokenizers, pre_tokenizer_tuple),
-        "alphabet" => name_of(&settings.alphabet, &ALPHABETS).into_bound_py_any(py),
-        "byte_fallback" => settings.byte_fallback.into_bound_py_any(py),
-        "unk_id" => match settings.unknown {
-            Unknown::Token { id, .. } => Some(id),
-            _ => None,
-        }
-        .into_bound_py_any(py),
-        "fuse_unk" => {
-            matches!(settings.unknown, Unknown::Token { fuse: true, .. }).into_bound_py_any(py)
-        }
-        "keeps_gaps" => (settings.unknown == Unknown::Gap).into_bound_py_any(py),
-        "requires_all_bytes" => core.require_bytes().is_ok().into_bound_py_any(py),
-        "ignore_merges" => settings.ignore_merges.into_bound_py_any(py),
-        _ => match &settings.spaces {
-            Some(spaces) => (
-                spaces.space,
-                spaces.byte_fallback,
-                name_of(&spaces.strip, &STRIPS),
-            )
-                .into_bound_py_any(py),
-            None => Ok(py.None().into_bound(py)),
-        },
-    }
+pub fn added_token(token: &Bound<'_, PyAny>) -> PyResult<AddedToken> {
+    Ok(AddedToken {
+        content: field(token, "content")?,
+        id: field(token, "id")?,
+        special: field(token, "special")?,
+        single_word: field(token, "single_word")?,
+        lstrip: field(token, "lstrip")?,
+        rstrip: field(token, "rstrip")?,
+        normalized: field(token, "normalized")?,
+    })
 }
 
-/// The keyword arguments that copy a model's settings.
-pub const KEYWORDS: [&str; 10] = [
-    "normalizers",
-    "pre_tokenizers",
-    "alphabet",
-    "byte_fallback",
-    "unk_id",
-    "fuse_unk",
-    "keeps_gaps",
-    "requires_all_bytes",
-    "ignore_merges",
-    "decoder",
-];
-
-fn tuples<'py, T>(
+/// A named tuple of `bpe_tokenizer.model`.
+fn named_tuple<'py>(
     py: Python<'py>,
-    steps: &[T],
-    write: impl Fn(Python<'py>, &T) -> PyResult<Bound<'py, PyAny>>,
+    class: &str,
+    fields: impl PyCallArgs<'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let steps = steps.iter().map(|step| write(py, step));
-    Ok(PyList::new(py, steps.collect::<PyResult<Vec<_>>>()?)?.into_any())
+    let module = py.import("bpe_tokenizer.model")?;
+    module.getattr(class)?.call1(fields)
 }
 
-fn normalizer_tuple<'py>(py: Python<'py>, step: &Normalizer) -> PyResult<Bound<'py, PyAny>> {
+pub fn normalizer_tuple<'py>(py: Python<'py>, step: &Normalizer) -> PyResult<Bound<'py, PyAny>> {
     match step {
-        Normalizer::Form(form) => (form.to_string(),).into_bound_py_any(py),
-        Normalizer::Lowercase => ("Lowercase",).into_bound_py_any(py),
-        Normalizer::StripAccents => ("StripAccents",).into_bound_py_any(py),
-        Normalizer::Strip { left, right } => ("Strip", *left, *right).into_bound_py_any(py),
-        Normalizer::Prepend(text) => ("Prepend", text).into_bound_py_any(py),
+        Normalizer::Form(form) => named_tuple(py, "PlainNormalizer", (form.to_string(),)),
+        Normalizer::Lowercase => named_tuple(py, "PlainNormalizer", ("Lowercase",)),
+        Normalizer::StripAccents => named_tuple(py, "PlainNormalizer", ("StripAccents",)),
+        Normalizer::Strip { left, right } => named_tuple(py, "Strip", ("Strip", *left, *right)),
+        Normalizer::Prepend(text) => named_tuple(py, "Prepend", ("Prepend", text)),
         Normalizer::Replace { pattern, content } => {
-            ("Replace", pattern, content).into_bound_py_any(py)
+            named_tuple(py, "Replace", ("Replace", pattern, content))
         }
     }
 }
 
-fn pre_tokenizer_tuple<'py>(py: Python<'py>, step: &PreTokenizer) -> PyResult<Bound<'py, PyAny>> {
+pub fn pre_tokenizer_tuple<'py>(
+    py: Python<'py>,
+    step: &PreTokenizer,
+) -> PyResult<Bound<'py, PyAny>> {
     match step {
         PreTokenizer::Split {
             pattern,
@@ -260,22 +239,35 @@ fn pre_tokenizer_tuple<'py>(py: Python<'py>, step: &PreTokenizer) -> PyResult<Bo
             bytes,
         } => {
             let kind = if *bytes { "SplitBytes" } else { "Split" };
-            (kind, pattern, name_of(behavior, &BEHAVIORS), *invert).into_bound_py_any(py)
+            let behavior = name_of(behavior, &BEHAVIORS);
+            named_tuple(py, "Split", (kind, pattern, behavior, *invert))
         }
-        PreTokenizer::PrefixSpace => ("PrefixSpace",).into_bound_py_any(py),
+        PreTokenizer::PrefixSpace => named_tuple(py, "PrefixSpace", ()),
         PreTokenizer::Metaspace {
             replacement,
             prepend,
             split,
         } => {
-            let replacement = PyString::new(py, replacement.encode_utf8(&mut [0; 4]));
-            (
-                "Metaspace",
-                replacement,
-                name_of(prepend, &PREPENDS),
-                *split,
-            )
-                .into_bound_py_any(py)
+            let scheme = name_of(prepend, &PREPENDS);
+            named_tuple(py, "Metaspace", ("Metaspace", *replacement, scheme, *split))
         }
     }
+}
+
+pub fn decoder_tuple<'py>(py: Python<'py>, spaces: &Spaces) -> PyResult<Bound<'py, PyAny>> {
+    let strip = name_of(&spaces.strip, &STRIPS);
+    named_tuple(py, "Decoder", (spaces.space, spaces.byte_fallback, strip))
+}
+
+pub fn added_token_tuple<'py>(py: Python<'py>, token: &AddedToken) -> PyResult<Bound<'py, PyAny>> {
+    let fields = (
+        &token.content,
+        token.id,
+        token.special,
+        token.single_word,
+        token.lstrip,
+        token.rstrip,
+        token.normalized,
+    );
+    named_tuple(py, "AddedToken", fields)
 }

@@ -37,10 +37,10 @@ def require_byte_level(
     if not core.requires_all_bytes:
         raise FormatError(f"vocab: {name} needs a token for each of the 256 bytes; this model lacks some")
     if core.split_patterns is None:
-        steps = ", ".join(step[0] for step in core.pre_tokenizers)
+        steps = ", ".join(step.type for step in core.pre_tokenizers)
         raise FormatError(f"pre_tokenizers: {name} cuts at the matches of a pattern only, not with {steps}")
     if core.normalizers and core.normalization is None:
-        steps = ", ".join(step[0] for step in core.normalizers)
+        steps = ", ".join(step.type for step in core.normalizers)
         raise FormatError(f"normalizers: {name} cannot hold {steps}")
     if core.normalization is not None and not normalization:
         raise FormatError(

@@ -7,13 +7,16 @@ import math
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.model import Decoder, Step
 
-__all__ = ["Field", "parse_json", "read_bytes", "read_json", "write_json"]
+__all__ = ["Field", "parse_json", "read_bytes", "read_fields", "read_json", "read_step", "write_json"]
+
+_Fields = TypeVar("_Fields", Step, Decoder)
 
 _MAX_ID = 2**32 - 2
 # The escapes of UTF-16 surrogates, paired ones included.
@@ -250,3 +253,41 @@ def _is_deep(items: Iterable[Any]) -> bool:
 
 
 _dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
+def read_step(field: Field, known: Mapping[str, Step]) -> Step:
+    """Read a step of a model that is recorded as an array.
+
+    Args:
+        field: The array.
+        known: An example of each step that it may be, by type.
+
+    Raises:
+        FormatError: It is not one of these steps, or its values have other types.
+
+    >>> from bpe_tokenizer.model import NORMALIZERS
+    >>> read_step(Field(Path("tokenizer_config.json"), "normalizers[0]", ["Prepend", "_"]), NORMALIZERS)
+    Prepend(type='Prepend', prepend='_')
+    """
+    kind, *_ = field.values() or [None]
+    if not isinstance(kind, str) or kind not in known:
+        raise field.refused(f"is not a step; use one of {', '.join(known)}")
+    return read_fields(field, known[kind], 1)
+
+
+def read_fields(field: Field, example: _Fields, checked: int = 0) -> _Fields:
+    """Read a named tuple that is recorded as an array.
+
+    Args:
+        field: The array.
+        example: A named tuple of the same class.
+        checked: The values at the beginning that the error does not mention.
+
+    Raises:
+        FormatError: Its values have other types than those of the example.
+    """
+    types = [type(value) for value in example]
+    if [type(value) for value in field.values()] != types:
+        names = " and ".join(kind.__name__ for kind in types[checked:])
+        raise field.refused(f"must hold {names or 'nothing else'}")
+    return type(example)(*field.values())

@@ -22,7 +22,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import write_atomically
@@ -30,14 +29,13 @@ from bpe_tokenizer.errors import FormatError, ModelError, OptionError, PatternEr
 from bpe_tokenizer.formats.capabilities import require_mergeable
 from bpe_tokenizer.formats.json_file import read_bytes
 from bpe_tokenizer.formats.python_regex import COVERING, python_objection
-from bpe_tokenizer.model import AddedToken, Model
+from bpe_tokenizer.model import AddedToken, Model, Split
 
 __all__ = ["load", "save"]
 
 _VERSION = "minbpe v1"
 _NAME = "a minbpe .model"
 _MAX_ID = 2**32 - 2
-_Split: TypeAlias = tuple[Literal["Split"], str, Literal["Isolated", "Removed"], bool]
 # A line like "256 256" doubles a token, so without bounds a short file could take any amount of memory.
 _MAX_TOKEN = 2**20
 _MAX_VOCABULARY = 2**28
@@ -144,7 +142,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= 10
 
 
-def _read_pattern(path: Path, pattern: str) -> list[_Split]:
+def _read_pattern(path: Path, pattern: str) -> list[Split]:
     """The pre-tokenisation steps of a pattern."""
     if not pattern:
         return []
@@ -159,9 +157,9 @@ def _read_pattern(path: Path, pattern: str) -> list[_Split]:
     problem = python_objection(pattern)
     if problem is not None:
         raise _error(path, 2, f"the pattern {pattern!r} {problem}")
-    return [
-        ("Split", pattern, "Isolated", False) if pattern in COVERING else ("Split", pattern, "Removed", True)
-    ]
+    if pattern in COVERING:
+        return [Split(pattern=pattern)]
+    return [Split(pattern=pattern, behavior="Removed", invert=True)]
 
 
 def _read_merges(

@@ -164,11 +164,11 @@ def _check_plain_pretokenizer(core: _core.Model) -> None:
     _check_byte_level(core)
     names = ", ".join
     if core.split_patterns is None:
-        what = f"pre-tokeniser ({names(step[0] for step in core.pre_tokenizers)})"
+        what = f"pre-tokeniser ({names(step.type for step in core.pre_tokenizers)})"
     elif core.add_prefix_space:
         what = "pre-tokeniser (PrefixSpace)"
     elif core.normalizers and core.normalization is None:
-        what = f"normaliser ({names(step[0] for step in core.normalizers)})"
+        what = f"normaliser ({names(step.type for step in core.normalizers)})"
     else:
         return
     raise ModelError(

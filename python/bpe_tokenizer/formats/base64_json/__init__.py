@@ -23,8 +23,18 @@ from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import FormatError, TokenizerError
 from bpe_tokenizer.formats.base64_json import lesson
 from bpe_tokenizer.formats.base64_json.tokens import read_merges, read_vocab
-from bpe_tokenizer.formats.json_file import Field, read_json, write_json
-from bpe_tokenizer.model import AddedToken, Model, PostProcessor
+from bpe_tokenizer.formats.json_file import Field, read_fields, read_json, read_step, write_json
+from bpe_tokenizer.model import (
+    NORMALIZERS,
+    PRE_TOKENIZERS,
+    AddedToken,
+    Decoder,
+    Model,
+    PostProcessor,
+    Replace,
+    Split,
+    Step,
+)
 from bpe_tokenizer.special_tokens import ROLES
 
 __all__ = ["FORMAT", "load", "save"]
@@ -33,24 +43,10 @@ FORMAT = "bpe_tokenizer"
 _VERSION = 1
 
 _FLAGS = ("special", "single_word", "lstrip", "rstrip", "normalized")
-# The settings of the core's Model, and the steps with the types of their arguments.
+# The settings of the core's Model.
 _SWITCHES = ("byte_fallback", "fuse_unk", "keeps_gaps", "requires_all_bytes", "ignore_merges")
 _SETTINGS = ("normalizers", "pre_tokenizers", "alphabet", "unk_id", "decoder", *_SWITCHES)
-_STEPS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
-    "normalizers": {
-        **dict.fromkeys(("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents"), ()),
-        "Strip": (bool, bool),
-        "Prepend": (str,),
-        "Replace": (str, str),
-    },
-    "pre_tokenizers": {
-        "Split": (str, str, bool),
-        "SplitBytes": (str, str, bool),
-        "PrefixSpace": (),
-        "Metaspace": (str, str, bool),
-    },
-}
-_WITH_PATTERN = ("Replace", "Split", "SplitBytes")
+_STEPS = {"normalizers": NORMALIZERS, "pre_tokenizers": PRE_TOKENIZERS}
 _FIELDS = frozenset(
     (
         "format",
@@ -169,29 +165,20 @@ def _read_settings(document: Field) -> dict[str, Any]:
         elif name in _STEPS:
             settings[name] = [_read_step(item, _STEPS[name]) for item in field.items()]
         elif name == "decoder":
-            settings[name] = _read_arguments(field, field.values(), (str, bool, str))
+            settings[name] = read_fields(field, Decoder())
         else:
             settings[name] = field.id() if name == "unk_id" else field.text()
     return settings
 
 
-def _read_step(field: Field, known: Mapping[str, tuple[type, ...]]) -> tuple[Any, ...]:
-    name, *arguments = field.values() or [None]
-    if not isinstance(name, str) or name not in known:
-        raise field.refused(f"is not a step; use one of {', '.join(known)}")
-    step = (name, *_read_arguments(field, arguments, known[name]))
-    if name in _WITH_PATTERN:
+def _read_step(field: Field, known: Mapping[str, Step]) -> Step:
+    step = read_step(field, known)
+    if isinstance(step, Replace | Split):
         try:
-            _core.SplitPattern(step[1])
+            _core.SplitPattern(step.pattern)
         except TokenizerError as error:
             raise field.error(str(error)) from error
     return step
-
-
-def _read_arguments(field: Field, values: list[Any], types: tuple[type, ...]) -> tuple[Any, ...]:
-    if [type(value) for value in values] != list(types):
-        raise field.refused(f"must hold {' and '.join(kind.__name__ for kind in types) or 'nothing else'}")
-    return tuple(values)
 
 
 def _read_added_token(field: Field) -> AddedToken:

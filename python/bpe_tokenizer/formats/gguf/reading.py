@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from bpe_tokenizer.formats.gguf.patterns import split_patterns_for
 from bpe_tokenizer.formats.gguf.pre_tokenizers import PreTokenizer
 from bpe_tokenizer.formats.gguf.scores import merges_from_scores
 from bpe_tokenizer.formats.gguf.tokens import TOKENS, Tokens
-from bpe_tokenizer.model import AddedToken
+from bpe_tokenizer.model import AddedToken, Decoder, Prepend, Replace
 
 __all__ = [
     "BYTE_TOKENS",
@@ -202,12 +201,12 @@ def read_characters(
             dict(enumerate(of_text)),
             merges,
             added_tokens=added,
-            normalizers=[("Replace", " ", SPACE)],
+            normalizers=[Replace(pattern=" ", content=SPACE)],
             split_patterns=pre_tokenizer.patterns,
             alphabet="characters",
             byte_fallback=True,
             keeps_gaps=True,
-            decoder=(SPACE, True, "none"),
+            decoder=Decoder(SPACE, byte_fallback=True),
         ),
     )
 
@@ -233,20 +232,20 @@ def read_scored(
     merges = [(left.encode(), right.encode()) for left, right in pairs]
     _check_byte_tokens(metadata, tokens, merges)
     prefixed = metadata.flag("tokenizer.ggml.add_space_prefix", True)
-    replace: tuple[Literal["Replace"], str, str] = ("Replace", " ", SPACE)
+    replace = Replace(pattern=" ", content=SPACE)
     return _model(
         metadata,
         lambda: _core.Model(
             {index: text.encode() for index, text in tokens.used()},
             merges,
             added_tokens=added,
-            normalizers=[("Prepend", SPACE), replace] if prefixed else [replace],
+            normalizers=[Prepend(prepend=SPACE), replace] if prefixed else [replace],
             alphabet="characters",
             byte_fallback=True,
             # llama.cpp fails on a character that has neither a token nor byte tokens.
             unk_id=None if all(has_byte_tokens(tokens.ids)) else unk_id,
             keeps_gaps=True,
-            decoder=(SPACE, True, "one" if prefixed else "none"),
+            decoder=Decoder(SPACE, byte_fallback=True, strip="one" if prefixed else "none"),
         ),
     )
 

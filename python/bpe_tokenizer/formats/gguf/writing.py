@@ -226,7 +226,7 @@ def _write_byte_level(core: _core.Model, kept_pre: object) -> Written:
     if core.decoder is not None:
         raise FormatError("decoder: llama.cpp decodes byte-level tokens to their bytes only")
     if core.normalizers:
-        steps = ", ".join(step[0] for step in core.normalizers)
+        steps = ", ".join(step.type for step in core.normalizers)
         raise FormatError(
             f"normalization: llama.cpp does not normalise text, so a GGUF file cannot hold {steps}; "
             "train with normalization=None"
@@ -234,7 +234,7 @@ def _write_byte_level(core: _core.Model, kept_pre: object) -> Written:
     if core.add_prefix_space:
         raise FormatError("add_prefix_space: llama.cpp does not support it for byte-level models")
     if core.split_patterns is None:
-        steps = ", ".join(step[0] for step in core.pre_tokenizers)
+        steps = ", ".join(step.type for step in core.pre_tokenizers)
         raise FormatError(f"pre_tokenizers: llama.cpp splits with patterns only, not with {steps}")
     vocab = core.vocab
     if (core.unk_id is not None or not core.keeps_gaps) and lacks_bytes(vocab.values()):

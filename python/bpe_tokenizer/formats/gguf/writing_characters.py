@@ -11,10 +11,11 @@ from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats.gguf.pre_tokenizers import LINES
 from bpe_tokenizer.formats.gguf.reading import SPACE, has_byte_tokens, unmergeable_newlines
 from bpe_tokenizer.formats.gguf.scores import Pair, last_merge
+from bpe_tokenizer.model import Prepend, Replace
 
 __all__ = ["Written", "write_characters"]
 
-_REPLACE = ("Replace", " ", SPACE)
+_REPLACE = Replace(pattern=" ", content=SPACE)
 
 
 @dataclass(frozen=True)
@@ -49,16 +50,16 @@ def write_characters(core: _core.Model, texts: Sequence[str], adds_bos: bool) ->
     """
     if core.ignore_merges:
         raise FormatError("ignore_merges: llama.cpp always merges pieces in SentencePiece-style models")
-    if core.decoder is None or core.decoder[0] != SPACE or not core.decoder[1]:
+    if core.decoder is None or core.decoder.space != SPACE or not core.decoder.byte_fallback:
         raise FormatError(f"decoder: llama.cpp decodes {SPACE!r} to a space and <0x00> to <0xFF> to bytes")
     if not core.byte_fallback or not all(has_byte_tokens(set(texts))):
         raise FormatError("byte_fallback: llama.cpp needs the tokens <0x00> to <0xFF> for unknown characters")
     steps = list(core.normalizers)
-    prefixed = steps[:1] == [("Prepend", SPACE)]
+    prefixed = steps[:1] == [Prepend(prepend=SPACE)]
     if steps[prefixed:] != [_REPLACE]:
         raise FormatError(
             f"normalizers: llama.cpp replaces a space by {SPACE!r} and may prepend one; it does not support "
-            + ", ".join(step[0] for step in steps)
+            + ", ".join(step.type for step in steps)
         )
     merges = [(left.decode(), right.decode()) for left, right in core.merges]
     if core.split_patterns == [] and (prefixed or not _is_cut_at_lines(merges)):

@@ -13,10 +13,9 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
-from bpe_tokenizer.formats.huggingface.components import Step
 from bpe_tokenizer.formats.huggingface.token_table import Table
 from bpe_tokenizer.formats.json_file import Field
-from bpe_tokenizer.model import AddedToken
+from bpe_tokenizer.model import AddedToken, Normalizer
 
 __all__ = ["FLAGS", "check_byte_spellings", "check_matching", "read_added_tokens"]
 
@@ -110,7 +109,7 @@ def check_byte_spellings(
             )
 
 
-def check_matching(field: Field, added: Sequence[AddedToken], normalizers: Sequence[Step]) -> None:
+def check_matching(field: Field, added: Sequence[AddedToken], normalizers: Sequence[Normalizer]) -> None:
     """Refuse added tokens that the library finds at other places than this package.
 
     Args:

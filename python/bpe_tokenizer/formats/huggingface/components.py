@@ -7,7 +7,7 @@ two engines read differently.
 from __future__ import annotations
 
 import re
-from typing import Any, TypeAlias
+from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, PatternError
@@ -15,29 +15,14 @@ from bpe_tokenizer.formats.huggingface.regex import objection, regex_escape
 from bpe_tokenizer.formats.json_file import Field
 
 __all__ = [
-    "Step",
     "flatten_sequence",
     "join_sequence",
     "literal_text",
     "read_character",
     "read_pattern",
-    "read_steps",
     "write_pattern",
 ]
 
-# A name and its arguments, as in `_core.Model`.
-Step: TypeAlias = tuple[Any, ...]
-
-# The types of each step's arguments.
-_ARGUMENTS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "PrefixSpace"), ()),
-    "Strip": (bool, bool),
-    "Prepend": (str,),
-    "Replace": (str, str),
-    "Split": (str, str, bool),
-    "SplitBytes": (str, str, bool),
-    "Metaspace": (str, str, bool),
-}
 _ESCAPED = re.compile(r"\\([^a-zA-Z0-9_])")
 
 
@@ -145,23 +130,3 @@ def literal_text(pattern: str) -> str | None:
     """
     text = _ESCAPED.sub(r"\1", pattern)
     return text if regex_escape(text) == pattern else None
-
-
-def read_steps(field: Field) -> list[Step]:
-    """Read steps that are recorded as arrays.
-
-    Raises:
-        FormatError: An item is not a step.
-
-    >>> from pathlib import Path
-    >>> read_steps(Field(Path("tokenizer_config.json"), "normalizers", [["Prepend", "_"]]))
-    [('Prepend', '_')]
-    """
-    steps: list[Step] = []
-    for item in field.items():
-        kind, *arguments = item.values() or [None]
-        types = _ARGUMENTS.get(kind) if isinstance(kind, str) else None
-        if types is None or tuple(map(type, arguments)) != types:
-            raise item.refused("is not a step")
-        steps.append((kind, *arguments))
-    return steps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
@@ -17,13 +17,9 @@ from bpe_tokenizer.formats.huggingface.components import (
 )
 from bpe_tokenizer.formats.huggingface.regex import regex_escape
 from bpe_tokenizer.formats.json_file import Field
-from bpe_tokenizer.model import AddedToken
+from bpe_tokenizer.model import AddedToken, Decoder
 
-__all__ = ["Decoder", "read_byte_level_decoder", "read_decoder", "write_byte_level_decoder", "write_decoder"]
-
-# As in `_core.Model`: the replacement for a space; whether `<0xE9>` is a byte; which leading spaces are
-# dropped. None: the tokens are the text.
-Decoder: TypeAlias = tuple[str, bool, str] | None
+__all__ = ["read_byte_level_decoder", "read_decoder", "write_byte_level_decoder", "write_decoder"]
 
 # The library takes these for bytes too, because Rust accepts a sign before hexadecimal digits.
 _ODD_BYTES = tuple(f"<0x+{digit}>" for digit in "0123456789ABCDEFabcdef")
@@ -66,7 +62,7 @@ def write_byte_level_decoder(added: Sequence[AddedToken]) -> dict[str, Any]:
     return {"type": "Sequence", "decoders": [*replaced, byte_level]} if replaced else byte_level
 
 
-def read_decoder(field: Field, table: Container[str], added: Sequence[AddedToken]) -> Decoder:
+def read_decoder(field: Field, table: Container[str], added: Sequence[AddedToken]) -> Decoder | None:
     """Read the decoder of a file whose tokens are characters.
 
     Args:
@@ -84,27 +80,27 @@ def read_decoder(field: Field, table: Container[str], added: Sequence[AddedToken
     kinds = [step.get("type").text() for step in steps]
     if kinds == ["Metaspace"]:
         never = steps[0].get("prepend_scheme").value == "never"
-        return (read_character(steps[0].need("replacement")), False, "none" if never else "first")
-    space, byte_fallback, strip = " ", False, "none"
+        replacement = read_character(steps[0].need("replacement"))
+        return Decoder(space=replacement, strip="none" if never else "first")
+    decoder = Decoder()
     rest = list(zip(kinds, steps, strict=True))
     if rest and rest[0][0] == "Replace":
-        space = _read_space(rest.pop(0)[1])
+        decoder = decoder._replace(space=_read_space(rest.pop(0)[1]))
     if rest and rest[0][0] == "ByteFallback":
-        byte_fallback = True
+        decoder = decoder._replace(byte_fallback=True)
         rest.pop(0)
         _check_bytes(field, table, {token.content for token in added})
     if rest and rest[0][0] == "Fuse":
         rest.pop(0)
         if rest and rest[0][0] == "Strip":
-            strip = _read_strip(rest.pop(0)[1])
+            decoder = decoder._replace(strip=_read_strip(rest.pop(0)[1]))
     if rest:
         kind, step = rest[0]
         raise step.error(
             f"{kind} is not supported here; use Metaspace alone, or a Sequence of Replace, ByteFallback, "
-            "Fuse and "
-            "Strip in this order (all optional; Strip needs Fuse)"
+            "Fuse and Strip in this order (all optional; Strip needs Fuse)"
         )
-    return None if (space, byte_fallback, strip) == (" ", False, "none") else (space, byte_fallback, strip)
+    return None if decoder == Decoder() else decoder
 
 
 def _read_space(step: Field) -> str:
@@ -122,7 +118,7 @@ def _check_bytes(field: Field, *tokens: Container[str]) -> None:
             raise field.error(f"ByteFallback takes the token {odd!r} for a byte; rename the token")
 
 
-def _read_strip(step: Field) -> str:
+def _read_strip(step: Field) -> Literal["none", "one"]:
     content, start, stop = step.need("content").text(), step.need("start").id(), step.need("stop").id()
     if (start, stop) == (0, 0):
         return "none"
@@ -131,7 +127,7 @@ def _read_strip(step: Field) -> str:
     return "one"
 
 
-def write_decoder(decoder: Decoder, tokens: Container[str] = ()) -> dict[str, Any]:
+def write_decoder(decoder: Decoder | None, tokens: Container[str] = ()) -> dict[str, Any]:
     """Return the decoder of a file whose tokens are characters.
 
     Args:
@@ -144,7 +140,7 @@ def write_decoder(decoder: Decoder, tokens: Container[str] = ()) -> dict[str, An
     >>> write_decoder(None)
     {'type': 'Fuse'}
     """
-    space, byte_fallback, strip = decoder or (" ", False, "none")
+    space, byte_fallback, strip = decoder or Decoder()
     if strip == "first":
         if byte_fallback:
             raise FormatError(f"decoder: tokenizer.json cannot hold {decoder!r}")

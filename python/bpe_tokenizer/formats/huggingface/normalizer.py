@@ -10,30 +10,28 @@ from typing import Any
 
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats.huggingface.components import (
-    Step,
     flatten_sequence,
     join_sequence,
     read_pattern,
     write_pattern,
 )
 from bpe_tokenizer.formats.json_file import Field
+from bpe_tokenizer.model import NORMALIZERS, Normalizer, PlainNormalizer, Prepend, Replace, Step, Strip
 
 __all__ = ["read_normalizer", "write_normalizer"]
 
-_PLAIN = ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents")
 # `Nmt` cleans text as a machine translation system did: it drops the first characters and makes the others
 # spaces.
-_NMT: tuple[Step, ...] = (
-    ("Replace", r"[\x{1}-\x{8}\x{B}\x{E}-\x{1F}\x{7F}\x{8F}\x{9F}]", ""),
-    (
-        "Replace",
-        r"[\x{9}\x{A}\x{C}\x{D}\x{1680}\x{200B}-\x{200F}\x{2028}\x{2029}\x{2581}\x{FEFF}\x{FFFD}]",
-        " ",
+_NMT = (
+    Replace(pattern=r"[\x{1}-\x{8}\x{B}\x{E}-\x{1F}\x{7F}\x{8F}\x{9F}]", content=""),
+    Replace(
+        pattern=r"[\x{9}\x{A}\x{C}\x{D}\x{1680}\x{200B}-\x{200F}\x{2028}\x{2029}\x{2581}\x{FEFF}\x{FFFD}]",
+        content=" ",
     ),
 )
 
 
-def read_normalizer(field: Field) -> tuple[list[Step], bool]:
+def read_normalizer(field: Field) -> tuple[list[Normalizer], bool]:
     """Read the `normalizer` of a tokenizer.json.
 
     Args:
@@ -46,7 +44,7 @@ def read_normalizer(field: Field) -> tuple[list[Step], bool]:
     Raises:
         FormatError: A step is not supported.
     """
-    steps: list[Step] = []
+    steps: list[Normalizer] = []
     in_bytes = False
     for step in flatten_sequence(field, "normalizers"):
         if in_bytes:
@@ -57,22 +55,26 @@ def read_normalizer(field: Field) -> tuple[list[Step], bool]:
     return steps, in_bytes
 
 
-def _read_step(step: Field) -> tuple[Step, ...]:
+def _read_step(step: Field) -> tuple[Normalizer, ...]:
     kind = step.get("type").text()
-    if kind in _PLAIN:
-        return ((kind,),)
+    plain = NORMALIZERS.get(kind)
+    if isinstance(plain, PlainNormalizer):
+        return (plain,)
     if kind == "Strip":
-        return ((kind, step.need("strip_left").flag(), step.need("strip_right").flag()),)
+        return (
+            Strip(strip_left=step.need("strip_left").flag(), strip_right=step.need("strip_right").flag()),
+        )
     if kind == "Prepend":
         if not step.need("prepend").text():
             raise step.get("prepend").error("is empty, where Hugging Face tokenizers fails; remove the step")
-        return ((kind, step.get("prepend").text()),)
+        return (Prepend(prepend=step.get("prepend").text()),)
     if kind == "Replace":
-        return ((kind, read_pattern(step.need("pattern")), step.need("content").text()),)
+        pattern = read_pattern(step.need("pattern"))
+        return (Replace(pattern=pattern, content=step.need("content").text()),)
     if kind == "Nmt":
         return _NMT
     raise step.get("type").refused(
-        f"is not supported; {', '.join(_PLAIN)}, Strip, Prepend, Replace, Nmt, ByteLevel and Sequence are"
+        f"is not supported; {', '.join(NORMALIZERS)}, Nmt, ByteLevel and Sequence are"
     )
 
 
@@ -85,21 +87,17 @@ def write_normalizer(steps: Sequence[Step]) -> dict[str, Any] | None:
     Raises:
         FormatError: The format cannot hold a step.
 
-    >>> write_normalizer([("Prepend", "_")])
+    >>> write_normalizer([Prepend(prepend="_")])
     {'type': 'Prepend', 'prepend': '_'}
     """
     # Prepending an empty text has no effect here; the library fails on it.
-    written = [_write_step(*step) for step in steps if tuple(step) != ("Prepend", "")]
+    written = [_write_step(step) for step in steps if step != Prepend(prepend="")]
     return join_sequence(written, "normalizers")
 
 
-def _write_step(kind: str, *arguments: Any) -> dict[str, Any]:
-    if kind in _PLAIN:
-        return {"type": kind}
-    if kind == "Strip":
-        return {"type": kind, "strip_left": arguments[0], "strip_right": arguments[1]}
-    if kind == "Prepend":
-        return {"type": kind, "prepend": arguments[0]}
-    if kind == "Replace":
-        return {"type": kind, "pattern": write_pattern(arguments[0], "normalizer"), "content": arguments[1]}
-    raise FormatError(f"normalizer: tokenizer.json cannot hold the step {kind!r}")
+def _write_step(step: Step) -> dict[str, Any]:
+    if step.type not in NORMALIZERS:
+        raise FormatError(f"normalizer: tokenizer.json cannot hold the step {step.type!r}")
+    if isinstance(step, Replace):
+        return step._asdict() | {"pattern": write_pattern(step.pattern, "normalizer")}
+    return step._asdict()

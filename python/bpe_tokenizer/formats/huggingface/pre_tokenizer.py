@@ -11,7 +11,6 @@ from typing import Any
 
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats.huggingface.components import (
-    Step,
     flatten_sequence,
     join_sequence,
     read_character,
@@ -20,6 +19,7 @@ from bpe_tokenizer.formats.huggingface.components import (
 )
 from bpe_tokenizer.formats.huggingface.regex import regex_escape
 from bpe_tokenizer.formats.json_file import Field
+from bpe_tokenizer.model import Metaspace, PrefixSpace, PreTokenizer, Split, Step
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS
 
 __all__ = ["COVERING", "PUNCTUATION", "read_pre_tokenizer", "write_pre_tokenizer"]
@@ -29,8 +29,7 @@ _SCHEMES = ("always", "first", "never")
 
 # `ByteLevel(use_regex=True)` splits with GPT-2's pattern, of which r50k is another spelling.
 _GPT2_SPLITS = tuple(
-    ("Split", pattern, "Isolated", False)
-    for pattern in (GPT2_SPLIT_PATTERN, *NAMED_PATTERNS["r50k"].patterns)
+    Split(pattern=pattern) for pattern in (GPT2_SPLIT_PATTERN, *NAMED_PATTERNS["r50k"].patterns)
 )
 
 # These patterns match every character: each has a branch for letters, numbers, white space and all others
@@ -43,8 +42,8 @@ COVERING = frozenset(
 )
 
 # Steps that are splits under another name, with Rust's `\w`, which differs from Oniguruma's.
-_WORDS: Step = (r"\w+|[^\w\s]+", "Removed", True)
-_SPACES: Step = (r"\s", "Removed", False)
+_WORDS = Split(pattern=r"\w+|[^\w\s]+", behavior="Removed", invert=True)
+_SPACES = Split(pattern=r"\s", behavior="Removed")
 _MAX_FIXED_LENGTH = 1000
 
 # The code points that the `Punctuation` step of `tokenizers` 0.23 takes for punctuation: ASCII's, and the
@@ -79,7 +78,7 @@ PUNCTUATION = (
 )
 
 
-def read_pre_tokenizer(field: Field, in_bytes: bool = False) -> tuple[list[Step], bool]:
+def read_pre_tokenizer(field: Field, in_bytes: bool = False) -> tuple[list[PreTokenizer], bool]:
     """Read the `pre_tokenizer` of a tokenizer.json.
 
     Args:
@@ -92,7 +91,7 @@ def read_pre_tokenizer(field: Field, in_bytes: bool = False) -> tuple[list[Step]
     Raises:
         FormatError: A step is not supported.
     """
-    steps: list[Step] = []
+    steps: list[PreTokenizer] = []
     for step in flatten_sequence(field, "pretokenizers"):
         kind = step.get("type").text()
         if kind in ("ByteLevel", "Metaspace") and in_bytes:
@@ -105,20 +104,21 @@ def read_pre_tokenizer(field: Field, in_bytes: bool = False) -> tuple[list[Step]
         elif kind == "Metaspace":
             steps.append(_read_metaspace(step))
         else:
-            steps += [("SplitBytes" if in_bytes else "Split", *split) for split in _read_splits(step)]
+            splits = _read_splits(step)
+            steps += [split._replace(type="SplitBytes") for split in splits] if in_bytes else splits
     return steps, in_bytes
 
 
-def _read_byte_level(step: Field) -> list[Step]:
+def _read_byte_level(step: Field) -> list[PreTokenizer]:
     add_prefix_space = step.need("add_prefix_space").flag()
     use_regex = step.get("use_regex").flag(default=True)
-    return [("PrefixSpace",)] * add_prefix_space + [_GPT2_SPLITS[0]] * use_regex
+    return [*[PrefixSpace()] * add_prefix_space, *[_GPT2_SPLITS[0]] * use_regex]
 
 
-def _read_metaspace(step: Field) -> Step:
+def _read_metaspace(step: Field) -> Metaspace:
     """Read `prepend_scheme`, or the older `add_prefix_space`, which must not contradict it."""
     scheme = step.get("prepend_scheme")
-    value = "always" if "prepend_scheme" not in step.members() else scheme.text()
+    value: Any = "always" if "prepend_scheme" not in step.members() else scheme.text()
     if value not in _SCHEMES:
         raise scheme.refused(f"must be one of {', '.join(_SCHEMES)}")
     if not step.get("add_prefix_space").flag(default=True) and value != "never":
@@ -127,15 +127,14 @@ def _read_metaspace(step: Field) -> Step:
         )
     if not step.get("str_rep").is_null:
         step.get("str_rep").text()
-    return (
-        "Metaspace",
-        read_character(step.need("replacement")),
-        value,
-        step.get("split").flag(default=True),
+    return Metaspace(
+        replacement=read_character(step.need("replacement")),
+        prepend_scheme=value,
+        split=step.get("split").flag(default=True),
     )
 
 
-def _read_splits(step: Field) -> list[Step]:
+def _read_splits(step: Field) -> list[Split]:
     """The splits of a step: patterns with their behaviour and whether it is inverted."""
     kind = step.get("type").text()
     if kind == "Split":
@@ -143,7 +142,7 @@ def _read_splits(step: Field) -> list[Step]:
     if kind == "Digits":
         # `char::is_numeric`: the general category N.
         each = step.need("individual_digits").flag()
-        return [(r"\p{N}" if each else r"\p{N}+", "Isolated", False)]
+        return [Split(pattern=r"\p{N}" if each else r"\p{N}+")]
     if kind == "Punctuation":
         behavior = step.get("behavior")
         return [_punctuation("Isolated" if behavior.is_null else _read_behavior(behavior))]
@@ -154,38 +153,39 @@ def _read_splits(step: Field) -> list[Step]:
     if kind == "WhitespaceSplit":
         return [_SPACES]
     if kind == "CharDelimiterSplit":
-        return [(regex_escape(read_character(step.need("delimiter"))), "Removed", False)]
+        delimiter = regex_escape(read_character(step.need("delimiter")))
+        return [Split(pattern=delimiter, behavior="Removed")]
     if kind == "FixedLength":
         length = 5 if "length" not in step.members() else step.get("length").id()
         if not 0 < length <= _MAX_FIXED_LENGTH:
             raise step.get("length").refused(f"is not supported; it must be 1 to {_MAX_FIXED_LENGTH}")
-        return [(rf"[\s\S]{{{length}}}", "Isolated", False)]
+        return [Split(pattern=rf"[\s\S]{{{length}}}")]
     raise step.get("type").refused(
         "is not supported; ByteLevel, Metaspace, Split, Digits, Punctuation, Whitespace, WhitespaceSplit, "
         "BertPreTokenizer, CharDelimiterSplit, FixedLength and Sequence are"
     )
 
 
-def _read_behavior(field: Field) -> str:
+def _read_behavior(field: Field) -> Any:
     if field.text() not in _BEHAVIORS:
         raise field.refused(f"must be one of {', '.join(_BEHAVIORS)}")
     return field.text()
 
 
-def _read_split(step: Field) -> Step:
+def _read_split(step: Field) -> Split:
     pattern = read_pattern(step.need("pattern"))
     behavior = _read_behavior(step.need("behavior"))
     inverted = step.need("invert").flag()
     if behavior == "Isolated" or (behavior == "Removed" and inverted and pattern in COVERING):
         # "Isolated" keeps matches and the text between them, so `invert` has no effect.
-        return (pattern, "Isolated", False)
-    return (pattern, behavior, inverted)
+        return Split(pattern=pattern)
+    return Split(pattern=pattern, behavior=behavior, invert=inverted)
 
 
-def _punctuation(behavior: str) -> Step:
+def _punctuation(behavior: Any) -> Split:
     if behavior == "Contiguous":
-        return (f"[{PUNCTUATION}]+", "Isolated", False)
-    return (f"[{PUNCTUATION}]", behavior, False)
+        return Split(pattern=f"[{PUNCTUATION}]+")
+    return Split(pattern=f"[{PUNCTUATION}]", behavior=behavior)
 
 
 def write_pre_tokenizer(steps: Sequence[Step], in_bytes: bool = True) -> dict[str, Any] | None:
@@ -198,16 +198,16 @@ def write_pre_tokenizer(steps: Sequence[Step], in_bytes: bool = True) -> dict[st
     Raises:
         FormatError: The format cannot hold a step.
 
-    >>> write_pre_tokenizer([("Split", GPT2_SPLIT_PATTERN, "Isolated", False)])["use_regex"]
+    >>> write_pre_tokenizer([Split(pattern=GPT2_SPLIT_PATTERN)])["use_regex"]
     True
     """
-    at = next((index for index, step in enumerate(steps) if step[0] == "SplitBytes"), len(steps))
+    at = next((index for index, step in enumerate(steps) if step.type == "SplitBytes"), len(steps))
     on_text, on_bytes = list(steps[:at]), steps[at:]
     byte_level = [_take_byte_level(on_text)] if in_bytes else []
     written = [
-        *[_write_step(steps, "Split", *step) for step in on_text],
+        *[_write_step(steps, "Split", step) for step in on_text],
         *byte_level,
-        *[_write_step(steps, "SplitBytes", *step) for step in on_bytes],
+        *[_write_step(steps, "SplitBytes", step) for step in on_bytes],
     ]
     return join_sequence(written, "pretokenizers")
 
@@ -216,7 +216,7 @@ def _take_byte_level(steps: list[Step]) -> dict[str, Any]:
     """Remove the last steps that `ByteLevel` does too, and return that `ByteLevel`."""
     use_regex = bool(steps) and steps[-1] in _GPT2_SPLITS
     del steps[len(steps) - use_regex :]
-    add_prefix_space = steps[-1:] == [("PrefixSpace",)]
+    add_prefix_space = steps[-1:] == [PrefixSpace()]
     del steps[len(steps) - add_prefix_space :]
     return {
         "type": "ByteLevel",
@@ -226,32 +226,28 @@ def _take_byte_level(steps: list[Step]) -> dict[str, Any]:
     }
 
 
-def _write_step(steps: Sequence[Step], split: str, kind: str, *arguments: Any) -> dict[str, Any]:
-    if kind == "Metaspace" and split == "Split":
-        replacement, scheme, splits = arguments
-        return {"type": kind, "replacement": replacement, "prepend_scheme": scheme, "split": splits}
-    if kind == "PrefixSpace":
-        patterns = [step[1] for step in steps if step[0] == "Split"]
+def _write_step(steps: Sequence[Step], split: str, step: Step) -> dict[str, Any]:
+    if isinstance(step, Metaspace) and split == "Split":
+        return step._asdict()
+    if isinstance(step, PrefixSpace):
+        patterns = [step.pattern for step in steps if isinstance(step, Split) and step.type == "Split"]
         with_pattern = (
             f" together with the split pattern {patterns[0]!r}; only with GPT-2's" if patterns else ""
         )
         raise FormatError(f"pre_tokenizer: tokenizer.json cannot hold add_prefix_space{with_pattern}")
-    if kind != split:
-        raise FormatError(f"pre_tokenizer: tokenizer.json cannot hold the step {kind!r} at this position")
-    return _write_split(*arguments)
+    if not isinstance(step, Split) or step.type != split:
+        raise FormatError(
+            f"pre_tokenizer: tokenizer.json cannot hold the step {step.type!r} at this position"
+        )
+    return _write_split(step._replace(type="Split"))
 
 
-def _write_split(pattern: str, behavior: str, inverted: bool) -> dict[str, Any]:
-    if (pattern, behavior, inverted) == _WORDS:
+def _write_split(split: Split) -> dict[str, Any]:
+    if split == _WORDS:
         return {"type": "Whitespace"}
-    if (pattern, behavior, inverted) == _SPACES:
+    if split == _SPACES:
         return {"type": "WhitespaceSplit"}
-    for punctuation in _BEHAVIORS:
-        if (pattern, behavior, inverted) == _punctuation(punctuation):
-            return {"type": "Punctuation", "behavior": punctuation}
-    return {
-        "type": "Split",
-        "pattern": write_pattern(pattern, "pre_tokenizer"),
-        "behavior": behavior,
-        "invert": inverted,
-    }
+    for behavior in _BEHAVIORS:
+        if split == _punctuation(behavior):
+            return {"type": "Punctuation", "behavior": behavior}
+    return split._asdict() | {"pattern": write_pattern(split.pattern, "pre_tokenizer")}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, ModelError, PatternError, TokenizerError
 from bpe_tokenizer.formats.huggingface.added_tokens import check_byte_spellings, check_matching
-from bpe_tokenizer.formats.huggingface.components import Step, read_steps
 from bpe_tokenizer.formats.huggingface.config import Config, with_named_tokens
 from bpe_tokenizer.formats.huggingface.decoder import (
-    Decoder,
     read_byte_level_decoder,
     read_decoder,
     write_byte_level_decoder,
@@ -23,7 +21,8 @@ from bpe_tokenizer.formats.huggingface.pre_tokenizer import read_pre_tokenizer, 
 from bpe_tokenizer.formats.huggingface.token_strings import added_token_fields, write_tokens
 from bpe_tokenizer.formats.huggingface.token_table import Table
 from bpe_tokenizer.formats.huggingface.tokens import BYTE_TOKENS, Tokens, read_tokens
-from bpe_tokenizer.formats.json_file import Field
+from bpe_tokenizer.formats.json_file import Field, read_step
+from bpe_tokenizer.model import NORMALIZERS, PRE_TOKENIZERS, Decoder, Step
 
 __all__ = ["read_core", "write_core"]
 
@@ -80,7 +79,7 @@ def _build(table: Table, outside_vocab: set[str], settings: dict[str, Any]) -> _
     return _core.Model.from_printable(vocab, table.merges, **settings)
 
 
-def _read_decoder(field: Field, tokens: Tokens) -> Decoder:
+def _read_decoder(field: Field, tokens: Tokens) -> Decoder | None:
     if tokens.in_bytes:
         read_byte_level_decoder(field, tokens.added)
         return None
@@ -88,12 +87,17 @@ def _read_decoder(field: Field, tokens: Tokens) -> Decoder:
 
 
 def _recorded(
-    config: Config, name: str, component: Field, steps: list[Step], write: Callable[[list[Step]], Any]
-) -> list[Step]:
+    config: Config,
+    name: str,
+    component: Field,
+    steps: Sequence[Step],
+    write: Callable[[Sequence[Step]], Any],
+) -> Sequence[Step]:
     """The steps recorded in the config, if saving them gives the component of the file."""
     if config.own.is_null or config.own.get(name).is_null:
         return steps
-    recorded = read_steps(config.own.get(name))
+    known = {**NORMALIZERS, **PRE_TOKENIZERS}
+    recorded = [read_step(item, known) for item in config.own.get(name).items()]
     try:
         return recorded if write(recorded) == component.value else steps
     except TokenizerError:

@@ -42,7 +42,7 @@ from bpe_tokenizer.formats.tiktoken.special_tokens import (
     to_added_tokens,
     to_special_tokens,
 )
-from bpe_tokenizer.model import Model
+from bpe_tokenizer.model import Model, Split
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import SpecialTokens
 
@@ -352,10 +352,10 @@ def _model(
 
 def _drops_unmatched(core: _core.Model) -> bool:
     """Whether a model is one that `from_encoding` makes from a custom pattern."""
-    steps, others = core.pre_tokenizers, (core.normalizers, core.decoder)
+    step, others = next(iter(core.pre_tokenizers), None), (core.normalizers, core.decoder)
     return (
-        len(steps) == 1
-        and (steps[0][0], *steps[0][2:]) == ("Split", "Removed", True)
+        isinstance(step, Split)
+        and core.pre_tokenizers == [Split(pattern=step.pattern, behavior="Removed", invert=True)]
         and core.alphabet == "bytes"
         and core.requires_all_bytes
         and not any(others)

@@ -13,6 +13,7 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, PatternError
+from bpe_tokenizer.model import Split
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 
 __all__ = ["MATCH_ALL", "model_settings", "tiktoken_pattern"]
@@ -36,7 +37,7 @@ def model_settings(pat_str: str) -> dict[str, Any]:
     r"""Return the arguments of a model that splits as tiktoken does with this pattern.
 
     >>> model_settings(r"\w+")
-    {'pre_tokenizers': [('Split', '\\w+', 'Removed', True)]}
+    {'pre_tokenizers': [Split(type='Split', pattern='\\w+', behavior='Removed', invert=True)]}
     >>> model_settings(cover_all(r"\w+"))
     {'split_patterns': ['\\w+']}
     """
@@ -45,7 +46,7 @@ def model_settings(pat_str: str) -> dict[str, Any]:
     inner = pat_str[len("(?:") :][: (len(pat_str) - len(cover_all(""))) // 2]
     if cover_all(inner) == pat_str:
         return {"split_patterns": [inner]}
-    return {"pre_tokenizers": [("Split", pat_str, "Removed", True)]}
+    return {"pre_tokenizers": [Split(pattern=pat_str, behavior="Removed", invert=True)]}
 
 
 def tiktoken_pattern(core: _core.Model, name: str) -> str:
@@ -60,8 +61,9 @@ def tiktoken_pattern(core: _core.Model, name: str) -> str:
     """
     patterns = core.split_patterns
     if patterns is None:
-        step: tuple[object, ...] = core.pre_tokenizers[0]
-        return str(step[1])
+        step = core.pre_tokenizers[0]
+        assert isinstance(step, Split)
+        return step.pattern
     if len(patterns) > 1:
         raise FormatError(f"split_patterns: {name} can hold one pattern, not {len(patterns)} in sequence")
     if not patterns or patterns[0] in _TOTAL:

@@ -176,10 +176,9 @@ def _surfaces(tokenizer: BPETokenizer) -> dict[int, bytes]:
     core = tokenizer.model.core
     surfaces = dict(core.vocab)
     if core.decoder is not None:
-        replacement, has_bytes, _ = core.decoder
         for each, token in surfaces.items():
-            surfaces[each] = token.replace(replacement.encode(), b" ")
-            if has_bytes and len(token) == 6 and token.startswith(b"<0x"):
+            surfaces[each] = token.replace(core.decoder.space.encode(), b" ")
+            if core.decoder.byte_fallback and len(token) == 6 and token.startswith(b"<0x"):
                 surfaces[each] = bytes([int(token[3:5], 16)])
     surfaces.update((token.id, b"") for token in core.added_tokens)
     if core.unk_id is not None:
