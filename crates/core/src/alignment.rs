@@ -56,6 +56,9 @@ impl Alignment {
     }
 }
 
+/// A rewritten text, and what changed.
+pub type Rewritten = (Vec<u8>, Alignment);
+
 /// Rewrites a text from left to right.
 pub struct Rewriting<'a> {
     original: &'a [u8],
@@ -71,13 +74,16 @@ impl<'a> Rewriting<'a> {
         Self {
             original,
             done: 0,
-            text: Vec::with_capacity(original.len() + original.len() / 4),
+            text: Vec::new(),
             alignment: aligned.then(Alignment::default),
         }
     }
 
     /// Copies the bytes before the range, and writes `content` in place of the range.
     pub fn replace(&mut self, range: Range<usize>, content: &[u8]) {
+        if self.done == 0 {
+            self.text.reserve(self.original.len() * 5 / 4);
+        }
         self.text
             .extend_from_slice(&self.original[self.done..range.start]);
         let start = self.text.len();
@@ -88,23 +94,26 @@ impl<'a> Rewriting<'a> {
         }
     }
 
-    /// Copies the remaining bytes.
-    pub fn finish(mut self) -> (Vec<u8>, Alignment) {
+    /// Copies the remaining bytes; `None` if nothing was replaced.
+    pub fn finish(mut self) -> Option<Rewritten> {
+        if self.done == 0 {
+            return None;
+        }
         self.text.extend_from_slice(&self.original[self.done..]);
-        (self.text, self.alignment.unwrap_or_default())
+        Some((self.text, self.alignment.unwrap_or_default()))
     }
 }
 
 /// Prepends `content` to the text's first character, whose offsets then cover it; `None` if either is
 /// empty.
-pub fn prepend(text: &[u8], content: &str, aligned: bool) -> Option<(Vec<u8>, Alignment)> {
+pub fn prepend(text: &[u8], content: &str, aligned: bool) -> Option<Rewritten> {
     if text.is_empty() || content.is_empty() {
         return None;
     }
     let first = code_point(text, 0).1;
     let mut rewriting = Rewriting::new(text, aligned);
     rewriting.replace(0..first, &[content.as_bytes(), &text[..first]].concat());
-    Some(rewriting.finish())
+    rewriting.finish()
 }
 
 /// Maps offsets in a rewritten text to offsets in the original text, through any number of rewritings.
@@ -154,7 +163,7 @@ mod tests {
         rewriting.replace(0..1, b"__a"); // prepended to the first character
         rewriting.replace(2..3, b"...");
         rewriting.replace(5..6, b"");
-        let (text, alignment) = rewriting.finish();
+        let (text, alignment) = rewriting.finish().unwrap();
         assert_eq!(text, b"__ab...cdef");
         let starts: Vec<_> = (0..=text.len()).map(|at| alignment.start(at)).collect();
         assert_eq!(starts, [0, 0, 0, 1, 2, 2, 2, 3, 4, 6, 7, 8]);

@@ -1,6 +1,11 @@
 //! Text files: mapped into memory when they are large, read into memory when they are not.
+//!
+//! Another process may write to a mapped file or truncate it. Written bytes appear in the map: code that needs
+//! stable text copies the bytes and validates the copy, and [`TextFile`] compares the file's size and
+//! modification time. Reading past the new end of a truncated file kills the process (SIGBUS), as in every
+//! program that maps files: the system offers no check.
 
-mod map;
+#![allow(unsafe_code)]
 
 use crate::error::{utf8, Error, Result};
 use crate::interrupt::Interrupt;
@@ -89,7 +94,10 @@ impl TextFile {
     pub fn map(path: PathBuf, interrupt: &Interrupt<'_>) -> Result<Self> {
         let opened = File::open(&path).and_then(|file| Ok((file.metadata()?, file)));
         let (metadata, file) = opened.map_err(|source| Error::unreadable(&path, source))?;
-        let Some(map) = map::map(&file) else {
+        // SAFETY: `Mmap::map` requires that nobody modifies the file. We cannot enforce that, so no code relies
+        // on the bytes staying equal: `TextFile::bytes` is only searched and copied, byte by byte, and
+        // `TextFile::text` runs its UTF-8 check on the copy. The address stays valid until the map is dropped.
+        let Ok(map) = (unsafe { Mmap::map(&file) }) else {
             return Self::read(path, interrupt);
         };
         let content = Content::Mapped(map, file, stamp(&metadata));

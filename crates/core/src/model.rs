@@ -217,7 +217,8 @@ impl Settings {
             Some((PreTokenizer::PrefixSpace, splits)) => (true, splits),
             _ => (false, self.pre_tokenizers.as_slice()),
         };
-        let patterns = splits.iter().map(PreTokenizer::isolated_pattern);
+        let patterns = splits.iter().map(|step| step.isolated_pattern());
+        let patterns = patterns.map(|pattern| pattern.map(String::as_str));
         Some((patterns.collect::<Option<_>>()?, prefixed))
     }
 

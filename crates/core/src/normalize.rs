@@ -31,26 +31,18 @@ impl FromStr for Normalization {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
-        match name {
-            "NFC" => Ok(Self::Nfc),
-            "NFD" => Ok(Self::Nfd),
-            "NFKC" => Ok(Self::Nfkc),
-            "NFKD" => Ok(Self::Nfkd),
-            _ => Err(Error::Option(format!(
-                "normalization {name:?} is not known; use \"NFC\", \"NFD\", \"NFKC\", \"NFKD\" or None"
-            ))),
-        }
+        let forms = [Self::Nfc, Self::Nfd, Self::Nfkc, Self::Nfkd];
+        let named = forms.into_iter().find(|form| form.to_string() == name);
+        named.ok_or_else(|| {
+            let known = "\"NFC\", \"NFD\", \"NFKC\", \"NFKD\" or None";
+            Error::Option(format!("normalization {name:?} is not known; use {known}"))
+        })
     }
 }
 
 impl fmt::Display for Normalization {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Nfc => "NFC",
-            Self::Nfd => "NFD",
-            Self::Nfkc => "NFKC",
-            Self::Nfkd => "NFKD",
-        })
+        f.write_str(&format!("{self:?}").to_uppercase())
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The steps and their details are those of Hugging Face `tokenizers` (its `normalizers` module).
 
-use crate::alignment::{prepend, Alignment, Rewriting};
+use crate::alignment::{prepend, Alignment, Rewriting, Rewritten};
 use crate::error::Result;
 use crate::normalize::Normalization;
 use crate::pretokenize::SplitPattern;
@@ -10,9 +10,9 @@ use crate::text::{last_character, Text};
 use std::borrow::Cow;
 use unicode_normalization::char::is_combining_mark;
 
-/// A step, as a model describes it.
+/// A step: as a model describes it, or with its pattern `P` compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Normalizer {
+pub enum Normalizer<P = String> {
     /// Applies a Unicode normalisation form.
     Form(Normalization),
     /// Replaces each character by its lower case, independently of its neighbours.
@@ -31,21 +31,14 @@ pub enum Normalizer {
     /// Replaces every match of a regular expression.
     Replace {
         /// The regular expression.
-        pattern: String,
+        pattern: P,
         /// The replacement, literally.
         content: String,
     },
 }
 
 /// A compiled step.
-enum Step {
-    Form(Normalization),
-    Lowercase,
-    StripAccents,
-    Strip { left: bool, right: bool },
-    Prepend(String),
-    Replace(Box<SplitPattern>, String),
-}
+type Step = Normalizer<Box<SplitPattern>>;
 
 /// The compiled steps.
 pub struct Normalizers {
@@ -65,9 +58,10 @@ impl Normalizers {
                     right: *right,
                 },
                 Normalizer::Prepend(text) => Step::Prepend(text.clone()),
-                Normalizer::Replace { pattern, content } => {
-                    Step::Replace(Box::new(SplitPattern::new(pattern)?), content.clone())
-                }
+                Normalizer::Replace { pattern, content } => Step::Replace {
+                    pattern: Box::new(SplitPattern::new(pattern)?),
+                    content: content.clone(),
+                },
             })
         };
         Ok(Self {
@@ -135,7 +129,7 @@ impl IncrementalNormalizer {
     /// Starts a text; `None` if a step needs the whole text.
     pub fn new(normalizers: &Normalizers) -> Option<Self> {
         let needs_all = |step: &Step| match step {
-            Step::Replace(pattern, _) => pattern.automaton().is_none(),
+            Step::Replace { pattern, .. } => pattern.automaton().is_none(),
             _ => false,
         };
         let steps = &normalizers.steps;
@@ -167,7 +161,7 @@ impl Step {
         open.pending.push_str(text);
         let pending = open.pending.as_str();
         let (rewritten, stable) = match self {
-            Step::Replace(pattern, content) if !ends => {
+            Step::Replace { pattern, content } if !ends => {
                 let mut rewritten = String::new();
                 let (mut copied, mut stable) = (0, 0);
                 if let Some(automaton) = pattern.automaton() {
@@ -238,20 +232,15 @@ impl Step {
             Step::Strip { left, right } => {
                 !(*left && after.is_whitespace() || *right && before.is_whitespace())
             }
-            Step::Prepend(_) | Step::Replace(..) => false,
+            Step::Prepend(_) | Step::Replace { .. } => false,
         }
     }
 
     /// Applies the step; `None` if nothing changes.
-    fn apply(
-        &self,
-        text: &[u8],
-        is_text: bool,
-        aligned: bool,
-    ) -> Result<Option<(Vec<u8>, Alignment)>> {
+    fn apply(&self, text: &[u8], is_text: bool, aligned: bool) -> Result<Option<Rewritten>> {
         match self {
             Step::Prepend(content) => return Ok(prepend(text, content, aligned)),
-            Step::Replace(pattern, content) => return replace(text, pattern, content, aligned),
+            Step::Replace { pattern, content } => return replace(text, pattern, content, aligned),
             _ if !is_text => return Ok(None),
             _ => {}
         }
@@ -263,7 +252,7 @@ impl Step {
             Step::Lowercase => lowercase(text, aligned),
             Step::StripAccents => strip_accents(text, aligned),
             Step::Strip { left, right } => strip(text, *left, *right, aligned),
-            Step::Prepend(_) | Step::Replace(..) => None,
+            Step::Prepend(_) | Step::Replace { .. } => None,
         })
     }
 }
@@ -273,11 +262,10 @@ fn replace(
     pattern: &SplitPattern,
     content: &str,
     aligned: bool,
-) -> Result<Option<(Vec<u8>, Alignment)>> {
-    let mut rewriting: Option<Rewriting<'_>> = None;
+) -> Result<Option<Rewritten>> {
+    let mut rewriting = Rewriting::new(text, aligned);
     pattern.matches(text, |range, is_match| {
         if is_match {
-            let rewriting = rewriting.get_or_insert_with(|| Rewriting::new(text, aligned));
             let last = last_character(&text[range.clone()]) + range.start;
             if aligned && range.start < last {
                 // The replacement has the offsets of the match's last character, as in `tokenizers`.
@@ -289,10 +277,10 @@ fn replace(
         }
         true
     })?;
-    Ok(rewriting.map(Rewriting::finish))
+    Ok(rewriting.finish())
 }
 
-fn apply_form(form: Normalization, text: &str, aligned: bool) -> Option<(Vec<u8>, Alignment)> {
+fn apply_form(form: Normalization, text: &str, aligned: bool) -> Option<Rewritten> {
     let (normalized, alignment) = if aligned {
         form.align(text)
     } else {
@@ -304,39 +292,29 @@ fn apply_form(form: Normalization, text: &str, aligned: bool) -> Option<(Vec<u8>
     }
 }
 
-fn lowercase(text: &str, aligned: bool) -> Option<(Vec<u8>, Alignment)> {
-    let mut rewriting: Option<Rewriting<'_>> = None;
+fn lowercase(text: &str, aligned: bool) -> Option<Rewritten> {
+    let mut rewriting = Rewriting::new(text.as_bytes(), aligned);
     for (at, c) in text.char_indices() {
-        let lower = c.to_lowercase();
-        if lower.len() == 1 && lower.clone().eq([c]) {
-            continue;
+        if !c.to_lowercase().eq([c]) {
+            let lowered = c.to_lowercase().to_string();
+            rewriting.replace(at..at + c.len_utf8(), lowered.as_bytes());
         }
-        let mut lowered = String::new();
-        lowered.extend(lower);
-        rewriting
-            .get_or_insert_with(|| Rewriting::new(text.as_bytes(), aligned))
-            .replace(at..at + c.len_utf8(), lowered.as_bytes());
     }
-    rewriting.map(Rewriting::finish)
+    rewriting.finish()
 }
 
-fn strip_accents(text: &str, aligned: bool) -> Option<(Vec<u8>, Alignment)> {
-    let mut rewriting: Option<Rewriting<'_>> = None;
+fn strip_accents(text: &str, aligned: bool) -> Option<Rewritten> {
+    let mut rewriting = Rewriting::new(text.as_bytes(), aligned);
     for (at, c) in text.char_indices().filter(|(_, c)| is_combining_mark(*c)) {
-        rewriting
-            .get_or_insert_with(|| Rewriting::new(text.as_bytes(), aligned))
-            .replace(at..at + c.len_utf8(), b"");
+        rewriting.replace(at..at + c.len_utf8(), b"");
     }
-    rewriting.map(Rewriting::finish)
+    rewriting.finish()
 }
 
-fn strip(text: &str, left: bool, right: bool, aligned: bool) -> Option<(Vec<u8>, Alignment)> {
+fn strip(text: &str, left: bool, right: bool, aligned: bool) -> Option<Rewritten> {
     let kept = if left { text.trim_start() } else { text };
     let start = text.len() - kept.len();
     let kept = if right { kept.trim_end() } else { kept };
-    if kept.len() == text.len() {
-        return None;
-    }
     let mut rewriting = Rewriting::new(text.as_bytes(), aligned);
     if start > 0 {
         rewriting.replace(0..start, b"");
@@ -344,7 +322,7 @@ fn strip(text: &str, left: bool, right: bool, aligned: bool) -> Option<(Vec<u8>,
     if start + kept.len() < text.len() {
         rewriting.replace(start + kept.len()..text.len(), b"");
     }
-    Some(rewriting.finish())
+    rewriting.finish()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 /// A token that is found in the text as a whole and is never the result of a merge.
 ///
 /// The flags are those of Hugging Face's `AddedToken`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddedToken {
     /// The token's text.
     pub content: String,
@@ -35,10 +35,7 @@ impl AddedToken {
             content: content.into(),
             id,
             special: true,
-            single_word: false,
-            lstrip: false,
-            rstrip: false,
-            normalized: false,
+            ..Self::default()
         }
     }
 }
@@ -83,7 +80,8 @@ pub struct Matcher {
     /// Finds all occurrences, with overlaps. Built on first use.
     overlapping: OnceLock<Option<AhoCorasick>>,
     tokens: Vec<AddedToken>,
-    longest: usize,
+    /// The length of the longest content, in bytes.
+    pub longest: usize,
     any_lstrip: bool,
     any_rstrip: bool,
 }
@@ -104,11 +102,6 @@ impl Matcher {
     /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty()
-    }
-
-    /// The length of the longest content, in bytes.
-    pub fn longest(&self) -> usize {
-        self.longest
     }
 
     /// The tokens in the text, from left to right, without overlaps.

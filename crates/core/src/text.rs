@@ -92,32 +92,20 @@ pub fn floor_char_boundary(text: &str, mut at: usize) -> usize {
 ///
 /// Printable bytes of Latin-1 are their own characters; the other 68 are U+0100, U+0101, ... in order
 /// (`bytes_to_unicode` in OpenAI's `encoder.py`, 2019).
-pub const fn char_of_byte(byte: u8) -> char {
-    if is_printable(byte) {
-        return byte as char;
-    }
-    let (mut code_point, mut below) = (0x100, 0);
-    while below < byte {
-        if !is_printable(below) {
-            code_point += 1;
-        }
-        below += 1;
-    }
-    match char::from_u32(code_point) {
-        Some(c) => c,
-        None => char::REPLACEMENT_CHARACTER, // unreachable: 0x100 + 68 at most
-    }
-}
-
-const fn is_printable(byte: u8) -> bool {
-    matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff)
+pub fn char_of_byte(byte: u8) -> char {
+    CHARS[usize::from(byte)]
 }
 
 const CHARS: [char; 256] = {
-    let mut chars = ['\0'; 256];
-    let mut byte = 0;
+    let mut chars = ['\u{100}'; 256];
+    let (mut byte, mut others) = (0, 0);
     while byte < 256 {
-        chars[byte] = char_of_byte(byte as u8);
+        if matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff) {
+            chars[byte as usize] = byte as u8 as char;
+        } else if let Some(other) = char::from_u32(0x100 + others) {
+            chars[byte as usize] = other;
+            others += 1;
+        }
         byte += 1;
     }
     chars
@@ -136,7 +124,7 @@ const BYTES: [u16; 0x144] = {
 
 /// The printable characters of a token's bytes.
 pub fn to_printable(token: &[u8]) -> String {
-    token.iter().map(|&byte| CHARS[usize::from(byte)]).collect()
+    token.iter().map(|&byte| char_of_byte(byte)).collect()
 }
 
 /// The bytes of a token's printable characters; `None` if a character is not the one of a byte.

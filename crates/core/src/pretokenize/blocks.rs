@@ -91,23 +91,17 @@ struct Lane {
     rescans: Vec<u32>,
 }
 
-impl Default for Lane {
-    fn default() -> Self {
-        Self {
-            range: 0..0,
-            leads: [0; LANE_WORDS],
-            begins: [0; LANE_WORDS],
-            rescans: Vec::new(),
-        }
-    }
-}
-
 impl Default for Block {
     fn default() -> Self {
         Self {
             symbols: Box::new([[[NO_CLASS; 64]; LANE_WORDS]; LANES]),
             states: Box::new([[[0; 64]; LANE_WORDS]; LANES]),
-            lanes: std::array::from_fn(|_| Lane::default()),
+            lanes: std::array::from_fn(|_| Lane {
+                range: 0..0,
+                leads: [0; LANE_WORDS],
+                begins: [0; LANE_WORDS],
+                rescans: Vec::new(),
+            }),
             masks: Masks {
                 non_ascii: [NonAscii::default(); LANE_WORDS],
                 outputs: [[0; 2]; LANE_WORDS],
@@ -229,7 +223,7 @@ impl BlockSplitter {
         non_ascii: &mut [NonAscii; LANE_WORDS],
     ) {
         let (whole, rest) = text[lane.range.clone()].as_chunks::<64>();
-        let (processor, table) = (self.processor, classes.of_first_byte());
+        let (processor, table) = (self.processor, &classes.of_first_byte);
         simd::classify(processor, whole, table, symbols, non_ascii);
         if !rest.is_empty() {
             let mut last = [0; 64];
@@ -275,7 +269,7 @@ impl BlockSplitter {
         masks: &mut [[u64; 2]],
     ) {
         let words = lane.words();
-        let firsts = transducer.first_outputs();
+        let firsts = transducer.first_outputs;
         simd::compare(self.processor, &states[..words], firsts, masks);
         let states = states.as_flattened();
         let mut decoder = OutputDecoder {
@@ -292,7 +286,7 @@ impl BlockSplitter {
         }
         let end = decoder.lane.range.len();
         let last = usize::from(states[end - 1]);
-        decoder.emit(transducer.next()[usize::from(transducer.end())][last], end);
+        decoder.emit(transducer.next[usize::from(transducer.end())][last], end);
     }
 }
 
@@ -303,7 +297,7 @@ fn step_lanes<const N: usize>(
     symbols: &LaneBytes,
     states: &mut LaneBytes,
 ) {
-    let next = transducer.next();
+    let next = &*transducer.next;
     let (symbols, states) = (symbols.as_flattened(), states.as_flattened_mut());
     let (symbols, states) = (symbols.as_flattened(), states.as_flattened_mut());
     // Arrays of known lengths, so that the compiler drops the bounds checks.
@@ -333,7 +327,7 @@ struct OutputDecoder<'a> {
 impl OutputDecoder<'_> {
     /// Decodes the output of a state; `at` is the code point that led to it.
     fn emit(&mut self, state: u8, at: usize) {
-        let output = self.transducer.outputs()[usize::from(state)];
+        let output = self.transducer.outputs[usize::from(state)];
         for back in 0..=MAX_LOOKBACK {
             if output & BEGIN << back != 0 {
                 let at = self.lane.back(at, back);
@@ -344,7 +338,7 @@ impl OutputDecoder<'_> {
             self.lane.begin(self.remembered);
         }
         if output & ENTER != 0 {
-            self.remembered = self.lane.back(at, self.transducer.lookback());
+            self.remembered = self.lane.back(at, self.transducer.lookback);
         }
         if output & RESCAN != 0 {
             self.lane.rescans.push(at as u32);

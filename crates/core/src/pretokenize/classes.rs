@@ -13,8 +13,10 @@ const BLOCK: usize = 1 << BLOCK_BITS;
 
 /// The class of every code point: a two-stage table, with shortcuts by the first bytes of UTF-8.
 pub struct Classes {
-    count: usize,
-    of_first_byte: FirstByteClasses,
+    /// The number of classes.
+    pub count: usize,
+    /// The classes that the first byte of a code point determines.
+    pub of_first_byte: FirstByteClasses,
     /// For the first two bytes of three, the class of all code points that begin with them, if they share
     /// one.
     of_first_two: Box<[Option<u8>; 1 << 10]>,
@@ -85,19 +87,9 @@ impl Classes {
         })
     }
 
-    /// The number of classes.
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
     /// Whether the set with this index contains a class.
     pub fn is_member(&self, set: usize, class: usize) -> bool {
         self.members[set][class]
-    }
-
-    /// The classes that the first byte of a code point determines.
-    pub fn of_first_byte(&self) -> &FirstByteClasses {
-        &self.of_first_byte
     }
 
     /// The class of an ASCII byte.
@@ -204,10 +196,9 @@ mod tests {
             set(&[('\0', '\u{d7ff}'), ('\u{f900}', char::MAX)]),
         ];
         let classes = Classes::new(&sets).unwrap();
-        assert_eq!(classes.count(), 6);
-        let lead = |c: char| {
-            classes.of_first_byte().leads[usize::from(c.to_string().as_bytes()[0] - 0xc0)]
-        };
+        assert_eq!(classes.count, 6);
+        let lead =
+            |c: char| classes.of_first_byte.leads[usize::from(c.to_string().as_bytes()[0] - 0xc0)];
         assert!("äя虎".chars().all(|c| lead(c) != NO_CLASS));
         for c in '\0'..=char::MAX {
             let class = usize::from(classes.of(u32::from(c)));
@@ -219,7 +210,7 @@ mod tests {
             match first {
                 0..0x80 => assert_eq!(usize::from(classes.of_ascii(first)), class),
                 0xc0.. => {
-                    let known = classes.of_first_byte().leads[usize::from(first - 0xc0)];
+                    let known = classes.of_first_byte.leads[usize::from(first - 0xc0)];
                     assert!(known == NO_CLASS || usize::from(known) == class, "{c:?}");
                 }
                 _ => unreachable!(),

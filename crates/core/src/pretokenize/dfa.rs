@@ -7,7 +7,6 @@
 //! at run time.
 
 use super::classes::Classes;
-use super::minimise::minimise;
 use super::nfa::{Inst, Program};
 use super::pattern::Node;
 use crate::text::code_point;
@@ -53,7 +52,7 @@ impl Dfa {
                 state => (entry & MATCH) | group[state as usize],
             }
         });
-        let row = classes.count() as u32 + 1;
+        let row = classes.count as u32 + 1;
         let entries = partition.first.iter().flat_map(|&state| &rows[state]);
         let entries = entries.map(|entry| match entry & DEAD {
             DEAD => *entry,
@@ -80,7 +79,7 @@ impl Dfa {
 
     /// The number of classes of code points.
     pub fn class_count(&self) -> usize {
-        self.classes.count()
+        self.classes.count
     }
 
     /// The transition from `state` for a class, or for the end of the text (`class_count()`).
@@ -90,7 +89,7 @@ impl Dfa {
     }
 
     fn join_pieces(&self) -> Vec<u32> {
-        let row = self.classes.count() + 1;
+        let row = self.classes.count + 1;
         let join = |(index, &entry): (usize, &u32)| match self.table[index % row] & DEAD {
             first if first != DEAD && entry == MATCH | DEAD => STOP | first,
             _ if entry & DEAD == DEAD => STOP | entry,
@@ -104,7 +103,7 @@ impl Dfa {
     /// True only if a piece always ends there, whatever precedes and follows, and if it also ends there
     /// at the end of the text. The two halves then have the pieces of the whole.
     pub fn is_safe_cut(&self, before: u8, after: u8) -> bool {
-        self.safe_cuts[usize::from(before) * self.classes.count() + usize::from(after)]
+        self.safe_cuts[usize::from(before) * self.classes.count + usize::from(after)]
     }
 
     /// Whether no match contains a code point of this class, whatever precedes and follows.
@@ -113,16 +112,16 @@ impl Dfa {
     }
 
     fn find_in_no_match(&self) -> Vec<bool> {
-        let row = self.classes.count() + 1;
+        let row = self.classes.count + 1;
         let is_in_none = |class| {
             let mut entries = self.table.iter().skip(class).step_by(row);
             entries.all(|entry| entry & DEAD == DEAD)
         };
-        (0..self.classes.count()).map(is_in_none).collect()
+        (0..self.classes.count).map(is_in_none).collect()
     }
 
     fn find_safe_cuts(&self) -> Vec<bool> {
-        let (count, end) = (self.classes.count(), self.classes.count());
+        let (count, end) = (self.classes.count, self.classes.count);
         let mut safe = vec![false; count * count];
         for before in 0..count {
             if self.step(0, before) & DEAD == DEAD {
@@ -220,7 +219,7 @@ impl Dfa {
                 let (code_point, width) = code_point(text, at);
                 (usize::from(self.classes.of(code_point)), width)
             }
-            None => (self.classes.count(), 0),
+            None => (self.classes.count, 0),
         }
     }
 
@@ -288,7 +287,7 @@ impl Closure<'_> {
     }
 
     fn holds(&self, set: usize, at_end: bool) -> bool {
-        if self.class == self.classes.count() {
+        if self.class == self.classes.count {
             at_end
         } else {
             self.classes.is_member(set, self.class)
@@ -304,8 +303,8 @@ fn determinise(program: &Program, classes: &Classes) -> Option<Vec<Vec<u32>>> {
     let mut rows = Vec::new();
     let mut threads_held = 1;
     while rows.len() < states.len() {
-        let mut row = Vec::with_capacity(classes.count() + 1);
-        for class in 0..=classes.count() {
+        let mut row = Vec::with_capacity(classes.count + 1);
+        for class in 0..=classes.count {
             let mut closure = Closure {
                 program,
                 classes,
@@ -331,4 +330,41 @@ fn determinise(program: &Program, classes: &Classes) -> Option<Vec<Vec<u32>>> {
         rows.push(row);
     }
     Some(rows)
+}
+
+/// States grouped by equivalence.
+pub struct Partition {
+    /// For each state, its group. State 0 is in group 0.
+    pub group: Vec<u32>,
+    /// For each group, its first state.
+    pub first: Vec<usize>,
+}
+
+/// Groups the states that no input tells apart, with Moore's algorithm (Hopcroft, Motwani and Ullman,
+/// "Introduction to Automata Theory, Languages, and Computation", section 4.4).
+///
+/// `group` holds an initial grouping, for example by the states' outputs. `rename` returns an entry of a
+/// row with its target state replaced by that state's group.
+pub fn minimise(
+    rows: &[Vec<u32>],
+    mut group: Vec<u32>,
+    rename: impl Fn(u32, &[u32]) -> u32,
+) -> Partition {
+    let mut groups = 0;
+    loop {
+        let mut ids: FxHashMap<(u32, Vec<u32>), u32> = FxHashMap::default();
+        let mut first = Vec::new();
+        let refine = |(state, row): (usize, &Vec<u32>)| {
+            let targets = row.iter().map(|&entry| rename(entry, &group)).collect();
+            *ids.entry((group[state], targets)).or_insert_with(|| {
+                first.push(state);
+                first.len() as u32 - 1
+            })
+        };
+        group = rows.iter().enumerate().map(refine).collect();
+        if first.len() == groups {
+            return Partition { group, first };
+        }
+        groups = first.len();
+    }
 }

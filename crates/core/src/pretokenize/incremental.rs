@@ -103,7 +103,7 @@ impl IncrementalSplitter {
             ..
         }) = pre_tokenizers.steps.first()
         {
-            for at in memchr::memmem::find_iter(text, replacement) {
+            for at in memchr::memmem::find_iter(text, replacement.encode_utf8(&mut [0; 4])) {
                 if at > 0 || !begins {
                     if !advance(steps, stages, text, start..at, true, &mut sink)? {
                         return Ok(());
@@ -127,7 +127,7 @@ fn splitting_steps(pre_tokenizers: &PreTokenizers) -> &[Step] {
 /// Applies the first step, if it rewrites, to a part of a stretch.
 fn rewrite<'a>(first: Option<&Step>, text: &'a str, begins: bool, is_first: bool) -> Cow<'a, str> {
     let (text, prefix) = match first {
-        Some(Step::PrefixSpace) => (Cow::Borrowed(text), " "),
+        Some(Step::PrefixSpace) => (Cow::Borrowed(text), " ".to_owned()),
         Some(Step::Metaspace {
             replacement,
             prepend,
@@ -138,12 +138,13 @@ fn rewrite<'a>(first: Option<&Step>, text: &'a str, begins: bool, is_first: bool
                 Prepend::First => is_first,
                 Prepend::Never => false,
             };
-            let prefix = if prepends { replacement } else { "" };
-            (Cow::Owned(text.replace(' ', replacement)), prefix)
+            let replacement = replacement.to_string();
+            let replaced = Cow::Owned(text.replace(' ', &replacement));
+            (replaced, if prepends { replacement } else { String::new() })
         }
         _ => return Cow::Borrowed(text),
     };
-    if begins && !text.is_empty() && !text.starts_with(prefix) {
+    if begins && !text.is_empty() && !text.starts_with(&prefix) {
         return Cow::Owned(format!("{prefix}{text}"));
     }
     text

@@ -21,7 +21,10 @@ impl PreTokenizers {
 
     /// Compiles the steps for a processor's instructions.
     pub fn on(processor: Processor, steps: &[PreTokenizer]) -> Result<Self> {
-        let steps: Vec<Step> = steps.iter().map(Step::new).collect::<Result<_>>()?;
+        let steps: Vec<Step> = steps
+            .iter()
+            .map(PreTokenizer::compile)
+            .collect::<Result<_>>()?;
         let blocks = BlockSplitter::new(&steps, processor);
         Ok(Self { steps, blocks })
     }
@@ -68,17 +71,17 @@ impl PreTokenizers {
         aligned: bool,
         mut piece: impl FnMut(Piece<'_>) -> bool,
     ) -> Result<()> {
-        let part = |range| Piece {
+        let whole = Piece {
             text,
-            range,
+            range: 0..text.len(),
             offsets,
         };
         if let [only] = self.steps.as_slice() {
             if let Some(pattern) = only.isolated_pattern() {
-                return pattern.split(text, |range| piece(part(range)));
+                return pattern.split(text, |range| piece(whole.with_range(range)));
             }
         }
-        run(&self.steps, part(0..text.len()), aligned, &mut piece).map(|_| ())
+        run(&self.steps, whole, aligned, &mut piece).map(|_| ())
     }
 
     /// The last position in `text[from..]` where a piece always ends (see `Dfa::is_safe_cut`).

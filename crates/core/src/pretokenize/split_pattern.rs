@@ -1,14 +1,20 @@
 //! A compiled split pattern: a DFA where that is exact, else the regex engine.
 
 use super::dfa::Dfa;
-use super::fallback::Fallback;
 use super::pattern;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::text::code_point;
+use fancy_regex::{Regex, RegexBuilder};
+use std::borrow::Cow;
 use std::ops::Range;
+
+/// The backtracking steps after which the regex engine gives up on a text.
+const BACKTRACK_LIMIT: usize = 50_000_000;
 
 enum Engine {
     Automaton(Box<Dfa>),
-    Regex(Fallback),
+    /// Runs the patterns that a DFA cannot express, and is the DFA's oracle in tests.
+    Regex(Regex),
 }
 
 /// A compiled split pattern.
@@ -20,24 +26,25 @@ pub struct SplitPattern {
 impl SplitPattern {
     /// Compiles a pattern; an error if it is not a regular expression.
     pub fn new(pattern: &str) -> Result<Self> {
-        let dfa = pattern::parse(pattern)
-            .ok()
-            .and_then(|tree| Dfa::new(&tree));
-        let engine = match dfa {
-            Some(dfa) => Engine::Automaton(Box::new(dfa)),
-            None => Engine::Regex(Fallback::new(pattern)?),
-        };
-        Ok(Self {
-            pattern: pattern.to_owned(),
-            engine,
-        })
+        let tree = pattern::parse(pattern).ok();
+        match tree.and_then(|tree| Dfa::new(&tree)) {
+            None => Self::on_regex_engine(pattern),
+            Some(dfa) => Ok(Self {
+                pattern: pattern.to_owned(),
+                engine: Engine::Automaton(Box::new(dfa)),
+            }),
+        }
     }
 
-    /// Compiles a pattern for the regex engine: the oracle of the automaton.
+    /// Compiles a pattern for the regex engine.
     pub fn on_regex_engine(pattern: &str) -> Result<Self> {
+        let regex = RegexBuilder::new(pattern)
+            .backtrack_limit(BACKTRACK_LIMIT)
+            .build()
+            .map_err(|error| pattern_error(pattern, &error))?;
         Ok(Self {
             pattern: pattern.to_owned(),
-            engine: Engine::Regex(Fallback::new(pattern)?),
+            engine: Engine::Regex(regex),
         })
     }
 
@@ -74,7 +81,66 @@ impl SplitPattern {
                 dfa.matches(text, piece);
                 Ok(())
             }
-            Engine::Regex(fallback) => fallback.matches(text, piece),
+            Engine::Regex(regex) => regex_matches(regex, text, piece),
         }
     }
+}
+
+fn regex_matches(
+    regex: &Regex,
+    text: &[u8],
+    mut piece: impl FnMut(Range<usize>, bool) -> bool,
+) -> Result<()> {
+    let (text, positions) = as_str(text);
+    let original = |at: usize| positions.as_ref().map_or(at, |positions| positions[at]);
+    let mut end = 0;
+    for found in regex.find_iter(&*text) {
+        let found = found.map_err(|error| Error::PatternGaveUp {
+            byte: original(end),
+            message: error.to_string(),
+        })?;
+        if found.range().is_empty() {
+            continue;
+        }
+        let range = original(found.start())..original(found.end());
+        let gap = original(end)..range.start;
+        if !gap.is_empty() && !piece(gap, false) || !piece(range, true) {
+            return Ok(());
+        }
+        end = found.end();
+    }
+    if end < text.len() {
+        piece(original(end)..original(text.len()), false);
+    }
+    Ok(())
+}
+
+fn pattern_error(pattern: &str, error: &fancy_regex::Error) -> Error {
+    let position = match error {
+        fancy_regex::Error::ParseError(byte, _) => {
+            pattern.get(..*byte).map_or(0, |text| text.chars().count())
+        }
+        _ => 0,
+    };
+    Error::Pattern {
+        position,
+        message: error.to_string(),
+    }
+}
+
+/// The text with each byte that is not UTF-8 as one U+FFFD, and the original positions of its bytes.
+fn as_str(text: &[u8]) -> (Cow<'_, str>, Option<Vec<usize>>) {
+    if let Ok(text) = std::str::from_utf8(text) {
+        return (Cow::Borrowed(text), None);
+    }
+    let (mut string, mut positions) = (String::new(), Vec::new());
+    let mut at = 0;
+    while at < text.len() {
+        let (code_point, width) = code_point(text, at);
+        string.push(char::from_u32(code_point).unwrap_or(char::REPLACEMENT_CHARACTER));
+        positions.resize(string.len(), at);
+        at += width;
+    }
+    positions.push(at);
+    (Cow::Owned(string), Some(positions))
 }

@@ -5,7 +5,7 @@
 
 use super::dfa::Dfa;
 use super::split_pattern::SplitPattern;
-use crate::alignment::{prepend, Alignment, OffsetMap, Rewriting};
+use crate::alignment::{prepend, OffsetMap, Rewriting, Rewritten};
 use crate::error::Result;
 use crate::text::{char_of_byte, code_point};
 use std::ops::Range;
@@ -36,13 +36,13 @@ pub enum Prepend {
     Never,
 }
 
-/// A step, as a model describes it.
+/// A step: as a model describes it, or with its pattern `P` compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PreTokenizer {
+pub enum PreTokenizer<P = String> {
     /// Splits at the matches of a pattern.
     Split {
         /// A regular expression.
-        pattern: String,
+        pattern: P,
         /// What happens to its matches.
         behavior: Behavior,
         /// Swaps the matches and the gaps between them.
@@ -63,6 +63,9 @@ pub enum PreTokenizer {
     },
 }
 
+/// A compiled step.
+pub type Step = PreTokenizer<Box<SplitPattern>>;
+
 impl PreTokenizer {
     /// A split whose matches are pieces.
     pub fn isolated(pattern: impl Into<String>) -> Self {
@@ -74,8 +77,37 @@ impl PreTokenizer {
         }
     }
 
+    /// Compiles the pattern.
+    pub fn compile(&self) -> Result<Step> {
+        Ok(match *self {
+            Self::Split {
+                ref pattern,
+                behavior,
+                invert,
+                bytes,
+            } => Step::Split {
+                pattern: Box::new(SplitPattern::new(pattern)?),
+                behavior,
+                invert,
+                bytes,
+            },
+            Self::PrefixSpace => Step::PrefixSpace,
+            Self::Metaspace {
+                replacement,
+                prepend,
+                split,
+            } => Step::Metaspace {
+                replacement,
+                prepend,
+                split,
+            },
+        })
+    }
+}
+
+impl<P> PreTokenizer<P> {
     /// The pattern of a split whose matches are pieces.
-    pub fn isolated_pattern(&self) -> Option<&str> {
+    pub fn isolated_pattern(&self) -> Option<&P> {
         match self {
             Self::Split {
                 pattern,
@@ -86,79 +118,17 @@ impl PreTokenizer {
             _ => None,
         }
     }
-}
-
-/// A compiled step.
-pub enum Step {
-    Split {
-        pattern: Box<SplitPattern>,
-        behavior: Behavior,
-        invert: bool,
-        bytes: bool,
-    },
-    PrefixSpace,
-    Metaspace {
-        replacement: String,
-        prepend: Prepend,
-        split: bool,
-    },
-}
-
-impl Step {
-    /// Compiles a step.
-    pub fn new(step: &PreTokenizer) -> Result<Self> {
-        Ok(match step {
-            PreTokenizer::Split {
-                pattern,
-                behavior,
-                invert,
-                bytes,
-            } => Step::Split {
-                pattern: Box::new(SplitPattern::new(pattern)?),
-                behavior: *behavior,
-                invert: *invert,
-                bytes: *bytes,
-            },
-            PreTokenizer::PrefixSpace => Step::PrefixSpace,
-            PreTokenizer::Metaspace {
-                replacement,
-                prepend,
-                split,
-            } => Step::Metaspace {
-                replacement: replacement.to_string(),
-                prepend: *prepend,
-                split: *split,
-            },
-        })
-    }
-
-    /// The pattern of a split whose matches are pieces.
-    pub fn isolated_pattern(&self) -> Option<&SplitPattern> {
-        match self {
-            Step::Split {
-                pattern,
-                behavior: Behavior::Isolated,
-                bytes: false,
-                ..
-            } => Some(pattern),
-            _ => None,
-        }
-    }
-
-    /// The automaton of that pattern.
-    pub fn automaton(&self) -> Option<&Dfa> {
-        self.isolated_pattern()?.automaton()
-    }
 
     /// Whether the step depends on a piece's position in the original text.
     pub fn needs_offsets(&self) -> bool {
-        matches!(
-            self,
-            Step::Metaspace {
-                prepend: Prepend::First,
-                ..
-            }
-        )
+        matches!(self, Self::Metaspace { prepend, .. } if *prepend == Prepend::First)
+    }
+}
+
+impl Step {
+    /// The automaton of a split whose matches are pieces.
+    pub fn automaton(&self) -> Option<&Dfa> {
+        self.isolated_pattern()?.automaton()
     }
 }
 
@@ -170,6 +140,17 @@ pub struct Piece<'a> {
     pub range: Range<usize>,
     /// Maps offsets in the text to the original text.
     pub offsets: &'a OffsetMap<'a>,
+}
+
+impl<'a> Piece<'a> {
+    /// Another piece of the same text.
+    pub fn with_range(&self, range: Range<usize>) -> Piece<'a> {
+        Piece { range, ..*self }
+    }
+
+    fn bytes(&self) -> &'a [u8] {
+        &self.text[self.range.clone()]
+    }
 }
 
 /// Applies the steps to a piece; returns false if `piece` did. Offsets in rewritten texts are right only if
@@ -186,16 +167,6 @@ pub fn run(
     let Some((step, rest)) = steps.split_first() else {
         return Ok(piece(whole));
     };
-    let Piece {
-        text,
-        range,
-        offsets,
-    } = whole;
-    let part = |range| Piece {
-        text,
-        range,
-        offsets,
-    };
     match step {
         Step::Split {
             pattern,
@@ -205,34 +176,32 @@ pub fn run(
         } => {
             let mut outcome = Ok(true);
             let mut next = |found: Range<usize>| {
-                let found = range.start + found.start..range.start + found.end;
-                outcome = run(rest, part(found), aligned, piece);
+                let found = whole.range.start + found.start..whole.range.start + found.end;
+                outcome = run(rest, whole.with_range(found), aligned, piece);
                 matches!(outcome, Ok(true))
             };
             let mut joiner = MatchJoiner::new(*behavior, *invert);
             let mut matched = |found, is_match| joiner.add(found, is_match, &mut next);
             if *bytes {
-                matches_in_bytes(pattern, &text[range.clone()], &mut matched)?;
+                matches_in_bytes(pattern, whole.bytes(), &mut matched)?;
             } else {
-                pattern.matches(&text[range.clone()], matched)?;
+                pattern.matches(whole.bytes(), matched)?;
             }
             joiner.finish(&mut next);
             outcome
         }
-        Step::PrefixSpace => match text[range.start] {
-            b' ' => run(rest, part(range), aligned, piece),
-            _ => rewritten(
-                prepend(&text[range.clone()], " ", aligned),
-                part(range),
-                |whole| run(rest, whole, aligned, piece),
-            ),
-        },
+        Step::PrefixSpace if whole.bytes()[0] == b' ' => run(rest, whole, aligned, piece),
+        Step::PrefixSpace => rewritten(prepend(whole.bytes(), " ", aligned), whole, |whole| {
+            run(rest, whole, aligned, piece)
+        }),
         Step::Metaspace {
             replacement,
             prepend: scheme,
             split,
         } => {
-            let spaced = replace_spaces(&text[range.clone()], replacement, aligned);
+            let mut bytes = [0; 4];
+            let replacement: &str = replacement.encode_utf8(&mut bytes);
+            let spaced = replace_spaces(whole.bytes(), replacement, aligned);
             let mut next = |whole: Piece<'_>| {
                 if *split {
                     split_before(replacement, rest, whole, aligned, piece)
@@ -240,8 +209,8 @@ pub fn run(
                     run(rest, whole, aligned, piece)
                 }
             };
-            rewritten(spaced, part(range), |whole| {
-                let text = &whole.text[whole.range.clone()];
+            rewritten(spaced, whole, |whole| {
+                let text = whole.bytes();
                 let prepends = match scheme {
                     Prepend::Always => true,
                     Prepend::First => whole.offsets.start(whole.range.start) == 0,
@@ -259,7 +228,7 @@ pub fn run(
 
 /// Continues with the rewritten piece, or with the piece itself if nothing changed.
 fn rewritten(
-    changed: Option<(Vec<u8>, Alignment)>,
+    changed: Option<Rewritten>,
     whole: Piece<'_>,
     next: impl FnOnce(Piece<'_>) -> Result<bool>,
 ) -> Result<bool> {
@@ -278,14 +247,12 @@ fn rewritten(
     })
 }
 
-fn replace_spaces(text: &[u8], replacement: &str, aligned: bool) -> Option<(Vec<u8>, Alignment)> {
-    let mut rewriting: Option<Rewriting<'_>> = None;
+fn replace_spaces(text: &[u8], replacement: &str, aligned: bool) -> Option<Rewritten> {
+    let mut rewriting = Rewriting::new(text, aligned);
     for at in memchr::memchr_iter(b' ', text) {
-        rewriting
-            .get_or_insert_with(|| Rewriting::new(text, aligned))
-            .replace(at..at + 1, replacement.as_bytes());
+        rewriting.replace(at..at + 1, replacement.as_bytes());
     }
-    rewriting.map(Rewriting::finish)
+    rewriting.finish()
 }
 
 /// Splits a piece before each occurrence of a character.
@@ -296,21 +263,11 @@ fn split_before(
     aligned: bool,
     piece: &mut dyn FnMut(Piece<'_>) -> bool,
 ) -> Result<bool> {
-    let Piece {
-        text,
-        range,
-        offsets,
-    } = whole;
-    let mut start = range.start;
-    let found = memchr::memmem::find_iter(&text[range.clone()], character);
-    let ends = found.map(|at| range.start + at).chain([range.end]);
-    for end in ends.filter(|&end| end > range.start) {
-        let part = Piece {
-            text,
-            range: start..end,
-            offsets,
-        };
-        if !run(rest, part, aligned, piece)? {
+    let (first, mut start) = (whole.range.start, whole.range.start);
+    let found = memchr::memmem::find_iter(whole.bytes(), character);
+    let ends = found.map(|at| first + at).chain([whole.range.end]);
+    for end in ends.filter(|&end| end > first) {
+        if !run(rest, whole.with_range(start..end), aligned, piece)? {
             return Ok(false);
         }
         start = end;

@@ -10,8 +10,7 @@
 //! [`ENTER`] says that the piece may have ended `lookback` code points ago, and [`COMMIT`] that it did. A
 //! state that cannot express its pieces even so has the output [`RESCAN`]: the caller runs the DFA.
 
-use super::dfa::{Dfa, DEAD, MATCH};
-use super::minimise::{minimise, Partition};
+use super::dfa::{minimise, Dfa, Partition, DEAD, MATCH};
 use super::simd::NO_CLASS;
 use rustc_hash::FxHashMap;
 
@@ -36,11 +35,14 @@ const MAX_CONFIGURATIONS: usize = 4096;
 /// State 0 is the start. The states are sorted by output: first those without one, then those with
 /// [`BEGIN`] alone, then all others.
 pub struct Transducer {
-    next: Box<[[u8; MAX_STATES]; 256]>,
-    outputs: Box<[u8; MAX_STATES]>,
-    first_begin: u8,
-    first_other: u8,
-    lookback: usize,
+    /// For each symbol, for each state, the next state.
+    pub next: Box<[[u8; MAX_STATES]; 256]>,
+    /// For each state, its output.
+    pub outputs: Box<[u8; MAX_STATES]>,
+    /// The first state with an output, and the first with another output than [`BEGIN`].
+    pub first_outputs: [u8; 2],
+    /// The distance, in code points, from an [`ENTER`] back to the position to remember.
+    pub lookback: usize,
     classes: usize,
 }
 
@@ -58,26 +60,6 @@ impl Transducer {
             };
             builder.build(follows_split)
         })
-    }
-
-    /// For each symbol, for each state, the next state.
-    pub fn next(&self) -> &[[u8; MAX_STATES]; 256] {
-        &self.next
-    }
-
-    /// For each state, its output.
-    pub fn outputs(&self) -> &[u8; MAX_STATES] {
-        &self.outputs
-    }
-
-    /// The first state with an output, and the first with another output than [`BEGIN`].
-    pub fn first_outputs(&self) -> [u8; 2] {
-        [self.first_begin, self.first_other]
-    }
-
-    /// The distance, in code points, from an [`ENTER`] back to the position to remember.
-    pub fn lookback(&self) -> usize {
-        self.lookback
     }
 
     /// The symbol of the end of a text.
@@ -195,8 +177,10 @@ impl Builder<'_> {
         let mut machine = Transducer {
             next: Box::new([unchanged; 256]),
             outputs: Box::new([0; MAX_STATES]),
-            first_begin: u8::try_from(first_of(1)?).ok()?,
-            first_other: u8::try_from(first_of(2).unwrap_or(first.len())).ok()?,
+            first_outputs: [
+                u8::try_from(first_of(1)?).ok()?,
+                u8::try_from(first_of(2).unwrap_or(first.len())).ok()?,
+            ],
             lookback: self.lookback,
             classes: self.dfa.class_count(),
         };

@@ -63,11 +63,8 @@
 //! [`unreachable_tokens`]: crate::merge::unreachable_tokens
 
 mod candidates;
-mod changes;
-mod free_ids;
 mod learned;
 mod options;
-mod pair;
 mod pair_counts;
 mod pieces;
 mod seed;
@@ -77,14 +74,13 @@ pub use options::{Callbacks, MergeOptions, MergeParts, TieBreak, WarmStart};
 
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
+use crate::model::Model;
+use crate::train::checked_sum;
 use candidates::{Candidate, Candidates};
-use changes::Changes;
-use free_ids::FreeIds;
-use pair::{Pair, PairStats};
 use pair_counts::count_pairs;
-use pieces::{Pieces, MAX_SLOTS};
+use pieces::{Pieces, MAX_SLOTS, TAIL};
 use rustc_hash::FxHashMap;
-use seed::{ReservedTokens, Seed};
+use seed::{Pair, ReservedTokens, Seed};
 use std::collections::hash_map::Entry;
 use std::time::Instant;
 
@@ -336,5 +332,154 @@ impl<'a> Trainer<'a> {
             merges: merges.collect(),
             tokens: tokens.map(|(&id, bytes)| (id, bytes.to_vec())).collect(),
         }
+    }
+}
+
+/// The count of a pair, and the positions at which it was formed.
+struct PairStats {
+    count: u64,
+    occurrences: Occurrences,
+}
+
+/// Ascending positions. A third smaller than a `Vec`, and without an allocation for one position: most
+/// pairs are rare.
+enum Occurrences {
+    One(u32),
+    Many(Box<[u32]>),
+}
+
+impl From<Vec<u32>> for Occurrences {
+    fn from(positions: Vec<u32>) -> Self {
+        match positions[..] {
+            [position] => Self::One(position),
+            _ => Self::Many(positions.into_boxed_slice()),
+        }
+    }
+}
+
+impl Occurrences {
+    fn as_slice(&self) -> &[u32] {
+        match self {
+            Self::One(position) => std::slice::from_ref(position),
+            Self::Many(positions) => positions,
+        }
+    }
+}
+
+/// The changes of the pairs that one neighbour is in.
+struct Change {
+    neighbour: u32,
+    /// Count that its pair with the merged symbol loses.
+    lost: u64,
+    /// Count of its pair with the product, and the positions.
+    formed: u64,
+    positions: Vec<u32>,
+}
+
+/// The changes on one side of the merged pair, by neighbour.
+struct Changes {
+    list: Vec<Change>,
+    /// For each symbol, the index of its change in the list.
+    index: Vec<u32>,
+}
+
+impl Changes {
+    const NONE: u32 = u32::MAX;
+
+    fn new(symbols: usize) -> Self {
+        Self {
+            list: Vec::new(),
+            index: vec![Self::NONE; symbols],
+        }
+    }
+
+    /// Makes room for one more symbol.
+    fn add_symbol(&mut self) {
+        self.index.push(Self::NONE);
+    }
+
+    fn of(&mut self, neighbour: u32) -> &mut Change {
+        let index = &mut self.index[neighbour as usize];
+        if *index == Self::NONE {
+            *index = self.list.len() as u32;
+            self.list.push(Change {
+                neighbour,
+                lost: 0,
+                formed: 0,
+                positions: Vec::new(),
+            });
+        }
+        &mut self.list[*index as usize]
+    }
+
+    fn lose(&mut self, neighbour: u32, count: u64) -> Result<()> {
+        let change = self.of(neighbour);
+        change.lost = checked_sum(change.lost, count)?;
+        Ok(())
+    }
+
+    fn form(&mut self, neighbour: u32, count: u64, position: u32) -> Result<()> {
+        let change = self.of(neighbour);
+        change.formed = checked_sum(change.formed, count)?;
+        change.positions.push(position);
+        Ok(())
+    }
+
+    /// Takes the latest formation back.
+    fn unform(&mut self, neighbour: u32, count: u64) {
+        let change = self.of(neighbour);
+        change.formed -= count;
+        change.positions.pop();
+    }
+
+    /// Removes and returns all changes.
+    fn take(&mut self) -> Vec<Change> {
+        for change in &self.list {
+            self.index[change.neighbour as usize] = Self::NONE;
+        }
+        std::mem::take(&mut self.list)
+    }
+}
+
+/// The ids that learned tokens get, in order.
+struct FreeIds {
+    first: u32,
+    vocab_size: u32,
+    /// Sorted.
+    reserved: Vec<u32>,
+}
+
+impl FreeIds {
+    /// The ids after the bytes, or after all ids of an extended vocabulary.
+    fn new(model: Option<&Model>, options: &MergeOptions) -> Result<Self> {
+        let vocab_size = options.vocab_size;
+        if vocab_size >= TAIL {
+            return Err(Error::Option(format!(
+                "vocab_size is {vocab_size}; the largest possible is {}",
+                TAIL - 1
+            )));
+        }
+        let first = model.map_or(256, |model| {
+            let last = model.vocabulary().iter().last().map(|(id, _)| id);
+            let last = last.max(model.added().last().map(|token| token.id));
+            last.map_or(0, |id| id.saturating_add(1))
+        });
+        let mut reserved = options.reserved.clone();
+        reserved.retain(|id| (first..vocab_size).contains(id));
+        reserved.sort_unstable();
+        reserved.dedup();
+        Ok(Self {
+            first,
+            vocab_size,
+            reserved,
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.vocab_size.saturating_sub(self.first) as usize - self.reserved.len()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (self.first..self.vocab_size).filter(|id| self.reserved.binary_search(id).is_err())
     }
 }

@@ -4,15 +4,14 @@
 //! a cell is the last place in it at which a piece ends whatever surrounds it, no special token is near, and both
 //! sides can be normalised separately. A cut therefore depends only on a few bytes around it.
 
-use super::counter::{Counted, Counter};
+use super::counter::{Counted, Counter, Worker};
 use super::reader::valid_text;
 use super::splitter::SECTION_BYTES;
-use super::window::Window;
-use super::worker::Worker;
-use crate::error::{Error, Result};
+use crate::error::{utf8, Error, Result};
 use crate::interrupt::Interrupt;
 use crate::threads::{lock, thread_count};
 use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -201,34 +200,23 @@ impl Counter {
         worker: &mut Worker<'_>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        let mut buffer = std::mem::take(&mut worker.buffer);
-        let outcome = self.read_and_count(section, &mut buffer, worker, interrupt);
-        worker.buffer = buffer;
-        outcome
-    }
-
-    fn read_and_count(
-        &self,
-        section: &FileSection<'_>,
-        buffer: &mut Vec<u8>,
-        worker: &mut Worker<'_>,
-        interrupt: &Interrupt<'_>,
-    ) -> Result<()> {
         let FileSection { path, size, range } = section;
+        let mut buffer = std::mem::take(&mut worker.buffer);
         // The end is usually in the next two cells.
         let end = range.end + 2 * CELL_BYTES + self.context();
         let start = range.start.saturating_sub(self.context());
-        let mut window = Window::open(path, *size, start..end, buffer)?;
-        let Some(range) = self.cut_range(section, &mut window, interrupt)? else {
-            return Ok(());
-        };
-        let mut parts = self.splitter.between_specials(window.text(range)?);
-        parts.try_for_each(|part| worker.count(part))
+        let mut window = Window::open(path, *size, start..end, &mut buffer)?;
+        if let Some(range) = self.cut_range(section, &mut window, interrupt)? {
+            let mut parts = self.splitter.between_specials(window.text(range)?);
+            parts.try_for_each(|part| worker.count(part))?;
+        }
+        worker.buffer = buffer;
+        Ok(())
     }
 
     /// Bytes on each side of a place that decide whether it is a cut.
     fn context(&self) -> u64 {
-        self.splitter.special.longest() as u64 + CONTEXT_BYTES
+        self.splitter.special.longest as u64 + CONTEXT_BYTES
     }
 
     /// The cuts at which a section begins and ends; None if no cut lies in its range.
@@ -296,6 +284,60 @@ fn whole_characters(bytes: &[u8]) -> Option<&str> {
     let is_continuation = |byte: &&u8| **byte & 0xc0 == 0x80;
     let skipped = bytes.iter().take(3).take_while(is_continuation).count();
     valid_text(&bytes[skipped..], false).ok()
+}
+
+/// The bytes of a file from an offset on. Grows on demand.
+struct Window<'a> {
+    path: &'a Path,
+    file: File,
+    /// Bytes of the file.
+    size: u64,
+    /// Offset of the first byte.
+    start: u64,
+    bytes: &'a mut Vec<u8>,
+}
+
+impl<'a> Window<'a> {
+    /// Reads a range of a file.
+    fn open(path: &'a Path, size: u64, range: Range<u64>, bytes: &'a mut Vec<u8>) -> Result<Self> {
+        let seek = |mut file: File| file.seek(SeekFrom::Start(range.start)).map(|_| file);
+        let file = File::open(path).and_then(seek);
+        let file = file.map_err(|error| Error::unreadable(path, error))?;
+        bytes.clear();
+        let mut window = Self {
+            path,
+            file,
+            size,
+            start: range.start,
+            bytes,
+        };
+        window.bytes(range)?;
+        Ok(window)
+    }
+
+    /// A range of the file, cut off at its end. Must not begin before the window.
+    fn bytes(&mut self, range: Range<u64>) -> Result<&[u8]> {
+        let [start, end] =
+            [range.start, range.end].map(|byte| (byte.min(self.size) - self.start) as usize);
+        if let Some(missing) = end.checked_sub(self.bytes.len()) {
+            let more = missing
+                .max(self.bytes.len() / 2)
+                .min((self.size - self.start) as usize - self.bytes.len());
+            self.bytes.reserve_exact(more);
+            let read = self.file.by_ref().take(more as u64).read_to_end(self.bytes);
+            let read = read.map_err(|error| Error::unreadable(self.path, error))?;
+            if read < more {
+                return Err(Error::changed(self.path));
+            }
+        }
+        Ok(&self.bytes[start..end])
+    }
+
+    /// The text of a range of the file.
+    fn text(&mut self, range: Range<u64>) -> Result<&str> {
+        let (start, path) = (range.start, self.path);
+        utf8(self.bytes(range)?, start, || path.display().to_string())
+    }
 }
 
 #[cfg(test)]

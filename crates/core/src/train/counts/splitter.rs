@@ -63,7 +63,7 @@ impl TextSplitter {
     /// The last safe cut in the beginning of a longer text.
     pub fn last_cut(&self, text: &str) -> Option<usize> {
         // After this, a special token may start that continues in the rest of the text.
-        let limit = text.len().saturating_sub(self.special.longest());
+        let limit = text.len().saturating_sub(self.special.longest);
         let limit = floor_char_boundary(text, limit);
         let specials = self.special.find_iter(text.as_bytes());
         let last = specials

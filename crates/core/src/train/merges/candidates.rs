@@ -1,7 +1,7 @@
 //! The heap of pairs that may be merged, the best one at the top.
 
 use super::options::TieBreak;
-use super::pair::Pair;
+use super::seed::Pair;
 use std::cmp::Ordering;
 
 /// A pair on the heap.

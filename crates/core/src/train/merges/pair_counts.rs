@@ -1,7 +1,7 @@
 //! The initial counts and positions of all pairs.
 
-use super::pair::Pair;
 use super::pieces::Pieces;
+use super::seed::Pair;
 use crate::error::Result;
 use crate::interrupt::{Interrupt, Poller};
 use crate::threads::{map, thread_count};

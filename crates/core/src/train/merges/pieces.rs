@@ -1,7 +1,6 @@
 //! All pieces as symbols, in one array.
 
-use super::pair::Pair;
-use super::seed::Seed;
+use super::seed::{Pair, Seed};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::memory::prefetch;
@@ -15,8 +14,8 @@ pub const TAIL: u32 = 1 << 31;
 pub const BOUNDARY: u32 = u32::MAX;
 /// Positions are 32 bits wide.
 pub const MAX_SLOTS: u64 = u32::MAX as u64;
-/// Bytes of pieces that a thread lays out as one job.
-const JOB_BYTES: usize = 1 << 16;
+/// Pieces that a thread lays out as one job.
+const JOB_PIECES: usize = 1 << 10;
 
 /// Pieces as sequences of symbols, concatenated: a doubly linked list without links.
 ///
@@ -56,7 +55,7 @@ impl Pieces {
         all.slots.reserve_exact(size as usize);
         all.slots.push(BOUNDARY);
         in_order(
-            Jobs(&pieces),
+            pieces.chunks(JOB_PIECES),
             thread_count(threads, size as usize),
             interrupt,
             |job, layout: &mut Layout| {
@@ -145,25 +144,6 @@ impl Pieces {
             }
         }
         Ok(())
-    }
-}
-
-/// Splits pieces into jobs of about [`JOB_BYTES`].
-struct Jobs<'a, 'b>(&'b [(&'a [u8], u64)]);
-
-impl<'a, 'b> Iterator for Jobs<'a, 'b> {
-    type Item = &'b [(&'a [u8], u64)];
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut bytes = 0;
-        let pieces = self.0.iter().take_while(|(piece, _)| {
-            let begun = bytes < JOB_BYTES;
-            bytes += piece.len();
-            begun
-        });
-        let (job, rest) = self.0.split_at(pieces.count());
-        self.0 = rest;
-        (!job.is_empty()).then_some(job)
     }
 }
 

@@ -2,13 +2,26 @@
 //! merges.
 
 use super::options::{MergeOptions, TieBreak, WarmStart};
-use super::pair::Pair;
 use crate::error::{quoted, Error, Result};
 use crate::interrupt::Interrupt;
 use crate::merge::{merge_symbols, PairTable, Symbols};
 use crate::model::{Alphabet, MergeIds, Model};
 use crate::text::{char_of_byte, to_printable};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::hash::{Hash, Hasher};
+
+/// Two adjacent symbols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pair {
+    pub left: u32,
+    pub right: u32,
+}
+
+impl Hash for Pair {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(u64::from(self.left) << 32 | u64::from(self.right));
+    }
+}
 
 /// The symbols before the first new merge, and how pieces become them.
 ///
