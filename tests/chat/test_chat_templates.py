@@ -77,6 +77,14 @@ def test_built_in_templates_write(name: str, text: str, prompt: str, end: str) -
     assert function(TALK, system_prompt="Rhyme.") == text + prompt
 
 
+def test_a_built_in_template_needs_no_function_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    roles = {role: RoleMarkup(f"<|{role}|>\n", "</s>", "\n") for role in ("system", "user", "assistant")}
+    zephyr = TurnTemplate("zephyr", roles, reply="<|assistant|>\n")
+    monkeypatch.setattr("bpe_tokenizer.chat.template.BUILT_IN", {**BUILT_IN, "zephyr": zephyr})
+    text = ChatTemplate.get_template("zephyr")(TALK[:2])
+    assert text == "<|system|>\nBe brief.</s>\n<|user|>\n Why? </s>\n<|assistant|>\n"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_markup_does_not_depend_on_contents(name: str) -> None:
     """Other contents change the content segments and nothing else."""

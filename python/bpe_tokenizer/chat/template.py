@@ -160,10 +160,9 @@ class ChatTemplate:
         >>> ChatTemplate.get_template("chatml") is ChatTemplate.chatml
         True
         """
-        if isinstance(name, str) and name in BUILT_IN:
-            function: RenderText = getattr(cls, name)
-            return function
-        return partial(_text, cls.find(name))
+        template = cls.find(name)
+        function: RenderText | None = getattr(cls, name, None) if name in BUILT_IN else None
+        return function or partial(_text, template)
 
     @classmethod
     def find(cls, name: str) -> Template:

@@ -65,12 +65,12 @@ def convert(
         ),
     ] = None,
     split_pattern: Annotated[
-        str | None, option("NAME", "Split pattern of a .tiktoken file: a name or a regex.")
+        str | None, option("NAME", "Split pattern, for a format that holds none: a name or a regex.")
     ] = None,
     special: Annotated[
         list[str] | None,
         option(
-            "TOKEN[=ID]...", "Special tokens of a .tiktoken file; without ids they get those after the ranks."
+            "TOKEN[=ID]...", "Special tokens, for a format that holds none; without ids they get new ones."
         ),
     ] = None,
     drop: Annotated[
