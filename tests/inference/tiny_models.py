@@ -44,11 +44,13 @@ BACKENDS = [
 ]
 NAMES = [backend.name for backend in BACKENDS]
 GREEDY = GenerationOptions(temperature=0, max_new_tokens=60)
+# In each reply to these, the likeliest id leads by a logit of 0.025 or more. Engines differ by a few
+# thousandths, and by processor: a smaller lead would make a greedy reply depend on the machine.
 PROMPTS = [
-    "d",
+    "x",
     "def parse(self, arguments):\n    ",
-    "naïve café 日本語 👩‍👩‍👧",
-    "class ArgumentParser:\n" * 8,
+    "naïve café 日本語 👩‍👩‍👧!",
+    "class Namespace:\n" * 8,
 ]
 
 
