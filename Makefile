@@ -11,14 +11,14 @@ BENCHMARKS ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
-# The release candidate of the next tokenizers has an environment of its own.
+# The environment of the release candidate of the next tokenizers.
 TOKENIZERS1 := $(VENV)/tokenizers1
-# So have the engines of language models; llama.cpp is compiled when it is installed (minutes).
+# The environment of the engines of language models; installing compiles llama.cpp (minutes).
 ENGINES := $(VENV)/engines
-# And each of the engines that count on many machines.
+# The environments of the engines that count on many machines.
 RAY := $(VENV)/ray
 SPARK := $(VENV)/spark
-# And the packages that the benchmarks compare with.
+# The environment of the packages that the benchmarks compare with.
 BENCH := $(VENV)/bench
 # Where Debian's cross compiler for ARM is found.
 AARCH64 := aarch64-linux-gnu

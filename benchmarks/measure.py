@@ -30,7 +30,7 @@ def in_turn(mine: Callable[[], float], theirs: Callable[[], float], turns: int) 
 
     Args:
         mine: Runs ours once and returns the seconds that it took.
-        theirs: Likewise for the other side.
+        theirs: The same for the other side.
         turns: How often both run.
 
     Returns:

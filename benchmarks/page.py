@@ -205,7 +205,7 @@ def _memory(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         return
     yield "### Peak memory"
     yield (
-        "Of one call in a process of its own, MB: the text or the file, the ids, and what was needed beyond "
+        "One call in a new process, in MB: the text or the file, the ids, and what the call needed beyond "
         "both and beyond the process with the vocabulary loaded."
     )
     yield _table(
