@@ -1,9 +1,10 @@
 //! Huge pages and prefetching, for large tables with random access.
 //!
-//! `unsafe`: mapping pages and prefetching take raw addresses. An array owns the memory that it points to,
-//! and all of it is initialised; a prefetch reads nothing.
+//! `unsafe`: an array reads its values through a raw address, and prefetching takes one. An array owns the
+//! memory that it points to, and all of it is initialised; a prefetch reads nothing.
 #![allow(unsafe_code)]
 
+use memmap2::MmapMut;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -13,10 +14,11 @@ const HUGE_PAGE: usize = 2 << 20;
 /// A fixed number of values. A large array is on huge pages if the system has them: with small pages,
 /// most random accesses to it miss the TLB.
 pub struct HugeArray<T: Copy> {
+    /// Points into `_values` or into `_pages`.
     start: NonNull<T>,
     length: usize,
-    /// The pages. None if the memory is from the allocator.
-    pages: Option<Pages>,
+    _values: Vec<T>,
+    _pages: Option<MmapMut>,
 }
 
 // SAFETY: an array is the only owner of its values.
@@ -28,11 +30,12 @@ impl<T: Copy + Default> HugeArray<T> {
     /// An array of `length` default values.
     pub fn new(length: usize) -> Self {
         Self::on_pages(length).unwrap_or_else(|| {
-            let values = Box::leak(vec![T::default(); length].into_boxed_slice());
+            let mut values = vec![T::default(); length];
             Self {
-                start: NonNull::from(values).cast(),
+                start: NonNull::from(values.as_mut_slice()).cast(),
                 length,
-                pages: None,
+                _values: values,
+                _pages: None,
             }
         })
     }
@@ -44,17 +47,22 @@ impl<T: Copy + Default> HugeArray<T> {
         if bytes < HUGE_PAGE {
             return None;
         }
-        let pages = Pages::new(bytes)?;
-        let start = pages.start.cast::<T>();
+        let bytes = bytes.next_multiple_of(HUGE_PAGE);
+        let mut pages = MmapMut::map_anon(bytes + HUGE_PAGE).ok()?;
+        let before = pages.as_ptr().align_offset(HUGE_PAGE);
+        #[cfg(target_os = "linux")]
+        let _ = pages.advise_range(memmap2::Advice::HugePage, before, bytes); // a hint
+        let start = NonNull::from(&mut pages[before..]).cast::<T>();
         for index in 0..length {
-            // SAFETY: `index < length`, the pages have `length * size_of::<T>()` bytes, and nothing else
-            // refers to them.
+            // SAFETY: `index < length`, `length` values fit the `bytes` that follow `start`, and nothing
+            // else refers to them.
             unsafe { start.add(index).write(T::default()) };
         }
         Some(Self {
             start,
             length,
-            pages: Some(pages),
+            _values: Vec::new(),
+            _pages: Some(pages),
         })
     }
 }
@@ -74,75 +82,6 @@ impl<T: Copy> DerefMut for HugeArray<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above, and the exclusive borrow covers the whole array.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
-    }
-}
-
-impl<T: Copy> Drop for HugeArray<T> {
-    fn drop(&mut self) {
-        if self.pages.is_none() {
-            let values = NonNull::slice_from_raw_parts(self.start, self.length);
-            // SAFETY: without pages, `new` leaked a box of `length` values.
-            drop(unsafe { Box::from_raw(values.as_ptr()) });
-        }
-    }
-}
-
-/// Anonymous memory, aligned to a huge page. Unmapped on drop.
-struct Pages {
-    start: NonNull<u8>,
-    bytes: usize,
-}
-
-#[cfg(target_os = "linux")]
-impl Pages {
-    fn new(bytes: usize) -> Option<Self> {
-        let bytes = bytes.next_multiple_of(HUGE_PAGE);
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new anonymous mapping at an address of the system's choice, one huge page longer than
-        // needed. `munmap` gets only the parts of it before and after the aligned range, and `madvise` is
-        // a hint; its failure changes nothing.
-        unsafe {
-            let mapped = libc::mmap(
-                std::ptr::null_mut(),
-                bytes + HUGE_PAGE,
-                protection,
-                flags,
-                -1,
-                0,
-            );
-            if mapped == libc::MAP_FAILED {
-                return None;
-            }
-            let before = mapped.align_offset(HUGE_PAGE);
-            let start = mapped.byte_add(before);
-            if before > 0 {
-                libc::munmap(mapped, before);
-            }
-            libc::munmap(start.byte_add(bytes), HUGE_PAGE - before);
-            libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
-            let start = NonNull::new(start.cast())?;
-            Some(Self { start, bytes })
-        }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-impl Pages {
-    fn new(_bytes: usize) -> Option<Self> {
-        None
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: `new` mapped exactly this range, and `T: Copy` values need no drop.
-        #[cfg(target_os = "linux")]
-        unsafe {
-            libc::munmap(self.start.as_ptr().cast(), self.bytes);
-        }
-        #[cfg(not(target_os = "linux"))]
-        let _ = (self.start, self.bytes);
     }
 }
 
@@ -183,6 +122,6 @@ mod tests {
     fn large_arrays_are_aligned_to_a_huge_page() {
         let array: HugeArray<u64> = HugeArray::new(HUGE_PAGE / 4);
         assert_eq!(array.as_ptr().align_offset(HUGE_PAGE), 0);
-        assert!(array.pages.is_some());
+        assert!(array._pages.is_some());
     }
 }

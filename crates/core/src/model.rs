@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub const NONE: u32 = u32::MAX;
 
 /// The tokens by id and by bytes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Vocabulary {
     /// Ascending.
     ids: Vec<u32>,
@@ -39,18 +39,16 @@ impl Vocabulary {
         tokens: impl Iterator<Item = Result<(u32, T)>>,
     ) -> Result<Self> {
         let mut vocabulary = Self {
-            ids: Vec::new(),
-            bytes: Vec::new(),
             starts: vec![0],
-            index: Vec::new(),
+            ..Self::default()
         };
         for token in tokens {
             let (id, bytes) = token?;
             if id == NONE || vocabulary.ids.last().is_some_and(|&last| last >= id) {
-                return Err(Error::Model(format!(
-                    "duplicate id {id} in the vocabulary, or an id above {}",
-                    NONE - 1
-                )));
+                let largest = NONE - 1;
+                let message =
+                    format!("duplicate id {id} in the vocabulary, or an id above {largest}");
+                return Err(Error::Model(message));
             }
             vocabulary.ids.push(id);
             vocabulary.bytes.extend_from_slice(bytes.as_ref());
@@ -279,10 +277,9 @@ impl Model {
                 .is_some_and(|(product, (left, right))| product.strip_prefix(left) == Some(right));
             if !fits {
                 let text = |part: Option<&[u8]>| quoted(&to_printable(part.unwrap_or_default()));
+                let (left, right) = (text(parts.0), text(parts.1));
                 return Err(Error::Model(format!(
-                    "merge {rank} ({}, {}): id {product} is not the concatenation of both",
-                    text(parts.0),
-                    text(parts.1)
+                    "merge {rank} ({left}, {right}): id {product} is not the concatenation of both"
                 )));
             }
         }
@@ -296,10 +293,8 @@ impl Model {
         added: Vec<AddedToken>,
     ) -> Result<Self> {
         if settings.alphabet == Alphabet::Characters {
-            let not_text = vocabulary
-                .iter()
-                .find(|(_, token)| std::str::from_utf8(token).is_err());
-            if let Some((id, token)) = not_text {
+            let is_not_text = |(_, token): &(u32, &[u8])| std::str::from_utf8(token).is_err();
+            if let Some((id, token)) = vocabulary.iter().find(is_not_text) {
                 return Err(Error::Model(format!(
                     "token {} (id {id}) is not UTF-8; a vocabulary of characters must be text",
                     quoted(&token.escape_ascii().to_string())
@@ -339,36 +334,24 @@ impl Model {
         let mut contents = FxHashMap::default();
         for (index, token) in added.iter().enumerate() {
             let AddedToken { content, id, .. } = token;
-            let fail = |message: String| {
-                Err(Error::Model(format!(
-                    "added token {} (id {id}): {message}",
-                    quoted(content)
-                )))
+            let in_vocabulary = self.vocabulary.token(*id);
+            let problem = if content.is_empty() {
+                "the text is empty".to_owned()
+            } else if *id == NONE {
+                format!("the largest possible id is {}", NONE - 1)
+            } else if let Some(other) = contents.insert(content, id) {
+                format!("duplicate text; it also has the id {other}")
+            } else if index > 0 && added[index - 1].id == *id {
+                format!("{} has the same id", quoted(&added[index - 1].content))
+            } else if let Some(bytes) = in_vocabulary.filter(|&bytes| bytes != content.as_bytes()) {
+                let token = quoted(&to_printable(bytes));
+                format!("the id belongs to the token {token} of the vocabulary")
+            } else {
+                continue;
             };
-            if content.is_empty() {
-                return fail("the text is empty".to_owned());
-            }
-            if *id == NONE {
-                return fail(format!("the largest possible id is {}", NONE - 1));
-            }
-            if let Some(other) = contents.insert(content, id) {
-                return fail(format!("duplicate text; it also has the id {other}"));
-            }
-            if index > 0 && added[index - 1].id == *id {
-                return fail(format!(
-                    "{} has the same id",
-                    quoted(&added[index - 1].content)
-                ));
-            }
-            match self.vocabulary.token(*id) {
-                Some(bytes) if bytes != content.as_bytes() => {
-                    return fail(format!(
-                        "the id belongs to the token {} of the vocabulary",
-                        quoted(&to_printable(bytes))
-                    ));
-                }
-                _ => {}
-            }
+            let content = quoted(content);
+            let message = format!("added token {content} (id {id}): {problem}");
+            return Err(Error::Model(message));
         }
         Ok(Self {
             added: Arc::new(added),
@@ -398,11 +381,8 @@ impl Model {
 
     /// The added token of an id.
     pub fn added_token(&self, id: u32) -> Option<&AddedToken> {
-        let index = self
-            .added
-            .binary_search_by_key(&id, |token| token.id)
-            .ok()?;
-        Some(&self.added[index])
+        let index = self.added.binary_search_by_key(&id, |token| token.id);
+        Some(&self.added[index.ok()?])
     }
 
     /// Whether the id is that of a special token.
@@ -441,12 +421,10 @@ fn resolve(vocabulary: &Vocabulary, merges: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec
         product.extend_from_slice(right);
         let id = |token: &[u8]| {
             vocabulary.id(token).ok_or_else(|| {
-                Error::Model(format!(
-                    "merge {rank} ({}, {}): {} is not in the vocabulary",
-                    quoted(&to_printable(left)),
-                    quoted(&to_printable(right)),
-                    quoted(&to_printable(token))
-                ))
+                let [left, right, token] =
+                    [left, right, token].map(|token| quoted(&to_printable(token)));
+                let problem = format!("{token} is not in the vocabulary");
+                Error::Model(format!("merge {rank} ({left}, {right}): {problem}"))
             })
         };
         Ok((id(left)?, id(right)?, id(&product)?))

@@ -6,7 +6,7 @@ use crate::model::Model;
 use crate::settings::value_of;
 use crate::text::{to_text, PySpecial, PyText};
 use crate::trace::MergeTrace;
-use bpe_tokenizer_core::decoder::{Decoder, InvalidUtf8};
+use bpe_tokenizer_core::decoder::{DecodeOptions, Decoder};
 use bpe_tokenizer_core::encoder::{BatchOptions, Encoder as Core, Ragged, Special};
 use bpe_tokenizer_core::threads;
 use numpy::PyArray1;
@@ -80,17 +80,11 @@ impl Encoder {
         self.integers.list(py, ids)
     }
 
-    fn bytes_of(
-        &self,
-        py: Python<'_>,
-        ids: &PyIds,
-        skip_special_tokens: bool,
-        invalid: InvalidUtf8,
-    ) -> PyResult<Vec<u8>> {
+    fn bytes_of(&self, py: Python<'_>, ids: &PyIds, options: DecodeOptions) -> PyResult<Vec<u8>> {
         run(py, 4 * ids.0.len(), |interrupt| {
             let mut bytes = Vec::new();
             self.decoder
-                .decode(&ids.0, skip_special_tokens, invalid, &mut bytes, interrupt)?;
+                .decode(&ids.0, options, &mut bytes, interrupt)?;
             Ok(bytes)
         })
     }
@@ -100,9 +94,8 @@ impl Encoder {
         &self,
         py: Python<'_>,
         batch: &[PyIds],
-        skip_special_tokens: bool,
+        options: DecodeOptions,
         threads: usize,
-        invalid: InvalidUtf8,
         skip_id: Option<u32>,
     ) -> PyResult<Vec<Vec<u8>>> {
         let size = |ids: &PyIds| 4 * ids.0.len();
@@ -113,8 +106,7 @@ impl Encoder {
                     kept.to_mut().retain(|&id| Some(id) != skip_id);
                 }
                 let mut bytes = Vec::new();
-                self.decoder
-                    .decode(&kept, skip_special_tokens, invalid, &mut bytes, interrupt)?;
+                self.decoder.decode(&kept, options, &mut bytes, interrupt)?;
                 Ok(bytes)
             })
         })
@@ -391,8 +383,8 @@ impl Encoder {
         skip_special_tokens: bool,
         replaces_broken: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let invalid = InvalidUtf8::replace_if(replaces_broken);
-        let bytes = self.bytes_of(py, &ids, skip_special_tokens, invalid)?;
+        let options = decode_options(skip_special_tokens, replaces_broken);
+        let bytes = self.bytes_of(py, &ids, options)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -404,8 +396,8 @@ impl Encoder {
         skip_special_tokens: bool,
         errors: &str,
     ) -> PyResult<Bound<'py, PyString>> {
-        let invalid = InvalidUtf8::replace_if(errors == "replace");
-        let bytes = self.bytes_of(py, &ids, skip_special_tokens, invalid)?;
+        let options = decode_options(skip_special_tokens, errors == "replace");
+        let bytes = self.bytes_of(py, &ids, options)?;
         to_text(py, &bytes, errors)
     }
 
@@ -418,8 +410,8 @@ impl Encoder {
         threads: usize,
         replaces_broken: bool,
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let invalid = InvalidUtf8::replace_if(replaces_broken);
-        let texts = self.bytes_of_batch(py, &batch, skip_special_tokens, threads, invalid, None)?;
+        let options = decode_options(skip_special_tokens, replaces_broken);
+        let texts = self.bytes_of_batch(py, &batch, options, threads, None)?;
         Ok(texts.iter().map(|bytes| PyBytes::new(py, bytes)).collect())
     }
 
@@ -433,8 +425,8 @@ impl Encoder {
         threads: usize,
         skip_id: Option<u32>,
     ) -> PyResult<Vec<Bound<'py, PyString>>> {
-        let invalid = InvalidUtf8::replace_if(errors == "replace");
-        self.bytes_of_batch(py, &batch, skip_special_tokens, threads, invalid, skip_id)?
+        let options = decode_options(skip_special_tokens, errors == "replace");
+        self.bytes_of_batch(py, &batch, options, threads, skip_id)?
             .iter()
             .map(|bytes| to_text(py, bytes, errors))
             .collect()
@@ -464,5 +456,13 @@ impl Encoder {
 
     fn __getnewargs__(&self) -> (Model,) {
         (self.model(),)
+    }
+}
+
+/// The options of a decoder.
+pub fn decode_options(skip_special_tokens: bool, replace_invalid: bool) -> DecodeOptions {
+    DecodeOptions {
+        skip_special_tokens,
+        replace_invalid,
     }
 }

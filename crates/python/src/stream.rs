@@ -1,10 +1,10 @@
 //! `EncodeStream` and `DecodeStream`.
 
 use crate::call::run;
-use crate::encoder::Encoder;
+use crate::encoder::{decode_options, Encoder};
 use crate::ids::PyIds;
 use crate::text::{PySpecial, PyText};
-use bpe_tokenizer_core::decoder::{DecodeStream as CoreDecoder, InvalidUtf8};
+use bpe_tokenizer_core::decoder::DecodeStream as CoreDecoder;
 use bpe_tokenizer_core::encoder::EncodeStream as CoreEncoder;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -30,7 +30,7 @@ impl EncodeStream {
         let ids = run(py, string.len(), |interrupt| {
             let mut ids = Vec::new();
             self.stream
-                .push(&encoder.core, string, &mut ids, interrupt)?;
+                .push(&encoder.core, string, false, &mut ids, interrupt)?;
             Ok(ids)
         })?;
         encoder.list(py, &ids)
@@ -41,7 +41,8 @@ impl EncodeStream {
         // The held text may be long.
         let ids = run(py, usize::MAX, |interrupt| {
             let mut ids = Vec::new();
-            self.stream.finish(&encoder.core, &mut ids, interrupt)?;
+            self.stream
+                .push(&encoder.core, "", true, &mut ids, interrupt)?;
             Ok(ids)
         })?;
         encoder.list(py, &ids)
@@ -59,11 +60,8 @@ impl DecodeStream {
     #[new]
     #[pyo3(signature = (encoder, skip_special_tokens=false, replaces_broken=false))]
     fn new(encoder: Py<Encoder>, skip_special_tokens: bool, replaces_broken: bool) -> Self {
-        let invalid = InvalidUtf8::replace_if(replaces_broken);
-        Self {
-            encoder,
-            stream: CoreDecoder::new(skip_special_tokens, invalid),
-        }
+        let stream = CoreDecoder::new(decode_options(skip_special_tokens, replaces_broken));
+        Self { encoder, stream }
     }
 
     fn step<'py>(&mut self, py: Python<'py>, ids: PyIds) -> PyResult<Bound<'py, PyBytes>> {

@@ -4,7 +4,7 @@ use super::cache::{Cache, CACHE_BYTES};
 use super::keys::KeyBatch;
 use crate::pretokenize::Block;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 /// Threads beyond this many run without a cache.
 const MAX_WORKSPACES: usize = 64;
@@ -73,17 +73,22 @@ impl Default for WorkspacePool {
 }
 
 impl WorkspacePool {
-    /// Runs `work` with a workspace, or with none if all are in use.
-    pub fn with<R>(&self, work: impl FnOnce(Option<&mut Workspace>) -> R) -> R {
+    /// Runs `work` with a workspace. If all are in use, it gets a new one that caches nothing.
+    pub fn with<R>(&self, work: impl FnOnce(&mut Workspace) -> R) -> R {
         let workspaces = self.workspaces.iter().enumerate();
         let mut free =
             workspaces.filter_map(|(index, workspace)| Some((index, workspace.try_lock().ok()?)));
         let Some((index, mut guard)) = free.next() else {
-            return work(None);
+            return work(&mut Workspace::new(0, 0));
         };
-        let workspace = self.current(index, &mut guard);
+        let generation = self.generation.load(Ordering::Relaxed);
+        guard.take_if(|workspace| workspace.generation != generation);
+        // The first cache is the largest: a call on one thread uses it alone, and threads share the pieces
+        // of a text.
+        let bytes = self.cache_bytes() / if index == 0 { 1 } else { 2 };
+        let workspace = guard.get_or_insert_with(|| Workspace::new(bytes, generation));
         let entries = workspace.cache.size() as u64;
-        let result = work(Some(workspace));
+        let result = work(workspace);
         let cache = &mut workspace.cache;
         add(&self.hits, std::mem::take(&mut cache.hits));
         add(&self.misses, std::mem::take(&mut cache.misses));
@@ -94,24 +99,6 @@ impl WorkspacePool {
             );
         }
         result
-    }
-
-    /// The locked workspace of the current generation, made if necessary. The first cache is the largest:
-    /// a call on one thread uses it alone, and threads share the pieces of a text.
-    fn current<'a>(
-        &self,
-        index: usize,
-        guard: &'a mut MutexGuard<'_, Option<Box<Workspace>>>,
-    ) -> &'a mut Workspace {
-        let generation = self.generation.load(Ordering::Relaxed);
-        if guard
-            .as_ref()
-            .is_some_and(|workspace| workspace.generation != generation)
-        {
-            **guard = None;
-        }
-        let bytes = self.cache_bytes() / if index == 0 { 1 } else { 2 };
-        guard.get_or_insert_with(|| Workspace::new(bytes, generation))
     }
 
     /// The limit of the first cache in bytes. The others get half.
@@ -164,13 +151,18 @@ mod tests {
     #[test]
     fn a_pool_never_waits() {
         let pool = WorkspacePool::default();
+        let caches = |workspace: &mut Workspace| {
+            let key = key(b"piece", 0, 5);
+            workspace.cache.insert(key, &[1]);
+            workspace.cache.get(key, &mut Vec::new())
+        };
         pool.with(|outer| {
-            assert!(outer.is_some());
+            assert!(caches(outer));
             pool.clear();
-            pool.with(|inner| assert!(inner.is_some()));
+            assert!(pool.with(caches));
         });
         let locks: Vec<_> = pool.workspaces.iter().map(|place| place.lock()).collect();
-        pool.with(|workspace| assert!(workspace.is_none()));
+        assert!(!pool.with(caches));
         drop(locks);
     }
 
@@ -187,8 +179,8 @@ mod tests {
             cache.bucket_count()
         };
         let buckets = pool.with(|first| {
-            let second = pool.with(|second| fill(&mut second.unwrap().cache));
-            (fill(&mut first.unwrap().cache), second)
+            let second = pool.with(|second| fill(&mut second.cache));
+            (fill(&mut first.cache), second)
         });
         assert!(
             buckets.0 / 2 - 16 <= buckets.1 && buckets.1 <= buckets.0 / 2,

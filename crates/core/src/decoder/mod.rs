@@ -11,25 +11,15 @@ use crate::model::{fallback_byte, Model, Spaces, Strip};
 use std::sync::OnceLock;
 use table::{DecodeTable, IDS_PER_POLL};
 
-/// What the decoder does with byte tokens such as `<0xE2>` that are not valid UTF-8 together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InvalidUtf8 {
-    /// Keeps the bytes.
-    Keep,
-    /// Replaces each byte of the run by U+FFFD, like `ByteFallback` of Hugging Face `tokenizers`. Applies
-    /// only to models with byte fallback: in other models every token is bytes, and the caller replaces.
-    Replace,
-}
-
-impl InvalidUtf8 {
-    /// `Replace` if `replace`, else `Keep`.
-    pub fn replace_if(replace: bool) -> Self {
-        if replace {
-            Self::Replace
-        } else {
-            Self::Keep
-        }
-    }
+/// How ids become bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DecodeOptions {
+    /// Whether special tokens give no bytes.
+    pub skip_special_tokens: bool,
+    /// Whether each byte of a run of byte tokens such as `<0xE2>` that is not UTF-8 becomes U+FFFD, as in
+    /// `ByteFallback` of Hugging Face `tokenizers`. Applies only to models with byte fallback: in other
+    /// models every token is bytes, and the caller replaces.
+    pub replace_invalid: bool,
 }
 
 /// Decodes the ids of one model. Threads may share it.
@@ -50,12 +40,11 @@ impl Decoder {
     pub fn decode(
         &self,
         ids: &[u32],
-        skip_special_tokens: bool,
-        invalid: InvalidUtf8,
+        options: DecodeOptions,
         bytes: &mut Vec<u8>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        let mut state = DecodeState::new(skip_special_tokens, invalid);
+        let mut state = DecodeState::new(options);
         state.push(self, ids, bytes, interrupt)?;
         state.finish(self, bytes);
         Ok(())
@@ -63,9 +52,9 @@ impl Decoder {
 }
 
 /// The state between two parts of the ids of one text.
+#[derive(Default)]
 struct DecodeState {
-    skip_special_tokens: bool,
-    invalid: InvalidUtf8,
+    options: DecodeOptions,
     /// The bytes of the byte tokens at the end. The next token may extend the run.
     byte_run: Vec<u8>,
     has_token: bool,
@@ -73,13 +62,10 @@ struct DecodeState {
 }
 
 impl DecodeState {
-    fn new(skip_special_tokens: bool, invalid: InvalidUtf8) -> Self {
+    fn new(options: DecodeOptions) -> Self {
         Self {
-            skip_special_tokens,
-            invalid,
-            byte_run: Vec::new(),
-            has_token: false,
-            has_output: false,
+            options,
+            ..Self::default()
         }
     }
 
@@ -91,10 +77,10 @@ impl DecodeState {
         bytes: &mut Vec<u8>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        let model = &decoder.model;
+        let (model, skip) = (&decoder.model, self.options.skip_special_tokens);
         let Some(spaces) = &model.settings().spaces else {
             let table = decoder.table.get_or_init(|| DecodeTable::new(model));
-            return table.append(model, ids, self.skip_special_tokens, bytes, interrupt);
+            return table.append(ids, skip, bytes, interrupt);
         };
         let start = bytes.len();
         for (position, &id) in ids.iter().enumerate() {
@@ -102,7 +88,7 @@ impl DecodeState {
                 interrupt.poll()?;
             }
             let token = match model.added_token(id) {
-                Some(token) if token.special && self.skip_special_tokens => continue,
+                Some(token) if token.special && skip => continue,
                 Some(token) => token.content.as_bytes(),
                 None => {
                     let token = model.vocabulary().token(id);
@@ -156,8 +142,7 @@ impl DecodeState {
     }
 
     fn end_byte_run(&mut self, bytes: &mut Vec<u8>) {
-        let replace = self.invalid == InvalidUtf8::Replace;
-        if replace && std::str::from_utf8(&self.byte_run).is_err() {
+        if self.options.replace_invalid && std::str::from_utf8(&self.byte_run).is_err() {
             bytes.extend("\u{fffd}".repeat(self.byte_run.len()).into_bytes());
             self.byte_run.clear();
         } else {
@@ -171,7 +156,7 @@ mod tests {
     use super::*;
     use crate::model::{Alphabet, Settings};
 
-    fn decoded(strip: Strip, invalid: InvalidUtf8, ids: &[u32]) -> String {
+    fn decoded(strip: Strip, replace_invalid: bool, ids: &[u32]) -> String {
         let tokens = ["▁", "▁a", "b", "<0xE2>", "<0x96>", "<0x81>", "▁▁"];
         let settings = Settings {
             alphabet: Alphabet::Characters,
@@ -187,32 +172,31 @@ mod tests {
         let mut bytes = b"before".to_vec();
         let never = Interrupt::never();
         let decoder = Decoder::new(model);
-        decoder
-            .decode(ids, false, invalid, &mut bytes, &never)
-            .unwrap();
+        let options = DecodeOptions {
+            skip_special_tokens: false,
+            replace_invalid,
+        };
+        decoder.decode(ids, options, &mut bytes, &never).unwrap();
         String::from_utf8_lossy(&bytes["before".len()..]).into_owned()
     }
 
     #[test]
     fn decoding_restores_spaces() {
         let ids = [6, 1, 2, 0];
-        assert_eq!(decoded(Strip::No, InvalidUtf8::Keep, &ids), "   ab ");
-        assert_eq!(decoded(Strip::One, InvalidUtf8::Keep, &ids), "  ab ");
-        assert_eq!(decoded(Strip::FirstToken, InvalidUtf8::Keep, &ids), " ab ");
+        assert_eq!(decoded(Strip::No, false, &ids), "   ab ");
+        assert_eq!(decoded(Strip::One, false, &ids), "  ab ");
+        assert_eq!(decoded(Strip::FirstToken, false, &ids), " ab ");
     }
 
     #[test]
     fn byte_tokens_become_bytes() {
+        assert_eq!(decoded(Strip::No, true, &[2, 3, 4, 5, 2]), "b▁b");
         assert_eq!(
-            decoded(Strip::No, InvalidUtf8::Replace, &[2, 3, 4, 5, 2]),
-            "b▁b"
-        );
-        assert_eq!(
-            decoded(Strip::No, InvalidUtf8::Replace, &[3, 4, 2, 5]),
+            decoded(Strip::No, true, &[3, 4, 2, 5]),
             "\u{fffd}\u{fffd}b\u{fffd}"
         );
         assert_eq!(
-            decoded(Strip::No, InvalidUtf8::Keep, &[3, 4, 2]),
+            decoded(Strip::No, false, &[3, 4, 2]),
             "\u{fffd}b" // one U+FFFD, of the lossy conversion in this test
         );
     }

@@ -1,6 +1,6 @@
 //! Ids to bytes incrementally, in complete characters.
 
-use super::{DecodeState, Decoder, InvalidUtf8};
+use super::{DecodeOptions, DecodeState, Decoder};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 
@@ -13,9 +13,9 @@ pub struct DecodeStream {
 
 impl DecodeStream {
     /// A stream at the beginning of a text.
-    pub fn new(skip_special_tokens: bool, invalid: InvalidUtf8) -> Self {
+    pub fn new(options: DecodeOptions) -> Self {
         Self {
-            state: DecodeState::new(skip_special_tokens, invalid),
+            state: DecodeState::new(options),
             incomplete: Vec::new(),
         }
     }

@@ -19,42 +19,44 @@ const OUT_OF_LINE: u8 = 255;
 /// The bytes of short tokens, one slot an id.
 pub struct DecodeTable {
     slots: Vec<[u8; SLOT]>,
+    model: Model,
 }
 
 impl DecodeTable {
     /// Lays out the tokens of a model. Ids far beyond the number of tokens have no slot.
     pub fn new(model: &Model) -> Self {
         let mut slots = vec![[OUT_OF_LINE; SLOT]; slot_count(model)];
-        for (id, token) in model.vocabulary().iter() {
-            fill_slot(&mut slots, id, token);
+        let added = model.added().iter();
+        let added = added.map(|token| (token.id, token.content.as_bytes()));
+        for (id, token) in model.vocabulary().iter().chain(added) {
+            if let Some(slot) = slots.get_mut(id as usize) {
+                if token.len() <= usize::from(MAX_INLINE) {
+                    slot[..token.len()].copy_from_slice(token);
+                    slot[SLOT - 1] = token.len() as u8;
+                }
+            }
         }
-        for token in model.added() {
-            fill_slot(&mut slots, token.id, token.content.as_bytes());
-            if let (true, Some(slot)) = (token.special, slots.get_mut(token.id as usize)) {
+        for token in model.added().iter().filter(|token| token.special) {
+            if let Some(slot) = slots.get_mut(token.id as usize) {
                 slot[SLOT - 1] = SPECIAL;
             }
         }
-        Self { slots }
+        let model = model.clone();
+        Self { slots, model }
     }
 
-    /// Appends the bytes of all ids, or nothing if an id is unknown.
+    /// Appends the bytes of all ids, or nothing if an id is unknown. `skip` leaves the special tokens out.
     pub fn append(
         &self,
-        model: &Model,
         ids: &[u32],
-        skip_special_tokens: bool,
+        skip: bool,
         bytes: &mut Vec<u8>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        let copier = TokenCopier {
-            slots: &self.slots,
-            model,
-            skip_special_tokens,
-        };
         let mut length = 0;
         for (chunk, ids) in ids.chunks(IDS_PER_POLL).enumerate() {
             poll_after_first(chunk, interrupt)?;
-            length += copier.length(ids, chunk * IDS_PER_POLL)?;
+            length += self.length(ids, chunk * IDS_PER_POLL, skip)?;
         }
         let start = bytes.len();
         if start == 0 {
@@ -62,11 +64,78 @@ impl DecodeTable {
         } else {
             bytes.resize(start + length, 0);
         }
-        let copied = copier.copy_all(ids, &mut bytes[start..], interrupt);
+        let copied = self.copy_all(ids, skip, &mut bytes[start..], interrupt);
         if copied.is_err() {
             bytes.truncate(start);
         }
         copied
+    }
+
+    fn slot(&self, id: u32) -> &[u8; SLOT] {
+        const NO_SLOT: &[u8; SLOT] = &[OUT_OF_LINE; SLOT];
+        self.slots.get(id as usize).unwrap_or(NO_SLOT)
+    }
+
+    /// The bytes of a token that its slot does not hold.
+    #[cold]
+    fn out_of_line(&self, id: u32, position: usize, skip: bool) -> Result<&[u8]> {
+        if skip && self.model.is_special(id) {
+            return Ok(&[]);
+        }
+        let token = self.model.token(id);
+        token.ok_or(Error::UnknownId { id, position })
+    }
+
+    /// The number of bytes of ids. `start` is the position of the first one, for errors.
+    fn length(&self, ids: &[u32], start: usize, skip: bool) -> Result<usize> {
+        let mut length = 0;
+        for (position, &id) in ids.iter().enumerate() {
+            length += match self.slot(id)[SLOT - 1] {
+                inline @ 0..=MAX_INLINE => usize::from(inline),
+                SPECIAL if skip => 0,
+                _ => self.out_of_line(id, start + position, skip)?.len(),
+            };
+        }
+        Ok(length)
+    }
+
+    /// Copies the bytes of ids. `bytes` has exactly their length.
+    fn copy_all(
+        &self,
+        ids: &[u32],
+        skip: bool,
+        mut bytes: &mut [u8],
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        for (chunk, ids) in ids.chunks(IDS_PER_POLL).enumerate() {
+            poll_after_first(chunk, interrupt)?;
+            bytes = self.copy(ids, skip, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the bytes of ids to the front of `bytes`, which has room for them. Returns the rest.
+    fn copy<'b>(&self, ids: &[u32], skip: bool, mut bytes: &'b mut [u8]) -> Result<&'b mut [u8]> {
+        for &id in ids {
+            let slot = self.slot(id);
+            let token: &[u8] = match slot[SLOT - 1] {
+                inline @ 0..=MAX_INLINE => {
+                    let inline = usize::from(inline);
+                    if let Some(whole) = bytes.first_chunk_mut::<SLOT>() {
+                        *whole = *slot; // the next token overwrites the excess
+                        bytes = &mut bytes[inline..];
+                        continue;
+                    }
+                    &slot[..inline]
+                }
+                SPECIAL if skip => continue,
+                _ => self.out_of_line(id, 0, skip)?,
+            };
+            let (copied, rest) = bytes.split_at_mut(token.len());
+            copied.copy_from_slice(token);
+            bytes = rest;
+        }
+        Ok(bytes)
     }
 }
 
@@ -85,85 +154,6 @@ fn slot_count(model: &Model) -> usize {
     let added = model.added().last().map(|token| token.id);
     let ids = tokens.max(added).map_or(0, |last| last as usize + 1);
     ids.min(2 * (model.vocabulary().len() + model.added().len()) + 1024)
-}
-
-fn fill_slot(slots: &mut [[u8; SLOT]], id: u32, token: &[u8]) {
-    if let Some(slot) = slots.get_mut(id as usize) {
-        if token.len() <= usize::from(MAX_INLINE) {
-            slot[..token.len()].copy_from_slice(token);
-            slot[SLOT - 1] = token.len() as u8;
-        }
-    }
-}
-
-/// Copies the bytes of tokens.
-struct TokenCopier<'a> {
-    slots: &'a [[u8; SLOT]],
-    model: &'a Model,
-    skip_special_tokens: bool,
-}
-
-impl<'a> TokenCopier<'a> {
-    fn slot(&self, id: u32) -> &'a [u8; SLOT] {
-        const NO_SLOT: &[u8; SLOT] = &[OUT_OF_LINE; SLOT];
-        self.slots.get(id as usize).unwrap_or(NO_SLOT)
-    }
-
-    /// The bytes of a token that its slot does not hold.
-    #[cold]
-    fn out_of_line(&self, id: u32, position: usize) -> Result<&'a [u8]> {
-        if self.skip_special_tokens && self.model.is_special(id) {
-            return Ok(&[]);
-        }
-        let token = self.model.token(id);
-        token.ok_or(Error::UnknownId { id, position })
-    }
-
-    /// The number of bytes of ids. `start` is the position of the first one, for errors.
-    fn length(&self, ids: &[u32], start: usize) -> Result<usize> {
-        let mut length = 0;
-        for (position, &id) in ids.iter().enumerate() {
-            length += match self.slot(id)[SLOT - 1] {
-                inline @ 0..=MAX_INLINE => usize::from(inline),
-                SPECIAL if self.skip_special_tokens => 0,
-                _ => self.out_of_line(id, start + position)?.len(),
-            };
-        }
-        Ok(length)
-    }
-
-    /// Copies the bytes of ids. `bytes` has exactly their length.
-    fn copy_all(&self, ids: &[u32], mut bytes: &mut [u8], interrupt: &Interrupt<'_>) -> Result<()> {
-        for (chunk, ids) in ids.chunks(IDS_PER_POLL).enumerate() {
-            poll_after_first(chunk, interrupt)?;
-            bytes = self.copy(ids, bytes)?;
-        }
-        Ok(())
-    }
-
-    /// Copies the bytes of ids to the front of `bytes`, which has room for them. Returns the rest.
-    fn copy<'b>(&self, ids: &[u32], mut bytes: &'b mut [u8]) -> Result<&'b mut [u8]> {
-        for &id in ids {
-            let slot = self.slot(id);
-            let token: &[u8] = match slot[SLOT - 1] {
-                inline @ 0..=MAX_INLINE => {
-                    let inline = usize::from(inline);
-                    if let Some(whole) = bytes.first_chunk_mut::<SLOT>() {
-                        *whole = *slot; // the next token overwrites the excess
-                        bytes = &mut bytes[inline..];
-                        continue;
-                    }
-                    &slot[..inline]
-                }
-                SPECIAL if self.skip_special_tokens => continue,
-                _ => self.out_of_line(id, 0)?,
-            };
-            let (copied, rest) = bytes.split_at_mut(token.len());
-            copied.copy_from_slice(token);
-            bytes = rest;
-        }
-        Ok(bytes)
-    }
 }
 
 #[cfg(test)]
@@ -216,7 +206,7 @@ mod tests {
     fn appended(model: &Model, ids: &[u32], skip: bool, before: &[u8]) -> Result<Vec<u8>> {
         let mut bytes = before.to_vec();
         let never = Interrupt::never();
-        DecodeTable::new(model).append(model, ids, skip, &mut bytes, &never)?;
+        DecodeTable::new(model).append(ids, skip, &mut bytes, &never)?;
         Ok(bytes)
     }
 
@@ -269,7 +259,7 @@ mod tests {
             vec![b'a'; ids.len()]
         );
         let stop = Interrupt::new(&|| true);
-        let stopped = DecodeTable::new(&model).append(&model, &ids, false, &mut Vec::new(), &stop);
+        let stopped = DecodeTable::new(&model).append(&ids, false, &mut Vec::new(), &stop);
         assert!(matches!(stopped, Err(Error::Interrupted)));
         ids[IDS_PER_POLL + 3] = 5000;
         let error = appended(&model, &ids, false, b"").unwrap_err();

@@ -5,6 +5,7 @@ use crate::model::Model;
 use crate::normalizers::Normalizers;
 use crate::special::{AddedToken, Matcher, Permits};
 use rustc_hash::FxHashSet;
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
 /// The number of sets of special tokens whose automata are kept.
@@ -35,15 +36,21 @@ impl Special {
 /// What a call looks for before the text is split.
 #[derive(Clone, Copy)]
 pub struct Search<'a> {
-    pub special: &'a Special,
+    pub matchers: &'a Matchers,
     /// Decides for each token and range of the original text whether it may match. None permits all.
     pub permits: Option<Permits<'a>>,
+    /// Whether ranges in the original text must be exact.
+    pub aligned: bool,
 }
 
-impl<'a> From<&'a Special> for Search<'a> {
-    fn from(special: &'a Special) -> Self {
-        let permits = None;
-        Self { special, permits }
+impl<'a> Search<'a> {
+    /// A search that permits all tokens.
+    pub fn new(matchers: &'a Matchers, aligned: bool) -> Self {
+        Self {
+            matchers,
+            permits: None,
+            aligned,
+        }
     }
 }
 
@@ -61,15 +68,11 @@ impl Matchers {
             .added()
             .iter()
             .filter(|token| !token.special || special.contains(token));
-        let (normalized, original): (Vec<_>, Vec<_>) =
+        let (mut normalized, original): (Vec<_>, Vec<_>) =
             tokens.cloned().partition(|token| token.normalized);
-        let normalized = normalized.into_iter().map(|token| {
-            Ok(AddedToken {
-                content: normalizers.of_str(&token.content)?,
-                ..token
-            })
-        });
-        let mut normalized: Vec<_> = normalized.collect::<Result<_>>()?;
+        for token in &mut normalized {
+            token.content = normalizers.of_str(&token.content)?;
+        }
         normalized.retain(|token| !token.content.is_empty()); // an empty content never matches
         Ok(Self {
             original: Matcher::new(original)?,
@@ -85,7 +88,7 @@ impl Matchers {
 
 /// The automata of a model, by the choice of special tokens.
 pub struct AddedTokens {
-    pub without_special: Arc<Matchers>,
+    without_special: Arc<Matchers>,
     with_special: Arc<Matchers>,
     /// The last sets that calls chose, the newest first.
     recent: Mutex<Vec<(FxHashSet<String>, Arc<Matchers>)>>,
@@ -106,10 +109,10 @@ impl AddedTokens {
         model: &Model,
         normalizers: &Normalizers,
         special: &Special,
-    ) -> Result<Arc<Matchers>> {
+    ) -> Result<Cow<'_, Arc<Matchers>>> {
         let contents = match special {
-            Special::None => return Ok(self.without_special.clone()),
-            Special::All => return Ok(self.with_special.clone()),
+            Special::None => return Ok(Cow::Borrowed(&self.without_special)),
+            Special::All => return Ok(Cow::Borrowed(&self.with_special)),
             Special::Only(contents) => contents,
         };
         // Never waits: after a fork, a thread that the child lacks may hold the lock for ever.
@@ -118,13 +121,13 @@ impl AddedTokens {
             .as_ref()
             .and_then(|recent| recent.iter().find(|(key, _)| key == contents));
         if let Some((_, matchers)) = known {
-            return Ok(matchers.clone());
+            return Ok(Cow::Owned(matchers.clone()));
         }
         let matchers = Arc::new(Matchers::new(model, normalizers, special)?);
         if let Some(recent) = &mut recent {
             recent.truncate(RECENT_SETS - 1);
             recent.insert(0, (contents.clone(), matchers.clone()));
         }
-        Ok(matchers)
+        Ok(Cow::Owned(matchers))
     }
 }

@@ -1,12 +1,14 @@
 //! Many texts to ids, in parallel: short texts together, long ones in parts.
 
 use super::added_tokens::{Matchers, Search, Special};
-use super::{encode_segment, Encoder};
+use super::Encoder;
 use crate::error::{Error, Result};
+use crate::files::TextFile;
 use crate::interrupt::Interrupt;
 use crate::text::Text;
 use crate::threads::ordered::in_order;
 use crate::threads::{first_chunk, thread_count};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,7 +20,7 @@ const TEXT_COST: usize = 16;
 const BYTES_PER_ID: usize = 4;
 
 /// How documents are encoded.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct BatchOptions {
     /// The special tokens that are recognised.
     pub special: Special,
@@ -30,21 +32,8 @@ pub struct BatchOptions {
     pub suffix_ids: Vec<u32>,
     /// The number of threads; 0 for one a processor.
     pub threads: usize,
-    /// The approximate bytes of a job. Does not change the result.
+    /// The approximate bytes of a job; 0 for the default. Does not change the result.
     pub job_bytes: usize,
-}
-
-impl Default for BatchOptions {
-    fn default() -> Self {
-        Self {
-            special: Special::None,
-            disallowed: Special::None,
-            prefix_ids: Vec::new(),
-            suffix_ids: Vec::new(),
-            threads: 0,
-            job_bytes: JOB_BYTES,
-        }
-    }
 }
 
 /// The ids of several documents, in one array.
@@ -68,7 +57,7 @@ impl Encoder {
         interrupt: &Interrupt<'_>,
     ) -> Result<Ragged> {
         let bytes = texts.clone().map(|text| text.as_bytes().len()).sum();
-        let batch = Batch::new(self, options, bytes)?;
+        let batch = Batch::new(self, options, bytes, interrupt)?;
         // One thread needs no parts.
         let part_bytes = if batch.threads > 1 {
             batch.job_bytes
@@ -76,8 +65,8 @@ impl Encoder {
             usize::MAX
         };
         let jobs = TextJobs::new(&batch, texts, part_bytes);
-        batch.collect(jobs, interrupt, |parts, encoded| {
-            batch.encode(parts.into_iter(), encoded, interrupt)
+        batch.collect(jobs, |parts, encoded| {
+            batch.encode(parts.into_iter(), encoded)
         })
     }
 
@@ -89,11 +78,11 @@ impl Encoder {
         interrupt: &Interrupt<'_>,
     ) -> Result<usize> {
         let bytes = texts.clone().map(|text| text.as_bytes().len()).sum();
-        let batch = Batch::new(self, options, bytes)?;
+        let batch = Batch::new(self, options, bytes, interrupt)?;
         let jobs = TextJobs::new(&batch, texts, batch.job_bytes);
         let mut count = 0;
         let work = |parts: Vec<DocumentPart<'t>>, (encoded, count): &mut (Encoded, usize)| {
-            batch.encode(parts.into_iter(), encoded, interrupt)?;
+            batch.encode(parts.into_iter(), encoded)?;
             *count += encoded.ids.len();
             encoded.clear();
             Ok(())
@@ -116,18 +105,11 @@ pub struct DocumentPart<'a> {
 pub struct Encoded {
     ids: Vec<u32>,
     ends: Vec<i64>,
-    file_buffer: Vec<u8>,
+    /// The text of the last job's file; kept to reuse the allocation.
+    pub file_buffer: Vec<u8>,
 }
 
 impl Encoded {
-    /// Lends a buffer to read a file into.
-    pub fn with_file_buffer<T>(&mut self, work: impl FnOnce(&mut Self, &mut Vec<u8>) -> T) -> T {
-        let mut buffer = std::mem::take(&mut self.file_buffer);
-        let result = work(self, &mut buffer);
-        self.file_buffer = buffer;
-        result
-    }
-
     fn clear(&mut self) {
         self.ids.clear();
         self.ends.clear();
@@ -138,8 +120,9 @@ impl Encoded {
 pub struct Batch<'a> {
     encoder: &'a Encoder,
     options: &'a BatchOptions,
-    matchers: Arc<Matchers>,
-    disallowed: Option<Arc<Matchers>>,
+    pub interrupt: &'a Interrupt<'a>,
+    matchers: Cow<'a, Arc<Matchers>>,
+    disallowed: Option<Cow<'a, Arc<Matchers>>>,
     bytes: usize,
     pub threads: usize,
     pub job_bytes: usize,
@@ -148,7 +131,12 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    pub fn new(encoder: &'a Encoder, options: &'a BatchOptions, bytes: usize) -> Result<Self> {
+    pub fn new(
+        encoder: &'a Encoder,
+        options: &'a BatchOptions,
+        bytes: usize,
+        interrupt: &'a Interrupt<'a>,
+    ) -> Result<Self> {
         let matchers = encoder.matchers(&options.special)?;
         let disallowed = match &options.disallowed {
             Special::None => None,
@@ -160,15 +148,21 @@ impl<'a> Batch<'a> {
         };
         let may_cut = !encoder.splitter.pre_tokenizers.needs_offsets()
             && !hides_tokens(&matchers)
-            && !disallowed.as_deref().is_some_and(hides_tokens);
+            && !disallowed
+                .as_ref()
+                .is_some_and(|matchers| hides_tokens(matchers));
         Ok(Self {
             encoder,
             options,
+            interrupt,
             matchers,
             disallowed,
             bytes,
             threads: thread_count(options.threads, bytes),
-            job_bytes: options.job_bytes.max(1),
+            job_bytes: match options.job_bytes {
+                0 => JOB_BYTES,
+                bytes => bytes,
+            },
             may_cut,
         })
     }
@@ -221,7 +215,6 @@ impl<'a> Batch<'a> {
         &self,
         parts: impl Iterator<Item = DocumentPart<'t>>,
         encoded: &mut Encoded,
-        interrupt: &Interrupt<'_>,
     ) -> Result<()> {
         let Encoded { ids, ends, .. } = encoded;
         if ids.capacity() == 0 {
@@ -231,19 +224,16 @@ impl<'a> Batch<'a> {
             };
             ids.reserve(bytes / BYTES_PER_ID);
         }
-        let search = Search::from(&self.options.special);
-        self.encoder.with_piece_encoder(interrupt, |pieces| {
+        let search = Search::new(&self.matchers, false);
+        self.encoder.with_piece_encoder(self.interrupt, |pieces| {
             for part in parts {
                 if part.is_first {
                     ids.extend_from_slice(&self.options.prefix_ids);
                 }
-                self.encoder.for_each_segment_of(
-                    &self.matchers,
-                    part.text,
-                    search,
-                    false,
-                    &mut |segment| encode_segment(pieces, segment, usize::MAX, ids),
-                )?;
+                self.encoder
+                    .for_each_segment(part.text, search, &mut |segment| {
+                        pieces.encode(segment, usize::MAX, ids)
+                    })?;
                 if part.is_last {
                     ids.extend_from_slice(&self.options.suffix_ids);
                     ends.push(ids.len() as i64);
@@ -253,14 +243,8 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// Fails if a text contains a disallowed token. `name` and `base` tell which file the text is from, and
-    /// where it begins there.
-    pub fn check_disallowed(
-        &self,
-        text: &str,
-        name: impl Fn() -> String,
-        base: usize,
-    ) -> Result<()> {
+    /// Fails if a text contains a disallowed token. The text begins at `base` of the file.
+    pub fn check_disallowed(&self, text: &str, file: &TextFile, base: usize) -> Result<()> {
         if self.disallowed.is_none() {
             return Ok(());
         }
@@ -268,7 +252,7 @@ impl<'a> Batch<'a> {
         match self.encoder.find_special(Text::Str(text), special)? {
             None => Ok(()),
             Some((token, at)) => Err(Error::Disallowed {
-                source_name: name(),
+                source_name: file.name(),
                 token,
                 byte: (base + at) as u64,
             }),
@@ -279,7 +263,6 @@ impl<'a> Batch<'a> {
     pub fn collect<J: Send>(
         &self,
         jobs: impl Iterator<Item = J> + Send,
-        interrupt: &Interrupt<'_>,
         work: impl Fn(J, &mut Encoded) -> Result<()> + Sync,
     ) -> Result<Ragged> {
         let mut ids: Vec<u32> = Vec::new();
@@ -299,7 +282,7 @@ impl<'a> Batch<'a> {
             }
             encoded.clear();
         };
-        in_order(jobs, self.threads, interrupt, work, take)?;
+        in_order(jobs, self.threads, self.interrupt, work, take)?;
         ids.shrink_to_fit();
         offsets.shrink_to_fit();
         Ok(Ragged { ids, offsets })
@@ -379,7 +362,8 @@ mod tests {
         let options = BatchOptions::default();
         for normalizers in [vec![], vec![Normalizer::Form(Normalization::Nfc)]] {
             let encoder = encoder(normalizers);
-            let batch = Batch::new(&encoder, &options, 1 << 20).unwrap();
+            let never = Interrupt::never();
+            let batch = Batch::new(&encoder, &options, 1 << 20, &never).unwrap();
             for text in [&prose, &russian] {
                 let length = batch.first_part(text.as_bytes(), 1000);
                 assert!((900..=1000).contains(&length), "{length}");

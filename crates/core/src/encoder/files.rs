@@ -34,17 +34,16 @@ impl Encoder {
             sources.push(source);
             bytes += size as usize;
         }
-        let batch = Batch::new(self, options, bytes)?;
+        let batch = Batch::new(self, options, bytes, interrupt)?;
         let separator = separator.map(Finder::new);
         let jobs = FileJobs {
             batch: &batch,
             separator: separator.as_ref(),
             sources: sources.into_iter(),
             unfinished: None,
-            interrupt,
         };
-        batch.collect(jobs, interrupt, |job, encoded| {
-            encode(&batch, separator.as_ref(), job?, encoded, interrupt)
+        batch.collect(jobs, |job, encoded| {
+            encode(&batch, separator.as_ref(), job?, encoded)
         })
     }
 }
@@ -63,11 +62,10 @@ fn encode(
     separator: Option<&Finder<'_>>,
     job: Job,
     encoded: &mut Encoded,
-    interrupt: &Interrupt<'_>,
 ) -> Result<()> {
     let (file, range, separator, is_first, is_last) = match job {
         Job::File(path) => {
-            let file = Arc::new(TextFile::read(path, interrupt)?);
+            let file = Arc::new(TextFile::read(path, batch.interrupt)?);
             let range = 0..file.bytes().len();
             (file, range, separator, true, true)
         }
@@ -75,19 +73,20 @@ fn encode(
         Job::Part(file, range, is_first, is_last) => (file, range, None, is_first, is_last),
     };
     let start = range.start;
-    encoded.with_file_buffer(|encoded, buffer| {
-        let text = file.text(range, buffer)?;
-        for document in documents(text, separator) {
-            let base = start + document.start;
-            batch.check_disallowed(&text[document], || file.name(), base)?;
-        }
-        let parts = documents(text, separator).map(|document| DocumentPart {
-            text: Text::Str(&text[document]),
-            is_first,
-            is_last,
-        });
-        batch.encode(parts, encoded, interrupt)
-    })
+    let mut buffer = std::mem::take(&mut encoded.file_buffer);
+    let text = file.text(range, &mut buffer)?;
+    for document in documents(text, separator) {
+        let base = start + document.start;
+        batch.check_disallowed(&text[document], &file, base)?;
+    }
+    let parts = documents(text, separator).map(|document| DocumentPart {
+        text: Text::Str(&text[document]),
+        is_first,
+        is_last,
+    });
+    batch.encode(parts, encoded)?;
+    encoded.file_buffer = buffer;
+    Ok(())
 }
 
 /// The ranges of the documents in a text.
@@ -112,7 +111,6 @@ struct FileJobs<'a> {
     separator: Option<&'a Finder<'a>>,
     sources: std::vec::IntoIter<Source>,
     unfinished: Option<UnfinishedFile>,
-    interrupt: &'a Interrupt<'a>,
 }
 
 /// A file that is partly in jobs already.
@@ -136,7 +134,7 @@ impl Iterator for FileJobs<'_> {
             }
             let file = match self.sources.next()? {
                 Source::Small(path) => return Some(Ok(Job::File(path))),
-                Source::Big(path) => TextFile::map(path, self.interrupt),
+                Source::Big(path) => TextFile::map(path, self.batch.interrupt),
                 Source::Held(file) => Ok(file),
             };
             match file {

@@ -19,7 +19,6 @@ pub use spans::Span;
 pub use stream::EncodeStream;
 
 use added_tokens::{AddedTokens, Matchers, Search};
-use piece_encoder::PieceEncoder;
 use splitter::{Splitter, TextSegment};
 
 use crate::alignment::{Alignment, OffsetMap};
@@ -31,6 +30,7 @@ use crate::model::Model;
 use crate::normalizers::Normalizers;
 use crate::special::{AddedToken, AddedTokenMatch, Permits};
 use crate::text::Text;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -98,9 +98,10 @@ impl Encoder {
         ids: &mut Vec<u32>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
+        let matchers = self.matchers(special)?;
         self.with_piece_encoder(interrupt, |pieces| {
-            self.for_each_segment(text, special.into(), false, &mut |segment| {
-                encode_segment(pieces, segment, limit, ids)
+            self.for_each_segment(text, Search::new(&matchers, false), &mut |segment| {
+                pieces.encode(segment, limit, ids)
             })
         })
     }
@@ -112,12 +113,13 @@ impl Encoder {
         special: &Special,
         mut piece: impl FnMut(&[u8]),
     ) -> Result<()> {
-        self.for_each_segment(text, special.into(), false, &mut |segment| {
+        let matchers = self.matchers(special)?;
+        self.for_each_segment(text, Search::new(&matchers, false), &mut |segment| {
             match segment {
                 Segment::Added(found) => piece(&text.as_bytes()[found.range]),
                 Segment::Text(segment) => {
-                    self.splitter.split(&segment, false, |text, range, _| {
-                        piece(&text[range]);
+                    self.splitter.split(&segment, false, |found| {
+                        piece(&found.text[found.range]);
                         true
                     })?;
                 }
@@ -133,7 +135,8 @@ impl Encoder {
         special: &Special,
     ) -> Result<Option<(String, usize)>> {
         let mut first = None;
-        self.for_each_segment(text, special.into(), true, &mut |segment| {
+        let matchers = self.matchers(special)?;
+        self.for_each_segment(text, Search::new(&matchers, true), &mut |segment| {
             if let Segment::Added(found) = segment {
                 let token = self.model.added_token(found.id);
                 let token = token.filter(|token| token.special);
@@ -149,54 +152,20 @@ impl Encoder {
         &self.workspaces
     }
 
-    fn with_piece_encoder<R>(
-        &self,
-        interrupt: &Interrupt<'_>,
-        work: impl FnOnce(&mut PieceEncoder<'_>) -> R,
-    ) -> R {
-        let (splitter, merger) = (&self.splitter, &self.merger);
-        self.workspaces.with(|workspace| {
-            work(&mut PieceEncoder::new(
-                splitter, merger, workspace, interrupt,
-            ))
-        })
-    }
-
-    fn matchers(&self, special: &Special) -> Result<Arc<Matchers>> {
+    fn matchers(&self, special: &Special) -> Result<Cow<'_, Arc<Matchers>>> {
         self.added_tokens
             .matchers(&self.model, &self.normalizers, special)
     }
 
-    /// Calls `sink` with each segment. Ranges in the original text are exact only if `aligned`.
+    /// Calls `sink` with each segment. Stage 1: finds added tokens in the original text.
     fn for_each_segment(
         &self,
         text: Text<'_>,
         search: Search<'_>,
-        aligned: bool,
-        sink: &mut SegmentSink<'_>,
-    ) -> Result<()> {
-        match search.special {
-            Special::None => {
-                let matchers = &self.added_tokens.without_special;
-                self.for_each_segment_of(matchers, text, search, aligned, sink)
-            }
-            special => {
-                self.for_each_segment_of(&*self.matchers(special)?, text, search, aligned, sink)
-            }
-        }
-    }
-
-    /// `for_each_segment` with given automata. Stage 1: finds added tokens in the original text.
-    fn for_each_segment_of(
-        &self,
-        matchers: &Matchers,
-        text: Text<'_>,
-        search: Search<'_>,
-        aligned: bool,
         sink: &mut SegmentSink<'_>,
     ) -> Result<()> {
         let bytes = text.as_bytes();
-        if matchers.are_empty() && self.normalizers.is_empty() {
+        if search.matchers.are_empty() && self.normalizers.is_empty() {
             if !bytes.is_empty() {
                 sink(Segment::Text(TextSegment {
                     text: bytes,
@@ -210,16 +179,17 @@ impl Encoder {
         let mut found = |found: AddedTokenMatch| {
             let range = found.range.clone();
             let between = text.slice(done..range.start);
-            let go_on = self.normalize(between, done, matchers, search, aligned, sink)?
-                && sink(Segment::Added(found))?;
+            let go_on =
+                self.normalize(between, done, search, sink)? && sink(Segment::Added(found))?;
             done = range.end;
             Ok(go_on)
         };
-        if !matchers.original.find(bytes, search.permits, &mut found)? {
+        let original = &search.matchers.original;
+        if !original.find(bytes, search.permits, &mut found)? {
             return Ok(());
         }
         let last = text.slice(done..bytes.len());
-        self.normalize(last, done, matchers, search, aligned, sink)?;
+        self.normalize(last, done, search, sink)?;
         Ok(())
     }
 
@@ -229,15 +199,13 @@ impl Encoder {
         &self,
         original: Text<'_>,
         base: usize,
-        matchers: &Matchers,
         search: Search<'_>,
-        aligned: bool,
         sink: &mut SegmentSink<'_>,
     ) -> Result<bool> {
         if original.as_bytes().is_empty() {
             return Ok(true);
         }
-        let aligned = aligned || self.splitter.pre_tokenizers.needs_offsets();
+        let aligned = search.aligned || self.splitter.pre_tokenizers.needs_offsets();
         let (normalized, alignments) = self.normalizers.apply(original, aligned)?;
         with_offsets(base, &alignments, &mut |offsets| {
             let text = |range: Range<usize>, sink: &mut SegmentSink<'_>| {
@@ -268,26 +236,13 @@ impl Encoder {
                 Ok(go_on)
             };
             let permits = permits.as_ref().map(|permits| permits as Permits<'_>);
-            if !matchers.normalized.find(&normalized, permits, &mut found)? {
+            let matcher = &search.matchers.normalized;
+            if !matcher.find(&normalized, permits, &mut found)? {
                 return Ok(false);
             }
             text(done..normalized.len(), sink)
         })
     }
-}
-
-/// Stage 3: appends the ids of a segment. Returns whether they are fewer than `limit`.
-fn encode_segment(
-    pieces: &mut PieceEncoder<'_>,
-    segment: Segment<'_>,
-    limit: usize,
-    ids: &mut Vec<u32>,
-) -> Result<bool> {
-    match segment {
-        Segment::Added(found) => ids.push(found.id),
-        Segment::Text(segment) => pieces.encode_segment(&segment, limit, ids)?,
-    }
-    Ok(ids.len() < limit)
 }
 
 /// Calls `inner` with the offset map of a text that rewritings made of the original text at `base`, the last

@@ -2,10 +2,11 @@
 
 use super::cached_encoder::CachedEncoder;
 use super::splitter::{Splitter, TextSegment};
-use crate::cache::{key, Workspace};
+use super::{Encoder, Segment};
+use crate::cache::{key, KeyBatch};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::merge::Merger;
+use crate::pretokenize::{Block, Piece};
 use std::ops::Range;
 
 /// Pieces between two polls for interrupts.
@@ -14,10 +15,9 @@ const POLL_INTERVAL: usize = 1 << 14;
 /// Encodes the segments of one call.
 pub struct PieceEncoder<'a> {
     splitter: &'a Splitter,
-    merger: &'a Merger,
-    /// The cache. None if all workspaces are in use.
-    workspace: Option<&'a mut Workspace>,
-    interrupt: &'a Interrupt<'a>,
+    cached: CachedEncoder<'a>,
+    block: &'a mut Block,
+    keys: &'a mut KeyBatch,
     pieces_until_poll: usize,
     /// The error that stopped the current segment.
     failure: Option<Error>,
@@ -25,65 +25,68 @@ pub struct PieceEncoder<'a> {
     piece_ids: Vec<u32>,
 }
 
-impl<'a> PieceEncoder<'a> {
-    pub fn new(
-        splitter: &'a Splitter,
-        merger: &'a Merger,
-        workspace: Option<&'a mut Workspace>,
-        interrupt: &'a Interrupt<'a>,
-    ) -> Self {
-        Self {
-            splitter,
-            merger,
-            workspace,
-            interrupt,
-            pieces_until_poll: POLL_INTERVAL,
-            failure: None,
-            piece_ids: Vec::new(),
-        }
+impl Encoder {
+    /// Runs `work` with a free cache.
+    pub(super) fn with_piece_encoder<R>(
+        &self,
+        interrupt: &Interrupt<'_>,
+        work: impl FnOnce(&mut PieceEncoder<'_>) -> R,
+    ) -> R {
+        self.workspaces.with(|workspace| {
+            work(&mut PieceEncoder {
+                splitter: &self.splitter,
+                cached: CachedEncoder {
+                    merger: &self.merger,
+                    cache: &mut workspace.cache,
+                    interrupt,
+                },
+                block: &mut workspace.block,
+                keys: &mut workspace.keys,
+                pieces_until_poll: POLL_INTERVAL,
+                failure: None,
+                piece_ids: Vec::new(),
+            })
+        })
     }
+}
 
-    /// Appends the ids of a segment. Stops after the piece that brings them to `limit` or more.
-    pub fn encode_segment(
+impl PieceEncoder<'_> {
+    /// Stage 3: appends the ids of a segment. Stops after the piece that brings them to `limit` or more.
+    /// Returns whether they are fewer.
+    pub fn encode(
         &mut self,
-        segment: &TextSegment<'_>,
+        segment: Segment<'_>,
         limit: usize,
         ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        if limit == usize::MAX && self.workspace.is_some() && self.splitter.has_blocks(segment) {
-            return self.encode_blocks(segment, ids);
+    ) -> Result<bool> {
+        match segment {
+            Segment::Added(found) => ids.push(found.id),
+            Segment::Text(text) if limit == usize::MAX && self.splitter.has_blocks(&text) => {
+                self.encode_blocks(&text, ids)?;
+            }
+            Segment::Text(text) => {
+                self.splitter.split(&text, false, |piece| {
+                    self.encode_piece(piece.text, piece.range, ids) && ids.len() < limit
+                })?;
+                self.take_failure()?;
+            }
         }
-        self.splitter.split(segment, false, |text, range, _| {
-            self.encode_piece(text, range, ids) && ids.len() < limit
-        })?;
-        self.take_failure()
+        Ok(ids.len() < limit)
     }
 
     /// Appends the ids of all pieces of a segment, block by block.
     fn encode_blocks(&mut self, segment: &TextSegment<'_>, ids: &mut Vec<u32>) -> Result<()> {
         let TextSegment { text, is_utf8, .. } = *segment;
-        let Some(workspace) = self.workspace.as_deref_mut() else {
-            return Ok(());
-        };
-        let Workspace {
-            cache, block, keys, ..
-        } = workspace;
-        let mut encoder = CachedEncoder {
-            merger: self.merger,
-            cache,
-            interrupt: self.interrupt,
-        };
         let mut from = 0;
         while from < text.len() {
             let splitter = &self.splitter.pre_tokenizers;
-            let to = splitter.next_block(text, is_utf8, from, block)?;
-            let bounds = block.bounds();
-            self.pieces_until_poll = self.pieces_until_poll.saturating_sub(bounds.len());
-            if self.pieces_until_poll == 0 {
-                self.interrupt.poll()?;
-                self.pieces_until_poll = POLL_INTERVAL;
-            }
-            encoder.encode_block(text, from, bounds, keys, ids)?;
+            let to = splitter.next_block(text, is_utf8, from, self.block)?;
+            let pieces = self.block.bounds().len();
+            self.pieces_until_poll = self.pieces_until_poll.saturating_sub(pieces);
+            self.poll_if_due()?;
+            let bounds = self.block.bounds();
+            self.cached
+                .encode_block(text, from, bounds, self.keys, ids)?;
             from = to;
         }
         Ok(())
@@ -94,11 +97,9 @@ impl<'a> PieceEncoder<'a> {
     pub fn encode_piece(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> bool {
         self.pieces_until_poll -= 1;
         if self.pieces_until_poll > 0 {
-            if let Some(workspace) = &mut self.workspace {
-                let key = key(text, range.start, range.len());
-                if workspace.cache.get(key, ids) {
-                    return true;
-                }
+            let key = key(text, range.start, range.len());
+            if self.cached.cache.get(key, ids) {
+                return true;
             }
         }
         let outcome = self.encode_miss(text, range, ids);
@@ -108,43 +109,39 @@ impl<'a> PieceEncoder<'a> {
 
     #[inline(never)]
     fn encode_miss(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> Result<()> {
-        if self.pieces_until_poll == 0 {
-            self.interrupt.poll()?;
-            self.pieces_until_poll = POLL_INTERVAL;
-        }
-        let Some(Workspace { cache, .. }) = self.workspace.as_deref_mut() else {
-            return self.merger.encode(&text[range], ids, self.interrupt);
-        };
-        let mut encoder = CachedEncoder {
-            merger: self.merger,
-            cache,
-            interrupt: self.interrupt,
-        };
-        encoder.encode_miss(text, range, ids)?;
-        cache.grow();
+        self.poll_if_due()?;
+        self.cached.encode_miss(text, range, ids)?;
+        self.cached.cache.grow();
         Ok(())
     }
 
-    /// Appends each id of the piece `text[range]` with the number of bytes that it covers. A gap is
+    fn poll_if_due(&mut self) -> Result<()> {
+        if self.pieces_until_poll == 0 {
+            self.cached.interrupt.poll()?;
+            self.pieces_until_poll = POLL_INTERVAL;
+        }
+        Ok(())
+    }
+
+    /// Appends each id of a piece with the number of bytes that it covers. A gap is
     /// `NONE`. Returns false on failure.
     pub fn encode_piece_with_widths(
         &mut self,
-        text: &[u8],
-        range: Range<usize>,
+        piece: Piece<'_>,
         tokens: &mut Vec<(u32, usize)>,
     ) -> bool {
-        if self.merger.widths_follow_from_ids() {
+        let CachedEncoder {
+            merger, interrupt, ..
+        } = self.cached;
+        if merger.widths_follow_from_ids() {
             let mut ids = std::mem::take(&mut self.piece_ids);
             ids.clear();
-            let succeeded = self.encode_piece(text, range, &mut ids);
-            tokens.extend(ids.iter().map(|&id| (id, self.merger.width(id))));
+            let succeeded = self.encode_piece(piece.text, piece.range, &mut ids);
+            tokens.extend(ids.iter().map(|&id| (id, merger.width(id))));
             self.piece_ids = ids;
             return succeeded;
         }
-        let piece = &text[range];
-        let outcome = self
-            .merger
-            .encode_with_widths(piece, tokens, self.interrupt);
+        let outcome = merger.encode_with_widths(&piece.text[piece.range], tokens, interrupt);
         self.failure = outcome.err();
         self.failure.is_none()
     }

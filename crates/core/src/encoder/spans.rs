@@ -30,9 +30,9 @@ impl Encoder {
         interrupt: &Interrupt<'_>,
         mut token: impl FnMut(u32, Span) -> bool,
     ) -> Result<()> {
-        self.for_each_token(text, special.into(), interrupt, |id, span, _| {
-            token(id, span)
-        })
+        let matchers = self.matchers(special)?;
+        let search = Search::new(&matchers, true);
+        self.for_each_token(text, search, interrupt, |id, span, _| token(id, span))
     }
 
     /// Encodes a text of which only some ranges are trusted. Special tokens, and the added tokens whose
@@ -55,9 +55,10 @@ impl Encoder {
             let index = trusted.partition_point(|trusted| trusted.start <= range.start);
             index > 0 && range.end <= trusted[index - 1].end
         };
+        let matchers = self.matchers(special)?;
         let search = Search {
-            special,
             permits: Some(&permits),
+            ..Search::new(&matchers, true)
         };
         self.for_each_token(Text::Str(text), search, interrupt, |id, _, covered| {
             token(id, covered);
@@ -76,7 +77,7 @@ impl Encoder {
     ) -> Result<()> {
         let mut tokens = Vec::new();
         self.with_piece_encoder(interrupt, |pieces| {
-            self.for_each_segment(text, search, true, &mut |segment| match segment {
+            self.for_each_segment(text, search, &mut |segment| match segment {
                 Segment::Added(AddedTokenMatch { id, range, content }) => {
                     let span = Span {
                         start: range.start,
@@ -87,24 +88,22 @@ impl Encoder {
                 }
                 Segment::Text(segment) => {
                     let mut go_on = true;
-                    self.splitter
-                        .split(&segment, true, |text, range, offsets| {
-                            tokens.clear();
-                            let mut start = range.start;
-                            let succeeded =
-                                pieces.encode_piece_with_widths(text, range, &mut tokens);
-                            go_on = tokens.iter().all(|&(id, width)| {
-                                let end = start + width;
-                                let span = Span {
-                                    start: offsets.start(start),
-                                    tiled_end: offsets.start(end),
-                                    end: offsets.end(end),
-                                };
-                                start = end;
-                                id == NONE || token(id, span, span.start..span.end)
-                            });
-                            succeeded && go_on
-                        })?;
+                    self.splitter.split(&segment, true, |piece| {
+                        tokens.clear();
+                        let (mut start, offsets) = (piece.range.start, piece.offsets);
+                        let succeeded = pieces.encode_piece_with_widths(piece, &mut tokens);
+                        go_on = tokens.iter().all(|&(id, width)| {
+                            let end = start + width;
+                            let span = Span {
+                                start: offsets.start(start),
+                                tiled_end: offsets.start(end),
+                                end: offsets.end(end),
+                            };
+                            start = end;
+                            id == NONE || token(id, span, span.start..span.end)
+                        });
+                        succeeded && go_on
+                    })?;
                     pieces.take_failure()?;
                     Ok(go_on)
                 }

@@ -4,8 +4,7 @@ use crate::alignment::OffsetMap;
 use crate::error::Result;
 use crate::merge::MetaspaceSplitPoints;
 use crate::model::Model;
-use crate::pretokenize::{Piece, PreTokenizers};
-use std::ops::Range;
+use crate::pretokenize::{Piece, PieceCutter, PreTokenizers};
 
 /// A segment of normalised text between added tokens.
 pub struct TextSegment<'a> {
@@ -30,32 +29,23 @@ impl Splitter {
         })
     }
 
-    /// Calls `piece` with each piece until it returns false: a text, the piece's range in it, and the
-    /// text's offset map.
+    /// Calls `piece` with each piece until it returns false.
     #[inline(always)]
     pub fn split(
         &self,
         segment: &TextSegment<'_>,
         aligned: bool,
-        mut piece: impl FnMut(&[u8], Range<usize>, &OffsetMap<'_>) -> bool,
+        mut piece: impl FnMut(Piece<'_>) -> bool,
     ) -> Result<()> {
         let TextSegment { text, offsets, .. } = segment;
-        match &self.split_points {
-            None => self.pre_tokenizers.split(text, offsets, aligned, |found| {
-                piece(found.text, found.range, found.offsets)
-            }),
-            Some(points) => {
-                let split: &mut dyn FnMut(Piece<'_>) -> bool =
-                    &mut |Piece {
-                              text,
-                              range,
-                              offsets,
-                          }| {
-                        points.split(text, range, |range| piece(text, range, offsets))
-                    };
-                self.pre_tokenizers.split(text, offsets, aligned, split)
-            }
-        }
+        let Some(points) = &self.split_points else {
+            return self.pre_tokenizers.split(text, offsets, aligned, piece);
+        };
+        let split: &mut dyn FnMut(Piece<'_>) -> bool = &mut |whole| {
+            let mut part = |range| piece(Piece { range, ..whole });
+            points.cut(whole.text, whole.range.clone(), &mut part)
+        };
+        self.pre_tokenizers.split(text, offsets, aligned, split)
     }
 
     /// Whether a segment can be split block by block. Without a position to split at, a block may be the whole

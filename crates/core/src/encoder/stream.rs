@@ -2,7 +2,7 @@
 
 use super::added_tokens::{Matchers, Search, Special};
 use super::piece_encoder::PieceEncoder;
-use super::{encode_segment, Encoder};
+use super::{Encoder, Segment};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::normalizers::IncrementalNormalizer;
@@ -19,17 +19,12 @@ use std::sync::Arc;
 pub struct EncodeStream {
     matchers: Arc<Matchers>,
     original: TokenSearch,
-    rest: StageStates,
-}
-
-/// The stages after the search for added tokens in the original text.
-struct StageStates {
-    kind: Stages,
-    special: Special,
+    stages: Stages,
     /// Whether the text is empty so far.
     is_first: bool,
 }
 
+/// The stages after the search for added tokens in the original text.
 enum Stages {
     Incremental(Box<IncrementalStages>),
     /// The text since the last added token, for a stage that needs all of it.
@@ -46,40 +41,16 @@ impl EncodeStream {
     /// A stream at the beginning of a text. Later calls must use the same encoder.
     pub fn new(encoder: &Encoder, special: &Special) -> Result<Self> {
         Ok(Self {
-            matchers: encoder.matchers(special)?,
+            matchers: encoder.matchers(special)?.into_owned(),
             original: TokenSearch::default(),
-            rest: StageStates {
-                kind: Stages::new(encoder),
-                special: special.clone(),
-                is_first: true,
-            },
+            stages: Stages::new(encoder),
+            is_first: true,
         })
     }
 
-    /// Takes the next part of the text. Appends the ids that are final.
+    /// Takes the next part of the text. Appends the ids that are final. If the text `ends`, these are all
+    /// remaining ids, and the stream is then at the beginning of the next text.
     pub fn push(
-        &mut self,
-        encoder: &Encoder,
-        text: &str,
-        ids: &mut Vec<u32>,
-        interrupt: &Interrupt<'_>,
-    ) -> Result<()> {
-        self.advance(encoder, text, false, ids, interrupt)
-    }
-
-    /// Appends the remaining ids. The stream is then at the beginning of the next text.
-    pub fn finish(
-        &mut self,
-        encoder: &Encoder,
-        ids: &mut Vec<u32>,
-        interrupt: &Interrupt<'_>,
-    ) -> Result<()> {
-        self.advance(encoder, "", true, ids, interrupt)?;
-        self.rest.is_first = true;
-        Ok(())
-    }
-
-    fn advance(
         &mut self,
         encoder: &Encoder,
         text: &str,
@@ -90,7 +61,8 @@ impl EncodeStream {
         let Self {
             matchers,
             original,
-            rest,
+            stages,
+            is_first,
         } = self;
         encoder.with_piece_encoder(interrupt, |pieces| {
             let mut call = Call {
@@ -100,16 +72,17 @@ impl EncodeStream {
                 ids,
             };
             original.advance(&matchers.original, text, ends, &mut |event| match event {
-                Event::Text(text) => rest.advance(&mut call, text, false),
-                Event::End => rest.advance(&mut call, "", true),
-                Event::Added(id) => {
-                    rest.advance(&mut call, "", true)?;
-                    call.ids.push(id);
-                    rest.is_first = false;
+                Event::Text(text) => stages.advance(&mut call, text, false, is_first),
+                Event::End(token) => {
+                    stages.advance(&mut call, "", true, is_first)?;
+                    call.ids.extend(token);
+                    *is_first &= token.is_none();
                     Ok(())
                 }
             })
-        })
+        })?;
+        *is_first |= ends;
+        Ok(())
     }
 }
 
@@ -137,26 +110,28 @@ impl Stages {
             _ => Self::Buffered(String::new()),
         }
     }
-}
 
-impl StageStates {
-    fn advance(&mut self, call: &mut Call<'_, '_>, text: &str, ends: bool) -> Result<()> {
-        match &mut self.kind {
-            Stages::Incremental(stages) => stages.advance(call, text, ends, &mut self.is_first),
-            Stages::Buffered(buffer) => {
+    fn advance(
+        &mut self,
+        call: &mut Call<'_, '_>,
+        text: &str,
+        ends: bool,
+        is_first: &mut bool,
+    ) -> Result<()> {
+        match self {
+            Self::Incremental(stages) => stages.advance(call, text, ends, is_first),
+            Self::Buffered(buffer) => {
                 buffer.push_str(text);
                 if !ends || buffer.is_empty() {
                     return Ok(());
                 }
                 let buffer = std::mem::take(buffer);
-                let base = usize::from(!std::mem::take(&mut self.is_first));
-                let (text, search) = (Text::Str(&buffer), Search::from(&self.special));
-                let (pieces, ids) = (&mut *call.pieces, &mut *call.ids);
-                call.encoder
-                    .normalize(text, base, call.matchers, search, false, &mut |segment| {
-                        encode_segment(pieces, segment, usize::MAX, ids)
-                    })
-                    .map(|_| ())
+                let base = usize::from(!std::mem::take(is_first));
+                let (text, search) = (Text::Str(&buffer), Search::new(call.matchers, false));
+                let encode =
+                    &mut |segment: Segment<'_>| call.pieces.encode(segment, usize::MAX, call.ids);
+                call.encoder.normalize(text, base, search, encode)?;
+                Ok(())
             }
         }
     }
@@ -189,11 +164,10 @@ impl IncrementalStages {
         let matcher = &call.matchers.normalized;
         normalized.advance(matcher, &text, ends, &mut |event| match event {
             Event::Text(text) => split(text, false, is_first, call),
-            Event::End => split("", true, is_first, call),
-            Event::Added(id) => {
+            Event::End(token) => {
                 split("", true, is_first, call)?;
-                call.ids.push(id);
-                *is_first = false;
+                call.ids.extend(token);
+                *is_first &= token.is_none();
                 Ok(())
             }
         })
@@ -211,10 +185,8 @@ struct TokenSearch {
 enum Event<'a> {
     /// Text without added tokens. More of the same stretch may follow.
     Text(&'a str),
-    /// An added token, which ends the stretch.
-    Added(u32),
-    /// The end of the text.
-    End,
+    /// The end of the stretch: at an added token, or at the end of the text.
+    End(Option<u32>),
 }
 
 impl TokenSearch {
@@ -226,17 +198,11 @@ impl TokenSearch {
         ends: bool,
         handle: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<()> {
-        if matcher.is_empty() {
-            if !text.is_empty() {
-                handle(Event::Text(text))?;
-            }
-        } else {
-            self.pending.push_str(text);
-            self.search(matcher, ends, handle)?;
-        }
+        self.pending.push_str(text);
+        self.search(matcher, ends, handle)?;
         if ends {
             *self = Self::default();
-            handle(Event::End)?;
+            handle(Event::End(None))?;
         }
         Ok(())
     }
@@ -264,7 +230,7 @@ impl TokenSearch {
             if done < found.range.start {
                 handle(Event::Text(&text[done..found.range.start]))?;
             }
-            handle(Event::Added(found.id))?;
+            handle(Event::End(Some(found.id)))?;
             done = found.range.end;
         }
         if done < end {

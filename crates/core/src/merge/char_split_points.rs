@@ -54,23 +54,14 @@ impl CharSplitPoints {
             let pair = Character::last(left).zip(Character::first(right));
             joined.extend(pair.filter(|(last, first)| last.bytes.max(first.bytes) >= 0x80));
         }
-        Some(Self::of_joined(&joined, reaches_all))
-    }
-
-    /// Whether a part has the same ids as a piece of the same bytes.
-    pub fn parts_are_pieces(&self) -> bool {
-        self.parts_are_pieces
-    }
-
-    fn of_joined(joined: &FxHashSet<(Character, Character)>, parts_are_pieces: bool) -> Self {
         let [min, max] = FILTER_WORDS;
         let words = joined.len().next_power_of_two().clamp(min, max);
         let mut points = Self {
             filter: vec![0; words].into_boxed_slice(),
             partial: Box::new([0; ROWS]),
-            parts_are_pieces,
+            parts_are_pieces: reaches_all,
         };
-        for &(left, right) in joined {
+        for (left, right) in joined {
             let both = u64::from(left.bytes) | (u64::from(right.bytes) << (8 * left.width));
             let (word, bits) = points.filter_bits(both, left.width + right.width);
             points.filter[word] |= bits;
@@ -85,7 +76,12 @@ impl CharSplitPoints {
                 points.partial[row] |= 1 << (last % 64);
             }
         }
-        points
+        Some(points)
+    }
+
+    /// Whether a part has the same ids as a piece of the same bytes.
+    pub fn parts_are_pieces(&self) -> bool {
+        self.parts_are_pieces
     }
 
     /// Where the first part of a piece, a range of a text, ends. A character that continues after the end of

@@ -19,11 +19,12 @@
 //! The proof assumes nothing about the merges.
 
 use super::queue::merge_queued;
-use super::short::{merge_short, MAX_SHORT};
+use super::short::{is_short, merge_short};
 use super::table::PairTable;
 use super::window::{Window, WINDOW};
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
+use std::ops::Range;
 
 /// The symbols of a window, and how many of them at least overlap the previous window (one or more).
 const WIDTHS: (usize, usize) = (WINDOW, 32);
@@ -34,45 +35,42 @@ pub fn merge_symbols(
     symbols: &mut [u32],
     interrupt: &Interrupt<'_>,
 ) -> Result<usize> {
-    if symbols.len() <= MAX_SHORT {
-        Ok(merge_short(table, symbols))
-    } else {
-        merge_long_with_offsets(table, symbols, interrupt, |_| {})
+    if is_short(table, symbols.len()) {
+        return Ok(merge_short(table, symbols));
     }
-}
-
-/// Merges the symbols of a piece of any length in windows. Calls `offset` with the index that each
-/// remaining symbol begins at.
-pub fn merge_long_with_offsets(
-    table: &PairTable,
-    symbols: &mut [u32],
-    interrupt: &Interrupt<'_>,
-    mut offset: impl FnMut(usize),
-) -> Result<usize> {
-    if u32::try_from(symbols.len()).is_err() {
-        let message = "a piece of 4 GiB or more cannot be merged; split the text";
-        return Err(Error::Option(message.to_owned()));
-    }
-    let tokens = OverlapMerger::new(table, symbols, interrupt, WIDTHS).merge()?;
+    let tokens = merge_long(table, symbols, interrupt)?;
     for (symbol, token) in symbols.iter_mut().zip(&tokens) {
         *symbol = token.id;
-        offset(token.start as usize);
     }
     Ok(tokens.len())
 }
 
+/// Merges the symbols of a piece of any length in windows.
+pub fn merge_long(
+    table: &PairTable,
+    symbols: &[u32],
+    interrupt: &Interrupt<'_>,
+) -> Result<Vec<Token>> {
+    if u32::try_from(symbols.len()).is_err() {
+        let message = "a piece of 4 GiB or more cannot be merged; split the text";
+        return Err(Error::Option(message.to_owned()));
+    }
+    let mut merger = OverlapMerger::new(table, symbols, WIDTHS);
+    merger.merge(interrupt)?;
+    Ok(merger.tokens)
+}
+
 /// A token and the index of its first symbol.
 #[derive(Clone, Copy)]
-struct Token {
-    id: u32,
-    start: u32,
+pub struct Token {
+    pub id: u32,
+    pub start: u32,
 }
 
 /// Merges a piece window by window.
 struct OverlapMerger<'a> {
     table: &'a PairTable,
     symbols: &'a [u32],
-    interrupt: &'a Interrupt<'a>,
     widths: (usize, usize),
     window: Option<Window>,
     /// The tokens of the symbols before `end`.
@@ -83,16 +81,10 @@ struct OverlapMerger<'a> {
 }
 
 impl<'a> OverlapMerger<'a> {
-    fn new(
-        table: &'a PairTable,
-        symbols: &'a [u32],
-        interrupt: &'a Interrupt<'a>,
-        widths: (usize, usize),
-    ) -> Self {
+    fn new(table: &'a PairTable, symbols: &'a [u32], widths: (usize, usize)) -> Self {
         Self {
             table,
             symbols,
-            interrupt,
             widths,
             window: Window::fits(table).then(Window::new),
             tokens: Vec::new(),
@@ -101,30 +93,22 @@ impl<'a> OverlapMerger<'a> {
         }
     }
 
-    fn merge(mut self) -> Result<Vec<Token>> {
-        self.merge_all()?;
-        Ok(self.tokens)
-    }
-
-    fn merge_all(&mut self) -> Result<()> {
+    fn merge(&mut self, interrupt: &Interrupt<'_>) -> Result<()> {
         // A window without a token in common with the previous tokens is retried twice as large, with an
         // earlier start. A window that starts with the piece needs no common token, so this ends.
         let mut scale = 1;
-        let mut poller = Poller::new(self.interrupt);
+        let mut poller = Poller::new(interrupt);
         while self.end < self.symbols.len() {
             let work = self.work;
-            scale = if self.merge_next(scale)? {
-                1
-            } else {
-                scale * 2
-            };
+            let is_exact = self.merge_next(scale, interrupt)?;
+            scale = if is_exact { 1 } else { scale * 2 };
             poller.advance(self.work - work)?;
         }
         Ok(())
     }
 
     /// Merges the next window. Returns false if it has no token in common with the previous tokens.
-    fn merge_next(&mut self, scale: usize) -> Result<bool> {
+    fn merge_next(&mut self, scale: usize, interrupt: &Interrupt<'_>) -> Result<bool> {
         let (width, overlap) = self.widths;
         let known = self.tokens.len();
         let first = self.first_overlapping(overlap.saturating_mul(scale));
@@ -135,7 +119,7 @@ impl<'a> OverlapMerger<'a> {
         // At least half of the window is new, so the total work is linear.
         let end = (start + width.saturating_mul(scale)).max(2 * self.end - start);
         let end = end.min(self.symbols.len());
-        self.merge_window(start, end)?;
+        self.merge_window(start..end, interrupt)?;
         let (previous, window) = self.tokens.split_at(known);
         let common = if start == 0 {
             Some((0, 0))
@@ -167,9 +151,9 @@ impl<'a> OverlapMerger<'a> {
     }
 
     /// Appends the tokens of a window.
-    fn merge_window(&mut self, start: usize, end: usize) -> Result<()> {
-        self.work += end - start;
-        let symbols = &self.symbols[start..end];
+    fn merge_window(&mut self, range: Range<usize>, interrupt: &Interrupt<'_>) -> Result<()> {
+        self.work += range.len();
+        let (start, symbols) = (range.start, &self.symbols[range]);
         let tokens = &mut self.tokens;
         let token = |id, index| {
             let start = (start + index) as u32;
@@ -180,7 +164,7 @@ impl<'a> OverlapMerger<'a> {
                 window.merge(self.table, symbols, token);
                 Ok(())
             }
-            _ => merge_queued(self.table, symbols, self.interrupt, |_, _, _| {}, token),
+            _ => merge_queued(self.table, symbols, interrupt, |_, _, _| {}, token),
         }
     }
 }
@@ -208,7 +192,8 @@ fn common_token(previous: &[Token], end: u32, window: &[Token]) -> Option<(usize
 
 #[cfg(test)]
 mod tests {
-    use super::super::short::merge_naive;
+    use super::super::short::MAX_SHORT;
+    use super::super::table::NO_MERGE;
     use super::*;
     use proptest::prelude::*;
 
@@ -229,6 +214,21 @@ mod tests {
         prop_oneof![merges.clone(), merges.prop_shuffle()]
     }
 
+    /// Merges as the definition of BPE says: the lowest rank first, then the leftmost pair.
+    fn merge_naive(table: &PairTable, symbols: &mut [u32]) -> usize {
+        let mut length = symbols.len();
+        loop {
+            let pairs = symbols[..length].windows(2).zip(0..);
+            let ranks = pairs.map(|(pair, index)| (table.rank(pair[0], pair[1]), index));
+            let Some((rank, index)) = ranks.min().filter(|least| least.0 != NO_MERGE) else {
+                return length;
+            };
+            symbols[index] = table.product(rank);
+            symbols.copy_within(index + 2..length, index + 1);
+            length -= 1;
+        }
+    }
+
     fn naive(table: &PairTable, piece: &[u32]) -> Vec<u32> {
         let mut symbols = piece.to_vec();
         let length = merge_naive(table, &mut symbols);
@@ -237,10 +237,9 @@ mod tests {
     }
 
     fn in_windows(table: &PairTable, piece: &[u32], widths: (usize, usize)) -> Vec<Token> {
-        let never = Interrupt::never();
-        OverlapMerger::new(table, piece, &never, widths)
-            .merge()
-            .unwrap()
+        let mut merger = OverlapMerger::new(table, piece, widths);
+        merger.merge(&Interrupt::never()).unwrap();
+        merger.tokens
     }
 
     fn ids(tokens: &[Token]) -> Vec<u32> {
@@ -258,9 +257,8 @@ mod tests {
                 for period in [1, 2, 3] {
                     let piece = (0..length).map(|i| u32::from(i % period == 1));
                     let piece: Vec<u32> = piece.collect();
-                    let never = Interrupt::never();
-                    let mut merger = OverlapMerger::new(&table, &piece, &never, WIDTHS);
-                    merger.merge_all().unwrap();
+                    let mut merger = OverlapMerger::new(&table, &piece, WIDTHS);
+                    merger.merge(&Interrupt::never()).unwrap();
                     assert!(merger.work <= 4 * piece.len(), "{}", merger.work);
                 }
             }

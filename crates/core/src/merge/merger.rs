@@ -1,11 +1,9 @@
 //! Piece to ids: the one entry to the merges.
 
 use super::char_split_points::CharSplitPoints;
-use super::long::{merge_long_with_offsets, merge_symbols};
-use super::reachability::unreachable_tokens;
+use super::long::{merge_long, merge_symbols};
 use super::symbols::Symbols;
 use super::table::PairTable;
-use super::trace::{trace_merges, MergeTrace};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::model::{Model, NONE};
@@ -17,9 +15,9 @@ const SPLIT_POINTS_COST: usize = 1 << 15;
 
 /// Turns pieces into ids with the merges of one model. Threads may share it.
 pub struct Merger {
-    model: Model,
-    symbols: Symbols,
-    table: PairTable,
+    pub(super) model: Model,
+    pub(super) symbols: Symbols,
+    pub(super) table: PairTable,
     /// Computed when it pays. The inner `None` is a model without split points.
     split_points: OnceLock<Option<CharSplitPoints>>,
     /// The bytes of the non-ASCII pieces so far.
@@ -44,17 +42,12 @@ impl Merger {
         if piece.is_ascii() {
             return None;
         }
-        let known = match self.split_points.get() {
-            Some(known) => known,
-            None => {
-                let bytes = &self.non_ascii_bytes;
-                if bytes.fetch_add(piece.len(), Ordering::Relaxed) < SPLIT_POINTS_COST {
-                    return None;
-                }
-                self.compute_split_points()
-            }
-        };
-        known.as_ref()
+        if let Some(known) = self.split_points.get() {
+            return known.as_ref();
+        }
+        let bytes = &self.non_ascii_bytes;
+        let pays = bytes.fetch_add(piece.len(), Ordering::Relaxed) >= SPLIT_POINTS_COST;
+        pays.then(|| self.compute_split_points())?.as_ref()
     }
 
     /// Computes the split points, unless they are known.
@@ -62,8 +55,7 @@ impl Merger {
         self.split_points.get_or_init(|| {
             let mut reaches_all = true;
             if self.model.settings().ignore_merges {
-                let unreachable =
-                    unreachable_tokens(&self.model, &self.symbols, &self.table).ok()?;
+                let unreachable = self.unreachable_tokens().ok()?;
                 reaches_all = unreachable.iter().all(|&id| self.model.is_special(id));
             }
             CharSplitPoints::new(&self.model, reaches_all)
@@ -79,7 +71,7 @@ impl Merger {
 
     /// The token that a whole piece is, if the model asks for it (`ignore_merges`). Never a special token: no
     /// text becomes one by chance.
-    fn unmerged_token(&self, piece: &[u8]) -> Option<u32> {
+    pub(super) fn unmerged_token(&self, piece: &[u8]) -> Option<u32> {
         if !self.model.settings().ignore_merges {
             return None;
         }
@@ -132,27 +124,18 @@ impl Merger {
             tokens.push((id, piece.len()));
             return Ok(());
         }
-        let (mut ids, mut ends, mut end) = (Vec::new(), Vec::new(), 0);
+        let (mut ids, mut bounds) = (Vec::new(), vec![0]);
         self.symbols.for_each(&self.model, piece, |id, width| {
-            end += width;
+            bounds.push(bounds[ids.len()] + width);
             ids.push(id);
-            ends.push(end);
         });
-        let mut starts = Vec::new();
-        let length = merge_long_with_offsets(&self.table, &mut ids, interrupt, |index| {
-            starts.push(index.checked_sub(1).map_or(0, |previous| ends[previous]));
-        })?;
-        starts.push(end);
-        let widths = starts.windows(2).map(|pair| pair[1] - pair[0]);
-        tokens.extend(ids[..length].iter().copied().zip(widths));
+        let merged = merge_long(&self.table, &ids, interrupt)?;
+        let mut ends = merged[1.min(merged.len())..].iter();
+        tokens.extend(merged.iter().map(|token| {
+            let end = ends.next().map_or(ids.len(), |next| next.start as usize);
+            (token.id, bounds[end] - bounds[token.start as usize])
+        }));
         Ok(())
-    }
-
-    /// Merges a piece and records each step.
-    pub fn trace(&self, piece: &[u8], interrupt: &Interrupt<'_>) -> Result<MergeTrace> {
-        let whole = self.unmerged_token(piece);
-        let (model, symbols, table) = (&self.model, &self.symbols, &self.table);
-        trace_merges(model, symbols, table, piece, whole, interrupt)
     }
 
     /// Whether every token covers exactly its own bytes, so that [`Merger::width`] is its width.

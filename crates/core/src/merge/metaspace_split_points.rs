@@ -46,18 +46,6 @@ impl MetaspaceSplitPoints {
             joined,
         })
     }
-
-    /// Calls `part` with each part of a piece until it returns false. Returns its last result.
-    pub fn split(
-        &self,
-        text: &[u8],
-        range: Range<usize>,
-        mut part: impl FnMut(Range<usize>) -> bool,
-    ) -> bool {
-        let end = range.end;
-        let last = self.cut_open(text, range, &mut part);
-        last.is_some_and(|start| part(start..end))
-    }
 }
 
 impl PieceCutter for MetaspaceSplitPoints {
@@ -122,7 +110,7 @@ mod tests {
 
     fn split(points: &MetaspaceSplitPoints, text: &str) -> String {
         let mut parts = Vec::new();
-        points.split(text.as_bytes(), 0..text.len(), |range| {
+        points.cut(text.as_bytes(), 0..text.len(), &mut |range| {
             parts.push(&text[range]);
             true
         });

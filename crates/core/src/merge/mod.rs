@@ -18,7 +18,6 @@ pub use char_split_points::CharSplitPoints;
 pub use long::merge_symbols;
 pub use merger::Merger;
 pub use metaspace_split_points::MetaspaceSplitPoints;
-pub use reachability::unreachable_tokens;
 pub use symbols::Symbols;
 pub use table::PairTable;
-pub use trace::{trace_merges, MergeStep, MergeTrace};
+pub use trace::{MergeStep, MergeTrace};

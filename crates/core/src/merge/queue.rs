@@ -19,9 +19,6 @@ pub fn merge_queued(
     mut token: impl FnMut(u32, usize),
 ) -> Result<()> {
     let mut list = SymbolList::new(table, symbols);
-    for left in 0..symbols.len() as u32 {
-        list.enqueue(left);
-    }
     let mut poller = Poller::new(interrupt);
     while let Some(Reverse(entry)) = list.queue.pop() {
         poller.advance(1)?;
@@ -30,10 +27,10 @@ pub fn merge_queued(
             merged(rank, left, right);
         }
     }
-    let mut at = if symbols.is_empty() { NONE } else { 0 };
-    while at != NONE {
-        token(list.symbols[at as usize], at as usize);
-        at = list.next[at as usize];
+    let mut at = 0;
+    while let Some(&symbol) = list.symbols.get(at) {
+        token(symbol, at);
+        at = list.next[at] as usize;
     }
     Ok(())
 }
@@ -50,21 +47,20 @@ struct SymbolList<'a> {
 impl<'a> SymbolList<'a> {
     fn new(table: &'a PairTable, symbols: &[u32]) -> Self {
         let length = symbols.len() as u32;
-        let mut next: Vec<u32> = (1..=length).collect();
-        if let Some(last) = next.last_mut() {
-            *last = NONE;
-        }
-        Self {
+        let neighbor = |at: u32| if at < length { at } else { NONE };
+        let mut list = Self {
             table,
             symbols: symbols.to_vec(),
-            next,
-            previous: [NONE]
-                .into_iter()
-                .chain(0..length)
-                .take(length as usize)
+            next: (0..length).map(|at| neighbor(at + 1)).collect(),
+            previous: (0..length)
+                .map(|at| at.checked_sub(1).unwrap_or(NONE))
                 .collect(),
             queue: BinaryHeap::with_capacity(symbols.len()),
+        };
+        for left in 0..length {
+            list.enqueue(left);
         }
+        list
     }
 
     /// The rank of the pair at `left`, and the index of its right symbol. None for the last symbol and for

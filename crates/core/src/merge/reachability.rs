@@ -1,35 +1,38 @@
 //! Which tokens merging makes from their own bytes.
 
 use super::long::merge_symbols;
-use super::symbols::Symbols;
+use super::merger::Merger;
 use super::table::{PairTable, NO_MERGE};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
-use crate::model::{MergeIds, Model};
+use crate::model::MergeIds;
 
-/// The ids of the tokens that merging does not make from their own bytes, in ascending order. Of two tokens
-/// with the same bytes, merging makes one at most.
-pub fn unreachable_tokens(model: &Model, symbols: &Symbols, table: &PairTable) -> Result<Vec<u32>> {
-    let origins = symbols.are_bytes().then(|| Origins::new(model.merges()));
-    match origins.flatten() {
-        Some(origins) => Ok(origins.unreachable(model, symbols, table)),
-        None => unreachable_by_merging(model, symbols, table),
-    }
-}
-
-/// `unreachable_tokens` of any model: merges every token.
-fn unreachable_by_merging(model: &Model, symbols: &Symbols, table: &PairTable) -> Result<Vec<u32>> {
-    let mut unreachable = Vec::new();
-    let mut merged = Vec::new();
-    for (id, token) in model.vocabulary().iter() {
-        merged.clear();
-        symbols.for_each(model, token, |symbol, _| merged.push(symbol));
-        let length = merge_symbols(table, &mut merged, &Interrupt::never())?;
-        if merged[..length] != [id] {
-            unreachable.push(id);
+impl Merger {
+    /// The ids of the tokens that merging does not make from their own bytes, in ascending order. Of two
+    /// tokens with the same bytes, merging makes one at most.
+    pub fn unreachable_tokens(&self) -> Result<Vec<u32>> {
+        let origins = self.symbols.are_bytes();
+        let origins = origins.then(|| Origins::new(self.model.merges()));
+        match origins.flatten() {
+            Some(origins) => Ok(origins.unreachable(self)),
+            None => self.unreachable_by_merging(),
         }
     }
-    Ok(unreachable)
+
+    /// `unreachable_tokens` of any model: merges every token.
+    fn unreachable_by_merging(&self) -> Result<Vec<u32>> {
+        let (mut unreachable, mut merged) = (Vec::new(), Vec::new());
+        for (id, token) in self.model.vocabulary().iter() {
+            merged.clear();
+            self.symbols
+                .for_each(&self.model, token, |symbol, _| merged.push(symbol));
+            let length = merge_symbols(&self.table, &mut merged, &Interrupt::never())?;
+            if merged[..length] != [id] {
+                unreachable.push(id);
+            }
+        }
+        Ok(unreachable)
+    }
 }
 
 /// The origin of a token that no merge makes.
@@ -64,18 +67,18 @@ impl Origins {
         pair.filter(|&pair| pair != NO_ORIGIN)
     }
 
-    fn unreachable(&self, model: &Model, symbols: &Symbols, table: &PairTable) -> Vec<u32> {
+    fn unreachable(&self, merger: &Merger) -> Vec<u32> {
         let mut is_reachable = vec![false; self.pairs.len()];
         let mut unreachable = Vec::new();
         // The parts of a token have lower ids.
-        for (id, token) in model.vocabulary().iter() {
+        for (id, token) in merger.model.vocabulary().iter() {
             let reachable = match (token, self.of(id)) {
-                (&[byte], _) => symbols.single(byte) == id,
+                (&[byte], _) => merger.symbols.single(byte) == id,
                 (_, None) => false,
                 (_, Some((left, right))) => {
                     is_reachable[left as usize]
                         && is_reachable[right as usize]
-                        && self.stay_apart(table, left, right, id)
+                        && self.stay_apart(&merger.table, left, right, id)
                 }
             };
             if reachable {
@@ -122,7 +125,7 @@ impl Origins {
 mod tests {
     use super::super::short::MAX_SHORT;
     use super::*;
-    use crate::model::Settings;
+    use crate::model::{Model, Settings};
     use proptest::prelude::*;
 
     fn bytes() -> Vec<(u32, Vec<u8>)> {
@@ -139,8 +142,7 @@ mod tests {
         let merges = [("b", "c"), ("a", "b"), ("ab", "c")];
         let merges = merges.map(|(left, right)| (left.into(), right.into()));
         let model = Model::new(tokens, Some(&merges), Settings::default(), Vec::new()).unwrap();
-        let table = PairTable::new(model.merges());
-        let found = unreachable_tokens(&model, &Symbols::new(&model), &table).unwrap();
+        let found = Merger::new(&model).unreachable_tokens().unwrap();
         assert_eq!(found, [258, 259, 260, 261]);
     }
 
@@ -170,10 +172,10 @@ mod tests {
                 }
             }
             let model = Model::new(tokens, Some(&merges), Settings::default(), Vec::new()).unwrap();
-            let (symbols, table) = (Symbols::new(&model), PairTable::new(model.merges()));
+            let merger = Merger::new(&model);
             let origins = Origins::new(model.merges()).unwrap();
-            let expected = unreachable_by_merging(&model, &symbols, &table).unwrap();
-            prop_assert_eq!(origins.unreachable(&model, &symbols, &table), expected);
+            let expected = merger.unreachable_by_merging().unwrap();
+            prop_assert_eq!(origins.unreachable(&merger), expected);
         }
     }
 }

@@ -12,11 +12,15 @@ const INDEX_BITS: u32 = MAX_SHORT.trailing_zeros();
 /// The key of a pair without a merge.
 const NONE: i32 = i32::MAX;
 
-/// Merges at most [`MAX_SHORT`] symbols in place. Returns how many remain.
+/// Whether a piece of this length is short, and the ranks of a table fit a key.
+#[inline(always)]
+pub fn is_short(table: &PairTable, length: usize) -> bool {
+    length <= MAX_SHORT && table.ranks() < 1 << (i32::BITS - 1 - INDEX_BITS)
+}
+
+/// Merges the symbols of a short piece in place. Returns how many remain.
 pub fn merge_short(table: &PairTable, symbols: &mut [u32]) -> usize {
-    if table.ranks() >= 1 << (i32::BITS - 1 - INDEX_BITS) {
-        merge_naive(table, symbols)
-    } else if symbols.len() <= MAX_VERY_SHORT {
+    if symbols.len() <= MAX_VERY_SHORT {
         merge::<MAX_VERY_SHORT>(table, symbols)
     } else {
         merge::<MAX_SHORT>(table, symbols)
@@ -93,19 +97,4 @@ pub fn least<const LENGTH: usize>(keys: &[i32; LENGTH]) -> i32 {
         }
     }
     lanes.into_iter().fold(i32::MAX, i32::min)
-}
-
-/// Merges as the definition of BPE says, for any ranks: the lowest rank first, then the leftmost pair.
-pub fn merge_naive(table: &PairTable, symbols: &mut [u32]) -> usize {
-    let mut length = symbols.len();
-    loop {
-        let pairs = symbols[..length].windows(2).zip(0..);
-        let ranks = pairs.map(|(pair, index)| (table.rank(pair[0], pair[1]), index));
-        let Some((rank, index)) = ranks.min().filter(|least| least.0 != NO_MERGE) else {
-            return length;
-        };
-        symbols[index] = table.product(rank);
-        symbols.copy_within(index + 2..length, index + 1);
-        length -= 1;
-    }
 }

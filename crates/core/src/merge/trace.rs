@@ -1,11 +1,10 @@
 //! The merges that turn a piece into ids, recorded in the order in which encoding applies them.
 
+use super::merger::Merger;
 use super::queue::merge_queued;
-use super::symbols::Symbols;
-use super::table::PairTable;
 use crate::error::Result;
 use crate::interrupt::Interrupt;
-use crate::model::{MergeIds, Model, NONE};
+use crate::model::{MergeIds, NONE};
 
 /// One merge of two neighbours. Positions count the piece's initial symbols, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,46 +37,42 @@ pub struct MergeTrace {
     pub is_whole: bool,
 }
 
-/// Merges a piece and records every step. `whole` is the token that encoding takes without merging.
-pub fn trace_merges(
-    model: &Model,
-    symbols: &Symbols,
-    table: &PairTable,
-    piece: &[u8],
-    whole: Option<u32>,
-    interrupt: &Interrupt<'_>,
-) -> Result<MergeTrace> {
-    let mut initial = Vec::new();
-    symbols.for_each(model, piece, |id, _| initial.push(id));
-    let mut current = initial.clone();
-    let (mut steps, mut ids) = (Vec::new(), Vec::new());
-    let record = |rank, left: u32, right: u32| {
-        let [left, right] = [left as usize, right as usize];
-        let (left_id, right_id, token_id) = (current[left], current[right], table.product(rank));
-        steps.push(MergeStep {
-            rank: index_of(model.merges(), rank, (left_id, right_id, token_id)),
-            left,
-            right,
-            left_id,
-            right_id,
-            token_id,
-        });
-        current[left] = token_id;
-    };
-    merge_queued(table, &initial, interrupt, record, |id, _| ids.push(id))?;
-    ids.retain(|&id| id != NONE);
-    Ok(MergeTrace {
-        symbols: initial
-            .into_iter()
-            .map(|id| (id != NONE).then_some(id))
-            .collect(),
-        steps,
-        ids: whole.map_or(ids, |id| vec![id]),
-        is_whole: whole.is_some(),
-    })
+impl Merger {
+    /// Merges a piece and records each step.
+    pub fn trace(&self, piece: &[u8], interrupt: &Interrupt<'_>) -> Result<MergeTrace> {
+        let whole = self.unmerged_token(piece);
+        let (merges, table) = (self.model.merges(), &self.table);
+        let (mut initial, mut steps, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+        self.symbols
+            .for_each(&self.model, piece, |id, _| initial.push(id));
+        let mut current = initial.clone();
+        let record = |rank, left: u32, right: u32| {
+            let [left, right] = [left as usize, right as usize];
+            let (left_id, right_id) = (current[left], current[right]);
+            let token_id = table.product(rank);
+            steps.push(MergeStep {
+                rank: index_of(merges, rank, (left_id, right_id, token_id)),
+                left,
+                right,
+                left_id,
+                right_id,
+                token_id,
+            });
+            current[left] = token_id;
+        };
+        merge_queued(table, &initial, interrupt, record, |id, _| ids.push(id))?;
+        ids.retain(|&id| id != NONE);
+        let symbols = initial.into_iter().map(|id| (id != NONE).then_some(id));
+        Ok(MergeTrace {
+            symbols: symbols.collect(),
+            steps,
+            ids: whole.map_or(ids, |id| vec![id]),
+            is_whole: whole.is_some(),
+        })
+    }
 }
 
-/// The index of a merge in the model's list. A [`PairTable`] may use the products as ranks; the products
+/// The index of a merge in the model's list. The table may use the products as ranks; the products
 /// then ascend.
 fn index_of(merges: &[MergeIds], rank: u32, merge: MergeIds) -> usize {
     if merges.get(rank as usize) == Some(&merge) {
@@ -89,7 +84,7 @@ fn index_of(merges: &[MergeIds], rank: u32, merge: MergeIds) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Settings;
+    use crate::model::{Model, Settings};
 
     fn trace(merges: &[(&str, &str)], tokens: &[&str], piece: &str) -> MergeTrace {
         let ids = (7..).step_by(3);
@@ -105,16 +100,8 @@ mod tests {
             Vec::new(),
         )
         .unwrap();
-        let (symbols, table) = (Symbols::new(&model), PairTable::new(model.merges()));
-        trace_merges(
-            &model,
-            &symbols,
-            &table,
-            piece.as_bytes(),
-            None,
-            &Interrupt::never(),
-        )
-        .unwrap()
+        let merger = Merger::new(&model);
+        merger.trace(piece.as_bytes(), &Interrupt::never()).unwrap()
     }
 
     #[test]

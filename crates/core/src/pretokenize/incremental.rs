@@ -25,6 +25,18 @@ pub trait PieceCutter {
         range: Range<usize>,
         piece: &mut dyn FnMut(Range<usize>) -> bool,
     ) -> Option<usize>;
+
+    /// Calls `piece` with each part of a piece until it returns false. Returns its last result.
+    fn cut(
+        &self,
+        text: &[u8],
+        range: Range<usize>,
+        piece: &mut dyn FnMut(Range<usize>) -> bool,
+    ) -> bool {
+        let end = range.end;
+        let last = self.cut_open(text, range, piece);
+        last.is_some_and(|start| piece(start..end))
+    }
 }
 
 /// Splits a stretch of normalised text between added tokens that arrives in parts.
@@ -55,13 +67,9 @@ struct Sink<'a> {
 
 impl Sink<'_> {
     fn piece(&mut self, text: &[u8], range: Range<usize>) -> bool {
-        let (end, emit) = (range.end, &mut self.piece);
         match self.cutter {
-            None => emit(text, range),
-            Some(cutter) => {
-                let last = cutter.cut_open(text, range, &mut |part| emit(text, part));
-                last.is_some_and(|start| emit(text, start..end))
-            }
+            None => (self.piece)(text, range),
+            Some(cutter) => cutter.cut(text, range, &mut |part| (self.piece)(text, part)),
         }
     }
 }

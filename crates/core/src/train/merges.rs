@@ -60,7 +60,7 @@
 //! * special tokens: it maps a product with the text of a special token (in printable characters) to that
 //!   token; we do not know the special tokens here.
 //!
-//! [`unreachable_tokens`]: crate::merge::unreachable_tokens
+//! [`unreachable_tokens`]: crate::merge::Merger::unreachable_tokens
 
 mod candidates;
 mod learned;
