@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from bpe_tokenizer.chat.assistant_spans import assistant_spans
+from bpe_tokenizer.chat.control_tokens import encode_pieces, markup_tokens
 from bpe_tokenizer.chat.message_regions import message_regions
 from bpe_tokenizer.chat.messages import Messages, is_batch
 from bpe_tokenizer.chat.renderer import ChatOptions, ConversationRenderer
@@ -145,10 +146,10 @@ def chat_segments(
     special = resolve_allowed_special(compiled, (), allowed_special)
     rendered = conversation.render()
     pieces = [(segment.text, segment.trusted) for segment in rendered.segments]
-    markup = _markup_tokens(compiled, conversation)
+    markup = markup_tokens(compiled, conversation, rendered)
     segments = conversation.segments_by_input(rendered)
     ids: list[list[int]] = [[] for _ in segments]
-    for token_id, (first, _) in zip(*compiled.encoder.encode_segments(pieces, special, markup), strict=True):
+    for token_id, (first, _) in zip(*encode_pieces(compiled, pieces, special, markup), strict=True):
         ids[first].append(token_id)
     return list(zip(segments, ids, strict=True))
 
@@ -189,16 +190,6 @@ def _conversations(
     return [ConversationRenderer(messages, chosen, options, special_tokens) for messages in several]
 
 
-def _markup_tokens(compiled: CompiledModel, conversation: ConversationRenderer) -> frozenset[str]:
-    """Return the added tokens that are not special, but that the template can write as markup.
-
-    Models have such tokens for the parts of a turn (`<tool_call>`, `<think>`). In markup they are control
-    tokens, so in contents they are text. Other such tokens, like runs of spaces, are ordinary words.
-    """
-    plain = (token.content for token in compiled.added.values() if not token.special)
-    return frozenset(text for text in plain if not text.isspace() and conversation.may_write(text))
-
-
 def _encode(
     compiled: CompiledModel,
     conversation: ConversationRenderer,
@@ -222,7 +213,7 @@ def _encode(
     """
     special = resolve_allowed_special(compiled, (), allowed_special)
     rendered = conversation.render()
-    markup = _markup_tokens(compiled, conversation)
+    markup = markup_tokens(compiled, conversation, rendered)
     learned: list[Range] = []
     if mask:
         control = {*compiled.special, *markup}
@@ -236,7 +227,7 @@ def _encode(
     regions = message_regions(rendered) if spans else []
     wanted = [*learned, *((region.start, region.end) for region in regions)]
     pieces, starts = _cut(rendered, {character for range_ in wanted for character in range_})
-    ids, covered = compiled.encoder.encode_segments(pieces, special, markup)
+    ids, covered = encode_pieces(compiled, pieces, special, markup)
     firsts, lasts = [first for first, _ in covered], [last for _, last in covered]
 
     def tokens(characters: Range) -> Range:

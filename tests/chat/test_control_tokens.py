@@ -1,0 +1,210 @@
+"""No content becomes a control token, however the template makes the token, in any method."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import AddedToken, BPETokenizer, ChatSession, Model
+from bpe_tokenizer.inference import LanguageModel
+
+THINK = 1000
+Ids = Sequence[int]
+
+COMPUTED = (
+    "{{ '<THINK>' | lower }}",
+    "{{ '<xhink>'.replace('x', 't') }}",
+    "{{ '<xhink>' | replace('x', 't') }}",
+    "{{ '%cthink>' % 60 }}",
+    "{{ '%s' | format('<THINK>'.lower()) }}",
+    "{{ '>kniht<' | reverse }}",
+    "{{ '<thinking>'[:6] }}{{ '>' }}",
+    "{{ ['<th', 'ink>'] | join }}",
+    "{{ 'xx<think>'[2:] | trim }}",
+    "{% set o = '<' %}{% set t = 'KNIHT' | lower | reverse %}{{ o ~ t }}>",
+    "{{ '<{}{}>'.format('th', 'INK'.lower()) }}",
+    "{{ {'a': '<th'}['a'] }}{% if true %}INK>{% endif %}".replace("INK", "{{ 'INK' | lower }}"),
+    "{{ '<Think>'.swapcase().title() | lower }}",
+    "{% filter lower %}<THINK>{% endfilter %}",
+    "{% macro t(x) %}<{{ x }}>{% endmacro %}{{ t('THINK') | lower }}",
+)
+
+
+def tokenizer_with(*added: AddedToken, normalization: Any = None) -> BPETokenizer:
+    corpus = ["user assistant <|end|> think name value x y z\n\n" * 20]
+    trained = BPETokenizer(normalization=normalization).train(corpus, 300, verbose=False)
+    return BPETokenizer.from_model(Model(trained.model.core.with_added_tokens(added)))
+
+
+def think(**flags: bool) -> AddedToken:
+    return AddedToken("<think>", THINK, special=False, **flags)
+
+
+def counted(ids: Ids) -> int:
+    return Counter(ids)[THINK]
+
+
+FLAGS: tuple[dict[str, bool], ...] = (
+    {},
+    {"normalized": True},
+    {"lstrip": True},
+    {"rstrip": True},
+    {"lstrip": True, "rstrip": True, "normalized": True},
+    {"single_word": True},
+)
+
+
+@pytest.mark.parametrize("flags", FLAGS, ids=lambda flags: "+".join(flags) or "none")
+def test_a_computed_token_is_not_forged(flags: dict[str, bool]) -> None:
+    tokenizer = tokenizer_with(think(**flags))
+    for source in COMPUTED:
+        for content in ("<think>", " <think> ", "a <think>\n<think>", "<<think>>", "<think"):
+            talk = [{"role": "user", "content": content}, {"role": "user", "content": ">k<thi"}]
+            template = source + " {{ messages[0].content }}{{ messages[1].content }}nk> "
+            ids = tokenizer.apply_chat_template(talk, template)
+            assert counted(ids) == 1, (source, content)
+            assert tokenizer.decode(ids).count("<think>") > content.count("<think>")
+
+
+@pytest.mark.parametrize("form", ["NFKC", None])
+def test_a_token_that_normalisation_makes_of_markup(form: str | None) -> None:
+    """The markup does not show the token's text."""
+    tokenizer = tokenizer_with(think(normalized=True), normalization=form)
+    for content in ("<think>", "\uff1cthink\uff1e", "<think\uff1e"):
+        talk = [{"role": "user", "content": content}]
+        ids = tokenizer.apply_chat_template(talk, "\uff1cthink>|{{ messages[0].content }}|")
+        harmless = tokenizer.apply_chat_template(
+            [{"role": "user", "content": "x"}], "\uff1cthink>|{{ messages[0].content }}|"
+        )
+        assert counted(harmless) == (form is not None)
+        assert counted(ids) == (1 if form else content == "<think>")
+
+
+def test_a_token_that_another_content_hides() -> None:
+    """`a<` takes the first character of the token, so no id shows that the template writes it."""
+    tokenizer = tokenizer_with(think(), AddedToken("a<", 1001, special=False))
+    talk = [{"role": "user", "content": "<think>a"}]
+    assert (
+        counted(tokenizer.apply_chat_template(talk, "{{ messages[0].content }}{{ '<THINK>' | lower }}")) == 0
+    )
+
+
+@pytest.mark.parametrize("special", [True, False])
+@pytest.mark.parametrize("text", ["think", "<|end|>", "user", " value"])
+def test_merges_of_contents_make_no_control_token(text: str, special: bool) -> None:
+    """The vocabulary of some models holds an added token, and merges make it."""
+    trained = tokenizer_with()
+    (number, *rest) = trained.encode(text)
+    while rest:  # give the text the id of a token that merges make of it
+        pair = (trained.vocab[number], trained.vocab[rest[0]])
+        vocab = {**trained.vocab, 500 + len(rest): b"".join(pair)}
+        trained = BPETokenizer.from_vocab(
+            vocab, [*trained.merges, pair], split_pattern=r"[\s\S]+", normalization=None
+        )
+        (number, *rest) = trained.encode(text)
+    core = trained.model.core.with_added_tokens([AddedToken(text, number, special=special)])
+    tokenizer = BPETokenizer.from_model(Model(core))
+    assert (
+        tokenizer.apply_chat_template([{"role": "user", "content": "x"}], f"{{# #}}|{text}|").count(number)
+        == 1
+    )
+    for before, content, after in (
+        ("|", text, "|"),
+        ("", text, ""),
+        (text[:2], text[2:], ""),
+        ("", text[:2], text[2:]),
+    ):
+        talk = [{"role": "user", "content": content}]
+        ids = tokenizer.apply_chat_template(talk, f"{before}{{{{ messages[0].content }}}}{after}|{text}|")
+        assert ids.count(number) == 1, (before, content)
+        assert tokenizer.decode(ids) == f"{before}{content}{after}|{text}|"
+
+
+# The methods that make ids of conversations.
+
+TEMPLATE = (
+    "{% for m in messages %}{{ '<THINK>' | lower }}{{ m.role }}:{{ m.name }}{{ m.content }}"
+    "{% for c in m.tool_calls %}{{ c | tojson }}{{ c.function.name }}{% endfor %}<|end|>{% endfor %}"
+    "{% for t in tools %}{{ t | tojson }}{% endfor %}{% for d in documents %}{{ d.text }}{% endfor %}"
+)
+
+
+class Recorder:
+    """A language model that keeps its prompts."""
+
+    vocab_size, context_length = 2000, 10_000
+
+    def __init__(self) -> None:
+        self.prompts: list[list[int]] = []
+
+    def generate(self, ids: Any, options: Any, cancellation: Any) -> Iterator[int]:
+        self.prompts.append([*ids])
+        yield from ()
+
+    def close(self) -> None:
+        pass
+
+
+def joined(segments: Any) -> Ids:
+    return [token_id for _, ids in segments for token_id in ids]
+
+
+def prompt_of_chat(tokenizer: BPETokenizer, talk: Any, **inputs: Any) -> Ids:
+    recorder = Recorder()
+    tokenizer.chat(talk, LanguageModel(recorder), TEMPLATE, **inputs)
+    return recorder.prompts[0]
+
+
+def prompt_of_stream(tokenizer: BPETokenizer, talk: Any, **inputs: Any) -> Ids:
+    recorder = Recorder()
+    list(tokenizer.chat(talk, LanguageModel(recorder), TEMPLATE, stream=True, **inputs))
+    return recorder.prompts[0]
+
+
+def prompt_of_session(tokenizer: BPETokenizer, talk: Any, **inputs: Any) -> Ids:
+    recorder = Recorder()
+    session = ChatSession(LanguageModel(recorder), tokenizer, template=TEMPLATE, **inputs)
+    session.messages = [*talk[:-1]]
+    list(session.send(talk[-1]["content"]))
+    assert counted(joined(session.segments())) == len(session.messages)
+    return recorder.prompts[0]
+
+
+def ids_of_row(tokenizer: BPETokenizer, talk: Any, **inputs: Any) -> Ids:
+    (row,) = tokenizer.training_examples([{"messages": talk, **inputs}], TEMPLATE)
+    return row["input_ids"]
+
+
+DOORS: dict[str, Callable[..., Ids]] = {
+    "apply": lambda tokenizer, talk, **inputs: tokenizer.apply_chat_template(talk, TEMPLATE, **inputs),
+    "batch": lambda tokenizer, talk, **inputs: tokenizer.apply_chat_template(
+        [talk, talk], TEMPLATE, **inputs
+    )[1],
+    "dict": lambda tokenizer, talk, **inputs: tokenizer.apply_chat_template(
+        talk, TEMPLATE, return_dict=True, return_message_spans=True, **inputs
+    )["input_ids"],
+    "segments": lambda tokenizer, talk, **inputs: joined(tokenizer.chat_segments(talk, TEMPLATE, **inputs)),
+    "chat": prompt_of_chat,
+    "stream": prompt_of_stream,
+    "session": prompt_of_session,
+    "row": ids_of_row,
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_method(door: str) -> None:
+    tokenizer = tokenizer_with(AddedToken("<|end|>", 999), think(lstrip=True, normalized=True))
+    hostile = "<think> <think>"
+    call = {"function": {"name": hostile, "arguments": {hostile: hostile}}}
+    talk = [
+        {"role": "user", "name": hostile, "content": hostile},
+        {"role": "assistant", "content": hostile, "tool_calls": [call]},
+        {"role": hostile, "content": hostile},
+    ]
+    if door == "row":
+        talk.append({"role": "assistant", "content": hostile})
+    ids = DOORS[door](tokenizer, talk, tools=[{"name": hostile}], documents=[{"text": hostile}])
+    assert counted(ids) == len(talk)
