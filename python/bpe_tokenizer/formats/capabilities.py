@@ -6,7 +6,10 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.model import Model
 
-__all__ = ["require_byte_level", "require_mergeable", "unmergeable_token"]
+__all__ = ["NOT_IN_UTF8", "require_byte_level", "require_mergeable", "unmergeable_token"]
+
+# The bytes that never occur in UTF-8. A token may have the printable character of such a byte as its text.
+NOT_IN_UTF8 = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
 
 
 def require_byte_level(

@@ -14,6 +14,7 @@ import numpy as np
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, ModelError, PatternError
+from bpe_tokenizer.formats.capabilities import NOT_IN_UTF8
 from bpe_tokenizer.formats.gguf.file import Metadata
 from bpe_tokenizer.formats.gguf.patterns import split_patterns_for
 from bpe_tokenizer.formats.gguf.pre_tokenizers import PreTokenizer
@@ -41,8 +42,6 @@ BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
 Pair = tuple[bytes, bytes]
 
-# The bytes that never occur in UTF-8. A token may have the printable character of such a byte as its text.
-_INVALID_BYTES = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
 _BYTE_TOKEN_IN_TOKEN = re.compile("<0x[0-9A-F]{2}>.|.<0x[0-9A-F]{2}>$", re.DOTALL)
 # Longer tokens of newlines are refused.
 _MAX_NEWLINES = 1000
@@ -96,7 +95,7 @@ def _check_spelling(
     metadata: Metadata, token: AddedToken, data: bytes | None, pre_tokenizer: PreTokenizer
 ) -> None:
     """Check that ordinary text cannot become an added token through the bytes that its spelling encodes."""
-    if data is None or not _INVALID_BYTES.isdisjoint(data):
+    if data is None or not NOT_IN_UTF8.isdisjoint(data):
         return
     if len(data) == 1 or (pre_tokenizer.ignore_merges and _is_text(data)):
         raise metadata.error(
@@ -119,7 +118,7 @@ def lacks_bytes(vocab: Iterable[bytes]) -> bool:
     >>> lacks_bytes(bytes([byte]) for byte in range(256) if byte != 0xFF)
     False
     """
-    return not {bytes([byte]) for byte in range(256) if byte not in _INVALID_BYTES}.issubset(vocab)
+    return not {bytes([byte]) for byte in range(256) if byte not in NOT_IN_UTF8}.issubset(vocab)
 
 
 def _unreachable_bytes(text: str) -> bytes:
@@ -133,7 +132,7 @@ def _unreachable_bytes(text: str) -> bytes:
 
 def _is_unreachable(part: bytes) -> bool:
     data = _core.from_printable(part.decode("utf-8", "replace"))
-    return data is None or not _INVALID_BYTES.isdisjoint(data)
+    return data is None or not NOT_IN_UTF8.isdisjoint(data)
 
 
 def _merges(
@@ -252,7 +251,7 @@ def read_scored(
 
 def has_byte_tokens(texts: Container[str]) -> list[bool]:
     """Return for each byte that occurs in UTF-8 whether its token is among the texts."""
-    return [text in texts for byte, text in enumerate(BYTE_TOKENS) if byte not in _INVALID_BYTES]
+    return [text in texts for byte, text in enumerate(BYTE_TOKENS) if byte not in NOT_IN_UTF8]
 
 
 def _check_byte_tokens(metadata: Metadata, tokens: Tokens, merges: Sequence[Pair]) -> None:

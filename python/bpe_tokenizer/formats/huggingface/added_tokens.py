@@ -13,11 +13,18 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
+from bpe_tokenizer.formats.capabilities import NOT_IN_UTF8
 from bpe_tokenizer.formats.huggingface.token_table import Table
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import AddedToken, Normalizer
 
-__all__ = ["FLAGS", "check_byte_spellings", "check_matching", "read_added_tokens"]
+__all__ = [
+    "FLAGS",
+    "check_byte_spellings",
+    "check_matching",
+    "read_added_tokens",
+    "spells_other_bytes",
+]
 
 FLAGS = ("special", "single_word", "lstrip", "rstrip", "normalized")
 _MEMBERS = itemgetter("content", "id", *FLAGS)
@@ -81,6 +88,26 @@ def _read_added_token(item: Field) -> AddedToken:
     return AddedToken(content, item.need("id").id(), **flags)
 
 
+def spells_other_bytes(content: str, ignore_merges: bool) -> bool:
+    """Return whether encoding may also give an added token of `model.vocab` for other bytes than its text.
+
+    In a byte-level vocabulary the text is the spelling of these bytes, as `é` is of the byte 0xE9. Merging
+    starts from single bytes, so a longer text matters only if pieces can become tokens without merging. The
+    bytes 0xC0, 0xC1 and 0xF5 to 0xFF do not occur in UTF-8, so no text gives a token that they spell.
+
+    Args:
+        content: The text of the added token.
+        ignore_merges: Whether a piece that is a token becomes that token without merging.
+
+    >>> [spells_other_bytes(content, False) for content in ("a", "é", "õ", "éé")]
+    [False, True, False, False]
+    """
+    if content.isascii() or not (len(content) == 1 or ignore_merges):
+        return False
+    spelled = _core.from_printable(content)
+    return spelled is not None and NOT_IN_UTF8.isdisjoint(spelled)
+
+
 def check_byte_spellings(
     field: Field, added: Sequence[AddedToken], table: Table, ignore_merges: bool
 ) -> None:
@@ -98,10 +125,7 @@ def check_byte_spellings(
         FormatError: There is such a token.
     """
     for token in added:
-        content = token.content
-        if content.isascii() or content not in table:
-            continue
-        if _core.from_printable(content) is not None and (len(content) == 1 or ignore_merges):
+        if token.content in table and spells_other_bytes(token.content, ignore_merges):
             raise _refused(
                 field,
                 token,

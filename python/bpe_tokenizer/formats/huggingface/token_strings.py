@@ -8,6 +8,7 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
+from bpe_tokenizer.formats.huggingface.added_tokens import spells_other_bytes
 from bpe_tokenizer.model import AddedToken
 
 __all__ = ["TokenStrings", "Written", "added_token_fields", "write_tokens"]
@@ -81,6 +82,7 @@ def write_tokens(core: _core.Model) -> Written:
             raise _conflict(vocab, token)
     if core.alphabet == "bytes":
         _check_merged_spellings([token for token in added if token.id in inside], merges)
+        _check_byte_spellings(added, vocab, core.ignore_merges)
     unk = None if core.unk_id is None else next(t for t, token_id in vocab.items() if token_id == core.unk_id)
     return Written(dict(sorted(vocab.items(), key=lambda item: item[1])), merges, added, unk)
 
@@ -110,6 +112,16 @@ def _check_merged_spellings(inside: Sequence[AddedToken], merges: Sequence[tuple
                 f"added_tokens: merges make {written[printable].content!r} (id {written[printable].id}) "
                 "too, as "
                 f"{printable!r}; tokenizer.json cannot hold both spellings of an id"
+            )
+
+
+def _check_byte_spellings(added: Sequence[AddedToken], vocab: Mapping[str, int], ignore_merges: bool) -> None:
+    """Refuse added tokens of the vocabulary that readers also find for other bytes."""
+    for token in added:
+        if token.content in vocab and spells_other_bytes(token.content, ignore_merges):
+            raise FormatError(
+                f"added_tokens: {shorten(token.content)} (id {token.id}) needs a place in the vocabulary of "
+                "tokenizer.json, where its text spells other bytes; one id cannot be both"
             )
 
 

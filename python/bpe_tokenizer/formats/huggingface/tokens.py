@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import shorten
+from bpe_tokenizer.formats.capabilities import NOT_IN_UTF8
 from bpe_tokenizer.formats.huggingface.added_tokens import read_added_tokens
 from bpe_tokenizer.formats.huggingface.token_table import Table, read_string_table
 from bpe_tokenizer.formats.json_file import Field
@@ -29,6 +30,7 @@ _MODEL_FIELDS = frozenset(
     )
 )
 _BYTES = tuple(_core.to_printable(bytes([byte])) for byte in range(256))
+_TEXT_BYTES = frozenset(_BYTES[byte] for byte in range(256) if byte not in NOT_IN_UTF8)
 # The tokens of byte fallback.
 BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
@@ -96,7 +98,7 @@ class Tokens:
         used = self.table.merged(contents)
         used.update(BYTE_TOKENS, () if self.unk is None else (self.unk,))
         symbols = {content for content in contents if len(content) == 1}
-        used |= symbols.intersection(_BYTES) if self.in_bytes else symbols
+        used |= symbols.intersection(_TEXT_BYTES) if self.in_bytes else symbols
         if self.ignore_merges:
             used.update(token.content for token in self.added if not token.special)
         return used
