@@ -77,6 +77,7 @@ def own_templates() -> None:
         end="The end",
         strips=True,
         skips_empty_system=True,
+        control_tokens=("<|im_end|>",),
     )
     rendered = dialogue.render(TALK)
     assert isinstance(rendered, Rendered)
@@ -191,7 +192,10 @@ def shapes_of_results() -> None:
         TALK[:2], "chatml", continue_final_message=True, tokenize=False
     )
     assert open_ended.endswith("A part of a text.")
-    assert tokenizer.apply_chat_template(TALK) == tokenizer.apply_chat_template(TALK, "llama3")
+    with refused(OptionError, "The default template without its control tokens"):
+        tokenizer.apply_chat_template(TALK)
+    accepted = tokenizer.apply_chat_template(TALK, plain_markup=True)
+    assert accepted == tokenizer.apply_chat_template(TALK, "llama3", plain_markup=True)
     show("Two conversations as arrays", {name: column.shape for name, column in columns.items()})
 
 

@@ -132,6 +132,8 @@ class BPETokenizer:
     - `template` is a name of `ChatTemplate.names()` or of the model's own templates, the source of a Jinja
       template, or an object like `chat.Template`. None: the model's own (with tools, the one named
       `"tool_use"`, if there is one), or `"llama3"` if it has none.
+    - `plain_markup=True` accepts a named template (or the default) although the vocabulary lacks its control
+      tokens. Its markup is then plain text, which a message can forge; without the option it is an error.
     - `system_prompt` is a system message for conversations that do not have one.
     - `tools` and `documents` are lists of dicts for templates that know them. Other keyword arguments are
       variables of the template, such as `enable_thinking`.
@@ -1561,6 +1563,7 @@ class BPETokenizer:
         tools: Sequence[Any] | None = None,
         documents: Sequence[Any] | None = None,
         continue_final_message: bool | str = False,
+        plain_markup: bool = False,
     ) -> list[int]: ...
     @overload
     def apply_chat_template(
@@ -1585,6 +1588,7 @@ class BPETokenizer:
         tools: Sequence[Any] | None = None,
         documents: Sequence[Any] | None = None,
         continue_final_message: bool | str = False,
+        plain_markup: bool = False,
         return_assistant_mask: bool = False,
         return_message_spans: bool = False,
         return_dict: bool = False,
@@ -1608,6 +1612,7 @@ class BPETokenizer:
             documents: Texts to answer from.
             continue_final_message: End inside the final message, so that the model continues it, without a
                 generation prompt. A `str` names the field to continue.
+            plain_markup: Accept that the vocabulary lacks control tokens of a named template.
             return_assistant_mask: Also return 1 for each token of an assistant's turn, its end token
                 included, and 0 for the others.
             return_message_spans: Put `message_spans`, the `MessageSpan`s of each conversation, into the dict.
@@ -1628,8 +1633,9 @@ class BPETokenizer:
             ChatTemplateError: The Jinja template is not valid, or refuses the conversation.
             MissingDependencyError: `return_tensors` is `"pt"`, and PyTorch is not installed.
             NotTrainedError: There is no vocabulary yet.
-            OptionError: The template is unknown or has no place for an argument, the mask would be all 0
-                although the assistant has messages, or options contradict each other.
+            OptionError: The template is unknown or has no place for an argument, the vocabulary lacks its
+                control tokens, the mask would be all 0 although the assistant has messages, or options
+                contradict each other.
             SpecialTokenError: `allowed_special` names an unknown token.
 
         >>> control = ["<|im_start|>", "<|im_end|>"]
@@ -1647,7 +1653,13 @@ class BPETokenizer:
 
         compiled = self._compiled()
         options = ChatOptions(
-            add_generation_prompt, continue_final_message, system_prompt, tools, documents, variables
+            add_generation_prompt,
+            continue_final_message,
+            system_prompt,
+            tools,
+            documents,
+            variables,
+            plain_markup,
         )
         return apply_chat_template(
             compiled,
@@ -1703,19 +1715,21 @@ class BPETokenizer:
         allowed_special: AllowedSpecial = "all",
         **options: Any,
     ) -> list[tuple[Segment, list[int]]]:
-        """Return a conversation as the template renders it: markup, and contents with their origin.
+        r"""Return a conversation as the template renders it: markup, and contents with their origin.
 
         The arguments and errors are those of `apply_chat_template`.
 
         Returns:
             The segments in order, each with its ids; an id that covers two segments belongs to the first.
 
-        >>> tokenizer = BPETokenizer().train("user user", 259, verbose=False)
-        >>> for segment, ids in tokenizer.chat_segments([{"role": "user", "content": "Why?"}], "mistral"):
+        >>> control = ["<|im_start|>", "<|im_end|>"]
+        >>> tokenizer = BPETokenizer().train("user user", 261, special_tokens=control, verbose=False)
+        >>> talk = [{"role": "user", "content": "Why?"}]
+        >>> for segment, ids in tokenizer.chat_segments(talk, "chatml", False):
         ...     print(segment, len(ids))
-        Segment(text='<s>[INST] ', origin=None) 10
+        Segment(text='<|im_start|>user\n', origin=None) 3
         Segment(text='Why?', origin=Origin(source='messages', index=0, field='content')) 4
-        Segment(text=' [/INST]', origin=None) 8
+        Segment(text='<|im_end|>\n', origin=None) 2
         """
         from bpe_tokenizer.chat.encoding import chat_options, chat_segments
 
@@ -1803,10 +1817,11 @@ class BPETokenizer:
 
         Other errors are those of `apply_chat_template`.
 
-        >>> tokenizer = BPETokenizer().train("user user", 259, verbose=False)
+        >>> control = ["<|im_start|>", "<|im_end|>"]
+        >>> tokenizer = BPETokenizer().train("user user", 261, special_tokens=control, verbose=False)
         >>> talk = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello!"},
         ...         {"role": "user", "content": "Why?"}]
-        >>> tokenizer.trim_messages(talk, 60, "chatml")
+        >>> tokenizer.trim_messages(talk, 25, "chatml")
         [{'role': 'user', 'content': 'Why?'}]
         """
         from bpe_tokenizer.chat.budget import trim_messages
@@ -1850,11 +1865,12 @@ class BPETokenizer:
             OptionError: `max_length` is less than 1; while iterating: the template refuses a conversation, or
                 the mask cannot be known. The error names the conversation's number.
 
-        >>> tokenizer = BPETokenizer().train("user user", 259, verbose=False)
+        >>> control = ["<|im_start|>", "<|im_end|>"]
+        >>> tokenizer = BPETokenizer().train("user user", 261, special_tokens=control, verbose=False)
         >>> talk = [{"role": "user", "content": "1+1"}, {"role": "assistant", "content": "2"}]
-        >>> (example,) = tokenizer.training_examples([talk], "mistral", labels=True)
+        >>> (example,) = tokenizer.training_examples([talk], "chatml", labels=True)
         >>> tokenizer.decode([token_id for token_id in example["labels"] if token_id != -100])
-        '2</s>'
+        '2<|im_end|>'
         """
         from bpe_tokenizer.chat.training_examples import training_examples
 
@@ -1988,9 +2004,10 @@ class BPETokenizer:
         Other errors are those of `apply_chat_template`.
 
         >>> from bpe_tokenizer.inference import LanguageModel
-        >>> tokenizer = BPETokenizer().train("user user", 259, verbose=False)
+        >>> control = ["<|im_start|>", "<|im_end|>"]
+        >>> tokenizer = BPETokenizer().train("user user", 261, special_tokens=control, verbose=False)
         >>> class Parrot:
-        ...     vocab_size, context_length = 259, 1000
+        ...     vocab_size, context_length = 261, 1000
         ...     def generate(self, ids, options, cancellation):
         ...         yield from tokenizer.encode("Why?")
         ...     def close(self):
@@ -2039,9 +2056,10 @@ class BPETokenizer:
 
         >>> import asyncio
         >>> from bpe_tokenizer.inference import LanguageModel
-        >>> tokenizer = BPETokenizer().train("user user", 259, verbose=False)
+        >>> control = ["<|im_start|>", "<|im_end|>"]
+        >>> tokenizer = BPETokenizer().train("user user", 261, special_tokens=control, verbose=False)
         >>> class Parrot:
-        ...     vocab_size, context_length = 259, 1000
+        ...     vocab_size, context_length = 261, 1000
         ...     def generate(self, ids, options, cancellation):
         ...         yield from tokenizer.encode("Why?")
         ...     def close(self):

@@ -243,7 +243,7 @@ def test_end_markers_that_are_no_tokens() -> None:
     """Without its special tokens, a tokenizer reads the end marker as text."""
     plain = chat_tokenizer(special=(), markup=())
     for template in ("chatml", JINJA["plain turns"]):
-        assert masked_text(plain, TALKS[0], template).startswith("a1.<|im_end|>")
+        assert masked_text(plain, TALKS[0], template, plain_markup=True).startswith("a1.<|im_end|>")
 
 
 def test_a_token_of_both_is_learned(tokenizer: BPETokenizer) -> None:

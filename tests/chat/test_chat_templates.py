@@ -331,7 +331,7 @@ def test_surrogates_are_joined_or_replaced() -> None:
     messages = [{"role": "user", "content": "\ud83d\ude00 \ud800 \udc00"}]
     assert "\U0001f600 \ufffd \ufffd" in ChatTemplate.chatml(messages)
     tokenizer = BPETokenizer(normalization=None).train("abab", 257, verbose=False)
-    for template in ("chatml", "{% for m in messages %}{{ m.content }}{% endfor %}"):
+    for template in ("alpaca", "{% for m in messages %}{{ m.content }}{% endfor %}"):
         text = tokenizer.apply_chat_template(messages, template, tokenize=False)
         assert "\U0001f600 \ufffd \ufffd" in text
         assert tokenizer.apply_chat_template(messages, template) == tokenizer.encode(text)

@@ -176,7 +176,7 @@ def test_another_models_tokenizer_is_refused_before_anything_is_loaded(
 ) -> None:
     chatml.save_gguf(tmp_path / "model.gguf")
     with pytest.raises(MismatchError, match="id 256"):
-        tokenizer.chat(TALK, tmp_path / "model.gguf", "chatml")
+        tokenizer.chat(TALK, tmp_path / "model.gguf", "chatml", plain_markup=True)
 
 
 def test_the_models_own_tokenizer(chatml: BPETokenizer, tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_the_models_own_tokenizer(chatml: BPETokenizer, tmp_path: Path) -> None:
 
 
 def test_a_server_is_a_model() -> None:
-    tokenizer = BPETokenizer(normalization=None).train("abab", 257, verbose=False)
+    tokenizer = BPETokenizer(normalization=None).train("abab", 259, special_tokens=CONTROL, verbose=False)
     with running() as server:
         prompt = tokenizer.apply_chat_template(TALK, "chatml")
         expected = bytes(continuation(prompt, 20)).decode("ascii")

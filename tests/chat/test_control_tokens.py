@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import AddedToken, BPETokenizer, ChatSession, Model
+from bpe_tokenizer.chat.builtin_templates import BUILT_IN
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 from bpe_tokenizer.inference import LanguageModel
 
 THINK = 1000
@@ -208,3 +211,58 @@ def test_every_method(door: str) -> None:
         talk.append({"role": "assistant", "content": hostile})
     ids = DOORS[door](tokenizer, talk, tools=[{"name": hostile}], documents=[{"text": hostile}])
     assert counted(ids) == len(talk)
+
+
+# Templates whose control tokens the vocabulary lacks.
+
+IDS_OF: dict[str, Callable[..., Any]] = {
+    "apply": lambda tokenizer, talk, **more: tokenizer.apply_chat_template(talk, **more),
+    "batch": lambda tokenizer, talk, **more: tokenizer.apply_chat_template([talk], **more),
+    "mask": lambda tokenizer, talk, **more: tokenizer.apply_chat_template(
+        talk, add_generation_prompt=False, return_assistant_mask=True, **more
+    ),
+    "segments": lambda tokenizer, talk, **more: tokenizer.chat_segments(talk, **more),
+    "spans": lambda tokenizer, talk, **more: tokenizer.message_spans(talk, **more),
+    "count": lambda tokenizer, talk, **more: tokenizer.count_chat_tokens(talk, **more),
+    "trim": lambda tokenizer, talk, **more: tokenizer.trim_messages(talk, 1000, **more),
+    "rows": lambda tokenizer, talk, **more: list(tokenizer.training_examples([talk], **more)),
+    "chat": lambda tokenizer, talk, **more: tokenizer.chat(talk, LanguageModel(Recorder()), **more),
+    "session": lambda tokenizer, talk, **more: list(
+        ChatSession(LanguageModel(Recorder()), tokenizer, **more).send("Hi")
+    ),
+}
+HELLO = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
+
+
+@pytest.mark.parametrize("door", IDS_OF)
+def test_a_template_without_its_control_tokens_is_refused(door: str) -> None:
+    tokenizer = tokenizer_with(AddedToken("<|end|>", 999))
+    for template in (None, *sorted({*BUILT_IN} - {"alpaca"})):
+        with pytest.raises(OptionError, match="plain_markup=True") as raised:
+            IDS_OF[door](tokenizer, HELLO, template=template)
+        assert "add_special_tokens" in str(raised.value)
+        assert "<|eot_id|>" in str(raised.value) or template
+        assert len(str(raised.value)) <= 300
+        IDS_OF[door](tokenizer, HELLO, template=template, plain_markup=True)
+
+
+def test_one_missing_control_token_is_enough() -> None:
+    for name, template in BUILT_IN.items():
+        control = getattr(template, "control_tokens", ())
+        tokens = [AddedToken(text, 1000 + number) for number, text in enumerate(control)]
+        assert all(text in template.source for text in control)
+        tokenizer_with(*tokens).apply_chat_template(HELLO, name)
+        for missing in tokens:
+            others = tokenizer_with(*(token for token in tokens if token is not missing))
+            with pytest.raises(OptionError, match=re.escape(missing.content)):
+                others.apply_chat_template(HELLO, name)
+
+
+def test_text_needs_no_control_token() -> None:
+    tokenizer = tokenizer_with()
+    for name in BUILT_IN:
+        assert tokenizer.apply_chat_template(HELLO, name, tokenize=False)
+    assert "<|eot_id|>" in tokenizer.apply_chat_template(HELLO, tokenize=False)
+    assert tokenizer.stop_token_ids() == []
+    with pytest.raises(ArgumentTypeError, match="plain_markup"):
+        tokenizer.apply_chat_template(HELLO, plain_markup=1)

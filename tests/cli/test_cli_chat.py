@@ -29,7 +29,8 @@ from scripted_model import scripted
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("chat") / "tokenizer"
-    BPETokenizer(normalization=None).train("abab", 257, verbose=False).save(path)
+    control = ["<|im_start|>", "<|im_end|>"]
+    BPETokenizer(normalization=None).train("abab", 259, special_tokens=control, verbose=False).save(path)
     return path
 
 
@@ -141,7 +142,7 @@ def test_how_to_generate_reaches_the_server(
     assert run(capsys, monkeypatch, "One?", *arguments(server, directory, *more))[0] == 0
     body = server.requests[-1]
     assert (body["temperature"], body["top_p"], body["seed"], body["max_tokens"]) == (0.3, 0.8, 9, 12)
-    assert b"system\nBe brief." in bytes(body["prompt"][:40])
+    assert b"system\nBe brief." in bytes(token_id for token_id in body["prompt"] if token_id < 256)
 
 
 def test_a_template_may_be_a_file(
@@ -165,6 +166,7 @@ def test_a_template_may_be_a_file(
         (["--temperature", "-1"], "temperature"),
         (["--backend", "nonsense"], "nonsense"),
         (["--tokenizer", "nowhere"], "nowhere"),
+        (["--template", "llama3"], "plain_markup"),
     ],
 )
 def test_an_error_is_one_line(

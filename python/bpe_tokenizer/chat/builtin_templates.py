@@ -33,12 +33,14 @@ _TEMPLATES: Final = (
         {role: _llama3(role) for role in ("system", "user", "assistant")} | {"tool": _llama3("ipython")},
         begin="<|begin_of_text|>",
         reply=_llama3("assistant").before,
+        control_tokens=("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
     ),
     # https://github.com/openai/openai-python/blob/release-v0.28.0/chatml.md
     TurnTemplate(
         "chatml",
         {role: _chatml(role) for role in ("system", "user", "assistant", "tool")},
         reply=_chatml("assistant").before,
+        control_tokens=("<|im_start|>", "<|im_end|>"),
     ),
     # https://github.com/tatsu-lab/stanford_alpaca#data-release
     InstructionTemplate("alpaca", instruction="### Instruction:\n", response="### Response:\n"),
@@ -47,6 +49,7 @@ _TEMPLATES: Final = (
         "mistral",
         {"user": RoleMarkup("[INST] ", "", " [/INST]"), "assistant": RoleMarkup("", "</s>")},
         begin="<s>",
+        control_tokens=("<s>", "[INST]", "[/INST]", "</s>"),
     ),
     # https://huggingface.co/google/gemma-2-2b-it; the system text as in gemma-3
     TurnTemplate(
@@ -55,6 +58,7 @@ _TEMPLATES: Final = (
         begin="<bos>",
         reply=_gemma("model").before,
         strips=True,
+        control_tokens=("<bos>", "<start_of_turn>", "<end_of_turn>"),
     ),
     # https://huggingface.co/microsoft/Phi-3.5-mini-instruct
     TurnTemplate(
@@ -63,6 +67,7 @@ _TEMPLATES: Final = (
         reply=_phi3("assistant").before,
         end="<|endoftext|>",
         skips_empty_system=True,
+        control_tokens=("<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<|endoftext|>"),
     ),
 )
 BUILT_IN: Final = MappingProxyType({template.name: template for template in _TEMPLATES})

@@ -26,7 +26,11 @@ def markup_tokens(
 
     A template may compute a token in any way, so every token in the rendered markup counts. A token that
     another conversation would show counts if the template's literals show that the template can write it.
+
+    Raises:
+        OptionError: The vocabulary lacks control tokens of the template.
     """
+    conversation.check_control_tokens(compiled.added)
     markup = _markup_text(rendered)
     return frozenset(
         text for text in _plain_tokens(compiled) if text in markup or conversation.may_write(text)

@@ -86,6 +86,8 @@ class TurnTemplate(_DeclarativeTemplate):
         begin: The text before all messages.
         reply: The generation prompt: the start of an assistant's turn.
         end: The text after all messages if there is no generation prompt.
+        control_tokens: The parts of the markup that must be added tokens of a vocabulary. Without them, a
+            message can forge a turn.
         strips: Whether to strip white space around the contents of users and assistants.
         skips_empty_system: Whether to skip a system message without text.
 
@@ -101,6 +103,7 @@ class TurnTemplate(_DeclarativeTemplate):
     end: str = ""
     strips: bool = False
     skips_empty_system: bool = False
+    control_tokens: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
@@ -156,8 +159,9 @@ class TurnTemplate(_DeclarativeTemplate):
 class InstructionTemplate(_DeclarativeTemplate):
     """A template for a single instruction, the last user message, and its response.
 
-    System texts come first. Earlier user and assistant messages are dropped. The assistant's messages after
-    the instruction are the response, unless there is a generation prompt.
+    Its markup has no control tokens, so a message can forge it. System texts come first. Earlier user and
+    assistant messages are dropped. The assistant's messages after the instruction are the response, unless
+    there is a generation prompt.
 
     Args:
         name: The name in error messages.

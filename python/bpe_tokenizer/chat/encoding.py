@@ -179,6 +179,7 @@ def chat_options(
         variables.pop("tools", None),
         variables.pop("documents", None),
         variables,
+        variables.pop("plain_markup", False),
     )
 
 
@@ -207,7 +208,8 @@ def _encode(
         spans: Whether to find the messages' tokens.
 
     Raises:
-        OptionError: The mask is unknown, or would be all 0 although the assistant has messages.
+        OptionError: The vocabulary lacks control tokens of the template, or the mask is unknown or would
+            be all 0 although the assistant has messages.
 
     Warns with a `UserWarning` if the template does something with contents that cannot be tracked.
     """

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from bpe_tokenizer.chat.messages import Messages, checked_messages, with_system_prompt
 from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
 from bpe_tokenizer.chat.template import Template
-from bpe_tokenizer.errors import ArgumentTypeError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 
 __all__ = ["ChatOptions", "ConversationRenderer"]
 
@@ -28,6 +28,7 @@ class ChatOptions:
         tools: Descriptions of tools, for templates that support them.
         documents: Texts to answer from, for templates that support them.
         variables: Other variables of the template.
+        plain_markup: Accept that the vocabulary lacks control tokens of a named template.
     """
 
     add_generation_prompt: bool = True
@@ -36,6 +37,7 @@ class ChatOptions:
     tools: Sequence[Any] | None = None
     documents: Sequence[Any] | None = None
     variables: Mapping[str, Any] = field(default_factory=dict)
+    plain_markup: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (("tools", self.tools), ("documents", self.documents)):
@@ -46,6 +48,8 @@ class ChatOptions:
             raise ArgumentTypeError(
                 f"continue_final_message must be a bool or the name of a field, not {kind}"
             )
+        if not isinstance(self.plain_markup, bool):
+            raise ArgumentTypeError(f"plain_markup must be a bool, not {type(self.plain_markup).__name__}")
         for name in _TRANSFORMERS_NAMES.keys() & self.variables.keys():
             raise OptionError(f"{name} is not an argument here; use {_TRANSFORMERS_NAMES[name]}")
 
@@ -86,6 +90,22 @@ class ConversationRenderer:
         # A template can write texts that it joins from parts, which its source does not contain.
         may_write: Callable[[str], bool] | None = getattr(self.template, "may_write", None)
         return may_write(text) if may_write else text in self.template.source
+
+    def check_control_tokens(self, added: Collection[str]) -> None:
+        """Check that the added tokens of a vocabulary include the control tokens that the template declares.
+
+        Raises:
+            OptionError: Some are missing. Their text would be plain text, which a message can forge.
+        """
+        control: Sequence[str] = getattr(self.template, "control_tokens", ())
+        missing = [text for text in control if text not in added]
+        if missing and not self._options.plain_markup:
+            name = shorten(getattr(self.template, "name", ""), 40)
+            raise OptionError(
+                f"the vocabulary lacks control tokens of the template {name}, so a message could forge a "
+                f"turn: {', '.join(missing):.90}; add them with add_special_tokens, use another template, or "
+                "accept it with plain_markup=True"
+            )
 
     def _rendered(self, messages: Messages, add_generation_prompt: bool, continued: bool | str) -> Rendered:
         return self.template.render(

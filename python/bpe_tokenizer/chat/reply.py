@@ -67,9 +67,10 @@ class Reply(Iterator[str], AsyncIterator[str]):
 
         >>> from bpe_tokenizer import BPETokenizer
         >>> from bpe_tokenizer.inference import LanguageModel
-        >>> tokenizer = BPETokenizer().train("user user", 259, verbose=False)
+        >>> control = ["<|im_start|>", "<|im_end|>"]
+        >>> tokenizer = BPETokenizer().train("user user", 261, special_tokens=control, verbose=False)
         >>> class Silence:
-        ...     vocab_size, context_length = 259, 1000
+        ...     vocab_size, context_length = 261, 1000
         ...     def generate(self, ids, options, cancellation):
         ...         yield from ()
         ...     def close(self):
@@ -77,7 +78,7 @@ class Reply(Iterator[str], AsyncIterator[str]):
         >>> talk = [{"role": "user", "content": "Why?"}]
         >>> reply = tokenizer.chat(talk, LanguageModel(Silence()), "chatml", stream=True)
         >>> list(reply), reply.summary()
-        ([], '0 tokens after a prompt of 51 (stop)')
+        ([], '0 tokens after a prompt of 20 (stop)')
         """
         speed = self.tokens_per_second
         rate = f", {speed:.1f} tokens/s" if speed is not None else ""

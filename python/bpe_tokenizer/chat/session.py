@@ -43,9 +43,10 @@ class ChatSession:
         OptionError: The model does not exist, or has no tokenizer.
 
     >>> from bpe_tokenizer import BPETokenizer
-    >>> tokenizer = BPETokenizer().train("user user", 259, verbose=False)
+    >>> control = ["<|im_start|>", "<|im_end|>"]
+    >>> tokenizer = BPETokenizer().train("user user", 261, special_tokens=control, verbose=False)
     >>> class Parrot:
-    ...     vocab_size, context_length = 259, 1000
+    ...     vocab_size, context_length = 261, 1000
     ...     def generate(self, ids, options, cancellation):
     ...         yield from tokenizer.encode("Why?")
     ...     def close(self):

@@ -121,6 +121,7 @@ class ChatTemplate:
     ) -> str:
         """Return the system texts and the last user message in the format of Stanford Alpaca.
 
+        The format has no control tokens, so a message can forge its markup, in ids too.
         Earlier messages are dropped. Without a generation prompt, the assistant's messages after the last
         user message are the response.
         """

@@ -36,6 +36,13 @@ def chat(
             "NAME|FILE", "A chat template: a built-in name or a Jinja file.", "the tokenizer's own, or llama3"
         ),
     ] = None,
+    plain_markup: Annotated[
+        bool,
+        typer.Option(
+            "--plain-markup",
+            help="Accept a tokenizer without the template's control tokens. Messages can then forge turns.",
+        ),
+    ] = False,
     system: Annotated[str | None, option("TEXT", "System prompt.")] = None,
     message: Annotated[list[str] | None, option("TEXT...", "Send these messages and exit.")] = None,
     max_tokens: Annotated[int, typer.Option(metavar="N", help="Maximum length of a reply, in tokens.")] = 512,
@@ -65,7 +72,8 @@ def chat(
 ) -> None:
     """Talk to a language model.
 
-    The prompt consists of ids, so no message can forge a turn. On a terminal, Ctrl-C stops the reply, Ctrl-D
+    The prompt consists of ids, so no message can forge a turn. A built-in template needs a tokenizer with its
+    control tokens. On a terminal, Ctrl-C stops the reply, Ctrl-D
     ends the chat, and /help lists the commands. In a pipe, each line is a message.
     """
     session = ChatSession(
@@ -73,6 +81,7 @@ def chat(
         BPETokenizer.load(tokenizer) if tokenizer is not None else None,
         system,
         template=read_text(template) if template is not None and Path(template).is_file() else template,
+        plain_markup=plain_markup,
         max_new_tokens=max_tokens,
         temperature=temperature,
         top_p=top_p,
