@@ -11,7 +11,7 @@ use unicode_normalization::{
     is_nfc_quick, is_nfd_quick, is_nfkc_quick, is_nfkd_quick, IsNormalized, UnicodeNormalization,
 };
 
-use crate::alignment::Alignment;
+use crate::alignment::{Rewriting, Rewritten};
 use crate::error::Error;
 
 /// A normalisation form.
@@ -123,27 +123,19 @@ impl Normalization {
             && self.quick_check(std::iter::once(c)) == IsNormalized::Yes
     }
 
-    /// The normalised text, and its alignment to the original.
-    pub fn align(self, text: &str) -> (Cow<'_, str>, Alignment) {
-        let whole = self.apply(text);
-        if matches!(whole, Cow::Borrowed(_)) {
-            return (whole, Alignment::default());
-        }
-        let mut alignment = Alignment::default();
-        let mut done = 0;
+    /// The normalised text with its alignment to the original; `None` if nothing changes.
+    pub fn align(self, text: &str) -> Option<Rewritten> {
+        let mut rewriting = Rewriting::new(text.as_bytes(), true);
         for range in self.runs(text) {
             let run = &text[range.clone()];
             let normalized = self.apply(run);
             if normalized != run {
                 let kept = common_prefix(run, &normalized);
-                alignment.push(
-                    range.start + kept..range.end,
-                    done + kept..done + normalized.len(),
-                );
+                let changed = &normalized.as_bytes()[kept..];
+                rewriting.replace(range.start + kept..range.end, changed);
             }
-            done += normalized.len();
         }
-        (whole, alignment)
+        rewriting.finish()
     }
 
     /// Whether the text from `c` on can be normalised separately, though `c` may change: its decomposition

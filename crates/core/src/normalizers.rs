@@ -8,6 +8,7 @@ use crate::normalize::Normalization;
 use crate::pretokenize::SplitPattern;
 use crate::text::{last_character, Text};
 use std::borrow::Cow;
+use std::ops::Range;
 use unicode_normalization::char::is_combining_mark;
 
 /// A step: as a model describes it, or with its pattern `P` compiled.
@@ -180,21 +181,16 @@ impl Step {
             }
             Step::Prepend(_) if open.begun => (pending.to_owned(), pending.len()),
             Step::Strip { left, right } => {
-                let left = *left && !open.begun;
-                let kept = if left { pending.trim_start() } else { pending };
-                let kept = if *right { kept.trim_end() } else { kept };
-                let start = if left {
-                    pending.len() - pending.trim_start().len()
-                } else {
-                    0
-                };
-                (kept.to_owned(), start + kept.len())
+                let kept = stripped(pending, *left && !open.begun, *right);
+                (pending[kept.clone()].to_owned(), kept.end)
             }
             _ => {
-                let stable = if ends {
-                    pending.len()
-                } else {
-                    self.stable_prefix(pending)
+                let stable = match self {
+                    Step::Form(form) if !ends => {
+                        let last = pending.char_indices().rfind(|(_, c)| form.begins_run(*c));
+                        last.map_or(0, |(at, _)| at)
+                    }
+                    _ => pending.len(),
                 };
                 let part = &pending[..stable];
                 let changed = self.apply(part.as_bytes(), true, false)?;
@@ -212,17 +208,6 @@ impl Step {
         Ok(rewritten)
     }
 
-    /// The length of the part of an unfinished text that no continuation changes.
-    fn stable_prefix(&self, text: &str) -> usize {
-        match self {
-            Step::Form(form) => {
-                let last = text.char_indices().rev().find(|(_, c)| form.begins_run(*c));
-                last.map_or(0, |(at, _)| at)
-            }
-            _ => text.len(),
-        }
-    }
-
     fn may_cut(&self, before: char, after: char) -> bool {
         let both = |holds: &dyn Fn(char) -> bool| holds(before) && holds(after);
         match self {
@@ -238,21 +223,36 @@ impl Step {
 
     /// Applies the step; `None` if nothing changes.
     fn apply(&self, text: &[u8], is_text: bool, aligned: bool) -> Result<Option<Rewritten>> {
-        match self {
+        let text = match self {
             Step::Prepend(content) => return Ok(prepend(text, content, aligned)),
             Step::Replace { pattern, content } => return replace(text, pattern, content, aligned),
-            _ if !is_text => return Ok(None),
-            _ => {}
-        }
-        let Ok(text) = std::str::from_utf8(text) else {
+            _ => is_text.then(|| std::str::from_utf8(text)),
+        };
+        let Some(Ok(text)) = text else {
             return Ok(None);
         };
         Ok(match self {
-            Step::Form(form) => apply_form(*form, text, aligned),
-            Step::Lowercase => lowercase(text, aligned),
-            Step::StripAccents => strip_accents(text, aligned),
-            Step::Strip { left, right } => strip(text, *left, *right, aligned),
-            Step::Prepend(_) | Step::Replace { .. } => None,
+            Step::Form(form) if aligned => form.align(text),
+            Step::Form(form) => match form.apply(text) {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(text) => Some((text.into_bytes(), Alignment::default())),
+            },
+            Step::StripAccents => {
+                replace_chars(text, aligned, |c| is_combining_mark(c).then(String::new))
+            }
+            Step::Strip { left, right } => {
+                let Range { start, end } = stripped(text, *left, *right);
+                let mut rewriting = Rewriting::new(text.as_bytes(), aligned);
+                for dropped in [0..start, end..text.len()] {
+                    if !dropped.is_empty() {
+                        rewriting.replace(dropped, b"");
+                    }
+                }
+                rewriting.finish()
+            }
+            _ => replace_chars(text, aligned, |c| {
+                (!c.to_lowercase().eq([c])).then(|| c.to_lowercase().to_string())
+            }),
         })
     }
 }
@@ -280,49 +280,27 @@ fn replace(
     Ok(rewriting.finish())
 }
 
-fn apply_form(form: Normalization, text: &str, aligned: bool) -> Option<Rewritten> {
-    let (normalized, alignment) = if aligned {
-        form.align(text)
-    } else {
-        (form.apply(text), Alignment::default())
-    };
-    match normalized {
-        Cow::Borrowed(_) => None,
-        Cow::Owned(text) => Some((text.into_bytes(), alignment)),
-    }
-}
-
-fn lowercase(text: &str, aligned: bool) -> Option<Rewritten> {
+/// Rewrites the characters that have a replacement.
+fn replace_chars(
+    text: &str,
+    aligned: bool,
+    replacement: impl Fn(char) -> Option<String>,
+) -> Option<Rewritten> {
     let mut rewriting = Rewriting::new(text.as_bytes(), aligned);
     for (at, c) in text.char_indices() {
-        if !c.to_lowercase().eq([c]) {
-            let lowered = c.to_lowercase().to_string();
-            rewriting.replace(at..at + c.len_utf8(), lowered.as_bytes());
+        if let Some(content) = replacement(c) {
+            rewriting.replace(at..at + c.len_utf8(), content.as_bytes());
         }
     }
     rewriting.finish()
 }
 
-fn strip_accents(text: &str, aligned: bool) -> Option<Rewritten> {
-    let mut rewriting = Rewriting::new(text.as_bytes(), aligned);
-    for (at, c) in text.char_indices().filter(|(_, c)| is_combining_mark(*c)) {
-        rewriting.replace(at..at + c.len_utf8(), b"");
-    }
-    rewriting.finish()
-}
-
-fn strip(text: &str, left: bool, right: bool, aligned: bool) -> Option<Rewritten> {
+/// The range of a text without the white space at its ends.
+fn stripped(text: &str, left: bool, right: bool) -> Range<usize> {
     let kept = if left { text.trim_start() } else { text };
     let start = text.len() - kept.len();
     let kept = if right { kept.trim_end() } else { kept };
-    let mut rewriting = Rewriting::new(text.as_bytes(), aligned);
-    if start > 0 {
-        rewriting.replace(0..start, b"");
-    }
-    if start + kept.len() < text.len() {
-        rewriting.replace(start + kept.len()..text.len(), b"");
-    }
-    rewriting.finish()
+    start..start + kept.len()
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@ use bpe_tokenizer_core::normalizers::Normalizer;
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::threads::lock;
-use bpe_tokenizer_core::train::counts::{Counted, Counter, Dropped, PieceCounts, Position};
+use bpe_tokenizer_core::train::counts::{
+    CountCall, Counted, Counter, Dropped, PieceCounts, Position,
+};
 use bpe_tokenizer_core::train::merges::{
     train_merges, Callbacks, MergeOptions, MergeParts, TieBreak, WarmStart,
 };
@@ -42,6 +44,23 @@ impl PieceCounter {
     /// A panic while counting leaves counts that are too low but sound.
     fn counted(&self) -> MutexGuard<'_, Counted> {
         lock(&self.counted)
+    }
+
+    /// Counts without the GIL.
+    fn count(
+        &self,
+        py: Python<'_>,
+        weight: u64,
+        work: impl FnOnce(CountCall<'_>) -> Result<()> + Send,
+    ) -> PyResult<()> {
+        run(py, usize::MAX, |interrupt| {
+            work(CountCall {
+                counter: &self.counter,
+                counted: &mut self.counted(),
+                weight,
+                interrupt,
+            })
+        })
     }
 
     fn with<T: Send>(
@@ -100,15 +119,12 @@ impl PieceCounter {
 
     #[pyo3(signature = (texts, weight=1))]
     fn add_texts(&self, py: Python<'_>, texts: Vec<PyText>, weight: u64) -> PyResult<()> {
-        run(py, usize::MAX, |interrupt| {
-            let mut counted = self.counted();
-            let documents = counted.documents;
-            let texts = (documents..)
+        self.count(py, weight, |mut call| {
+            let texts = (call.counted.documents..)
                 .zip(&texts)
                 .map(|(document, text)| as_str(text, document))
                 .collect::<Result<Vec<&str>>>()?;
-            self.counter
-                .add_texts(&texts, weight, &mut counted, interrupt)
+            call.add_texts(&texts)
         })
     }
 
@@ -122,13 +138,12 @@ impl PieceCounter {
         first: u64,
     ) -> PyResult<()> {
         let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
-        run(py, usize::MAX, |interrupt| {
+        self.count(py, weight, |mut call| {
             let rows = rows(data, offsets).zip(first..);
             let texts = rows
                 .map(|(row, number)| utf8(row?, 0, || format!("row {number}")))
                 .collect::<Result<Vec<&str>>>()?;
-            self.counter
-                .add_texts(&texts, weight, &mut self.counted(), interrupt)
+            call.add_texts(&texts)
         })
     }
 
@@ -145,15 +160,15 @@ impl PieceCounter {
         let (file, byte) = position;
         let from = Position { file, byte };
         run_with_calls(py, |interrupt, calls| {
-            let reached = self.counter.add_files(
-                &paths,
-                from,
-                most,
+            let mut call = CountCall {
+                counter: &self.counter,
+                counted: &mut self.counted(),
                 weight,
-                &mut self.counted(),
                 interrupt,
-                &mut |bytes| calls.call(progress.as_ref(), |py| PyTuple::new(py, [bytes])),
-            )?;
+            };
+            let reached = call.add_files(&paths, from, most, &mut |bytes| {
+                calls.call(progress.as_ref(), |py| PyTuple::new(py, [bytes]));
+            })?;
             Ok((reached.file, reached.byte))
         })
     }
@@ -167,11 +182,7 @@ impl PieceCounter {
         end: u64,
         weight: u64,
     ) -> PyResult<()> {
-        run(py, usize::MAX, |interrupt| {
-            let counted = &mut self.counted();
-            self.counter
-                .add_range(&path, start..end, weight, counted, interrupt)
-        })
+        self.count(py, weight, |mut call| call.add_range(&path, start..end))
     }
 
     fn add_pieces(

@@ -7,15 +7,16 @@ mod saved;
 mod splitter;
 mod table;
 
-pub use counter::{Counted, Counter};
+pub use counter::{CountCall, Counted, Counter, Progress};
 pub use files::Position;
 pub use table::{Dropped, PieceCounts};
 
 /// Texts and an oracle for the tests of this folder.
 #[cfg(test)]
 mod samples {
-    use super::counter::{Counted, Counter};
+    use super::counter::{CountCall, Counted, Counter};
     use crate::alignment::OffsetMap;
+    use crate::interrupt::Interrupt;
     use crate::normalize::Normalization;
     use crate::pretokenize::Piece;
     use std::collections::BTreeMap;
@@ -30,6 +31,20 @@ mod samples {
     pub fn counter(pattern: &str, form: Option<Normalization>, threads: usize) -> Counter {
         let special = vec!["<|end of text|>".to_owned(), "<|end".to_owned()];
         Counter::new(&[pattern.to_owned()], form, special, threads, None).unwrap()
+    }
+
+    pub fn call<'a>(
+        counter: &'a Counter,
+        counted: &'a mut Counted,
+        weight: u64,
+        interrupt: &'a Interrupt<'a>,
+    ) -> CountCall<'a> {
+        CountCall {
+            counter,
+            counted,
+            weight,
+            interrupt,
+        }
     }
 
     pub fn table(counted: &mut Counted) -> Counts {

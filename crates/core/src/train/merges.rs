@@ -82,6 +82,8 @@ use pieces::{Pieces, MAX_SLOTS, TAIL};
 use rustc_hash::FxHashMap;
 use seed::{Pair, ReservedTokens, Seed};
 use std::collections::hash_map::Entry;
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::time::Instant;
 
 /// Prefetch distance: the slots of an occurrence are fetched this many merges ahead.
@@ -443,10 +445,9 @@ impl Changes {
 
 /// The ids that learned tokens get, in order.
 struct FreeIds {
-    first: u32,
-    vocab_size: u32,
-    /// Sorted.
-    reserved: Vec<u32>,
+    range: Range<u32>,
+    /// The ids in the range that no learned token gets.
+    reserved: BTreeSet<u32>,
 }
 
 impl FreeIds {
@@ -464,22 +465,17 @@ impl FreeIds {
             let last = last.max(model.added().last().map(|token| token.id));
             last.map_or(0, |id| id.saturating_add(1))
         });
-        let mut reserved = options.reserved.clone();
-        reserved.retain(|id| (first..vocab_size).contains(id));
-        reserved.sort_unstable();
-        reserved.dedup();
-        Ok(Self {
-            first,
-            vocab_size,
-            reserved,
-        })
+        let range = first..vocab_size;
+        let reserved = options.reserved.iter().copied();
+        let reserved = reserved.filter(|id| range.contains(id)).collect();
+        Ok(Self { range, reserved })
     }
 
     fn len(&self) -> usize {
-        self.vocab_size.saturating_sub(self.first) as usize - self.reserved.len()
+        self.range.len() - self.reserved.len()
     }
 
     fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        (self.first..self.vocab_size).filter(|id| self.reserved.binary_search(id).is_err())
+        self.range.clone().filter(|id| !self.reserved.contains(id))
     }
 }

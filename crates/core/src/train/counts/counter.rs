@@ -4,21 +4,36 @@ use super::splitter::{TextSplitter, SECTION_BYTES};
 use super::table::{Dropped, PieceCounts, VIRTUAL_BUCKETS};
 use crate::alignment::OffsetMap;
 use crate::cache::{has_key, KeyBatch, PIECES_PER_BATCH};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
 use crate::normalize::Normalization;
 use crate::pretokenize::{Block, Piece};
-use crate::threads::{all_or_first_error, lock, on_threads, thread_count};
+use crate::threads::{lock, on_threads, thread_count};
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Mutex;
 
 /// The settings of a count. The counts themselves are in [`Counted`].
 pub struct Counter {
     pub(super) splitter: TextSplitter,
-    pub(super) threads: usize,
+    threads: usize,
     max_memory: Option<usize>,
 }
+
+/// A call that counts with a counter's settings and adds to the counts of a corpus.
+pub struct CountCall<'a> {
+    /// The settings.
+    pub counter: &'a Counter,
+    /// Where the counts go.
+    pub counted: &'a mut Counted,
+    /// Each text and file counts this many times.
+    pub weight: u64,
+    /// Stops the call.
+    pub interrupt: &'a Interrupt<'a>,
+}
+
+/// Gets the number of bytes that a call has counted.
+pub type Progress<'a> = &'a mut (dyn FnMut(u64) + Send);
 
 /// The counts of a corpus.
 #[derive(Default)]
@@ -55,7 +70,6 @@ impl Counted {
 
     fn merge_pending(&mut self, threads: usize) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
-        let threads = thread_count(threads, usize::MAX);
         self.counts.merge(pending, self.weight, threads)
     }
 
@@ -87,20 +101,6 @@ impl Counter {
         })
     }
 
-    /// Counts texts, each a document, `weight` times.
-    pub fn add_texts(
-        &self,
-        texts: &[&str],
-        weight: u64,
-        counted: &mut Counted,
-        interrupt: &Interrupt<'_>,
-    ) -> Result<()> {
-        let sections = texts.iter().flat_map(|text| self.splitter.sections(text));
-        self.count_sections(&sections.collect::<Vec<_>>(), weight, counted, interrupt)?;
-        counted.documents += texts.len() as u64;
-        self.limit_memory(counted)
-    }
-
     /// Adds a piece that was counted elsewhere.
     pub fn add_piece(&self, piece: &[u8], count: u64, counted: &mut Counted) -> Result<()> {
         counted.counts.add(piece, 0..piece.len(), count)?;
@@ -112,54 +112,12 @@ impl Counter {
     pub fn merge(&self, mut other: Counted, weight: u64, counted: &mut Counted) -> Result<()> {
         other.merge_pending(self.threads)?;
         counted.merge_pending(self.threads)?;
-        let threads = thread_count(self.threads, usize::MAX);
-        counted.counts.merge(vec![other.counts], weight, threads)?;
+        let added = vec![other.counts];
+        counted.counts.merge(added, weight, self.threads)?;
         counted.documents += other.documents;
         counted.dropped.add(other.dropped, weight);
         counted.unchecked_bytes = usize::MAX;
         self.limit_memory(counted)
-    }
-
-    /// Counts sections in parallel.
-    pub(super) fn count_sections(
-        &self,
-        sections: &[&str],
-        weight: u64,
-        counted: &mut Counted,
-        interrupt: &Interrupt<'_>,
-    ) -> Result<()> {
-        let bytes = sections.iter().map(|section| section.len()).sum();
-        let threads = thread_count(self.threads, bytes).min(sections.len().max(1));
-        counted.unchecked_bytes = counted.unchecked_bytes.saturating_add(bytes);
-        let next = AtomicUsize::new(0);
-        self.run_workers(threads, weight, counted, interrupt, |worker| {
-            while let Some(section) = sections.get(next.fetch_add(1, Ordering::Relaxed)) {
-                interrupt.poll()?;
-                worker.count(section).inspect_err(|_| interrupt.stop())?;
-            }
-            Ok(())
-        })
-    }
-
-    /// Runs `work` on several threads, each with its own table.
-    pub(super) fn run_workers(
-        &self,
-        threads: usize,
-        weight: u64,
-        counted: &mut Counted,
-        interrupt: &Interrupt<'_>,
-        work: impl Fn(&mut Worker<'_>) -> Result<()> + Sync,
-    ) -> Result<()> {
-        let tables = counted.take_tables(weight, self.threads)?;
-        let outcomes = on_threads(threads, || {
-            let table = lock(&tables).pop().unwrap_or_default();
-            let mut worker = Worker::new(&self.splitter, table, interrupt);
-            let outcome = work(&mut worker);
-            lock(&tables).push(worker.counts);
-            outcome
-        });
-        counted.pending = std::mem::take(&mut lock(&tables));
-        all_or_first_error(outcomes).map(|_| ())
     }
 
     /// Bytes of text to count between two memory checks; None without a memory limit.
@@ -187,6 +145,73 @@ impl Counter {
             }
         }
         Ok(())
+    }
+}
+
+impl CountCall<'_> {
+    /// Counts texts, each a document.
+    pub fn add_texts(&mut self, texts: &[&str]) -> Result<()> {
+        let splitter = &self.counter.splitter;
+        let sections = texts.iter().flat_map(|text| splitter.sections(text));
+        self.count_sections(&sections.collect::<Vec<_>>())?;
+        self.counted.documents += texts.len() as u64;
+        self.counter.limit_memory(self.counted)
+    }
+
+    /// Counts sections of texts.
+    pub(super) fn count_sections(&mut self, sections: &[&str]) -> Result<()> {
+        let size = |section: &&str| section.len();
+        self.count_parallel(sections, size, &mut |_| {}, |text, worker| {
+            worker.count(text)
+        })
+    }
+
+    /// Runs `count` on each section, in parallel. The error is that of the first section that has one.
+    pub(super) fn count_parallel<S: Sync>(
+        &mut self,
+        sections: &[S],
+        size: impl Fn(&S) -> usize + Sync,
+        progress: Progress<'_>,
+        count: impl Fn(&S, &mut Worker<'_>) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let Counter {
+            splitter, threads, ..
+        } = self.counter;
+        let (counted, interrupt) = (&mut *self.counted, self.interrupt);
+        let bytes = sections.iter().map(&size).sum();
+        counted.unchecked_bytes = counted.unchecked_bytes.saturating_add(bytes);
+        let tables = counted.take_tables(self.weight, *threads)?;
+        let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let progress = Mutex::new(progress);
+        let threads = thread_count(*threads, bytes).min(sections.len().max(1));
+        let outcomes = on_threads(threads, || {
+            let table = lock(&tables).pop().unwrap_or_default();
+            let mut worker = Worker::new(splitter, table, interrupt);
+            let outcome = loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(section) = sections.get(number) else {
+                    break Ok(());
+                };
+                let polled = interrupt.poll();
+                if let Err(error) = polled.and_then(|()| count(section, &mut worker)) {
+                    // Running sections finish, because an earlier one may fail too.
+                    next.store(sections.len(), Ordering::Relaxed);
+                    break Err((number, error));
+                }
+                let size = size(section) as u64;
+                let done = done.fetch_add(size, Ordering::Relaxed) + size;
+                // Skipped while another thread reports.
+                if let Ok(mut progress) = progress.try_lock() {
+                    progress(done);
+                }
+            };
+            lock(&tables).push(worker.counts);
+            outcome
+        });
+        counted.pending = std::mem::take(&mut lock(&tables));
+        let failures = outcomes.into_iter().filter_map(std::result::Result::err);
+        let first: Option<(usize, Error)> = failures.min_by_key(|(number, _)| *number);
+        first.map_or(Ok(()), |(_, error)| Err(error))
     }
 }
 
@@ -250,7 +275,18 @@ impl<'a> Worker<'a> {
                 let (batch, _) = bounds.split_at(bounds.len().min(PIECES_PER_BATCH + 1));
                 bounds = &bounds[batch.len() - 1..];
                 self.keys.pack(text, from, batch, VIRTUAL_BUCKETS);
-                count_batch(text, from, batch, &self.keys, &mut self.counts)?;
+                let (keys, buckets) = self.keys.get(batch.len() - 1);
+                for &bucket in buckets {
+                    self.counts.prefetch(bucket);
+                }
+                for (ends, (&key, &bucket)) in batch.windows(2).zip(keys.iter().zip(buckets)) {
+                    let (start, end) = (ends[0] as usize, ends[1] as usize);
+                    if has_key(end - start) {
+                        self.counts.add_short(key, bucket, 1)?;
+                    } else {
+                        self.counts.add_long(&text[from + start..from + end], 1)?;
+                    }
+                }
             }
             self.poller.advance(pieces)?;
             from = to;
@@ -259,33 +295,9 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Counts the pieces between `bounds`, which are relative to `from`, by their packed keys.
-#[inline]
-fn count_batch(
-    text: &[u8],
-    from: usize,
-    bounds: &[u32],
-    keys: &KeyBatch,
-    counts: &mut PieceCounts,
-) -> Result<()> {
-    let (keys, buckets) = keys.get(bounds.len() - 1);
-    for &bucket in buckets {
-        counts.prefetch(bucket);
-    }
-    for (piece, (&key, &bucket)) in keys.iter().zip(buckets).enumerate() {
-        let [start, end] = [bounds[piece], bounds[piece + 1]].map(|bound| bound as usize);
-        if has_key(end - start) {
-            counts.add_short(key, bucket, 1)?;
-        } else {
-            counts.add_long(&text[from + start..from + end], 1)?;
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{count_whole, counter, sample, table, PATTERN};
+    use super::super::samples::{call, count_whole, counter, sample, table, PATTERN};
     use super::*;
 
     #[test]
@@ -294,8 +306,8 @@ mod tests {
         let (text, other) = (sample(100_000), "word and other words");
         let (mut weighted, mut repeated) = (Counted::default(), Counted::default());
         let add = |text: &str, weight, counted: &mut Counted| {
-            counter
-                .add_texts(&[text], weight, counted, &Interrupt::never())
+            call(&counter, counted, weight, &Interrupt::never())
+                .add_texts(&[text])
                 .unwrap();
         };
         for (text, weight) in [(&text[..], 1), (other, 3), (&text[..], 2)] {
@@ -333,8 +345,8 @@ mod tests {
             let counter = Counter::new(&patterns, None, special, threads, Some(memory)).unwrap();
             let mut counted = Counted::default();
             for text in &texts {
-                counter
-                    .add_texts(&[text], 1, &mut counted, &Interrupt::never())
+                call(&counter, &mut counted, 1, &Interrupt::never())
+                    .add_texts(&[text])
                     .unwrap();
                 let cost = counted.counts.cost();
                 let pending: usize = counted.pending.iter().map(PieceCounts::cost).sum();

@@ -4,18 +4,15 @@
 //! a cell is the last place in it at which a piece ends whatever surrounds it, no special token is near, and both
 //! sides can be normalised separately. A cut therefore depends only on a few bytes around it.
 
-use super::counter::{Counted, Counter, Worker};
+use super::counter::{CountCall, Counter, Progress, Worker};
 use super::reader::valid_text;
 use super::splitter::SECTION_BYTES;
 use crate::error::{utf8, Error, Result};
 use crate::interrupt::Interrupt;
-use crate::threads::{lock, thread_count};
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::Mutex;
 
 /// A file has at most one cut per cell.
 const CELL_BYTES: u64 = 1 << 12;
@@ -40,35 +37,24 @@ struct FileSection<'a> {
     range: Range<u64>,
 }
 
-impl FileSection<'_> {
-    fn bytes(&self) -> u64 {
-        self.range.end - self.range.start
-    }
-}
-
-impl Counter {
-    /// Counts files, each a document, `weight` times. Continues from a position and returns the position that it
-    /// reached: about `bytes` bytes further, or the end of the list. A pipe, or a file without safe cuts, is
-    /// counted by a call of its own. Calls `progress` with the number of bytes counted.
+impl CountCall<'_> {
+    /// Counts files, each a document. Continues from a position and returns the position that it reached: about
+    /// `bytes` bytes further, or the end of the list. A pipe, or a file without safe cuts, takes one call. Calls `progress` with the number of bytes counted.
     ///
     /// The counts do not depend on how the files are read.
-    #[allow(clippy::too_many_arguments)]
     pub fn add_files(
-        &self,
+        &mut self,
         paths: &[impl AsRef<Path>],
         from: Position,
         bytes: u64,
-        weight: u64,
-        counted: &mut Counted,
-        interrupt: &Interrupt<'_>,
-        progress: &mut (dyn FnMut(u64) + Send),
+        progress: Progress<'_>,
     ) -> Result<Position> {
-        let interval = self.memory_check_interval();
+        let interval = self.counter.memory_check_interval();
         let bytes = interval.map_or(bytes, |interval| bytes.min(interval as u64));
         let mut position = from;
         let (mut sections, mut planned, mut documents) = (Vec::new(), 0, 0);
         while let Some(path) = paths.get(position.file).filter(|_| planned < bytes) {
-            interrupt.poll()?;
+            self.interrupt.poll()?;
             let path = path.as_ref();
             let metadata = fs::metadata(path).map_err(|error| Error::unreadable(path, error))?;
             let size = metadata.len();
@@ -76,9 +62,9 @@ impl Counter {
                 file: position.file + 1,
                 byte: 0,
             };
-            if !metadata.is_file() || size == 0 || !self.splitter.patterns.may_be_cut() {
+            if !metadata.is_file() || size == 0 || !self.counter.splitter.patterns.may_be_cut() {
                 if sections.is_empty() {
-                    self.add_stream(path, weight, counted, interrupt, progress)?;
+                    self.add_stream(path, progress)?;
                     position = next_file;
                 }
                 break;
@@ -95,32 +81,25 @@ impl Counter {
                 documents += 1;
             }
         }
-        self.add_sections(&sections, weight, counted, interrupt, progress)?;
-        counted.documents += documents;
+        self.add_sections(&sections, progress)?;
+        self.counted.documents += documents;
         // A check at every returned position: a run that resumes there drops the same pieces.
-        counted.unchecked_bytes = usize::MAX;
-        self.limit_memory(counted)?;
+        self.counted.unchecked_bytes = usize::MAX;
+        self.counter.limit_memory(self.counted)?;
         Ok(position)
     }
 
     /// Counts a part of a file, from the first cut at or after `range.start` to the first at or after
     /// `range.end`. Ranges that cover a file together count what the whole file does. The range from 0 counts
     /// the document.
-    pub fn add_range(
-        &self,
-        path: &Path,
-        range: Range<u64>,
-        weight: u64,
-        counted: &mut Counted,
-        interrupt: &Interrupt<'_>,
-    ) -> Result<()> {
+    pub fn add_range(&mut self, path: &Path, range: Range<u64>) -> Result<()> {
         let metadata = fs::metadata(path).map_err(|error| Error::unreadable(path, error))?;
         let size = metadata.len();
         let is_first = range.start == 0;
-        if !self.splitter.patterns.may_be_cut() {
+        if !self.counter.splitter.patterns.may_be_cut() {
             // The only cut is the end of the file.
             if is_first {
-                self.add_stream(path, weight, counted, interrupt, &mut |_| {})?;
+                self.add_stream(path, &mut |_| {})?;
             }
             return Ok(());
         }
@@ -132,68 +111,26 @@ impl Counter {
             range: start..last.min(start + SECTION_BYTES as u64),
         });
         let sections: Vec<_> = sections.collect();
-        self.add_sections(&sections, weight, counted, interrupt, &mut |_| {})?;
-        counted.documents += u64::from(is_first);
-        self.limit_memory(counted)
+        self.add_sections(&sections, &mut |_| {})?;
+        self.counted.documents += u64::from(is_first);
+        self.counter.limit_memory(self.counted)
     }
 
-    fn add_stream(
-        &self,
-        path: &Path,
-        weight: u64,
-        counted: &mut Counted,
-        interrupt: &Interrupt<'_>,
-        progress: &mut (dyn FnMut(u64) + Send),
-    ) -> Result<()> {
+    fn add_stream(&mut self, path: &Path, progress: Progress<'_>) -> Result<()> {
         let file = File::open(path).map_err(|error| Error::unreadable(path, error))?;
-        self.add_reader(file, path, weight, counted, interrupt, progress)
+        self.add_reader(file, path, progress)
     }
 
-    /// Counts sections in parallel. The error is that of the first section that has one.
-    fn add_sections(
-        &self,
-        sections: &[FileSection<'_>],
-        weight: u64,
-        counted: &mut Counted,
-        interrupt: &Interrupt<'_>,
-        progress: &mut (dyn FnMut(u64) + Send),
-    ) -> Result<()> {
-        let bytes = sections.iter().map(FileSection::bytes).sum::<u64>() as usize;
-        let threads = thread_count(self.threads, bytes).min(sections.len().max(1));
-        counted.unchecked_bytes = counted.unchecked_bytes.saturating_add(bytes);
-        let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
-        let failure: Mutex<Option<(usize, Error)>> = Mutex::new(None);
-        let progress = Mutex::new(progress);
-        self.run_workers(threads, weight, counted, interrupt, |worker| loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(section) = sections.get(number) else {
-                return Ok(());
-            };
-            interrupt.poll()?;
-            let outcome = self.count_file_section(section, worker, interrupt);
-            let done = done.fetch_add(section.bytes(), Ordering::Relaxed) + section.bytes();
-            // Skipped while another thread reports.
-            if let Ok(mut progress) = progress.try_lock() {
-                progress(done);
-            }
-            match outcome {
-                Ok(()) => {}
-                Err(Error::Interrupted) => return Err(Error::Interrupted),
-                Err(error) => {
-                    // Running sections finish, because an earlier one may fail too.
-                    next.store(sections.len(), Ordering::Relaxed);
-                    let mut failure = lock(&failure);
-                    let first = failure.as_ref().map(|(number, _)| *number);
-                    if first.is_none_or(|first| number < first) {
-                        *failure = Some((number, error));
-                    }
-                }
-            }
-        })?;
-        let failure = lock(&failure).take();
-        failure.map_or(Ok(()), |(_, error)| Err(error))
+    fn add_sections(&mut self, sections: &[FileSection<'_>], progress: Progress<'_>) -> Result<()> {
+        let (counter, interrupt) = (self.counter, self.interrupt);
+        let size = |section: &FileSection<'_>| (section.range.end - section.range.start) as usize;
+        self.count_parallel(sections, size, progress, |section, worker| {
+            counter.count_file_section(section, worker, interrupt)
+        })
     }
+}
 
+impl Counter {
     fn count_file_section(
         &self,
         section: &FileSection<'_>,
@@ -228,33 +165,26 @@ impl Counter {
     ) -> Result<Option<Range<u64>>> {
         let Range { start, end } = section.range;
         let [first_cell, next_cell] = [start, end].map(|byte| byte.div_ceil(CELL_BYTES));
+        let mut first_cut = |cells: Range<u64>| -> Result<Option<u64>> {
+            for cell in cells {
+                if cell % 256 == 0 {
+                    interrupt.poll()?;
+                }
+                if let Some(cut) = self.cut_of_cell(cell, window)? {
+                    return Ok(Some(cut));
+                }
+            }
+            Ok(None)
+        };
         let begin = match start {
             0 => Some(0),
-            _ => self.first_cut(first_cell..next_cell, window, interrupt)?,
+            _ => first_cut(first_cell..next_cell)?,
         };
         let Some(begin) = begin else {
             return Ok(None);
         };
-        let cells = next_cell..section.size.div_ceil(CELL_BYTES);
-        let end = self.first_cut(cells, window, interrupt)?;
+        let end = first_cut(next_cell..section.size.div_ceil(CELL_BYTES))?;
         Ok(Some(begin..end.unwrap_or(section.size)))
-    }
-
-    fn first_cut(
-        &self,
-        cells: Range<u64>,
-        window: &mut Window<'_>,
-        interrupt: &Interrupt<'_>,
-    ) -> Result<Option<u64>> {
-        for cell in cells {
-            if cell % 256 == 0 {
-                interrupt.poll()?;
-            }
-            if let Some(cut) = self.cut_of_cell(cell, window)? {
-                return Ok(Some(cut));
-            }
-        }
-        Ok(None)
     }
 
     /// The cut of a cell: the last safe one.
@@ -342,10 +272,14 @@ impl<'a> Window<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{count_whole, counter, sample, table, Counts, PATTERN, WORDS};
+    use super::super::counter::Counted;
+    use super::super::samples::{
+        call, count_whole, counter, sample, table, Counts, PATTERN, WORDS,
+    };
     use super::*;
     use crate::normalize::Normalization;
     use std::path::PathBuf;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// A file that is gone in the end.
     struct Temporary(PathBuf);
@@ -374,8 +308,8 @@ mod tests {
             let before = position;
             let never = Interrupt::never();
             let progress = &mut |bytes| last = bytes;
-            position =
-                counter.add_files(paths, position, bytes, 1, &mut counted, &never, progress)?;
+            position = call(counter, &mut counted, 1, &never)
+                .add_files(paths, position, bytes, progress)?;
             assert!((position.file, position.byte) > (before.file, before.byte));
         }
         Ok(counted)
@@ -438,8 +372,8 @@ mod tests {
                 for start in (0..size).step_by(step as usize) {
                     let range = start..start + step;
                     let never = Interrupt::never();
-                    counter
-                        .add_range(&file.0, range, 1, &mut counted, &never)
+                    call(&counter, &mut counted, 1, &never)
+                        .add_range(&file.0, range)
                         .unwrap();
                 }
                 assert_eq!(table(&mut counted), whole, "{step}");

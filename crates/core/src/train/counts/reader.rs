@@ -1,34 +1,31 @@
 //! Counts a stream: a pipe, or a file that can only be read from the beginning.
 
-use super::counter::{Counted, Counter};
+use super::counter::{CountCall, Progress};
 use super::splitter::SECTION_BYTES;
 use crate::error::{Error, Result};
-use crate::interrupt::Interrupt;
 use std::io::Read;
 use std::path::Path;
 
 /// Bytes of a stream to hold, unless a pattern has no safe cut in them.
 const READ_BYTES: usize = 8 * SECTION_BYTES;
 
-impl Counter {
-    /// Counts a stream as one document, `weight` times. Calls `progress` with the number of bytes counted.
+impl CountCall<'_> {
+    /// Counts a stream as one document. Calls `progress` with the number of bytes counted.
     ///
     /// Each part ends at a safe cut, so the counts are those of the whole text. A pattern on the regex engine has
     /// safe cuts at special tokens only: the text between two of them is then in memory.
     pub fn add_reader(
-        &self,
+        &mut self,
         mut reader: impl Read,
         path: &Path,
-        weight: u64,
-        counted: &mut Counted,
-        interrupt: &Interrupt<'_>,
-        progress: &mut (dyn FnMut(u64) + Send),
+        progress: Progress<'_>,
     ) -> Result<()> {
+        let splitter = &self.counter.splitter;
         let mut wanted = READ_BYTES;
         let mut buffer = Vec::new();
         let mut done = 0;
         loop {
-            interrupt.poll()?;
+            self.interrupt.poll()?;
             buffer.reserve_exact(wanted.saturating_sub(buffer.len()));
             let missing = wanted.saturating_sub(buffer.len()) as u64;
             let read = reader.by_ref().take(missing).read_to_end(&mut buffer);
@@ -41,21 +38,20 @@ impl Counter {
             let cut = if at_end {
                 Some(text.len())
             } else {
-                self.splitter.last_cut(text)
+                splitter.last_cut(text)
             };
             match cut {
                 None => wanted *= 2,
                 Some(cut) => {
-                    let sections = self.splitter.sections(&text[..cut]);
-                    self.count_sections(&sections, weight, counted, interrupt)?;
-                    self.limit_memory(counted)?;
+                    self.count_sections(&splitter.sections(&text[..cut]))?;
+                    self.counter.limit_memory(self.counted)?;
                     buffer.drain(..cut);
                     done += cut as u64;
                     progress(done);
                 }
             }
             if at_end {
-                counted.documents += 1;
+                self.counted.documents += 1;
                 return Ok(());
             }
         }
@@ -79,8 +75,10 @@ pub fn valid_text(bytes: &[u8], at_end: bool) -> std::result::Result<&str, usize
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{count_whole, counter, sample, table, PATTERN, WORDS};
+    use super::super::counter::{Counted, Counter};
+    use super::super::samples::{call, count_whole, counter, sample, table, PATTERN, WORDS};
     use super::*;
+    use crate::interrupt::Interrupt;
     use crate::normalize::Normalization;
 
     /// A reader that hands out a few bytes at a time.
@@ -97,12 +95,9 @@ mod tests {
 
     fn read(counter: &Counter, bytes: &[u8], counted: &mut Counted) -> Result<()> {
         let reader = Trickle(bytes, 12_345);
-        counter.add_reader(
+        call(counter, counted, 1, &Interrupt::never()).add_reader(
             reader,
             Path::new("some file"),
-            1,
-            counted,
-            &Interrupt::never(),
             &mut |_| {},
         )
     }
@@ -121,8 +116,8 @@ mod tests {
                 let counter = counter(pattern, form, threads);
                 let (mut from_reader, mut from_text) = (Counted::default(), Counted::default());
                 read(&counter, text.as_bytes(), &mut from_reader).unwrap();
-                counter
-                    .add_texts(&[&text], 1, &mut from_text, &Interrupt::never())
+                call(&counter, &mut from_text, 1, &Interrupt::never())
+                    .add_texts(&[&text])
                     .unwrap();
                 for mut counted in [from_reader, from_text] {
                     assert_eq!(table(&mut counted), whole);

@@ -51,21 +51,19 @@ impl PieceCounts {
                 "the checksum does not match the content",
             ));
         }
-        let mut rest = Cursor {
-            bytes: content,
-            at: header,
-        };
+        let mut rest = &content[header..];
         let mut counts = Self::default();
         let mut last = Vec::new();
-        let pieces = rest.number().ok_or_else(cut_off)?;
+        let pieces = take_number(&mut rest).ok_or_else(cut_off)?;
         let mut poller = Poller::new(interrupt);
         for _ in 0..pieces {
             poller.advance(1)?;
-            let at = rest.at;
-            let shared = rest.number().ok_or_else(cut_off)?;
-            let other = rest.number().and_then(|length| rest.take(length));
+            let at = content.len() - rest.len();
+            let shared = take_number(&mut rest).ok_or_else(cut_off)?;
+            let length = take_number(&mut rest).and_then(|length| usize::try_from(length).ok());
+            let other = length.and_then(|length| rest.split_off(..length));
             let other = other.ok_or_else(cut_off)?;
-            let count = rest.number().ok_or_else(cut_off)?;
+            let count = take_number(&mut rest).ok_or_else(cut_off)?;
             let kept = usize::try_from(shared)
                 .ok()
                 .and_then(|shared| last.get(shared..));
@@ -77,8 +75,9 @@ impl PieceCounts {
             last.extend_from_slice(other);
             counts.add(&last, 0..last.len(), count)?;
         }
-        if rest.at < content.len() {
-            return Err(wrong(rest.at, "there are more bytes after the last piece"));
+        if !rest.is_empty() {
+            let at = content.len() - rest.len();
+            return Err(wrong(at, "there are more bytes after the last piece"));
         }
         Ok(counts)
     }
@@ -91,36 +90,21 @@ impl PieceCounts {
     }
 }
 
-/// A position in the bytes of a file.
-struct Cursor<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Cursor<'a> {
-    fn number(&mut self) -> Option<u64> {
-        let mut number = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = *self.bytes.get(self.at)?;
-            self.at += 1;
-            let bits = u64::from(byte & 0x7f);
-            if bits << shift >> shift != bits {
-                return None;
-            }
-            number |= bits << shift;
-            if byte < 0x80 {
-                return Some(number);
-            }
+/// Takes a number from the beginning of the bytes.
+fn take_number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0u64;
+    for shift in (0..64).step_by(7) {
+        let byte = *bytes.split_off_first()?;
+        let bits = u64::from(byte & 0x7f);
+        if bits << shift >> shift != bits {
+            return None;
         }
-        None
+        number |= bits << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
     }
-
-    fn take(&mut self, length: u64) -> Option<&'a [u8]> {
-        let end = self.at.checked_add(usize::try_from(length).ok()?)?;
-        let taken = self.bytes.get(self.at..end)?;
-        self.at = end;
-        Some(taken)
-    }
+    None
 }
 
 fn push_number(bytes: &mut Vec<u8>, mut number: u64) {

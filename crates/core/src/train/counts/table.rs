@@ -4,7 +4,7 @@
 use crate::cache::{bucket_of, has_key, key, Key};
 use crate::error::{Error, Result};
 use crate::memory::prefetch;
-use crate::threads::{lock, on_threads};
+use crate::threads::{lock, on_threads, thread_count};
 use crate::train::checked_sum;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
@@ -77,8 +77,8 @@ impl PieceCounts {
             .collect();
         let next = |_| others.iter_mut().filter_map(Iterator::next).collect();
         let added: Vec<Vec<Shard>> = (0..SHARDS).map(next).collect();
-        let slots = added.iter().flatten().map(Shard::slots);
-        let threads = threads.min(slots.sum::<usize>() >> 14).clamp(1, SHARDS);
+        let slots = added.iter().flatten().map(|shard| shard.slots.len());
+        let threads = thread_count(threads, usize::MAX).min(slots.sum::<usize>() >> 14);
         let work = Mutex::new(self.shards.iter_mut().zip(added));
         let merge = || -> Result<()> {
             loop {
@@ -90,7 +90,9 @@ impl PieceCounts {
                 }
             }
         };
-        on_threads(threads, merge).into_iter().collect()
+        on_threads(threads.clamp(1, SHARDS), merge)
+            .into_iter()
+            .collect()
     }
 
     /// Approximate bytes of memory that training on these pieces needs.
@@ -110,28 +112,17 @@ impl PieceCounts {
 
     /// The smallest count for which the pieces with higher counts cost no more than `limit`.
     fn max_dropped_count(&self, limit: usize) -> u64 {
-        // Most pieces are rare: an array sums their costs by count, and only the others are sorted.
-        const RARE: usize = 1 << 10;
-        let mut costs = vec![0; RARE];
-        let mut frequent = Vec::new();
+        // Few counts are distinct: most pieces are rare.
+        let mut costs = FxHashMap::from_iter([(0, 0)]);
         for (piece, count) in self.iter() {
-            match costs.get_mut(count as usize) {
-                Some(total) => *total += cost(1, piece.len()),
-                None => frequent.push((count, cost(1, piece.len()))),
-            }
+            *costs.entry(count).or_default() += cost(1, piece.len());
         }
+        let mut costs: Vec<(u64, usize)> = costs.into_iter().collect();
+        costs.sort_unstable();
         let mut left = self.cost();
-        for (count, cost) in (0..).zip(costs) {
+        for (count, cost) in costs {
             left -= cost;
             if left <= limit {
-                return count;
-            }
-        }
-        frequent.sort_unstable();
-        let mut frequent = frequent.into_iter().peekable();
-        while let Some((count, cost)) = frequent.next() {
-            left -= cost;
-            if left <= limit && frequent.peek().is_none_or(|next| next.0 > count) {
                 return count;
             }
         }
@@ -220,10 +211,6 @@ fn cost(pieces: usize, bytes: usize) -> usize {
 impl Shard {
     fn len(&self) -> usize {
         self.taken + self.long.len()
-    }
-
-    fn slots(&self) -> usize {
-        self.slots.len()
     }
 
     fn cost(&self) -> usize {

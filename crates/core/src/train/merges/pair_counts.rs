@@ -13,7 +13,7 @@ pub type CountedPair = (Pair, u64, Vec<u32>);
 
 /// The pairs with a count of at least `min_frequency` and at most `max_length` bytes.
 ///
-/// Each thread reads all pieces and counts the pairs of its own share. One thread does all the work for a
+/// Each thread reads all pieces and counts the pairs of one share. One thread does all the work for a
 /// pair, so the result does not depend on the number of threads.
 pub fn count_pairs(
     pieces: &Pieces,
