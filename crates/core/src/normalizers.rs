@@ -237,6 +237,9 @@ impl Step {
                 Cow::Borrowed(_) => None,
                 Cow::Owned(text) => Some((text.into_bytes(), Alignment::default())),
             },
+            Step::Lowercase => replace_chars(text, aligned, |c| {
+                (!c.to_lowercase().eq([c])).then(|| c.to_lowercase().to_string())
+            }),
             Step::StripAccents => {
                 replace_chars(text, aligned, |c| is_combining_mark(c).then(String::new))
             }
@@ -250,9 +253,7 @@ impl Step {
                 }
                 rewriting.finish()
             }
-            _ => replace_chars(text, aligned, |c| {
-                (!c.to_lowercase().eq([c])).then(|| c.to_lowercase().to_string())
-            }),
+            Step::Prepend(_) | Step::Replace { .. } => None,
         })
     }
 }

@@ -234,10 +234,23 @@ impl Matcher {
         permits: Option<Permits<'_>>,
         take: &mut dyn FnMut(AddedTokenMatch) -> Result<bool>,
     ) -> Result<bool> {
-        match permits {
-            None => all(self.find_iter(text), take),
-            Some(permits) => all(self.find_permitted(text, permits)?, take),
+        let (mut all, mut permitted);
+        let found: &mut dyn Iterator<Item = _> = match permits {
+            None => {
+                all = self.find_iter(text);
+                &mut all
+            }
+            Some(permits) => {
+                permitted = self.find_permitted(text, permits)?;
+                &mut permitted
+            }
+        };
+        for found in found {
+            if !take(found)? {
+                return Ok(false);
+            }
         }
+        Ok(true)
     }
 
     /// Applies the tokens' flags to the occurrences of their contents.
@@ -289,18 +302,6 @@ impl Matcher {
         }
         Some(range)
     }
-}
-
-fn all(
-    found: impl Iterator<Item = AddedTokenMatch>,
-    take: &mut dyn FnMut(AddedTokenMatch) -> Result<bool>,
-) -> Result<bool> {
-    for found in found {
-        if !take(found)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 /// The automaton of the tokens' contents; `None` without tokens.

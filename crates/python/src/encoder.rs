@@ -8,7 +8,7 @@ use crate::text::{to_text, PySpecial, PyText};
 use crate::trace::MergeTrace;
 use bpe_tokenizer_core::decoder::{DecodeOptions, Decoder};
 use bpe_tokenizer_core::encoder::{BatchOptions, Encoder as Core, Ragged, Special};
-use bpe_tokenizer_core::threads;
+use bpe_tokenizer_core::threads::ordered;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -100,7 +100,7 @@ impl Encoder {
     ) -> PyResult<Vec<Vec<u8>>> {
         let size = |ids: &PyIds| 4 * ids.0.len();
         run(py, batch.iter().map(size).sum(), |interrupt| {
-            threads::map(batch, threads, size, interrupt, |ids| {
+            ordered::map(batch, threads, size, interrupt, |ids| {
                 let mut kept = Cow::Borrowed(ids.0.as_slice());
                 if skip_id.is_some_and(|skip_id| kept.contains(&skip_id)) {
                     kept.to_mut().retain(|&id| Some(id) != skip_id);

@@ -377,7 +377,7 @@ fn tokens_of<'a>(
 fn bytes_of(token: &str) -> Result<Vec<u8>> {
     from_printable(token).ok_or_else(|| {
         Error::Model(format!(
-            "the token {} holds a character that stands for no byte; this vocabulary is not byte-level",
+            "the token {} holds a character that has no byte value; this vocabulary is not byte-level",
             quoted(token)
         ))
     })

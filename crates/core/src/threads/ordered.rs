@@ -1,6 +1,6 @@
 //! Parallel jobs whose results are consumed in job order (a reorder buffer).
 
-use super::lock;
+use super::{lock, thread_count};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use std::collections::BTreeMap;
@@ -9,8 +9,40 @@ use std::time::Duration;
 
 /// Results that may wait for an earlier one. Bounds the memory when one job is slow.
 const MAX_WAITING: usize = 64;
+/// [`map`] hands out items in batches of about this many bytes.
+const BATCH_BYTES: usize = 64 << 10;
 /// How often a waiting thread polls the interrupt.
 const WAIT_POLL: Duration = Duration::from_millis(50);
+
+/// Applies `work` to every item in parallel and returns the results in item order.
+///
+/// `size` is an item's bytes. The calling thread works too and polls the interrupt. The error is that of the
+/// first item, in item order, that failed.
+pub fn map<T: Sync, R: Send>(
+    items: &[T],
+    threads: usize,
+    size: impl Fn(&T) -> usize,
+    interrupt: &Interrupt<'_>,
+    work: impl Fn(&T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let threads = thread_count(threads, items.iter().map(&size).sum());
+    let batches = if threads == 1 {
+        vec![items]
+    } else {
+        batches(items, size)
+    };
+    let mut results = Vec::with_capacity(items.len());
+    let work = |batch: &[T], done: &mut Vec<R>| {
+        batch.iter().try_for_each(|item| {
+            interrupt.check()?;
+            done.push(work(item)?);
+            Ok(())
+        })
+    };
+    let take = |done: &mut Vec<R>| results.append(done);
+    in_order(batches.into_iter(), threads, interrupt, work, take)?;
+    Ok(results)
+}
 
 /// Runs jobs in parallel and passes their results to `consume` in job order.
 ///
@@ -165,6 +197,22 @@ impl<R, F> Drop for StopOnPanic<'_, R, F> {
     }
 }
 
+fn batches<T>(mut items: &[T], size: impl Fn(&T) -> usize) -> Vec<&[T]> {
+    let mut batches = Vec::new();
+    while !items.is_empty() {
+        let mut bytes = 0;
+        let fitting = items.iter().take_while(|item| {
+            let is_first = bytes == 0;
+            bytes += size(item).max(1);
+            is_first || bytes <= BATCH_BYTES
+        });
+        let (batch, rest) = items.split_at(fitting.count());
+        batches.push(batch);
+        items = rest;
+    }
+    batches
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,6 +300,53 @@ mod tests {
             Ok(())
         };
         let result = in_order(0.., 2, &interrupt, work, |_| ());
+        assert!(matches!(result, Err(Error::Interrupted)));
+    }
+
+    #[test]
+    fn results_keep_the_order_of_the_items() {
+        let items: Vec<usize> = (0..10_000).collect();
+        for threads in [0, 1, 2, 7] {
+            let doubled =
+                map(&items, threads, |_| 100, &Interrupt::never(), |i| Ok(2 * i)).unwrap();
+            assert!(doubled
+                .iter()
+                .zip(&items)
+                .all(|(double, item)| *double == 2 * item));
+            assert_eq!(doubled.len(), items.len());
+        }
+    }
+
+    #[test]
+    fn an_error_stops_everything_and_is_reported() {
+        let items: Vec<u32> = (0..100_000).collect();
+        for threads in [1, 3] {
+            let result = map(
+                &items,
+                threads,
+                |_| 100,
+                &Interrupt::never(),
+                |&id| match id {
+                    70_000 => Err(Error::UnknownId { id, position: 0 }),
+                    _ => Ok(id),
+                },
+            );
+            assert!(matches!(result, Err(Error::UnknownId { id: 70_000, .. })));
+        }
+    }
+
+    #[test]
+    fn the_caller_can_interrupt() {
+        let items = vec![(); 100_000];
+        let (interrupt, caller) = (Interrupt::new(&|| true), std::thread::current().id());
+        let work = |(): &()| {
+            // The others do not work through everything before the caller begins.
+            while std::thread::current().id() != caller && interrupt.check().is_ok() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(())
+        };
+        let result = map(&items, 2, |()| 100, &interrupt, work);
         assert!(matches!(result, Err(Error::Interrupted)));
     }
 }

@@ -4,7 +4,8 @@ use super::pieces::Pieces;
 use super::seed::Pair;
 use crate::error::Result;
 use crate::interrupt::{Interrupt, Poller};
-use crate::threads::{map, thread_count};
+use crate::threads::ordered::map;
+use crate::threads::thread_count;
 use crate::train::checked_sum;
 use rustc_hash::FxHashMap;
 
