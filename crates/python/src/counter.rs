@@ -68,8 +68,7 @@ impl PieceCounter {
         py: Python<'_>,
         read: impl FnOnce(&mut Counted) -> Result<T> + Send,
     ) -> PyResult<T> {
-        py.detach(|| read(&mut self.counted()))
-            .map_err(|error| to_python(py, &error))
+        run(py, usize::MAX, |_| read(&mut self.counted()))
     }
 }
 

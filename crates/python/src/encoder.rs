@@ -1,6 +1,6 @@
 //! `Encoder`.
 
-use crate::call::{run, to_python};
+use crate::call::run;
 use crate::ids::{Integers, PyIds};
 use crate::model::Model;
 use crate::settings::value_of;
@@ -126,9 +126,7 @@ impl Encoder {
     #[new]
     fn new(py: Python<'_>, model: &Model) -> PyResult<Self> {
         let model = model.core.clone();
-        let core = py
-            .detach(|| Core::new(model))
-            .map_err(|error| to_python(py, &error))?;
+        let core = run(py, usize::MAX, |_| Core::new(model))?;
         Ok(Self {
             decoder: Decoder::new(core.model().clone()),
             core,

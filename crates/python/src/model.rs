@@ -1,6 +1,6 @@
 //! `Model`.
 
-use crate::call::{exception, to_python};
+use crate::call::{exception, run, to_python};
 use crate::settings::{
     added_token, added_token_tuple, decoder_tuple, each, from_keywords, name_of, normalizer_tuple,
     pre_tokenizer_tuple, Options, ALPHABETS,
@@ -104,8 +104,7 @@ impl Model {
         let tokens = vocab_items(vocab)?;
         let options = from_keywords(settings)?;
         let make = |settings, added| Core::new(tokens, merges.as_deref(), settings, added);
-        py.detach(|| options.build(make))
-            .map_err(|error| to_python(py, &error))
+        run(py, usize::MAX, |_| options.build(make))
     }
 
     #[staticmethod]
@@ -118,7 +117,7 @@ impl Model {
     ) -> PyResult<Self> {
         let vocab = vocab_items::<String, u32>(vocab)?;
         let options = from_keywords(settings)?;
-        py.detach(|| {
+        run(py, usize::MAX, |_| {
             let bytes_of = options.bytes_of();
             let vocab = vocab.iter().map(|(token, id)| (*id, token.as_str()));
             let tokens = tokens_of(vocab, &options.added, bytes_of);
@@ -130,7 +129,6 @@ impl Model {
             let merges = merges.collect::<Result<Vec<_>>>()?;
             options.build(|settings, added| Core::new(tokens, Some(&merges), settings, added))
         })
-        .map_err(|error| to_python(py, &error))
     }
 
     #[staticmethod]
@@ -142,7 +140,7 @@ impl Model {
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let options = from_keywords(settings)?;
-        py.detach(|| {
+        run(py, usize::MAX, |_| {
             let vocab = table
                 .tokens()
                 .filter(|(_, token)| !excluded.contains(*token));
@@ -152,7 +150,6 @@ impl Model {
                 Core::with_merge_ids(vocabulary, table.merges(), settings, added)
             })
         })
-        .map_err(|error| to_python(py, &error))
     }
 
     fn with_added_tokens(&self, added_tokens: &Bound<'_, PyAny>) -> PyResult<Self> {

@@ -7,7 +7,7 @@ use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -70,7 +70,10 @@ impl TokenTable {
     #[staticmethod]
     fn parse<'py>(py: Python<'py>, data: &[u8]) -> Option<(Bound<'py, PyBytes>, Self)> {
         let (rest, table) = py.detach(|| {
-            let document: Document<'_> = serde_json::from_slice(data).ok()?;
+            let mut json = serde_json::Deserializer::from_slice(data);
+            let document = DocumentVisitor { in_model: false };
+            let document = document.deserialize(&mut json).ok()?;
+            json.end().ok()?;
             let table = Self::new(document.vocab?, document.merges?)?;
             Some((document.rest, table))
         })?;
@@ -126,13 +129,18 @@ impl<'a> Document<'a> {
     }
 }
 
-impl<'de> Deserialize<'de> for Document<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(DocumentVisitor)
-    }
+/// Reads a tokenizer.json, or its `model`.
+struct DocumentVisitor {
+    in_model: bool,
 }
 
-struct DocumentVisitor;
+impl<'de> DeserializeSeed<'de> for DocumentVisitor {
+    type Value = Document<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
 
 impl<'de> Visitor<'de> for DocumentVisitor {
     type Value = Document<'de>;
@@ -147,61 +155,28 @@ impl<'de> Visitor<'de> for DocumentVisitor {
             ..Document::default()
         };
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-            if key == "model" {
-                if document.vocab.is_some() {
-                    return Err(A::Error::custom("two models"));
+            match (self.in_model, key.as_ref()) {
+                (false, "model") if document.vocab.is_none() => {
+                    let model = map.next_value_seed(Self { in_model: true })?;
+                    document.member("model", &model.rest);
+                    (document.vocab, document.merges) = (model.vocab, model.merges);
                 }
-                let ModelDocument(model) = map.next_value()?;
-                document.member("model", &model.rest);
-                (document.vocab, document.merges) = (model.vocab, model.merges);
-            } else {
-                document.member(&key, map.next_value::<&RawValue>()?.get());
+                (true, "vocab") if document.vocab.is_none() => {
+                    document.vocab = Some(map.next_value()?);
+                    document.member("vocab", "{}");
+                }
+                (true, "merges") if document.merges.is_none() => {
+                    document.merges = Some(map.next_value()?);
+                    document.member("merges", "[]");
+                }
+                (false, "model") | (true, "vocab" | "merges") => {
+                    return Err(A::Error::custom("duplicate member"));
+                }
+                (_, key) => document.member(key, map.next_value::<&RawValue>()?.get()),
             }
         }
         document.rest.push('}');
         Ok(document)
-    }
-}
-
-/// The `model` of a tokenizer.json.
-struct ModelDocument<'a>(Document<'a>);
-
-impl<'de> Deserialize<'de> for ModelDocument<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ModelVisitor).map(Self)
-    }
-}
-
-struct ModelVisitor;
-
-impl<'de> Visitor<'de> for ModelVisitor {
-    type Value = Document<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a model")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut model = Document {
-            rest: "{".to_owned(),
-            ..Document::default()
-        };
-        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-            match key.as_ref() {
-                "vocab" if model.vocab.is_none() => {
-                    model.vocab = Some(map.next_value()?);
-                    model.member("vocab", "{}");
-                }
-                "merges" if model.merges.is_none() => {
-                    model.merges = Some(map.next_value()?);
-                    model.member("merges", "[]");
-                }
-                "vocab" | "merges" => return Err(A::Error::custom("duplicate member")),
-                key => model.member(key, map.next_value::<&RawValue>()?.get()),
-            }
-        }
-        model.rest.push('}');
-        Ok(model)
     }
 }
 
