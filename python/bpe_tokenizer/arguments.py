@@ -6,18 +6,29 @@ import operator
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import SupportsIndex, TypeVar, cast
 
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, TokenizerError, shorten
 
 __all__ = [
     "check_choice",
+    "check_flag",
     "check_integer",
+    "check_path",
     "check_paths",
     "check_text",
     "check_texts",
+    "items_of",
     "is_worker",
     "thread_count",
 ]
+
+_Item = TypeVar("_Item")
+# Classes that know their length.
+_BUILT_IN = frozenset({list, tuple, set, frozenset, dict, range, str})
+# More than any computer runs; a larger number is a mistake.
+_MAX_THREADS = 1 << 16
 
 _forked = False
 
@@ -58,14 +69,55 @@ def check_integer(
     Traceback (most recent call last):
     bpe_tokenizer.errors.OptionError: max_tokens is 0; it must be at least 1
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    try:
+        # Twice: a subclass of `int` may compare and print as it likes.
+        number = int.__index__(operator.index(cast("SupportsIndex", value)))
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
         raise ArgumentTypeError(f"{name} must be an int, not {type(value).__name__}")
-    number = operator.index(value)
     if (minimum is not None and number < minimum) or (maximum is not None and number > maximum):
         allowed = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum:,}"
         because = f": {reason}" if reason else ""
         raise error(f"{name} is {shorten(number)}; it must be {allowed}{because}")
     return number
+
+
+def check_flag(name: str, value: object) -> bool:
+    """Return a yes-or-no argument as a `bool`.
+
+    Args:
+        name: The argument, for messages.
+        value: A `bool`, also NumPy's, or the integer 0 or 1.
+
+    Raises:
+        ArgumentTypeError: It is something else.
+
+    >>> check_flag("skip_special_tokens", "no")
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.ArgumentTypeError: skip_special_tokens must be True or False, not str
+    """
+    if isinstance(value, bool):
+        return value
+    if type(value) is int and value in (0, 1):
+        return value == 1
+    if type(value).__name__ in ("bool", "bool_") and type(value).__module__ == "numpy":
+        return bool(value)
+    raise ArgumentTypeError(f"{name} must be True or False, not {type(value).__name__}")
+
+
+def items_of(values: Iterable[_Item]) -> list[_Item]:
+    """Return the items of a collection as a list.
+
+    Built-in collections are copied in one step, so another thread may change them meanwhile. Those of other
+    classes may lie about their length; only their items count.
+
+    >>> items_of({"a": 1})
+    ['a']
+    """
+    if type(values) in _BUILT_IN:
+        return list(values)
+    return [item for item in values]  # noqa: C416 (list() reserves memory for the length that they claim)
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
@@ -78,7 +130,8 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     Traceback (most recent call last):
     bpe_tokenizer.errors.OptionError: unit is 'word'; it must be 'char' or 'byte'
     """
-    if value not in choices:
+    # Not `value in choices`: an array would compare each of its items.
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
         *others, last = map(repr, choices)
         raise OptionError(f"{name} is {shorten(value)}; it must be {', '.join(others)} or {last}")
 
@@ -104,7 +157,7 @@ def check_texts(method: str, texts: Iterable[str]) -> Sequence[str]:
         raise ArgumentTypeError(
             f"{method} expects a list of str, not {type(texts).__name__}; encode() takes one str"
         )
-    batch = texts if isinstance(texts, list | tuple) else list(texts)
+    batch = items_of(texts)
     for number, text in enumerate(batch):
         if not isinstance(text, str):
             raise ArgumentTypeError(
@@ -122,11 +175,40 @@ def check_paths(method: str, paths: object) -> list[str]:
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
     if isinstance(several, bytes) or not isinstance(several, Iterable):
         raise ArgumentTypeError(f"{method} expects paths, not {type(paths).__name__}")
-    files = list(several)
-    for number, path in enumerate(files):
-        if not isinstance(path, str | os.PathLike):
-            raise ArgumentTypeError(f"{method} expects paths, but item {number} is {type(path).__name__}")
-    return [os.fsdecode(path) for path in files]
+    files = items_of(several)
+    return [os.fspath(check_path(f"{method}: path {number}", path)) for number, path in enumerate(files)]
+
+
+def check_path(name: str, path: object) -> Path:
+    r"""Return a path that the operating system can take, whether or not there is such a file.
+
+    Args:
+        name: The argument, for messages.
+        path: A `str` or a path object.
+
+    Raises:
+        ArgumentTypeError: It is neither.
+        OptionError: It holds a NUL, or a surrogate that stands for no byte.
+
+    >>> check_path("path", "a\0b")
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.OptionError: path is 'a\x00b'; a path cannot hold a NUL
+    """
+    if isinstance(path, bytes) or not isinstance(path, str | os.PathLike):
+        raise ArgumentTypeError(f"{name} must be a str or a path object, not {type(path).__name__}")
+    try:
+        found = os.fspath(path)
+        text = os.fsdecode(found)
+        encoded = os.fsencode(text)
+    except TypeError:
+        raise ArgumentTypeError(f"{name} must be a str or a path object, not {type(path).__name__}") from None
+    except UnicodeError:
+        raise OptionError(
+            f"{name} is {shorten(found)}; a path cannot hold a lone surrogate, which stands for no byte"
+        ) from None
+    if b"\0" in encoded:
+        raise OptionError(f"{name} is {shorten(text)}; a path cannot hold a NUL")
+    return Path(text)
 
 
 def thread_count(threads: int | None) -> int:
@@ -136,13 +218,13 @@ def thread_count(threads: int | None) -> int:
 
     Raises:
         ArgumentTypeError: `threads` is not an integer.
-        OptionError: `threads` is less than 1.
+        OptionError: `threads` is less than 1 or more than 65,536.
     """
     if type(threads) is int and threads == 1:
         return 1  # the default for a short text, where every check counts
     if threads is None:
         return 1 if is_worker() else 0
-    return check_integer("threads", threads, 1)
+    return check_integer("threads", threads, 1, maximum=_MAX_THREADS)
 
 
 def is_worker() -> bool:

@@ -6,9 +6,10 @@ import codecs
 import operator
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.arguments import items_of
 from bpe_tokenizer.errors import ArgumentTypeError, DecodingError, OptionError, shorten
 
 if TYPE_CHECKING:
@@ -36,19 +37,19 @@ def to_ids(ids: Any) -> int | Sequence[int]:
     Raises:
         ArgumentTypeError: It is none of these.
     """
-    if isinstance(ids, list | tuple):
-        return ids
+    if type(ids) in (list, tuple):
+        return cast("Sequence[int]", ids)
     if hasattr(ids, "tolist"):
         ids = ids.tolist()
         if isinstance(ids, list) and ids and isinstance(ids[0], list):
             raise ArgumentTypeError("ids have more than one dimension; decode_batch() takes rows of ids")
-        if isinstance(ids, list):
-            return ids
-    if hasattr(ids, "__index__"):
-        return operator.index(ids)
-    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-        raise ArgumentTypeError(f"ids must be an int or a sequence of int, not {type(ids).__name__}")
-    return list(ids)
+    if isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
+        return items_of(ids)
+    try:
+        return int.__index__(operator.index(ids))
+    except TypeError:
+        name = type(ids).__name__
+        raise ArgumentTypeError(f"ids must be an int or a sequence of int, not {name}") from None
 
 
 def _row_or_id(ids: Any) -> Any:
@@ -79,6 +80,8 @@ def id_rows(batch: Iterable[Any]) -> list[Row]:
         ArgumentTypeError: An item is a single id.
     """
     rows: list[Row] = []
+    if isinstance(batch, str | bytes) or not isinstance(batch, Iterable):
+        raise ArgumentTypeError(f"a batch must be an iterable of rows of ids, not {type(batch).__name__}")
     for number, ids in enumerate(batch):
         row = _row_or_id(ids)
         if isinstance(row, int):
@@ -121,11 +124,15 @@ def check_error_handler(errors: str) -> None:
     Raises:
         OptionError: There is no such handler.
     """
+    if not isinstance(errors, str):
+        raise ArgumentTypeError(f"errors must be a str, not {type(errors).__name__}")
     if errors == "replace":
         return
     try:
+        if errors in ("xmlcharrefreplace", "namereplace"):  # They handle errors of encoding only.
+            raise LookupError(errors)
         codecs.lookup_error(errors)
-    except LookupError:
+    except (LookupError, ValueError):  # ValueError: a NUL or a surrogate
         raise OptionError(
             f"errors is {shorten(errors)}; it must be 'replace', 'strict', 'ignore' or another handler"
         ) from None

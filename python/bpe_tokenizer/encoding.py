@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import SpecialTokenError, shorten
 from bpe_tokenizer.special_tokens import AllowedSpecial, DisallowedSpecial, special_token_names
 
-__all__ = ["SpecialSet", "raise_if_disallowed", "resolve_allowed_special", "resolve_special_sets"]
+__all__ = ["NONE_DISALLOWED", "NO_SPECIAL", "SpecialSet", "raise_if_disallowed", "resolve_allowed_special", "resolve_special_sets"]
 
 # Special tokens as the core takes them: none (False), all (True), or these.
 SpecialSet: TypeAlias = bool | Collection[str]
+# The default arguments. CPython has each of these values once, so `is` finds the default in the shortest time,
+# and never calls the `==` of an argument; an equal value takes the longer way to the same result.
+NO_SPECIAL: Final = "none"
+NONE_DISALLOWED: Final[tuple[str, ...]] = ()
 
 
 def resolve_special_sets(
@@ -24,16 +28,15 @@ def resolve_special_sets(
         OptionError: A value is another `str` than `"all"` or `"none"`.
         SpecialTokenError: A set names an unknown token.
     """
-    if allowed_special == "none" and disallowed_special == ():
+    if allowed_special is NO_SPECIAL and disallowed_special is NONE_DISALLOWED:
         return False, False
     allowed = special_token_names("allowed_special", allowed_special, compiled.special)
-    special = True if allowed_special == "all" else allowed or False
-    if disallowed_special == ():
-        return special, False
+    names_all = isinstance(allowed_special, str) and allowed_special == "all"
+    special = True if names_all else allowed or False
     disallowed = special_token_names("disallowed_special", disallowed_special, compiled.special)
     if isinstance(disallowed_special, str):
         return special, set(disallowed) - set(allowed) if allowed else True
-    return special, disallowed
+    return special, disallowed or False
 
 
 def resolve_allowed_special(

@@ -40,7 +40,10 @@ def shorten(value: object, limit: int = 80) -> str:
     """
     if isinstance(value, str | bytes):
         value = value[:limit]  # a whole document may be passed; `limit` characters and two quotes are enough
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # deep nesting, an integer of over 4,300 digits, or a class whose `repr` fails
+        text = f"<{type(value).__name__} without a repr>"
     return text if len(text) <= limit else f"{text[: limit - 4]}...{text[-1]}"
 
 

@@ -9,7 +9,7 @@ from itertools import count
 from operator import attrgetter
 from typing import Final, Literal, TypeAlias
 
-from bpe_tokenizer.arguments import check_integer
+from bpe_tokenizer.arguments import check_integer, items_of
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     ModelError,
@@ -83,7 +83,16 @@ def checked_tokens(special_tokens: SpecialTokens) -> Mapping[str, int] | list[st
         raise ArgumentTypeError(
             f"special_tokens must be a list or a dict, not a str: write [{shorten(special_tokens)}]"
         )
-    tokens = special_tokens if isinstance(special_tokens, Mapping) else list(special_tokens)
+    if isinstance(special_tokens, bytes) or not isinstance(special_tokens, Iterable):
+        raise ArgumentTypeError(
+            f"special_tokens must be a list or a dict, not {type(special_tokens).__name__}"
+        )
+    # An exact dict or list: what is checked here is what callers read.
+    tokens = (
+        {content: special_tokens[content] for content in special_tokens}
+        if isinstance(special_tokens, Mapping)
+        else items_of(special_tokens)
+    )
     seen = set()
     for content in tokens:
         if not isinstance(content, str):
@@ -277,6 +286,7 @@ def special_token_names(
         known: The special tokens of the model.
 
     Raises:
+        ArgumentTypeError: It is not a collection of `str`.
         OptionError: The value is another `str`.
         SpecialTokenError: It names an unknown token.
     """
@@ -287,7 +297,17 @@ def special_token_names(
             return ()
         words = "'none', 'all'" if option == "allowed_special" else "(), 'all'"
         raise OptionError(f"{option} is {shorten(value)}; it must be {words} or a set of special tokens")
-    names = frozenset(value)
+    if isinstance(value, bytes) or not isinstance(value, Iterable):
+        raise ArgumentTypeError(
+            f"{option} must be a str or a set of special tokens, not {type(value).__name__}"
+        )
+    names = set()
+    for name in items_of(value):
+        if not isinstance(name, str):
+            raise ArgumentTypeError(
+                f"{option} must hold the texts of special tokens, not {type(name).__name__}: {shorten(name)}"
+            )
+        names.add(name)
     for name in sorted(names - known.keys(), key=repr):
         raise SpecialTokenError(
             f"{option} names {shorten(name)}, which is not a special token of this tokenizer"

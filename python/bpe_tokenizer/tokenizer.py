@@ -27,7 +27,12 @@ from bpe_tokenizer.decoding import (
     printable_bytes,
     to_ids,
 )
-from bpe_tokenizer.encoding import resolve_allowed_special, resolve_special_sets
+from bpe_tokenizer.encoding import (
+    NO_SPECIAL,
+    NONE_DISALLOWED,
+    resolve_allowed_special,
+    resolve_special_sets,
+)
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError, shorten
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import resolve_split_pattern
@@ -981,8 +986,8 @@ class BPETokenizer:
             check_text("encode", text)
         # The defaults need no further look, which would take as long as encoding a short text.
         if (
-            allowed_special == "none"
-            and disallowed_special == ()
+            allowed_special is NO_SPECIAL
+            and disallowed_special is NONE_DISALLOWED
             and threads is _ONE_THREAD
             and not add_special_tokens
         ):
@@ -1011,8 +1016,8 @@ class BPETokenizer:
         if not isinstance(text, str):
             check_text("encode_to_numpy", text)
         if (
-            allowed_special == "none"
-            and disallowed_special == ()
+            allowed_special is NO_SPECIAL
+            and disallowed_special is NONE_DISALLOWED
             and threads is _ONE_THREAD
             and not add_special_tokens
         ):

@@ -90,6 +90,15 @@ pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     exception(py, class, error.to_string())
 }
 
+/// A value for an error message, as `bpe_tokenizer.errors.shorten` shows it.
+pub fn shown(value: &Bound<'_, PyAny>, limit: usize) -> String {
+    let shorten = || -> PyResult<String> {
+        let errors = value.py().import("bpe_tokenizer.errors")?;
+        errors.call_method1("shorten", (value, limit))?.extract()
+    };
+    shorten().unwrap_or_else(|_| "a value that cannot be shown".to_owned())
+}
+
 /// An exception of `bpe_tokenizer.errors`.
 pub fn exception(py: Python<'_>, class: &str, message: String) -> PyErr {
     let created = py

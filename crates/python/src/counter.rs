@@ -2,6 +2,7 @@
 
 use crate::call::{exception, run, run_with_calls, to_python};
 use crate::model::Model;
+use crate::sequence::{byte_pairs, items, patterns};
 use crate::settings::{added_token, parse_form, value_of};
 use crate::text::PyText;
 use bpe_tokenizer_core::error::utf8;
@@ -86,9 +87,9 @@ impl PieceCounter {
                         max_memory=None))]
     fn new(
         py: Python<'_>,
-        split_patterns: Vec<String>,
+        #[pyo3(from_py_with = patterns)] split_patterns: Vec<String>,
         normalization: Option<String>,
-        special_tokens: Vec<String>,
+        #[pyo3(from_py_with = items)] special_tokens: Vec<String>,
         threads: usize,
         max_memory: Option<usize>,
     ) -> PyResult<Self> {
@@ -117,7 +118,12 @@ impl PieceCounter {
     }
 
     #[pyo3(signature = (texts, weight=1))]
-    fn add_texts(&self, py: Python<'_>, texts: Vec<PyText>, weight: u64) -> PyResult<()> {
+    fn add_texts(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = items)] texts: Vec<PyText>,
+        weight: u64,
+    ) -> PyResult<()> {
         self.count(py, weight, |mut call| {
             let texts = (call.counted.documents..)
                 .zip(&texts)
@@ -150,7 +156,7 @@ impl PieceCounter {
     fn add_files(
         &self,
         py: Python<'_>,
-        paths: Vec<PathBuf>,
+        #[pyo3(from_py_with = items)] paths: Vec<PathBuf>,
         position: (usize, u64),
         most: u64,
         weight: u64,
@@ -310,12 +316,12 @@ impl PieceCounter {
         vocab_size: u32,
         min_frequency: u64,
         tie_break: &str,
-        added_tokens: Vec<Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = items)] added_tokens: Vec<Bound<'_, PyAny>>,
         max_token_length: Option<usize>,
         threads: usize,
         progress: Option<Py<PyAny>>,
         model: Option<&Model>,
-        learned: Vec<(Vec<u8>, Vec<u8>)>,
+        #[pyo3(from_py_with = byte_pairs)] learned: Vec<(Vec<u8>, Vec<u8>)>,
         checkpoint: Option<Py<PyAny>>,
         checkpoint_seconds: f64,
     ) -> PyResult<Model> {

@@ -3,6 +3,7 @@
 use crate::call::run;
 use crate::ids::{Integers, PyIds};
 use crate::model::Model;
+use crate::sequence::{self, items};
 use crate::settings::value_of;
 use crate::text::{to_text, PySpecial, PyText};
 use crate::trace::MergeTrace;
@@ -202,7 +203,7 @@ impl Encoder {
     fn encode_segments<'py>(
         &self,
         py: Python<'py>,
-        segments: Vec<(PyText, bool)>,
+        #[pyo3(from_py_with = items)] segments: Vec<(PyText, bool)>,
         special: PySpecial,
         markup: FxHashSet<String>,
     ) -> PyResult<WithOffsets<'py>> {
@@ -242,7 +243,7 @@ impl Encoder {
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
-        texts: Vec<PyText>,
+        #[pyo3(from_py_with = items)] texts: Vec<PyText>,
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
@@ -261,7 +262,7 @@ impl Encoder {
     fn encode_ragged<'py>(
         &self,
         py: Python<'py>,
-        texts: Vec<PyText>,
+        #[pyo3(from_py_with = items)] texts: Vec<PyText>,
         special: PySpecial,
         threads: usize,
         prefix_suffix_ids: PrefixSuffix,
@@ -280,7 +281,7 @@ impl Encoder {
     fn encode_files<'py>(
         &self,
         py: Python<'py>,
-        paths: Vec<PathBuf>,
+        #[pyo3(from_py_with = items)] paths: Vec<PathBuf>,
         separator: Option<PyText>,
         special: PySpecial,
         disallowed: PySpecial,
@@ -378,7 +379,7 @@ impl Encoder {
         &self,
         py: Python<'py>,
         ids: PyIds,
-        skip_special_tokens: bool,
+        #[pyo3(from_py_with = sequence::skip_special_tokens)] skip_special_tokens: bool,
         replaces_broken: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let options = decode_options(skip_special_tokens, replaces_broken);
@@ -391,7 +392,7 @@ impl Encoder {
         &self,
         py: Python<'py>,
         ids: PyIds,
-        skip_special_tokens: bool,
+        #[pyo3(from_py_with = sequence::skip_special_tokens)] skip_special_tokens: bool,
         errors: &str,
     ) -> PyResult<Bound<'py, PyString>> {
         let options = decode_options(skip_special_tokens, errors == "replace");
@@ -403,8 +404,8 @@ impl Encoder {
     fn decode_batch<'py>(
         &self,
         py: Python<'py>,
-        batch: Vec<PyIds>,
-        skip_special_tokens: bool,
+        #[pyo3(from_py_with = items)] batch: Vec<PyIds>,
+        #[pyo3(from_py_with = sequence::skip_special_tokens)] skip_special_tokens: bool,
         threads: usize,
         replaces_broken: bool,
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
@@ -417,8 +418,8 @@ impl Encoder {
     fn decode_text_batch<'py>(
         &self,
         py: Python<'py>,
-        batch: Vec<PyIds>,
-        skip_special_tokens: bool,
+        #[pyo3(from_py_with = items)] batch: Vec<PyIds>,
+        #[pyo3(from_py_with = sequence::skip_special_tokens)] skip_special_tokens: bool,
         errors: &str,
         threads: usize,
         skip_id: Option<u32>,

@@ -1,9 +1,10 @@
 //! Ids to and from Python.
 
-use crate::call::exception;
+use crate::call::{exception, shown};
 use crate::items::{extend_from_ints, list_of};
 use bpe_tokenizer_core::model::NONE;
 use numpy::{Element, PyArray1, PyArrayMethods, PyUntypedArray};
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyTuple};
 use std::fmt::Display;
@@ -84,15 +85,14 @@ fn from_list(list: &Bound<'_, PyList>) -> PyResult<PyIds> {
     from_iterable(list, ids)
 }
 
-/// The ids of an iterable; those before them are known.
+/// The ids of an iterable; those before them are known. Reserves nothing: the object may lie about its length.
 fn from_iterable(object: &Bound<'_, PyAny>, mut ids: Vec<u32>) -> PyResult<PyIds> {
-    ids.reserve(object.len().unwrap_or(0).saturating_sub(ids.len()));
     for (position, item) in object.try_iter()?.enumerate().skip(ids.len()) {
         let item = item?;
-        ids.push(match item.extract() {
-            Ok(id) => id,
-            Err(_) => return Err(not_an_id(object.py(), &item, position)?),
-        });
+        ids.push(
+            item.extract()
+                .map_err(|error| not_an_id(&item, position, error))?,
+        );
     }
     Ok(PyIds(ids))
 }
@@ -120,15 +120,19 @@ fn from_array<T: Element + Copy + Display + TryInto<u32>>(
     })
 }
 
-/// The error for an item that is not an id: an unknown id if it is an integer, a wrong type if not.
-fn not_an_id(py: Python<'_>, item: &Bound<'_, PyAny>, position: usize) -> PyResult<PyErr> {
-    let shown = item.repr()?.to_string();
-    Ok(if item.is_instance_of::<PyInt>() {
-        unknown(py, &shown, position)
-    } else {
+/// The error for an item that is not an id: an unknown id if it is an integer, a wrong type if not, or what its own
+/// `__index__` raised.
+fn not_an_id(item: &Bound<'_, PyAny>, position: usize, error: PyErr) -> PyErr {
+    let py = item.py();
+    if item.is_instance_of::<PyInt>() || error.is_instance_of::<PyOverflowError>(py) {
+        unknown(py, &shown(item, 80), position)
+    } else if error.is_instance_of::<PyTypeError>(py) {
+        let shown = shown(item, 80);
         let message = format!("ids must be integers, not {shown} at position {position}");
         exception(py, "ArgumentTypeError", message)
-    })
+    } else {
+        error
+    }
 }
 
 fn unknown(py: Python<'_>, shown: &str, position: usize) -> PyErr {

@@ -9,6 +9,7 @@ mod ids;
 mod items;
 mod model;
 mod pattern;
+mod sequence;
 mod settings;
 mod stream;
 mod text;

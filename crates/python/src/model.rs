@@ -1,18 +1,20 @@
 //! `Model`.
 
-use crate::call::{exception, run, to_python};
+use crate::call::{exception, run, shown, to_python};
+use crate::sequence::{byte_pairs_or_none, items};
 use crate::settings::{
     added_token, added_token_tuple, decoder_tuple, each, from_keywords, name_of, normalizer_tuple,
     pre_tokenizer_tuple, Options, ALPHABETS,
 };
 use crate::token_table::TokenTable;
-use bpe_tokenizer_core::error::{quoted, shorten};
+use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::{Alphabet, Model as Core, Settings, Unknown, Vocabulary};
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::text::{from_printable, to_printable};
 use bpe_tokenizer_core::{Error, Result};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3::IntoPyObjectExt;
 use rustc_hash::FxHashMap;
@@ -63,7 +65,7 @@ impl Options {
 fn vocab_items<K, V>(vocab: &Bound<'_, PyAny>) -> PyResult<Vec<(K, V)>>
 where
     for<'a, 'py> K: FromPyObject<'a, 'py, Error = PyErr>,
-    for<'a, 'py> V: FromPyObjectOwned<'py, Error = PyErr>,
+    for<'a, 'py> V: FromPyObjectOwned<'py>,
 {
     let items = match vocab.cast::<PyDict>() {
         Ok(dict) => dict.clone(),
@@ -76,14 +78,14 @@ where
     items
         .iter()
         .map(|(key, value)| {
-            let pair = || Ok((key.extract()?, value.extract()?));
+            let pair = || Ok((key.extract()?, value.extract().map_err(Into::into)?));
             pair().map_err(|_: PyErr| {
                 exception(
                     key.py(),
                     "ArgumentTypeError",
                     format!(
                         "vocab holds the wrong types: {}",
-                        shorten(&format!("{key:?}: {value:?}"), 100)
+                        format!("{}: {}", shown(&key, 50), shown(&value, 50))
                     ),
                 )
             })
@@ -98,10 +100,12 @@ impl Model {
     fn new(
         py: Python<'_>,
         vocab: &Bound<'_, PyAny>,
-        merges: Option<Vec<(Vec<u8>, Vec<u8>)>>,
+        #[pyo3(from_py_with = byte_pairs_or_none)] merges: Option<Vec<(Vec<u8>, Vec<u8>)>>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let tokens = vocab_items(vocab)?;
+        let tokens = vocab_items::<u32, PyBackedBytes>(vocab)?;
+        let tokens = tokens.iter().map(|(id, token)| (*id, token.to_vec()));
+        let tokens: Vec<_> = tokens.collect();
         let options = from_keywords(settings)?;
         let make = |settings, added| Core::new(tokens, merges.as_deref(), settings, added);
         run(py, usize::MAX, |_| options.build(make))
@@ -112,7 +116,7 @@ impl Model {
     fn from_printable(
         py: Python<'_>,
         vocab: &Bound<'_, PyAny>,
-        merges: Vec<(String, String)>,
+        #[pyo3(from_py_with = items)] merges: Vec<(String, String)>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let vocab = vocab_items::<String, u32>(vocab)?;

@@ -1,6 +1,7 @@
 //! `SplitPattern`.
 
 use crate::call::{run, to_python};
+use crate::sequence;
 use crate::settings::value_of;
 use bpe_tokenizer_core::pretokenize::{self, Engines, SplitPattern as Core};
 use pyo3::prelude::*;
@@ -33,8 +34,11 @@ fn pieces<'a>(py: Python<'_>, pattern: &Core, text: &'a str) -> PyResult<Vec<&'a
 #[pymethods]
 impl SplitPattern {
     #[new]
-    fn new(py: Python<'_>, pattern: &str) -> PyResult<Self> {
-        let core = Core::new(pattern).map_err(|error| to_python(py, &error))?;
+    fn new(
+        py: Python<'_>,
+        #[pyo3(from_py_with = sequence::pattern)] pattern: String,
+    ) -> PyResult<Self> {
+        let core = Core::new(&pattern).map_err(|error| to_python(py, &error))?;
         Ok(Self {
             core,
             oracle: OnceLock::new(),
@@ -82,13 +86,20 @@ impl SplitPattern {
     }
 
     #[staticmethod]
-    fn objection(py: Python<'_>, pattern: &str, engines: &str) -> PyResult<Option<String>> {
+    fn objection(
+        py: Python<'_>,
+        #[pyo3(from_py_with = sequence::pattern)] pattern: String,
+        engines: &str,
+    ) -> PyResult<Option<String>> {
         let engines = value_of(py, "engines", engines, &ENGINES)?;
-        Ok(pretokenize::objection(pattern, engines))
+        Ok(pretokenize::objection(&pattern, engines))
     }
 
     #[staticmethod]
-    fn from_oniguruma(py: Python<'_>, pattern: &str) -> PyResult<String> {
-        pretokenize::from_oniguruma(pattern).map_err(|error| to_python(py, &error))
+    fn from_oniguruma(
+        py: Python<'_>,
+        #[pyo3(from_py_with = sequence::pattern)] pattern: String,
+    ) -> PyResult<String> {
+        pretokenize::from_oniguruma(&pattern).map_err(|error| to_python(py, &error))
     }
 }

@@ -1,7 +1,8 @@
 //! The keyword arguments of `Model`, and the named tuples of `bpe_tokenizer.model`, to the core's types and back.
 
-use crate::call::exception;
-use bpe_tokenizer_core::error::{quoted, shorten};
+use crate::call::{exception, shown};
+use crate::sequence::{pattern, patterns};
+use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::{Alphabet, Settings, Spaces, Strip, Unknown};
 use bpe_tokenizer_core::normalize::Normalization;
 use bpe_tokenizer_core::normalizers::Normalizer;
@@ -85,8 +86,7 @@ pub fn from_keywords(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<Options> 
             }
             "normalizers" => settings.normalizers.extend(each(&value, normalizer)?),
             "split_patterns" => {
-                let patterns: Vec<String> = value.extract()?;
-                let steps = patterns.into_iter().map(PreTokenizer::isolated);
+                let steps = patterns(&value)?.into_iter().map(PreTokenizer::isolated);
                 settings.pre_tokenizers.extend(steps);
             }
             "pre_tokenizers" => settings.pre_tokenizers.extend(each(&value, pre_tokenizer)?),
@@ -142,8 +142,8 @@ fn choice<T: Copy>(tuple: &Bound<'_, PyAny>, name: &str, known: &[(&str, T)]) ->
 }
 
 fn unknown(step: &Bound<'_, PyAny>) -> PyErr {
-    let step_shown = shorten(&format!("{step:?}"), 100);
-    let message = format!("unknown step {step_shown}; use the steps of bpe_tokenizer.model");
+    let shown = shown(step, 100);
+    let message = format!("unknown step {shown}; use the steps of bpe_tokenizer.model");
     exception(step.py(), "OptionError", message)
 }
 
@@ -169,7 +169,7 @@ fn pre_tokenizer(step: &Bound<'_, PyAny>) -> PyResult<PreTokenizer> {
     let kind: String = field(step, "type")?;
     Ok(match kind.as_str() {
         "Split" | "SplitBytes" => PreTokenizer::Split {
-            pattern: field(step, "pattern")?,
+            pattern: pattern(&step.getattr("pattern")?)?,
             behavior: choice(step, "behavior", &BEHAVIORS)?,
             invert: field(step, "invert")?,
             bytes: kind == "SplitBytes",

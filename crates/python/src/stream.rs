@@ -3,6 +3,7 @@
 use crate::call::run;
 use crate::encoder::{decode_options, Encoder};
 use crate::ids::PyIds;
+use crate::sequence;
 use crate::text::{PySpecial, PyText};
 use bpe_tokenizer_core::decoder::DecodeStream as CoreDecoder;
 use bpe_tokenizer_core::encoder::EncodeStream as CoreEncoder;
@@ -59,7 +60,11 @@ pub struct DecodeStream {
 impl DecodeStream {
     #[new]
     #[pyo3(signature = (encoder, skip_special_tokens=false, replaces_broken=false))]
-    fn new(encoder: Py<Encoder>, skip_special_tokens: bool, replaces_broken: bool) -> Self {
+    fn new(
+        encoder: Py<Encoder>,
+        #[pyo3(from_py_with = sequence::skip_special_tokens)] skip_special_tokens: bool,
+        replaces_broken: bool,
+    ) -> Self {
         let stream = CoreDecoder::new(decode_options(skip_special_tokens, replaces_broken));
         Self { encoder, stream }
     }

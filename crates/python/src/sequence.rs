@@ -1,0 +1,75 @@
+//! Collections and strings of Python code, which may be subclasses that lie about their lengths.
+
+use crate::call::{exception, shown};
+use pyo3::exceptions::PyUnicodeEncodeError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
+
+/// The items of a collection. Only exact lists and tuples know their length: a subclass may return any number,
+/// and PyO3 would reserve memory for it.
+pub fn items<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>) -> PyResult<Vec<T>> {
+    if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
+        let message = format!("expected a list, not {}", shown(object, 80));
+        return Err(exception(object.py(), "ArgumentTypeError", message));
+    }
+    let mut items = Vec::new();
+    if object.is_exact_instance_of::<PyList>() || object.is_exact_instance_of::<PyTuple>() {
+        items.reserve(object.len()?);
+    }
+    for item in object.try_iter()? {
+        items.push(item?.extract().map_err(Into::into)?);
+    }
+    Ok(items)
+}
+
+/// The argument `skip_special_tokens`: a `bool`, or the integer 0 or 1.
+pub fn skip_special_tokens(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let extracted = object.extract::<bool>().ok();
+    let number = || object.cast_exact::<PyInt>().ok()?.extract::<u8>().ok();
+    let flag = extracted.or_else(|| number().filter(|&n| n < 2).map(|n| n == 1));
+    flag.ok_or_else(|| {
+        let shown = shown(object, 80);
+        let message = format!("skip_special_tokens must be True or False, not {shown}");
+        exception(object.py(), "ArgumentTypeError", message)
+    })
+}
+
+/// Pairs of tokens, such as merges.
+pub fn byte_pairs(object: &Bound<'_, PyAny>) -> PyResult<Vec<(Vec<u8>, Vec<u8>)>> {
+    let pairs = items::<Bound<'_, PyAny>>(object)?;
+    let pairs = pairs.iter().map(|pair| {
+        let (left, right): (PyBackedBytes, PyBackedBytes) = pair.extract().map_err(|_| {
+            let message = format!("a merge must be a pair of bytes, not {}", shown(pair, 80));
+            exception(pair.py(), "ArgumentTypeError", message)
+        })?;
+        Ok((left.to_vec(), right.to_vec()))
+    });
+    pairs.collect()
+}
+
+/// As [`byte_pairs`]; None stays None.
+pub fn byte_pairs_or_none(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<(Vec<u8>, Vec<u8>)>>> {
+    (!object.is_none()).then(|| byte_pairs(object)).transpose()
+}
+
+/// A split pattern.
+pub fn pattern(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    object.extract().map_err(|error: PyErr| {
+        let py = object.py();
+        if !error.is_instance_of::<PyUnicodeEncodeError>(py) {
+            return error;
+        }
+        let shown = shown(object, 80);
+        let message = format!("the pattern {shown} holds a lone surrogate, which no text can hold");
+        exception(py, "PatternError", message)
+    })
+}
+
+/// Several split patterns.
+pub fn patterns(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    items::<Bound<'_, PyAny>>(object)?
+        .iter()
+        .map(pattern)
+        .collect()
+}
