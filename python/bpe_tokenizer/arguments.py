@@ -19,8 +19,8 @@ __all__ = [
     "check_paths",
     "check_text",
     "check_texts",
-    "items_of",
     "is_worker",
+    "items_of",
     "thread_count",
 ]
 
@@ -176,7 +176,10 @@ def check_paths(method: str, paths: object) -> list[str]:
     if isinstance(several, bytes) or not isinstance(several, Iterable):
         raise ArgumentTypeError(f"{method} expects paths, not {type(paths).__name__}")
     files = items_of(several)
-    return [os.fspath(check_path(f"{method}: path {number}", path)) for number, path in enumerate(files)]
+    for number, path in enumerate(files):
+        if not isinstance(path, str | os.PathLike):
+            raise ArgumentTypeError(f"{method} expects paths, but item {number} is {type(path).__name__}")
+    return [str(check_path(f"path {number} of {method}", path)) for number, path in enumerate(files)]
 
 
 def check_path(name: str, path: object) -> Path:

@@ -9,12 +9,19 @@ from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import SpecialTokenError, shorten
 from bpe_tokenizer.special_tokens import AllowedSpecial, DisallowedSpecial, special_token_names
 
-__all__ = ["NONE_DISALLOWED", "NO_SPECIAL", "SpecialSet", "raise_if_disallowed", "resolve_allowed_special", "resolve_special_sets"]
+__all__ = [
+    "NONE_DISALLOWED",
+    "NO_SPECIAL",
+    "SpecialSet",
+    "raise_if_disallowed",
+    "resolve_allowed_special",
+    "resolve_special_sets",
+]
 
 # Special tokens as the core takes them: none (False), all (True), or these.
 SpecialSet: TypeAlias = bool | Collection[str]
-# The default arguments. CPython has each of these values once, so `is` finds the default in the shortest time,
-# and never calls the `==` of an argument; an equal value takes the longer way to the same result.
+# The default arguments. CPython has each of these values once, so `is` finds the default fastest, and never
+# calls the `==` of an argument. An equal value takes the longer way to the same result.
 NO_SPECIAL: Final = "none"
 NONE_DISALLOWED: Final[tuple[str, ...]] = ()
 

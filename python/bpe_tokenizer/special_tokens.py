@@ -302,7 +302,7 @@ def special_token_names(
             f"{option} must be a str or a set of special tokens, not {type(value).__name__}"
         )
     names = set()
-    for name in items_of(value):
+    for name in items_of(value) if isinstance(value, set) else value:
         if not isinstance(name, str):
             raise ArgumentTypeError(
                 f"{option} must hold the texts of special tokens, not {type(name).__name__}: {shorten(name)}"
