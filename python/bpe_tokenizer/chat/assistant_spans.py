@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bpe_tokenizer.chat.message_regions import MessageRegion, is_markup_or_header, message_regions
 from bpe_tokenizer.chat.messages import Messages
 from bpe_tokenizer.chat.segment import Rendered
+from bpe_tokenizer.chat.traced_turns import TracedTurns
 from bpe_tokenizer.errors import OptionError, TokenizerError
 
 __all__ = ["assistant_spans"]
@@ -18,9 +19,10 @@ Render = Callable[[Messages, bool], Rendered]
 def assistant_spans(
     rendered: Rendered, messages: Messages, render: Render, special: Collection[str]
 ) -> list[tuple[int, int]]:
-    """Return the characters of the assistant's turns: their contents and their end markers.
+    """Return the characters that the model must produce: contents, the markup in turns, end tokens.
 
-    A template with `{% generation %}` blocks marks them itself. In another template:
+    A template with `{% generation %}` blocks marks them itself. `TracedTurns` finds the turns that a Jinja
+    template writes in a loop over the messages. For any other turn, and for templates that are not Jinja:
 
     - A turn starts at the first character of the message's contents. If the message has more than a plain
       content, the model also writes the markup before the contents (`<tool_call>`), so the turn starts after
@@ -39,13 +41,21 @@ def assistant_spans(
         Spans (start, end) in characters, in order.
 
     Raises:
-        OptionError: The author of a text is unknown, or the assistant has messages but no text.
+        OptionError: The author of a text is unknown, the template does not tell what the model writes, or the
+            assistant has messages but no text.
     """
     assistants = [number for number, message in enumerate(messages) if message["role"] == "assistant"]
     ranges = list(rendered.generated) if rendered.generated is not None else None
     if ranges is None:
         _reject_unknown_authors(rendered)
-        ranges = AssistantSpans(rendered, messages, render, special).ranges(assistants)
+        ranges, traced = (
+            ([], set())
+            if rendered.written is None
+            else TracedTurns(rendered, messages, render, special).ranges()
+        )
+        untraced = [number for number in assistants if number not in traced]
+        ranges += AssistantSpans(rendered, messages, render, special).ranges(untraced)
+        ranges.sort()
     ranges = [(start, end) for start, end in ranges if start < end]
     if assistants and not ranges:
         raise OptionError(

@@ -159,8 +159,12 @@ def stop_token_ids(compiled: CompiledModel, template: ChatTemplateLike, options:
     sample = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "."}]
     (conversation,) = _conversations(compiled, [sample], template, options)
     try:
-        chat = _encode(compiled, conversation, "all", mask=True)
-        learned = {chat.ids[place] for place, each in enumerate(chat.assistant_mask or ()) if each}
+        chat = _encode(compiled, conversation, "all", mask=True, spans=True)
+        # The model also writes the markup before the content.
+        end = max((span.end for span in chat.spans or ()), default=0)
+        learned = {
+            id_ for id_, each in zip(chat.ids[end:], (chat.assistant_mask or ())[end:], strict=True) if each
+        }
     except TokenizerError:
         learned = set()  # The template rejects the sample, or does not write the assistant's message.
     eos = compiled.role_ids.get("eos")
@@ -214,7 +218,7 @@ def _encode(
     Warns with a `UserWarning` if the template does something with contents that cannot be tracked.
     """
     special = resolve_allowed_special(compiled, (), allowed_special)
-    rendered = conversation.render()
+    rendered = conversation.render(traced=mask)
     markup = markup_tokens(compiled, conversation, rendered)
     learned: list[Range] = []
     if mask:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from bpe_tokenizer.chat.messages import Messages, checked_messages, with_system_prompt
@@ -74,14 +75,20 @@ class ConversationRenderer:
         self._options = options
         self._special_tokens = special_tokens
 
-    def render(self) -> Rendered:
-        """Render the conversation."""
+    def render(self, traced: bool = False) -> Rendered:
+        """Render the conversation; with `traced`, it has `written` if the template can tell."""
         continued = self._options.continue_final_message
-        return self._rendered(self.messages, self._options.add_generation_prompt and not continued, continued)
+        prompts = self._options.add_generation_prompt and not continued
+        return self._rendered(self._traced if traced else self.template, self.messages, prompts, continued)
 
     def render_messages(self, messages: Messages, add_generation_prompt: bool) -> Rendered:
-        """Render other messages with the same template and options."""
-        return self._rendered(messages, add_generation_prompt, False)
+        """Render other messages with the same template and options, traced."""
+        return self._rendered(self._traced, messages, add_generation_prompt, False)
+
+    @cached_property
+    def _traced(self) -> Template:
+        traced: Callable[[], Template] | None = getattr(self.template, "traced", None)
+        return traced() if traced else self.template
 
     def may_write(self, text: str) -> bool:
         """Whether the template can write a text as markup."""
@@ -107,8 +114,10 @@ class ConversationRenderer:
                 "accept it with plain_markup=True"
             )
 
-    def _rendered(self, messages: Messages, add_generation_prompt: bool, continued: bool | str) -> Rendered:
-        return self.template.render(
+    def _rendered(
+        self, template: Template, messages: Messages, add_generation_prompt: bool, continued: bool | str
+    ) -> Rendered:
+        return template.render(
             messages,
             add_generation_prompt=add_generation_prompt,
             continue_final_message=continued,

@@ -50,11 +50,14 @@ class Rendered:
             `{% generation %}`; None if it does not use this block.
         untracked: The operations on content that could not be tracked, a sentence each. Their results are
             content as a whole.
+        written: Spans (start, end, messages) of the characters that the template wrote in a loop over
+            messages: the indices of the messages that the loop was at. None if the loops were not traced.
     """
 
     segments: tuple[Segment, ...]
     generated: tuple[tuple[int, int], ...] | None = None
     untracked: tuple[str, ...] = ()
+    written: tuple[tuple[int, int, tuple[int, ...]], ...] | None = None
 
     @property
     def text(self) -> str:

@@ -25,6 +25,7 @@ from markupsafe import Markup
 
 from bpe_tokenizer.chat.jinja.filters import escaped, safe, taint_result, taint_tracking_filters
 from bpe_tokenizer.chat.jinja.formatting import brace_format, percent_format
+from bpe_tokenizer.chat.jinja.loop_tracing import LoopTracing
 from bpe_tokenizer.chat.jinja.tainted_str import TaintedStr, as_tainted, concat
 from bpe_tokenizer.chat.jinja.values import (
     CONTAINERS,
@@ -161,7 +162,10 @@ class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
 
     def __init__(self) -> None:
         super().__init__(
-            trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols], finalize=to_output
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=[Generation, LoopTracing, loopcontrols],
+            finalize=to_output,
         )
         self.filters = taint_tracking_filters()
         self.globals |= {

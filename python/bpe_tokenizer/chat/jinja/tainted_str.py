@@ -26,11 +26,13 @@ class Provenance(NamedTuple):
         origin: The content that the character comes from; None for the template's own text.
         generated: Whether it is inside a `{% generation %}` block, which marks the assistant's text.
         lost_reason: Why the tracking lost the exact origin, a sentence; "" if it did not.
+        writers: The messages that the loops of the template were at when they wrote it; see `loop_tracing`.
     """
 
     origin: Origin | None = None
     generated: bool = False
     lost_reason: str = ""
+    writers: tuple[int, ...] = ()
 
 
 TEMPLATE = Provenance()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from jinja2.exceptions import TemplateError, TemplateSyntaxError
 from bpe_tokenizer.chat.jinja.context import REASONING, build_context
 from bpe_tokenizer.chat.jinja.environment import TaintTrackingEnvironment
 from bpe_tokenizer.chat.jinja.literals import TemplateLiterals
+from bpe_tokenizer.chat.jinja.loop_tracing import trace_loops, tracing
 from bpe_tokenizer.chat.jinja.tainted_str import TaintedStr, as_tainted, concat
 from bpe_tokenizer.chat.segment import Rendered, Segment
 from bpe_tokenizer.errors import ArgumentTypeError, ChatTemplateError, OptionError, TokenizerError, shorten
@@ -112,6 +114,10 @@ class JinjaTemplate:
             text = self._cut_at_end(text, final)
         return _rendered(as_tainted(text), self._compiled.marks_generated)
 
+    def traced(self) -> JinjaTemplate:
+        """Return the same template with traced loops: its results have `written`. For assistant masks."""
+        return _TracedTemplate(self.source, self.name)
+
     def may_write(self, text: str) -> bool:
         """Whether the template can write a text as markup, from its own literals."""
         return text in self.source or text in self._compiled.literals
@@ -127,7 +133,8 @@ class JinjaTemplate:
     def _render(self, values: dict[str, Any]) -> str:
         template = self._compiled.template
         try:
-            return concat(template.root_render_func(template.new_context(values)))
+            with tracing():
+                return concat(template.root_render_func(template.new_context(values)))
         except Exception as error:
             # A template is a program, which can raise any exception.
             place = self._place(_line(error.__traceback__))
@@ -174,6 +181,17 @@ class JinjaTemplate:
         return text[:end].rstrip()
 
 
+class _TracedTemplate(JinjaTemplate):
+    def _compile(self) -> _Compiled:
+        plain = super()._compile()
+        return plain._replace(template=_compile_traced(self.source))
+
+    def render(self, messages: Sequence[Any], **options: Any) -> Rendered:
+        """Render a conversation; see `JinjaTemplate.render`."""
+        rendered = super().render(messages, **options)
+        return rendered if rendered.written is not None else replace(rendered, written=())
+
+
 def _last_text(parts: Sequence[Any]) -> dict[str, Any] | None:
     """Return the last text part of a message."""
     texts = (part for part in reversed(parts) if isinstance(part, dict) and isinstance(part.get("text"), str))
@@ -192,6 +210,11 @@ def _compile(source: str) -> _Compiled:
     blocks = tree.find_all(nodes.CallBlock)
     marks = any(isinstance(block.call.node, nodes.ExtensionAttribute) for block in blocks)
     return _Compiled(_ENVIRONMENT.from_string(source), marks, TemplateLiterals(tree))
+
+
+@lru_cache(maxsize=64)
+def _compile_traced(source: str) -> Template:
+    return _ENVIRONMENT.from_string(trace_loops(_ENVIRONMENT.parse(source), _ENVIRONMENT))
 
 
 def _line(traceback: TracebackType | None) -> int | None:
@@ -219,5 +242,8 @@ def _rendered(text: TaintedStr, marks_generated: bool) -> Rendered:
             if generated and generated[-1][1] == start:
                 start = generated.pop()[0]
             generated.append((start, end))
+    written = tuple((start, end, known.writers) for start, end, known in text.runs() if known.writers)
     reasons = dict.fromkeys(known.lost_reason for known in text.provenances if known.lost_reason)
-    return Rendered(tuple(segments), tuple(generated) if marks_generated else None, tuple(reasons))
+    return Rendered(
+        tuple(segments), tuple(generated) if marks_generated else None, tuple(reasons), written or None
+    )

@@ -1,0 +1,390 @@
+"""Finds the assistant's turns in a conversation whose template was traced: see `jinja.loop_tracing`.
+
+Two facts decide which characters the model must produce:
+
+- *Provenance*: the contents of the assistant's messages, and the markup that the template wrote while its
+  loop was at one of them.
+- *Prefixes*: the generation prompt after the messages before a turn. The part of it that a turn begins with
+  is given to the model; the rest of the turn is the model's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from bpe_tokenizer.chat.message_regions import is_markup_or_header
+from bpe_tokenizer.chat.messages import Messages
+from bpe_tokenizer.chat.segment import Rendered
+from bpe_tokenizer.errors import OptionError, TokenizerError
+
+__all__ = ["TracedTurns"]
+
+Render = Callable[[Messages, bool], Rendered]
+
+# A reply without reasoning or calls, to compare with.
+_PLAIN = {"role": "assistant", "content": "x"}
+# What looks like a control token, for vocabularies that lack the template's.
+_TAG = re.compile(r"<[^<>\s]{1,48}>|\[/?[A-Z_]{2,32}\]")
+
+
+class _Piece(NamedTuple):
+    """A stretch of text with one author.
+
+    Args:
+        start: The first character.
+        end: The end.
+        turn: The message of the assistant that it belongs to; None for other people's text.
+        field: The field of the message that it comes from; "" for markup.
+        known: Whether the author of markup is known.
+    """
+
+    start: int
+    end: int
+    turn: int | None
+    field: str = ""
+    known: bool = True
+
+
+@dataclass
+class _Run:
+    """A part of a turn without other people's text in it."""
+
+    start: int
+    end: int
+    contents: list[tuple[int, int]] = field(default_factory=list)
+    fields: set[str] = field(default_factory=set)
+
+    @property
+    def opening(self) -> int:
+        """The end of the markup at its start."""
+        return self.contents[0][0] if self.contents else self.end
+
+    @property
+    def closing(self) -> int:
+        """The start of the markup at its end."""
+        return self.contents[-1][1] if self.contents else self.start
+
+
+class TracedTurns:
+    """Finds the assistant's turns in a traced conversation.
+
+    Args:
+        rendered: The conversation, with `written`.
+        messages: Its messages.
+        render: Renders messages, with or without the generation prompt.
+        special: The texts of the special tokens.
+    """
+
+    def __init__(
+        self, rendered: Rendered, messages: Messages, render: Render, special: Collection[str]
+    ) -> None:
+        self._text = rendered.text
+        self._rendered = rendered
+        self._messages = messages
+        self._render = render
+        self._boundaries = _Boundaries(special)
+        self._headers: dict[tuple[object, ...], int] = {}
+        self._late_ends: dict[tuple[object, ...], int] = {}
+
+    def ranges(self) -> tuple[list[tuple[int, int]], set[int]]:
+        """Return the spans of the turns that the trace explains, and the assistant's messages in them."""
+        limit = self._prompt_start()
+        pieces = _pieces(self._rendered, self._messages)
+        found: set[int] = set()
+        ranges = []
+        for turn, runs in _runs(pieces, limit).items():
+            found.add(turn)
+            ranges += self._turn(turn, runs, limit)
+        return ranges, found
+
+    def _prompt_start(self) -> int:
+        """Return where the generation prompt starts at the end of the text, if it has one."""
+        without = self._try(self._messages, False)
+        return len(without.text) if without and self._text.startswith(without.text) else len(self._text)
+
+    def _turn(self, turn: int, runs: list[_Run], limit: int) -> list[tuple[int, int]]:
+        first = runs[0]
+        header = self._header(turn, first)
+        start = first.start + header
+        if first.fields == {"content"} and self._text[start : first.opening].isspace():
+            start = first.opening
+        given = self._text[first.start : first.start + header]
+        ranges = []
+        for run in runs:
+            if run is not first:
+                start = run.start
+                if given.strip() and self._text.startswith(given, start):
+                    start += len(given)
+            closing = max(start, run.closing)
+            end = closing + len(self._own_closing(turn, self._text[closing : run.end], given))
+            if run is runs[-1]:
+                end = self._late_end(turn, run, end, limit)
+            ranges.append((start, end))
+        return ranges
+
+    def _own_closing(self, turn: int, closing: str, given: str) -> str:
+        """Return the markup at the end of a run, without a generation prompt in it."""
+        prompt = given.strip()
+        if turn == len(self._messages) - 1 and prompt and prompt in closing:
+            closing = closing[: closing.rindex(prompt)]
+        return closing.rstrip()
+
+    # The start of a turn.
+
+    def _header(self, turn: int, run: _Run) -> int:
+        """Return the length of the header: the part of the markup at the start that the model is given."""
+        opening = self._text[run.start : run.opening]
+        history = self._markup_before(run.start)
+        previous = self._messages[turn - 1]["role"] if turn else None
+        key = (previous, history, opening, frozenset(run.fields))
+        if key not in self._headers:
+            self._headers[key] = self._find_header(turn, run, opening, history)
+        return self._headers[key]
+
+    def _find_header(self, turn: int, run: _Run, opening: str, history: str) -> int:
+        prompt = self._prompt(turn, run.start, history)
+        # A template can write other text between the history and the reply's header.
+        places = [0, *(match.start() for match in self._boundaries.tags(prompt))]
+        length = max(self._boundaries.common_prefix(opening, prompt[place:]) for place in places)
+        if opening[:length].strip() or not opening.strip():
+            return length
+        plain = self._plain_opening(turn)
+        if plain is not None:
+            return self._boundaries.common_prefix(opening, plain)
+        if run.fields == {"content"}:
+            return len(opening)
+        if prompt.strip():
+            return length
+        raise undecidable(turn, "which markup in front of it the model is given")
+
+    def _prompt(self, turn: int, start: int, history: str) -> str:
+        """Return the text that follows the messages before a turn when a reply is wanted."""
+        prompted = self._try(self._messages[:turn], True)
+        if prompted is None:
+            return ""
+        text = prompted.text
+        if text.startswith(self._text[:start]):
+            return text[start:]
+        markup = text[_markup_start(prompted) :]
+        return markup[len(history) :] if markup.startswith(history) else markup
+
+    def _plain_opening(self, turn: int) -> str | None:
+        """Return the markup before the content of a plain reply in place of a turn."""
+        plain = self._try([*self._messages[:turn], _PLAIN], False)
+        if plain is None:
+            return None
+        runs = _runs(_pieces(plain, [*self._messages[:turn], _PLAIN]), len(plain.text)).get(turn)
+        return plain.text[runs[0].start : runs[0].opening] if runs and runs[0].contents else None
+
+    def _markup_before(self, start: int) -> str:
+        ends = [end for _, end, origin in _origins(self._rendered) if origin is not None and end <= start]
+        return self._text[max(ends, default=0) : start]
+
+    # The end of a turn.
+
+    def _late_end(self, turn: int, run: _Run, end: int, limit: int) -> int:
+        """Return the end of a turn whose end token is written with the next message, or after all."""
+        after, following = self._following(run.end, limit)
+        if not self._boundaries.starts_with_tag(after):
+            return end
+        key = (self._text[run.closing : run.end], after, following is None, frozenset(run.fields))
+        if key not in self._late_ends:
+            self._late_ends[key] = self._find_late_end(turn, run, after, following)
+        length = self._late_ends[key]
+        return run.end + length if length else end
+
+    def _following(self, start: int, limit: int) -> tuple[str, int | None]:
+        """Return the markup after a turn, and the message that it leads to; None at the end of the text."""
+        for begin, stop, origin in _origins(self._rendered):
+            if stop > start and origin is not None:
+                index = origin.index if origin.source == "messages" else None
+                return self._text[start:begin], index
+        return self._text[start:limit], None
+
+    def _find_late_end(self, turn: int, run: _Run, after: str, following: int | None) -> int:
+        if self._ends_itself(turn, run):
+            return 0
+        if following is None:
+            prompt = self._text[run.start : run.opening].strip()
+            return (
+                len(after[: after.find(prompt)].rstrip())
+                if prompt and prompt in after
+                else len(after.rstrip())
+            )
+        lead = self._lead_without(turn, following)
+        if lead is None:
+            raise undecidable(turn, "whether the markup after it ends it or starts the next message")
+        common = self._boundaries.common_suffix(after, lead)
+        return len(after[: len(after) - common].rstrip())
+
+    def _ends_itself(self, turn: int, run: _Run) -> bool:
+        """Whether a plain reply in place of a turn has an end token."""
+        if run.fields == {"content"} or not run.fields:
+            return bool(self._text[run.closing : run.end].strip())
+        others = [*self._messages[:turn], _PLAIN, *self._messages[turn + 1 : turn + 2]]
+        plain = self._try(others, False)
+        if plain is None:
+            others = others[:-1]
+            plain = self._try(others, False)
+        runs = _runs(_pieces(plain, others), len(plain.text)).get(turn) if plain else None
+        return not plain or not runs or bool(plain.text[runs[-1].closing : runs[-1].end].strip())
+
+    def _lead_without(self, turn: int, following: int) -> str | None:
+        """Return the markup before a message that does not follow a reply."""
+        message = self._messages[following]
+        for others in ([message], [*self._messages[:turn], message]):
+            rendered = self._try(others, False)
+            place = len(others) - 1
+            origins = _origins(rendered) if rendered else []
+            begins = [
+                begin
+                for begin, _, origin in origins
+                if origin is not None and origin.source == "messages" and origin.index == place
+            ]
+            if rendered and begins:
+                ends = [end for _, end, origin in origins if origin is not None and end <= begins[0]]
+                return rendered.text[max(ends, default=0) : begins[0]]
+        return None
+
+    def _try(self, messages: Messages, add_generation_prompt: bool) -> Rendered | None:
+        """Render messages; None if the template rejects them."""
+        try:
+            return self._render(messages, add_generation_prompt) if messages else None
+        except TokenizerError:
+            return None
+
+
+def undecidable(turn: int, what: str) -> OptionError:
+    """Return the error for a template that does not tell what the model writes."""
+    return OptionError(
+        f"message {turn}: the chat template does not tell {what}, so its assistant mask is unknown; mark the "
+        "assistant's text in the template with {% generation %} … {% endgeneration %}"
+    )
+
+
+class _Boundaries:
+    """Compares markup without cutting through a control token.
+
+    Args:
+        special: The texts of the special tokens.
+    """
+
+    def __init__(self, special: Collection[str]) -> None:
+        texts = sorted(filter(None, special), key=len, reverse=True)
+        self._tags = re.compile("|".join([*map(re.escape, texts), _TAG.pattern]))
+
+    def tags(self, text: str) -> Sequence[re.Match[str]]:
+        """Return the control tokens in a text."""
+        return list(self._tags.finditer(text))
+
+    def starts_with_tag(self, text: str) -> bool:
+        """Whether a text starts with a control token, after white space."""
+        return self._tags.match(text.lstrip()) is not None
+
+    def common_prefix(self, a: str, b: str) -> int:
+        """Return the length of the common prefix of whole tokens and words."""
+        length = next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+        return min(self._whole(a, length), self._whole(b, length))
+
+    def common_suffix(self, a: str, b: str) -> int:
+        """Return the length of the common suffix of whole tokens."""
+        length = next(
+            (n for n, (x, y) in enumerate(zip(reversed(a), reversed(b), strict=False)) if x != y),
+            min(len(a), len(b)),
+        )
+        cut = [match.end() for match in self.tags(a) if match.start() < len(a) - length < match.end()]
+        return len(a) - max(cut) if cut else length
+
+    def _whole(self, text: str, length: int) -> int:
+        for match in self.tags(text):
+            if match.start() < length < match.end():
+                return match.start()
+        return length
+
+
+def _origins(rendered: Rendered) -> list[tuple[int, int, Any]]:
+    """Return the segments as (start, end, origin), with None for markup and headers."""
+    found = []
+    position = 0
+    for segment in rendered.segments:
+        end = position + len(segment.text)
+        found.append((position, end, None if is_markup_or_header(segment) else segment.origin))
+        position = end
+    return found
+
+
+def _markup_start(rendered: Rendered) -> int:
+    """Return the end of the last content."""
+    return max((end for _, end, origin in _origins(rendered) if origin is not None), default=0)
+
+
+def _pieces(rendered: Rendered, messages: Messages) -> list[_Piece]:
+    """Split a text at the borders of its segments and of the passes of the template's loops."""
+    pieces: list[_Piece] = []
+    own = {number for number, message in enumerate(messages) if message["role"] == "assistant"}
+    seen: set[tuple[int, str, str]] = set()
+    written = list(rendered.written or ())
+    place = 0
+    for begin, stop, origin in _origins(rendered):
+        position = begin
+        while position < stop:
+            while place < len(written) and written[place][1] <= position:
+                place += 1
+            first, last, writers = written[place] if place < len(written) else (stop, stop, ())
+            if position < first:
+                last, writers = first, ()
+            end = min(stop, last)
+            pieces.append(_piece(rendered.text, position, end, origin, writers, own, seen))
+            position = end
+    return pieces
+
+
+def _piece(
+    text: str,
+    start: int,
+    end: int,
+    origin: Any,
+    writers: tuple[int, ...],
+    own: set[int],
+    seen: set[tuple[int, str, str]],
+) -> _Piece:
+    by_assistant = bool(writers) and own.issuperset(writers)
+    if origin is None:
+        known = bool(writers) and (by_assistant or own.isdisjoint(writers))
+        return _Piece(start, end, writers[0] if by_assistant else None, known=known)
+    if origin.source != "messages" or origin.index not in own:
+        return _Piece(start, end, None, "other")
+    content = (origin.index, origin.field, text[start:end])
+    if writers and not by_assistant and (origin.field == "tool_calls" or content in seen):
+        # A template can repeat a part of a message later, as gpt-oss's repeats the names of called tools.
+        return _Piece(start, end, None, "other")
+    seen.add(content)
+    return _Piece(start, end, writers[0] if by_assistant else origin.index, origin.field)
+
+
+def _runs(pieces: Sequence[_Piece], limit: int) -> dict[int, list[_Run]]:
+    """Join the pieces of each turn. Markup of an unknown author between two of them belongs to it."""
+    turns: dict[int, list[_Run]] = {}
+    traced = {piece.turn for piece in pieces if not piece.field and piece.turn is not None}
+    current: int | None = None
+    for piece in pieces:
+        if piece.start >= limit:
+            break
+        if piece.turn is None or piece.turn not in traced:
+            if piece.known:
+                current = None
+            continue
+        end = min(piece.end, limit)
+        runs = turns.setdefault(piece.turn, [])
+        if current == piece.turn:
+            runs[-1].end = end
+        else:
+            runs.append(_Run(piece.start, end))
+        if piece.field:
+            runs[-1].contents.append((piece.start, end))
+            runs[-1].fields.add(piece.field)
+        current = piece.turn
+    return turns
