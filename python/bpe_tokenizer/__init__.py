@@ -21,6 +21,7 @@ from bpe_tokenizer.errors import (
     SpecialTokenError,
     TokenizerError,
     UnknownIdError,
+    WriteError,
 )
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.patterns import CL100K_SPLIT_PATTERN, GPT2_SPLIT_PATTERN, O200K_SPLIT_PATTERN
@@ -72,6 +73,7 @@ __all__ = [
     "StreamDecoder",
     "TokenizerError",
     "UnknownIdError",
+    "WriteError",
     "__version__",
     "count",
     "detect_best_backend",

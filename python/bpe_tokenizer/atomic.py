@@ -1,15 +1,51 @@
-"""Atomic writes: a crash leaves the old file or the new one, never a part."""
+"""Atomic writes: a crash leaves the old file or the new one, never a part.
+
+Every file of the package is written to a temporary file next to it, flushed to the disk, and moved into
+place. Its writer keeps the temporary file locked, so a later save into the same place recognises the files of
+killed saves, and removes them. A new file has the permissions of the umask, a replaced one keeps its own. A
+symbolic link is replaced, not followed. A pipe or a device is written directly.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import hashlib
 import os
+import re
 import secrets
-import shutil
-from collections.abc import Mapping
+import stat
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
-__all__ = ["unfinished", "write_atomically"]
+from bpe_tokenizer.errors import WriteError
+from bpe_tokenizer.locks import (
+    RUN_LOCK,
+    SAVE_LOCK,
+    forget,
+    is_at,
+    keep_from_forks,
+    remove_unlocked,
+    save_lock,
+    try_lock,
+)
+
+__all__ = [
+    "AtomicFile",
+    "is_temporary",
+    "make_directory",
+    "remove_abandoned",
+    "unfinished",
+    "write_atomically",
+    "write_errors",
+]
+
+_SUFFIX = ".tmp"
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp", re.DOTALL)
+# A temporary name has 22 characters more than the name itself, and a file system allows 255 bytes.
+_MAX_NAME_BYTES = 200
 
 
 def write_atomically(files: Mapping[Path, bytes]) -> None:
@@ -17,12 +53,14 @@ def write_atomically(files: Mapping[Path, bytes]) -> None:
 
     All files are written to temporary files next to them and flushed to the disk before the first is moved.
     So after a crash between two moves, the remaining new files exist completely, and `unfinished` finds them.
+    Only one process at a time moves several files into a directory.
 
     Args:
         files: The content of each file, in the order of the moves.
 
     Raises:
-        OSError: A file cannot be written. The files before it may be replaced, all others are unchanged.
+        WriteError: A file cannot be written, and no file is changed; or it cannot be moved into place, and
+            the files after it are unchanged.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -30,58 +68,274 @@ def write_atomically(files: Mapping[Path, bytes]) -> None:
     ...     sorted(path.name for path in Path(directory).iterdir())
     ['a', 'b']
     """
-    written: list[Path] = []
-    try:
-        for path, data in files.items():
-            written.append(_temporary(path))
-            _write(written[-1], data)
-            if path.exists():
-                shutil.copymode(path, written[-1])
+    with contextlib.ExitStack() as stack:
+        if len(files) > 1:
+            stack.enter_context(save_lock(next(iter(files)).parent))
+        pending: list[AtomicFile] = []
+        try:
+            for path, data in files.items():
+                pending.append(AtomicFile(path))
+                stack.callback(pending[-1].close)
+                pending[-1].write(data)
+                pending[-1].finish()
+            _flush_directories(files)
+            pending[0].replace()
+        except BaseException:
+            if pending and os.path.lexists(pending[0].temporary):
+                for file in pending:
+                    file.abandon()
+            raise
+        for file in pending[1:]:
+            file.replace()
         _flush_directories(files)
-    except BaseException:
-        for temporary in written:
-            temporary.unlink(missing_ok=True)
-        raise
-    for temporary, path in zip(written, files, strict=True):
-        temporary.replace(path)
-    _flush_directories(files)
+        for path in files:
+            remove_abandoned(path)
+
+
+class AtomicFile:
+    """A file that is written to a temporary file next to it, until it is complete and moved into place.
+
+    Args:
+        path: The file.
+
+    Raises:
+        WriteError: The temporary file cannot be created, or the path is a directory.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     file = AtomicFile(Path(directory, "a"))
+    ...     file.write(b"text")
+    ...     file.finish()
+    ...     file.replace()
+    ...     file.close()
+    ...     file.path.read_bytes()
+    b'text'
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with write_errors(path):
+            mode = _mode(path)
+            self.is_direct = mode is not None and not (stat.S_ISREG(mode) or stat.S_ISLNK(mode))
+            if self.is_direct:
+                self.temporary = path
+                self.stream: BinaryIO = path.open("wb")
+            else:
+                self.temporary, self.stream = _create(path)
+                if mode is not None and stat.S_ISREG(mode):
+                    try:
+                        self.temporary.chmod(stat.S_IMODE(mode))
+                    except BaseException:
+                        self.abandon()
+                        raise
+
+    def write(self, data: bytes) -> None:
+        """Add data.
+
+        Raises:
+            WriteError: It cannot be written.
+        """
+        with write_errors(self.path):
+            self.stream.write(data)
+
+    def finish(self) -> None:
+        """Flush the file to the disk.
+
+        Raises:
+            WriteError: It cannot be written.
+        """
+        with write_errors(self.path):
+            self.stream.flush()
+            if not self.is_direct:
+                os.fsync(self.stream.fileno())
+
+    def replace(self) -> None:
+        """Move the file into place.
+
+        Raises:
+            WriteError: It cannot be moved, or another process has removed the temporary file.
+        """
+        if not self.is_direct:
+            with write_errors(self.path):
+                self.check()
+                self._close_on_windows()
+                self.temporary.replace(self.path)
+
+    def create(self) -> None:
+        """Move the file into place where there is no file yet.
+
+        Raises:
+            WriteError: There is one, or this one cannot be moved.
+        """
+        with write_errors(self.path):
+            self.check()
+            self._close_on_windows()
+            try:
+                os.link(self.temporary, self.path)
+            except FileExistsError:
+                raise
+            except OSError:
+                # The file system has no hard links.
+                if os.path.lexists(self.path):
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+                self.temporary.rename(self.path)
+            else:
+                self.temporary.unlink()
+
+    def check(self) -> None:
+        """Check that the temporary file is still the one that was written.
+
+        Raises:
+            WriteError: It is not.
+        """
+        if not self._is_own():
+            raise WriteError(
+                f"{self.path}: cannot be written: another process removed its temporary file "
+                f"{self.temporary.name}",
+                errno.ENOENT,
+                self.path,
+            )
+
+    def is_in_place(self) -> bool:
+        """Return whether the file at the path is this one."""
+        return not self.stream.closed and is_at(self.stream.fileno(), self.path)
+
+    def close(self) -> None:
+        """Close the file, whatever has become of it."""
+        if not self.stream.closed:
+            forget(self.stream.fileno())
+            # The content is in place or abandoned.
+            with contextlib.suppress(OSError, ValueError):
+                self.stream.close()
+
+    def abandon(self) -> None:
+        """Close and remove the temporary file."""
+        is_own = not self.is_direct and self._is_own()
+        self.close()
+        if is_own:
+            with contextlib.suppress(OSError):
+                self.temporary.unlink()
+
+    def _is_own(self) -> bool:
+        return not self.stream.closed and is_at(self.stream.fileno(), self.temporary)
+
+    def _close_on_windows(self) -> None:
+        if sys.platform == "win32":  # which does not rename open files
+            self.close()
+
+
+@contextlib.contextmanager
+def write_errors(path: Path) -> Iterator[None]:
+    """Turn errors of the operating system into a `WriteError` that names the path.
+
+    Args:
+        path: What is written.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # the reader of a pipe has enough; nothing is wrong
+    except OSError as error:
+        raise WriteError.of(path, error) from error
+    except ValueError as error:
+        if "\0" not in str(path):
+            raise
+        raise WriteError.of(str(path).replace("\0", "\\0"), error) from error
+
+
+def make_directory(path: Path) -> None:
+    """Create a directory and its parents, unless it exists.
+
+    Raises:
+        WriteError: It cannot be created.
+    """
+    with write_errors(path):
+        path.mkdir(parents=True, exist_ok=True)
 
 
 def unfinished(path: Path) -> list[Path]:
-    """Return the temporary files that a crash left for this path; they may be incomplete.
+    """Return the temporary files of this path: those of live writers, and those that a crash left.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     unfinished(Path(directory) / "tokenizer_config.json")
     []
     """
-    prefix = f".{path.name}."
+    prefix = _prefix(path)
     with contextlib.suppress(OSError):
         return sorted(
             other
             for other in path.parent.iterdir()
-            if other.name.startswith(prefix) and other.suffix == ".tmp"
+            if other.name.startswith(prefix)
+            and other.name.endswith(_SUFFIX)
+            and other.name[len(prefix) : -len(_SUFFIX)].isalnum()
         )
     return []
 
 
-def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+def remove_abandoned(path: Path) -> None:
+    """Remove the temporary files of this path whose writers were killed."""
+    for temporary in unfinished(path):
+        remove_unlocked(temporary)
 
 
-def _write(path: Path, data: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+def is_temporary(path: Path) -> bool:
+    """Return whether a file has a name of this package's temporary files and locks.
+
+    >>> is_temporary(Path(".vocab.json.0123456789abcdef.tmp")), is_temporary(Path("vocab.json"))
+    (True, False)
+    """
+    return path.name in (RUN_LOCK, SAVE_LOCK) or _TEMPORARY.fullmatch(path.name) is not None
+
+
+def _prefix(path: Path) -> str:
+    name = path.name
+    data = os.fsencode(name)
+    return f".{hashlib.sha256(data).hexdigest()[:32] if len(data) > _MAX_NAME_BYTES else name}."
+
+
+def _create(path: Path) -> tuple[Path, BinaryIO]:
+    """Create and lock a temporary file."""
+    while True:
+        temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(8)}{_SUFFIX}")
+        stream = temporary.open("xb")
+        keep_from_forks(stream.fileno())
+        # Another process may lock and remove the file before it is locked here.
+        if try_lock(stream.fileno()) is not False and is_at(stream.fileno(), temporary):
+            return temporary, stream
+        forget(stream.fileno())
+        stream.close()
+
+
+def _mode(path: Path) -> int | None:
+    """The type and the permissions of what is at a path; None for nothing.
+
+    Raises:
+        OSError: It is a directory.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(mode):
+        with contextlib.suppress(OSError):
+            target = path.stat().st_mode
+            mode = mode if stat.S_ISREG(target) else target
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    return mode
 
 
 def _flush_directories(files: Mapping[Path, bytes]) -> None:
     if not hasattr(os, "O_DIRECTORY"):
         return  # Windows cannot flush directories
     for directory in {path.parent for path in files}:
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with write_errors(directory), contextlib.suppress(PermissionError):
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(descriptor)
+            except OSError as error:
+                if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that cannot
+                    raise
+            finally:
+                os.close(descriptor)

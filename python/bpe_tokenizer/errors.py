@@ -7,7 +7,10 @@ characters: `shorten` cuts long values.
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = [
     "ArgumentTypeError",
@@ -27,9 +30,23 @@ __all__ = [
     "SpecialTokenError",
     "TokenizerError",
     "UnknownIdError",
+    "WriteError",
     "did_you_mean",
     "shorten",
 ]
+
+
+_MAX_SHOWN_PATH = 160
+_WRITE_ADVICE = {
+    errno.ENOSPC: "; free some space, or write to another disk",
+    getattr(errno, "EDQUOT", errno.ENOSPC): "; free some space, or write to another disk",
+    errno.EACCES: "; check the permissions of its directory",
+    errno.EPERM: "; check the permissions of its directory",
+    errno.EROFS: "; write to another directory",
+    errno.ENOENT: "; create its directory first",
+    errno.ENAMETOOLONG: "; use a shorter name",
+    errno.EISDIR: "; use another name",
+}
 
 
 def shorten(value: object, limit: int = 80) -> str:
@@ -98,6 +115,48 @@ class FormatError(TokenizerError, ValueError):
 
 class HubError(TokenizerError, OSError):
     """A published tokenizer is not available: no connection, unknown name, no permission, or not cached."""
+
+
+class WriteError(TokenizerError, OSError):
+    """A file cannot be written: no space, no permission, or another run writes into its directory.
+
+    Args:
+        message: The message.
+        errno: The number of the operating system's error, as in `OSError.errno`.
+        filename: The file, as in `OSError.filename`.
+    """
+
+    def __init__(
+        self, message: str, errno: int | None = None, filename: str | os.PathLike[str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.errno = errno
+        self.filename = filename
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str], error: OSError | ValueError) -> WriteError:
+        """Return the error for a path that the operating system refuses to write.
+
+        >>> print(WriteError.of("model.json", OSError(28, "No space left on device")))
+        model.json: cannot be written: No space left on device; free some space, or write to another disk
+        """
+        if isinstance(error, cls):
+            return error
+        number = error.errno if isinstance(error, OSError) else None
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        advice = _WRITE_ADVICE.get(number or 0, "")
+        name = os.fsdecode(path)
+        if len(name) > _MAX_SHOWN_PATH:
+            name = f"...{name[-_MAX_SHOWN_PATH:]}"
+        return cls(f"{name!s}: cannot be written: {reason[:80]}{advice}", number, path)
+
+    def __str__(self) -> str:
+        """Return the message itself (`OSError` would write the number and the file)."""
+        return Exception.__str__(self)
+
+    def __reduce__(self) -> tuple[type[WriteError], tuple[str, int | None, Any]]:
+        """Pickle all arguments."""
+        return type(self), (str(self), self.errno, self.filename)
 
 
 class DecodingError(TokenizerError, UnicodeDecodeError):

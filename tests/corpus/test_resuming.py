@@ -119,7 +119,7 @@ def test_a_run_that_dies_at_any_step_goes_on(
     tokenize_corpus(corpus, tmp_path / "whole", tokenizer, name, shard_tokens=100)
     expected = contents(tmp_path / "whole")
     monkeypatch.setattr(batches, "_BATCH_DOCUMENTS", 2)
-    replace = Path.replace
+    replace, link = Path.replace, os.link
     left = 0
 
     def count_down() -> None:
@@ -132,10 +132,15 @@ def test_a_run_that_dies_at_any_step_goes_on(
         count_down()
         return replace(path, target)
 
+    def dying_link(source: Path, target: Path) -> None:
+        count_down()
+        link(source, target)
+
     def dying_fsync(descriptor: int) -> None:
         count_down()
 
     monkeypatch.setattr(Path, "replace", dying_replace)
+    monkeypatch.setattr(os, "link", dying_link)
     monkeypatch.setattr(os, "fsync", dying_fsync)
     steps = 0
     while left <= 0:

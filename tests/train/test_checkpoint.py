@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, FormatError, MismatchError, OptionError, atomic
+from bpe_tokenizer import BPETokenizer, FormatError, MismatchError, OptionError, WriteError, atomic
+from bpe_tokenizer.locks import RUN_LOCK
 from bpe_tokenizer.train import checkpoint
 from sampling import DAY, sample_size
 
@@ -201,3 +202,39 @@ def test_what_a_kill_left_is_cleared(tmp_path: Path, corpus: list[Path]) -> None
         path.write_bytes(b"half")
     trained(corpus, tmp_path)
     assert not any(path.exists() for path in left)
+
+
+def test_a_stopped_run_keeps_its_checkpoint(tmp_path: Path, corpus: list[Path]) -> None:
+    directory = tmp_path / "run"
+    command = [sys.executable, "-c", PROGRAM, str(directory), "", *map(str, corpus)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as first:
+        while first.poll() is None and not (directory / "pieces.counts").exists():
+            time.sleep(0.001)
+        first.send_signal(signal.SIGSTOP)
+        with pytest.raises(WriteError, match=f"run is in use by process {first.pid} on"):
+            trained(corpus, directory)
+        first.kill()
+        first.wait()
+    assert trained(corpus, directory) == trained(corpus)
+    assert sorted(path.name for path in directory.iterdir()) == ["merges.json", "pieces.counts"]
+
+
+def test_a_run_that_was_overtaken_writes_nothing_more(
+    tmp_path: Path, corpus: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine whose locks others do not see."""
+    write = checkpoint.Checkpoint._write
+    after_second: dict[str, bytes] = {}
+
+    def frozen(self: checkpoint.Checkpoint, path: Path, data: bytes) -> None:
+        if path.name == "merges.json" and not after_second:
+            (tmp_path / RUN_LOCK).unlink()
+            after_second["pieces.counts"] = b""
+            trained(corpus, tmp_path, vocab_size=400)
+            after_second.update({path.name: path.read_bytes() for path in tmp_path.iterdir()})
+        write(self, path, data)
+
+    monkeypatch.setattr(checkpoint.Checkpoint, "_write", frozen)
+    with pytest.raises(WriteError, match="has lost its lock"):
+        trained(corpus, tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == after_second

@@ -91,7 +91,7 @@ def _exit_with_code(command: Callable[_Parameters, None]) -> Callable[_Parameter
 
 
 def _one_line(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
+    if isinstance(error, OSError) and not isinstance(error, TokenizerError) and error.strerror:
         parts = [str(error.filename)] if error.filename is not None else []
         return ": ".join([*parts, error.strerror])
     return " ".join(str(error).splitlines())

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from bpe_tokenizer.atomic import write_atomically
+from bpe_tokenizer.atomic import is_temporary, make_directory, write_atomically
 from bpe_tokenizer.cli.options import AsJson, Debug, choice, option
 from bpe_tokenizer.errors import FormatError, OptionError
 from bpe_tokenizer.formats import registry
@@ -129,16 +129,16 @@ def _convert(model: Model, output: Path, target: Format, droppable: Collection[s
     if output.exists() and output.is_dir() != target.is_directory:
         kind = "a directory" if target.is_directory else "a file"
         raise OptionError(f"{output} exists, and {target.name} is written as {kind}; choose another path")
-    final = output.resolve()
-    final.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{final.name}.", dir=final.parent) as work:
+    # A link to a directory is followed; a link to a file is replaced.
+    final = output.resolve() if target.is_directory else output.parent.resolve() / output.name
+    with tempfile.TemporaryDirectory(prefix="bpe_tokenizer-") as work:
         draft = Path(work).resolve() / final.name
         saved = target.save(model, draft)
         losses = _losses(model, draft, target, saved, droppable)
         names = [file.relative_to(draft.parent) for file in saved.files]
         _check_other_files(output, [output.parent / name for name in names])
         for name in names:
-            (final.parent / name).parent.mkdir(exist_ok=True)
+            make_directory((final.parent / name).parent)
         write_atomically({final.parent / name: (draft.parent / name).read_bytes() for name in names})
     return saved._replace(files=[output.parent / name for name in names]), losses
 
@@ -168,7 +168,9 @@ def _losses(model: Model, draft: Path, target: Format, saved: Saved, droppable: 
 def _check_other_files(output: Path, files: Collection[Path]) -> None:
     """Refuse a directory with other files, because readers could take them for parts of the tokenizer."""
     if output.is_dir():
-        others = sorted(path.name for path in output.iterdir() if path not in files)
+        others = sorted(
+            path.name for path in output.iterdir() if path not in files and not is_temporary(path)
+        )
         if others:
             raise OptionError(
                 f"{output} holds other files ({', '.join(others[:5])}), which readers might take for "

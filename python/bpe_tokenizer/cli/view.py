@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.cli.inputs import read_text
 from bpe_tokenizer.cli.options import AllowedSpecial, Debug, allowed_special_argument, option
 from bpe_tokenizer.errors import OptionError
@@ -77,7 +78,7 @@ def _write(file: str, tokenizers: dict[str, BPETokenizer], text: str, special: s
     if file == "-":
         sys.stdout.buffer.write(data)
     else:
-        Path(file).write_bytes(data)
+        write_atomically({Path(file): data})
 
 
 def _print(tokenizers: dict[str, BPETokenizer], text: str, special: str | set[str]) -> None:

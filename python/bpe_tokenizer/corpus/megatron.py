@@ -8,8 +8,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,16 +26,15 @@ class MegatronShard:
     Each document is one sequence. The lengths stay in memory until the end: four bytes a document.
 
     Args:
-        paths: The `.bin` and the `.idx` to write.
+        files: The `.bin` and the `.idx` to write.
         dtype: The type of an id.
     """
 
-    def __init__(self, paths: Sequence[Path], dtype: Literal["uint16", "uint32", "int32"]) -> None:
+    def __init__(self, files: Sequence[BinaryIO], dtype: Literal["uint16", "uint32", "int32"]) -> None:
         self._code = _CODES[dtype]
         self._dtype = np.dtype(dtype).newbyteorder("<")
         self._lengths = array("i")
-        self._index = paths[1]
-        self._data = paths[0].open("xb")
+        self._data, self._index = files
 
     def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
         """Add documents."""
@@ -44,20 +42,23 @@ class MegatronShard:
         self._lengths.frombytes(lengths.astype(np.intc).tobytes())
 
     def finish(self) -> None:
-        """Close the data and write the index."""
-        self._data.close()
+        """Write the index."""
         lengths = np.frombuffer(self._lengths, dtype=np.intc)
         ends = np.cumsum(lengths, dtype=np.int64)
         pointers = (ends - lengths) * self._dtype.itemsize
         documents = np.arange(len(lengths) + 1, dtype="<i8")
-        with self._index.open("xb") as file:
-            file.write(_MAGIC)
-            file.write(struct.pack("<QB", _VERSION, self._code))
-            file.write(struct.pack("<QQ", len(lengths), len(documents)))
-            file.write(lengths.astype("<i4").data)
-            file.write(pointers.astype("<i8").data)
-            file.write(documents.data)
+        file = self._index
+        file.write(_MAGIC)
+        file.write(struct.pack("<QB", _VERSION, self._code))
+        file.write(struct.pack("<QQ", len(lengths), len(documents)))
+        file.write(lengths.astype("<i4").data)
+        file.write(pointers.astype("<i8").data)
+        file.write(documents.data)
+
+    def sizes(self, documents: int, tokens: int) -> list[int]:
+        """Return the size that each file must have."""
+        header = len(_MAGIC) + struct.calcsize("<QB") + struct.calcsize("<QQ")
+        return [tokens * self._dtype.itemsize, header + (4 + 8) * documents + 8 * (documents + 1)]
 
     def abandon(self) -> None:
-        """Close the unfinished data file."""
-        self._data.close()
+        """Do nothing: the files hold nothing that is not in place."""

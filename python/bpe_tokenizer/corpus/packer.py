@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from bpe_tokenizer.atomic import AtomicFile, write_errors
 from bpe_tokenizer.corpus.batches import Batch, BatchReader
 from bpe_tokenizer.corpus.shard_directory import Position, ShardDirectory
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
@@ -43,6 +43,7 @@ class ShardPacker:
         self._limit = shard_tokens
         self._tokens_before = sum(shard.tokens for shard in output.shards)
         self._writer: ShardWriter | None = None
+        self._files: list[AtomicFile] = []
         self._documents = 0
         self._tokens = 0
         self._end = Position()
@@ -57,6 +58,7 @@ class ShardPacker:
 
         Raises:
             CorpusError: The corpus has no text, or a document is too long for the format.
+            WriteError: A shard cannot be written, or another run has taken over the directory.
         """
         try:
             for batch, (ids, offsets) in _encoded(documents.batches(), encode):
@@ -92,31 +94,30 @@ class ShardPacker:
             )
 
     def _write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
-        if self._writer is None:
-            self._writer = self._format.open(self._output.temporary(self._paths), self._dtype)
-        self._writer.write(ids, lengths)
+        with write_errors(self._output.directory):
+            if self._writer is None:
+                for path in self._output.names(len(self._output.shards), self._format.suffixes):
+                    self._files.append(AtomicFile(path))
+                self._writer = self._format.open([file.stream for file in self._files], self._dtype)
+            self._writer.write(ids, lengths)
         self._documents += len(lengths)
         self._tokens += len(ids)
 
     def _finish_shard(self) -> None:
         if self._writer is None:
             return
-        self._writer.finish()
-        self._output.add(self._paths, self._documents, self._tokens, self._end)
+        with write_errors(self._output.directory):
+            self._writer.finish()
+        sizes = self._writer.sizes(self._documents, self._tokens)
+        self._output.add(self._files, sizes, self._documents, self._tokens, self._end)
         self._tokens_before += self._tokens
-        self._writer, self._documents, self._tokens = None, 0, 0
+        self._writer, self._files, self._documents, self._tokens = None, [], 0, 0
 
     def _abandon_shard(self) -> None:
-        if self._writer is None:
-            return
-        self._writer.abandon()
-        for path in self._output.temporary(self._paths):
-            path.unlink(missing_ok=True)
-
-    @property
-    def _paths(self) -> Sequence[Path]:
-        """The files of the current shard."""
-        return self._output.names(len(self._output.shards), self._format.suffixes)
+        if self._writer is not None:
+            self._writer.abandon()
+        for file in self._files:
+            file.abandon()
 
 
 def _encoded(batches: Iterable[Batch], encode: Encode) -> Iterator[tuple[Batch, Encoded]]:

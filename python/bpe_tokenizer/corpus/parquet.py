@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -22,22 +22,25 @@ class ParquetShard:
     """Writes a row for each document, in a column `input_ids` of type `list<uint32>`.
 
     Args:
-        paths: The file to write.
+        files: The file to write.
         dtype: The type of an id: `uint32`.
     """
 
-    def __init__(self, paths: Sequence[Path], dtype: str) -> None:
+    def __init__(self, files: Sequence[BinaryIO], dtype: str) -> None:
         self._pyarrow = import_pyarrow()
         rows = self._pyarrow.list_(self._pyarrow.uint32())
         schema = self._pyarrow.schema([("input_ids", rows)])
-        self._file = paths[0].open("xb")
+        self._file = files[0]
         self._table = self._pyarrow.parquet.ParquetWriter(self._file, schema, compression="zstd")
         self._ids: list[npt.NDArray[np.uint32]] = []
         self._lengths: list[npt.NDArray[np.int64]] = []
         self._held = 0
+        self._rows = self._tokens = self._size = 0
 
     def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
         """Add documents. The row groups do not depend on how the documents are divided into calls."""
+        self._rows += len(lengths)
+        self._tokens += len(ids)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         start = 0
         while start < len(lengths):
@@ -54,14 +57,17 @@ class ParquetShard:
         """Write the last row group and the footer."""
         self._write_row_group()
         self._table.close()
-        self._file.close()
+        self._size = self._file.tell()
+
+    def sizes(self, documents: int, tokens: int) -> list[int]:
+        """Return the size that the file must have, which its compression decides."""
+        return [self._size if (documents, tokens) == (self._rows, self._tokens) else -1]
 
     def abandon(self) -> None:
-        """Close the unfinished file."""
-        # Closes the writer now: its finalizer would write to the closed file.
+        """Close the unfinished table."""
+        # Now: its finalizer would write to the closed file.
         with suppress(OSError, self._pyarrow.ArrowException):
             self._table.close()
-        self._file.close()
 
     def _write_row_group(self) -> None:
         if not self._lengths:

@@ -102,6 +102,8 @@ def tokenize_corpus(
         NotTrainedError: The tokenizer has no vocabulary yet.
         OptionError: An option is unknown or out of range, or the directory holds other files.
         SpecialTokenError: `eos_token` or a token of `allowed_special` is unknown.
+        WriteError: Another run writes into the directory, also one that is stopped, or a file cannot be
+            written.
 
     >>> import pathlib, tempfile
     >>> tokenizer = BPETokenizer().train("low lower", 258, special_tokens=["<|eos|>"], verbose=False)
@@ -143,21 +145,21 @@ def tokenize_corpus(
         "tokenizer": _digest(tokenizer.model.core.__getnewargs_ex__()),
         "inputs": _digest([(each.path and each.path.name, each.size, each.modified) for each in sources]),
     }
-    directory = ShardDirectory.open(Path(output), settings, overwrite)
-    kept = len(directory.shards)
-    if kept and any(source.path is None for source in sources):
-        raise OptionError(
-            f"{output} holds shards of a run from standard input, which cannot be read again: "
-            "overwrite them, or put the corpus into a file"
-        )
-    if directory.skipped is None:
-        found = BatchReader(sources, reader, on_error, directory.end)
-        with ProgressBar.shown(verbose) as bar:
-            bar.start("Tokenizing", _size(sources), "MB", 1e6)
-            ShardPacker(directory, FORMATS[format], token_type, limit).run(
-                found, encode, lambda done, tokens: bar.update(done, note=f"{tokens:,} tokens")
+    with ShardDirectory.open(Path(output), settings, overwrite) as directory:
+        kept = len(directory.shards)
+        if kept and any(source.path is None for source in sources):
+            raise OptionError(
+                f"{output} holds shards of a run from standard input, which cannot be read again: "
+                "overwrite them, or put the corpus into a file"
             )
-        directory.complete(found.position.skipped)
+        if directory.skipped is None:
+            found = BatchReader(sources, reader, on_error, directory.end)
+            with ProgressBar.shown(verbose) as bar:
+                bar.start("Tokenizing", _size(sources), "MB", 1e6)
+                ShardPacker(directory, FORMATS[format], token_type, limit).run(
+                    found, encode, lambda done, tokens: bar.update(done, note=f"{tokens:,} tokens")
+                )
+            directory.complete(found.position.skipped)
     return TokenizedCorpus(
         [directory.directory / name for shard in directory.shards for name in shard.files],
         sum(shard.documents for shard in directory.shards),

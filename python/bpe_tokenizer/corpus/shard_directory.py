@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bpe_tokenizer.atomic import write_atomically
-from bpe_tokenizer.errors import CorpusError, OptionError
+from bpe_tokenizer.atomic import (
+    AtomicFile,
+    is_temporary,
+    make_directory,
+    remove_abandoned,
+    write_atomically,
+    write_errors,
+)
+from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
+from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
 
 __all__ = ["MANIFEST", "Position", "Shard", "ShardDirectory"]
 
 MANIFEST = "manifest.json"
 _VERSION = 1
 _CHUNK = 1 << 20
+# The files of shards, and their temporary files.
+_SHARD = re.compile(r"tokens-\d{5,}\.(bin|idx|npy|parquet)")
+_PART = re.compile(rf"\.({_SHARD.pattern})\.([0-9a-f]+\.tmp|part)")
 
 
 class Position(NamedTuple):
@@ -59,17 +70,24 @@ class ShardDirectory:
     disk. A killed run therefore leaves a manifest with intact shards, and at most one shard that the manifest
     does not list. The next run writes that one again.
 
+    One run at a time has the lock of the directory. A run that loses it, on a file system without locks,
+    changes nothing more: its files have names that no other run uses, and it moves a shard into place only if
+    the manifest is the one that it wrote and no other shard is there.
+
     Args:
         directory: The directory.
         settings: All settings that the contents of the shards depend on.
         shards: The finished shards, in order.
         skipped: Number of bad rows skipped in the run; None until the run is complete.
+        lock: The lock of the directory; None for a manifest that is only read.
     """
 
     directory: Path
     settings: Mapping[str, Any]
     shards: list[Shard] = field(default_factory=list)
     skipped: int | None = None
+    lock: DirectoryLock | None = None
+    _manifest: bytes | None = None
 
     @classmethod
     def open(cls, directory: Path, settings: Mapping[str, Any], overwrite: bool) -> ShardDirectory:
@@ -83,8 +101,22 @@ class ShardDirectory:
         Raises:
             CorpusError: The manifest cannot be read.
             OptionError: The directory holds other files, or shards of a run with other settings.
+            WriteError: Another run writes into the directory, or it cannot be written.
         """
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
+        lock = DirectoryLock(directory, RUN_LOCK)
+        try:
+            with write_errors(directory):
+                output = cls._opened(directory, settings, overwrite)
+                output.lock = lock
+                output._write_manifest()
+        except BaseException:
+            lock.release()
+            raise
+        return output
+
+    @classmethod
+    def _opened(cls, directory: Path, settings: Mapping[str, Any], overwrite: bool) -> ShardDirectory:
         manifest = directory / MANIFEST
         earlier = _read(manifest) if manifest.exists() else None
         if earlier is not None and (overwrite or not earlier.shards):
@@ -94,18 +126,27 @@ class ShardDirectory:
             output = cls(directory, settings)
             output._remove_temporary()
             output._check_empty()
-        else:
-            differing = [key for key in settings if earlier.settings.get(key) != settings[key]]
-            if differing:
-                raise OptionError(
-                    f"{directory} holds the shards of another run (it differs in: {', '.join(differing)}); "
-                    "write to another directory, or overwrite this one"
-                )
-            output = earlier
-            output._remove_temporary()
-            output._keep_intact()
-        output._write_manifest()
-        return output
+            return output
+        differing = [key for key in settings if earlier.settings.get(key) != settings[key]]
+        if differing:
+            raise OptionError(
+                f"{directory} holds the shards of another run (it differs in: {', '.join(differing)}); "
+                "write to another directory, or overwrite this one"
+            )
+        earlier._remove_temporary()
+        earlier._keep_intact()
+        earlier._remove_unlisted()
+        earlier._manifest = _bytes_of(manifest)
+        return earlier
+
+    def __enter__(self) -> ShardDirectory:
+        """Return the directory."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Release the lock."""
+        if self.lock is not None:
+            self.lock.release()
 
     @property
     def end(self) -> Position:
@@ -116,19 +157,49 @@ class ShardDirectory:
         """Return the files of a shard."""
         return [self.directory / f"tokens-{index:05d}{suffix}" for suffix in suffixes]
 
-    def temporary(self, paths: Sequence[Path]) -> list[Path]:
-        """Return the temporary names of a shard's files."""
-        return [path.with_name(f".{path.name}.part") for path in paths]
+    def add(
+        self, files: Sequence[AtomicFile], sizes: Sequence[int], documents: int, tokens: int, end: Position
+    ) -> None:
+        """Move the files of a shard into place and add the shard to the manifest.
 
-    def add(self, paths: Sequence[Path], documents: int, tokens: int, end: Position) -> None:
-        """Move the files of a shard into place and add the shard to the manifest."""
-        files: dict[str, tuple[int, str]] = {}
-        for path, temporary in zip(paths, self.temporary(paths), strict=True):
-            _flush(temporary)
-            files[path.name] = (temporary.stat().st_size, _checksum(temporary))
-        for path, temporary in zip(paths, self.temporary(paths), strict=True):
-            temporary.replace(path)
-        self.shards.append(Shard(files, documents, tokens, end))
+        Args:
+            files: The files of the shard, in the order of `names`.
+            sizes: The size that each must have.
+            documents: Number of documents.
+            tokens: Number of ids.
+            end: The position of its last document in the inputs.
+
+        Raises:
+            WriteError: The shard cannot be written, its size is wrong, or another run has taken over the
+                directory.
+        """
+        self._check_owned()
+        listed: dict[str, tuple[int, str]] = {}
+        for file, size in zip(files, sizes, strict=True):
+            file.finish()
+            file.check()
+            with write_errors(file.path):
+                found = file.temporary.stat().st_size
+                if found != size:
+                    raise WriteError(
+                        f"{file.path}: {documents:,} documents with {tokens:,} ids take {size:,} bytes, but "
+                        f"{found:,} were written; another program has changed the file. Start the run again",
+                        filename=file.path,
+                    )
+                listed[file.path.name] = (size, _checksum(file.temporary))
+        # Again, as the checksums take time.
+        self._check_owned()
+        for number, file in enumerate(files):
+            try:
+                file.create()
+            except WriteError:
+                for moved in files[:number]:
+                    if moved.is_in_place():
+                        moved.path.unlink()
+                raise
+        for file in files:
+            file.close()
+        self.shards.append(Shard(listed, documents, tokens, end))
         # Writing the manifest flushes the directory: first with the shard, then with the manifest.
         self._write_manifest()
 
@@ -145,8 +216,24 @@ class ShardDirectory:
             "settings": dict(self.settings),
             "shards": [{**asdict(each), "end": each.end._asdict()} for each in self.shards],
         }
-        text = json.dumps(content, indent=1) + "\n"
-        write_atomically({self.directory / MANIFEST: text.encode()})
+        data = (json.dumps(content, indent=1) + "\n").encode()
+        self._check_owned()
+        write_atomically({self.directory / MANIFEST: data})
+        self._manifest = data
+
+    def _check_owned(self) -> None:
+        """Check that no other run has taken over the directory.
+
+        Raises:
+            WriteError: One has.
+        """
+        if self.lock is not None:
+            self.lock.check()
+        manifest = self.directory / MANIFEST
+        if _bytes_of(manifest) != self._manifest:
+            raise WriteError(
+                f"{manifest}: another run has changed it, so this one writes nothing more", filename=manifest
+            )
 
     def _keep_intact(self) -> None:
         """Remove the first shard that is missing or changed, and all later ones."""
@@ -172,13 +259,22 @@ class ShardDirectory:
             # A shard of a killed run that the manifest does not list.
             path.unlink()
 
-    def _remove_temporary(self) -> None:
-        for pattern in (".tokens-*.part", f".{MANIFEST}.*.tmp"):
-            for path in self.directory.glob(pattern):
+    def _remove_unlisted(self) -> None:
+        """Remove the shard that a killed run moved into place and did not list."""
+        listed = {name for shard in self.shards for name in shard.files}
+        for path in list(self.directory.iterdir()):
+            if _SHARD.fullmatch(path.name) and path.name not in listed:
                 path.unlink()
 
+    def _remove_temporary(self) -> None:
+        # With the lock of the directory, these belong to no run, or to one that has lost its lock.
+        for path in list(self.directory.iterdir()):
+            if _PART.fullmatch(path.name):
+                path.unlink()
+        remove_abandoned(self.directory / MANIFEST)
+
     def _check_empty(self) -> None:
-        others = sorted(path.name for path in self.directory.iterdir())
+        others = sorted(path.name for path in self.directory.iterdir() if not is_temporary(path))
         if others:
             raise OptionError(
                 f"{self.directory} holds other files ({', '.join(others[:5])}), which readers might take "
@@ -186,9 +282,20 @@ class ShardDirectory:
             )
 
 
+def _bytes_of(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
 def _read(path: Path) -> ShardDirectory:
     try:
-        content = json.loads(path.read_bytes())
+        data = path.read_bytes()
+    except OSError as error:
+        raise CorpusError(f"{path}: cannot be read: {error.strerror or error}") from error
+    try:
+        content = json.loads(data)
         shards = [
             Shard(
                 {name: (int(size), str(checksum)) for name, (size, checksum) in each["files"].items()},
@@ -204,7 +311,7 @@ def _read(path: Path) -> ShardDirectory:
             raise ValueError
         if any(Path(name).name != name for name in names):
             raise ValueError
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise CorpusError(
             f"{path} is not the manifest of a run of this version; write to a new directory"
         ) from None
@@ -216,6 +323,8 @@ def _is_intact(path: Path, size: int, checksum: str) -> bool:
         return path.stat().st_size == size and _checksum(path) == checksum
     except FileNotFoundError:
         return False
+    except OSError as error:
+        raise CorpusError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def _checksum(path: Path) -> str:
@@ -224,11 +333,3 @@ def _checksum(path: Path) -> str:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
     return digest.hexdigest()
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

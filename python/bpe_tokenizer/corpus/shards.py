@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
@@ -26,10 +25,13 @@ class ShardWriter(Protocol):
         """Add documents: their ids in sequence, and the number of ids of each."""
 
     def finish(self) -> None:
-        """Write the end of the files and close them."""
+        """Write the end of the files."""
+
+    def sizes(self, documents: int, tokens: int) -> list[int]:
+        """Return the size that each file of a finished shard must have."""
 
     def abandon(self) -> None:
-        """Close the unfinished files."""
+        """Give up the unfinished shard."""
 
 
 class ShardFormat(NamedTuple):
@@ -38,13 +40,13 @@ class ShardFormat(NamedTuple):
     Args:
         suffixes: The suffix of each file of a shard.
         types: The possible types of an id, smallest first.
-        open: Creates the files of a shard, given their paths and the type of an id.
+        open: Returns the writer of a shard, given its empty files and the type of an id.
         max_tokens: The maximum number of ids in a shard.
     """
 
     suffixes: tuple[str, ...]
     types: tuple[TokenType, ...]
-    open: Callable[[Sequence[Path], TokenType], ShardWriter]
+    open: Callable[[Sequence[BinaryIO], TokenType], ShardWriter]
     max_tokens: int = 2**63 - 1
 
 
@@ -54,11 +56,12 @@ class FlatShard:
     https://github.com/karpathy/nanoGPT/blob/master/data/openwebtext/prepare.py
     """
 
-    def __init__(self, paths: Sequence[Path], dtype: TokenType) -> None:
+    def __init__(self, files: Sequence[BinaryIO], dtype: TokenType) -> None:
         self._dtype = np.dtype(dtype).newbyteorder("<")
         self._tokens = 0
-        self._file = paths[0].open("xb")
+        self._file = files[0]
         self._write_header(self._file)
+        self._header_bytes = self._file.tell()
 
     def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
         """Add documents."""
@@ -69,11 +72,13 @@ class FlatShard:
         """Write the header again with the final number of tokens."""
         self._file.seek(0)
         self._write_header(self._file)
-        self._file.close()
+
+    def sizes(self, documents: int, tokens: int) -> list[int]:
+        """Return the size that the file must have."""
+        return [self._header_bytes + tokens * self._dtype.itemsize]
 
     def abandon(self) -> None:
-        """Close the unfinished file."""
-        self._file.close()
+        """Do nothing: the file holds nothing that is not in place."""
 
     def _write_header(self, file: BinaryIO) -> None:
         pass

@@ -14,9 +14,22 @@ from typing import Any, NoReturn, TypeVar
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.model import Decoder, Step
 
-__all__ = ["Field", "parse_json", "read_bytes", "read_fields", "read_json", "read_step", "write_json"]
+__all__ = [
+    "Field",
+    "parse_json",
+    "read_bytes",
+    "read_fields",
+    "read_json",
+    "read_step",
+    "read_together",
+    "write_json",
+]
 
 _Fields = TypeVar("_Fields", Step, Decoder)
+_Result = TypeVar("_Result")
+
+# How often files that another process replaces meanwhile are read again.
+_MAX_READS = 50
 
 _MAX_ID = 2**32 - 2
 # The escapes of UTF-16 surrogates, paired ones included.
@@ -131,8 +144,46 @@ def read_bytes(path: Path) -> bytes:
     """
     try:
         return path.read_bytes()
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise FormatError(f"{path}: cannot be read: {reason or error}") from error
+
+
+def read_together(
+    read: Callable[[], _Result],
+    paths: Iterable[Path],
+    belong_together: Callable[[_Result], bool] = lambda _: False,
+) -> _Result:
+    """Read several files again if one of them is replaced meanwhile, as when another process saves.
+
+    Args:
+        read: Reads the files.
+        paths: The files.
+        belong_together: Whether a result shows that its files were saved together.
+
+    Raises:
+        FormatError: `read` raises it, and no file is replaced meanwhile.
+    """
+    files = list(paths)
+    for _ in range(_MAX_READS):
+        before = [_version(path) for path in files]
+        try:
+            result = read()
+        except FormatError:
+            if before == [_version(path) for path in files]:
+                raise
+        else:
+            if belong_together(result) or before == [_version(path) for path in files]:
+                return result
+    return read()
+
+
+def _version(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def read_json(path: Path) -> Field:

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.atomic import write_atomically
+from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError, PatternError
 from bpe_tokenizer.formats.capabilities import require_mergeable
 from bpe_tokenizer.formats.json_file import read_bytes
@@ -98,7 +98,7 @@ def save(model: Model, path: str | Path) -> list[Path]:
     Raises:
         FormatError: The format cannot hold something of the model.
         OptionError: The file's name does not end in `.model`.
-        OSError: A file cannot be written.
+        WriteError: A file cannot be written.
     """
     path = Path(path)
     if path.suffix != ".model":
@@ -115,7 +115,7 @@ def save(model: Model, path: str | Path) -> list[Path]:
         path.with_suffix(".vocab"): "".join(listing).encode("utf-8"),
         path: "".join(f"{line}\n" for line in lines).encode("utf-8"),
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     write_atomically(files)
     return list(files)
 

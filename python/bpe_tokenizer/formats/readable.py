@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.atomic import write_atomically
+from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.model import Model
 
 __all__ = ["listing", "printable", "save"]
@@ -30,11 +30,11 @@ def save(model: Model, path: str | Path) -> None:
         path: The file; its directory is created.
 
     Raises:
-        OSError: The file cannot be written.
+        WriteError: The file cannot be written.
     """
     text = "".join(f"{line}\n" for line in listing(model.core))
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     write_atomically({path: text.encode("utf-8", "backslashreplace")})
 
 

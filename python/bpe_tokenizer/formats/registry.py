@@ -231,7 +231,7 @@ def save(model: Model, path: str | os.PathLike[str], format_name: str) -> Saved:
     Raises:
         FormatError: The format cannot hold something of the model.
         OptionError: There is no such format, or it is read only.
-        OSError: A file cannot be written.
+        WriteError: A file cannot be written.
     """
     return get_format(format_name).save(model, Path(path))
 

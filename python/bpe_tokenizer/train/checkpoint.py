@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bpe_tokenizer.atomic import unfinished, write_atomically
+from bpe_tokenizer.atomic import make_directory, remove_abandoned, write_atomically
 from bpe_tokenizer.errors import FormatError, MismatchError, shorten
+from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
 from bpe_tokenizer.train.corpus import START, Position, count_files
 from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter, counts_from_bytes, counts_to_bytes
 from bpe_tokenizer.train.progress import ProgressBar
@@ -32,20 +33,31 @@ class Checkpoint:
     `pieces.counts` is a file of `PieceCounts`. Its header also lists the counted files, with their sizes,
     times and weights, and the position in them. `merges.json` holds the merges so far. A kill leaves the old
     or the new version of each. What a run adds depends on the corpus and the options only, so the resumed run
-    gives the result of an uninterrupted one.
+    gives the result of an uninterrupted one. One run at a time has the lock of the directory.
 
     Args:
         directory: Holds the files; created if it does not exist.
         seconds: Seconds of work between two checkpoints.
+
+    Raises:
+        WriteError: Another run uses the directory, or it cannot be written.
     """
 
     def __init__(self, directory: Path, seconds: float) -> None:
         self._directory = directory
         self._seconds = seconds
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
+        self._lock = DirectoryLock(directory, RUN_LOCK)
         for name in (_COUNTS, _MERGES):
-            for left in unfinished(directory / name):
-                left.unlink()
+            remove_abandoned(directory / name)
+
+    def __enter__(self) -> Checkpoint:
+        """Return the checkpoint."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Release the lock."""
+        self._lock.release()
 
     def count(
         self, counts: PieceCounts, files: Sequence[Path], weights: Sequence[int], progress: ProgressBar
@@ -67,7 +79,7 @@ class Checkpoint:
         listed = [_file_state(file, weight) for file, weight in zip(files, weights, strict=True)]
         position = START
         if path.exists():
-            saved, header = counts_from_bytes(counts, path.read_bytes(), str(path))
+            saved, header = counts_from_bytes(counts, _read(path), str(path))
             counts, position = saved, _position(path, header)
             self._check_files(header["files"], listed)
         timer = _SaveTimer(self._seconds)
@@ -76,7 +88,7 @@ class Checkpoint:
             if position == (len(files), 0) or timer.is_due():
                 with timer:
                     counted = listed[: position[0] + (position[1] > 0)]
-                    write_atomically({path: counts_to_bytes(counts, files=counted, position=position)})
+                    self._write(path, counts_to_bytes(counts, files=counted, position=position))
 
         count_files(core_counter(counts), files, weights, progress, position, save)
         return counts
@@ -109,11 +121,13 @@ class Checkpoint:
         if not path.exists():
             return []
         try:
-            content = json.loads(path.read_bytes())
+            content = json.loads(_read(path))
             if content["version"] != _VERSION or content["settings"] != self._with_checksum(settings):
                 return []
             decoded = [base64.b64decode(part, validate=True) for part in content["merges"]]
-        except (ValueError, KeyError, TypeError):
+        except FormatError:
+            raise
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise FormatError(
                 f"{path} is broken: delete it to learn the merges again from the counts"
             ) from None
@@ -123,7 +137,11 @@ class Checkpoint:
         """Save the merges that were learned so far."""
         parts = [base64.b64encode(part).decode() for pair in merges for part in pair]
         content = {"version": _VERSION, "settings": self._with_checksum(settings), "merges": parts}
-        write_atomically({self._directory / _MERGES: json.dumps(content, indent=0).encode()})
+        self._write(self._directory / _MERGES, json.dumps(content, indent=0).encode())
+
+    def _write(self, path: Path, data: bytes) -> None:
+        self._lock.check()
+        write_atomically({path: data})
 
     def _with_checksum(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return settings with the checksum at the end of the file of counts, which identifies the counts."""
@@ -153,6 +171,13 @@ class _SaveTimer:
     def __exit__(self, *_: object) -> None:
         now = time.monotonic()
         self._next = now + max(self._seconds, _MIN_WORK_RATIO * (now - self._began) if self._seconds else 0)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def _file_state(file: Path, weight: int) -> dict[str, Any]:

@@ -292,7 +292,7 @@ class PieceCounts:
         """Write the counts to a file, completely or not at all; equal counts give equal files.
 
         Raises:
-            OSError: The file cannot be written.
+            WriteError: The file cannot be written.
 
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp(), "part.counts")

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -56,8 +57,8 @@ def train_model(
     counts = PieceCounts(
         split_patterns, normalization, special, threads=options.threads, max_memory=max_memory
     )
-    saved = None if checkpoint is None else Checkpoint(Path(checkpoint), checkpoint_seconds)
-    with ProgressBar.shown(options.verbose) as progress:
+    run = nullcontext() if checkpoint is None else Checkpoint(Path(checkpoint), checkpoint_seconds)
+    with run as saved, ProgressBar.shown(options.verbose) as progress:
         if saved is None:
             count_corpus(core_counter(counts), corpus, progress, weights)
         else:

@@ -93,7 +93,7 @@ def dump_tiktoken_bpe(bpe_ranks: dict[bytes, int], tiktoken_bpe_file: str) -> No
 
     Raises:
         MissingDependencyError: `blobfile` is needed and not installed.
-        OSError: The file cannot be written.
+        WriteError: The file cannot be written.
     """
     data = write_ranks(bpe_ranks)
     if "://" not in tiktoken_bpe_file:

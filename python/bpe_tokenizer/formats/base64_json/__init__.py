@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.atomic import write_atomically
+from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import FormatError, TokenizerError
 from bpe_tokenizer.formats.base64_json import lesson
 from bpe_tokenizer.formats.base64_json.tokens import read_merges, read_vocab
@@ -114,7 +114,7 @@ def save(model: Model, path: str | Path) -> None:
 
     Raises:
         FormatError: The model's config cannot be written as JSON.
-        OSError: The file cannot be written.
+        WriteError: The file cannot be written.
 
     >>> import tempfile
     >>> core = _core.Model({byte: bytes([byte]) for byte in range(256)}, [], split_patterns=[r"\d"])
@@ -145,7 +145,7 @@ def save(model: Model, path: str | Path) -> None:
     except (TypeError, ValueError, RecursionError) as error:
         raise FormatError(f"config: cannot be written as JSON: {error}") from error
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     write_atomically({path: data})
 
 

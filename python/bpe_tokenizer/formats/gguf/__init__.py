@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bpe_tokenizer.atomic import write_atomically
+from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats.gguf.file import Metadata, read_metadata, write_metadata
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, CHARACTERS, PreTokenizer
@@ -110,7 +110,7 @@ def save(model: Model, path: str | Path) -> None:
 
     Raises:
         FormatError: llama.cpp would give other ids; names the unsupported part.
-        OSError: The file cannot be written.
+        WriteError: The file cannot be written.
 
     >>> from bpe_tokenizer import BPETokenizer
     >>> import tempfile
@@ -123,7 +123,7 @@ def save(model: Model, path: str | Path) -> None:
     """
     path = Path(path)
     data = write_metadata(metadata_pairs(model))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     write_atomically({path: data})
 
 

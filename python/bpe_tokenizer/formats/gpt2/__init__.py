@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.atomic import write_atomically
+from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError, shorten
 from bpe_tokenizer.formats.capabilities import require_mergeable
 from bpe_tokenizer.formats.gpt2.config import (
@@ -44,7 +44,7 @@ from bpe_tokenizer.formats.gpt2.pair import (
     read_vocab,
 )
 from bpe_tokenizer.formats.huggingface.config import OWN_KEY, PASSTHROUGH_KEY
-from bpe_tokenizer.formats.json_file import parse_json, write_json
+from bpe_tokenizer.formats.json_file import parse_json, read_together, write_json
 from bpe_tokenizer.formats.probe import GPT2_PAIRS
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS, resolve_split_pattern
@@ -86,12 +86,13 @@ def load(
         PatternError: The pattern is invalid, or its name is unknown.
     """
     vocab_path, merges_path = find_pair(Path(path), None if merges is None else Path(merges))
-    vocab_data, merges_data = read_pair(vocab_path, merges_path)
-    vocab = read_vocab(parse_json(vocab_path, vocab_data))
+    vocab, merges_data, config = read_together(
+        lambda: _read_files(vocab_path, merges_path),
+        (vocab_path, merges_path, vocab_path.with_name("tokenizer_config.json")),
+    )
     pairs, complete = read_merges(merges_path, merges_data, vocab)
     merged = {left + right for left, right in pairs}
     unmerged = [token for token in vocab if token not in merged and len(token) > 1]
-    config = read_config_files(vocab_path, vocab) if vocab_path.name in dict(GPT2_PAIRS) else None
     config = config or _default_config(vocab, unmerged)
     added = config.added if special_tokens is None else _given(vocab, special_tokens)
     contents = {token.content for token in added}
@@ -139,7 +140,7 @@ def save(
     Raises:
         FormatError: The format cannot hold something of the model.
         OptionError: `names` has another value, or a tokenizer.json in the directory would hide the files.
-        OSError: A file cannot be written.
+        WriteError: A file cannot be written.
     """
     pair = dict(GPT2_PAIRS).get(names)
     if pair is None:
@@ -161,12 +162,20 @@ def save(
         directory / names: vocab,
         directory / pair: merges,
     }
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
     write_atomically(files)
     return list(files)
 
 
 # -- reading --------------------------------------------------------------------------------------------
+
+
+def _read_files(vocab_path: Path, merges_path: Path) -> tuple[dict[str, int], bytes, ConfigFiles | None]:
+    """Return the vocabulary, the bytes of the merges, and the settings of the config files."""
+    vocab_data, merges_data = read_pair(vocab_path, merges_path)
+    vocab = read_vocab(parse_json(vocab_path, vocab_data))
+    has_config = vocab_path.name in dict(GPT2_PAIRS)
+    return vocab, merges_data, read_config_files(vocab_path, vocab) if has_config else None
 
 
 def _default_config(vocab: Mapping[str, int], unmerged: Iterable[str]) -> ConfigFiles:

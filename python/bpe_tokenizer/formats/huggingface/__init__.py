@@ -24,11 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.atomic import unfinished, write_atomically
+from bpe_tokenizer.atomic import make_directory, unfinished, write_atomically
 from bpe_tokenizer.errors import FormatError, OptionError, shorten
 from bpe_tokenizer.formats.huggingface.config import (
     OWN_KEY,
     PASSTHROUGH_KEY,
+    Config,
     added_tokens_decoder,
     config_path,
     digest,
@@ -37,7 +38,7 @@ from bpe_tokenizer.formats.huggingface.config import (
 from bpe_tokenizer.formats.huggingface.post_processor import read_post_processor, write_post_processor
 from bpe_tokenizer.formats.huggingface.token_strings import TokenStrings
 from bpe_tokenizer.formats.huggingface.tokenizer_json import read_core, write_core
-from bpe_tokenizer.formats.json_file import Field, parse_json, read_bytes, write_json
+from bpe_tokenizer.formats.json_file import Field, parse_json, read_bytes, read_together, write_json
 from bpe_tokenizer.model import Model, PostProcessor
 from bpe_tokenizer.special_tokens import ROLES, find_roles
 
@@ -93,10 +94,11 @@ def load(directory: str | Path) -> Model:
     [(b'o', b'w'), (b'l', b'ow')]
     """
     path = _tokenizer_json(Path(directory))
-    data = read_bytes(path)
+    data, config = read_together(
+        lambda: _read_files(path), (path, config_path(path)), lambda found: found[1].matches_document
+    )
     rest, table = _core.TokenTable.parse(data) or (data, None)
     document = parse_json(path, rest)
-    config = read_config(path, data)
     unknown = sorted(document.members().keys() - _FIELDS)
     if unknown:
         raise document.error(f"unknown field {shorten(unknown[0])} in tokenizer.json")
@@ -144,7 +146,7 @@ def save(model: Model, directory: str | Path, name: str = "tokenizer") -> list[P
     Raises:
         FormatError: The format cannot hold something of the model.
         OptionError: `name` is not a file name.
-        OSError: A file cannot be written.
+        WriteError: A file cannot be written.
     """
     if not name or Path(name).name != name:
         raise OptionError(f"name is {shorten(name)}; it must be the stem of a file name, like 'tokenizer'")
@@ -155,7 +157,7 @@ def save(model: Model, directory: str | Path, name: str = "tokenizer") -> list[P
     config |= _config(model, digest(data))
     path = Path(directory) / f"{name}.json"
     files = {path: data, config_path(path): _to_bytes(config, "tokenizer_config.json")}
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     write_atomically(files)
     return list(files)
 
@@ -177,6 +179,11 @@ def _tokenizer_json(path: Path) -> Path:
                 "load them with BPETokenizer.from_gpt2 or BPETokenizer.load"
             )
     raise FormatError(f"{path}: holds no tokenizer.json")
+
+
+def _read_files(path: Path) -> tuple[bytes, Config]:
+    data = read_bytes(path)
+    return data, read_config(path, data)
 
 
 def _passthrough(document: Field, around: PostProcessor, strings: TokenStrings) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.atomic import write_atomically
+from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     FormatError,
@@ -181,7 +181,7 @@ def load_named(
         FormatError: The downloaded file does not have the published SHA-256.
         HubError: The file cannot be downloaded, or `local_files_only` is set and the cache does not hold it.
         OptionError: There is no such encoding.
-        OSError: The file cannot be written into `cache_dir`.
+        WriteError: The file cannot be written into `cache_dir`.
     """
     ranks = published_ranks(name, cache_dir=cache_dir, local_files_only=local_files_only)
     encoding = PUBLISHED[name]
@@ -244,7 +244,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> LoadKwargs:
 
     Raises:
         FormatError: The format cannot hold something of the model.
-        OSError: The file cannot be written.
+        WriteError: The file cannot be written.
 
     >>> from bpe_tokenizer import BPETokenizer
     >>> import tempfile
@@ -261,7 +261,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> LoadKwargs:
     special = to_special_tokens(core, ".tiktoken")
     data = write_ranks(ranks_from_model(core, ".tiktoken"))
     file = Path(path)
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(file.parent)
     write_atomically({file: data})
     return {"split_pattern": core.split_patterns or [MATCH_ALL], "special_tokens": special}
 

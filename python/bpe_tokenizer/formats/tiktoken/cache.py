@@ -12,7 +12,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from bpe_tokenizer.atomic import write_atomically
+from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import FormatError, HubError
 
 __all__ = ["Cache", "download", "has_sha256"]
@@ -86,7 +86,7 @@ class Cache:
         Raises:
             FormatError: The file has another SHA-256.
             HubError: The file cannot be downloaded.
-            OSError: The file cannot be written into a chosen cache.
+            WriteError: The file cannot be written into a chosen cache.
         """
         data = download(url)
         if sha256 is not None and not has_sha256(data, sha256):
@@ -97,7 +97,7 @@ class Cache:
         path = self.path(url)
         if path is not None:
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                make_directory(path.parent)
                 write_atomically({path: data})
             except OSError:
                 if self.is_chosen:

@@ -1,0 +1,182 @@
+"""Two runs in one output directory: the second is refused, or the first changes nothing more."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer, WriteError, locks
+from bpe_tokenizer.corpus import batches, packer, tokenize_corpus
+from bpe_tokenizer.corpus.shard_directory import ShardDirectory
+from bpe_tokenizer.corpus.shards import FORMATS
+from token_files import contents
+
+RUN = """
+import sys
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.corpus import batches, tokenize_corpus
+batches._BATCH_DOCUMENTS = 7
+tokenizer, corpus, out = sys.argv[1:]
+tokenize_corpus(corpus, out, BPETokenizer.load(tokenizer), shard_tokens=4000)
+"""
+
+
+def snapshot(directory: Path) -> dict[str, bytes]:
+    """The files of a run, without those that a killed one leaves."""
+    return {name: data for name, data in contents(directory).items() if not name.startswith(".")}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="nothing stops like SIGSTOP here")
+def test_a_stopped_run_keeps_its_directory(tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    corpus, out = tmp_path / "c.txt", tmp_path / "out"
+    corpus.write_text("".join(f"low lower lowest {number}\n" for number in range(6000)), encoding="utf-8")
+    tokenizer.save(tmp_path / "tokenizer")
+    tokenize_corpus(corpus, tmp_path / "whole", tokenizer, shard_tokens=4000)
+    command = [sys.executable, "-c", RUN, str(tmp_path / "tokenizer"), str(corpus), str(out)]
+    with subprocess.Popen(command) as first:
+        while first.poll() is None and not (out / "tokens-00001.bin").exists():
+            time.sleep(0.001)
+        first.send_signal(signal.SIGSTOP)
+        left = contents(out)
+        assert "tokens-00001.bin" in left
+        for overwrite in (False, True):
+            with pytest.raises(WriteError, match=f"out is in use by process {first.pid} on"):
+                tokenize_corpus(corpus, out, tokenizer, shard_tokens=4000, overwrite=overwrite)
+        assert contents(out) == left
+        first.kill()
+        first.wait()
+    made = tokenize_corpus(corpus, out, tokenizer, shard_tokens=4000)
+    assert made.kept >= 1
+    assert contents(out) == contents(tmp_path / "whole")
+
+
+@pytest.fixture
+def overtaken(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Freezes a run at a step, on a machine whose locks others do not see, and lets a second one run."""
+    monkeypatch.setattr(batches, "_BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr(locks, "try_lock", lambda descriptor: None)
+
+    def freeze(owner: type, name: str, call: int, second: Callable[[], object]) -> None:
+        step, calls = getattr(owner, name), 0
+
+        def frozen(*arguments: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == call:
+                second()
+            return step(*arguments)
+
+        monkeypatch.setattr(owner, name, frozen)
+
+    return freeze
+
+
+@pytest.mark.filterwarnings("ignore:.*has no file locks:UserWarning")
+@pytest.mark.parametrize(
+    ("owner", "step", "name", "does_second_finish"),
+    [
+        (packer.ShardPacker, "_write", "nanogpt", False),
+        (packer.ShardPacker, "_finish_shard", "megatron", True),
+        (ShardDirectory, "add", "megatron", False),
+        (ShardDirectory, "_write_manifest", "nanogpt", True),
+    ],
+)
+def test_a_run_that_was_overtaken_changes_nothing(
+    owner: type,
+    step: str,
+    name: Any,
+    does_second_finish: bool,
+    corpus: Path,
+    tmp_path: Path,
+    tokenizer: BPETokenizer,
+    overtaken: Callable[..., None],
+) -> None:
+    tokenize_corpus(corpus, tmp_path / "whole", tokenizer, name, shard_tokens=60)
+    out = tmp_path / "out"
+    after_second: dict[str, bytes] = {}
+
+    def second() -> None:
+        (out / locks.RUN_LOCK).unlink()  # by someone who believes that the first run has ended
+        with pytest.MonkeyPatch.context() as patch:
+            if not does_second_finish:
+                patch.setattr(ShardDirectory, "complete", interrupted)
+            with contextlib.suppress(KeyboardInterrupt):
+                tokenize_corpus(corpus, out, tokenizer, name, shard_tokens=60)
+        after_second.update(snapshot(out))
+
+    overtaken(owner, step, 3, second)
+    with pytest.raises(WriteError, match=r"has lost its lock|another process removed its temporary file"):
+        tokenize_corpus(corpus, out, tokenizer, name, shard_tokens=60)
+    assert snapshot(out) == after_second
+    tokenize_corpus(corpus, out, tokenizer, name, shard_tokens=60)
+    assert contents(out) == contents(tmp_path / "whole")
+
+
+def interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_a_shard_of_the_wrong_size_is_not_listed(
+    name: Any, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "parquet":
+        pytest.importorskip("pyarrow")
+    add = ShardDirectory.add
+
+    def grow(self: ShardDirectory, files: Any, *rest: Any) -> None:
+        files[-1].stream.seek(0, os.SEEK_END)
+        files[-1].stream.write(b"\0")
+        add(self, files, *rest)
+
+    monkeypatch.setattr(ShardDirectory, "add", grow)
+    with pytest.raises(WriteError, match=r"tokens-00000\.\w+: \d+ documents with \d+ ids take"):
+        tokenize_corpus(corpus, tmp_path / "out", tokenizer, name)
+    assert json.loads((tmp_path / "out" / "manifest.json").read_bytes())["shards"] == []
+    assert sorted(contents(tmp_path / "out")) == ["manifest.json"]
+
+
+def test_another_shard_is_not_replaced(
+    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    add = ShardDirectory.add
+
+    def late(self: ShardDirectory, *arguments: Any) -> None:
+        (out / "tokens-00001.idx").write_bytes(b"another run's")
+        add(self, *arguments)
+
+    monkeypatch.setattr(ShardDirectory, "add", late)
+    with pytest.raises(WriteError, match=r"tokens-00001\.idx: cannot be written: File exists"):
+        tokenize_corpus(corpus, out, tokenizer, "megatron", shard_tokens=60)
+    assert (out / "tokens-00001.idx").read_bytes() == b"another run's"
+    assert sorted(contents(out)) == [
+        "manifest.json",
+        "tokens-00000.bin",
+        "tokens-00000.idx",
+        "tokens-00001.idx",
+    ]
+
+
+@pytest.mark.parametrize("link_fails", [False, True])
+def test_without_hard_links_too(
+    link_fails: bool, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    if link_fails:
+        monkeypatch.setattr("os.link", refuse)
+    tokenize_corpus(corpus, tmp_path / "out", tokenizer, shard_tokens=60)
+    assert not [name for name in contents(tmp_path / "out") if name.startswith(".")]
+    assert all(path.stat().st_nlink == 1 for path in (tmp_path / "out").iterdir())

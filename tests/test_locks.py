@@ -1,0 +1,163 @@
+"""Locks between processes: live owners are refused, dead ones are taken over."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import WriteError, locks
+from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs signals and forks")
+
+OWNER = """
+import os, sys, time
+from pathlib import Path
+from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
+lock = DirectoryLock(Path(sys.argv[1]), RUN_LOCK)
+child = os.fork() if len(sys.argv) > 2 else os.getpid()
+if child:
+    print(child, flush=True)
+time.sleep(60)
+"""
+
+
+def start_owner(directory: Path, *arguments: str) -> tuple[subprocess.Popen[str], int]:
+    """Start a process that locks a directory; return the id of its child with it, or its own."""
+    command = [sys.executable, "-c", OWNER, str(directory), *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    return process, int(process.stdout.readline())
+
+
+def test_a_stopped_owner_keeps_the_lock_and_a_killed_one_loses_it(tmp_path: Path) -> None:
+    owner, _ = start_owner(tmp_path)
+    with owner:
+        owner.send_signal(signal.SIGSTOP)
+        with pytest.raises(WriteError, match=f"is in use by process {owner.pid} on .* since 20") as raised:
+            DirectoryLock(tmp_path, RUN_LOCK, 0.1)
+        assert raised.value.errno == errno.EBUSY
+        assert len(str(raised.value)) <= 300
+        owner.kill()
+        owner.wait()
+    assert (tmp_path / RUN_LOCK).exists()
+    with DirectoryLock(tmp_path, RUN_LOCK) as lock:
+        lock.check()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_forked_child_does_not_keep_the_lock_of_its_dead_parent(tmp_path: Path) -> None:
+    owner, child = start_owner(tmp_path, "fork")
+    with owner:
+        owner.kill()
+        owner.wait()
+    try:
+        os.kill(child, 0)
+        DirectoryLock(tmp_path, RUN_LOCK).release()
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_a_forked_child_has_not_the_lock(tmp_path: Path) -> None:
+    with DirectoryLock(tmp_path, RUN_LOCK) as lock:
+        pid = os.fork()
+        if not pid:
+            try:
+                lock.check()
+            except WriteError:
+                lock.release()
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(pid, 0)[1] == 0
+        lock.check()
+
+
+def test_a_lock_file_that_is_removed_or_replaced_is_noticed(tmp_path: Path) -> None:
+    lock = DirectoryLock(tmp_path, RUN_LOCK)
+    (tmp_path / RUN_LOCK).unlink()
+    with pytest.raises(WriteError, match="has lost its lock; it writes nothing more"):
+        lock.check()
+    with DirectoryLock(tmp_path, RUN_LOCK) as other:
+        with pytest.raises(WriteError, match=f"lost its lock to process {os.getpid()} on"):
+            lock.check()
+        lock.release()
+        other.check()
+
+
+def test_a_lock_that_is_free_soon_is_waited_for(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", OWNER.replace("sleep(60)", "sleep(0.3)"), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        owner.stdout.readline()
+        DirectoryLock(tmp_path, RUN_LOCK, 30).release()
+
+
+@pytest.fixture
+def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system without locks of files."""
+    monkeypatch.setattr(locks, "try_lock", lambda descriptor: None)
+
+
+def record_of(directory: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((directory / RUN_LOCK).read_bytes())
+    return record
+
+
+@pytest.mark.usefixtures("no_locks")
+def test_without_file_locks_the_record_decides(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="has no file locks; start no second run there"):
+        lock = DirectoryLock(tmp_path, RUN_LOCK)
+    with pytest.raises(WriteError, match=f"in use by process {os.getpid()} on"):
+        DirectoryLock(tmp_path, RUN_LOCK)
+    lock.check()
+    record = record_of(tmp_path)
+    lock.release()
+    assert list(tmp_path.iterdir()) == []
+    # Another machine, or another system on this one: nobody knows whether its process runs.
+    (tmp_path / RUN_LOCK).write_text(json.dumps({**record, "host": "far", "system": "other"}))
+    with pytest.raises(WriteError, match=rf"on 'far', .*; if it has ended, remove {RUN_LOCK} there"):
+        DirectoryLock(tmp_path, RUN_LOCK)
+    # A process of this machine that has ended, and one whose id another process has now.
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    for dead in ({**record, "pid": ended.pid}, {**record, "ticks": (record["ticks"] or 0) - 1}):
+        (tmp_path / RUN_LOCK).write_text(json.dumps(dead))
+        with pytest.warns(UserWarning, match="no file locks"), DirectoryLock(tmp_path, RUN_LOCK) as lock:
+            lock.check()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("no_locks")
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"pid": "1"}', b"[" * 4096, b"\xff", b"{}"])
+def test_a_broken_record_belongs_to_someone(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / RUN_LOCK).write_bytes(content)
+    with pytest.raises(WriteError, match="is in use by another process"):
+        DirectoryLock(tmp_path, RUN_LOCK)
+
+
+def test_the_error_can_be_pickled(tmp_path: Path) -> None:
+    error = WriteError.of(tmp_path, OSError(errno.ENOSPC, "No space left on device"))
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.errno, again.filename) == (str(error), errno.ENOSPC, tmp_path)
+    assert isinstance(again, OSError)
+
+
+def test_old_files_are_removed_where_there_are_no_locks(tmp_path: Path, no_locks: None) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    for path in (old, new):
+        path.touch()
+    yesterday = time.time() - 2 * 24 * 3600
+    os.utime(old, (yesterday, yesterday))
+    for path in (old, new, tmp_path / "none"):
+        locks.remove_unlocked(path)
+    assert list(tmp_path.iterdir()) == [new]
