@@ -137,7 +137,7 @@ def test_the_local_page_from_start_to_ctrl_c(saved: tuple[Path, Path]) -> None:
         assert running.stdout is not None
         assert running.stderr is not None
         said = running.stdout.readline()
-        found = re.fullmatch(r"(http://127\.0\.0\.1:\d+/) \(Ctrl-C ends\)\n", said)
+        found = re.fullmatch(r"(http://127\.0\.0\.1:\d+/[\w-]{32}/) \(Ctrl-C ends\)\n", said)
         assert found, running.stderr.read()
         with urllib.request.urlopen(found[1], timeout=30) as answer:
             assert ">\nlow</textarea>" in answer.read().decode()

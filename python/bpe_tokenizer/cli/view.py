@@ -66,11 +66,10 @@ def _load_all(paths: list[Path]) -> dict[str, BPETokenizer]:
 def _serve(
     tokenizers: dict[str, BPETokenizer], text: str, special: str | set[str], port: int, *, opens_browser: bool
 ) -> None:
-    from bpe_tokenizer.view.server import create_app, open_socket, serve
+    from bpe_tokenizer.view.server import open_socket, serve
 
-    app = create_app(tokenizers, text, special)
     with open_socket(port) as listener:
-        serve(app, listener, opens_browser=opens_browser)
+        serve(tokenizers, text, special, listener, opens_browser=opens_browser)
 
 
 def _write(file: str, tokenizers: dict[str, BPETokenizer], text: str, special: str | set[str]) -> None:

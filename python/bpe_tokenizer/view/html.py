@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ MAX_STEP_SYMBOLS = 64
 _COLOURS = 6
 
 
-def visualization_html(shown: Visualization) -> str:
+def visualization_html(shown: Visualization, check: Callable[[], None] | None = None) -> str:
     """Return coloured tokens, and the merges of each piece below them, as HTML without its `STYLE`.
 
     Each token has a label with its id, bytes and spans for the pointer, the keyboard focus and screen
@@ -31,6 +31,7 @@ def visualization_html(shown: Visualization) -> str:
 
     Args:
         shown: The tokens.
+        check: Called for each token; it raises an exception to stop the work.
 
     Example:
         >>> from bpe_tokenizer import BPETokenizer
@@ -47,17 +48,21 @@ def visualization_html(shown: Visualization) -> str:
     return (
         f'<div class="bpe"><p class="bpe-counts">{escape(shown.counts)}</p>'
         f'<div class="bpe-tokens" role="listbox" aria-label="Tokens" aria-orientation="horizontal">'
-        f"{''.join(_tokens(shown, numbers))}</div>"
+        f"{''.join(_tokens(shown, numbers, check))}</div>"
         f'<details class="bpe-merges"><summary>Merges of {count_noun(len(numbers), "piece")}</summary>'
         f"{''.join(_merges(shown, numbers))}</details></div>"
     )
 
 
-def _tokens(shown: Visualization, numbers: dict[bytes, int]) -> Iterator[str]:
+def _tokens(
+    shown: Visualization, numbers: dict[bytes, int], check: Callable[[], None] | None
+) -> Iterator[str]:
     index = 0
     count = len(shown.tokens)
     for piece in shown.pieces:
         for position, token in enumerate(piece.tokens):
+            if check is not None:
+                check()
             number = f' data-piece="{numbers[piece.bytes]}"' if piece.merging is not None else ""
             classes = f"bpe-{index % _COLOURS}{' bpe-added' * token.is_added}{' bpe-first' * (not position)}"
             label = escape(f"Token {index + 1} of {count}: {_describe(token)}")

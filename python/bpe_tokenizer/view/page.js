@@ -103,6 +103,10 @@ function watchInput(field) {
       });
       const body = await answer.text();
       if (request !== current) return;
+      if (answer.status === 503) {  // The server is busy, perhaps with earlier texts of this field.
+        clearTimeout(timer);
+        timer = setTimeout(update, 1000 * (Number(answer.headers.get("Retry-After")) || 1));
+      }
       if (!answer.ok) throw new Error(body);
       // Safe: the server escapes every text, and the page's policy blocks inline scripts.
       shown.innerHTML = body;

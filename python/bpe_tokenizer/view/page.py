@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -27,7 +27,10 @@ _SCRIPT = _FILES.joinpath("page.js").read_text(encoding="utf-8")
 
 
 def columns_html(
-    tokenizers: Mapping[str, BPETokenizer], text: str, allowed_special: str | set[str] = "none"
+    tokenizers: Mapping[str, BPETokenizer],
+    text: str,
+    allowed_special: str | set[str] = "none",
+    check: Callable[[], None] | None = None,
 ) -> str:
     """Return the tokens of a text as HTML, one column for each tokenizer.
 
@@ -35,6 +38,7 @@ def columns_html(
         tokenizers: The tokenizers by name.
         text: The text.
         allowed_special: The special tokens to recognise: `"none"`, `"all"` or a set.
+        check: Called for each token; it raises an exception to stop the work.
 
     Raises:
         OptionError: The text is longer than `MAX_TEXT`.
@@ -47,7 +51,7 @@ def columns_html(
     columns = []
     for name, shown in visualize_all(tokenizers, text, allowed_special):
         title = escape(name)
-        tokens = visualization_html(shown)
+        tokens = visualization_html(shown, check)
         columns.append(f'<section class="column" aria-label="{title}"><h2>{title}</h2>{tokens}</section>')
     return "".join(columns)
 
