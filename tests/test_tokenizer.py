@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import bpe_tokenizer
@@ -168,6 +169,45 @@ def test_from_vocab_refuses_conflicts(special_tokens: Any, message: str) -> None
     vocab = BYTES | {256: b"<a>", 257: b"ab"}
     with pytest.raises(ModelError, match=message):
         BPETokenizer.from_vocab(vocab, [(b"a", b"b")], special_tokens)
+
+
+def changed(token_id: Any, token: Any) -> dict[Any, Any]:
+    vocab: dict[Any, Any] = dict(BYTES)
+    vocab[token_id] = token
+    return vocab
+
+
+@pytest.mark.parametrize(
+    ("vocab", "merges", "message"),
+    [
+        ([], [], "vocab must be a dict of ids to bytes, not list"),
+        (None, None, "vocab must be a dict .* not NoneType"),
+        ({"0": b"a"}, [], "the id '0' of vocab must be an int, not str"),
+        (changed(256.5, b"ab"), [], "the id 256.5 of vocab must be an int, not float"),
+        (changed(-1, b"ab"), [], "the id -1 of vocab is -1; it must be from 0 to 4,294,967,294"),
+        (changed(2**70, b"ab"), [], "it must be from 0 to"),
+        (changed(256, "ab"), [], "the token of id 256 in vocab must be bytes, not str: 'ab'"),
+        (changed(256, [97]), [], "the token of id 256 in vocab must be bytes, not list"),
+        ({}, [], "no token for the byte 0x00"),
+        (BYTES, 5, "merges must be a list of pairs of bytes, not int"),
+        (BYTES, b"ab", "merges must be a list of pairs of bytes, not bytes"),
+        (BYTES, {b"a": b"b"}, "merges must be a list of pairs of bytes, not dict"),
+        (BYTES, [(b"a",)], r"merge 0 must be a pair of bytes, not \(b'a',\)"),
+        (BYTES, [None], "merge 0 must be a pair of bytes, not None"),
+        (BYTES, [("a", "b")], "a token of merge 0 must be bytes, not str: 'a'"),
+    ],
+)
+@pytest.mark.parametrize("special_tokens", [None, ["<s>"]])
+def test_from_vocab_refuses_other_types(vocab: Any, merges: Any, message: str, special_tokens: Any) -> None:
+    with pytest.raises(TokenizerError, match=message):
+        BPETokenizer.from_vocab(vocab, merges, special_tokens)
+
+
+def test_from_vocab_takes_other_buffers_and_integers() -> None:
+    vocab: dict[Any, Any] = {np.int64(byte): memoryview(bytes([byte])) for byte in range(256)}
+    vocab[256] = bytearray(b"ab")
+    tokenizer = BPETokenizer.from_vocab(vocab, iter([[b"a", b"b"]]))  # type: ignore[arg-type]
+    assert tokenizer.encode("ab") == [256]
 
 
 def test_from_vocab_refuses_a_broken_vocabulary() -> None:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import SupportsIndex, TypeVar, cast
 
-from bpe_tokenizer.errors import ArgumentTypeError, OptionError, TokenizerError, shorten
+from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError, TokenizerError, shorten
 
 __all__ = [
     "check_choice",
     "check_flag",
     "check_integer",
+    "check_merges",
     "check_path",
     "check_paths",
     "check_text",
     "check_texts",
+    "check_vocab",
     "is_worker",
     "items_of",
     "thread_count",
@@ -29,6 +31,8 @@ _Item = TypeVar("_Item")
 _BUILT_IN = frozenset({list, tuple, set, frozenset, dict, range, str})
 # More than any computer runs; a larger number is a mistake.
 _MAX_THREADS = 1 << 16
+
+_MAX_ID = 2**32 - 2
 
 _forked = False
 
@@ -228,6 +232,62 @@ def thread_count(threads: int | None) -> int:
     if threads is None:
         return 1 if is_worker() else 0
     return check_integer("threads", threads, 1, maximum=_MAX_THREADS)
+
+
+def check_vocab(vocab: object) -> dict[int, bytes]:
+    """Return the bytes of every id as a dict.
+
+    Raises:
+        ArgumentTypeError: `vocab` is not a dict, an id is not an int, or a token is not bytes.
+        ModelError: An id is out of range.
+
+    >>> check_vocab([])
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.ArgumentTypeError: vocab must be a dict of ids to bytes, not list
+    """
+    if not isinstance(vocab, Mapping):
+        raise ArgumentTypeError(f"vocab must be a dict of ids to bytes, not {type(vocab).__name__}")
+    tokens = dict(vocab)
+    # The fast path, for hundreds of thousands of tokens.
+    if set(map(type, tokens)) == {int} and set(map(type, tokens.values())) == {bytes}:
+        in_range = min(tokens) >= 0 and max(tokens) <= _MAX_ID
+        if in_range:
+            return tokens
+    checked: dict[int, bytes] = {}
+    for key, token in tokens.items():
+        name = f"the id {shorten(key, 40)} of vocab"
+        token_id = check_integer(name, key, 0, maximum=_MAX_ID, error=ModelError)
+        checked[token_id] = _check_token(f"the token of id {token_id} in vocab", token)
+    return checked
+
+
+def check_merges(merges: object) -> list[tuple[bytes, bytes]]:
+    """Return merges as a list of pairs of bytes.
+
+    Raises:
+        ArgumentTypeError: `merges` is not a list of pairs of bytes.
+
+    >>> check_merges([(b"a",)])
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.ArgumentTypeError: merge 0 must be a pair of bytes, not (b'a',)
+    """
+    if isinstance(merges, str | bytes | bytearray | memoryview | Mapping) or not isinstance(merges, Iterable):
+        raise ArgumentTypeError(f"merges must be a list of pairs of bytes, not {type(merges).__name__}")
+    pairs: list[tuple[bytes, bytes]] = []
+    for rank, pair in enumerate(merges):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ArgumentTypeError(f"merge {rank} must be a pair of bytes, not {shorten(pair)}")
+        left, right = pair
+        if type(left) is not bytes or type(right) is not bytes:
+            left, right = (_check_token(f"a token of merge {rank}", part) for part in pair)
+        pairs.append((left, right))
+    return pairs
+
+
+def _check_token(name: str, token: object) -> bytes:
+    if isinstance(token, bytes | bytearray | memoryview):
+        return bytes(token)
+    raise ArgumentTypeError(f"{name} must be bytes, not {type(token).__name__}: {shorten(token)}")
 
 
 def is_worker() -> bool:

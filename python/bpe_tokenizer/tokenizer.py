@@ -12,9 +12,11 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import (
     check_choice,
     check_integer,
+    check_merges,
     check_paths,
     check_text,
     check_texts,
+    check_vocab,
     thread_count,
 )
 from bpe_tokenizer.chunks import split_by_tokens
@@ -479,6 +481,7 @@ class BPETokenizer:
             normalization: As in `BPETokenizer()`.
 
         Raises:
+            ArgumentTypeError: `vocab` is not a dict of ids to bytes, or `merges` not a list of pairs.
             ModelError: The vocabulary is not closed under its merges, lacks a byte, or a special token
                 contradicts it.
             PatternError: The pattern is not valid, or an unknown name.
@@ -489,6 +492,8 @@ class BPETokenizer:
         [257, 258]
         """
         settings = cls(split_pattern, normalization)._state
+        vocab = check_vocab(vocab)
+        merges = None if merges is None else check_merges(merges)
         special = ids_in_vocab(vocab, special_tokens)
         # A special token inside the vocabulary is not the result of a merge, which `_core.Model` checks.
         inside = [AddedToken(text, token_id) for text, token_id in special.items() if token_id in vocab]

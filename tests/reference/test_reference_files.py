@@ -166,7 +166,7 @@ def test_broken_files(change: Callable[[dict[str, Any]], None], message: str, tm
     assert vars(tokenizer) == vars(RegexBPETokenizer())
 
 
-@pytest.mark.parametrize("contents", [b"no JSON", b"[1, 2]", b"\xff\xfe", b""])
+@pytest.mark.parametrize("contents", [b"no JSON", b"[1, 2]", b"\xff\xfe", b"", b"[" * 100_000])
 def test_files_of_another_kind(contents: bytes, tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(contents)
@@ -233,6 +233,7 @@ def test_load_openai(tmp_path: Path) -> None:
         ("encoder.json", '"lo": 256', '"lo": 257', r"'lo' and 'low' have the same id, 257"),
         ("encoder.json", '"lo": 256, ', "", r"no id for 'lo', a token of .*vocab\.bpe"),
         ("encoder.json", "{", "", "not a JSON file"),
+        ("encoder.json", '"lo": 256', '"lo": ' + "[" * 100_000, "not a JSON file"),
         ("vocab.bpe", "lo w\n", "low\n", "line 3: expected two tokens and a space, got 'low'"),
         ("vocab.bpe", "lo w\n", "lo w x\n", "line 3: expected two tokens and a space"),
         ("vocab.bpe", "l o\n", "l e\n", "line 3: 'lo' is neither a byte nor made by a line above"),

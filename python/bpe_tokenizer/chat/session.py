@@ -150,11 +150,14 @@ class ChatSession:
             path: The file.
 
         Raises:
-            FormatError: The file does not hold a conversation.
-            OSError: The file cannot be read.
+            FormatError: The file cannot be read, or does not hold a conversation.
         """
+        from bpe_tokenizer.formats.json_file import read_bytes
+
         try:
-            content = json.loads(Path(path).read_bytes())
+            content = json.loads(read_bytes(Path(path)))
+        except FormatError:
+            raise
         except (ValueError, RecursionError) as error:
             raise FormatError(f"{path} is not JSON: {error}") from None
         try:

@@ -11,9 +11,12 @@ import typer
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli.inputs import read_text
 from bpe_tokenizer.cli.options import Debug, TokenizerPath, option
-from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.errors import OptionError, shorten
 
 __all__ = ["decode", "parse_ids"]
+
+# More than any id has; Python reads no number of many thousands.
+_MAX_DIGITS = 20
 
 
 def decode(
@@ -66,8 +69,8 @@ def parse_ids(text: str) -> list[int]:
         return _parse_json_ids(text)
     ids: list[int] = []
     for word in text.replace(",", " ").split():
-        if not (word.isascii() and word.isdigit()):
-            raise OptionError(f"{word!r} is not an id: ids are whole numbers from 0")
+        if not (word.isascii() and word.isdigit() and len(word) <= _MAX_DIGITS):
+            raise OptionError(f"{shorten(word)} is not an id: ids are whole numbers from 0")
         ids.append(int(word))
     return ids
 
@@ -75,12 +78,12 @@ def parse_ids(text: str) -> list[int]:
 def _parse_json_ids(text: str) -> list[int]:
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise OptionError(f"the ids are not valid JSON: {error}") from None
     ids = value.get("ids") if isinstance(value, dict) else value
     if not isinstance(ids, list):
         raise OptionError('JSON ids must be a list of numbers, or an object with such a list as "ids"')
     for each in ids:
         if type(each) is not int or each < 0:
-            raise OptionError(f"{each!r} is not an id: ids are whole numbers from 0")
+            raise OptionError(f"{shorten(each)} is not an id: ids are whole numbers from 0")
     return ids

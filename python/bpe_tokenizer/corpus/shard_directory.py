@@ -296,26 +296,36 @@ def _read(path: Path) -> ShardDirectory:
         raise CorpusError(f"{path}: cannot be read: {error.strerror or error}") from error
     try:
         content = json.loads(data)
-        shards = [
-            Shard(
-                {name: (int(size), str(checksum)) for name, (size, checksum) in each["files"].items()},
-                each["documents"],
-                each["tokens"],
-                Position(**each["end"]),
-            )
-            for each in content["shards"]
-        ]
-        output = ShardDirectory(path.parent, content["settings"], shards, content["skipped"])
-        names = {name for shard in shards for name in shard.files}
-        if not isinstance(output.settings, dict) or content["version"] != _VERSION:
+        shards = [_read_shard(each) for each in content["shards"]]
+        skipped = content["skipped"]
+        if not isinstance(content["settings"], dict) or content["version"] != _VERSION:
             raise ValueError
-        if any(Path(name).name != name for name in names):
-            raise ValueError
+        output = ShardDirectory(
+            path.parent, content["settings"], shards, None if skipped is None else _count(skipped)
+        )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise CorpusError(
             f"{path} is not the manifest of a run of this version; write to a new directory"
         ) from None
     return output
+
+
+def _read_shard(value: Any) -> Shard:
+    files: dict[str, tuple[int, str]] = {}
+    for name, (size, checksum) in value["files"].items():
+        # These files may be removed, so a name must be that of a shard.
+        if not _SHARD.fullmatch(name) or not isinstance(checksum, str):
+            raise ValueError
+        files[name] = (_count(size), checksum)
+    end = value["end"]
+    position = Position(*(_count(end[name]) for name in Position._fields))
+    return Shard(files, _count(value["documents"]), _count(value["tokens"]), position)
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError
+    return value
 
 
 def _is_intact(path: Path, size: int, checksum: str) -> bool:

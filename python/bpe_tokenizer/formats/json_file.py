@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 import re
 import reprlib
+import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, TokenizerError, shorten
 from bpe_tokenizer.model import Decoder, Step
 
 __all__ = [
     "Field",
+    "check_regular",
     "parse_json",
     "read_bytes",
+    "read_errors",
     "read_fields",
     "read_json",
     "read_step",
@@ -142,11 +147,40 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         FormatError: It cannot be read.
     """
-    try:
+    with read_errors(path):
+        check_regular(path)
         return path.read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise FormatError(f"{path}: cannot be read: {reason or error}") from error
+
+
+def check_regular(path: Path) -> None:
+    """Refuse a device, a pipe or a socket, whose reading may never end.
+
+    Raises:
+        FormatError: The path is one of these.
+        OSError: It does not exist.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise FormatError(f"{path}: is not a regular file, but a device or a pipe")
+
+
+@contextlib.contextmanager
+def read_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn errors of the operating system into a `FormatError` that names the path.
+
+    Args:
+        path: What is read.
+    """
+    try:
+        yield
+    except TokenizerError:
+        raise
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        if "\0" not in os.fspath(path):
+            raise
+        raise FormatError(f"{shorten(os.fspath(path))}: cannot be read: {error}") from error
 
 
 def read_together(

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from bpe_tokenizer.errors import FormatError, OptionError
 from bpe_tokenizer.formats import probe
+from bpe_tokenizer.formats.json_file import check_regular, read_errors
 from bpe_tokenizer.formats.probe import FileProbe
 from bpe_tokenizer.model import Model
 
@@ -69,7 +70,8 @@ class Format:
                 f"{path}: a {self.title} holds its own split pattern and special tokens; "
                 f"leave out {' and '.join(load_kwargs)}"
             )
-        model: Model = self._module().load(path, **load_kwargs)
+        with read_errors(path):
+            model: Model = self._module().load(path, **load_kwargs)
         return model
 
     def save(self, model: Model, path: Path) -> Saved:
@@ -195,9 +197,10 @@ def detect(path: str | os.PathLike[str]) -> tuple[Format, Path]:
     'minbpe .model'
     """
     path = Path(path)
-    if path.is_dir():
-        return _detect_in_directory(path)
-    file = _open_probe(path)
+    with read_errors(path):
+        if path.is_dir():
+            return _detect_in_directory(path)
+        file = _open_probe(path)
     found = _match(file)
     if found is None:
         raise FormatError(f"{path}: {probe.explain(file)}")
@@ -248,9 +251,8 @@ def get_format(name: str) -> Format:
 
 
 def _open_probe(path: Path) -> FileProbe:
-    if path.exists() and not path.is_file():
-        raise FormatError(f"{path}: is not a regular file, but a device or a pipe")
     try:
+        check_regular(path)
         return FileProbe.open(path)
     except FileNotFoundError as error:
         raise FormatError(f"{path}: no such file or directory") from error

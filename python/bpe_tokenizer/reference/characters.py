@@ -183,7 +183,7 @@ def read_openai_vocab(path: str | PathLike[str]) -> dict[str, int]:
     """
     try:
         ids = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not a JSON file: {error}") from error
     if not isinstance(ids, Mapping):
         raise ValueError(f"{path}: expected a JSON object of tokens and ids, got a {type(ids).__name__}")

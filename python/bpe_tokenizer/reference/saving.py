@@ -64,7 +64,7 @@ def read_tokenizer(kind: type[Tokenizer[Token]], path: str | PathLike[str]) -> T
     """
     try:
         saved = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not a JSON file: {error}") from error
     try:
         return parse_tokenizer(kind, saved)

@@ -174,10 +174,9 @@ class _SaveTimer:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
+    from bpe_tokenizer.formats.json_file import read_bytes
+
+    return read_bytes(path)
 
 
 def _file_state(file: Path, weight: int) -> dict[str, Any]:

@@ -49,14 +49,20 @@ def read_header(data: bytes, name: str) -> tuple[dict[str, Any], int]:
     try:
         header = json.loads(data[start:begin])
         integers = [header["documents"], *header["dropped"]]
-        texts = [*header["split_patterns"], *header["special_tokens"], header["normalization"] or ""]
+        texts = [
+            *header["split_patterns"],
+            *header["special_tokens"],
+            *[header["normalization"]] * (header["normalization"] is not None),
+        ]
         is_right = (
             begin < len(data)
             and len(integers) == 1 + _DROPPED_FIELDS
-            and all(isinstance(value, int) and 0 <= value < 2**64 for value in integers)
+            and all(type(value) is int and 0 <= value < 2**64 for value in integers)
+            and isinstance(header["split_patterns"], list)
+            and isinstance(header["special_tokens"], list)
             and all(isinstance(text, str) for text in texts)
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         is_right = False
     if not is_right:
         raise FormatError(f"{name}: byte {start}: the header is broken")

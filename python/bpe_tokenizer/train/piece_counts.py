@@ -319,11 +319,12 @@ class PieceCounts:
             max_memory: As in `PieceCounts()`.
 
         Raises:
-            FormatError: The file is not one of piece counts, has another version, or is broken; the error
-                names the byte.
-            OSError: The file cannot be read.
+            FormatError: The file cannot be read, is not one of piece counts, has another version, or is
+                broken; the error names the byte.
         """
-        data = Path(path).read_bytes()
+        from bpe_tokenizer.formats.json_file import read_bytes
+
+        data = read_bytes(Path(path))
         header, _ = read_header(data, str(path))
         settings = (header["split_patterns"], header["normalization"], header["special_tokens"])
         # The caller's arguments raise their own errors; every other error is the file's.

@@ -8,7 +8,7 @@ refused. The patterns are written for Python's `regex` module.
 from __future__ import annotations
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import TokenizerError
+from bpe_tokenizer.errors import TokenizerError, shorten
 from bpe_tokenizer.formats.base64_json.tokens import read_merges, read_vocab
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.formats.python_regex import python_objection
@@ -75,7 +75,7 @@ def _from_printable(field: Field, token: bytes) -> bytes:
     """The bytes of a token that is stored as GPT-2's printable characters in UTF-8."""
     decoded = _core.from_printable(token.decode("utf-8", "replace"))
     if not decoded:
-        raise field.error(f"{token!r} has a character outside the 256 printable bytes")
+        raise field.error(f"{shorten(token)} has a character outside the 256 printable bytes")
     return decoded
 
 
@@ -107,4 +107,4 @@ def _check_merges(field: Field, tokens: set[bytes], merges: list[tuple[bytes, by
             raise field.item(index).refused("makes a token that already exists")
         known.add(left + right)
     for token in sorted(tokens - known):
-        raise field.error(f"no merge makes the token {token!r} of the vocabulary")
+        raise field.error(f"no merge makes the token {shorten(token)} of the vocabulary")

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.formats.json_file import check_regular, read_errors
 
 __all__ = ["Metadata", "ValueType", "read_metadata", "write_metadata"]
 
@@ -141,15 +142,16 @@ def read_metadata(path: Path, wanted: Callable[[str], bool]) -> Metadata:
         FormatError: The file cannot be read, is not GGUF of version 2 or 3, or ends within the metadata.
     """
     try:
-        with path.open("rb") as file:
-            size = min(file.seek(0, os.SEEK_END), _MAX_METADATA)
-            if not size:
-                raise FormatError(f"{path}: is empty")
-            with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
-                return Metadata(path, _Reader(path, data).pairs(wanted))
-    except (OSError, BufferError) as error:
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise FormatError(f"{path}: cannot be read: {reason or error}") from error
+        with read_errors(path):
+            check_regular(path)
+            with path.open("rb") as file:
+                size = min(file.seek(0, os.SEEK_END), _MAX_METADATA)
+                if not size:
+                    raise FormatError(f"{path}: is empty")
+                with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
+                    return Metadata(path, _Reader(path, data).pairs(wanted))
+    except BufferError as error:
+        raise FormatError(f"{path}: cannot be read: {error}") from error
 
 
 class _Reader:

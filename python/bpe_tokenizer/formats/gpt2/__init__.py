@@ -44,7 +44,7 @@ from bpe_tokenizer.formats.gpt2.pair import (
     read_vocab,
 )
 from bpe_tokenizer.formats.huggingface.config import OWN_KEY, PASSTHROUGH_KEY
-from bpe_tokenizer.formats.json_file import parse_json, read_together, write_json
+from bpe_tokenizer.formats.json_file import parse_json, read_errors, read_together, write_json
 from bpe_tokenizer.formats.probe import GPT2_PAIRS
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS, resolve_split_pattern
@@ -85,7 +85,8 @@ def load(
         ModelError: A special token contradicts the vocabulary.
         PatternError: The pattern is invalid, or its name is unknown.
     """
-    vocab_path, merges_path = find_pair(Path(path), None if merges is None else Path(merges))
+    with read_errors(path):
+        vocab_path, merges_path = find_pair(Path(path), None if merges is None else Path(merges))
     vocab, merges_data, config = read_together(
         lambda: _read_files(vocab_path, merges_path),
         (vocab_path, merges_path, vocab_path.with_name("tokenizer_config.json")),

@@ -38,7 +38,14 @@ from bpe_tokenizer.formats.huggingface.config import (
 from bpe_tokenizer.formats.huggingface.post_processor import read_post_processor, write_post_processor
 from bpe_tokenizer.formats.huggingface.token_strings import TokenStrings
 from bpe_tokenizer.formats.huggingface.tokenizer_json import read_core, write_core
-from bpe_tokenizer.formats.json_file import Field, parse_json, read_bytes, read_together, write_json
+from bpe_tokenizer.formats.json_file import (
+    Field,
+    parse_json,
+    read_bytes,
+    read_errors,
+    read_together,
+    write_json,
+)
 from bpe_tokenizer.model import Model, PostProcessor
 from bpe_tokenizer.special_tokens import ROLES, find_roles
 
@@ -93,7 +100,12 @@ def load(directory: str | Path) -> Model:
     ...     load(directory).core.merges
     [(b'o', b'w'), (b'l', b'ow')]
     """
-    path = _tokenizer_json(Path(directory))
+    with read_errors(directory):
+        path = _tokenizer_json(Path(directory))
+        return _load(path)
+
+
+def _load(path: Path) -> Model:
     data, config = read_together(
         lambda: _read_files(path), (path, config_path(path)), lambda found: found[1].matches_document
     )
@@ -121,10 +133,11 @@ def load(directory: str | Path) -> Model:
 def saved_path(directory: str | os.PathLike[str]) -> Path:
     """Return the directory, or the single file in it that was saved under another name."""
     directory = Path(directory)
-    configs = directory.glob("*_config.json")
-    names = [config.name.removesuffix("_config.json") for config in configs]
-    files = [directory / f"{name}.json" for name in names if (directory / f"{name}.json").is_file()]
-    has_usual = (directory / "tokenizer.json").exists() or unfinished(directory / "tokenizer.json")
+    with read_errors(directory):
+        configs = directory.glob("*_config.json")
+        names = [config.name.removesuffix("_config.json") for config in configs]
+        files = [directory / f"{name}.json" for name in names if (directory / f"{name}.json").is_file()]
+        has_usual = (directory / "tokenizer.json").exists() or unfinished(directory / "tokenizer.json")
     return files[0] if len(files) == 1 and not has_usual else directory
 
 

@@ -1,0 +1,215 @@
+"""Whatever a path leads to, and however a file is broken: only this package's errors, and no waiting."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer, ChatSession, PieceCounts, TokenizerError
+from bpe_tokenizer.corpus import tokenize_corpus
+from mutations import break_bytes, break_json, hopeless
+from scripted_model import scripted
+
+Read = Callable[[Path], object]
+
+READERS: dict[str, Read] = {
+    "load": BPETokenizer.load,
+    "from_pretrained": BPETokenizer.from_pretrained,
+    "from_huggingface": BPETokenizer.from_huggingface,
+    "from_tiktoken": lambda path: BPETokenizer.from_tiktoken(path, "gpt2", {}),
+    "from_gguf": BPETokenizer.from_gguf,
+    "from_gpt2": BPETokenizer.from_gpt2,
+    "from_gpt2 merges": lambda path: BPETokenizer.from_gpt2(path.parent / "vocab.json", path),
+    "from_tekken": BPETokenizer.from_tekken,
+    "from_minbpe": BPETokenizer.from_minbpe,
+    "from_base64_json": BPETokenizer.from_base64_json,
+    "counts": PieceCounts.load,
+    "session": lambda path: chat().load(path),
+}
+
+
+@cache
+def small() -> BPETokenizer:
+    return BPETokenizer("gpt2", None).train("low low", 257, verbose=False)
+
+
+def chat() -> ChatSession:
+    return ChatSession(scripted()[1], small(), template="chatml")
+
+
+@pytest.fixture(autouse=True)
+def no_waiting() -> Iterator[None]:
+    def give_up(_signal: int, _frame: FrameType | None) -> None:
+        raise TimeoutError("a reader waits for a file that nobody writes")
+
+    previous = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, previous)
+
+
+def directory(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def pipe(path: Path) -> Path:
+    os.mkfifo(path)
+    return path
+
+
+def linked(path: Path, target: str) -> Path:
+    path.symlink_to(target)
+    return path
+
+
+def empty(path: Path) -> Path:
+    path.touch()
+    return path
+
+
+PATHS: dict[str, Callable[[Path], Path]] = {
+    "directory": directory,
+    "pipe": pipe,
+    "link to a pipe": lambda path: linked(path, pipe(path.with_name("pipe")).name),
+    "device": lambda path: linked(path, "/dev/zero"),
+    "loop": lambda path: linked(path, path.name),
+    "empty": empty,
+    "missing": lambda path: path,
+    "missing directory": lambda path: path / "x",
+    "in a file": lambda path: empty(path) / "x",
+    "long": lambda path: path.with_name("n" * 300),
+    "zero byte": lambda path: path.with_name("a\0b"),
+    "surrogate": lambda path: path.with_name("\udcff"),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("kind", PATHS)
+def test_a_path_to_something_else(kind: str, reader: str, tmp_path: Path) -> None:
+    (tmp_path / "vocab.json").write_text("{}")
+    path = PATHS[kind](tmp_path / "x")
+    with pytest.raises(TokenizerError) as raised:
+        READERS[reader](path)
+    assert len(str(raised.value)) <= 300 + len(str(path))
+    if reader == "load":  # a pipe also as one file of a directory
+        (tmp_path / "d").mkdir()
+        os.mkfifo(tmp_path / "d" / "tokenizer.json")
+        for load in (BPETokenizer.load, BPETokenizer.from_pretrained):
+            with pytest.raises(TokenizerError):
+                load(tmp_path / "d")
+
+
+def attempt(read: Read, path: Path, versions: Iterable[bytes]) -> None:
+    messages: list[str] = []
+    for number, data in enumerate(versions):
+        path.write_bytes(data)
+        try:
+            read(path)
+        except TokenizerError as error:
+            messages.append(str(error))
+        except Exception as error:
+            raise AssertionError(f"version {number}: {data[:300]!r}") from error
+    assert len(messages) > number // 10
+    assert not [message for message in messages if path.name not in message]
+
+
+def hostile_json(text: bytes) -> Iterator[bytes]:
+    """A JSON file with what Python's parser itself gives up on."""
+    yield text[:-2] + b',"x":' + b"9" * 5000 + text[-2:]
+    for depth in (500, 990, 3000):
+        yield text[:1] + b'"x":' + b"[" * depth + b"]" * depth + b"," + text[1:]
+    yield text[:1] + b'"x":NaN,' + text[1:]
+    yield text[:1] + b'"x":"\\ud800",' + text[1:]
+    yield b"\xef\xbb\xbf" + text
+    yield text.decode().encode("utf-16")
+
+
+def test_counts(tmp_path: Path) -> None:
+    path = tmp_path / "part.counts"
+    PieceCounts("gpt2", special_tokens=["<|end|>"]).add("low lower<|end|>").save(path)
+    data = path.read_bytes()
+    header = data[data.index(b"{") : data.rindex(b"}") + 1]
+
+    def with_header(text: bytes) -> bytes:
+        start = data.index(b"{") - 8
+        rest = data[data.rindex(b"}") + 1 :]
+        return data[:start] + len(text).to_bytes(8, "little") + text + rest
+
+    broken = itertools.chain(break_json(json.loads(header), 200), hostile_json(header))
+    versions = itertools.chain(hopeless(), break_bytes(data, 300), map(with_header, broken))
+    attempt(PieceCounts.load, path, versions)
+
+
+def test_conversations(tmp_path: Path) -> None:
+    path, session = tmp_path / "chat.json", chat()
+    session.messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "low"}]
+    session.save(path)
+    data = path.read_bytes()
+    broken = itertools.chain(break_json(json.loads(data), 300), hostile_json(data.strip()))
+    attempt(lambda path: chat().load(path), path, itertools.chain(hopeless(), break_bytes(data, 150), broken))
+
+
+def test_manifests(tmp_path: Path) -> None:
+    corpus, out = tmp_path / "c.txt", tmp_path / "out"
+    corpus.write_text("low\nlower\nlowest\n")
+    tokenizer = small()
+    tokenize_corpus(corpus, out, tokenizer, shard_tokens=4, verbose=False)
+    path = out / "manifest.json"
+    data = path.read_bytes()
+
+    def run(_: Path) -> None:
+        tokenize_corpus(corpus, out, tokenizer, shard_tokens=4, verbose=False)
+
+    broken = itertools.chain(break_json(json.loads(data), 120), hostile_json(data.strip()))
+    errors = 0
+    for version in itertools.chain(hopeless(), break_bytes(data, 60), broken):
+        path.write_bytes(version)
+        try:
+            run(path)
+        except TokenizerError:
+            errors += 1
+    assert errors > 20
+
+
+@pytest.mark.parametrize("name", ["pieces.counts", "merges.json"])
+def test_checkpoints(name: str, tmp_path: Path) -> None:
+    corpus, run = tmp_path / "c.txt", tmp_path / "run"
+    corpus.write_text("low lower lowest\n" * 3)
+
+    def train(_: Path) -> None:
+        BPETokenizer("gpt2", None).train([corpus], 260, verbose=False, checkpoint=run, threads=1)
+
+    train(run)
+    good = {path: path.read_bytes() for path in run.iterdir()}
+    data = good[run / name]
+    broken = (
+        itertools.chain(break_json(json.loads(data), 80), hostile_json(data.strip()))
+        if "json" in name
+        else ()
+    )
+    errors = 0
+    for version in itertools.chain(hopeless(), break_bytes(data, 100), broken):
+        for path, content in good.items():
+            path.write_bytes(content)
+        (run / name).write_bytes(version)
+        try:
+            train(run)
+        except TokenizerError:
+            errors += 1
+    assert errors > 20
+    for path in good:
+        path.unlink()
+        path.mkdir()
+        with pytest.raises(TokenizerError, match="Is a directory"):
+            train(run)
+        path.rmdir()
