@@ -83,11 +83,14 @@ class Undeclared:
 
 
 def chat_tokenizer(
-    special: Sequence[str] = SPECIAL, markup: Sequence[str] = MARKUP, **options: Any
+    special: Sequence[str] = SPECIAL,
+    markup: Sequence[str] = MARKUP,
+    vocab_size: int = 360,
+    **options: Any,
 ) -> BPETokenizer:
     """Train a tokenizer on words of conversations, with control tokens at the end of its vocabulary."""
     corpus = ["user assistant system tool function name arguments the weather in Paris\n\n" * 20]
-    trained = BPETokenizer(**options).train(corpus, vocab_size=360, verbose=False)
+    trained = BPETokenizer(**options).train(corpus, vocab_size=vocab_size, verbose=False)
     tokens = [AddedToken(text, 1000 + number) for number, text in enumerate(special)]
     tokens += [AddedToken(text, 2000 + number, special=False) for number, text in enumerate(markup)]
     core = trained.model.core.with_added_tokens(sorted(tokens, key=itemgetter(1)))

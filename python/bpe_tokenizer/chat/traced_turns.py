@@ -11,8 +11,11 @@ Two facts decide which characters the model must produce:
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from bpe_tokenizer.chat.message_regions import is_markup_or_header
@@ -39,6 +42,7 @@ class _Piece(NamedTuple):
         turn: The message of the assistant that it belongs to; None for other people's text.
         field: The field of the message that it comes from; "" for markup.
         known: Whether the author of markup is known.
+        message: The message of the assistant that a content comes from.
     """
 
     start: int
@@ -46,6 +50,7 @@ class _Piece(NamedTuple):
     turn: int | None
     field: str = ""
     known: bool = True
+    message: int | None = None
 
 
 @dataclass
@@ -86,6 +91,7 @@ class TracedTurns:
         self._messages = messages
         self._render = render
         self._boundaries = _Boundaries(special)
+        self._contents = [place for place in _origins(rendered) if place[2] is not None]
         self._headers: dict[tuple[object, ...], int] = {}
         self._late_ends: dict[tuple[object, ...], int] = {}
 
@@ -93,11 +99,20 @@ class TracedTurns:
         """Return the spans of the turns that the trace explains, and the assistant's messages in them."""
         limit = self._prompt_start()
         pieces = _pieces(self._rendered, self._messages)
-        found: set[int] = set()
-        ranges = []
-        for turn, runs in _runs(pieces, limit).items():
-            found.add(turn)
-            ranges += self._turn(turn, runs, limit)
+        turns = _runs(pieces, limit)
+        found = {
+            *turns,
+            *(piece.message for piece in pieces if piece.message is not None and piece.turn in turns),
+        }
+        ranges: list[tuple[int, int]] = []
+        unended = -1
+        for turn, runs in turns.items():
+            spans = self._turn(turn, runs)
+            if runs[0].start == unended and self._text[ranges[-1][1] : spans[0][0]].isspace():
+                # A template can join the messages of one speaker: the space between them is the model's.
+                spans[0] = (ranges[-1][1], spans[0][1])
+            unended = runs[-1].end if spans[-1][1] == runs[-1].closing else -1
+            ranges += spans
         return ranges, found
 
     def _prompt_start(self) -> int:
@@ -105,7 +120,7 @@ class TracedTurns:
         without = self._try(self._messages, False)
         return len(without.text) if without and self._text.startswith(without.text) else len(self._text)
 
-    def _turn(self, turn: int, runs: list[_Run], limit: int) -> list[tuple[int, int]]:
+    def _turn(self, turn: int, runs: list[_Run]) -> list[tuple[int, int]]:
         first = runs[0]
         header = self._header(turn, first)
         start = first.start + header
@@ -121,7 +136,7 @@ class TracedTurns:
             closing = max(start, run.closing)
             end = closing + len(self._own_closing(turn, self._text[closing : run.end], given))
             if run is runs[-1]:
-                end = self._late_end(turn, run, end, limit)
+                end = self._late_end(turn, run, end)
             ranges.append((start, end))
         return ranges
 
@@ -145,12 +160,13 @@ class TracedTurns:
         return self._headers[key]
 
     def _find_header(self, turn: int, run: _Run, opening: str, history: str) -> int:
-        prompt = self._prompt(turn, run.start, history)
-        # A template can write other text between the history and the reply's header.
-        places = [0, *(match.start() for match in self._boundaries.tags(prompt))]
-        length = max(self._boundaries.common_prefix(opening, prompt[place:]) for place in places)
-        if opening[:length].strip() or not opening.strip():
+        prompt, aligned = self._prompt(turn, run.start, history)
+        length = self._common_anywhere(opening, prompt)
+        if opening[:length].strip() or not opening.strip() or (aligned and prompt.strip()):
             return length
+        if aligned and self._first_prompt.strip():
+            # The template writes no generation prompt here, for example after the result of a tool.
+            return self._common_anywhere(opening, self._first_prompt)
         plain = self._plain_opening(turn)
         if plain is not None:
             return self._boundaries.common_prefix(opening, plain)
@@ -160,16 +176,36 @@ class TracedTurns:
             return length
         raise undecidable(turn, "which markup in front of it the model is given")
 
-    def _prompt(self, turn: int, start: int, history: str) -> str:
-        """Return the text that follows the messages before a turn when a reply is wanted."""
+    def _common_anywhere(self, opening: str, prompt: str) -> int:
+        """Return how much of the start of a turn is in a prompt, which can begin with other text."""
+        places = [0, *(match.start() for match in self._boundaries.tags(prompt))]
+        return max(self._boundaries.common_prefix(opening, prompt[place:]) for place in places)
+
+    @cached_property
+    def _first_prompt(self) -> str:
+        """The generation prompt after the first message of a user; "" if the template writes none."""
+        roles = [message["role"] for message in self._messages]
+        first = self._messages[: roles.index("user") + 1] if "user" in roles else []
+        prompted, plain = self._try(first, True), self._try(first, False)
+        if prompted is None or plain is None or not prompted.text.startswith(plain.text):
+            return ""
+        return prompted.text[len(plain.text) :]
+
+    def _prompt(self, turn: int, start: int, history: str) -> tuple[str, bool]:
+        """Return the text that follows the messages before a turn when a reply is wanted.
+
+        Returns:
+            The text, and whether it begins where the turn does.
+        """
         prompted = self._try(self._messages[:turn], True)
         if prompted is None:
-            return ""
+            return "", False
         text = prompted.text
         if text.startswith(self._text[:start]):
-            return text[start:]
+            return text[start:], True
         markup = text[_markup_start(prompted) :]
-        return markup[len(history) :] if markup.startswith(history) else markup
+        aligned = markup.startswith(history)
+        return markup[len(history) if aligned else 0 :], aligned
 
     def _plain_opening(self, turn: int) -> str | None:
         """Return the markup before the content of a plain reply in place of a turn."""
@@ -180,14 +216,14 @@ class TracedTurns:
         return plain.text[runs[0].start : runs[0].opening] if runs and runs[0].contents else None
 
     def _markup_before(self, start: int) -> str:
-        ends = [end for _, end, origin in _origins(self._rendered) if origin is not None and end <= start]
-        return self._text[max(ends, default=0) : start]
+        place = bisect_right(self._contents, start, key=itemgetter(1))
+        return self._text[self._contents[place - 1][1] if place else 0 : start]
 
     # The end of a turn.
 
-    def _late_end(self, turn: int, run: _Run, end: int, limit: int) -> int:
+    def _late_end(self, turn: int, run: _Run, end: int) -> int:
         """Return the end of a turn whose end token is written with the next message, or after all."""
-        after, following = self._following(run.end, limit)
+        after, following = self._following(run.end)
         if not self._boundaries.starts_with_tag(after):
             return end
         key = (self._text[run.closing : run.end], after, following is None, frozenset(run.fields))
@@ -196,33 +232,36 @@ class TracedTurns:
         length = self._late_ends[key]
         return run.end + length if length else end
 
-    def _following(self, start: int, limit: int) -> tuple[str, int | None]:
+    def _following(self, start: int) -> tuple[str, int | None]:
         """Return the markup after a turn, and the message that it leads to; None at the end of the text."""
-        for begin, stop, origin in _origins(self._rendered):
-            if stop > start and origin is not None:
-                index = origin.index if origin.source == "messages" else None
-                return self._text[start:begin], index
-        return self._text[start:limit], None
+        place = bisect_right(self._contents, start, key=itemgetter(1))
+        if place < len(self._contents):
+            begin, _, origin = self._contents[place]
+            return self._text[start:begin], origin.index if origin.source == "messages" else None
+        return self._text[start:], None
 
     def _find_late_end(self, turn: int, run: _Run, after: str, following: int | None) -> int:
         if self._ends_itself(turn, run):
             return 0
         if following is None:
-            prompt = self._text[run.start : run.opening].strip()
-            return (
-                len(after[: after.find(prompt)].rstrip())
-                if prompt and prompt in after
-                else len(after.rstrip())
-            )
-        lead = self._lead_without(turn, following)
-        if lead is None:
+            # At the end of the text: the end token, then the generation prompt if it is written.
+            first = self._lead([_PLAIN])
+            lead = first if first is not None else self._text[run.start : run.opening]
+            header = {match.group() for match in self._boundaries.tags(lead)}
+            tags = self._boundaries.tags(after)
+            prompt = next((match.start() for match in tags if match.group() in header), len(after))
+            return len(after[:prompt].rstrip())
+        message = self._messages[following]
+        leads = (self._lead(others) for others in ([message], [*self._messages[:turn], message]))
+        known = next((lead for lead in leads if lead is not None), None)
+        if known is None:
             raise undecidable(turn, "whether the markup after it ends it or starts the next message")
-        common = self._boundaries.common_suffix(after, lead)
+        common = self._boundaries.common_suffix(after, known)
         return len(after[: len(after) - common].rstrip())
 
     def _ends_itself(self, turn: int, run: _Run) -> bool:
         """Whether a plain reply in place of a turn has an end token."""
-        if run.fields == {"content"} or not run.fields:
+        if run.fields == {"content"}:
             return bool(self._text[run.closing : run.end].strip())
         others = [*self._messages[:turn], _PLAIN, *self._messages[turn + 1 : turn + 2]]
         plain = self._try(others, False)
@@ -232,22 +271,20 @@ class TracedTurns:
         runs = _runs(_pieces(plain, others), len(plain.text)).get(turn) if plain else None
         return not plain or not runs or bool(plain.text[runs[-1].closing : runs[-1].end].strip())
 
-    def _lead_without(self, turn: int, following: int) -> str | None:
-        """Return the markup before a message that does not follow a reply."""
-        message = self._messages[following]
-        for others in ([message], [*self._messages[:turn], message]):
-            rendered = self._try(others, False)
-            place = len(others) - 1
-            origins = _origins(rendered) if rendered else []
-            begins = [
-                begin
-                for begin, _, origin in origins
-                if origin is not None and origin.source == "messages" and origin.index == place
-            ]
-            if rendered and begins:
-                ends = [end for _, end, origin in origins if origin is not None and end <= begins[0]]
-                return rendered.text[max(ends, default=0) : begins[0]]
-        return None
+    def _lead(self, messages: Messages) -> str | None:
+        """Return the markup before the last of these messages; None if the template does not write them."""
+        rendered = self._try(messages, False)
+        origins = _origins(rendered) if rendered else []
+        place = len(messages) - 1
+        begins = [
+            begin
+            for begin, _, origin in origins
+            if origin is not None and origin.source == "messages" and origin.index == place
+        ]
+        if rendered is None or not begins:
+            return None
+        ends = [end for _, end, origin in origins if origin is not None and end <= begins[0]]
+        return rendered.text[max(ends, default=0) : begins[0]]
 
     def _try(self, messages: Messages, add_generation_prompt: bool) -> Rendered | None:
         """Render messages; None if the template rejects them."""
@@ -339,7 +376,18 @@ def _pieces(rendered: Rendered, messages: Messages) -> list[_Piece]:
             end = min(stop, last)
             pieces.append(_piece(rendered.text, position, end, origin, writers, own, seen))
             position = end
-    return pieces
+    # A template can join messages before it writes them. Then they are one turn.
+    joined: dict[int, int] = {}
+    for _, _, writers in written:
+        if len(writers) > 1 and own.issuperset(writers):
+            first = min(joined.get(writer, writer) for writer in writers)
+            joined.update(dict.fromkeys(writers, first))
+    if not joined:
+        return pieces
+    return [
+        piece if piece.turn is None else piece._replace(turn=joined.get(piece.turn, piece.turn))
+        for piece in pieces
+    ]
 
 
 def _piece(
@@ -362,7 +410,8 @@ def _piece(
         # A template can repeat a part of a message later, as gpt-oss's repeats the names of called tools.
         return _Piece(start, end, None, "other")
     seen.add(content)
-    return _Piece(start, end, writers[0] if by_assistant else origin.index, origin.field)
+    turn = writers[0] if by_assistant else origin.index
+    return _Piece(start, end, turn, origin.field, message=origin.index)
 
 
 def _runs(pieces: Sequence[_Piece], limit: int) -> dict[int, list[_Run]]:

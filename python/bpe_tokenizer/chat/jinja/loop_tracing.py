@@ -27,15 +27,26 @@ class _Loop:
     """A running loop.
 
     Args:
-        writers: The messages that it is at.
+        outer: The messages that the loop around it is at.
         number: The number that it is at, for a loop over `range(...)`.
-        bound: Whether the pass set its message from a variable.
     """
 
-    __slots__ = ("bound", "number", "writers")
+    __slots__ = ("bound", "number", "outer", "writers")
 
-    def __init__(self, writers: tuple[int, ...] = (), number: int | None = None) -> None:
-        self.writers, self.number, self.bound = writers, number, False
+    def __init__(self, outer: tuple[int, ...] = (), number: int | None = None) -> None:
+        self.outer = self.writers = outer
+        self.number = number
+        self.bound = False
+
+    def enter(self, writers: tuple[int, ...]) -> bool:
+        """Set the messages that the loop is at.
+
+        A loop inside a message's turn can search the earlier messages. It still writes this turn.
+        """
+        later = bool(writers) and (not self.outer or max(writers) > max(self.outer))
+        if later:
+            self.writers = writers
+        return later
 
 
 _LOOPS: ContextVar[list[_Loop]] = ContextVar("loops")
@@ -64,23 +75,17 @@ class LoopTracing(Extension):
     def _enter(self, *targets: Any) -> None:
         """Start a pass of the innermost loop, with the values of its targets."""
         loops = _LOOPS.get()
-        outer = loops[-2].writers
-        for target in targets:
-            writers = _messages_of(target)
-            # A loop inside a message's turn can search the earlier messages. It still writes this turn.
-            if writers and (not outer or max(writers) > max(outer)):
-                loops[-1] = _Loop(writers)
-                return
         number = next((int(target) for target in targets if isinstance(target, int)), None)
-        loops[-1] = _Loop(outer, number)
+        loops[-1] = _Loop(loops[-2].writers, number)
+        any(loops[-1].enter(_messages_of(target)) for target in targets)
 
     def _bind(self, value: Any) -> Any:
-        """Set a variable. In a loop over numbers, `{% set message = messages[i] %}` chooses the message."""
+        """Read a message. In a loop over numbers, `messages[i]` chooses the message."""
         loop = _LOOPS.get()[-1]
         if loop.number is not None and isinstance(value, dict):
             writers = _messages_of(value)
-            if writers and (not loop.bound or writers == (loop.number,)):
-                loop.writers, loop.bound = writers, True
+            if not loop.bound or writers == (loop.number,):
+                loop.bound = loop.enter(writers) or loop.bound
         return value
 
     def _store(self, value: Any) -> Any:
@@ -192,9 +197,14 @@ class _Tracer(NodeTransformer):
 
     def visit_Assign(self, node: nodes.Assign) -> nodes.Assign:  # noqa: N802
         self.generic_visit(node)
-        method = "_store" if isinstance(node.target, nodes.NSRef) else "_bind"
-        node.node = self._call(method, node.node, line=node.lineno)
+        if isinstance(node.target, nodes.NSRef):
+            node.node = self._call("_store", node.node, line=node.lineno)
         return node
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Expr:  # noqa: N802
+        self.generic_visit(node)
+        fixed = isinstance(node.arg, (nodes.Const, nodes.Slice))
+        return node if fixed else self._call("_bind", node, line=node.lineno)
 
 
 def trace_loops(tree: nodes.Template, environment: Environment) -> nodes.Template:

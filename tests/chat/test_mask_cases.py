@@ -1,0 +1,117 @@
+"""Assistant masks of templates in the style of published ones, against pieces that were marked by hand.
+
+`mask_cases/` holds the cases: `=== name`, the template, then for each conversation `--- name [prompted]` and
+the pieces that the model must produce, one a line, with \\n for a line end. "raises" expects an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer, OptionError
+from chat_cases import chat_tokenizer
+
+Message = dict[str, Any]
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
+def reply(text: str, thoughts: str = "", calls: Sequence[str] = ()) -> Message:
+    message: Message = {"role": "assistant", "content": text}
+    if thoughts:
+        message["reasoning_content"] = thoughts
+    if calls:
+        message["tool_calls"] = [
+            {
+                "id": f"call{x}000"[:9],
+                "type": "function",
+                "function": {"name": "rain", "arguments": {"x": x}},
+            }
+            for x in calls
+        ]
+    return message
+
+
+def result(text: str, x: str = "Zug") -> Message:
+    return {"role": "tool", "name": "rain", "tool_call_id": f"call{x}000"[:9], "content": text}
+
+
+TALKS: dict[str, list[Message]] = {
+    "plain": [{"role": "system", "content": "S"}, user("Q1"), reply("A1"), user("Q2"), reply("A2")],
+    "chat": [user("Q1"), reply("A1"), user("Q2"), reply("A2")],
+    "open": [user("Q1"), reply("A1"), user("Q2")],
+    "echo": [user("ok"), reply("ok"), user("ok"), reply("ok")],
+    "call": [user("Q1"), reply("", calls=["Zug"]), result("R1"), reply("A1")],
+    "calls": [
+        user("Q1"),
+        reply("T1", "W1", ["Zug", "Bern"]),
+        result("R1"),
+        result("R2", "Bern"),
+        reply("A1", "W2"),
+        user("Q2"),
+        reply("A2"),
+    ],
+    "waiting": [user("Q1"), reply("", calls=["Zug"]), result("R1")],
+    "think": [user("Q1"), reply("A1", "W1"), user("Q2"), reply("A2", "W2")],
+    "tagged": [user("Q1"), reply("<think>\nW1\n</think>\n\nA1")],
+    "twice": [user("Q1"), reply("A1"), reply("A2"), user("Q2"), reply("A3")],
+    "empty": [user("Q1"), reply(""), user("Q2"), reply("A2")],
+}
+
+
+class Case(NamedTuple):
+    template: str
+    talk: str
+    prompted: bool
+    pieces: list[str]
+
+
+def cases() -> Iterator[Any]:
+    for path in sorted((Path(__file__).parent / "mask_cases").glob("*.txt")):
+        for block in path.read_text(encoding="utf-8").split("=== ")[1:]:
+            head, *marked = block.split("\n--- ")
+            name, _, template = head.partition("\n")
+            for part in marked:
+                title, *pieces = part.rstrip("\n").split("\n")
+                talk, *options = title.split()
+                case = Case(
+                    template, talk, "prompted" in options, [piece.replace("\\n", "\n") for piece in pieces]
+                )
+                yield pytest.param(case, id=f"{name} [{title}]")
+
+
+@pytest.fixture(scope="module")
+def tokenizers() -> list[BPETokenizer]:
+    """A tokenizer with control tokens of some templates, and one that has none: their markup is text.
+
+    They have one merge of letters, so no token holds characters of two people.
+    """
+    return [chat_tokenizer(vocab_size=257), chat_tokenizer(special=(), markup=(), vocab_size=257)]
+
+
+@pytest.mark.parametrize("case", list(cases()))
+def test_the_mask_is_what_was_marked_by_hand(case: Case, tokenizers: list[BPETokenizer]) -> None:
+    for tokenizer in tokenizers:
+        given: dict[str, Any] = {"add_generation_prompt": case.prompted, "return_assistant_mask": True}
+        if case.pieces == ["raises"]:
+            with pytest.raises(OptionError, match=r"message \d+: .*generation"):
+                tokenizer.apply_chat_template(TALKS[case.talk], case.template, **given)
+            continue
+        ids, mask = tokenizer.apply_chat_template(TALKS[case.talk], case.template, **given)
+        runs: list[list[int]] = []
+        previous = 0
+        for token_id, learned in zip(ids, mask, strict=True):
+            if learned and not previous:
+                runs.append([])
+            if learned:
+                runs[-1].append(token_id)
+            previous = learned
+        assert "|".join(map(tokenizer.decode, runs)).replace("\n", "\\n") == "|".join(case.pieces).replace(
+            "\n", "\\n"
+        )
