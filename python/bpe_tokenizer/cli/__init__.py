@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -60,14 +59,27 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         Traceback (most recent call last):
         SystemExit: 0
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Escapes characters that the terminal's encoding lacks, instead of failing.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    from bpe_tokenizer.cli.streams import discard_output, make_usable
+
+    make_usable()
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        _run(arguments)
+    except OSError as error:  # of the help and the version; commands report their own errors
+        if "--debug" in arguments:
+            raise
+        discard_output()
+        if isinstance(error, BrokenPipeError):
+            raise SystemExit(141) from None
+        print(f"bpe-tokenizer: {error.strerror or error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+def _run(arguments: list[str]) -> NoReturn:
     if arguments == ["--version"]:  # Typer takes five times as long to import as this takes to run.
         from bpe_tokenizer import __version__
 
-        print(f"bpe-tokenizer {__version__}")
+        print(f"bpe-tokenizer {__version__}", flush=True)
         raise SystemExit(0)
     from bpe_tokenizer.cli.app import create_app
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -12,6 +11,7 @@ from typing import Annotated, ParamSpec
 import typer
 
 from bpe_tokenizer.cli.commands import COMMANDS
+from bpe_tokenizer.cli.streams import discard_output
 from bpe_tokenizer.errors import TokenizerError
 
 __all__ = ["create_app"]
@@ -78,12 +78,15 @@ def _exit_with_code(command: Callable[_Parameters, None]) -> Callable[_Parameter
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
         except BrokenPipeError:
-            # Discards the buffered output; otherwise Python reports the broken pipe when it exits.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()
             raise typer.Exit(141) from None
         except (TokenizerError, OSError) as error:
             if kwargs.get("debug"):
                 raise
+            try:
+                sys.stdout.flush()
+            except OSError:
+                discard_output()
             print(f"bpe-tokenizer: {_one_line(error)}", file=sys.stderr)
             raise typer.Exit(1) from None
 

@@ -223,9 +223,9 @@ def _shown(text: str, stream: TextIO) -> str:
 def _show_waiting(texts: Iterator[str]) -> Iterator[str]:
     """Yield texts; a terminal shows a spinner until the first arrives."""
     if sys.stderr.isatty():
-        from rich.console import Console
+        from bpe_tokenizer.console import new_console
 
-        with Console(stderr=True).status("…"):
+        with new_console(stderr=True).status("…"):
             first = next(texts, "")
         yield first
     yield from texts

@@ -36,9 +36,9 @@ def demo(
     debug: Debug = False,
 ) -> None:
     """Train on Python's own library, save, reload, and encode unseen files."""
-    from rich.console import Console
+    from bpe_tokenizer.console import new_console
 
-    console = Console(highlight=False)
+    console = new_console(highlight=False)
     root = Path(sysconfig.get_path("stdlib")) if sources is None else sources
     seen, unseen = _hold_out(_python_files(root))
     _show_corpus(console, root, seen, unseen)

@@ -56,6 +56,6 @@ def encode(
         return
     print(*ids)
     if show_tokens:
-        from rich.console import Console
+        from bpe_tokenizer.console import new_console
 
-        print_tokens((loaded.decode_bytes([each]) for each in ids), Console())
+        print_tokens((loaded.decode_bytes([each]) for each in ids), new_console())

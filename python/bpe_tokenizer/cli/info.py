@@ -73,10 +73,11 @@ def _round_trips(tokenizer: BPETokenizer, text: str, ids: list[int]) -> bool:
 
 
 def _show(tokenizer: BPETokenizer, sample_text: str) -> None:
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
+    from bpe_tokenizer.console import new_console
+
+    console = new_console(highlight=False)
     facts = _describe(tokenizer, sample_text)
     sample = facts["sample"]
 

@@ -81,9 +81,9 @@ def _write(file: str, tokenizers: dict[str, BPETokenizer], text: str, special: s
 
 
 def _print(tokenizers: dict[str, BPETokenizer], text: str, special: str | set[str]) -> None:
-    from rich.console import Console
+    from bpe_tokenizer.console import new_console
 
-    console = Console(highlight=False, markup=False)
+    console = new_console(highlight=False, markup=False)
     for name, shown in visualize_all(tokenizers, text, special):
         if len(tokenizers) > 1:
             console.print(name, soft_wrap=True)

@@ -26,11 +26,12 @@ class ProgressBar:
         if not wanted or not sys.stderr.isatty():
             yield cls(None)
             return
-        from rich.console import Console
         from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
+        from bpe_tokenizer.console import new_console
+
         columns = (*Progress.get_default_columns(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        with Progress(*columns, console=new_console(stderr=True), transient=True) as bars:
             yield cls(bars)
 
     @property

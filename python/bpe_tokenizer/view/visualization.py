@@ -152,9 +152,9 @@ class Visualization:
         low|e|r
         """
         if console is None:
-            from rich.console import Console
+            from bpe_tokenizer.console import new_console
 
-            console = Console(highlight=False)
+            console = new_console(highlight=False)
         # soft_wrap: the terminal wraps a long line; a pipe gets it unwrapped.
         console.print(self, soft_wrap=True)
 

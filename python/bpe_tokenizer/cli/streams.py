@@ -1,0 +1,47 @@
+"""The standard streams and the variables of the environment, made usable."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+
+from bpe_tokenizer.console import is_size
+
+__all__ = ["discard_output", "make_usable"]
+
+
+def make_usable() -> None:
+    """Give the process all standard streams, and drop sizes of the terminal that are not sizes.
+
+    A closed stream (`>&-`) is None in Python, and the next file that is opened gets its number and perhaps its
+    output. The replacement fails to read or write, with `EBADF` as in other programs; that of standard error
+    discards.
+    """
+    for variable in ("COLUMNS", "LINES"):
+        if variable in os.environ and not is_size(os.environ[variable]):
+            del os.environ[variable]
+    if sys.stdin is None:
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(_replacement(0, os.O_WRONLY, "r")))
+    if sys.stdout is None:
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(_replacement(1, os.O_RDONLY, "w")), encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = io.TextIOWrapper(io.BufferedWriter(_replacement(2, os.O_RDWR, "w")), encoding="utf-8")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Escapes characters that the terminal's encoding lacks, instead of failing.
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _replacement(number: int, flags: int, mode: str) -> io.FileIO:
+    opened = os.open(os.devnull, flags)
+    if opened != number:
+        os.dup2(opened, number)
+        os.close(opened)
+    return io.FileIO(number, mode, closefd=False)
+
+
+def discard_output() -> None:
+    """Discard the buffered output; otherwise Python reports at its exit that it cannot be written."""
+    with contextlib.suppress(OSError):  # a stream without a file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,40 @@
+"""Consoles of rich, whose size the environment cannot make unusable."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["new_console"]
+
+_MAX_SIZE = 10_000
+
+
+def new_console(**settings: Any) -> Console:
+    """Return a rich console that prints.
+
+    Rich believes `COLUMNS` and `LINES`: it prints nothing with a width of 0, and fails for `COLUMNS=²`. Here, a
+    value that is not a usable size counts as 80 columns or 25 lines.
+
+    Args:
+        settings: Keyword arguments of `rich.console.Console`.
+    """
+    from rich.console import Console
+
+    for variable, name, default in (("COLUMNS", "width", 80), ("LINES", "height", 25)):
+        value = os.environ.get(variable)
+        if value is not None and not is_size(value):
+            settings.setdefault(name, default)
+    return Console(**settings)
+
+
+def is_size(value: str) -> bool:
+    """Return whether a text is a usable number of columns or lines.
+
+    >>> [is_size(text) for text in ("80", "0", "-5", "²", "99999999999", "")]
+    [True, False, False, False, False, False]
+    """
+    return value.isascii() and value.isdigit() and len(value) < 10 and 0 < int(value) <= _MAX_SIZE
