@@ -92,22 +92,18 @@ def check_flag(name: str, value: object) -> bool:
 
     Args:
         name: The argument, for messages.
-        value: A `bool`, also NumPy's, or the integer 0 or 1.
+        value: A value that is true or false, as in an `if`.
 
     Raises:
-        ArgumentTypeError: It is something else.
+        ArgumentTypeError: It is neither, such as an array.
 
-    >>> check_flag("skip_special_tokens", "no")
-    Traceback (most recent call last):
-    bpe_tokenizer.errors.ArgumentTypeError: skip_special_tokens must be True or False, not str
+    >>> check_flag("padding", 1)
+    True
     """
-    if isinstance(value, bool):
-        return value
-    if type(value) is int and value in (0, 1):
-        return value == 1
-    if type(value).__name__ in ("bool", "bool_") and type(value).__module__ == "numpy":
+    try:
         return bool(value)
-    raise ArgumentTypeError(f"{name} must be True or False, not {type(value).__name__}")
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{name} must be True or False, not {type(value).__name__}") from None
 
 
 def items_of(values: Iterable[_Item]) -> list[_Item]:

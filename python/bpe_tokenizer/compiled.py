@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple, cast
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.arguments import check_flag
 from bpe_tokenizer.errors import NotTrainedError, SpecialTokenError, did_you_mean, shorten
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.special_tokens import Role, find_roles
@@ -143,7 +144,9 @@ class CompiledModel:
 
     def added_ids(self, add_special_tokens: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return `prefix_suffix_ids`, or nothing without `add_special_tokens`."""
-        return self.prefix_suffix_ids if add_special_tokens else ((), ())
+        if add_special_tokens is False or not check_flag("add_special_tokens", add_special_tokens):
+            return (), ()
+        return self.prefix_suffix_ids
 
     @cached_property
     def token_strings(self) -> dict[int, str]:

@@ -16,8 +16,8 @@ _MAX_SIZE = 10_000
 def new_console(**settings: Any) -> Console:
     """Return a rich console that prints.
 
-    Rich believes `COLUMNS` and `LINES`: it prints nothing with a width of 0, and fails for `COLUMNS=²`. Here, a
-    value that is not a usable size counts as 80 columns or 25 lines.
+    Rich believes `COLUMNS` and `LINES`: it prints nothing with a width of 0, and fails for `COLUMNS=²`. Here,
+    a value that is not a usable size counts as 80 columns or 25 lines.
 
     Args:
         settings: Keyword arguments of `rich.console.Console`.

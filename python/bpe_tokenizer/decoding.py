@@ -94,6 +94,8 @@ def id_rows(batch: Iterable[Any]) -> list[Row]:
 
 def printable_bytes(token: str) -> bytes:
     """Return the bytes of a token string; the UTF-8 of a string that GPT-2's characters do not spell."""
+    if not token.isascii():
+        token = token.encode(errors="replace").decode()  # lone surrogates, which no token holds
     decoded = _core.from_printable(token)
     return token.encode(errors="replace") if decoded is None else decoded
 

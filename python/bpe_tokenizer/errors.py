@@ -55,9 +55,9 @@ def shorten(value: object, limit: int = 80) -> str:
     >>> shorten("<s>"), shorten("a" * 1000, limit=12)
     ("'<s>'", "'aaaaaaa...'")
     """
-    if isinstance(value, str | bytes):
-        value = value[:limit]  # a whole document may be passed; `limit` characters and two quotes are enough
     try:
+        if isinstance(value, str | bytes):
+            value = value[:limit]  # a whole document may be passed; `limit` characters are enough
         text = repr(value)
     except Exception:  # deep nesting, an integer of over 4,300 digits, or a class whose `repr` fails
         text = f"<{type(value).__name__} without a repr>"

@@ -31,6 +31,10 @@ class EncodeStream:
 
     def encode(self, chunks: Iterable[str]) -> Iterator[list[int]]:
         """Yield the ids of all chunks, as soon as they are certain."""
+        if isinstance(chunks, bytes) or not isinstance(chunks, Iterable):
+            raise ArgumentTypeError(
+                f"encode_streaming expects an iterable of str, not {type(chunks).__name__}"
+            )
         for chunk in chunks:
             if ids := self._push(chunk):
                 yield ids
@@ -39,6 +43,10 @@ class EncodeStream:
 
     async def encode_async(self, chunks: AsyncIterable[str]) -> AsyncIterator[list[int]]:
         """The same for an asynchronous iterable."""
+        if not isinstance(chunks, AsyncIterable):
+            raise ArgumentTypeError(
+                f"encode_streaming_async expects an asynchronous iterable, not {type(chunks).__name__}"
+            )
         async for chunk in chunks:
             if ids := self._push(chunk):
                 yield ids

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import (
     check_choice,
+    check_flag,
     check_integer,
     check_merges,
+    check_path,
     check_paths,
     check_text,
     check_texts,
@@ -581,7 +582,7 @@ class BPETokenizer:
         """
         from bpe_tokenizer.formats import huggingface
 
-        huggingface.save(self.model, Path(directory), name=name)
+        huggingface.save(self.model, check_path("directory", directory), name=name)
         if verbose:
             print(f"Saved {self} to {directory}", file=sys.stderr)
 
@@ -728,8 +729,8 @@ class BPETokenizer:
         from bpe_tokenizer.formats import gpt2
 
         model = gpt2.load(
-            Path(path),
-            None if merges is None else Path(merges),
+            check_path("path", path),
+            None if merges is None else check_path("merges", merges),
             split_pattern=split_pattern,
             special_tokens=special_tokens,
         )
@@ -751,7 +752,7 @@ class BPETokenizer:
         """
         from bpe_tokenizer.formats import gpt2
 
-        gpt2.save(self.model, Path(directory), names)
+        gpt2.save(self.model, check_path("directory", directory), names)
 
     @classmethod
     def from_tekken(cls, path: _Path) -> Self:
@@ -914,7 +915,14 @@ class BPETokenizer:
         [97, 256, -1]
         """
         ids = self._compiled().token_ids
-        return ids.get(tokens, -1) if isinstance(tokens, str) else [ids.get(token, -1) for token in tokens]
+        if isinstance(tokens, str):
+            return ids.get(tokens, -1)
+        try:
+            return [ids.get(token, -1) for token in tokens]
+        except TypeError:
+            raise ArgumentTypeError(
+                f"convert_tokens_to_ids expects a token string or a list of them, not {shorten(tokens)}"
+            ) from None
 
     @overload
     def convert_ids_to_tokens(self, ids: int) -> str: ...
@@ -934,7 +942,10 @@ class BPETokenizer:
         values = to_ids(ids)
         if isinstance(values, int):
             return strings.get(values, "")
-        return [strings.get(token_id, "") for token_id in values]
+        try:
+            return [strings.get(token_id, "") for token_id in values]
+        except TypeError:
+            raise ArgumentTypeError("ids must be integers, in a list of one dimension") from None
 
     def convert_tokens_to_string(self, tokens: Iterable[str]) -> str:
         """Return the text of token strings, as `tokenize` gives them; bytes outside UTF-8 become U+FFFD.
@@ -948,6 +959,7 @@ class BPETokenizer:
                 f"convert_tokens_to_string expects a list of token strings: write [{shorten(tokens)}]"
             )
         compiled = self._compiled()
+        tokens = check_texts("convert_tokens_to_string", tokens)
         if compiled.model.core.decoder is not None:
             ids = (compiled.token_ids.get(token) for token in tokens)
             return compiled.encoder.decode([i for i in ids if i is not None]).decode(errors="replace")
@@ -994,7 +1006,7 @@ class BPETokenizer:
             allowed_special is NO_SPECIAL
             and disallowed_special is NONE_DISALLOWED
             and threads is _ONE_THREAD
-            and not add_special_tokens
+            and add_special_tokens is False
         ):
             return encoder.encode(text)
         compiled = self._compiled()
@@ -1024,16 +1036,17 @@ class BPETokenizer:
             allowed_special is NO_SPECIAL
             and disallowed_special is NONE_DISALLOWED
             and threads is _ONE_THREAD
-            and not add_special_tokens
+            and add_special_tokens is False
         ):
             return encoder.encode_numpy(text)
         compiled = self._compiled()
         special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
         ids = compiled.encoder.encode_numpy(text, special, thread_count(threads))
-        if add_special_tokens:
+        prefix_suffix = compiled.added_ids(add_special_tokens)
+        if any(prefix_suffix):
             import numpy as np
 
-            prefix, suffix = (np.array(added, dtype=np.uint32) for added in compiled.prefix_suffix_ids)
+            prefix, suffix = (np.array(added, dtype=np.uint32) for added in prefix_suffix)
             return np.concatenate([prefix, ids, suffix])
         return ids
 
@@ -1539,7 +1552,7 @@ class BPETokenizer:
         compiled = self._compiled()
         check_error_handler(errors)
         rows = id_rows(batch)
-        pad_id = compiled.pad_id if skip_padding else None
+        pad_id = compiled.pad_id if check_flag("skip_padding", skip_padding) else None
         try:
             return compiled.encoder.decode_text_batch(
                 rows, skip_special_tokens, errors, thread_count(threads), pad_id

@@ -7,9 +7,9 @@ import json
 import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.chat.messages import checked_messages
 from bpe_tokenizer.chat.reply import Reply
@@ -141,7 +141,7 @@ class ChatSession:
         """
         text = json.dumps({"messages": self.conversation()}, ensure_ascii=False, indent=2)
         data = (text + "\n").encode("utf-8", "surrogatepass")
-        write_atomically({Path(path): data})
+        write_atomically({check_path("path", path): data})
 
     def load(self, path: _Path) -> None:
         """Continue a conversation from a file of `save`.
@@ -155,7 +155,7 @@ class ChatSession:
         from bpe_tokenizer.formats.json_file import read_bytes
 
         try:
-            content = json.loads(read_bytes(Path(path)))
+            content = json.loads(read_bytes(check_path("path", path)))
         except FormatError:
             raise
         except (ValueError, RecursionError) as error:

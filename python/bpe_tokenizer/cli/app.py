@@ -90,6 +90,16 @@ def _exit_with_code(command: Callable[_Parameters, None]) -> Callable[_Parameter
             print(f"bpe-tokenizer: {_one_line(error)}", file=sys.stderr)
             raise typer.Exit(1) from None
 
+        except (typer.BadParameter, typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            if kwargs.get("debug"):
+                raise
+            said = "not enough memory" if isinstance(error, MemoryError) else _one_line(error)
+            kind = "" if isinstance(error, MemoryError) else f"unexpected {type(error).__name__}: "
+            print(f"bpe-tokenizer: {kind}{said}; --debug shows where", file=sys.stderr)
+            raise typer.Exit(1) from None
+
     return run
 
 

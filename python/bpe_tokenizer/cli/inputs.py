@@ -11,6 +11,7 @@ from pathlib import Path
 
 import typer
 
+from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.errors import OptionError
 
 __all__ = ["corpus_paths", "read_text"]
@@ -30,7 +31,11 @@ def read_text(source: str | None) -> str:
     if source is None and sys.stdin.isatty():
         raise typer.BadParameter("no input: name it with an option, or pipe it in")
     is_stdin = source is None or source == "-"
-    data = sys.stdin.buffer.read() if source is None or source == "-" else Path(source).read_bytes()
+    data = (
+        sys.stdin.buffer.read()
+        if source is None or source == "-"
+        else check_path("source", source).read_bytes()
+    )
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -48,4 +53,4 @@ def corpus_paths(corpus: Sequence[str]) -> Iterator[list[Path]]:
         if "-" in corpus:
             with piped.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file)
-        yield [piped if name == "-" else Path(name) for name in corpus]
+        yield [piped if name == "-" else check_path("name", name) for name in corpus]

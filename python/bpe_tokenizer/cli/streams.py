@@ -15,9 +15,8 @@ __all__ = ["discard_output", "make_usable"]
 def make_usable() -> None:
     """Give the process all standard streams, and drop sizes of the terminal that are not sizes.
 
-    A closed stream (`>&-`) is None in Python, and the next file that is opened gets its number and perhaps its
-    output. The replacement fails to read or write, with `EBADF` as in other programs; that of standard error
-    discards.
+    A closed stream (`>&-`) is None in Python, and the next file that is opened gets its number. In its place
+    comes a stream that fails to read or write, as in other programs; on standard error, one that discards.
     """
     for variable in ("COLUMNS", "LINES"):
         if variable in os.environ and not is_size(os.environ[variable]):

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError, PatternError
 from bpe_tokenizer.formats.capabilities import require_mergeable
@@ -59,7 +60,7 @@ def load(path: str | Path) -> Model:
     >>> model.core.merges, model.core.vocab[257], model.core.vocab[300]
     ([(b'l', b'o'), (b'lo', b'w')], b'low', b'<|end|>')
     """
-    path = Path(path)
+    path = check_path("path", path)
     lines = _read_lines(path)
     if lines[0].strip() != _VERSION:
         raise _error(path, 1, f"must be {_VERSION!r}")
@@ -100,7 +101,7 @@ def save(model: Model, path: str | Path) -> list[Path]:
         OptionError: The file's name does not end in `.model`.
         WriteError: A file cannot be written.
     """
-    path = Path(path)
+    path = check_path("path", path)
     if path.suffix != ".model":
         raise OptionError(f"path is {str(path)!r}; minbpe only loads files whose name ends in .model")
     core = require_mergeable(model, _NAME)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.model import Model
 
@@ -33,7 +34,7 @@ def save(model: Model, path: str | Path) -> None:
         WriteError: The file cannot be written.
     """
     text = "".join(f"{line}\n" for line in listing(model.core))
-    path = Path(path)
+    path = check_path("path", path)
     make_directory(path.parent)
     write_atomically({path: text.encode("utf-8", "backslashreplace")})
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.errors import FormatError, OptionError
 from bpe_tokenizer.formats import probe
 from bpe_tokenizer.formats.json_file import check_regular, read_errors
@@ -196,7 +197,7 @@ def detect(path: str | os.PathLike[str]) -> tuple[Format, Path]:
     ...     detect(path)[0].title
     'minbpe .model'
     """
-    path = Path(path)
+    path = check_path("path", path)
     with read_errors(path):
         if path.is_dir():
             return _detect_in_directory(path)
@@ -219,7 +220,7 @@ def load(path: str | os.PathLike[str], format_name: str | None = None, **load_kw
         FormatError: The format is unknown, or the file is broken or cannot be represented exactly.
         OptionError: There is no such format, or the format takes no keyword arguments.
     """
-    entry, path = detect(path) if format_name is None else (get_format(format_name), Path(path))
+    entry, path = detect(path) if format_name is None else (get_format(format_name), check_path("path", path))
     return entry.load(path, **{name: value for name, value in load_kwargs.items() if value is not None})
 
 
@@ -236,7 +237,7 @@ def save(model: Model, path: str | os.PathLike[str], format_name: str) -> Saved:
         OptionError: There is no such format, or it is read only.
         WriteError: A file cannot be written.
     """
-    return get_format(format_name).save(model, Path(path))
+    return get_format(format_name).save(model, check_path("path", path))
 
 
 def get_format(name: str) -> Format:

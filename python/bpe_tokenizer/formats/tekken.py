@@ -24,6 +24,7 @@ from collections import Counter
 from pathlib import Path
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.errors import ModelError, PatternError
 from bpe_tokenizer.formats.json_file import Field, read_json
 from bpe_tokenizer.model import AddedToken, Model
@@ -85,7 +86,7 @@ def load(path: str | Path) -> Model:
     >>> model.core.vocab[1], model.core.vocab[99], model.core.vocab[356]
     (b'<s>', b'<SPECIAL_99>', b'lo')
     """
-    document = read_json(Path(path))
+    document = read_json(check_path("path", path))
     config = document.need("config")
     special = _special_tokens(document, config)
     tokens = _tokens(document.need("vocab"), _size(config, len(special)))

@@ -6,6 +6,7 @@ import os
 from enum import Enum
 from pathlib import Path
 
+from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 
 __all__ = ["FileStates", "ModelKind", "file_states", "is_address", "kind_of"]
@@ -44,7 +45,7 @@ def kind_of(path: str | os.PathLike[str]) -> ModelKind:
         raise ArgumentTypeError(f"a model's path must be a str or a path, not {type(path).__name__}")
     if is_address(path):
         return ModelKind.SERVER
-    file = Path(path)
+    file = check_path("path", path)
     try:
         return _kind_of_directory(file) if file.is_dir() else _kind_of_file(file)
     except (FileNotFoundError, NotADirectoryError):
@@ -86,7 +87,7 @@ def file_states(path: str | os.PathLike[str]) -> FileStates:
     """
     if is_address(path):
         return ()
-    file = Path(path)
+    file = check_path("path", path)
     files = sorted(entry for entry in file.iterdir() if entry.is_file()) if file.is_dir() else [file]
     states = ((entry.name, entry.stat()) for entry in files)
     return tuple((name, state.st_mtime_ns, state.st_size) for name, state in states)

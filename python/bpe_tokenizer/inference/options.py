@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -118,6 +119,7 @@ def _make_plain(options: object, plain: Callable[[str, object], float], *names: 
 
 
 def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
-        raise ArgumentTypeError(f"{name} must be a number, not {shorten(value)}")
-    return float(value.__float__())
+    if not isinstance(value, bool | str | bytes) and hasattr(value, "__float__"):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            return float(value.__float__())
+    raise ArgumentTypeError(f"{name} must be a number, not {shorten(value)}")

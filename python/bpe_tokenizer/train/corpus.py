@@ -10,9 +10,10 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError, shorten
 from bpe_tokenizer.train.options import check_weights
 from bpe_tokenizer.train.progress import ProgressBar
@@ -47,10 +48,10 @@ def corpus_files(corpus: Corpus) -> list[Path] | None:
         path = _named_file(corpus)
         return None if path is None else [path]
     if isinstance(corpus, os.PathLike):
-        return [Path(corpus)]
+        return [check_path("corpus", corpus)]
     is_list = isinstance(corpus, Sequence) and not isinstance(corpus, bytes) and len(corpus) > 0
     if is_list and all(isinstance(item, os.PathLike) for item in corpus):
-        return [Path(cast("os.PathLike[str]", item)) for item in corpus]
+        return [check_path("corpus", item) for item in corpus]
     return None
 
 
@@ -157,7 +158,7 @@ def _count_items(
         if isinstance(item, os.PathLike) != paths:
             raise CorpusError(f"item {number} of the corpus mixes texts and paths: give one kind of item")
         if isinstance(item, os.PathLike):
-            count_files(counter, [Path(item)], [weight], ProgressBar(None))
+            count_files(counter, [check_path("corpus", item)], [weight], ProgressBar(None))
             progress.update(number + 1)
             continue
         batch.append(item)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -53,11 +54,15 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         check_integer("vocab_size", self.vocab_size, 257, "the 256 bytes are the first 256 ids")
-        check_integer("vocab_size", self.vocab_size, 257, maximum=2**31 - 1)
-        check_integer("min_frequency", self.min_frequency, 0)
+        vocab_size = check_integer("vocab_size", self.vocab_size, 257, maximum=2**31 - 1)
+        object.__setattr__(self, "vocab_size", vocab_size)
+        # The core's numbers have 64 bits; a greater one does what the greatest does.
+        frequency = check_integer("min_frequency", self.min_frequency, 0)
+        object.__setattr__(self, "min_frequency", min(frequency, sys.maxsize))
         check_choice("tie_break", self.tie_break, ("largest", "huggingface"))
         if self.max_token_length is not None:
-            check_integer("max_token_length", self.max_token_length, 1)
+            length = check_integer("max_token_length", self.max_token_length, 1)
+            object.__setattr__(self, "max_token_length", min(length, sys.maxsize))
         thread_count(self.threads)
         added = assign_ids(self.special_tokens, self.vocab_size)
         object.__setattr__(self, "added_tokens", tuple(added))
@@ -82,7 +87,9 @@ def memory_bytes(max_memory: int | str) -> int:
         match = _MEMORY.fullmatch(max_memory)
         if match is None:
             raise OptionError(f"max_memory is {shorten(max_memory)}; say it as '500MB', '2GB' or in bytes")
-        max_memory = int(float(match[1]) * _UNITS[(match[2] or "").lower()])
+        size = float(match[1]) * _UNITS[(match[2] or "").lower()]
+        max_memory = int(min(size, sys.maxsize))
+    max_memory = min(int.__index__(max_memory), sys.maxsize)
     if max_memory < _MIN_MEMORY:
         raise OptionError(
             f"max_memory is {max_memory:,} bytes; give it at least 100MB, half of which Python takes"

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.arguments import thread_count
+from bpe_tokenizer.arguments import check_path, thread_count
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
@@ -301,7 +300,7 @@ class PieceCounts:
         >>> PieceCounts.load(path) == counts
         True
         """
-        write_atomically({Path(path): counts_to_bytes(self)})
+        write_atomically({check_path("path", path): counts_to_bytes(self)})
 
     @classmethod
     def load(
@@ -324,7 +323,7 @@ class PieceCounts:
         """
         from bpe_tokenizer.formats.json_file import read_bytes
 
-        data = read_bytes(Path(path))
+        data = read_bytes(check_path("path", path))
         header, _ = read_header(data, str(path))
         settings = (header["split_patterns"], header["normalization"], header["special_tokens"])
         # The caller's arguments raise their own errors; every other error is the file's.

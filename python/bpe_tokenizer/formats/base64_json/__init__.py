@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import FormatError, TokenizerError
 from bpe_tokenizer.formats.base64_json import lesson
@@ -71,7 +72,7 @@ def load(path: str | Path) -> Model:
     Raises:
         FormatError: The file is broken, or a reference tokenizer that cannot be represented exactly.
     """
-    document = read_json(Path(path))
+    document = read_json(check_path("path", path))
     kind = document.need("format")
     if kind.text() == lesson.FORMAT:
         return lesson.read(document)
@@ -144,7 +145,7 @@ def save(model: Model, path: str | Path) -> None:
             raise ValueError("it changes when it is read again")
     except (TypeError, ValueError, RecursionError) as error:
         raise FormatError(f"config: cannot be written as JSON: {error}") from error
-    path = Path(path)
+    path = check_path("path", path)
     make_directory(path.parent)
     write_atomically({path: data})
 

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats.gguf.file import Metadata, read_metadata, write_metadata
@@ -71,7 +72,7 @@ def load(path: str | Path) -> Model:
     Traceback (most recent call last):
     bpe_tokenizer.errors.FormatError: model.gguf: cannot be read: No such file or directory
     """
-    metadata = read_metadata(Path(path), _is_wanted)
+    metadata = read_metadata(check_path("path", path), _is_wanted)
     model = _read_model_name(metadata)
     tokens = read_tokens(metadata)
     given = token_ids(metadata, len(tokens.texts))
@@ -121,7 +122,7 @@ def save(model: Model, path: str | Path) -> None:
     ...     load(f"{directory}/low.gguf").core.merges
     [(b'o', b'w'), (b'l', b'ow')]
     """
-    path = Path(path)
+    path = check_path("path", path)
     data = write_metadata(metadata_pairs(model))
     make_directory(path.parent)
     write_atomically({path: data})

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError, shorten
 from bpe_tokenizer.formats.capabilities import require_mergeable
@@ -86,7 +87,9 @@ def load(
         PatternError: The pattern is invalid, or its name is unknown.
     """
     with read_errors(path):
-        vocab_path, merges_path = find_pair(Path(path), None if merges is None else Path(merges))
+        vocab_path, merges_path = find_pair(
+            check_path("path", path), None if merges is None else check_path("merges", merges)
+        )
     vocab, merges_data, config = read_together(
         lambda: _read_files(vocab_path, merges_path),
         (vocab_path, merges_path, vocab_path.with_name("tokenizer_config.json")),
@@ -146,7 +149,7 @@ def save(
     pair = dict(GPT2_PAIRS).get(names)
     if pair is None:
         raise OptionError(f"names is {shorten(names)}; it must be 'vocab.json' or 'encoder.json'")
-    directory = Path(directory)
+    directory = check_path("directory", directory)
     if (directory / "tokenizer.json").exists():
         raise OptionError(
             f"{directory} holds a tokenizer.json, which readers would load instead; save to another directory"

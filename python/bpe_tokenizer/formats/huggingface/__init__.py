@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, unfinished, write_atomically
 from bpe_tokenizer.errors import FormatError, OptionError, shorten
 from bpe_tokenizer.formats.huggingface.config import (
@@ -101,7 +102,7 @@ def load(directory: str | Path) -> Model:
     [(b'o', b'w'), (b'l', b'ow')]
     """
     with read_errors(directory):
-        path = _tokenizer_json(Path(directory))
+        path = _tokenizer_json(check_path("directory", directory))
         return _load(path)
 
 
@@ -132,7 +133,7 @@ def _load(path: Path) -> Model:
 
 def saved_path(directory: str | os.PathLike[str]) -> Path:
     """Return the directory, or the single file in it that was saved under another name."""
-    directory = Path(directory)
+    directory = check_path("directory", directory)
     with read_errors(directory):
         configs = directory.glob("*_config.json")
         names = [config.name.removesuffix("_config.json") for config in configs]
@@ -168,7 +169,7 @@ def save(model: Model, directory: str | Path, name: str = "tokenizer") -> list[P
     document = _document(model, kept)
     data = _to_bytes(document, "tokenizer.json")
     config |= _config(model, digest(data))
-    path = Path(directory) / f"{name}.json"
+    path = check_path("directory", directory) / f"{name}.json"
     files = {path: data, config_path(path): _to_bytes(config, "tokenizer_config.json")}
     make_directory(path.parent)
     write_atomically(files)

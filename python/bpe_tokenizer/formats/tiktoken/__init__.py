@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
@@ -103,7 +104,7 @@ def load(
     ...     load(path, split_pattern="gpt2", special_tokens={"<|end|>": 300}).core.merges
     [(b'h', b'i')]
     """
-    file = Path(path)
+    file = check_path("path", path)
     data = read_bytes(file)
     digest = hashlib.sha256(data).hexdigest()
     known = find_published(digest, file.stem)
@@ -260,7 +261,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> LoadKwargs:
     core = require_byte_level(model, ".tiktoken", ignore_merges=True)
     special = to_special_tokens(core, ".tiktoken")
     data = write_ranks(ranks_from_model(core, ".tiktoken"))
-    file = Path(path)
+    file = check_path("path", path)
     make_directory(file.parent)
     write_atomically({file: data})
     return {"split_pattern": core.split_patterns or [MATCH_ALL], "special_tokens": special}

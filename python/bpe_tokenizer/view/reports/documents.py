@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.errors import CorpusError, OptionError
 
 __all__ = ["Document", "documents", "read_blocks", "read_lines"]
@@ -57,7 +58,7 @@ def _document(name: str, copy: Path) -> Document:
         with copy.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         return Document("standard input", copy)
-    path = Path(name)
+    path = check_path("name", name)
     with path.open("rb") as source:  # Fails now, not after hours of reading other files.
         if path.is_file():
             return Document(name, path)

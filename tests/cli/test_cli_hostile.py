@@ -1,0 +1,110 @@
+"""The command line in hostile surroundings: every option, any environment, closed and full outputs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bpe_tokenizer.cli.commands import COMMANDS
+from command_line import Run
+
+SUPPORT = Path(__file__).parents[1] / "support"
+posix = pytest.mark.skipif(os.name == "nt", reason="POSIX shells")
+
+
+@posix
+@pytest.mark.sampled(0.25)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_with_hostile_values(command: str) -> None:
+    child = [sys.executable, str(SUPPORT / "hostile_options.py"), command]
+    done = subprocess.run(child, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    *wrong, count = done.stdout.splitlines()
+    assert wrong == []
+    assert int(count) > 20
+
+
+def test_values_that_ended_in_tracebacks(run: Run, directory: Path, corpus: Path, tmp_path: Path) -> None:
+    train = ("train", "--corpus", corpus, "--output", tmp_path / "out", "--quiet", "--vocab-size", 260)
+    for arguments, said in (
+        ((*train, "--threads", 2**70), "threads"),
+        ((*train, "--pattern", "\udcff+"), "lone surrogate"),
+        ((*train, "--max-memory", "9" * 400 + "x"), "max_memory"),
+        (("encode", "--tokenizer", directory, "--file", "a\0b"), "NUL"),
+        (("info", "--tokenizer", "a\0b"), "null byte"),
+        (("report", "--tokenizer", directory, "--corpus", "a\0b"), "NUL"),
+        (("decode", "--tokenizer", directory, "--ids", "9" * 5000), "is not an id"),
+    ):
+        result = run(*arguments)
+        assert (result.code in (1, 2), result.out) == (True, b""), result
+        assert said in result.err, result
+        assert "Traceback" not in result.err
+
+
+SIZES = ["0", "1", "-5", "abc", "²", "99999999999", "9" * 5000, "", "\udcff"]
+
+
+@pytest.mark.parametrize("variable", ["COLUMNS", "LINES"])
+def test_the_size_of_the_terminal_hides_nothing(
+    run: Run, directory: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    commands = (
+        ("view", "--tokenizer", directory, "--text", "low", "--plain"),
+        ("encode", "--tokenizer", directory, "--text", "low", "--show-tokens"),
+    )
+    monkeypatch.delenv(variable, raising=False)
+    expected = [run(*each).out for each in commands]
+    assert all(expected)
+    for size in SIZES:
+        monkeypatch.setenv(variable, size)
+        assert [run(*each)[:2] for each in commands] == [(0, out) for out in expected], size
+        monkeypatch.setenv(variable, size)
+        assert len(run("info", "--tokenizer", directory).out) > 100
+        monkeypatch.setenv(variable, size)
+        assert b"--tokenizer" in run("encode", "--help").out
+
+
+def shell(line: str) -> tuple[int, bytes, bytes]:
+    """Run a line of a shell, in which $B is the command line."""
+    done = subprocess.run(
+        ["bash", "-c", line],
+        env={**os.environ, "B": f"{sys.executable} -m bpe_tokenizer"},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@posix
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("$B encode --tokenizer {} --text low >&-", 1),
+        ("$B decode --tokenizer {} <&-", 1),
+        ("$B --help >/dev/full", 1),
+        ("$B info --tokenizer {} >/dev/full", 1),
+    ],
+)
+def test_closed_and_full_streams_are_an_error_of_one_line(directory: Path, line: str, code: int) -> None:
+    if "/dev/full" in line and not Path("/dev/full").exists():
+        pytest.skip("no /dev/full")
+    ended, out, err = shell(line.format(directory))
+    assert (ended, out, err.count(b"\n")) == (code, b"", 1), err
+    assert err.startswith(b"bpe-tokenizer: ")
+
+
+@posix
+def test_without_any_stream_or_variable_or_directory(directory: Path, tmp_path: Path) -> None:
+    assert shell(f"$B encode --tokenizer {directory} --text low 2>&- <&-")[0] == 0
+    assert shell(f"$B encode --tokenizer {directory} --text low <&- >&- 2>&-") == (1, b"", b"")
+    gone = tmp_path / "gone"
+    poor = f"mkdir {gone}; cd {gone}; rmdir {gone}; env -i PYTHONPATH=$PYTHONPATH "
+    poor += "TERM=dumb LC_ALL=C PYTHONUTF8=0"
+    ended, out, err = shell(f"{poor} $B encode --tokenizer {directory} --text $'l\\xf6w' --show-tokens")
+    assert (ended, err) == (0, b"")
+    assert out.count(b"\n") == 2
