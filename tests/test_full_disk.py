@@ -14,6 +14,7 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer, FormatError, TokenizerError, WriteError
 from bpe_tokenizer.formats import registry
+from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
 from writers import WRITERS, trained
 
 PAGE = 4096
@@ -182,6 +183,27 @@ def test_without_permission(name: str, common: Path, source: Path) -> None:
 
     as_nobody(check)
     assert files(place) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
+def test_the_lock_that_a_killed_run_of_another_user_left(common: Path) -> None:
+    common.chmod(0o777)
+    lock = common / RUN_LOCK
+    lock.touch()
+    lock.chmod(0o644)
+
+    def check() -> None:
+        DirectoryLock(common, RUN_LOCK).release()
+
+    as_nobody(check)
+    assert not lock.exists()
+    with DirectoryLock(common, RUN_LOCK):
+
+        def check_in_use() -> None:
+            with pytest.raises(WriteError, match=f"is in use by process {os.getppid()} on"):
+                DirectoryLock(common, RUN_LOCK)
+
+        as_nobody(check_in_use)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")

@@ -161,3 +161,54 @@ def test_old_files_are_removed_where_there_are_no_locks(tmp_path: Path, no_locks
     for path in (old, new, tmp_path / "none"):
         locks.remove_unlocked(path)
     assert list(tmp_path.iterdir()) == [new]
+
+
+CONTENDER = """
+import sys, warnings
+from pathlib import Path
+from bpe_tokenizer import WriteError, locks
+warnings.simplefilter("ignore")
+directory, kind = Path(sys.argv[1]), sys.argv[2]
+if kind == "record":
+    locks.try_lock = lambda descriptor: None
+for _ in range(40):
+    while True:
+        try:
+            lock = locks.DirectoryLock(directory, locks.RUN_LOCK, 20)
+            break
+        except WriteError:
+            pass
+    with lock:
+        counter = directory / "counter"
+        number = int(counter.read_text())
+        lock.check()
+        counter.write_text(str(number + 1))
+"""
+
+
+@pytest.mark.parametrize("kind", ["flock", "record"])
+def test_many_processes_take_turns(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "counter").write_text("0")
+    command = [sys.executable, "-c", CONTENDER, str(tmp_path), kind]
+    processes = [subprocess.Popen(command) for _ in range(3)]
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    assert (tmp_path / "counter").read_text() == "120"
+    assert [path.name for path in tmp_path.iterdir()] == ["counter"]
+
+
+def test_what_a_kill_left_of_a_lock_is_removed(tmp_path: Path) -> None:
+    (tmp_path / f"{RUN_LOCK}.0123456789abcdef.tmp").touch()
+    with DirectoryLock(tmp_path, RUN_LOCK):
+        assert [path.name for path in tmp_path.iterdir()] == [RUN_LOCK]
+
+
+def test_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with DirectoryLock(tmp_path, RUN_LOCK) as lock:
+        lock.check()
+        with pytest.raises(WriteError, match="in use by process"):
+            DirectoryLock(tmp_path, RUN_LOCK)
+    assert list(tmp_path.iterdir()) == []

@@ -39,6 +39,8 @@ SAVE_LOCK = ".bpe_tokenizer.save.lock"
 # How long a save waits for another one in the same directory, and how often it looks.
 _SAVE_SECONDS = 10.0
 _LOOK_SECONDS = 0.05
+# Where files cannot be locked, the lock of a save is this old at most.
+_MAX_SAVE_SECONDS = 60.0
 # Where files cannot be locked, an old temporary file is one that a killed process left.
 _OLD_SECONDS = 24 * 3600
 _MAX_RECORD = 4096
@@ -104,6 +106,13 @@ def try_lock(descriptor: int) -> bool | None:
     return True
 
 
+def _age(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
 def remove_unlocked(path: Path) -> None:
     """Remove a temporary file unless its owner lives, or may live where files cannot be locked."""
     with contextlib.suppress(OSError):
@@ -149,8 +158,15 @@ class DirectoryLock:
                 if time.monotonic() >= deadline:
                     raise _in_use(self._path, _read_record(self._path))
                 time.sleep(_LOOK_SECONDS)
+            self._remove_leftovers()
+        except WriteError:
+            raise
         except OSError as error:
-            raise WriteError.of(directory, error) from error
+            self.release()
+            raise WriteError.of(self._path if os.path.lexists(self._path) else directory, error) from error
+        except BaseException:
+            self.release()
+            raise
 
     def __enter__(self) -> DirectoryLock:
         """Return the lock."""
@@ -196,73 +212,117 @@ class DirectoryLock:
 
     def _acquire(self) -> bool:
         while True:
-            descriptor, is_own_file = self._open()
+            try:
+                descriptor, is_own_file = self._open()
+            except FileNotFoundError:
+                if self._create():
+                    return True
+                continue
             locked = try_lock(descriptor)
             if locked and is_own_file and is_at(descriptor, self._path):
                 self._keep(descriptor)
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, self._data())
                 return True
             if locked and not is_own_file and is_at(descriptor, self._path):
                 self._path.unlink()
             os.close(descriptor)
-            if locked is None:
-                return self._acquire_by_record()
-            if not locked:
+            if locked is False or (locked is None and not self._remove_dead()):
                 return False
-            # The owner removed the file between our opening and locking it: there may be a new one.
+            # The file is gone, or its owner removed it between our opening and locking it.
 
     def _open(self) -> tuple[int, bool]:
         """Open the lock file; False if it is the file of another user, whose lock can only be tried."""
         try:
-            flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
-            return os.open(self._path, flags, 0o666), True
-        except PermissionError as error:
-            try:
-                return os.open(self._path, os.O_RDONLY), False
-            except FileNotFoundError:
-                raise error from None
+            return os.open(self._path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)), True
+        except PermissionError:
+            return os.open(self._path, os.O_RDONLY), False
 
-    def _acquire_by_record(self) -> bool:
-        """Take the lock where the file system has no locks: the record in the file is the lock."""
-        if self._path.name == SAVE_LOCK:
-            # A save is short. Readers notice the files of two saves, and a record may outlive its owner.
-            self._path.unlink(missing_ok=True)
-            return True
-        with contextlib.suppress(FileNotFoundError):
-            if self._path.stat().st_size:
-                record = _read_record(self._path)
-                if _is_alive(record) is not False:
+    def _create(self) -> bool:
+        """Create the lock file with its record and locked, in one step; False if it exists by now."""
+        if sys.platform == "win32":
+            return self._create_in_place()
+        temporary = self._path.with_name(f"{self._path.name}.{secrets.token_hex(8)}.tmp")
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        self._keep(descriptor)
+        try:
+            os.write(descriptor, self._data())
+            locked = try_lock(descriptor)
+            if locked is False:  # another process is removing it as a leftover
+                self._drop()
+                return False
+            try:
+                os.link(temporary, self._path)
+            except (FileExistsError, FileNotFoundError):
+                self._drop()
+                return False
+            except OSError:
+                # The file system has no hard links. Renaming replaces a file that was created just now.
+                if os.path.lexists(self._path):
+                    self._drop()
                     return False
-                # Two processes may both find a dead owner. Only one of them moves this record away.
-                aside = self._path.with_name(f"{self._path.name}.{secrets.token_hex(8)}")
-                self._path.rename(aside)
-                moved = _read_record(aside)
-                aside.unlink()
-                if moved != record:
-                    return False
-            else:
-                self._path.unlink()  # `_acquire` has just created it
+                temporary.rename(self._path)
+            if locked is None and self._path.name == RUN_LOCK:
+                warnings.warn(
+                    f"{self._path.parent}: its file system has no file locks; start no second run there from "
+                    "another machine",
+                    stacklevel=2,
+                )
+        except BaseException:
+            self.release()
+            raise
+        finally:
+            temporary.unlink(missing_ok=True)
+        return True
+
+    def _create_in_place(self) -> bool:
+        """Create the lock file on Windows, which does not move open files."""
         try:
             descriptor = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
         except FileExistsError:
             return False
-        warnings.warn(
-            f"{self._path.parent}: its file system has no file locks; start no second run there from another "
-            "machine",
-            stacklevel=2,
-        )
         self._keep(descriptor)
+        os.write(descriptor, self._data())
+        return try_lock(descriptor) is not False
+
+    def _remove_dead(self) -> bool:
+        """Remove the lock file if its record shows that its owner has ended, where there are no locks."""
+        record = _read_record(self._path)
+        # A save is short, and readers notice the files of two saves. So its lock does not outlive it long.
+        is_old = self._path.name == SAVE_LOCK and _age(self._path) > _MAX_SAVE_SECONDS
+        if _is_alive(record) is not False and not is_old:
+            return not self._path.exists()
+        # Two processes may both find a dead owner. Only one of them moves this record away.
+        aside = self._path.with_name(f"{self._path.name}.{secrets.token_hex(8)}.tmp")
+        try:
+            self._path.rename(aside)
+        except FileNotFoundError:
+            return True
+        if _read_record(aside) != record:
+            # The record of a new owner: put it back, unless there is another one by now.
+            with contextlib.suppress(OSError):
+                os.link(aside, self._path)
+        aside.unlink()
         return True
+
+    def _remove_leftovers(self) -> None:
+        """Remove the temporary files of processes that were killed while they created this lock."""
+        with contextlib.suppress(OSError):
+            for path in self._path.parent.iterdir():
+                if path.name.startswith(f"{self._path.name}.") and path.suffix == ".tmp":
+                    remove_unlocked(path)
+
+    def _data(self) -> bytes:
+        return json.dumps(self._record).encode()
 
     def _keep(self, descriptor: int) -> None:
         self._descriptor = descriptor
         keep_from_forks(descriptor)
-        try:
-            os.ftruncate(descriptor, 0)
-            os.lseek(descriptor, 0, os.SEEK_SET)
-            os.write(descriptor, json.dumps(self._record).encode())
-        except BaseException:
-            self.release()
-            raise
+
+    def _drop(self) -> None:
+        forget(self._descriptor)
+        os.close(self._descriptor)
+        self._descriptor = -1
 
     def _is_own(self) -> bool:
         return (
