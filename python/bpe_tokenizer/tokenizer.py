@@ -806,6 +806,7 @@ class BPETokenizer:
             NotTrainedError: There is no vocabulary yet.
 
         >>> import tempfile
+        >>> from pathlib import Path
         >>> tokenizer = BPETokenizer().train("low low", 258, verbose=False)
         >>> with tempfile.TemporaryDirectory() as directory:
         ...     tokenizer.save_readable(f"{directory}/small.txt")
@@ -1266,6 +1267,7 @@ class BPETokenizer:
             OptionError: The separator is empty.
             SpecialTokenError: A document contains a disallowed token, or a set names an unknown token.
 
+        >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
         >>> with TemporaryDirectory() as directory:

@@ -188,6 +188,7 @@ class PieceCounts:
         Raises:
             CorpusError: The file cannot be read, is not UTF-8, or a count exceeds 64 bits.
 
+        >>> from pathlib import Path
         >>> whole, parts = PieceCounts("gpt2").add(Path(__file__)), PieceCounts("gpt2")
         >>> for start in range(0, 100_000, 10_000):
         ...     _ = parts.add_range(__file__, start, start + 10_000)
@@ -294,6 +295,7 @@ class PieceCounts:
             WriteError: The file cannot be written.
 
         >>> import tempfile
+        >>> from pathlib import Path
         >>> path = Path(tempfile.mkdtemp(), "part.counts")
         >>> counts = PieceCounts("gpt2").add("low low")
         >>> counts.save(path)
