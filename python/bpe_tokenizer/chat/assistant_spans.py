@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bpe_tokenizer.chat.message_regions import MessageRegion, is_markup_or_header, message_regions
 from bpe_tokenizer.chat.messages import Messages
 from bpe_tokenizer.chat.segment import Rendered
-from bpe_tokenizer.chat.traced_turns import TracedTurns
+from bpe_tokenizer.chat.traced_turns import TracedTurns, undecidable
 from bpe_tokenizer.errors import OptionError, TokenizerError
 
 __all__ = ["assistant_spans"]
@@ -156,10 +156,14 @@ class AssistantSpans:
         if region.fields == {"content"} and len(region.pieces) == 1:
             return 0
         prompted = self._try(region.index, True)
-        prompt = _final_markup(prompted) if prompted else None
-        return (
-            len(region.before) - len(prompt) if prompt is not None and region.before.startswith(prompt) else 0
-        )
+        if prompted is None:
+            return 0
+        prompt = _final_markup(prompted)
+        lead = len(region.before) - len(prompt) if region.before.startswith(prompt) else 0
+        plain = self._try(region.index, False)
+        if lead and plain is not None and plain.text == prompted.text:
+            raise undecidable(region.index, "which markup in front of it the model is given")
+        return lead
 
     def _empty_turn(self, index: int) -> tuple[int, int]:
         """Return the turn of a message without text: its end marker."""

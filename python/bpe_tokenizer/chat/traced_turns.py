@@ -11,7 +11,7 @@ Two facts decide which characters the model must produce:
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,7 +23,7 @@ from bpe_tokenizer.chat.messages import Messages
 from bpe_tokenizer.chat.segment import Rendered
 from bpe_tokenizer.errors import OptionError, TokenizerError
 
-__all__ = ["TracedTurns"]
+__all__ = ["TracedTurns", "undecidable"]
 
 Render = Callable[[Messages, bool], Rendered]
 
@@ -31,6 +31,9 @@ Render = Callable[[Messages, bool], Rendered]
 _PLAIN = {"role": "assistant", "content": "x"}
 # What looks like a control token, for vocabularies that lack the template's.
 _TAG = re.compile(r"<[^<>\s]{1,48}>|\[/?[A-Z_]{2,32}\]")
+
+# What shows that markup is a header, not a line end.
+_WORD = re.compile(r"[^\W\d_]{3}")
 
 
 class _Piece(NamedTuple):
@@ -43,6 +46,7 @@ class _Piece(NamedTuple):
         field: The field of the message that it comes from; "" for markup.
         known: Whether the author of markup is known.
         message: The message of the assistant that a content comes from.
+        writer: The message that the template was at; None if unknown.
     """
 
     start: int
@@ -51,6 +55,7 @@ class _Piece(NamedTuple):
     field: str = ""
     known: bool = True
     message: int | None = None
+    writer: int | None = None
 
 
 @dataclass
@@ -91,6 +96,7 @@ class TracedTurns:
         self._messages = messages
         self._render = render
         self._boundaries = _Boundaries(special)
+        self._pieces = _pieces(rendered, messages)
         self._contents = [place for place in _origins(rendered) if place[2] is not None]
         self._headers: dict[tuple[object, ...], int] = {}
         self._late_ends: dict[tuple[object, ...], int] = {}
@@ -98,11 +104,10 @@ class TracedTurns:
     def ranges(self) -> tuple[list[tuple[int, int]], set[int]]:
         """Return the spans of the turns that the trace explains, and the assistant's messages in them."""
         limit = self._prompt_start()
-        pieces = _pieces(self._rendered, self._messages)
-        turns = _runs(pieces, limit)
+        turns = _runs(self._pieces, limit)
         found = {
             *turns,
-            *(piece.message for piece in pieces if piece.message is not None and piece.turn in turns),
+            *(piece.message for piece in self._pieces if piece.message is not None and piece.turn in turns),
         }
         ranges: list[tuple[int, int]] = []
         unended = -1
@@ -141,11 +146,23 @@ class TracedTurns:
         return ranges
 
     def _own_closing(self, turn: int, closing: str, given: str) -> str:
-        """Return the markup at the end of a run, without a generation prompt in it."""
+        """Return the markup at the end of a run, without a generation prompt or a user's header in it."""
         prompt = given.strip()
         if turn == len(self._messages) - 1 and prompt and prompt in closing:
             closing = closing[: closing.rindex(prompt)]
-        return closing.rstrip()
+        closing = closing.rstrip()
+        common = self._boundaries.common_suffix(closing, self._user_header)
+        is_header = _WORD.search(closing[len(closing) - common :]) is not None
+        return closing[: len(closing) - common].rstrip() if is_header else closing
+
+    @cached_property
+    def _user_header(self) -> str:
+        """The markup before the first message of a user."""
+        for place, (begin, _, origin) in enumerate(self._contents):
+            index = origin.index if origin.source == "messages" else None
+            if index is not None and self._messages[index]["role"] == "user":
+                return self._text[self._contents[place - 1][1] if place else 0 : begin].rstrip()
+        return ""
 
     # The start of a turn.
 
@@ -233,12 +250,19 @@ class TracedTurns:
         return run.end + length if length else end
 
     def _following(self, start: int) -> tuple[str, int | None]:
-        """Return the markup after a turn, and the message that it leads to; None at the end of the text."""
-        place = bisect_right(self._contents, start, key=itemgetter(1))
-        if place < len(self._contents):
-            begin, _, origin = self._contents[place]
-            return self._text[start:begin], origin.index if origin.source == "messages" else None
-        return self._text[start:], None
+        """Return the markup after a turn, and the message that it belongs to; None at the end of the text."""
+        place = first = bisect_left(self._pieces, start, key=itemgetter(0))
+        pieces = self._pieces
+        while (
+            place < len(pieces) and not pieces[place].field and pieces[place].writer == pieces[first].writer
+        ):
+            place += 1
+        if place == first:
+            return "", None
+        writer = pieces[first].writer
+        if writer is None and place < len(pieces):
+            return "", None
+        return self._text[start : pieces[place - 1].end], writer
 
     def _find_late_end(self, turn: int, run: _Run, after: str, following: int | None) -> int:
         if self._ends_itself(turn, run):
@@ -272,19 +296,18 @@ class TracedTurns:
         return not plain or not runs or bool(plain.text[runs[-1].closing : runs[-1].end].strip())
 
     def _lead(self, messages: Messages) -> str | None:
-        """Return the markup before the last of these messages; None if the template does not write them."""
+        """Return the markup before the last of these messages; None if the template does not write it."""
         rendered = self._try(messages, False)
-        origins = _origins(rendered) if rendered else []
-        place = len(messages) - 1
-        begins = [
-            begin
-            for begin, _, origin in origins
-            if origin is not None and origin.source == "messages" and origin.index == place
-        ]
-        if rendered is None or not begins:
+        if rendered is None:
             return None
-        ends = [end for _, end, origin in origins if origin is not None and end <= begins[0]]
-        return rendered.text[max(ends, default=0) : begins[0]]
+        pieces = _pieces(rendered, messages)
+        own = [place for place, piece in enumerate(pieces) if piece.writer == len(messages) - 1]
+        if not own:
+            return None
+        first = last = own[0]
+        while last < len(pieces) and not pieces[last].field and pieces[last].writer == pieces[first].writer:
+            last += 1
+        return rendered.text[pieces[first].start : pieces[last - 1].end]
 
     def _try(self, messages: Messages, add_generation_prompt: bool) -> Rendered | None:
         """Render messages; None if the template rejects them."""
@@ -402,7 +425,8 @@ def _piece(
     by_assistant = bool(writers) and own.issuperset(writers)
     if origin is None:
         known = bool(writers) and (by_assistant or own.isdisjoint(writers))
-        return _Piece(start, end, writers[0] if by_assistant else None, known=known)
+        writer = writers[0] if writers else None
+        return _Piece(start, end, writer if by_assistant else None, known=known, writer=writer)
     if origin.source != "messages" or origin.index not in own:
         return _Piece(start, end, None, "other")
     content = (origin.index, origin.field, text[start:end])
