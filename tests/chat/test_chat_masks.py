@@ -272,7 +272,9 @@ def test_masks_that_cannot_be(tokenizer: BPETokenizer) -> None:
         def render(self, messages: Any, **options: Any) -> Rendered:
             return Rendered((Segment("sdrawkcab", Origin("messages")),), untracked=("it was reversed",))
 
-    with pytest.raises(OptionError, match=r"hides the author of the text 'sdrawkcab' \(it was reversed\)"):
+    with pytest.raises(
+        OptionError, match=r"message 0 or 1: .* author of the text 'sdrawkcab' \(it was reversed\)"
+    ):
         tokenizer.apply_chat_template(TALKS[0], Hiding(), return_assistant_mask=True)
 
 

@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from bpe_tokenizer import BPETokenizer, OptionError
-from chat_cases import chat_tokenizer
+from bpe_tokenizer.chat import Rendered
+from bpe_tokenizer.chat.jinja.template import JinjaTemplate
+from bpe_tokenizer.chat.renderer import ConversationRenderer
+from chat_cases import JINJA, chat_tokenizer
 
 Message = dict[str, Any]
 
@@ -115,3 +118,36 @@ def test_the_mask_is_what_was_marked_by_hand(case: Case, tokenizers: list[BPETok
         assert "|".join(map(tokenizer.decode, runs)).replace("\n", "\\n") == "|".join(case.pieces).replace(
             "\n", "\\n"
         )
+
+
+def test_few_renderings_find_the_turns_of_a_jinja_template(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    render = ConversationRenderer.render_messages
+
+    def counting(self: ConversationRenderer, messages: Any, add_generation_prompt: bool) -> Rendered:
+        counts.append(len(messages))
+        return render(self, messages, add_generation_prompt)
+
+    monkeypatch.setattr(ConversationRenderer, "render_messages", counting)
+    talk = [message for number in range(50) for message in (user(f"q{number}"), reply(f"a{number}"))]
+    template = str(JINJA["plain turns"])
+    _, mask = chat_tokenizer().apply_chat_template(talk, template, return_assistant_mask=True)
+    assert sum(mask) > 50
+    assert len(counts) <= 5
+
+
+def test_tracing_changes_no_text() -> None:
+    """Also in a template that reads its own texts, in blocks, calls, filters and loops with `break`."""
+    source = (
+        "{% macro m(t) %}<{{ t }}{{ caller() if caller }}>{% endmacro %}{% set ns = namespace(t='', n=[]) %}"
+        "{% for x in messages recursive %}{% set y %}[{{ x.role }}]{% endset %}{{ y | upper }}"
+        "{% filter lower %}{{ x.content }}{% endfilter %}{% call m(x.role) %}{{ loop.index }}{% endcall %}"
+        "{% set ns.t = ns.t ~ y %}{% set ns.n = ns.n + [y] %}{% if loop.index == 3 %}{% break %}{% endif %}"
+        "{% else %}none{% endfor %}{{ ns.t == ns.n | join }}{{ ns.n }}{{ 'a' in ns.t }}{{ ns.t[1:9:2] }}"
+        "{% for a, b in {'k': 1} | dictsort %}{{ a }}{{ b + 1 }}{% endfor %}{{ messages[0] | length }}"
+    )
+    template = JinjaTemplate(source)
+    plain, traced = (each.render(TALKS["plain"]) for each in (template, template.traced()))
+    assert traced.segments == plain.segments
+    assert plain.written is None
+    assert {messages for _, _, messages in traced.written or ()} == {(0,), (1,), (2,)}

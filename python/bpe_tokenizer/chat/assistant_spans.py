@@ -47,7 +47,7 @@ def assistant_spans(
     assistants = [number for number, message in enumerate(messages) if message["role"] == "assistant"]
     ranges = list(rendered.generated) if rendered.generated is not None else None
     if ranges is None:
-        _reject_unknown_authors(rendered)
+        _reject_unknown_authors(rendered, messages)
         ranges, traced = (
             ([], set())
             if rendered.written is None
@@ -65,18 +65,19 @@ def assistant_spans(
     return ranges
 
 
-def _reject_unknown_authors(rendered: Rendered) -> None:
-    for segment in rendered.segments:
-        if (
-            segment.origin is not None
-            and segment.origin.source == "messages"
-            and segment.origin.index is None
-        ):
-            reasons = "; ".join(rendered.untracked)[:120]
-            raise OptionError(
-                f"the template hides the author of the text {segment.text[:40]!r} ({reasons}); mark the "
-                "assistant's text in the template with {% generation %}"
-            )
+def _reject_unknown_authors(rendered: Rendered, messages: Messages) -> None:
+    origins = [(text, origin) for text, origin in rendered.segments if origin and origin.source == "messages"]
+    hidden = next((text for text, origin in origins if origin.index is None), None)
+    if hidden is None:
+        return
+    found = {origin.index for _, origin in origins}
+    lost = [str(number) for number in range(len(messages)) if number not in found]
+    where = f"message {' or '.join(lost[:4])}: " if lost else ""
+    reasons = "; ".join(rendered.untracked)[:100]
+    raise OptionError(
+        f"{where}the template hides the author of the text {hidden[:40]!r} ({reasons}); mark the assistant's "
+        "text in the template with {% generation %} … {% endgeneration %}"
+    )
 
 
 @dataclass(frozen=True)
