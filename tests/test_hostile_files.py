@@ -109,6 +109,30 @@ def test_a_path_to_something_else(kind: str, reader: str, tmp_path: Path) -> Non
                 load(tmp_path / "d")
 
 
+SAVERS: dict[str, Callable[[str], object]] = {
+    "save": lambda path: small().save(path),
+    "save_gpt2": lambda path: small().save_gpt2(path),
+    "save_tiktoken": lambda path: small().save_tiktoken(path),
+    "save_gguf": lambda path: small().save_gguf(path),
+    "save_base64_json": lambda path: small().save_base64_json(path),
+    "save_readable": lambda path: small().save_readable(path),
+    "counts": lambda path: PieceCounts("gpt2").add("a").save(path),
+    "corpus": lambda path: tokenize_corpus(__file__, path, small(), verbose=False),
+    "corpus input": lambda path: tokenize_corpus(path, "out", small(), verbose=False),
+    "checkpoint": lambda path: small().train([Path(__file__)], 257, verbose=False, checkpoint=path),
+}
+
+
+@pytest.mark.parametrize("saver", SAVERS)
+def test_a_path_that_no_file_can_have(saver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    for path in ("\0", "a\0b", "\ud800", "n" * 300, "file/x", "/proc/1/x", "a/" * 3000):
+        with pytest.raises(TokenizerError):
+            SAVERS[saver](path)
+    assert [each.name for each in tmp_path.rglob("*")] == ["file"]
+
+
 def attempt(read: Read, path: Path, versions: Iterable[bytes]) -> None:
     messages: list[str] = []
     for number, data in enumerate(versions):

@@ -238,9 +238,10 @@ def write_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         raise WriteError.of(path, error) from error
     except ValueError as error:
-        if "\0" not in str(path):
+        # A path with a zero byte or a lone surrogate.
+        if not isinstance(error, UnicodeEncodeError) and "\0" not in str(path):
             raise
-        raise WriteError.of(str(path).replace("\0", "\\0"), error) from error
+        raise WriteError.of(repr(str(path))[1:-1], error) from error
 
 
 def make_directory(path: Path) -> None:

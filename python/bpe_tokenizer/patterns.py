@@ -12,7 +12,7 @@ The dialect is that of Rust's `fancy-regex`: `$` is the end of the text (not of 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -197,6 +197,10 @@ def resolve_split_pattern(split_pattern: str | Sequence[str]) -> tuple[str, ...]
             raise PatternError(_unknown_name(split_pattern))
         patterns: tuple[str, ...] = (split_pattern,)
     else:
+        if isinstance(split_pattern, bytes) or not isinstance(split_pattern, Iterable):
+            raise ArgumentTypeError(
+                f"split_pattern must be a str or a list of str, not {type(split_pattern).__name__}"
+            )
         patterns = tuple(split_pattern)
         if not patterns:
             raise PatternError("no split pattern given; to leave texts whole use r'(?s).+'")

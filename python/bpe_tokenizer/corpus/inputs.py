@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from bpe_tokenizer.corpus.compression import decompress
-from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError, shorten
 
 __all__ = ["Input", "PathLike", "find_inputs", "open_input"]
 
@@ -57,7 +57,12 @@ def find_inputs(inputs: PathLike | Iterable[PathLike]) -> list[Input]:
     for item in named:
         if not isinstance(item, str | os.PathLike):
             raise ArgumentTypeError(f"an input must be a str or a Path, not {type(item).__name__}")
-        found.extend([Input("standard input", None, 0, 0)] if item == "-" else _files(item))
+        try:
+            found.extend([Input("standard input", None, 0, 0)] if item == "-" else _files(item))
+        except CorpusError:
+            raise
+        except (OSError, ValueError) as error:  # ValueError: a zero byte or a lone surrogate
+            raise _unreadable(item, error) from error
     if not found:
         raise OptionError("no inputs: name the files of the corpus")
     if sum(each.path is None for each in found) > 1:
@@ -99,12 +104,20 @@ def open_input(source: Input) -> Iterator[tuple[BinaryIO, BinaryIO]]:
         A context with two streams: the uncompressed bytes and the stored bytes.
 
     Raises:
+        CorpusError: The file cannot be opened.
         MissingDependencyError: The file is Zstandard and `zstandard` is not installed.
-        OSError: The file cannot be read.
     """
-    raw: Any = _StandardInput(sys.stdin.buffer) if source.path is None else io.FileIO(source.path)
+    try:
+        raw: Any = _StandardInput(sys.stdin.buffer) if source.path is None else io.FileIO(source.path)
+    except OSError as error:
+        raise _unreadable(source.name, error) from error
     with io.BufferedReader(raw) as stored, decompress(stored) as stream:
         yield stream, cast("BinaryIO", stored)
+
+
+def _unreadable(name: PathLike, error: OSError | ValueError) -> CorpusError:
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return CorpusError(f"{shorten(os.fspath(name), 160)} cannot be read: {reason}")
 
 
 class _StandardInput(io.RawIOBase):

@@ -178,7 +178,8 @@ def read_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
     except ValueError as error:
-        if "\0" not in os.fspath(path):
+        # A path with a zero byte or a lone surrogate.
+        if not isinstance(error, UnicodeEncodeError) and "\0" not in os.fspath(path):
             raise
         raise FormatError(f"{shorten(os.fspath(path))}: cannot be read: {error}") from error
 

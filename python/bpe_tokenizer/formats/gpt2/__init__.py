@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
-from bpe_tokenizer.atomic import make_directory, write_atomically
+from bpe_tokenizer.atomic import make_directory, write_atomically, write_errors
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError, shorten
 from bpe_tokenizer.formats.capabilities import require_mergeable
 from bpe_tokenizer.formats.gpt2.config import (
@@ -150,7 +150,9 @@ def save(
     if pair is None:
         raise OptionError(f"names is {shorten(names)}; it must be 'vocab.json' or 'encoder.json'")
     directory = check_path("directory", directory)
-    if (directory / "tokenizer.json").exists():
+    with write_errors(directory):
+        is_hidden = (directory / "tokenizer.json").exists()
+    if is_hidden:
         raise OptionError(
             f"{directory} holds a tokenizer.json, which readers would load instead; save to another directory"
         )
