@@ -196,8 +196,12 @@ def test_many_processes_take_turns(kind: str, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["counter"]
 
 
-def test_what_a_kill_left_of_a_lock_is_removed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_what_a_kill_left_of_a_lock_is_removed(is_linked: bool, tmp_path: Path) -> None:
     (tmp_path / f"{RUN_LOCK}.0123456789abcdef.tmp").touch()
+    if is_linked:  # killed between linking the file to its place and removing the first name
+        (tmp_path / RUN_LOCK).touch()
+        (tmp_path / f"{RUN_LOCK}.fedcba9876543210.tmp").hardlink_to(tmp_path / RUN_LOCK)
     with DirectoryLock(tmp_path, RUN_LOCK):
         assert [path.name for path in tmp_path.iterdir()] == [RUN_LOCK]
 

@@ -310,7 +310,10 @@ class DirectoryLock:
         with contextlib.suppress(OSError):
             for path in self._path.parent.iterdir():
                 if path.name.startswith(f"{self._path.name}.") and path.suffix == ".tmp":
-                    remove_unlocked(path)
+                    if is_at(self._descriptor, path):
+                        path.unlink()  # another name of the lock file that was taken over
+                    else:
+                        remove_unlocked(path)
 
     def _data(self) -> bytes:
         return json.dumps(self._record).encode()
