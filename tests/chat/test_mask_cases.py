@@ -61,6 +61,7 @@ TALKS: dict[str, list[Message]] = {
         reply("A2"),
     ],
     "waiting": [user("Q1"), reply("", calls=["Zug"]), result("R1")],
+    "calling": [user("Q1"), reply("", calls=["Zug"])],
     "think": [user("Q1"), reply("A1", "W1"), user("Q2"), reply("A2", "W2")],
     "tagged": [user("Q1"), reply("<think>\nW1\n</think>\n\nA1")],
     "twice": [user("Q1"), reply("A1"), reply("A2"), user("Q2"), reply("A3")],

@@ -60,10 +60,19 @@ class _Piece(NamedTuple):
 
 @dataclass
 class _Run:
-    """A part of a turn without other people's text in it."""
+    """A part of a turn without other people's text in it.
+
+    Args:
+        start: The first character.
+        end: The end.
+        outside: Whether it begins with markup that was written outside the loops.
+        contents: The spans of the contents in it.
+        fields: The fields of messages that they come from.
+    """
 
     start: int
     end: int
+    outside: bool = False
     contents: list[tuple[int, int]] = field(default_factory=list)
     fields: set[str] = field(default_factory=set)
 
@@ -439,25 +448,36 @@ def _piece(
 
 
 def _runs(pieces: Sequence[_Piece], limit: int) -> dict[int, list[_Run]]:
-    """Join the pieces of each turn. Markup of an unknown author between two of them belongs to it."""
+    """Join the pieces of each turn.
+
+    Markup of an unknown author between two of them belongs to the turn. So does the markup around a turn that
+    begins outside the loops, as Nemotron's last one does.
+    """
     turns: dict[int, list[_Run]] = {}
     traced = {piece.turn for piece in pieces if not piece.field and piece.turn is not None}
     current: int | None = None
+    unknown: int | None = None
     for piece in pieces:
         if piece.start >= limit:
             break
+        end = min(piece.end, limit)
         if piece.turn is None or piece.turn not in traced:
             if piece.known:
-                current = None
+                current = unknown = None
+            elif current is not None and turns[current][-1].outside:
+                turns[current][-1].end = end
+            elif unknown is None:
+                unknown = piece.start
             continue
-        end = min(piece.end, limit)
         runs = turns.setdefault(piece.turn, [])
         if current == piece.turn:
             runs[-1].end = end
+        elif unknown is not None and piece.turn and not runs:
+            runs.append(_Run(unknown, end, outside=True))
         else:
             runs.append(_Run(piece.start, end))
         if piece.field:
             runs[-1].contents.append((piece.start, end))
             runs[-1].fields.add(piece.field)
-        current = piece.turn
+        current, unknown = piece.turn, None
     return turns
