@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import SupportsIndex, TypeVar, cast
 
@@ -22,6 +22,7 @@ __all__ = [
     "check_texts",
     "check_vocab",
     "is_worker",
+    "items_in_turn",
     "items_of",
     "thread_count",
 ]
@@ -29,6 +30,8 @@ __all__ = [
 _Item = TypeVar("_Item")
 # Classes that know their length.
 _BUILT_IN = frozenset({list, tuple, set, frozenset, dict, range, str})
+# Longer than any system accepts.
+_MAX_PATH = 4096
 # More than any computer runs; a larger number is a mistake.
 _MAX_THREADS = 1 << 16
 
@@ -117,7 +120,26 @@ def items_of(values: Iterable[_Item]) -> list[_Item]:
     """
     if type(values) in _BUILT_IN:
         return list(values)
-    return [item for item in values]  # noqa: C416 (list() reserves memory for the length that they claim)
+    # Not list(): it reserves memory for the length that they claim.
+    return [item for item in items_in_turn(values)]  # noqa: C416
+
+
+def items_in_turn(values: Iterable[_Item]) -> Iterator[_Item]:
+    """Return an iterator over the items of a collection.
+
+    Raises:
+        ArgumentTypeError: It has none: it is a number, an array or a buffer of other than one dimension.
+
+    >>> items_in_turn(5)
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.ArgumentTypeError: expected several values in one dimension, not int
+    """
+    try:
+        if not isinstance(values, memoryview) or values.ndim == 1:
+            return iter(values)
+    except TypeError:
+        pass
+    raise ArgumentTypeError(f"expected several values in one dimension, not {type(values).__name__}")
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
@@ -130,8 +152,11 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     Traceback (most recent call last):
     bpe_tokenizer.errors.OptionError: unit is 'word'; it must be 'char' or 'byte'
     """
-    # Not `value in choices`: an array would compare each of its items.
-    if not any(type(value) is type(choice) and value == choice for choice in choices):
+    try:
+        known = value in choices
+    except (TypeError, ValueError):  # an array compares each of its items
+        known = False
+    if not known:
         *others, last = map(repr, choices)
         raise OptionError(f"{name} is {shorten(value)}; it must be {', '.join(others)} or {last}")
 
@@ -201,7 +226,8 @@ def check_path(name: str, path: object) -> Path:
         raise ArgumentTypeError(f"{name} must be a str or a path object, not {type(path).__name__}")
     try:
         found = os.fspath(path)
-        text = os.fsdecode(found)
+        # A subclass of `str` may do what it likes.
+        text = os.fsdecode(str.__str__(found) if isinstance(found, str) else found)
         encoded = os.fsencode(text)
     except TypeError:
         raise ArgumentTypeError(f"{name} must be a str or a path object, not {type(path).__name__}") from None
@@ -209,6 +235,10 @@ def check_path(name: str, path: object) -> Path:
         raise OptionError(
             f"{name} is {shorten(found)}; a path cannot hold a lone surrogate, which stands for no byte"
         ) from None
+    if len(encoded) > _MAX_PATH:
+        raise OptionError(
+            f"{name} has {len(encoded):,} bytes; a path holds at most {_MAX_PATH:,}: {shorten(text)}"
+        )
     if b"\0" in encoded:
         raise OptionError(f"{name} is {shorten(text)}; a path cannot hold a NUL")
     return Path(text)
@@ -270,7 +300,7 @@ def check_merges(merges: object) -> list[tuple[bytes, bytes]]:
     if isinstance(merges, str | bytes | bytearray | memoryview | Mapping) or not isinstance(merges, Iterable):
         raise ArgumentTypeError(f"merges must be a list of pairs of bytes, not {type(merges).__name__}")
     pairs: list[tuple[bytes, bytes]] = []
-    for rank, pair in enumerate(merges):
+    for rank, pair in enumerate(items_in_turn(merges)):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ArgumentTypeError(f"merge {rank} must be a pair of bytes, not {shorten(pair)}")
         left, right = pair

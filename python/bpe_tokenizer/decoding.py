@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.arguments import items_of
+from bpe_tokenizer.arguments import items_in_turn, items_of
 from bpe_tokenizer.errors import ArgumentTypeError, DecodingError, OptionError, shorten
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def id_rows(batch: Iterable[Any]) -> list[Row]:
     rows: list[Row] = []
     if isinstance(batch, str | bytes) or not isinstance(batch, Iterable):
         raise ArgumentTypeError(f"a batch must be an iterable of rows of ids, not {type(batch).__name__}")
-    for number, ids in enumerate(batch):
+    for number, ids in enumerate(items_in_turn(batch)):
         row = _row_or_id(ids)
         if isinstance(row, int):
             raise ArgumentTypeError(

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.arguments import items_of
 from bpe_tokenizer.errors import ArgumentTypeError, PatternError, did_you_mean, shorten
 
 __all__ = [
@@ -201,7 +202,7 @@ def resolve_split_pattern(split_pattern: str | Sequence[str]) -> tuple[str, ...]
             raise ArgumentTypeError(
                 f"split_pattern must be a str or a list of str, not {type(split_pattern).__name__}"
             )
-        patterns = tuple(split_pattern)
+        patterns = tuple(items_of(split_pattern))
         if not patterns:
             raise PatternError("no split pattern given; to leave texts whole use r'(?s).+'")
     for pattern in patterns:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.arguments import check_choice, check_integer
+from bpe_tokenizer.arguments import check_choice, check_flag, check_integer
 from bpe_tokenizer.errors import MissingDependencyError, OptionError
 
 __all__ = [
@@ -110,6 +110,7 @@ class BatchOptions:
     pad_id: int = 0
 
     def __post_init__(self) -> None:
+        check_flag("truncation", self.truncation)
         check_choice("padding", self.padding, (True, False, "longest", "max_length"))
         if self.max_length is None:
             if self.truncation:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from itertools import count
 from operator import attrgetter
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-from bpe_tokenizer.arguments import check_integer, items_of
+from bpe_tokenizer.arguments import check_integer, items_in_turn, items_of
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     ModelError,
@@ -89,9 +89,9 @@ def checked_tokens(special_tokens: SpecialTokens) -> Mapping[str, int] | list[st
         )
     # An exact dict or list: what is checked here is what callers read.
     tokens = (
-        {content: special_tokens[content] for content in special_tokens}
+        {_exact(content): special_tokens[content] for content in special_tokens}
         if isinstance(special_tokens, Mapping)
-        else items_of(special_tokens)
+        else [_exact(content) for content in items_of(special_tokens)]
     )
     seen = set()
     for content in tokens:
@@ -109,6 +109,11 @@ def checked_tokens(special_tokens: SpecialTokens) -> Mapping[str, int] | list[st
             raise ModelError(f"the special token {shorten(content)} is listed twice")
         seen.add(content)
     return tokens
+
+
+def _exact(content: object) -> Any:
+    """A text without what a subclass of `str` does; anything else unchanged."""
+    return str.__str__(content) if isinstance(content, str) and type(content) is not str else content
 
 
 def checked_id(content: str, value: object) -> int:
@@ -206,7 +211,7 @@ def ids_in_vocab(vocab: Mapping[int, bytes], special_tokens: SpecialTokens | Non
     Raises:
         ModelError: A text is invalid, has another id in the vocabulary, or its id belongs to another token.
     """
-    wanted = checked_tokens(special_tokens or ())
+    wanted = checked_tokens(() if special_tokens is None else special_tokens)
     texts = {text.encode(): text for text in wanted}
     inside = {texts[token]: token_id for token_id, token in vocab.items() if token in texts}
     if not isinstance(wanted, Mapping):
@@ -302,7 +307,7 @@ def special_token_names(
             f"{option} must be a str or a set of special tokens, not {type(value).__name__}"
         )
     names = set()
-    for name in items_of(value) if isinstance(value, set) else value:
+    for name in items_of(value) if isinstance(value, set) else items_in_turn(value):
         if not isinstance(name, str):
             raise ArgumentTypeError(
                 f"{option} must hold the texts of special tokens, not {type(name).__name__}: {shorten(name)}"

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.arguments import items_in_turn
 from bpe_tokenizer.decoding import check_error_handler, id_row, to_text
 from bpe_tokenizer.encoding import SpecialSet
 from bpe_tokenizer.errors import ArgumentTypeError
@@ -35,7 +36,7 @@ class EncodeStream:
             raise ArgumentTypeError(
                 f"encode_streaming expects an iterable of str, not {type(chunks).__name__}"
             )
-        for chunk in chunks:
+        for chunk in items_in_turn(chunks):
             if ids := self._push(chunk):
                 yield ids
         if ids := self._finish():

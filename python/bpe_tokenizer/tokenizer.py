@@ -18,6 +18,7 @@ from bpe_tokenizer.arguments import (
     check_text,
     check_texts,
     check_vocab,
+    items_in_turn,
     thread_count,
 )
 from bpe_tokenizer.chunks import split_by_tokens
@@ -457,6 +458,8 @@ class BPETokenizer:
     @classmethod
     def from_model(cls, model: Model) -> Self:
         """Return a tokenizer that runs a model."""
+        if not isinstance(model, Model):
+            raise ArgumentTypeError(f"from_model expects a Model, not {type(model).__name__}")
         tokenizer = cls.__new__(cls)
         tokenizer._state = CompiledModel.compile(model)
         return tokenizer
@@ -564,7 +567,7 @@ class BPETokenizer:
         from bpe_tokenizer.formats import huggingface
 
         tokenizer = cls.from_model(huggingface.load(huggingface.saved_path(directory)))
-        if verbose:
+        if check_flag("verbose", verbose):
             print(f"Loaded {tokenizer} from {directory}", file=sys.stderr)
         return tokenizer
 
@@ -582,8 +585,11 @@ class BPETokenizer:
         """
         from bpe_tokenizer.formats import huggingface
 
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"name must be a str, not {type(name).__name__}")
+        check_path("name", name)
         huggingface.save(self.model, check_path("directory", directory), name=name)
-        if verbose:
+        if check_flag("verbose", verbose):
             print(f"Saved {self} to {directory}", file=sys.stderr)
 
     @classmethod
@@ -919,7 +925,7 @@ class BPETokenizer:
         if isinstance(tokens, str):
             return ids.get(tokens, -1)
         try:
-            return [ids.get(token, -1) for token in tokens]
+            return [ids.get(token, -1) for token in items_in_turn(tokens)]
         except TypeError:
             raise ArgumentTypeError(
                 f"convert_tokens_to_ids expects a token string or a list of them, not {shorten(tokens)}"
@@ -1204,7 +1210,8 @@ class BPETokenizer:
         special = (add_special_tokens, allowed_special, disallowed_special)
         if not isinstance(text, str):
             return self.encode_batch(text, *special, padding, truncation, max_length, return_tensors, threads)
-        if padding or return_tensors is not None:
+        truncation = check_flag("truncation", truncation)
+        if (padding is not False and check_flag("padding", padding)) or return_tensors is not None:
             raise OptionError("padding and return_tensors are for a batch; put the text into a list")
         if truncation:
             return self.encode_batch([text], *special, False, truncation, max_length)[0].input_ids
@@ -1320,6 +1327,7 @@ class BPETokenizer:
         compiled = self._compiled()
         check_text("encode_with_offsets", text)
         check_choice("unit", unit, ("char", "byte"))
+        tile = check_flag("tile", tile)
         special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
         ids, spans = compiled.encoder.encode_with_offsets(text, special, unit, tile)
         prefix, suffix = compiled.added_ids(add_special_tokens)
@@ -1393,7 +1401,7 @@ class BPETokenizer:
         compiled = self._compiled()
         check_text("truncate", text)
         added = sum(map(len, compiled.added_ids(add_special_tokens)))
-        limit = check_integer("max_tokens", max_tokens, added)
+        limit = min(check_integer("max_tokens", max_tokens, added), sys.maxsize)
         special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
         return text[: compiled.encoder.truncate(text, limit - added, special)]
 
@@ -1432,7 +1440,7 @@ class BPETokenizer:
         """
         compiled = self._compiled()
         check_text("split_by_tokens", text)
-        limit = check_integer("max_tokens", max_tokens, 1)
+        limit = min(check_integer("max_tokens", max_tokens, 1), sys.maxsize)
         if check_integer("overlap", overlap, 0) >= limit:
             raise OptionError(f"overlap is {overlap}; it must be less than max_tokens={max_tokens}")
         special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)

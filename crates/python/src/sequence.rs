@@ -9,10 +9,7 @@ use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
 /// The items of a collection. Only exact lists and tuples know their length: a subclass may return any number,
 /// and PyO3 would reserve memory for it.
 pub fn items<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>) -> PyResult<Vec<T>> {
-    if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
-        let message = format!("expected a list, not {}", shown(object, 80));
-        return Err(exception(object.py(), "ArgumentTypeError", message));
-    }
+    check_not_text(object)?;
     let mut items = Vec::new();
     if object.is_exact_instance_of::<PyList>() || object.is_exact_instance_of::<PyTuple>() {
         items.reserve(object.len()?);
@@ -21,6 +18,14 @@ pub fn items<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>) -> PyRe
         items.push(item?.extract().map_err(Into::into)?);
     }
     Ok(items)
+}
+
+fn check_not_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
+        let message = format!("expected a list, not {}", shown(object, 80));
+        return Err(exception(object.py(), "ArgumentTypeError", message));
+    }
+    Ok(())
 }
 
 /// The argument `skip_special_tokens`: a `bool`, or the integer 0 or 1.
@@ -37,10 +42,10 @@ pub fn skip_special_tokens(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Pairs of tokens, such as merges.
 pub fn byte_pairs(object: &Bound<'_, PyAny>) -> PyResult<Vec<(Vec<u8>, Vec<u8>)>> {
-    let pairs = items::<Bound<'_, PyAny>>(object)?;
-    let pairs = pairs.iter().map(|pair| {
+    let pairs = object.try_iter()?.map(|pair| {
+        let pair = pair?;
         let (left, right): (PyBackedBytes, PyBackedBytes) = pair.extract().map_err(|_| {
-            let message = format!("a merge must be a pair of bytes, not {}", shown(pair, 80));
+            let message = format!("a merge must be a pair of bytes, not {}", shown(&pair, 80));
             exception(pair.py(), "ArgumentTypeError", message)
         })?;
         Ok((left.to_vec(), right.to_vec()))
@@ -68,8 +73,7 @@ pub fn pattern(object: &Bound<'_, PyAny>) -> PyResult<String> {
 
 /// Several split patterns.
 pub fn patterns(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-    items::<Bound<'_, PyAny>>(object)?
-        .iter()
-        .map(pattern)
-        .collect()
+    check_not_text(object)?;
+    let patterns = object.try_iter()?;
+    patterns.map(|each| pattern(&each?)).collect()
 }

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from bpe_tokenizer.arguments import check_flag, items_of
 from bpe_tokenizer.chat.assistant_spans import assistant_spans
 from bpe_tokenizer.chat.control_tokens import encode_pieces, markup_tokens
 from bpe_tokenizer.chat.message_regions import message_regions
@@ -96,6 +97,10 @@ def apply_chat_template(
     return_tensors: Literal["np", "pt"] | None,
 ) -> Any:
     """Encode one or several conversations. `BPETokenizer.apply_chat_template` documents the results."""
+    tokenize = check_flag("tokenize", tokenize)
+    return_assistant_mask = check_flag("return_assistant_mask", return_assistant_mask)
+    return_message_spans = check_flag("return_message_spans", return_message_spans)
+    return_dict = check_flag("return_dict", return_dict)
     batched = is_batch(messages)
     conversations = _conversations(compiled, messages if batched else [messages], template, options)
     if not tokenize:
@@ -180,11 +185,17 @@ def chat_options(
         add_generation_prompt,
         variables.pop("continue_final_message", False),
         system_prompt,
-        variables.pop("tools", None),
-        variables.pop("documents", None),
+        _items_or_none(variables.pop("tools", None)),
+        _items_or_none(variables.pop("documents", None)),
         variables,
         variables.pop("plain_markup", False),
     )
+
+
+def _items_or_none(values: Any) -> Any:
+    """A subclass of `list` as a `list`, whatever length it claims; anything else unchanged."""
+    is_subclass = isinstance(values, Sequence) and not isinstance(values, str | bytes | tuple)
+    return items_of(values) if is_subclass and type(values) is not list else values
 
 
 def _conversations(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from bpe_tokenizer.arguments import items_of
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 
 __all__ = ["Messages", "checked_messages", "content_text", "is_batch", "with_system_prompt"]
@@ -14,7 +15,10 @@ Messages: TypeAlias = Sequence[Mapping[str, Any]]
 
 def is_batch(messages: Any) -> bool:
     """Whether these are several conversations: a sequence of sequences, or of objects with `messages`."""
-    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence) or not messages:
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        return False
+    messages = items_of(messages)
+    if not messages:
         return False
     first = messages[0]
     return (isinstance(first, Sequence) and not isinstance(first, str | bytes)) or hasattr(first, "messages")
@@ -44,11 +48,14 @@ def checked_messages(messages: Any) -> Messages:
             "messages must be a list of dicts such as {'role': 'user', 'content': 'text'}, "
             f"not {type(messages).__name__}"
         )
-    if not messages:
+    if type(messages) not in (list, tuple):
+        messages = items_of(messages)
+    checked: Messages = messages
+    if not checked:
         raise OptionError("there are no messages: a conversation needs at least one")
-    for number, message in enumerate(messages):
+    for number, message in enumerate(checked):
         _check(number, message)
-    return messages
+    return checked
 
 
 def _check(number: int, message: Any) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from bpe_tokenizer.arguments import check_flag
 from bpe_tokenizer.chat.messages import Messages, checked_messages, with_system_prompt
 from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
 from bpe_tokenizer.chat.template import Template
@@ -78,7 +79,7 @@ class ConversationRenderer:
     def render(self, traced: bool = False) -> Rendered:
         """Render the conversation; with `traced`, it has `written` if the template can tell."""
         continued = self._options.continue_final_message
-        prompts = self._options.add_generation_prompt and not continued
+        prompts = check_flag("add_generation_prompt", self._options.add_generation_prompt) and not continued
         return self._rendered(self._traced if traced else self.template, self.messages, prompts, continued)
 
     def render_messages(self, messages: Messages, add_generation_prompt: bool) -> Rendered:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.arguments import check_path
+from bpe_tokenizer.arguments import check_path, items_in_turn, items_of
 from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError, shorten
 from bpe_tokenizer.train.options import check_weights
 from bpe_tokenizer.train.progress import ProgressBar
@@ -49,8 +49,11 @@ def corpus_files(corpus: Corpus) -> list[Path] | None:
         return None if path is None else [path]
     if isinstance(corpus, os.PathLike):
         return [check_path("corpus", corpus)]
-    is_list = isinstance(corpus, Sequence) and not isinstance(corpus, bytes) and len(corpus) > 0
-    if is_list and all(isinstance(item, os.PathLike) for item in corpus):
+    if not isinstance(corpus, Sequence) or isinstance(corpus, bytes | bytearray | memoryview):
+        return None
+    if type(corpus) not in (list, tuple):
+        corpus = items_of(corpus)
+    if corpus and all(isinstance(item, os.PathLike) for item in corpus):
         return [check_path("corpus", item) for item in corpus]
     return None
 
@@ -147,7 +150,7 @@ def _count_items(
     paths: bool | None = None
     batch: list[Document] = []
     size = 0
-    for number, item in enumerate(items):
+    for number, item in enumerate(items_in_turn(items)):
         if not isinstance(item, str | bytes | os.PathLike):
             raise ArgumentTypeError(
                 f"item {number} of the corpus must be a str, bytes or a Path, not {type(item).__name__}"

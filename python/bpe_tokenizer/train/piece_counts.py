@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.arguments import check_path, thread_count
+from bpe_tokenizer.arguments import check_path, items_in_turn, thread_count
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
@@ -514,7 +514,7 @@ def merged_counts(counts: Counts | Iterable[Counts]) -> PieceCounts:
     if isinstance(counts, str | os.PathLike):
         return PieceCounts.load(counts)
     merged: PieceCounts | None = None
-    for part in counts:
+    for part in items_in_turn(counts):
         if not isinstance(part, PieceCounts | str | os.PathLike):
             raise ArgumentTypeError(f"counts must be PieceCounts or their files, not {type(part).__name__}")
         added = part if isinstance(part, PieceCounts) else PieceCounts.load(part)

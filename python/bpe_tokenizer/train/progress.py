@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from bpe_tokenizer.arguments import check_flag
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -23,7 +25,7 @@ class ProgressBar:
     @contextlib.contextmanager
     def shown(cls, wanted: bool = True) -> Iterator[ProgressBar]:
         """Show a bar, if wanted, while the context lasts."""
-        if not wanted or not sys.stderr.isatty():
+        if not check_flag("verbose", wanted) or not sys.stderr.isatty():
             yield cls(None)
             return
         from rich.progress import Progress, TextColumn, TimeElapsedColumn

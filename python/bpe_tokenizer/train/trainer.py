@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
@@ -57,7 +58,11 @@ def train_model(
     counts = PieceCounts(
         split_patterns, normalization, special, threads=options.threads, max_memory=max_memory
     )
-    run = nullcontext() if checkpoint is None else Checkpoint(Path(checkpoint), checkpoint_seconds)
+    run = (
+        nullcontext()
+        if checkpoint is None
+        else Checkpoint(check_path("checkpoint", checkpoint), checkpoint_seconds)
+    )
     with run as saved, ProgressBar.shown(options.verbose) as progress:
         if saved is None:
             count_corpus(core_counter(counts), corpus, progress, weights)

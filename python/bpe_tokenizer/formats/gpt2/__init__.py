@@ -146,7 +146,7 @@ def save(
         OptionError: `names` has another value, or a tokenizer.json in the directory would hide the files.
         WriteError: A file cannot be written.
     """
-    pair = dict(GPT2_PAIRS).get(names)
+    pair = dict(GPT2_PAIRS).get(names) if isinstance(names, str) else None
     if pair is None:
         raise OptionError(f"names is {shorten(names)}; it must be 'vocab.json' or 'encoder.json'")
     directory = check_path("directory", directory)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.errors import ArgumentTypeError, FormatError, HubError, OptionError
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.formats.hub.objects import (
@@ -95,6 +96,8 @@ def load(
     [(b'o', b'w'), (b'l', b'ow')]
     """
     given: dict[str, Any] = {"split_pattern": split_pattern, "special_tokens": special_tokens}
+    if isinstance(source, str | os.PathLike):
+        check_path("source", source)
     if isinstance(source, str) and not _exists(Path(source)):
         name, folder = _parse_source(source)
         repository = Repository(name, revision or "main", token, cache_dir, local_files_only)
