@@ -16,6 +16,7 @@ from bpe_tokenizer.chat import (
     Segment,
     Template,
     TurnTemplate,
+    template_budget,
 )
 from shared import heading, library_tokenizer, refused, show
 
@@ -118,6 +119,11 @@ def jinja_templates() -> None:
     assert own.apply_chat_template(TALK) == tokenizer.apply_chat_template(TALK, source)
     with refused(ChatTemplateError, "A conversation that the template refuses"):
         tokenizer.apply_chat_template([*TALK, {"role": "tool", "content": "12:00"}], source)
+    endless = "{% for a in range(10000) %}{% for b in range(10000) %}-{% endfor %}{% endfor %}"
+    with refused(ChatTemplateError, "A template that does too much"):
+        tokenizer.apply_chat_template(TALK, endless)
+    with template_budget(0.5), refused(ChatTemplateError, "The same with half of the budget"):
+        tokenizer.apply_chat_template(TALK, endless)
     with refused(ChatTemplateError, "Invalid Jinja"):
         ChatTemplate.register("broken", "{% for message in messages %}")
     dated = tokenizer.apply_chat_template(TALK, "{{ strftime_now('%Y') }}", tokenize=False)

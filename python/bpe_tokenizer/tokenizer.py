@@ -143,6 +143,8 @@ class BPETokenizer:
       `"tool_use"`, if there is one), or `"llama3"` if it has none.
     - `plain_markup=True` accepts a named template (or the default) although the vocabulary lacks its control
       tokens. Its markup is then plain text, which a message can forge; without the option it is an error.
+    - `template_budget` is a factor of the work and memory that a Jinja template may take. A template that
+      takes more is an error, because it is code of whoever made the model's files.
     - `system_prompt` is a system message for conversations that do not have one.
     - `tools` and `documents` are lists of dicts for templates that know them. Other keyword arguments are
       variables of the template, such as `enable_thinking`.
@@ -1597,6 +1599,7 @@ class BPETokenizer:
         documents: Sequence[Any] | None = None,
         continue_final_message: bool | str = False,
         plain_markup: bool = False,
+        template_budget: float | None = None,
     ) -> list[int]: ...
     @overload
     def apply_chat_template(
@@ -1622,6 +1625,7 @@ class BPETokenizer:
         documents: Sequence[Any] | None = None,
         continue_final_message: bool | str = False,
         plain_markup: bool = False,
+        template_budget: float | None = None,
         return_assistant_mask: bool = False,
         return_message_spans: bool = False,
         return_dict: bool = False,
@@ -1646,6 +1650,8 @@ class BPETokenizer:
             continue_final_message: End inside the final message, so that the model continues it, without a
                 generation prompt. A `str` names the field to continue.
             plain_markup: Accept that the vocabulary lacks control tokens of a named template.
+            template_budget: A factor of the default budget of a Jinja template, for templates you trust; None
+                for that of the surrounding `chat.template_budget`, or 1.
             return_assistant_mask: Also return 1 for each token of an assistant's turn, its end token
                 included, and 0 for the others.
             return_message_spans: Put `message_spans`, the `MessageSpan`s of each conversation, into the dict.
@@ -1663,7 +1669,8 @@ class BPETokenizer:
 
         Raises:
             ArgumentTypeError: The messages are not a list of dicts, or have fields of the wrong type.
-            ChatTemplateError: The Jinja template is not valid, or refuses the conversation.
+            ChatTemplateError: The Jinja template is not valid, refuses the conversation, or exceeds its
+                budget.
             MissingDependencyError: `return_tensors` is `"pt"`, and PyTorch is not installed.
             NotTrainedError: There is no vocabulary yet.
             OptionError: The template is unknown or has no place for an argument, the vocabulary lacks its
@@ -1693,6 +1700,7 @@ class BPETokenizer:
             documents,
             variables,
             plain_markup,
+            template_budget,
         )
         return apply_chat_template(
             compiled,

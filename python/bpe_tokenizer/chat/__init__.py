@@ -3,6 +3,7 @@
 from bpe_tokenizer.chat.declarative_template import InstructionTemplate, RoleMarkup, TurnTemplate
 from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
 from bpe_tokenizer.chat.template import ChatTemplate, Template
+from bpe_tokenizer.chat.template_budget import template_budget
 
 __all__ = [
     "ChatTemplate",
@@ -13,4 +14,5 @@ __all__ = [
     "Segment",
     "Template",
     "TurnTemplate",
+    "template_budget",
 ]

@@ -189,6 +189,7 @@ def chat_options(
         _items_or_none(variables.pop("documents", None)),
         variables,
         variables.pop("plain_markup", False),
+        variables.pop("template_budget", None),
     )
 
 
@@ -201,7 +202,8 @@ def _items_or_none(values: Any) -> Any:
 def _conversations(
     compiled: CompiledModel, several: Iterable[Any], template: ChatTemplateLike, options: ChatOptions
 ) -> list[ConversationRenderer]:
-    chosen = select_template(compiled, template, bool(options.tools))
+    with options.in_budget():
+        chosen = select_template(compiled, template, bool(options.tools))
     special_tokens = named_special_tokens(compiled)
     return [ConversationRenderer(messages, chosen, options, special_tokens) for messages in several]
 

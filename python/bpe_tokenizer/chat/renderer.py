@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,7 @@ from bpe_tokenizer.arguments import check_flag
 from bpe_tokenizer.chat.messages import Messages, checked_messages, with_system_prompt
 from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
 from bpe_tokenizer.chat.template import Template
+from bpe_tokenizer.chat.template_budget import check_template_budget, template_budget
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 
 __all__ = ["ChatOptions", "ConversationRenderer"]
@@ -31,6 +33,7 @@ class ChatOptions:
         documents: Texts to answer from, for templates that support them.
         variables: Other variables of the template.
         plain_markup: Accept that the vocabulary lacks control tokens of a named template.
+        template_budget: A factor of the default budget of Jinja templates; None for the surrounding one.
     """
 
     add_generation_prompt: bool = True
@@ -40,6 +43,7 @@ class ChatOptions:
     documents: Sequence[Any] | None = None
     variables: Mapping[str, Any] = field(default_factory=dict)
     plain_markup: bool = False
+    template_budget: float | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("tools", self.tools), ("documents", self.documents)):
@@ -50,10 +54,16 @@ class ChatOptions:
             raise ArgumentTypeError(
                 f"continue_final_message must be a bool or the name of a field, not {kind}"
             )
+        if self.template_budget is not None:
+            check_template_budget(self.template_budget)
         if not isinstance(self.plain_markup, bool):
             raise ArgumentTypeError(f"plain_markup must be a bool, not {type(self.plain_markup).__name__}")
         for name in _TRANSFORMERS_NAMES.keys() & self.variables.keys():
             raise OptionError(f"{name} is not an argument here; use {_TRANSFORMERS_NAMES[name]}")
+
+    def in_budget(self) -> AbstractContextManager[None]:
+        """Return a block in which templates have the budget."""
+        return nullcontext() if self.template_budget is None else template_budget(self.template_budget)
 
 
 class ConversationRenderer:
@@ -118,15 +128,16 @@ class ConversationRenderer:
     def _rendered(
         self, template: Template, messages: Messages, add_generation_prompt: bool, continued: bool | str
     ) -> Rendered:
-        return template.render(
-            messages,
-            add_generation_prompt=add_generation_prompt,
-            continue_final_message=continued,
-            tools=self._options.tools,
-            documents=self._options.documents,
-            special_tokens=self._special_tokens,
-            variables=self._options.variables,
-        )
+        with self._options.in_budget():
+            return template.render(
+                messages,
+                add_generation_prompt=add_generation_prompt,
+                continue_final_message=continued,
+                tools=self._options.tools,
+                documents=self._options.documents,
+                special_tokens=self._special_tokens,
+                variables=self._options.variables,
+            )
 
     def input_index(self, index: int) -> int | None:
         """Return the index of one of `messages` in the input; None for the added system prompt."""

@@ -43,6 +43,10 @@ def chat(
             help="Accept a tokenizer without the template's control tokens. Messages can then forge turns.",
         ),
     ] = False,
+    template_budget: Annotated[
+        float | None,
+        option("FACTOR", "Multiplies the work and memory that a Jinja template may take.", "1"),
+    ] = None,
     system: Annotated[str | None, option("TEXT", "System prompt.")] = None,
     message: Annotated[list[str] | None, option("TEXT...", "Send these messages and exit.")] = None,
     max_tokens: Annotated[int, typer.Option(metavar="N", help="Maximum length of a reply, in tokens.")] = 512,
@@ -82,6 +86,7 @@ def chat(
         system,
         template=read_text(template) if template is not None and Path(template).is_file() else template,
         plain_markup=plain_markup,
+        template_budget=template_budget,
         max_new_tokens=max_tokens,
         temperature=temperature,
         top_p=top_p,

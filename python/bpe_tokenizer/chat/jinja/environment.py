@@ -9,23 +9,40 @@ Source of the dialect: https://huggingface.co/docs/transformers/chat_templating_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from jinja2 import nodes
-from jinja2.compiler import CodeGenerator, Frame
 from jinja2.exceptions import SecurityError, TemplateError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.runtime import BlockReference, Context, LoopContext, Macro
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
-from jinja2.utils import Cycler, Joiner, Namespace
+from jinja2.sandbox import (
+    ImmutableSandboxedEnvironment,
+    SandboxedEscapeFormatter,
+    SandboxedFormatter,
+)
+from jinja2.tests import TESTS
+from jinja2.utils import Cycler, Joiner, Namespace, generate_lorem_ipsum
 from markupsafe import Markup
 
+from bpe_tokenizer.chat.jinja.budget import charge_tree, counted, spend
+from bpe_tokenizer.chat.jinja.charges import (
+    charge_call,
+    charge_format_field,
+    charge_integer,
+    charge_lipsum,
+    charge_method,
+    charge_operator,
+    charge_text,
+)
+from bpe_tokenizer.chat.jinja.compiler import COUNTED, Compiler
 from bpe_tokenizer.chat.jinja.filters import escaped, safe, taint_result, taint_tracking_filters
 from bpe_tokenizer.chat.jinja.formatting import brace_format, percent_format
 from bpe_tokenizer.chat.jinja.loop_tracing import LoopTracing
+from bpe_tokenizer.chat.jinja.rope import TEXTS, Rope, join_texts, joined
 from bpe_tokenizer.chat.jinja.tainted_str import TaintedStr, as_tainted, concat
 from bpe_tokenizer.chat.jinja.values import (
     CONTAINERS,
@@ -80,6 +97,22 @@ def _reject_private(name: Any) -> None:
         raise SecurityError(f"a namespace of a template cannot hold the private name {name!r}")
 
 
+class _LimitedFields:
+    """Charges for the fields of `str.format`."""
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        charge_format_field(value, format_spec)
+        return super().format_field(value, format_spec)  # type: ignore[misc]
+
+
+class _LimitedFormatter(_LimitedFields, SandboxedFormatter):
+    pass
+
+
+class _LimitedEscapeFormatter(_LimitedFields, SandboxedEscapeFormatter):
+    pass
+
+
 class StringMethod:
     """A bound method of a string in a template.
 
@@ -96,10 +129,16 @@ class StringMethod:
         """Call it."""
         text, name = self._text, self._name
         if name == "format":
-            return brace_format(text, arguments, named, SandboxedFormatter(self._environment))
+            return brace_format(text, arguments, named, _LimitedFormatter(self._environment))
         if name == "format_map":
             (mapping,) = arguments
-            return brace_format(text, (), mapping, SandboxedFormatter(self._environment), **named)
+            return brace_format(text, (), mapping, _LimitedFormatter(self._environment), **named)
+        if name == "join" and len(arguments) == 1:
+            arguments = ([*counted(arguments[0])],)
+        charge_method(text, name, arguments, named)
+        if name == "join" and not isinstance(text, TaintedStr):
+            charge_text(text * 0)
+            spend(1, len(text) * len(arguments[0]) if arguments else 0)
         given_content = holds_content((arguments, named))
         if name in _TRACKED_METHODS or (name == "translate" and not given_content):
             if given_content or isinstance(text, TaintedStr):
@@ -136,29 +175,16 @@ class Generation(Extension):
         return TaintedStr.from_runs(text, text.ends, marked)
 
 
-class _Compiler(CodeGenerator):
-    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802
-        """Compile `a ~ b`, for which Jinja itself has no hook in the environment."""
-        self.write("environment.concat_outputs((")
-        for operand in node.nodes:
-            self.visit(operand, frame)
-            self.write(", ")
-        self.write("))")
-
-    def visit_ScopedEvalContextModifier(  # noqa: N802
-        self, node: nodes.ScopedEvalContextModifier, frame: Frame
-    ) -> None:
-        """Reject `{% autoescape %}`: it is for HTML, and the tracking does not cover it."""
-        self.fail("{% autoescape %} is not supported in a chat template", node.lineno)
-
-
 class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
     """Compiles templates in Hugging Face's dialect to code that tracks content."""
 
-    code_generator_class = _Compiler
+    code_generator_class = Compiler
     intercepted_binops = frozenset(ImmutableSandboxedEnvironment.default_binop_table)
     intercepted_unops = frozenset(ImmutableSandboxedEnvironment.default_unop_table)
     concat = staticmethod(concat)
+    counted = staticmethod(counted)
+    joined = staticmethod(joined)
+    spend = staticmethod(spend)
 
     def __init__(self) -> None:
         super().__init__(
@@ -166,21 +192,56 @@ class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
             lstrip_blocks=True,
             extensions=[Generation, LoopTracing, loopcontrols],
             finalize=to_output,
+            optimized=False,
         )
-        self.filters = taint_tracking_filters()
+        self.filters = {**taint_tracking_filters(), COUNTED: counted}
+        tests: Mapping[str, Any] = TESTS
+        self.tests = {name: _limited_test(name, test) for name, test in tests.items()}
         self.globals |= {
+            "lipsum": _limited_lipsum,
             "dict": TemplateDict(),
             "namespace": TemplateNamespace,
             "raise_exception": _raise_exception,
             "strftime_now": _strftime_now,
         }
 
-    def concat_outputs(self, operands: Iterable[Any]) -> str:
+    def concat_outputs(self, operands: Iterable[Any]) -> str | Rope:
         """Return `a ~ b`."""
-        return concat(map(to_output, operands))
+        text: str | Rope = ""
+        for operand in operands:
+            text = join_texts(text, operand if type(operand) in TEXTS else to_output(operand))
+        return text
+
+    def compared(self, value: Any) -> Any:
+        """Return a value that is compared, searched, or hashed."""
+        if isinstance(value, (str, bytes)):
+            spend(0, len(value) / 16)
+        elif isinstance(value, Rope):
+            return value.joined()
+        elif value is not None and not isinstance(value, (bool, int, float)):
+            charge_tree(value)
+        return value
+
+    def sliced(self, value: Any, start: Any, stop: Any, step: Any) -> Any:
+        """Return `value[start:stop:step]`."""
+        part = slice(start, stop, step)
+        value = joined(value)
+        try:
+            size = len(range(*part.indices(len(value))))
+        except TypeError:
+            size = 1  # not a container; Python says so
+        if isinstance(value, TaintedStr) and step not in (None, 1) and len(value.provenances) > 1:
+            spend(size, 60 * size)
+        else:
+            spend(1, size if isinstance(value, str) else 2 * size)
+        return value[part]
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Return `left operator right`."""
+        if operator == "+" and type(left) in TEXTS and type(right) in TEXTS:
+            return join_texts(left, right)
+        left, right = joined(left), joined(right)
+        charge_operator(operator, left, right)
         if operator == "+" and _is_html(left, right):
             return safe(concat(map(escaped, (left, right))))
         left, right = demote_markup(left), demote_markup(right)
@@ -198,11 +259,27 @@ class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
 
     def call_unop(self, context: Context, operator: str, arg: Any) -> Any:
         """Return `operator arg`."""
+        arg = joined(arg)
+        charge_integer(arg)
         return taint_result(super().call_unop(context, operator, arg), arg, f"the operator {operator}")
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         """Return `obj(*args, **kwargs)`."""
+        if isinstance(__obj, Macro):
+            spend(10 + len(args) + len(kwargs))
+            return super().call(__context, __obj, *args, **kwargs)
+        if isinstance(getattr(__obj, "__self__", None), Extension):
+            # The tags of the dialect, not of the template; they take ropes.
+            spend(2)
+            return super().call(__context, __obj, *args, **kwargs)
+        args = tuple(map(joined, args))
+        kwargs = {name: joined(value) for name, value in kwargs.items()}
+        if isinstance(__obj, (StringMethod, BlockReference)) or __obj in _TRACKED_CLASSES:
+            spend(5 + len(args) + len(kwargs))
+        else:
+            charge_call(__obj, args, kwargs)
         result = super().call(__context, __obj, *args, **kwargs)
+        charge_integer(result)
         owner = getattr(__obj, "__self__", None)
         is_tracked = isinstance(__obj, _TRACKED_CALLABLES) or isinstance(owner, _TRACKED_OWNERS)
         if is_tracked or __obj in _TRACKED_CLASSES:
@@ -212,6 +289,8 @@ class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Return `obj.attribute`."""
+        if type(obj) is Rope:
+            obj = obj.joined()
         obj = demote_markup(obj)
         if isinstance(obj, str):
             return self._plain_attribute(Markup if isinstance(obj, Markup) else str, obj, attribute)
@@ -224,6 +303,10 @@ class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """Return `obj[argument]`."""
+        if type(obj) is Rope:
+            obj = obj.joined()
+        if type(argument) is not str and type(argument) is not int:
+            argument = self.compared(argument)
         if isinstance(obj, TaintedObject):
             return taint(super().getitem(obj._value, argument), obj._provenance)
         if isinstance(argument, str) and isinstance(obj, (str, TaintedInt, TaintedFloat)):
@@ -238,6 +321,58 @@ class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
         if kind is str and self.is_safe_attribute(obj, attribute, value):
             return StringMethod(self, obj, attribute)
         return value
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        """Return a method `format` of escaped text with a budget; None for other values."""
+        owner = getattr(value, "__self__", None)
+        name = getattr(value, "__name__", "")
+        if not isinstance(owner, Markup) or name not in ("format", "format_map"):
+            return super().wrap_str_format(value)
+        formatter = _LimitedEscapeFormatter(self, escape=owner.escape)
+
+        def limited(*arguments: Any, **named: Any) -> str:
+            if name == "format":
+                return type(owner)(formatter.vformat(owner, arguments, named))
+            (mapping,) = arguments
+            return type(owner)(formatter.vformat(owner, (), mapping))
+
+        limited.__name__ = name
+        return limited
+
+
+# Tests that only look at the type or the identity of a value.
+_CHEAP_TESTS = frozenset((
+    "boolean", "callable", "defined", "false", "filter", "float", "integer", "mapping", "none", "number",
+    "sameas", "test", "true", "undefined",
+))  # fmt: skip
+
+
+def _limited_test(name: str, test: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a test that charges for its values."""
+    if name in _CHEAP_TESTS:
+        return test
+    if name in ("iterable", "sequence"):
+        return lambda value: test(joined(value))
+    if name == "string":
+        return lambda value: isinstance(value, (str, Rope))
+
+    def limited(*values: Any) -> Any:
+        values = tuple(map(joined, values))
+        spend(2)
+        for value in values:
+            charge_integer(value)
+            if isinstance(value, str):
+                spend(1, len(value) / 4)
+            elif not isinstance(value, (bool, int, float, type(None))):
+                charge_tree(value)
+        return test(*values)
+
+    return limited
+
+
+def _limited_lipsum(*arguments: Any, **named: Any) -> str:
+    charge_lipsum(*arguments, **named)
+    return generate_lorem_ipsum(*arguments, **named)
 
 
 def _is_html(*texts: Any) -> bool:
@@ -254,4 +389,7 @@ def _raise_exception(message: Any) -> None:
 
 
 def _strftime_now(form: str) -> str:
+    # The C library pads numbers to any width.
+    if len(form) > 200 or any(int(number[:9]) > 100 for number in re.findall(r"[0-9]+", form)):
+        raise TemplateError("the format of strftime_now() is too long")
     return datetime.now().strftime(form)

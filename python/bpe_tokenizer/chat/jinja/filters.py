@@ -8,7 +8,7 @@ Source: https://jinja.palletsprojects.com/en/stable/templates/#list-of-builtin-f
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Any
 
@@ -18,7 +18,10 @@ from jinja2.filters import FILTERS, do_truncate, make_attrgetter
 from jinja2.utils import pass_environment
 from markupsafe import Markup, escape
 
+from bpe_tokenizer.chat.jinja.budget import counted
+from bpe_tokenizer.chat.jinja.charges import charge_filter
 from bpe_tokenizer.chat.jinja.formatting import percent_format
+from bpe_tokenizer.chat.jinja.rope import joined
 from bpe_tokenizer.chat.jinja.tainted_json import to_json
 from bpe_tokenizer.chat.jinja.tainted_str import TaintedStr, as_tainted, concat, merge_provenances
 from bpe_tokenizer.chat.jinja.values import TaintedMarkup, demote_markup, provenances_of, taint, to_output
@@ -32,6 +35,11 @@ _SELECTING = (
 )  # fmt: skip
 # These convert their input to text and call a method of the string.
 _BY_METHODS = ("capitalize", "center", "lower", "trim", "upper")
+# These visit their whole input. The sizes of the values of an iterator are not known.
+_CONSUMING = frozenset((
+    "batch", "dictsort", "groupby", "join", "list", "max", "min", "pprint", "slice", "sort", "string", "sum",
+    "tojson", "unique",
+))  # fmt: skip
 # These count; a count is not text, so it is not content.
 _COUNTING = ("count", "length", "wordcount")
 
@@ -56,7 +64,8 @@ def taint_tracking_filters() -> dict[str, Callable[..., Any]]:
     kept = {name: FILTERS[name] for name in (*_SELECTING, *_COUNTING)}
     by_methods = {name: _on_output(FILTERS[name]) for name in _BY_METHODS}
     others = {name: _tainting(name, function) for name, function in FILTERS.items()}
-    return others | kept | by_methods | own
+    every = others | kept | by_methods | own
+    return {name: _limited(name, function) for name, function in every.items()}
 
 
 def taint_result(result: Any, inputs: Any, what: str) -> Any:
@@ -76,6 +85,26 @@ def taint_result(result: Any, inputs: Any, what: str) -> Any:
     return taint(
         result, merge_provenances(provenances, f"{what} was given content, so its result is untrusted")
     )
+
+
+def _limited(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a filter that charges the budget before it starts, and takes texts instead of ropes."""
+    if name in ("count", "length"):
+        # The length of a rope is known.
+        return function
+    # The first argument of some filters is the context or the environment.
+    place = 1 if hasattr(function, "jinja_pass_arg") else 0
+
+    @wraps(function)
+    def filtered(*arguments: Any, **named: Any) -> Any:
+        given = [*map(joined, arguments)]
+        if name in _CONSUMING and isinstance(given[place], Iterator):
+            given[place] = [*counted(given[place])]
+        named = {key: joined(value) for key, value in named.items()}
+        charge_filter(name, given[place], tuple(given[place + 1 :]), named)
+        return function(*given, **named)
+
+    return filtered
 
 
 def _tainting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

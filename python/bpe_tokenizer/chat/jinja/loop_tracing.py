@@ -17,6 +17,7 @@ from jinja2.environment import Environment
 from jinja2.ext import Extension
 from jinja2.visitor import NodeTransformer
 
+from bpe_tokenizer.chat.jinja.rope import Rope
 from bpe_tokenizer.chat.jinja.tainted_str import TEMPLATE, Provenance, TaintedStr, as_tainted
 from bpe_tokenizer.chat.jinja.values import provenances_of, to_output
 
@@ -123,6 +124,8 @@ class LoopTracing(Extension):
 
 def _mark_ends(value: Any, writers: tuple[int, ...]) -> Any:
     """Return a text with marks on its new markup. New text is at an end of a text that grows."""
+    if isinstance(value, Rope):
+        return value.with_marks(lambda text: _mark_ends(text, writers))
     if not isinstance(value, str) or not value or hasattr(value, "__html__"):
         return value
     text = as_tainted(value)

@@ -11,12 +11,22 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any, NamedTuple, SupportsIndex
 
+from bpe_tokenizer.chat.jinja.budget import spend
 from bpe_tokenizer.chat.segment import Origin
 
-__all__ = ["TEMPLATE", "Provenance", "TaintedStr", "as_tainted", "concat", "merge_provenances"]
+__all__ = [
+    "TEMPLATE",
+    "Provenance",
+    "TaintedStr",
+    "as_tainted",
+    "concat",
+    "concat_charged",
+    "merge_provenances",
+]
 
 
 class Provenance(NamedTuple):
@@ -323,6 +333,13 @@ def concat(parts: Iterable[str]) -> str:
         A `TaintedStr` if any part is one, else a plain string.
     """
     parts = list(parts)
+    with suppress(TypeError):  # `join` reports a part that is not text
+        spend(1 + len(parts) / 2, sum(map(len, parts)))
+    return concat_charged(parts)
+
+
+def concat_charged(parts: list[str]) -> str:
+    """Return `concat(parts)`, for which the budget was charged."""
     text = "".join(parts)
     # Other tainted string classes return a `TaintedStr` from str().
     parts = [part if type(part) is str else str(part) for part in parts]

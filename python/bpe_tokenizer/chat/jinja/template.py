@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 from jinja2 import Template, nodes
 from jinja2.exceptions import TemplateError, TemplateSyntaxError
 
+from bpe_tokenizer.chat.jinja.budget import MAX_SOURCE, limited
 from bpe_tokenizer.chat.jinja.context import REASONING, build_context
 from bpe_tokenizer.chat.jinja.environment import TaintTrackingEnvironment
 from bpe_tokenizer.chat.jinja.literals import TemplateLiterals
 from bpe_tokenizer.chat.jinja.loop_tracing import trace_loops, tracing
 from bpe_tokenizer.chat.jinja.tainted_str import TaintedStr, as_tainted, concat
 from bpe_tokenizer.chat.segment import Rendered, Segment
+from bpe_tokenizer.chat.template_budget import scaled
 from bpe_tokenizer.errors import ArgumentTypeError, ChatTemplateError, OptionError, TokenizerError, shorten
 
 __all__ = ["JinjaTemplate"]
@@ -123,22 +125,37 @@ class JinjaTemplate:
         return text in self.source or text in self._compiled.literals
 
     def _compile(self) -> _Compiled:
+        if len(self.source) > scaled(MAX_SOURCE):
+            raise ChatTemplateError(
+                f"{self._place(None)} has {len(self.source):,} characters, and at most "
+                f"{scaled(MAX_SOURCE):,.0f} are allowed; template_budget=10 allows ten times as many"
+            )
         try:
             return _compile(self.source)
         except TemplateSyntaxError as error:
             raise ChatTemplateError(f"{self._place(error.lineno)}: {error.message or '':.200}") from error
-        except RecursionError as error:
+        except (RecursionError, SyntaxError, MemoryError, OverflowError) as error:
+            # Python has limits for the code that Jinja makes of a template.
             raise ChatTemplateError(f"{self._place(None)} is nested too deeply") from error
+        except ValueError as error:
+            # Such as a number with too many digits.
+            raise ChatTemplateError(f"{self._place(None)}: {error!s:.200}") from error
 
     def _render(self, values: dict[str, Any]) -> str:
         template = self._compiled.template
         try:
-            with tracing():
+            with limited(values, self.source), tracing():
                 return concat(template.root_render_func(template.new_context(values)))
         except Exception as error:
             # A template is a program, which can raise any exception.
             place = self._place(_line(error.__traceback__))
-            kind = "" if isinstance(error, TemplateError) and str(error) else f"{type(error).__name__}: "
+            if isinstance(error, MemoryError):
+                raise ChatTemplateError(f"{place}: there is not enough memory") from error
+            kind = (
+                ""
+                if isinstance(error, (TemplateError, ChatTemplateError)) and str(error)
+                else f"{type(error).__name__}: "
+            )
             raise ChatTemplateError(f"{place}: {kind}{error!s:.200}") from error
 
     def _place(self, line: int | None) -> str:

@@ -15,6 +15,8 @@ from jinja2.nodes import EvalContext
 from jinja2.runtime import Context, Undefined
 from markupsafe import Markup
 
+from bpe_tokenizer.chat.jinja.budget import charge_tree, spend
+from bpe_tokenizer.chat.jinja.rope import Rope
 from bpe_tokenizer.chat.jinja.tainted_str import Provenance, TaintedStr, merge_provenances
 from bpe_tokenizer.chat.segment import Origin
 
@@ -146,8 +148,15 @@ class TaintedObject:
         return taint(self._value(*arguments, **named), self._provenance)
 
 
-def provenances_of(value: Any) -> Iterator[Provenance]:
-    """Iterate over the provenances of the content in a value, at any depth; unknown objects are content."""
+def provenances_of(value: Any, visited: set[int] | None = None) -> Iterator[Provenance]:
+    """Iterate over the provenances of the content in a value, at any depth; unknown objects are content.
+
+    Args:
+        value: The value. What occurs in it more than once is visited once.
+        visited: The `id`s of the containers that were visited.
+    """
+    if isinstance(value, Rope):
+        value = value.joined()
     if isinstance(value, TaintedStr):
         yield from (provenance for provenance in value.provenances if provenance.origin is not None)
     elif isinstance(value, (TaintedInt, TaintedFloat, UntrustedMarkup)):
@@ -156,11 +165,16 @@ def provenances_of(value: Any) -> Iterator[Provenance]:
         yield value._provenance
     elif type(value) in _UNTAINTED or isinstance(value, _ENGINE):
         return
-    elif isinstance(value, dict):
-        yield from provenances_of(value.items())
     elif isinstance(value, CONTAINERS):
+        visited = set() if visited is None else visited
+        if id(value) in visited:
+            return
+        visited.add(id(value))
         for item in value:
-            yield from provenances_of(item)
+            spend(1 / 8)
+            yield from provenances_of(item, visited)
+            if isinstance(value, dict):
+                yield from provenances_of(value[item], visited)
     elif isinstance(value, slice):
         yield from provenances_of((value.start, value.stop, value.step))
     else:
@@ -203,9 +217,12 @@ def to_output(value: Any) -> str:
     kind = type(value)
     if kind is str or kind is TaintedStr:
         return value  # type: ignore[no-any-return]
+    if kind is Rope:
+        return value.joined()  # type: ignore[no-any-return]
     if kind is Markup or value is None or kind in (bool, int, float) or isinstance(value, Undefined):
         return str(value)
     if isinstance(value, (str, TaintedInt, TaintedFloat, TaintedObject)):
         return value.__str__()
+    charge_tree(value)
     provenances = tuple(provenances_of(value))
     return TaintedStr(str(value), merge_provenances(provenances)) if provenances else str(value)

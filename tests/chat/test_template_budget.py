@@ -1,0 +1,367 @@
+"""Templates have a budget of operations and characters, in proportion to the conversation."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer, ChatSession
+from bpe_tokenizer.chat import template_budget
+from bpe_tokenizer.chat.jinja import budget
+from bpe_tokenizer.chat.jinja.template import JinjaTemplate
+from bpe_tokenizer.errors import ArgumentTypeError, ChatTemplateError, OptionError
+from bpe_tokenizer.inference import LanguageModel
+from chat_cases import JINJA, published, published_names
+from hostile_templates import HOSTILE_TEMPLATES
+from jinja_rendering import TOKENS
+from jinja_templates import FAMILIES
+from sampling import sample
+
+HELLO = [{"role": "user", "content": "hello"}]
+LIMITED = """
+import json, resource, sys, time
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+from bpe_tokenizer.chat import template_budget
+from bpe_tokenizer.chat.jinja.template import JinjaTemplate
+from bpe_tokenizer.errors import ChatTemplateError
+given = json.load(sys.stdin)
+for source in given["sources"]:
+    start, outcome = time.process_time(), "rendered"
+    try:
+        with template_budget(given["factor"]):
+            JinjaTemplate(source).render([{"role": "user", "content": "hello"}])
+    except ChatTemplateError as error:
+        outcome = "refused" if len(str(error)) <= 300 else "long error"
+    except BaseException as error:
+        outcome = repr(error)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps([source, outcome, time.process_time() - start, peak]), flush=True)
+"""
+
+
+def outcomes(sources: list[str], factor: float, seconds: float) -> Iterator[tuple[str, str, float, int]]:
+    """Render templates in a child process; yield their outcomes, with the seconds and the peak memory."""
+    child = subprocess.run(
+        [sys.executable, "-c", LIMITED],
+        input=json.dumps({"sources": sources, "factor": factor}),
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    lines = child.stdout.splitlines()
+    assert len(lines) == len(sources), (sources[len(lines)], child.stderr[-300:])
+    for line in lines:
+        yield tuple(json.loads(line))
+
+
+def test_hostile_templates_are_stopped() -> None:
+    for source, outcome, took, peak in outcomes(sample(HOSTILE_TEMPLATES, 0.3, __name__), 0.03, 60):
+        assert outcome == "refused", source
+        assert took < 2, source
+        assert peak < 400_000, source
+
+
+@pytest.mark.slow
+def test_hostile_templates_are_stopped_with_the_default_budget() -> None:
+    for source, outcome, took, peak in outcomes([*HOSTILE_TEMPLATES], 1, 280):
+        assert outcome == "refused", source
+        assert took < 10, source
+        assert peak < 700_000, source
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ " + "(" * 10_000 + "1" + ")" * 10_000 + " }}",
+        "{{ " + "[" * 10_000 + "]" * 10_000 + " }}",
+        "{{ " + "not " * 10_000 + "1 }}",
+        "{{ " + "-" * 10_000 + "1 }}",
+        "{{ 1" + " + 1" * 20_000 + " }}",
+        "{{ a" + ".a" * 20_000 + " }}",
+        "{{ a" + "|upper" * 20_000 + " }}",
+        "{% if a %}" * 5_000 + "{% endif %}" * 5_000,
+        "{% for a in a %}" * 50 + "{% endfor %}" * 50,
+        "{% if a %}" + "{% elif a %}" * 10_000 + "{% endif %}",
+        "{{ " + "9" * 10_000 + " }}",
+        "{{ 1e" + "9" * 10_000 + " }}{{ 1" + "_1" * 5_000 + " }}",
+        "a" * 400_001,
+    ],
+    ids=lambda source: source[:12],
+)
+def test_sources_that_cannot_be_compiled(source: str) -> None:
+    with pytest.raises(ChatTemplateError) as raised:
+        JinjaTemplate(source)
+    assert len(str(raised.value)) <= 300
+
+
+def test_nothing_is_computed_while_compiling() -> None:
+    for filtered in ("'a' | center(10**9)", "'a' | center(1000000000)", "[1] | batch(9**9, 1)"):
+        JinjaTemplate("{{ " + filtered + " }}")
+
+
+# What the sandbox refuses: known ways from a template to Python.
+
+
+@pytest.mark.parametrize(
+    "escape",
+    [
+        "''.__class__.__mro__[1].__subclasses__()",
+        "''['__class__']['__mro__']",
+        "'' | attr('__class__') | attr('__mro__')",
+        "[''] | map(attribute='__class__') | map(attribute='__mro__') | list",
+        "messages.append(1)",
+        "messages[0].update(a=1)",
+        "messages.__init__.__globals__",
+        "cycler.__init__.__globals__.os.popen('id').read()",
+        "joiner.__init__.__globals__",
+        "namespace.__init__.__globals__",
+        "lipsum.__globals__['os'].popen('id').read()",
+        "lipsum['__globals__']",
+        "self.__init__.__globals__",
+        "self._TemplateReference__context.cycler.__init__.__globals__.os",
+        "dict.__base__.__subclasses__()",
+        "range.__class__.__base__",
+        "raise_exception.__globals__",
+        "strftime_now.__globals__['datetime']",
+        "'{0.__class__.__mro__}'.format('')",
+        "'{0.__class__.__mro__}' | format('')",
+        "'{a.__class__}'.format_map({'a': ''})",
+        "('{0.__class__.__mro__}' | safe).format('')",
+        "('{a.__class__}' | e).format_map({'a': ''})",
+        "(['{0.__class__.__mro__}'] | map('string') | first).format('')",
+        "(('{0.__class__.__mro__}'.format | attr('__call__'))(''))",
+        "[('{0.__class__}' | safe).format] | map('attr', '__self__') | list",
+        "['{0.__class__.__mro__}'.format] | map(attribute='_text') | list",
+        "'a'.upper._environment",
+        "(messages[0].content | length).real.__class__",
+        "messages[0].content.encode().__class__",
+        "messages[0].content._value",
+        "namespace(__init__=1)",
+        "loop",
+        "caller.__globals__",
+        "url_for.__globals__",
+        "get_flashed_messages.__globals__",
+        "config.__class__",
+        "environment.globals",
+        "context.environment",
+        "undefined_name.__init__.__globals__",
+        "(1).__class__.__base__.__subclasses__()",
+        "messages.sort(key=messages)",
+    ],
+)
+def test_no_way_out_of_the_sandbox(escape: str) -> None:
+    for source in (f"{{{{ {escape} }}}}", f"{{% set x = {escape} %}}{{{{ x.__class__ }}}}{{{{ x }}}}"):
+        try:
+            text = JinjaTemplate(source).render(HELLO).text
+        except ChatTemplateError:
+            continue
+        assert text in ("", "None", "[]", "[Undefined]"), (source, text)
+
+
+# The budget.
+
+
+class Spent(budget.RenderBudget):
+    """A budget that remembers the last one of its kind."""
+
+    last: Spent
+
+    def __init__(self, operations: float, characters: float) -> None:
+        super().__init__(operations, characters)
+        self.given = operations, characters
+        Spent.last = self
+
+    @classmethod
+    def shares(cls) -> tuple[float, float]:
+        operations, characters = cls.last.given
+        return 1 - cls.last.operations / operations, 1 - cls.last.characters / characters
+
+
+@pytest.fixture
+def spent(monkeypatch: pytest.MonkeyPatch) -> type[Spent]:
+    monkeypatch.setattr(budget, "RenderBudget", Spent)
+    return Spent
+
+
+def talk(messages: int, characters: int) -> list[dict[str, str]]:
+    content = "ab e\n" * (characters // 5)
+    return [{"role": ("user", "assistant")[number % 2], "content": content} for number in range(messages)]
+
+
+@pytest.mark.parametrize("messages", [talk(1, 5), talk(2001, 20), talk(3, 100_000)], ids=len)
+def test_ordinary_templates_need_a_small_part_of_their_budget(
+    messages: list[dict[str, str]], spent: type[Spent]
+) -> None:
+    for source in [*FAMILIES.values(), *JINJA.values()]:
+        with suppress(ChatTemplateError):  # the template refuses the conversation
+            JinjaTemplate(source).render(messages, special_tokens=TOKENS)
+        assert max(spent.shares()) < 0.4
+
+
+@pytest.mark.parametrize("name", published_names())
+def test_published_templates_need_a_small_part_of_their_budget(name: str, spent: type[Spent]) -> None:
+    source = published(name)
+    for messages in (talk(1, 5), talk(2001, 20), talk(3, 100_000)):
+        with suppress(ChatTemplateError):
+            JinjaTemplate(source).render(messages, special_tokens=TOKENS)
+        assert max(spent.shares()) < 0.4
+
+
+def loop(body: str) -> str:
+    start = "{% macro ignore(a) %}{% endmacro %}{% set ns = namespace(x='') %}{% for m in messages %}"
+    return start + body + "{% endfor %}{{ ns.x }}"
+
+
+APPENDS = {
+    "+": loop("{% set ns.x = ns.x + m.content %}"),
+    "~": loop("{% set ns.x = ns.x ~ '<' ~ m.content %}"),
+    "before": loop("{% set ns.x = m.content + ns.x %}"),
+    "inside": loop("{% set ns.x = '(' + ns.x + m.content + ')' %}"),
+    "condition": loop("{% if ns.x or true %}{% set ns.x = (ns.x or '') + m.content %}{% endif %}"),
+    "test": loop("{% if ns.x is string %}{% set ns.x = ns.x + m.content %}{% endif %}"),
+    "length": loop("{% if ns.x | length < 9e9 %}{% set ns.x = ns.x + m.content %}{% endif %}"),
+    "macro": loop("{{ ignore(ns.x) }}{% set ns.x = ns.x + m.content %}"),
+    "alias": loop("{% set y = ns.x %}{% set ns.x = y + m.content %}"),
+    "output": loop("{{ m.content + '<' + m.role }}"),
+    "block": "{% set x %}{% for m in messages %}{{ m.content }}<{% endfor %}{% endset %}{{ x }}",
+    "join": "{{ messages | map(attribute='content') | join('<') }}",
+}
+
+
+@pytest.mark.parametrize("name", APPENDS)
+def test_appending_is_linear(name: str, spent: type[Spent]) -> None:
+    """Counts what the rendering does, and measures nothing."""
+
+    def work(count: int) -> float:
+        rendered = JinjaTemplate(APPENDS[name]).render(talk(count, 10))
+        assert rendered.text.count("ab e") == 2 * count
+        assert all(segment.trusted == ("ab" not in segment.text) for segment in rendered.segments)
+        operations, characters = spent.last.given
+        return operations - spent.last.operations + characters - spent.last.characters
+
+    assert work(2000) < 2.2 * work(1000)
+
+
+ROPE_USES = """
+    x == 'ahellob'; 'hello' in x; x in ['ahellob']; x | upper; x[1:3]; x[0]; x | length; x is string; x
+    is iterable; x is mapping; [x, x] | join('-'); {x: x}; (x, ); x * 2; '%s' % x; '{}'.format(x);
+    x.upper(); {'ahellob': 1}[x]; x if x else 1; x < 'b'; x >= 'b'; x is eq(x); [x] | tojson;
+    namespace(a=x).a; dict(a=x); 'a'.join([x, x]); x | attr('upper') is defined; [x] | select('in', [x])
+    | list; x is in [x]; 'z' | replace('z', x); x is lower; x != x; x | string | e; [x, x] | unique |
+    list; x and 'y'; not x; namespace(a=x); x ~ 1; 1 ~ x; x ~ [x]
+""".split(";")  # noqa: SIM905
+
+
+@pytest.mark.parametrize("use", ROPE_USES)
+def test_a_rope_is_a_string_for_templates(use: str) -> None:
+    loop = "{% for c in x %}{{ c }}{% endfor %}"
+    source = "{% set x = 'a' + messages[0].content + 'b' %}" + loop + "{{ " + use + " }}"
+    plain = source.replace("'a' + messages[0].content + 'b'", "'ahellob'")
+    assert JinjaTemplate(source).render(HELLO).text == JinjaTemplate(plain).render(HELLO).text
+
+
+# Raising the bound.
+
+LONG = "{{ messages[0].content }}{{ '-' * 70000000 }}"
+
+
+def test_the_budget_can_be_raised() -> None:
+    template = JinjaTemplate(LONG)
+    with pytest.raises(ChatTemplateError, match=r"line 1: .*template_budget=10"):
+        template.render(HELLO)
+    with template_budget(4):
+        assert len(template.render(HELLO).text) == 70_000_005
+        with template_budget(1), pytest.raises(ChatTemplateError):
+            template.render(HELLO)
+    with template_budget(math.inf):
+        assert template.render(HELLO).text.startswith("hello-")
+    with pytest.raises(ChatTemplateError):
+        template.render(HELLO)
+    with template_budget(2):
+        JinjaTemplate("b" * 400_001)
+
+
+@pytest.mark.parametrize("factor", [0, -1, math.nan])
+def test_factors_that_are_refused(factor: float) -> None:
+    with pytest.raises(OptionError, match="greater than 0"), template_budget(factor):
+        pass
+
+
+def test_every_method_takes_a_budget(tokenizer: BPETokenizer) -> None:
+    source = "{% for i in range(2000) %}x{% endfor %}{{ messages[0].content }}"
+    small: dict[str, Any] = {"template": source, "template_budget": 1e-4}
+    calls = (
+        lambda **more: tokenizer.apply_chat_template(HELLO, **more),
+        lambda **more: tokenizer.apply_chat_template(HELLO, tokenize=False, **more),
+        lambda **more: tokenizer.chat_segments(HELLO, **more),
+        lambda **more: tokenizer.count_chat_tokens(HELLO, **more),
+        lambda **more: tokenizer.message_spans(HELLO, **more),
+        lambda **more: tokenizer.trim_messages(HELLO, 9999, **more),
+    )
+    for call in calls:
+        with pytest.raises(ChatTemplateError, match="template_budget"):
+            call(**small)
+        call(**{**small, "template_budget": 1})
+    session = ChatSession(LanguageModel(Silent()), tokenizer, **small)
+    with pytest.raises(ChatTemplateError, match="template_budget"):
+        list(session.send("Hi"))
+    with pytest.raises(ArgumentTypeError, match="template_budget"):
+        tokenizer.apply_chat_template(HELLO, template_budget="10")
+
+
+class Silent:
+    """A language model without replies."""
+
+    vocab_size, context_length = 100_000, 100_000
+
+    def generate(self, ids: Any, options: Any, cancellation: Any) -> Iterator[int]:
+        yield from ()
+
+    def close(self) -> None:
+        pass
+
+
+def test_threads_have_their_own_budgets() -> None:
+    failed: list[Exception] = []
+
+    def render() -> None:
+        try:
+            JinjaTemplate(LONG).render(HELLO)
+        except ChatTemplateError as error:
+            failed.append(error)
+
+    with template_budget(4):
+        thread = threading.Thread(target=render)
+        thread.start()
+        thread.join()
+    assert len(failed) == 1
+
+
+def test_ctrl_c_stops_a_rendering() -> None:
+    script = (
+        "import math\nfrom bpe_tokenizer.chat import template_budget\n"
+        "from bpe_tokenizer.chat.jinja.template import JinjaTemplate\nprint('ready', flush=True)\n"
+        "source = '{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}'\n"
+        "with template_budget(math.inf): JinjaTemplate(source).render([{'role': 'user', 'content': 'x'}])"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", script], stdout=pipe, stderr=pipe) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        time.sleep(0.3)
+        start = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=20)
+        assert time.monotonic() - start < 5
+        assert b"KeyboardInterrupt" in errors

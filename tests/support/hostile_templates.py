@@ -1,0 +1,191 @@
+"""Templates that would take all time or all memory, one a line."""
+
+# Each line is a template, however long.
+# ruff: noqa: E501
+from __future__ import annotations
+
+__all__ = ["HOSTILE_TEMPLATES"]
+
+HOSTILE_TEMPLATES = tuple(
+    r"""
+{{ 'a' * 10**9 }}
+{{ 10**9 * 'a' }}
+{{ 'a' * 1000000000 }}
+{{ [1] * 10**9 }}
+{{ (1,) * 10**9 }}
+{{ ('a'*10**6) * 10**6 }}
+{{ lipsum(n=10**6) }}
+{{ lipsum(n=1, max=10**9, min=10**8) }}
+{{ lipsum(10**6, false, 1, 5) }}
+{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}
+{% for a in range(99999) %}{% for b in range(99999) if false %}{% endfor %}{% endfor %}
+{% for a in range(99999) %}{% for b in range(99999) %}x{% endfor %}{% endfor %}
+{% for a in range(99999) %}{{ range(99999)|sum }}{% endfor %}
+{% for a in range(99999) %}{{ range(99999)|list|length }}{% endfor %}
+{% for a in range(99999) %}{{ range(99999)|select('odd')|list|length }}{% endfor %}
+{% for a in range(99999) %}{{ range(99999)|map('string')|join|length }}{% endfor %}
+{% for a in range(99999) %}{{ 100000 in range(99999)|list }}{% endfor %}
+{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x }}
+{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x|length }}
+{% set ns = namespace(x='ab') %}{% for i in range(28) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x|upper|length }}
+{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x]|join %}{% endfor %}{{ ns.x|length }}
+{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = '%s%s' % (ns.x, ns.x) %}{% endfor %}{{ ns.x|length }}
+{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = '{0}{0}'.format(ns.x) %}{% endfor %}{{ ns.x|length }}
+{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x %}{{ ns.x }}{{ ns.x }}{% endset %}{% endfor %}{{ ns.x|length }}
+{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = ns.x.replace('a', ns.x) %}{% endfor %}{{ ns.x|length }}
+{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x|length }}
+{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}
+{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|tojson }}
+{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|string|length }}
+{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ '%s' % ns.x }}
+{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ '{}'.format(ns.x) }}
+{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x ~ 'a' }}
+{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|pprint }}
+{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ ns.x == ns.y }}
+{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ ns.x in [ns.y] }}
+{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ ns.x is eq(ns.y) }}
+{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ [ns.x, ns.y]|sort }}
+{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ [ns.x].index(ns.y) }}
+{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ [ns.x, ns.y]|max }}
+{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {ns.x: 1}|length }}
+{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {1: 1}[ns.x] }}
+{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {1: 1}.get(ns.x) }}
+{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ [ns.x]|unique|list }}
+{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ ns.x in {1:2} }}
+{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ dict([(ns.x, 1)]) }}
+{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ [[ns.x,1]]|groupby(0)|list }}
+{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ [{'a':ns.x}]|map(attribute='a')|unique|list }}
+{% set ns = namespace(x=(1,)) %}{% for i in range(99999) %}{% for j in range(20) %}{% set ns.x = (ns.x,) %}{% endfor %}{% endfor %}{{ {ns.x: 1}|length }}
+{% set ns = namespace(x=(1,)) %}{% for i in range(99999) %}{% set ns.x = (ns.x,) %}{% endfor %}{{ [ns.x]|unique|list|length }}
+{% set ns = namespace(x=[1]) %}{% for i in range(99999) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}
+{% set ns = namespace(x=[1]) %}{% for i in range(99999) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x|tojson }}
+{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}
+{% set ns = namespace() %}{% set ns.a = [ns,ns] %}{{ ns }}
+{% set ns = namespace(x=3) %}{% for i in range(99) %}{% set ns.x = ns.x * ns.x %}{% endfor %}{{ ns.x > 1 }}
+{% set ns = namespace(x=3) %}{% for i in range(99) %}{% set ns.x = ns.x ** 5 %}{% endfor %}{{ ns.x > 1 }}
+{% set a = ('f'*10**7)|int(base=16) %}{% for i in range(9999) %}{% set b = a // 7 %}{% endfor %}
+{% set a = ('f'*10**7)|int(0, 16) %}{{ a }}
+{% set a = ('9'*10**7)|int %}{{ a }}
+{{ (1).from_bytes(('f'*10**6).encode(), 'big') // 3 }}
+{{ (1).to_bytes(10**9, 'big')|length }}
+{{ 5|round(-10**9) }}
+{{ 5|round(-(10**7)) }}
+{{ 5|round(10**9, 'ceil') }}
+{{ 1.5|round(10**8, 'floor') }}
+{{ 'a'|center(10**9) }}
+{{ 'a'|center(1000000000) }}
+{{ 'a'|center(width=1000000000) }}
+{{ 'a'.center(1000000000)|length }}
+{{ 'a'.ljust(1000000000)|length }}
+{{ 'a'.rjust(1000000000)|length }}
+{{ 'a'.zfill(1000000000)|length }}
+{{ messages[0].content.zfill(1000000000)|length }}
+{{ 'a\t'.expandtabs(1000000000)|length }}
+{{ 'a\t'.expandtabs(tabsize=1000000000)|length }}
+{{ 'a'.encode().center(1000000000)|length }}
+{{ ('a'*10**6).encode('utf-32')|length }}{{ ('ä'*10**6).encode('punycode')|length }}
+{{ ('a.'*10**6).encode('idna')|length }}
+{{ messages[0].content.encode().center(1000000000)|length }}
+{{ 'a\nb'|indent(1000000000) }}
+{{ ('a\n'*10**6)|indent('x'*10**6) }}
+{{ '%1000000000d'|format(5) }}
+{{ '%1000000000d' % 5 }}
+{{ '%*d' % (1000000000, 5) }}
+{{ '%-*d' % (-1000000000, 5) }}
+{{ '%.*f' % (1000000000, 5) }}
+{{ '%.1000000000f' % 1.0 }}
+{{ '%.1000000000d' % 1 }}
+{{ '%(a)1000000000d' % {'a': 1} }}
+{{ '%(a)1000000000s' % {'a': messages[0].content} }}
+{{ ('%(a)s'*10**5) % {'a': 'x'*10**6} }}
+{{ ('%(a)s'*10**5) % {'a': range(9999)|list} }}
+{{ ('{0}'*10**5).format('x'*10**6) }}
+{{ ('{0!r}'*10**5).format('x'*10**6) }}
+{{ ('{0}'*10**5).format(range(9999)|list) }}
+{{ '{:1000000000}'.format(1) }}
+{{ '{:{}}'.format(1, 1000000000) }}
+{{ '{:{w}}'.format('a', w=1000000000) }}
+{{ '{0:>1000000000}'.format(messages[0].content) }}
+{{ '{:.1000000000f}'.format(1.0) }}
+{{ '{a:1000000000}'.format_map({'a':1}) }}
+{{ ('{:1000000000}'|safe).format(1) }}
+{{ ('{:1000000000}'|e).format(1)|length }}
+{{ ('%1000000000d'|safe) % 1 }}
+{{ ('a'|safe) * 1000000000 }}
+{{ ('a'|safe).center(1000000000)|length }}
+{{ ('a'|e).ljust(1000000000)|length }}
+{{ ('a'|safe).join(['b']*10**7)|length }}
+{{ ('x'*10**6).join(['a']*10**5)|length }}
+{{ ['a']*10**5|length }}{{ (['a']*10**5)|join('x'*10**6)|length }}
+{{ ('a'*10**6)|replace('a', 'x'*10**6) }}
+{{ ('a'*10**6).replace('a', 'x'*10**6) }}
+{{ ('a'*10**6)|replace('', 'x'*10**6) }}
+{{ ('a'*10**6).replace('', 'x'*10**6) }}
+{{ ('a'*10**6).encode().replace('a'.encode(), ('x'*10**6).encode())|length }}
+{{ ('a'*10**6).translate({97: 'x'*10**6})|length }}
+{{ messages[0].content.translate({104: 'x'*10**9})|length }}
+{{ [1]|batch(10**9, 'x')|list|length }}
+{{ [1]|batch(1000000000, 'x')|list|length }}
+{{ [1]|batch(linecount=1000000000, fill_with='x')|list|length }}
+{{ [1]|slice(1000000000)|list|length }}
+{{ [1]|slice(slices=1000000000)|list|length }}
+{{ ('a '*10**6)|wordwrap(1, wrapstring='x'*10**6) }}
+{{ ('a'*10**7)|wordwrap(1)|length }}
+{{ [1,2,[3,[4]]]|tojson(indent=1000000000) }}
+{{ {'a':1}|tojson(separators=('x'*10**9,'b')) }}
+{{ ([[1]]*10**4)|sum(start=[])|length }}{% for i in range(9999) %}{% set a = ([[1]]*10**4)|sum(start=[]) %}{% endfor %}
+{{ ('('*10**6 ~ ')'*10**6)|urlize|length }}
+{{ ('www.a.com'~'('*10**5 ~ ')'*10**5)|urlize|length }}
+{{ ('a@'*10**5)|urlize|length }}
+{{ ('<!-- -->'*10**6)|striptags|length }}
+{{ (range(99999)|list)|sort|list|length }}{% for i in range(99999) %}{% set a = range(99999)|sort %}{% endfor %}
+{% for i in range(99999) %}{% set a = range(99999)|unique|list %}{% endfor %}
+{% for i in range(99999) %}{% set a = range(99999)|batch(2)|list %}{% endfor %}
+{% for i in range(99999) %}{% set a = range(99999)|groupby('x')|list %}{% endfor %}
+{% for i in range(99999) %}{% set a = dict.fromkeys(range(99999)) %}{% endfor %}
+{% for i in range(99999) %}{% set a = dict.fromkeys(range(99999))|dictsort %}{% endfor %}
+{% for i in range(99999) %}{% set a = (range(99999)|list)[::-1] %}{% endfor %}
+{% for i in range(99999) %}{% set a = (range(99999)|list).copy() %}{% endfor %}
+{% set s = 'a'*10**7 %}{% for i in range(99999) %}{% set a = s[1:] %}{% endfor %}
+{% set s = 'a'*10**7 %}{% for i in range(99999) %}{% set a = s|upper %}{% endfor %}
+{% set s = 'a'*10**7 %}{% for i in range(99999) %}{% if 'b' in s %}{% endif %}{% endfor %}
+{% set s = 'a'*10**7 %}{% set t = 'a'*10**7 %}{% for i in range(99999) %}{% if s == t %}{% endif %}{% endfor %}
+{% set s = 'a'*10**7 %}{% for i in range(99999) %}{{ s.count('b') }}{% endfor %}
+{% set s = 'a'*10**7 %}{% for i in range(99999) %}{{ s.isalpha() }}{% endfor %}
+{% set s = 'a'*10**7 %}{% for i in range(99999) %}{{ s is lower }}{% endfor %}
+{% set s = 'a'*10**7 %}{% for i in range(99999) %}{{ s }}{% endfor %}
+{% set s = 'a'*10**7 %}{% for i in range(99999) %}{{ s|wordcount }}{% endfor %}
+{% set s = 'a'*10**7 %}{% for i in range(99999) %}{{ s|list|length }}{% endfor %}
+{% set s = 'a '*10**7 %}{{ s.split()|length }}
+{% set s = 'a '*10**7 %}{{ s.split(' ')|length }}
+{% set s = 'a\n'*10**7 %}{{ s.splitlines()|length }}
+{% set ns = namespace(l=[]) %}{% for i in range(99999) %}{% for j in range(100) %}{% set ns.l = ns.l + ['x'*1000] %}{% endfor %}{% endfor %}
+{% set ns = namespace(l=()) %}{% for i in range(99999) %}{% for j in range(100) %}{% set ns.l = (ns.l, range(99999)|list) %}{% endfor %}{% endfor %}
+{% macro f(n) %}{{ f(n) }}{{ f(n) }}{% endmacro %}{{ f(1) }}
+{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}{{ f(50) }}
+{% macro f(n) %}{% if n %}{% call g(n) %}{{ f(n-1) }}{% endcall %}{% endif %}{% endmacro %}{% macro g(n) %}{{ caller() }}{{ caller() }}{% endmacro %}{{ f(50) }}
+{% for x in [[1,[2]]] recursive %}{{ loop([x,x]) }}{% endfor %}
+{% set ns = namespace(n=0) %}{% for x in [1,2] recursive %}{% if loop.depth < 50 %}{{ loop([1,2]) }}{% endif %}{% endfor %}
+{% block a %}{{ self.a() }}{% endblock %}
+{% block a %}{{ self.b() }}{{ self.b() }}{% endblock %}{% block b %}{{ self.c() }}{{ self.c() }}{% endblock %}{% block c %}{{ self.a() }}{% endblock %}
+{% include 'x' %}
+{% import 'x' as y %}
+{% extends 'x' %}
+{% from 'x' import y %}
+{% include messages %}
+{{ strftime_now('%1000000000Y')|length }}
+{{ strftime_now('%Y'*10**6)|length }}
+{{ raise_exception('x'*10**9) }}
+{{ cycler(*range(99999)) }}{% for i in range(99999) %}{% set c = cycler(*range(99999)) %}{% endfor %}
+{% for i in range(99999) %}{{ namespace(**dict.fromkeys(['a'])) }}{{ dict(range(99999)|batch(2)) }}{% endfor %}
+{% for i in range(99999) %}{{ '%s' % range(99999)|list|string }}{% endfor %}
+{% for a in range(99999) %}{% set x = 'a'|lower|upper|lower|upper %}{% endfor %}{% for a in range(99999) %}{% for b in range(99) %}{% set x = 'a'|lower|upper|lower|upper %}{% endfor %}{% endfor %}
+{{ (range(99999)|list|string)*1000 }}
+{% set s = messages[0].content * 10**6 %}{{ (s ~ 'x' ~ s)[::-1]|length }}
+{{ ('a' ~ messages[0].content)|center(1000000000) }}
+{{ ('a,'*10**6).split(',')|map('upper')|join|length }}{{ messages|map('tojson')|join * 10**9 }}
+{{ 2**(10**9) }}
+{{ 2**(10**9) > 1 }}
+{{ {'a':1}|tojson(indent=1000000000) }}
+""".strip().split("\n")
+)
