@@ -84,8 +84,9 @@ where
                     key.py(),
                     "ArgumentTypeError",
                     format!(
-                        "vocab holds the wrong types: {}",
-                        format!("{}: {}", shown(&key, 50), shown(&value, 50))
+                        "vocab holds the wrong types: {}: {}",
+                        shown(&key, 50),
+                        shown(&value, 50)
                     ),
                 )
             })

@@ -6,6 +6,8 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
 
+type BytePairs = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// The items of a collection. Only exact lists and tuples know their length: a subclass may return any number,
 /// and PyO3 would reserve memory for it.
 pub fn items<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>) -> PyResult<Vec<T>> {
@@ -41,7 +43,7 @@ pub fn skip_special_tokens(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Pairs of tokens, such as merges.
-pub fn byte_pairs(object: &Bound<'_, PyAny>) -> PyResult<Vec<(Vec<u8>, Vec<u8>)>> {
+pub fn byte_pairs(object: &Bound<'_, PyAny>) -> PyResult<BytePairs> {
     let pairs = object.try_iter()?.map(|pair| {
         let pair = pair?;
         let (left, right): (PyBackedBytes, PyBackedBytes) = pair.extract().map_err(|_| {
@@ -54,7 +56,7 @@ pub fn byte_pairs(object: &Bound<'_, PyAny>) -> PyResult<Vec<(Vec<u8>, Vec<u8>)>
 }
 
 /// As [`byte_pairs`]; None stays None.
-pub fn byte_pairs_or_none(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<(Vec<u8>, Vec<u8>)>>> {
+pub fn byte_pairs_or_none(object: &Bound<'_, PyAny>) -> PyResult<Option<BytePairs>> {
     (!object.is_none()).then(|| byte_pairs(object)).transpose()
 }
 
