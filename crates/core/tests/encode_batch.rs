@@ -7,7 +7,7 @@ use bpe_tokenizer_core::encoder::{BatchOptions, Encoder, Ragged, Special};
 use bpe_tokenizer_core::model::Settings;
 use bpe_tokenizer_core::normalize::Normalization;
 use bpe_tokenizer_core::normalizers::Normalizer;
-use bpe_tokenizer_core::pretokenize::{Behavior, PreTokenizer, Prepend};
+use bpe_tokenizer_core::pretokenize::{Behavior, Metaspace, PreTokenizer, Prepend, Split};
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::{Error, Interrupt, Model};
@@ -164,17 +164,21 @@ fn steps() -> Vec<Vec<PreTokenizer>> {
     let patterns = vectors
         .iter()
         .map(|vector| vector.patterns.iter().map(isolated).collect());
-    let metaspace = |prepend| PreTokenizer::Metaspace {
-        replacement: '▁',
-        prepend,
-        split: true,
+    let metaspace = |prepend| {
+        PreTokenizer::Metaspace(Metaspace {
+            replacement: '▁',
+            prepend,
+            split: true,
+        })
     };
     let word = PreTokenizer::isolated(r" ?\w+|\s");
-    let split = |behavior| PreTokenizer::Split {
-        pattern: r"\w+".to_owned(),
-        behavior,
-        invert: false,
-        bytes: false,
+    let split = |behavior| {
+        PreTokenizer::Split(Split {
+            pattern: r"\w+".to_owned(),
+            behavior,
+            invert: false,
+            bytes: false,
+        })
     };
     let others = [
         vec![],

@@ -6,7 +6,7 @@ use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::{Alphabet, Settings, Spaces, Strip, Unknown};
 use bpe_tokenizer_core::normalize::Normalization;
 use bpe_tokenizer_core::normalizers::Normalizer;
-use bpe_tokenizer_core::pretokenize::{Behavior, PreTokenizer, Prepend};
+use bpe_tokenizer_core::pretokenize::{Behavior, Metaspace, PreTokenizer, Prepend, Split};
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::Result;
 use pyo3::call::PyCallArgs;
@@ -168,18 +168,18 @@ fn normalizer(step: &Bound<'_, PyAny>) -> PyResult<Normalizer> {
 fn pre_tokenizer(step: &Bound<'_, PyAny>) -> PyResult<PreTokenizer> {
     let kind: String = field(step, "type")?;
     Ok(match kind.as_str() {
-        "Split" | "SplitBytes" => PreTokenizer::Split {
+        "Split" | "SplitBytes" => PreTokenizer::Split(Split {
             pattern: pattern(&step.getattr("pattern")?)?,
             behavior: choice(step, "behavior", &BEHAVIORS)?,
             invert: field(step, "invert")?,
             bytes: kind == "SplitBytes",
-        },
+        }),
         "PrefixSpace" => PreTokenizer::PrefixSpace,
-        "Metaspace" => PreTokenizer::Metaspace {
+        "Metaspace" => PreTokenizer::Metaspace(Metaspace {
             replacement: field(step, "replacement")?,
             prepend: choice(step, "prepend_scheme", &PREPENDS)?,
             split: field(step, "split")?,
-        },
+        }),
         _ => return Err(unknown(step)),
     })
 }
@@ -232,24 +232,19 @@ pub fn pre_tokenizer_tuple<'py>(
     step: &PreTokenizer,
 ) -> PyResult<Bound<'py, PyAny>> {
     match step {
-        PreTokenizer::Split {
-            pattern,
-            behavior,
-            invert,
-            bytes,
-        } => {
-            let kind = if *bytes { "SplitBytes" } else { "Split" };
-            let behavior = name_of(behavior, &BEHAVIORS);
-            named_tuple(py, "Split", (kind, pattern, behavior, *invert))
+        PreTokenizer::Split(split) => {
+            let kind = if split.bytes { "SplitBytes" } else { "Split" };
+            let behavior = name_of(&split.behavior, &BEHAVIORS);
+            named_tuple(py, "Split", (kind, &split.pattern, behavior, split.invert))
         }
         PreTokenizer::PrefixSpace => named_tuple(py, "PrefixSpace", ()),
-        PreTokenizer::Metaspace {
-            replacement,
-            prepend,
-            split,
-        } => {
-            let scheme = name_of(prepend, &PREPENDS);
-            named_tuple(py, "Metaspace", ("Metaspace", *replacement, scheme, *split))
+        PreTokenizer::Metaspace(it) => {
+            let scheme = name_of(&it.prepend, &PREPENDS);
+            named_tuple(
+                py,
+                "Metaspace",
+                ("Metaspace", it.replacement, scheme, it.split),
+            )
         }
     }
 }

@@ -30,36 +30,38 @@ pub struct Classes {
 impl Classes {
     /// The coarsest classes that tell these sets apart; `None` if there would be more than 255.
     pub fn new(sets: &[ClassUnicode]) -> Option<Self> {
-        let mut starts: Vec<u32> = vec![0, 0xd800, 0xe000];
-        for range in sets.iter().flat_map(|set| set.ranges()) {
-            starts.push(u32::from(range.start()));
-            starts.push(u32::from(range.end()) + 1);
+        // Where each set's ranges begin and end. An index after the last set belongs to no set.
+        let mut changes: Vec<(u32, usize)> =
+            [0, 0xd800, 0xe000].map(|at| (at, sets.len())).to_vec();
+        for (index, set) in sets.iter().enumerate() {
+            for range in set.ranges() {
+                changes.push((u32::from(range.start()), index));
+                changes.push((u32::from(range.end()) + 1, index));
+            }
         }
-        starts.sort_unstable();
-        starts.dedup();
+        changes.sort_unstable();
 
         let mut ids: FxHashMap<Vec<bool>, u8> = FxHashMap::default();
         let mut members = vec![Vec::new(); sets.len()];
-        let mut class_from = Vec::with_capacity(starts.len());
-        let mut next_range = vec![0; sets.len()];
-        for &start in &starts {
+        let mut class_from = Vec::with_capacity(changes.len());
+        let mut signature = vec![false; sets.len()];
+        for changes in changes.chunk_by(|a, b| a.0 == b.0) {
+            let start = changes[0].0;
+            for &(_, set) in changes.iter().filter(|(_, set)| *set < sets.len()) {
+                signature[set] = !signature[set];
+            }
             if char::from_u32(start).is_none() {
                 class_from.push((start, 0)); // surrogates occur in no text and need no class
                 continue;
             }
-            let signature: Vec<bool> = sets
-                .iter()
-                .zip(&mut next_range)
-                .map(|(set, next)| contains(set, next, start))
-                .collect();
             let count = ids.len();
             let class = *ids.entry(signature.clone()).or_insert(count as u8);
             if usize::from(class) == count {
                 if count == 255 {
                     return None;
                 }
-                for (set, inside) in members.iter_mut().zip(signature) {
-                    set.push(inside);
+                for (set, inside) in members.iter_mut().zip(&signature) {
+                    set.push(*inside);
                 }
             }
             class_from.push((start, class));
@@ -136,20 +138,6 @@ fn classes_of_leads(class_of: impl Fn(usize) -> u8) -> [u8; 64] {
         }
     }
     leads
-}
-
-/// Whether `set` contains `code_point`. `next` advances through its ranges as the code points grow.
-fn contains(set: &ClassUnicode, next: &mut usize, code_point: u32) -> bool {
-    let ranges = set.ranges();
-    while ranges
-        .get(*next)
-        .is_some_and(|range| u32::from(range.end()) < code_point)
-    {
-        *next += 1;
-    }
-    ranges
-        .get(*next)
-        .is_some_and(|range| u32::from(range.start()) <= code_point)
 }
 
 /// For each run of [`BLOCK`] code points, the index of the block that holds their classes. Equal blocks are

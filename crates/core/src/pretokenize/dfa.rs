@@ -34,7 +34,6 @@ pub struct Dfa {
     table: Vec<u32>,
     /// The same table, but a transition that ends a piece continues with the next piece.
     continuous: Vec<u32>,
-    states: usize,
     safe_cuts: Vec<bool>,
     /// For each class, whether no match contains a code point of the class.
     in_no_match: Vec<bool>,
@@ -46,12 +45,7 @@ impl Dfa {
         let program = Program::new(tree)?;
         let classes = Classes::new(&program.sets)?;
         let rows = determinise(&program, &classes)?;
-        let partition = minimise(&rows, vec![0; rows.len()], |entry, group| {
-            match entry & DEAD {
-                DEAD => entry,
-                state => (entry & MATCH) | group[state as usize],
-            }
-        });
+        let partition = minimise(&rows, vec![0; rows.len()]);
         let row = classes.count as u32 + 1;
         let entries = partition.first.iter().flat_map(|&state| &rows[state]);
         let entries = entries.map(|entry| match entry & DEAD {
@@ -59,7 +53,6 @@ impl Dfa {
             state => (entry & MATCH) | (partition.group[state as usize] * row),
         });
         let mut dfa = Self {
-            states: partition.first.len(),
             table: entries.collect(),
             continuous: Vec::new(),
             classes,
@@ -74,7 +67,7 @@ impl Dfa {
 
     /// The number of states.
     pub fn states(&self) -> usize {
-        self.states
+        self.table.len() / (self.classes.count + 1)
     }
 
     /// The number of classes of code points.
@@ -343,23 +336,23 @@ pub struct Partition {
 /// Groups the states that no input tells apart, with Moore's algorithm (Hopcroft, Motwani and Ullman,
 /// "Introduction to Automata Theory, Languages, and Computation", section 4.4).
 ///
-/// `group` holds an initial grouping, for example by the states' outputs. `rename` returns an entry of a
-/// row with its target state replaced by that state's group.
-pub fn minimise(
-    rows: &[Vec<u32>],
-    mut group: Vec<u32>,
-    rename: impl Fn(u32, &[u32]) -> u32,
-) -> Partition {
+/// `rows` holds transitions `MATCH | next state`. `group` holds an initial grouping, for example by the
+/// states' outputs.
+pub fn minimise(rows: &[Vec<u32>], mut group: Vec<u32>) -> Partition {
     let mut groups = 0;
     loop {
         let mut ids: FxHashMap<(u32, Vec<u32>), u32> = FxHashMap::default();
         let mut first = Vec::new();
         let refine = |(state, row): (usize, &Vec<u32>)| {
-            let targets = row.iter().map(|&entry| rename(entry, &group)).collect();
-            *ids.entry((group[state], targets)).or_insert_with(|| {
-                first.push(state);
-                first.len() as u32 - 1
-            })
+            let targets = row.iter().map(|entry| match entry & DEAD {
+                DEAD => *entry,
+                target => (entry & MATCH) | group[target as usize],
+            });
+            *ids.entry((group[state], targets.collect()))
+                .or_insert_with(|| {
+                    first.push(state);
+                    first.len() as u32 - 1
+                })
         };
         group = rows.iter().enumerate().map(refine).collect();
         if first.len() == groups {

@@ -12,7 +12,7 @@
 //! | `a(?i)b\|c` | the option ends at the branch | it includes the next branches |
 //! | `\w` | Unicode TR18, annex C | other code points |
 
-use super::lexer::{ClassLexeme, Group, Lexeme, Lexer, Quantifier};
+use super::lexer::{Group, Lexeme, Lexer, Quantifier};
 use crate::error::{Error, Result};
 
 /// The code points of our `\w` in classes that both dialects read alike.
@@ -55,28 +55,32 @@ impl Translator {
 
     fn translate(mut self) -> Result<String> {
         loop {
-            let start = self.lexer.at;
+            let (start, in_class) = (self.lexer.at, self.lexer.in_class());
             if let Some(quantifier) = self.lexer.quantifier() {
                 self.quantifier(&quantifier, start);
                 continue;
+            }
+            if in_class && ["--", "~~"].iter().any(|it| self.lexer.starts_with(it)) {
+                return self.refuse("a set difference in a class", start);
             }
             let Some(lexeme) = self.lexer.next() else {
                 return Ok(self.out);
             };
             if lexeme == Lexeme::Close {
                 self.atom = self.open.pop().unwrap_or(0);
-            } else {
+            } else if !in_class {
                 self.atom = self.out.len();
             }
             match lexeme {
                 Lexeme::Group(group) => self.group(&group, start)?,
-                Lexeme::Class => self.class(start)?,
-                Lexeme::Escape(letter) => self.escape(letter, start, false),
+                Lexeme::Escape(letter) => self.escape(letter, start, in_class),
+                Lexeme::Char(']') if in_class => self.out.push_str(r"\]"), // in every dialect
+                Lexeme::Char(_) if in_class => self.copy_since(start),
                 Lexeme::Char('$') if self.to_oniguruma => self.out.push_str(r"\z"),
                 Lexeme::Char('^') if self.to_oniguruma => self.out.push_str(r"\A"),
                 Lexeme::Char('$') => self.out.push_str(r"(?=\n|$)"),
                 Lexeme::Char('^') => self.out.push_str("(?m:^)"),
-                Lexeme::Char(_) | Lexeme::Bar | Lexeme::Close => self.copy_since(start),
+                _ => self.copy_since(start),
             }
         }
     }
@@ -143,31 +147,6 @@ impl Translator {
         }
         self.out
             .push_str(&self.lexer.since(start).replace('m', "s"));
-        Ok(())
-    }
-
-    /// Translates a class that began at `start`, with the classes inside.
-    fn class(&mut self, start: usize) -> Result<()> {
-        self.copy_since(start);
-        let mut depth = 1;
-        while depth > 0 {
-            let start = self.lexer.at;
-            if self.lexer.starts_with("--") || self.lexer.starts_with("~~") {
-                return self.refuse("a set difference in a class", start);
-            }
-            match self.lexer.class() {
-                Some(ClassLexeme::Open) => depth += 1,
-                Some(ClassLexeme::Close) => depth -= 1,
-                Some(ClassLexeme::Escape(letter)) => {
-                    self.escape(letter, start, true);
-                    continue;
-                }
-                Some(ClassLexeme::Char(']')) => self.out.push('\\'), // `\]` in every dialect
-                Some(ClassLexeme::Char(_)) => {}
-                None => return Ok(()), // the compiler reports the unclosed class
-            }
-            self.copy_since(start);
-        }
         Ok(())
     }
 

@@ -3,10 +3,9 @@
 //! Each step passes on what is certain: whole pieces, and of an unfinished piece the part in which no match
 //! begins, so that the next step can already split it.
 
+use super::dfa::Dfa;
 use super::pre_tokenizers::PreTokenizers;
-use super::split_pattern::SplitPattern;
 use super::steps::{run, Behavior, MatchJoiner, Piece, Prepend, Step};
-use crate::alignment::OffsetMap;
 use crate::error::Result;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -63,6 +62,8 @@ struct Stage {
 struct Sink<'a> {
     cutter: Option<&'a dyn PieceCutter>,
     piece: &'a mut dyn FnMut(&[u8], Range<usize>) -> bool,
+    /// The error that stopped the splitting.
+    outcome: Result<()>,
 }
 
 impl Sink<'_> {
@@ -103,31 +104,34 @@ impl IncrementalSplitter {
         let text = rewrite(pre_tokenizers.steps.first(), text, begins, is_first);
         let (text, stages) = (text.as_bytes(), &mut self.stages);
         let steps = splitting_steps(pre_tokenizers);
-        let mut sink = Sink { cutter, piece };
+        let mut sink = Sink {
+            cutter,
+            piece,
+            outcome: Ok(()),
+        };
         let mut start = 0;
-        if let Some(Step::Metaspace {
-            replacement,
-            split: true,
-            ..
-        }) = pre_tokenizers.steps.first()
-        {
-            for at in memchr::memmem::find_iter(text, replacement.encode_utf8(&mut [0; 4])) {
-                if at > 0 || !begins {
-                    if !advance(steps, stages, text, start..at, true, &mut sink)? {
-                        return Ok(());
-                    }
-                    start = at;
-                }
+        let separator = match pre_tokenizers.steps.first() {
+            Some(Step::Metaspace(first)) if first.split => Some(first.replacement.to_string()),
+            _ => None,
+        };
+        let separators = separator
+            .iter()
+            .flat_map(|it| memchr::memmem::find_iter(text, it));
+        for at in separators.filter(|&at| at > 0 || !begins) {
+            if !advance(steps, stages, text, start..at, true, &mut sink) {
+                return sink.outcome;
             }
+            start = at;
         }
-        advance(steps, stages, text, start..text.len(), ends, &mut sink).map(|_| ())
+        advance(steps, stages, text, start..text.len(), ends, &mut sink);
+        sink.outcome
     }
 }
 
 /// The steps without a first one that rewrites the beginning of the stretch.
 fn splitting_steps(pre_tokenizers: &PreTokenizers) -> &[Step] {
     match pre_tokenizers.steps.as_slice() {
-        [Step::PrefixSpace | Step::Metaspace { .. }, rest @ ..] => rest,
+        [Step::PrefixSpace | Step::Metaspace(_), rest @ ..] => rest,
         steps => steps,
     }
 }
@@ -136,17 +140,13 @@ fn splitting_steps(pre_tokenizers: &PreTokenizers) -> &[Step] {
 fn rewrite<'a>(first: Option<&Step>, text: &'a str, begins: bool, is_first: bool) -> Cow<'a, str> {
     let (text, prefix) = match first {
         Some(Step::PrefixSpace) => (Cow::Borrowed(text), " ".to_owned()),
-        Some(Step::Metaspace {
-            replacement,
-            prepend,
-            ..
-        }) => {
-            let prepends = match prepend {
+        Some(Step::Metaspace(metaspace)) => {
+            let prepends = match metaspace.prepend {
                 Prepend::Always => true,
                 Prepend::First => is_first,
                 Prepend::Never => false,
             };
-            let replacement = replacement.to_string();
+            let replacement = metaspace.replacement.to_string();
             let replaced = Cow::Owned(text.replace(' ', &replacement));
             (replaced, if prepends { replacement } else { String::new() })
         }
@@ -167,52 +167,45 @@ fn advance(
     part: Range<usize>,
     ends: bool,
     sink: &mut Sink<'_>,
-) -> Result<bool> {
+) -> bool {
     let Some((stage, stages)) = stages.split_first_mut() else {
-        return Ok(true);
+        return true;
     };
     let is_whole = ends && stage.text.is_empty() && !stage.continues;
-    if is_whole && part.is_empty() {
-        return Ok(true);
-    }
-    let Some((step, rest)) = steps.split_first() else {
-        if is_whole {
-            return Ok(sink.piece(text, part));
-        }
-        stage.text.extend_from_slice(&text[part]);
-        return Ok(stage.emit(ends, sink));
-    };
     if is_whole {
-        return split_whole(steps, text, part, sink);
+        return part.is_empty() || split_whole(steps, text, part, sink);
     }
     stage.text.extend_from_slice(&text[part]);
-    match step {
-        Step::Split {
-            pattern,
-            behavior,
-            invert,
-            bytes: false,
-        } if pattern.automaton().is_some() => {
-            if !ends && stage.text.len() < stage.wanted {
-                return Ok(true);
-            }
-            let mut split = Split {
-                rest,
-                stages,
-                sink,
-                continues: stage.continues,
-            };
-            let done = split.advance(pattern, *behavior, *invert, &stage.text, ends)?;
-            stage.continues = split.continues && !ends;
-            stage.drop_done(done);
-            Ok(done.is_some())
+    let Some((step, rest)) = steps.split_first() else {
+        return stage.emit(ends, sink);
+    };
+    let automaton = match step {
+        Step::Split(split) if !split.bytes => split
+            .pattern
+            .automaton()
+            .map(|automaton| (automaton, MatchJoiner::new(split.behavior, split.invert))),
+        _ => None,
+    };
+    let Some((automaton, joiner)) = automaton else {
+        if !ends {
+            return true; // the step needs the whole piece
         }
-        _ if ends => {
-            let held = std::mem::take(&mut stage.text);
-            split_whole(steps, &held, 0..held.len(), sink)
-        }
-        _ => Ok(true), // the step needs the whole piece
+        let held = std::mem::take(&mut stage.text);
+        return split_whole(steps, &held, 0..held.len(), sink);
+    };
+    if !ends && stage.text.len() < stage.wanted {
+        return true;
     }
+    let mut splitting = Splitting {
+        rest,
+        stages,
+        sink,
+        continues: stage.continues,
+    };
+    let done = splitting.advance(automaton, joiner, &stage.text, ends);
+    stage.continues = splitting.continues && !ends;
+    stage.drop_done(done);
+    done.is_some()
 }
 
 impl Stage {
@@ -242,7 +235,7 @@ impl Stage {
 }
 
 /// A split that passes its pieces on to the next steps.
-struct Split<'a, 'b> {
+struct Splitting<'a, 'b> {
     rest: &'a [Step],
     stages: &'a mut [Stage],
     sink: &'a mut Sink<'b>,
@@ -250,88 +243,63 @@ struct Split<'a, 'b> {
     continues: bool,
 }
 
-impl Split<'_, '_> {
+impl Splitting<'_, '_> {
     /// Passes on the pieces of a text. Returns the end of the last one; `None` if the sink returned false.
     fn advance(
         &mut self,
-        pattern: &SplitPattern,
-        behavior: Behavior,
-        invert: bool,
+        automaton: &Dfa,
+        mut joiner: MatchJoiner,
         text: &[u8],
         ends: bool,
-    ) -> Result<Option<usize>> {
-        let Some(automaton) = pattern.automaton() else {
-            return Ok(Some(0));
-        };
-        let mut outcome = Ok(true);
-        let mut joiner = MatchJoiner::new(behavior, invert);
-        let mut matched = |part: Range<usize>, is_match: bool| {
-            if is_match && self.continues && behavior == Behavior::Isolated {
-                outcome = self.pass_on(text, part.start..part.start, true);
-                if !matches!(outcome, Ok(true)) {
-                    return false;
-                }
-            }
-            let mut next = |part| {
-                outcome = self.pass_on(text, part, true);
-                matches!(outcome, Ok(true))
-            };
-            joiner.add(part, is_match, &mut next)
+    ) -> Option<usize> {
+        let mut continues = true;
+        let matched = |part: Range<usize>, is_match: bool| {
+            let ends_piece = is_match && self.continues && joiner.behavior == Behavior::Isolated;
+            continues = (!ends_piece || self.pass_on(text, part.start..part.start, true))
+                && joiner.add(part, is_match, &mut |part| self.pass_on(text, part, true));
+            continues
         };
         if ends {
-            automaton.matches(text, &mut matched);
-            if outcome? {
-                let mut outcome = Ok(true);
-                joiner.finish(&mut |part| {
-                    outcome = self.pass_on(text, part, true);
-                    true
-                });
-                outcome?;
-            }
-            if self.continues {
-                self.pass_on(text, text.len()..text.len(), true)?;
-            }
-            return Ok(Some(text.len()));
+            automaton.matches(text, matched);
+            let continues = continues
+                && joiner.finish(&mut |part| self.pass_on(text, part, true))
+                && (!self.continues || self.pass_on(text, text.len()..text.len(), true));
+            return continues.then_some(text.len());
         }
-        let (done, unmatched) = automaton.stable_matches(text, &mut matched);
-        if !outcome? {
-            return Ok(None);
+        let (done, unmatched) = automaton.stable_matches(text, matched);
+        if !continues {
+            return None;
         }
         if let Some((held, _)) = joiner.held {
-            return Ok(Some(held.start));
+            return Some(held.start);
         }
         // Text in which no match begins belongs to one piece, which only a match ends.
-        let is_one_piece = match behavior {
+        let is_one_piece = match joiner.behavior {
             Behavior::Isolated => true,
-            Behavior::MergedWithPrevious => !invert,
+            Behavior::MergedWithPrevious => !joiner.invert,
             _ => false,
         };
         if !is_one_piece || done == unmatched {
-            return Ok(Some(done));
+            return Some(done);
         }
-        let wanted = self.pass_on(text, done..unmatched, false)?;
-        Ok(wanted.then_some(unmatched))
+        let continues = self.pass_on(text, done..unmatched, false);
+        continues.then_some(unmatched)
     }
 
-    fn pass_on(&mut self, text: &[u8], part: Range<usize>, ends: bool) -> Result<bool> {
+    fn pass_on(&mut self, text: &[u8], part: Range<usize>, ends: bool) -> bool {
         self.continues = !ends;
         advance(self.rest, self.stages, text, part, ends, self.sink)
     }
 }
 
-/// Applies the steps to a whole piece; returns false if the sink did.
-fn split_whole(
-    steps: &[Step],
-    text: &[u8],
-    range: Range<usize>,
-    sink: &mut Sink<'_>,
-) -> Result<bool> {
-    let whole = Piece {
-        text,
-        range,
-        offsets: &OffsetMap::original(0), // no step needs offsets
-    };
-    run(steps, whole, false, &mut |piece| {
+/// Applies the steps to a whole piece; returns false if the sink did, or at an error.
+fn split_whole(steps: &[Step], text: &[u8], range: Range<usize>, sink: &mut Sink<'_>) -> bool {
+    // No step needs offsets.
+    let outcome = run(steps, Piece::new(text, range), false, &mut |piece| {
         sink.piece(piece.text, piece.range)
+    });
+    outcome.unwrap_or_else(|error| {
+        sink.outcome = Err(error);
+        false
     })
 }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-/// A lexeme outside of a bracketed class, without quantifiers.
+/// A lexeme that is not a quantifier. Inside of a bracketed class: `Class`, `ClassEnd`, `Escape` or `Char`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lexeme {
     /// The beginning of a group.
@@ -14,12 +14,15 @@ pub enum Lexeme {
     Close,
     /// `|`
     Bar,
-    /// `[` or `[^`: [`Lexer::class`] reads the rest.
+    /// `[` or `[^`
     Class,
+    /// The `]` that closes a class.
+    ClassEnd,
     /// A backslash and what belongs to it. The character is the first after the backslash; `None` at the
     /// end of the pattern.
     Escape(Option<char>),
-    /// A character: itself, or `^`, `$`, `.`, or a quantifier's where none can be.
+    /// A character: itself, or `^`, `$`, `.`, or a quantifier's where none can be. In a class, it is `]`
+    /// only if that is the first of the class.
     Char(char),
 }
 
@@ -40,19 +43,6 @@ pub enum Group {
     Flags { flags: String, has_body: bool },
     /// `(?`, followed by anything else.
     Other,
-}
-
-/// A lexeme of a bracketed class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClassLexeme {
-    /// `[` or `[^`
-    Open,
-    /// `]`
-    Close,
-    /// A backslash and what belongs to it, as in [`Lexeme::Escape`].
-    Escape(Option<char>),
-    /// A character. It is `]` only if that is the first of a class.
-    Char(char),
 }
 
 /// How often the previous atom repeats.
@@ -88,6 +78,8 @@ pub struct Lexer {
     chars: Vec<char>,
     /// The next character.
     pub at: usize,
+    /// The number of open classes.
+    open_classes: usize,
     /// The first character of the innermost class that was opened last: a `]` there is a character.
     class_start: usize,
 }
@@ -98,6 +90,7 @@ impl Lexer {
         Self {
             chars: pattern.chars().collect(),
             at: 0,
+            open_classes: 0,
             class_start: usize::MAX,
         }
     }
@@ -105,6 +98,11 @@ impl Lexer {
     /// The next character.
     pub fn peek(&self) -> Option<char> {
         self.chars.get(self.at).copied()
+    }
+
+    /// Whether the next character is inside of a class.
+    pub fn in_class(&self) -> bool {
+        self.open_classes > 0
     }
 
     /// Whether the rest of the pattern starts with a text.
@@ -126,7 +124,7 @@ impl Lexer {
 
     /// Consumes a quantifier, if the next lexeme is one.
     pub fn quantifier(&mut self) -> Option<Quantifier> {
-        let symbol = self.peek()?;
+        let symbol = self.peek().filter(|_| !self.in_class())?;
         let count = match symbol {
             '?' | '*' | '+' => None,
             '{' => {
@@ -150,35 +148,27 @@ impl Lexer {
         })
     }
 
-    /// Consumes a lexeme outside of a class; `None` at the end.
+    /// Consumes a lexeme; `None` at the end.
     pub fn next(&mut self) -> Option<Lexeme> {
-        let c = self.peek()?;
+        let (c, start) = (self.peek()?, self.at);
         self.at += 1;
         Some(match c {
-            '(' => Lexeme::Group(self.group()),
-            ')' => Lexeme::Close,
-            '|' => Lexeme::Bar,
             '[' => {
-                self.open_class();
+                self.open_classes += 1;
+                self.take("^");
+                self.class_start = self.at;
                 Lexeme::Class
             }
             '\\' => Lexeme::Escape(self.escape()),
-            _ => Lexeme::Char(c),
-        })
-    }
-
-    /// Consumes a lexeme of a class; `None` at the end of the pattern.
-    pub fn class(&mut self) -> Option<ClassLexeme> {
-        let c = self.peek()?;
-        self.at += 1;
-        Some(match c {
-            '[' => {
-                self.open_class();
-                ClassLexeme::Open
+            ']' if self.in_class() && start != self.class_start => {
+                self.open_classes -= 1;
+                Lexeme::ClassEnd
             }
-            ']' if self.at - 1 != self.class_start => ClassLexeme::Close,
-            '\\' => ClassLexeme::Escape(self.escape()),
-            _ => ClassLexeme::Char(c),
+            _ if self.in_class() => Lexeme::Char(c),
+            '(' => Lexeme::Group(self.group()),
+            ')' => Lexeme::Close,
+            '|' => Lexeme::Bar,
+            _ => Lexeme::Char(c),
         })
     }
 
@@ -187,11 +177,6 @@ impl Lexer {
         let found = self.starts_with(text);
         self.at += usize::from(found) * text.len();
         found
-    }
-
-    fn open_class(&mut self) {
-        self.take("^");
-        self.class_start = self.at;
     }
 
     /// The rest of a group's beginning.

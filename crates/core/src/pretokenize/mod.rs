@@ -25,4 +25,4 @@ pub use incremental::{IncrementalSplitter, PieceCutter};
 pub use portability::{objection, Engines};
 pub use pre_tokenizers::PreTokenizers;
 pub use split_pattern::SplitPattern;
-pub use steps::{Behavior, Piece, PreTokenizer, Prepend};
+pub use steps::{Behavior, Metaspace, Piece, PreTokenizer, Prepend, Split};

@@ -3,7 +3,7 @@
 //! A program keeps alternatives in order of preference, as a backtracking engine tries them (Russ Cox,
 //! "Regular Expression Matching: the Virtual Machine Approach").
 
-use super::pattern::{Eagerness, Look, Node};
+use super::pattern::{Eagerness, Look, Node, Repeat};
 use regex_syntax::hir::ClassUnicode;
 
 /// The largest program to build, in instructions.
@@ -60,33 +60,21 @@ impl Program {
                     .collect::<Option<_>>()?;
                 self.push(Inst::Split(starts))
             }
-            Node::Repeat {
-                node,
-                min,
-                max,
-                eagerness,
-            } => self.repeat(node, *min, *max, *eagerness, next),
+            Node::Repeat(repeat) => self.repeat(repeat, next),
         }
     }
 
-    fn repeat(
-        &mut self,
-        node: &Node,
-        min: u32,
-        max: Option<u32>,
-        eagerness: Eagerness,
-        next: usize,
-    ) -> Option<usize> {
+    fn repeat(&mut self, repeat: &Repeat, next: usize) -> Option<usize> {
+        let Repeat {
+            node,
+            min,
+            max,
+            eagerness,
+        } = repeat;
         // A possessive repetition may end before its maximum only if the next code point does not fit.
-        let leave = match node {
-            Node::Class(set) if eagerness == Eagerness::Possessive => {
-                let mut next_code_point = set.clone();
-                next_code_point.negate();
-                let look = Look {
-                    next: next_code_point,
-                    at_end: true,
-                };
-                self.look(&look, next)?
+        let leave = match &**node {
+            Node::Class(set) if *eagerness == Eagerness::Possessive => {
+                self.look(&Look::at(set).negated(), next)?
             }
             _ => next,
         };
@@ -103,14 +91,14 @@ impl Program {
             }
             Some(max) => {
                 let mut start = next;
-                for _ in min..max {
+                for _ in *min..*max {
                     let body = self.compile(node, start)?;
                     start = self.push(Inst::Split(ordered(body, leave)))?;
                 }
                 start
             }
         };
-        for _ in 0..min {
+        for _ in 0..*min {
             start = self.compile(node, start)?;
         }
         Some(start)
@@ -122,13 +110,11 @@ impl Program {
     }
 
     fn set(&mut self, set: &ClassUnicode) -> usize {
-        match self.sets.iter().position(|known| known == set) {
-            Some(index) => index,
-            None => {
-                self.sets.push(set.clone());
-                self.sets.len() - 1
-            }
-        }
+        let known = self.sets.iter().position(|known| known == set);
+        known.unwrap_or_else(|| {
+            self.sets.push(set.clone());
+            self.sets.len() - 1
+        })
     }
 
     fn push(&mut self, inst: Inst) -> Option<usize> {

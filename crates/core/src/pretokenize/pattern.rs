@@ -5,7 +5,7 @@
 //! classes, so that one library defines their meaning, case folding included. A pattern with anything else
 //! is [`Unsupported`]: the regex engine then runs or refuses it.
 
-use super::lexer::{ClassLexeme, Group, Lexeme, Lexer};
+use super::lexer::{Group, Lexeme, Lexer};
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
 /// The pattern contains something that the DFA cannot express.
@@ -34,6 +34,23 @@ pub struct Look {
     pub at_end: bool,
 }
 
+impl Look {
+    /// Holds before the code points of a set.
+    pub fn at(set: &ClassUnicode) -> Self {
+        Self {
+            next: set.clone(),
+            at_end: false,
+        }
+    }
+
+    /// Holds exactly where this one does not.
+    pub fn negated(mut self) -> Self {
+        self.next.negate();
+        self.at_end = !self.at_end;
+        self
+    }
+}
+
 /// A pattern as a tree.
 #[derive(Clone, Debug)]
 pub enum Node {
@@ -43,19 +60,23 @@ pub enum Node {
     Concat(Vec<Node>),
     /// The first branch that leads to a match.
     Alternation(Vec<Node>),
-    /// Between `min` and `max` times.
-    Repeat {
-        /// The repeated node.
-        node: Box<Node>,
-        /// The least count.
-        min: u32,
-        /// The greatest count; `None` if unbounded.
-        max: Option<u32>,
-        /// The order of preference.
-        eagerness: Eagerness,
-    },
+    /// A node repeatedly.
+    Repeat(Repeat),
     /// A look-ahead.
     Look(Look),
+}
+
+/// A repetition of a node.
+#[derive(Clone, Debug)]
+pub struct Repeat {
+    /// The repeated node.
+    pub node: Box<Node>,
+    /// The least count.
+    pub min: u32,
+    /// The greatest count; `None` if unbounded.
+    pub max: Option<u32>,
+    /// The order of preference.
+    pub eagerness: Eagerness,
 }
 
 impl Node {
@@ -66,7 +87,7 @@ impl Node {
             Node::Look(_) => true,
             Node::Concat(nodes) => nodes.iter().all(Node::is_nullable),
             Node::Alternation(nodes) => nodes.iter().any(Node::is_nullable),
-            Node::Repeat { node, min, .. } => *min == 0 || node.is_nullable(),
+            Node::Repeat(repeat) => repeat.min == 0 || repeat.node.is_nullable(),
         }
     }
 }
@@ -165,12 +186,12 @@ impl Parser {
         {
             return Err(Unsupported);
         }
-        Ok(Node::Repeat {
+        Ok(Node::Repeat(Repeat {
             node: Box::new(node),
             min,
             max,
             eagerness,
-        })
+        }))
     }
 
     /// Parses an atom; `None` if the text only sets flags.
@@ -200,7 +221,7 @@ impl Parser {
             }
             Some(Lexeme::Char('^' | '?' | '*' | '+' | '{' | '}' | ']')) => return Err(Unsupported),
             Some(Lexeme::Char(_)) => Node::Class(self.class_since(start, *flags)?),
-            Some(Lexeme::Bar | Lexeme::Close) | None => return Err(Unsupported),
+            Some(Lexeme::Bar | Lexeme::Close | Lexeme::ClassEnd) | None => return Err(Unsupported),
         }))
     }
 
@@ -225,12 +246,8 @@ impl Parser {
             Group::Capture | Group::Plain | Group::Flags { .. } => self.alternation(&mut inner)?,
             Group::Atomic => atomic(self.alternation(&mut inner)?)?,
             Group::LookAhead { negated } => {
-                let mut look = condition(&self.alternation(&mut inner)?)?;
-                if *negated {
-                    look.next.negate();
-                    look.at_end = !look.at_end;
-                }
-                Node::Look(look)
+                let look = condition(&self.alternation(&mut inner)?)?;
+                Node::Look(if *negated { look.negated() } else { look })
             }
             Group::LookBehind { .. } | Group::Other => return Err(Unsupported),
         };
@@ -243,14 +260,10 @@ impl Parser {
 
     /// Skips the rest of a class.
     fn skip_class(&mut self) -> Parsed<()> {
-        let mut depth = 1;
-        while depth > 0 {
+        while self.lexer.in_class() {
             let start = self.lexer.at;
-            match self.lexer.class().ok_or(Unsupported)? {
-                ClassLexeme::Open => depth += 1,
-                ClassLexeme::Close => depth -= 1,
-                ClassLexeme::Escape(letter) => self.check_escape(letter, start)?,
-                ClassLexeme::Char(_) => {}
+            if let Lexeme::Escape(letter) = self.lexer.next().ok_or(Unsupported)? {
+                self.check_escape(letter, start)?;
             }
         }
         Ok(())
@@ -312,17 +325,14 @@ fn one_or(mut nodes: Vec<Node>, many: fn(Vec<Node>) -> Node) -> Node {
 fn atomic(node: Node) -> Parsed<Node> {
     match node {
         Node::Class(_) | Node::Look(_) => Ok(node),
-        Node::Repeat {
-            node,
-            min,
-            max,
-            eagerness: Eagerness::Greedy | Eagerness::Possessive,
-        } if matches!(*node, Node::Class(_)) => Ok(Node::Repeat {
-            node,
-            min,
-            max,
-            eagerness: Eagerness::Possessive,
-        }),
+        Node::Repeat(repeat)
+            if repeat.eagerness != Eagerness::Lazy && matches!(*repeat.node, Node::Class(_)) =>
+        {
+            Ok(Node::Repeat(Repeat {
+                eagerness: Eagerness::Possessive,
+                ..repeat
+            }))
+        }
         _ => Err(Unsupported),
     }
 }
@@ -330,16 +340,10 @@ fn atomic(node: Node) -> Parsed<Node> {
 /// The body of a look-ahead as a condition on one code point or the end of the text.
 fn condition(node: &Node) -> Parsed<Look> {
     match node {
-        Node::Class(set) => Ok(Look {
-            next: set.clone(),
-            at_end: false,
-        }),
+        Node::Class(set) => Ok(Look::at(set)),
         Node::Look(look) => Ok(look.clone()),
         Node::Alternation(branches) => {
-            let mut whole = Look {
-                next: ClassUnicode::empty(),
-                at_end: false,
-            };
+            let mut whole = Look::at(&ClassUnicode::empty());
             for branch in branches {
                 let look = condition(branch)?;
                 whole.next.union(&look.next);

@@ -5,7 +5,7 @@
 //! here, and more. So a pattern passes only if everything in it is known to be read alike, or to be
 //! translated by [`super::dialect`]. The package's tests compare the engines on patterns that pass.
 
-use super::lexer::{ClassLexeme, Group, Lexeme, Lexer, Quantifier};
+use super::lexer::{Group, Lexeme, Lexer, Quantifier};
 
 /// The deepest nesting of groups.
 const MAX_DEPTH: usize = 50;
@@ -115,12 +115,8 @@ impl Checker {
         };
         let count = quantifier.count.as_deref();
         let is_fixed = count.is_some_and(|count| !count.contains(','));
-        let least = count.map(|count| count.split(',').next().unwrap_or_default());
-        let can_be_none = match quantifier.symbol {
-            '?' | '*' => true,
-            '+' => false,
-            _ => least.is_some_and(|least| least.trim_matches('0').is_empty()),
-        };
+        // Without a least count, as in `{,2}`, it is 0.
+        let can_be_none = quantifier.bounds().is_none_or(|(least, _)| least == 0);
         let problem = if self.quantifier().is_some() {
             "two quantifiers in a row"
         } else if is_nullable {
@@ -161,7 +157,7 @@ impl Checker {
             Some(Lexeme::Char('^' | '$')) => Ok(true),
             Some(Lexeme::Char(c @ ('?' | '*' | '+'))) => Err(format!("{c} with nothing before it")),
             Some(Lexeme::Char(c)) => self.check_case(c).map(|()| false),
-            Some(Lexeme::Bar | Lexeme::Close) | None => Ok(true),
+            Some(Lexeme::Bar | Lexeme::Close | Lexeme::ClassEnd) | None => Ok(true),
         }
     }
 
@@ -228,24 +224,21 @@ impl Checker {
 
     /// Checks the rest of a class, with the classes inside.
     fn class(&mut self) -> Result<(), String> {
-        let mut depth = 1;
-        while depth > 0 {
+        while self.lexer.in_class() {
             for text in ["[:", "--", "~~"] {
                 if self.lexer.starts_with(text) {
                     return Err(format!("{text} in a class"));
                 }
             }
             let start = self.lexer.at;
-            match self.lexer.class() {
-                Some(ClassLexeme::Open) => depth += 1,
-                Some(ClassLexeme::Close) => depth -= 1,
-                Some(ClassLexeme::Escape(letter)) => {
+            match self.lexer.next() {
+                Some(Lexeme::Escape(letter)) => {
                     self.escape(letter, start, true)?;
                 }
-                Some(ClassLexeme::Char(c)) if self.ignores_case && !c.is_ascii() => {
+                Some(Lexeme::Char(c)) if self.ignores_case && !c.is_ascii() => {
                     return Err(format!("'{c}' with its case ignored"));
                 }
-                Some(ClassLexeme::Char(_)) => {}
+                Some(_) => {}
                 None => return Err("[".to_owned()),
             }
         }
@@ -316,7 +309,7 @@ fn check_python(pattern: &str) -> Result<(), String> {
             Some(Lexeme::Group(Group::Flags { flags, has_body })) => flags == "i" && has_body,
             Some(Lexeme::Group(group)) => !matches!(group, Group::Capture | Group::Other),
             Some(Lexeme::Char(c)) => !"$]{}".contains(c),
-            Some(Lexeme::Escape(_) | Lexeme::Close | Lexeme::Bar) => true,
+            Some(Lexeme::Escape(_) | Lexeme::Close | Lexeme::Bar | Lexeme::ClassEnd) => true,
         };
         if !is_alike {
             return Err(lexer.text(start..start + 1));
@@ -345,10 +338,10 @@ fn is_python_class(lexer: &mut Lexer) -> bool {
             return false;
         }
         let start = lexer.at;
-        match lexer.class() {
-            Some(ClassLexeme::Close) => return true,
-            Some(ClassLexeme::Escape(letter)) if is_python_escape(letter, &lexer.since(start)) => {}
-            Some(ClassLexeme::Char(c)) if c != ']' => {}
+        match lexer.next() {
+            Some(Lexeme::ClassEnd) => return true,
+            Some(Lexeme::Escape(letter)) if is_python_escape(letter, &lexer.since(start)) => {}
+            Some(Lexeme::Char(c)) if c != ']' => {}
             _ => return false,
         }
     }

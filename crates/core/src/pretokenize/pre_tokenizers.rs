@@ -105,7 +105,7 @@ impl PreTokenizers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pretokenize::{Behavior, PreTokenizer, Prepend};
+    use crate::pretokenize::{Behavior, Metaspace, PreTokenizer, Prepend, Split};
 
     fn split(steps: &[PreTokenizer], text: &str) -> Vec<String> {
         let mut pieces = Vec::new();
@@ -120,12 +120,12 @@ mod tests {
     }
 
     fn with(behavior: Behavior, invert: bool) -> [PreTokenizer; 1] {
-        [PreTokenizer::Split {
+        [PreTokenizer::Split(Split {
             pattern: "-".to_owned(),
             behavior,
             invert,
             bytes: false,
-        }]
+        })]
     }
 
     #[test]
@@ -152,10 +152,12 @@ mod tests {
 
     #[test]
     fn metaspace_prepends_where_it_is_told() {
-        let metaspace = |prepend, split| PreTokenizer::Metaspace {
-            replacement: '▁',
-            prepend,
-            split,
+        let metaspace = |prepend, split| {
+            PreTokenizer::Metaspace(Metaspace {
+                replacement: '▁',
+                prepend,
+                split,
+            })
         };
         let on_dashes = PreTokenizer::isolated("-");
         for (prepend, split_too, pieces) in [
@@ -172,12 +174,12 @@ mod tests {
 
     #[test]
     fn a_pattern_may_look_at_printable_characters() {
-        let steps = [PreTokenizer::Split {
+        let steps = [PreTokenizer::Split(Split {
             pattern: r"\p{N}+".to_owned(),
             behavior: Behavior::Isolated,
             invert: false,
             bytes: true,
-        }];
+        })];
         // ² is C2 B2, written Â², and its second half is a number.
         let mut ranges = Vec::new();
         PreTokenizers::new(&steps)

@@ -40,27 +40,35 @@ pub enum Prepend {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PreTokenizer<P = String> {
     /// Splits at the matches of a pattern.
-    Split {
-        /// A regular expression.
-        pattern: P,
-        /// What happens to its matches.
-        behavior: Behavior,
-        /// Swaps the matches and the gaps between them.
-        invert: bool,
-        /// The pattern reads the printable character of each byte.
-        bytes: bool,
-    },
+    Split(Split<P>),
     /// Prepends a space to each piece that does not begin with one.
     PrefixSpace,
     /// Replaces spaces by another character, and may split before each.
-    Metaspace {
-        /// The character.
-        replacement: char,
-        /// The pieces that get one prepended if they do not begin with it.
-        prepend: Prepend,
-        /// Split before each occurrence.
-        split: bool,
-    },
+    Metaspace(Metaspace),
+}
+
+/// A split at the matches of a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Split<P = String> {
+    /// A regular expression.
+    pub pattern: P,
+    /// What happens to its matches.
+    pub behavior: Behavior,
+    /// Swaps the matches and the gaps between them.
+    pub invert: bool,
+    /// The pattern reads the printable character of each byte.
+    pub bytes: bool,
+}
+
+/// A replacement of spaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metaspace {
+    /// The character that replaces them.
+    pub replacement: char,
+    /// The pieces that get one prepended if they do not begin with it.
+    pub prepend: Prepend,
+    /// Split before each occurrence.
+    pub split: bool,
 }
 
 /// A compiled step.
@@ -69,38 +77,25 @@ pub type Step = PreTokenizer<Box<SplitPattern>>;
 impl PreTokenizer {
     /// A split whose matches are pieces.
     pub fn isolated(pattern: impl Into<String>) -> Self {
-        Self::Split {
+        Self::Split(Split {
             pattern: pattern.into(),
             behavior: Behavior::Isolated,
             invert: false,
             bytes: false,
-        }
+        })
     }
 
     /// Compiles the pattern.
     pub fn compile(&self) -> Result<Step> {
-        Ok(match *self {
-            Self::Split {
-                ref pattern,
-                behavior,
-                invert,
-                bytes,
-            } => Step::Split {
-                pattern: Box::new(SplitPattern::new(pattern)?),
-                behavior,
-                invert,
-                bytes,
-            },
+        Ok(match self {
+            Self::Split(split) => Step::Split(Split {
+                pattern: Box::new(SplitPattern::new(&split.pattern)?),
+                behavior: split.behavior,
+                invert: split.invert,
+                bytes: split.bytes,
+            }),
             Self::PrefixSpace => Step::PrefixSpace,
-            Self::Metaspace {
-                replacement,
-                prepend,
-                split,
-            } => Step::Metaspace {
-                replacement,
-                prepend,
-                split,
-            },
+            Self::Metaspace(metaspace) => Step::Metaspace(*metaspace),
         })
     }
 }
@@ -109,19 +104,16 @@ impl<P> PreTokenizer<P> {
     /// The pattern of a split whose matches are pieces.
     pub fn isolated_pattern(&self) -> Option<&P> {
         match self {
-            Self::Split {
-                pattern,
-                behavior: Behavior::Isolated,
-                bytes: false,
-                ..
-            } => Some(pattern),
+            Self::Split(split) if split.behavior == Behavior::Isolated && !split.bytes => {
+                Some(&split.pattern)
+            }
             _ => None,
         }
     }
 
     /// Whether the step depends on a piece's position in the original text.
     pub fn needs_offsets(&self) -> bool {
-        matches!(self, Self::Metaspace { prepend, .. } if *prepend == Prepend::First)
+        matches!(self, Self::Metaspace(metaspace) if metaspace.prepend == Prepend::First)
     }
 }
 
@@ -143,6 +135,16 @@ pub struct Piece<'a> {
 }
 
 impl<'a> Piece<'a> {
+    /// A piece of the original text.
+    pub fn new(text: &'a [u8], range: Range<usize>) -> Self {
+        const OFFSETS: &OffsetMap<'static> = &OffsetMap::original(0);
+        Piece {
+            text,
+            range,
+            offsets: OFFSETS,
+        }
+    }
+
     /// Another piece of the same text.
     pub fn with_range(&self, range: Range<usize>) -> Piece<'a> {
         Piece { range, ..*self }
@@ -168,24 +170,19 @@ pub fn run(
         return Ok(piece(whole));
     };
     match step {
-        Step::Split {
-            pattern,
-            behavior,
-            invert,
-            bytes,
-        } => {
+        Step::Split(split) => {
             let mut outcome = Ok(true);
             let mut next = |found: Range<usize>| {
                 let found = whole.range.start + found.start..whole.range.start + found.end;
                 outcome = run(rest, whole.with_range(found), aligned, piece);
                 matches!(outcome, Ok(true))
             };
-            let mut joiner = MatchJoiner::new(*behavior, *invert);
+            let mut joiner = MatchJoiner::new(split.behavior, split.invert);
             let mut matched = |found, is_match| joiner.add(found, is_match, &mut next);
-            if *bytes {
-                matches_in_bytes(pattern, whole.bytes(), &mut matched)?;
+            if split.bytes {
+                matches_in_bytes(&split.pattern, whole.bytes(), &mut matched)?;
             } else {
-                pattern.matches(whole.bytes(), matched)?;
+                split.pattern.matches(whole.bytes(), matched)?;
             }
             joiner.finish(&mut next);
             outcome
@@ -194,16 +191,12 @@ pub fn run(
         Step::PrefixSpace => rewritten(prepend(whole.bytes(), " ", aligned), whole, |whole| {
             run(rest, whole, aligned, piece)
         }),
-        Step::Metaspace {
-            replacement,
-            prepend: scheme,
-            split,
-        } => {
+        Step::Metaspace(metaspace) => {
             let mut bytes = [0; 4];
-            let replacement: &str = replacement.encode_utf8(&mut bytes);
+            let replacement: &str = metaspace.replacement.encode_utf8(&mut bytes);
             let spaced = replace_spaces(whole.bytes(), replacement, aligned);
             let mut next = |whole: Piece<'_>| {
-                if *split {
+                if metaspace.split {
                     split_before(replacement, rest, whole, aligned, piece)
                 } else {
                     run(rest, whole, aligned, piece)
@@ -211,7 +204,7 @@ pub fn run(
             };
             rewritten(spaced, whole, |whole| {
                 let text = whole.bytes();
-                let prepends = match scheme {
+                let prepends = match metaspace.prepend {
                     Prepend::Always => true,
                     Prepend::First => whole.offsets.start(whole.range.start) == 0,
                     Prepend::Never => false,
@@ -298,8 +291,10 @@ fn matches_in_bytes(
 
 /// Joins the matches of a pattern and the gaps between them to pieces, as a [`Behavior`] asks for.
 pub struct MatchJoiner {
-    behavior: Behavior,
-    invert: bool,
+    /// What happens to the matches.
+    pub behavior: Behavior,
+    /// Whether matches and gaps are swapped.
+    pub invert: bool,
     /// A piece that the next match or gap may extend, and whether it ends with a match.
     pub held: Option<(Range<usize>, bool)>,
 }
@@ -347,10 +342,8 @@ impl MatchJoiner {
         continues
     }
 
-    /// Emits the last piece.
-    pub fn finish(self, piece: &mut impl FnMut(Range<usize>) -> bool) {
-        if let Some((range, _)) = self.held {
-            piece(range);
-        }
+    /// Emits the last piece. Returns false if `piece` did.
+    pub fn finish(self, piece: &mut impl FnMut(Range<usize>) -> bool) -> bool {
+        self.held.is_none_or(|(range, _)| piece(range))
     }
 }

@@ -160,7 +160,7 @@ impl Builder<'_> {
     /// Joins equivalent states and sorts them by output.
     fn tabulate(&self, rows: &[Vec<u32>], outputs: &[u8]) -> Option<Transducer> {
         let by_output = outputs.iter().map(|&output| u32::from(output)).collect();
-        let Partition { group, first } = minimise(rows, by_output, |to, group| group[to as usize]);
+        let Partition { group, first } = minimise(rows, by_output);
         let rank = |group: usize| match outputs[first[group]] {
             0 => 0,
             BEGIN => 1,
