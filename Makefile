@@ -49,7 +49,9 @@ demo: $(VENV)/.built  ## Train on Python's own sources, save, reload, encode and
 
 build: $(VENV)/.built  ## Build the extension into .venv, when its sources changed
 
-test: test-rust test-python  ## Run the tests of the core and of the package (minutes)
+test:  ## Run the tests of the core and of the package (minutes)
+	$(MAKE) --jobs=2 test-rust $(VENV)/.test  # linking and installing leave a processor free
+	$(MAKE) test-python
 
 test-rust:
 	$(CARGO) test --package bpe-tokenizer-core
