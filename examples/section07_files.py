@@ -8,7 +8,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bpe_tokenizer import BPETokenizer, FormatError, HubError, MissingDependencyError, TokenizerError
+from bpe_tokenizer import (
+    BPETokenizer,
+    FormatError,
+    HubError,
+    MissingDependencyError,
+    TokenizerError,
+    WriteError,
+)
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from shared import heading, library_files, refused, show, without
 
@@ -170,6 +177,11 @@ def what_is_refused(tokenizer: BPETokenizer, here: Path) -> None:
     assert not (here / "normalising.model").exists()
     whole = (here / "vocabulary.gguf").read_bytes()
     (here / "half.gguf").write_bytes(whole[: len(whole) // 2])
+    (here / "file").touch()
+    with refused(WriteError, "A directory whose parent is a file") as errors:
+        tokenizer.save(here / "file" / "tokenizer")
+    assert errors[0].errno
+    assert errors[0].filename
     with refused(FormatError, "Half a GGUF file"):
         BPETokenizer.load(here / "half.gguf")
     (here / "huggingface" / "tokenizer.json").write_text('{"model": {"type": "WordPiece"}}', encoding="utf-8")
