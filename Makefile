@@ -127,7 +127,7 @@ $(VENV)/.created:
 $(VENV)/.built: $(CRATES) pyproject.toml | $(VENV)/.created
 	@command -v $(CARGO) > /dev/null || { echo 'a Rust toolchain is needed: https://rustup.rs'; exit 1; }
 	@echo 'building the extension (a minute or two the first time)'
-	$(PIP) --no-build-isolation --editable .
+	MAKEFLAGS= $(PIP) --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.test $(VENV)/.peers $(VENV)/.lint: pyproject.toml | $(VENV)/.built

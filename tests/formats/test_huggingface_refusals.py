@@ -100,7 +100,7 @@ REFUSED: list[tuple[Change, str]] = [
     (at("model", "vocab", "he", to=97), "model.vocab: duplicate id 97: tokens 'a' and 'he'"),
     (
         rename("model", "vocab", "hel", to="▁the"),
-        'model: the token "▁the" holds a character that stands for no',
+        'model: the token "▁the" holds a character that has no byte value',
     ),
     (at("model", "merges", 1, to="he l"), r"model.merges\[1\]: 'he l' is not a merge: all must be pairs"),
     (at("model", "merges", to=["h e", "he l x"]), r"model.merges\[1\]: 'he l x' is not a merge"),

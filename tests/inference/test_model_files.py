@@ -49,18 +49,18 @@ def test_kinds_of_paths(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "error"),
+    ("path", "error", "message"),
     [
-        ("missing/model.gguf", OptionError),
-        (__file__, OptionError),
-        (5, ArgumentTypeError),
-        ("", OptionError),
-        ("a\0b", OptionError),
+        ("missing/model.gguf", OptionError, "model"),
+        (__file__, OptionError, "model"),
+        (5, ArgumentTypeError, "model"),
+        ("", OptionError, "model"),
+        ("a\0b", OptionError, "a path cannot hold a NUL"),
     ],
 )
-def test_what_is_no_model(path: Any, error: type[Exception]) -> None:
+def test_what_is_no_model(path: Any, error: type[Exception], message: str) -> None:
     for function in (kind_of, load_model, tokenizer_path):
-        with pytest.raises(error, match="model"):
+        with pytest.raises(error, match=message):
             function(path)
 
 
