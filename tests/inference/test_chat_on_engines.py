@@ -98,7 +98,7 @@ def test_lengths_around_the_context(models: Models, backend: InferenceBackend) -
 def test_another_tokenizer_is_refused(models: Models, backend: InferenceBackend) -> None:
     other = BPETokenizer().train("other words, other words", 300, verbose=False)
     with pytest.raises(MismatchError):
-        other.chat(TALK, models.path(backend), "llama3", backend=backend)
+        other.chat(TALK, models.path(backend), "llama3", backend=backend, plain_markup=True)
 
 
 def test_a_session_on_each(models: Models, backend: InferenceBackend) -> None:
