@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["new_console"]
+__all__ = ["can_start_thread", "new_console"]
 
 _MAX_SIZE = 10_000
 
@@ -29,6 +30,17 @@ def new_console(**settings: Any) -> Console:
         if value is not None and not is_size(value):
             settings.setdefault(name, default)
     return Console(**settings)
+
+
+def can_start_thread() -> bool:
+    """Return whether the system gives this process another thread, as rich needs one to refresh."""
+    thread = threading.Thread(target=int, daemon=True)
+    try:
+        thread.start()
+    except (RuntimeError, MemoryError):
+        return False
+    thread.join()
+    return True
 
 
 def is_size(value: str) -> bool:

@@ -85,6 +85,11 @@ impl<T: Copy> DerefMut for HugeArray<T> {
     }
 }
 
+/// Whether the system would give this much memory now.
+pub fn has_room(bytes: usize) -> bool {
+    MmapMut::map_anon(bytes).is_ok()
+}
+
 /// Prefetches an entry of a table into the processor's cache. Any index is allowed.
 #[inline(always)]
 pub fn prefetch<T>(table: &[T], index: usize) {

@@ -2,13 +2,19 @@
 
 pub mod ordered;
 
+use crate::memory;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 /// A second thread pays off from this many bytes on.
 const MIN_BYTES_PER_THREAD: usize = 32 << 10;
 /// [`first_chunk`] looks for a cut in this many bytes at the end of a chunk.
 const CUT_SEARCH: usize = 1 << 10;
+
+/// Address space that a new thread needs: its stack, and some for its work. A thread that starts with less can fail
+/// where nothing reports it.
+const THREAD_BYTES: usize = 8 << 20;
 
 /// The number of threads for this much work: at most as requested; 0 requests one per processor.
 pub fn thread_count(requested: usize, bytes: usize) -> usize {
@@ -19,10 +25,11 @@ pub fn thread_count(requested: usize, bytes: usize) -> usize {
     limit.min(bytes / MIN_BYTES_PER_THREAD).max(1)
 }
 
-/// Runs the same work on several threads, the calling one first, and returns each thread's result.
+/// Runs the same work on several threads, the calling one first, and returns each thread's result. If the system
+/// refuses a thread, there are fewer results: `work` must take its share from what is left.
 pub fn on_threads<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -> Vec<R> {
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
+        let others: Vec<_> = (1..threads).map_while(|_| start(scope, &work)).collect();
         let mut results = vec![work()];
         for other in others {
             match other.join() {
@@ -32,6 +39,17 @@ pub fn on_threads<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -> Vec<R
         }
         results
     })
+}
+
+/// Starts a thread. None if the system refuses, or if too little address space is left.
+pub fn start<'scope, R: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> R + Send + 'scope,
+) -> Option<ScopedJoinHandle<'scope, R>> {
+    if !memory::has_room(THREAD_BYTES) {
+        return None;
+    }
+    Builder::new().spawn_scoped(scope, work).ok()
 }
 
 /// The length of the first chunk of a text that is cut into chunks of about `size` bytes. `last_cut` finds the

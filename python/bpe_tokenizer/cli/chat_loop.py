@@ -222,9 +222,9 @@ def _shown(text: str, stream: TextIO) -> str:
 
 def _show_waiting(texts: Iterator[str]) -> Iterator[str]:
     """Yield texts; a terminal shows a spinner until the first arrives."""
-    if sys.stderr.isatty():
-        from bpe_tokenizer.console import new_console
+    from bpe_tokenizer.console import can_start_thread, new_console
 
+    if sys.stderr.isatty() and can_start_thread():
         with new_console(stderr=True).status("…"):
             first = next(texts, "")
         yield first

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -121,13 +122,20 @@ class ShardPacker:
 
 
 def _encoded(batches: Iterable[Batch], encode: Encode) -> Iterator[tuple[Batch, Encoded]]:
-    """Encode batches in order, one batch ahead of the consumer."""
-    pending: deque[tuple[Batch, Future[Encoded]]] = deque()
+    """Encode batches in order, one batch ahead of the consumer if the system gives a thread."""
+    pending: deque[tuple[Batch, Callable[[], Encoded]]] = deque()
+    has_thread = True
     with ThreadPoolExecutor(max_workers=1) as pool:
         for batch in batches:
-            pending.append((batch, pool.submit(encode, batch.texts)))
+            result: Callable[[], Encoded] = partial(encode, batch.texts)
+            if has_thread:
+                try:
+                    result = pool.submit(encode, batch.texts).result
+                except RuntimeError:  # no thread can start
+                    has_thread = False
+            pending.append((batch, result))
             if len(pending) > 1:
-                first, future = pending.popleft()
-                yield first, future.result()
-        for batch, future in pending:
-            yield batch, future.result()
+                first, result = pending.popleft()
+                yield first, result()
+        for batch, result in pending:
+            yield batch, result()

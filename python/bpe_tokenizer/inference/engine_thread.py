@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import TypeVar
 
+from bpe_tokenizer.errors import GenerationError
 from bpe_tokenizer.inference.engine_model import Cancellation
 
 __all__ = ["EngineThread"]
@@ -29,6 +30,9 @@ class EngineThread:
 
     It ends with `close()`, or when the last reference to it is dropped.
 
+    Raises:
+        GenerationError: The system refuses a thread.
+
     >>> def engine(callback):
     ...     return all(callback(new_id) for new_id in range(1000))
     >>> thread = EngineThread()
@@ -46,7 +50,11 @@ class EngineThread:
         self._thread = threading.Thread(
             target=_work, args=(self._jobs,), name="bpe-tokenizer-inference", daemon=True
         )
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            message = "the system refuses the thread that the engine runs in; end other threads or processes"
+            raise GenerationError(message) from error
         weakref.finalize(self, self._jobs.put, None).atexit = False
 
     def call(self, function: Callable[[], _T]) -> _T:

@@ -30,10 +30,11 @@ class ProgressBar:
             return
         from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-        from bpe_tokenizer.console import new_console
+        from bpe_tokenizer.console import can_start_thread, new_console
 
         columns = (*Progress.get_default_columns(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
-        with Progress(*columns, console=new_console(stderr=True), transient=True) as bars:
+        console = new_console(stderr=True)
+        with Progress(*columns, console=console, transient=True, auto_refresh=can_start_thread()) as bars:
             yield cls(bars)
 
     @property

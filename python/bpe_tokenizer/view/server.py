@@ -7,6 +7,7 @@ other users. The address holds a secret token. Work and memory are bounded whate
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import json
 import logging
@@ -359,7 +360,9 @@ def serve(
     print(f"{address}{token}/ (Ctrl-C ends)", flush=True)
     if opens_browser:
         # In a thread: a text browser blocks until the page is served.
-        threading.Thread(target=webbrowser.open, args=(f"{address}{one_time_token}/",), daemon=True).start()
+        browser = threading.Thread(target=webbrowser.open, args=(f"{address}{one_time_token}/",), daemon=True)
+        with contextlib.suppress(RuntimeError):  # no thread can start; the address is printed
+            browser.start()
 
     class Server(base):  # type: ignore[misc]
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

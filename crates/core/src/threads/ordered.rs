@@ -1,6 +1,6 @@
 //! Parallel jobs whose results are consumed in job order (a reorder buffer).
 
-use super::{lock, thread_count};
+use super::{lock, start, thread_count};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use std::collections::BTreeMap;
@@ -83,7 +83,9 @@ pub fn in_order<J: Send, R: Default + Send>(
     std::thread::scope(|scope| {
         for _ in 1..threads {
             // If the system refuses a thread, the existing ones do its share.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, run_jobs);
+            if start(scope, run_jobs).is_none() {
+                break;
+            }
         }
         run_jobs();
     });
