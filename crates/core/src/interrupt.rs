@@ -84,6 +84,11 @@ impl<'a> Poller<'a> {
         self.remaining = POLL_INTERVAL;
         self.interrupt.poll()
     }
+
+    /// What the poller polls.
+    pub fn interrupt(&self) -> &'a Interrupt<'a> {
+        self.interrupt
+    }
 }
 
 /// The address of a thread-local: unique among running threads. `std::thread::current` takes longer than

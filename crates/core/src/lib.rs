@@ -19,6 +19,7 @@ mod memory;
 pub mod merge;
 pub mod model;
 pub mod normalize;
+mod normalize_run;
 pub mod normalizers;
 pub mod pretokenize;
 pub mod processor;

@@ -1,7 +1,7 @@
 //! Unicode normalisation forms (Unicode Standard Annex 15), with alignments to the original text.
 
-use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::OnceLock;
 use unicode_normalization::char::{
@@ -12,7 +12,19 @@ use unicode_normalization::{
 };
 
 use crate::alignment::{Rewriting, Rewritten};
-use crate::error::Error;
+use crate::error::{Error, Result};
+use crate::interrupt::{Interrupt, Poller};
+use crate::normalize_run::RunNormalizer;
+use crate::text::floor_char_boundary;
+
+/// The number of ASCII bytes to skip between two polls.
+const ASCII_BLOCK: usize = 1 << 18;
+
+/// A stretch of at least this length in bytes is cut into parts.
+const MIN_PART: usize = 1 << 10;
+
+/// A longer part, in bytes, is normalised without the buffers of the library, whose work cannot be stopped.
+const MAX_BUFFERED: usize = 4 << 10;
 
 /// A normalisation form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +42,7 @@ pub enum Normalization {
 impl FromStr for Normalization {
     type Err = Error;
 
-    fn from_str(name: &str) -> Result<Self, Error> {
+    fn from_str(name: &str) -> Result<Self> {
         let forms = [Self::Nfc, Self::Nfd, Self::Nfkc, Self::Nfkd];
         let named = forms.into_iter().find(|form| form.to_string() == name);
         named.ok_or_else(|| {
@@ -56,46 +68,82 @@ impl Normalization {
         }
     }
 
-    /// The normalised text; borrowed if nothing changes.
+    /// Whether the form composes characters.
+    pub fn composes(self) -> bool {
+        matches!(self, Self::Nfc | Self::Nfkc)
+    }
+
+    /// The normalised text, and its alignment to the original if `aligned` is set; `None` if nothing changes.
     ///
-    /// Only a run of several characters between two boundaries can change. The function normalises these
-    /// runs and copies the rest.
-    pub fn apply(self, text: &str) -> Cow<'_, str> {
+    /// Only a stretch of several characters between two boundaries can change. The function normalises these
+    /// stretches and copies the rest. It cuts long stretches, and with an alignment all of them, into parts
+    /// that can be normalised separately.
+    pub fn rewrite(
+        self,
+        text: &str,
+        aligned: bool,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<Option<Rewritten>> {
         let boundaries = self.boundaries();
-        // `normalized` is the result for the text before `done`. The next character's run begins at `run`.
-        let (mut normalized, mut done, mut run, mut at) = (String::new(), 0, 0, 0);
+        let min_part = if aligned { 1 } else { MIN_PART };
+        let mut rewriting = Rewriting::new(text.as_bytes(), aligned);
+        let mut poller = Poller::new(interrupt);
+        // The part of a stretch begins at `part`, and has a character that is not a boundary if `unstable`.
+        let (mut part, mut at, mut unstable) = (0, 0, false);
         while at < text.len() {
-            let ascii = ascii_prefix(&text.as_bytes()[at..]);
+            let block = text.len().min(at + ASCII_BLOCK);
+            let ascii = ascii_prefix(&text.as_bytes()[at..block]);
             if ascii > 0 {
                 at += ascii;
-                run = at - 1;
+                part = at - 1;
+                poller.advance(ascii / 8)?;
                 continue;
             }
-            let inside = text[at..].char_indices();
-            let mut inside = inside.skip_while(|&(_, c)| !boundaries.contains(c));
-            let next = inside.next();
-            let end = next.map_or(text.len(), |(before, _)| at + before);
-            if end > at {
-                if let Some(changed) = self.changed(&text[run..end]) {
-                    normalized.push_str(&text[done..run]);
-                    normalized.push_str(&changed);
-                    done = end;
+            for c in text[at..].chars() {
+                poller.advance(1)?;
+                let is_boundary = boundaries.contains(c);
+                if is_boundary || at - part >= min_part && self.begins_run(c) {
+                    if unstable {
+                        self.rewrite_part(text, part..at, &mut rewriting, &mut poller)?;
+                    }
+                    part = at;
+                }
+                unstable = !is_boundary;
+                at += c.len_utf8();
+                if is_boundary {
+                    break;
                 }
             }
-            run = end;
-            at = end + next.map_or(0, |(_, c)| c.len_utf8());
         }
-        if done == 0 {
-            return Cow::Borrowed(text);
+        if unstable {
+            self.rewrite_part(text, part..at, &mut rewriting, &mut poller)?;
         }
-        normalized.push_str(&text[done..]);
-        Cow::Owned(normalized)
+        Ok(rewriting.finish())
+    }
+
+    fn rewrite_part(
+        self,
+        text: &str,
+        range: Range<usize>,
+        rewriting: &mut Rewriting<'_>,
+        poller: &mut Poller<'_>,
+    ) -> Result<()> {
+        let part = &text[range.clone()];
+        if let Some(normalized) = self.changed(part, poller)? {
+            let kept = common_prefix(part, &normalized);
+            let changed = &normalized.as_bytes()[kept..];
+            rewriting.replace(range.start + kept..range.end, changed);
+        }
+        Ok(())
     }
 
     /// The normalised text; `None` if nothing changes.
-    fn changed(self, text: &str) -> Option<String> {
+    fn changed(self, text: &str, poller: &mut Poller<'_>) -> Result<Option<String>> {
+        if text.len() > MAX_BUFFERED {
+            return self.changed_run(text, poller);
+        }
         if self.quick_check(text.chars()) == IsNormalized::Yes {
-            return None;
+            return Ok(None);
         }
         let normalized: String = match self {
             Self::Nfc => text.nfc().collect(),
@@ -103,7 +151,18 @@ impl Normalization {
             Self::Nfkc => text.nfkc().collect(),
             Self::Nfkd => text.nfkd().collect(),
         };
-        (normalized != text).then_some(normalized)
+        Ok((normalized != text).then_some(normalized))
+    }
+
+    /// As `changed`, for a text of any length.
+    fn changed_run(self, text: &str, poller: &mut Poller<'_>) -> Result<Option<String>> {
+        let (mut run, mut normalized) = (RunNormalizer::default(), String::new());
+        for c in text.chars() {
+            poller.advance(1)?;
+            run.push(self, c, &mut normalized);
+        }
+        run.finish(self, &mut normalized);
+        Ok((normalized != text).then_some(normalized))
     }
 
     /// Whether the text before `c` and the text from `c` on can be normalised separately, and `c` does not
@@ -123,24 +182,6 @@ impl Normalization {
             && self.quick_check(std::iter::once(c)) == IsNormalized::Yes
     }
 
-    /// The normalised text with its alignment to the original; `None` if nothing changes.
-    pub fn align(self, text: &str) -> Option<Rewritten> {
-        if matches!(self.apply(text), Cow::Borrowed(_)) {
-            return None;
-        }
-        let mut rewriting = Rewriting::new(text.as_bytes(), true);
-        for range in self.runs(text) {
-            let run = &text[range.clone()];
-            let normalized = self.apply(run);
-            if normalized != run {
-                let kept = common_prefix(run, &normalized);
-                let changed = &normalized.as_bytes()[kept..];
-                rewriting.replace(range.start + kept..range.end, changed);
-            }
-        }
-        rewriting.finish()
-    }
-
     /// Whether the text from `c` on can be normalised separately, though `c` may change: its decomposition
     /// begins with a character that neither reorders nor composes with the characters before it.
     pub fn begins_run(self, c: char) -> bool {
@@ -157,23 +198,7 @@ impl Normalization {
         }
         first.is_some_and(|first| {
             canonical_combining_class(first) == 0
-                && is_nfc_quick(std::iter::once(first)) != IsNormalized::Maybe
-        })
-    }
-
-    /// Cuts the text into parts that can be normalised separately.
-    fn runs(self, text: &str) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
-        let mut starts = text
-            .char_indices()
-            .filter(move |&(at, c)| at > 0 && self.begins_run(c))
-            .map(|(at, _)| at)
-            .chain(std::iter::once(text.len()));
-        let mut start = 0;
-        std::iter::from_fn(move || {
-            let end = starts.next()?;
-            let run = start..end;
-            start = end;
-            Some(run)
+                && (!self.composes() || is_nfc_quick(std::iter::once(first)) != IsNormalized::Maybe)
         })
     }
 }
@@ -214,26 +239,42 @@ fn ascii_prefix(bytes: &[u8]) -> usize {
 
 /// The length of the characters that both texts begin with, in bytes.
 fn common_prefix(a: &str, b: &str) -> usize {
-    let same = a.chars().zip(b.chars()).take_while(|(x, y)| x == y);
-    same.map(|(c, _)| c.len_utf8()).sum()
+    let (a_blocks, b_blocks) = (a.as_bytes().chunks(64), b.as_bytes().chunks(64));
+    let blocks = a_blocks.zip(b_blocks).take_while(|(x, y)| x == y).count();
+    let same = (64 * blocks).min(a.len()).min(b.len());
+    let rest = a.as_bytes()[same..].iter().zip(&b.as_bytes()[same..]);
+    floor_char_boundary(a, same + rest.take_while(|(x, y)| x == y).count())
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::alignment::Alignment;
     use proptest::prelude::*;
 
+    fn rewritten(form: Normalization, text: &str, aligned: bool) -> Option<Rewritten> {
+        form.rewrite(text, aligned, &Interrupt::never()).unwrap()
+    }
+
+    fn apply(form: Normalization, text: &str) -> String {
+        let changed = rewritten(form, text, false);
+        changed.map_or(text.to_owned(), |(text, _)| {
+            String::from_utf8(text).unwrap()
+        })
+    }
+
     #[test]
     fn a_normalised_text_is_not_copied() {
         for text in ["plain", "café", "日本語"] {
-            assert!(matches!(Normalization::Nfc.apply(text), Cow::Borrowed(_)));
+            assert!(rewritten(Normalization::Nfc, text, false).is_none());
+            assert!(rewritten(Normalization::Nfc, text, true).is_none());
         }
-        assert_eq!(Normalization::Nfc.apply("cafe\u{301}"), "café");
-        assert_eq!(Normalization::Nfkd.apply("ﬁ①"), "fi1");
+        assert_eq!(apply(Normalization::Nfc, "cafe\u{301}"), "café");
+        assert_eq!(apply(Normalization::Nfkd, "ﬁ①"), "fi1");
     }
 
-    fn whole(form: Normalization, text: &str) -> String {
+    /// The result of the library.
+    pub(crate) fn whole(form: Normalization, text: &str) -> String {
         match form {
             Normalization::Nfc => text.nfc().collect(),
             Normalization::Nfd => text.nfd().collect(),
@@ -242,7 +283,7 @@ mod tests {
         }
     }
 
-    const FORMS: [Normalization; 4] = [
+    pub(crate) const FORMS: [Normalization; 4] = [
         Normalization::Nfc,
         Normalization::Nfd,
         Normalization::Nfkc,
@@ -254,12 +295,13 @@ mod tests {
         for form in FORMS {
             for c in '\0'..='\u{2ffff}' {
                 let text = format!("e{c}\u{301}가{c}{c}\u{323}");
-                assert_eq!(form.apply(&text), whole(form, &text), "{form} {c:?}");
+                assert_eq!(apply(form, &text), whole(form, &text), "{form} {c:?}");
             }
         }
     }
 
-    fn any_text() -> impl Strategy<Value = String> {
+    /// Texts of characters that reorder and compose.
+    pub(crate) fn any_text() -> impl Strategy<Value = String> {
         let joining = "e\u{301}\u{323}\u{345}가\u{1100}\u{1161}\u{11a8}\u{9c7}\u{9be}ﬁéệ語 a\u{1d15e}\u{1f00}";
         let joining: Vec<char> = joining.chars().collect();
         let c = prop_oneof![4 => prop::sample::select(joining), 1 => any::<char>()];
@@ -271,14 +313,14 @@ mod tests {
         fn a_text_is_normalised_as_a_whole(text in any_text(), plain in "[a-z ]{0,40}") {
             for form in FORMS {
                 for text in [&text, &format!("{plain}{text}{plain}"), &format!("{text}{plain}{text}")] {
-                    prop_assert_eq!(form.apply(text), whole(form, text));
+                    prop_assert_eq!(apply(form, text), whole(form, text));
                 }
             }
         }
     }
 
     fn aligned(form: Normalization, text: &str) -> (String, Alignment) {
-        let (normalized, alignment) = form.align(text).unwrap();
+        let (normalized, alignment) = rewritten(form, text, true).unwrap();
         (String::from_utf8(normalized).unwrap(), alignment)
     }
 
@@ -331,24 +373,69 @@ mod tests {
             ] {
                 for c in ('\0'..='\u{2ffff}').filter(|&c| form.begins_run(c)) {
                     let whole = format!("{before}{c}");
-                    let apart = format!("{}{}", form.apply(before), form.apply(&c.to_string()));
-                    assert_eq!(form.apply(&whole), apart, "{form} {before:?} {c:?}");
+                    let apart = format!("{}{}", apply(form, before), apply(form, &c.to_string()));
+                    assert_eq!(apply(form, &whole), apart, "{form} {before:?} {c:?}");
                 }
             }
         }
     }
 
     #[test]
-    fn texts_can_be_cut_at_boundaries() {
-        let text = "a\u{323}\u{307}e\u{301}가\u{11a8}각ﬁ ą\u{309}\u{1f00}\u{345}\u{9c7}\u{9be}";
-        for form in [
-            Normalization::Nfc,
-            Normalization::Nfd,
-            Normalization::Nfkc,
-            Normalization::Nfkd,
+    fn the_parts_of_an_alignment_are_those_of_the_text() {
+        for form in FORMS {
+            let is_cut = |c| !form.is_boundary(c) || form.begins_run(c);
+            assert!(('\0'..=char::MAX).all(is_cut), "{form}");
+        }
+    }
+
+    #[test]
+    fn the_first_characters_of_two_texts_are_compared() {
+        for length in (0..200).step_by(7) {
+            let text = "語".repeat(length);
+            assert_eq!(common_prefix(&text, &text), text.len());
+            let (a, b) = (format!("{text}é"), format!("{text}è"));
+            assert_eq!(common_prefix(&a, &b), text.len());
+            assert_eq!(common_prefix(&a, &text), text.len());
+        }
+    }
+
+    #[test]
+    fn long_stretches_are_normalised_as_a_whole() {
+        let marks: String = "\u{301}\u{323}\u{345}\u{327}"
+            .chars()
+            .cycle()
+            .take(9000)
+            .collect();
+        for text in [
+            format!("a{marks}b"),
+            format!("\u{344}{marks}"),
+            "가각".repeat(3000),
+            "\u{1161}".repeat(5000),
+            "e\u{301}".repeat(5000),
         ] {
-            let parts: String = form.runs(text).map(|run| form.apply(&text[run])).collect();
-            assert_eq!(parts, form.apply(text), "{form}");
+            for form in FORMS {
+                assert_eq!(apply(form, &text), whole(form, &text), "{form}");
+                let aligned = rewritten(form, &text, true);
+                let aligned = aligned.map(|(text, _)| String::from_utf8(text).unwrap());
+                assert_eq!(
+                    aligned.unwrap_or(text.clone()),
+                    whole(form, &text),
+                    "{form}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_text_polls() {
+        const BYTES: usize = 1 << 20;
+        for unit in ["a", "語", "가", "e\u{301}", "\u{301}\u{323}", "\u{1161}"] {
+            let text = unit.repeat(BYTES / unit.len());
+            for (form, aligned) in FORMS.into_iter().zip([false, true, true, false]) {
+                let stop = || true;
+                let stopped = form.rewrite(&text, aligned, &Interrupt::new(&stop));
+                assert!(matches!(stopped, Err(Error::Interrupted)), "{form} {unit}");
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::alignment::{prepend, Alignment, Rewriting, Rewritten};
 use crate::error::Result;
+use crate::interrupt::{Interrupt, Poller};
 use crate::normalize::Normalization;
 use crate::pretokenize::SplitPattern;
 use crate::text::{last_character, Text};
@@ -83,19 +84,22 @@ impl Normalizers {
         &self,
         text: Text<'a>,
         aligned: bool,
+        interrupt: &Interrupt<'_>,
     ) -> Result<(Cow<'a, [u8]>, Vec<Alignment>)> {
         let mut alignments = Vec::new();
         let mut normalized = Cow::Borrowed(text.as_bytes());
         let is_text = matches!(text, Text::Str(_));
         for step in &self.steps {
-            let Some((changed, alignment)) = step.apply(&normalized, is_text, aligned)? else {
+            let rewritten = step.apply(&normalized, is_text, aligned, interrupt)?;
+            let Some((changed, alignment)) = rewritten else {
                 continue;
             };
             if aligned {
-                alignments.insert(0, alignment);
+                alignments.push(alignment);
             }
             normalized = Cow::Owned(changed);
         }
+        alignments.reverse();
         Ok((normalized, alignments))
     }
 
@@ -107,7 +111,7 @@ impl Normalizers {
 
     /// The normalised text of a string.
     pub fn of_str(&self, text: &str) -> Result<String> {
-        let (normalized, _) = self.apply(Text::Str(text), false)?;
+        let (normalized, _) = self.apply(Text::Str(text), false, &Interrupt::never())?;
         Ok(String::from_utf8_lossy(&normalized).into_owned())
     }
 }
@@ -148,17 +152,24 @@ impl IncrementalNormalizer {
         normalizers: &Normalizers,
         text: &'a str,
         ends: bool,
+        interrupt: &Interrupt<'_>,
     ) -> Result<Cow<'a, str>> {
         let mut text = Cow::Borrowed(text);
         for (step, pending) in normalizers.steps.iter().zip(&mut self.steps) {
-            text = Cow::Owned(step.push(pending, &text, ends)?);
+            text = Cow::Owned(step.push(pending, &text, ends, interrupt)?);
         }
         Ok(text)
     }
 }
 
 impl Step {
-    fn push(&self, open: &mut PendingText, text: &str, ends: bool) -> Result<String> {
+    fn push(
+        &self,
+        open: &mut PendingText,
+        text: &str,
+        ends: bool,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<String> {
         open.pending.push_str(text);
         let pending = open.pending.as_str();
         let (rewritten, stable) = match self {
@@ -181,7 +192,12 @@ impl Step {
             }
             Step::Prepend(_) if open.begun => (pending.to_owned(), pending.len()),
             Step::Strip { left, right } => {
-                let kept = stripped(pending, *left && !open.begun, *right);
+                let kept = stripped(
+                    pending,
+                    *left && !open.begun,
+                    *right,
+                    &mut Poller::new(interrupt),
+                )?;
                 (pending[kept.clone()].to_owned(), kept.end)
             }
             _ => {
@@ -193,7 +209,7 @@ impl Step {
                     _ => pending.len(),
                 };
                 let part = &pending[..stable];
-                let changed = self.apply(part.as_bytes(), true, false)?;
+                let changed = self.apply(part.as_bytes(), true, false, interrupt)?;
                 let rewritten = changed.map_or(part.to_owned(), |(text, _)| {
                     String::from_utf8_lossy(&text).into_owned()
                 });
@@ -222,39 +238,44 @@ impl Step {
     }
 
     /// Applies the step; `None` if nothing changes.
-    fn apply(&self, text: &[u8], is_text: bool, aligned: bool) -> Result<Option<Rewritten>> {
+    fn apply(
+        &self,
+        text: &[u8],
+        is_text: bool,
+        aligned: bool,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<Option<Rewritten>> {
+        let mut poller = Poller::new(interrupt);
         let text = match self {
             Step::Prepend(content) => return Ok(prepend(text, content, aligned)),
-            Step::Replace { pattern, content } => return replace(text, pattern, content, aligned),
+            Step::Replace { pattern, content } => {
+                return replace(text, pattern, content, aligned, &mut poller)
+            }
             _ => is_text.then(|| std::str::from_utf8(text)),
         };
         let Some(Ok(text)) = text else {
             return Ok(None);
         };
-        Ok(match self {
-            Step::Form(form) if aligned => form.align(text),
-            Step::Form(form) => match form.apply(text) {
-                Cow::Borrowed(_) => None,
-                Cow::Owned(text) => Some((text.into_bytes(), Alignment::default())),
-            },
-            Step::Lowercase => replace_chars(text, aligned, |c| {
+        match self {
+            Step::Form(form) => form.rewrite(text, aligned, interrupt),
+            Step::Lowercase => replace_chars(text, aligned, &mut poller, |c| {
                 (!c.to_lowercase().eq([c])).then(|| c.to_lowercase().to_string())
             }),
-            Step::StripAccents => {
-                replace_chars(text, aligned, |c| is_combining_mark(c).then(String::new))
-            }
+            Step::StripAccents => replace_chars(text, aligned, &mut poller, |c| {
+                is_combining_mark(c).then(String::new)
+            }),
             Step::Strip { left, right } => {
-                let Range { start, end } = stripped(text, *left, *right);
+                let Range { start, end } = stripped(text, *left, *right, &mut poller)?;
                 let mut rewriting = Rewriting::new(text.as_bytes(), aligned);
                 for dropped in [0..start, end..text.len()] {
                     if !dropped.is_empty() {
                         rewriting.replace(dropped, b"");
                     }
                 }
-                rewriting.finish()
+                Ok(rewriting.finish())
             }
-            Step::Prepend(_) | Step::Replace { .. } => None,
-        })
+            Step::Prepend(_) | Step::Replace { .. } => Ok(None),
+        }
     }
 }
 
@@ -263,20 +284,18 @@ fn replace(
     pattern: &SplitPattern,
     content: &str,
     aligned: bool,
+    poller: &mut Poller<'_>,
 ) -> Result<Option<Rewritten>> {
     let mut rewriting = Rewriting::new(text, aligned);
-    pattern.matches(text, |range, is_match| {
-        if is_match {
-            let last = last_character(&text[range.clone()]) + range.start;
-            if aligned && range.start < last {
-                // The replacement has the offsets of the match's last character, as in `tokenizers`.
-                rewriting.replace(range.start..last, b"");
-                rewriting.replace(last..range.end, content.as_bytes());
-            } else {
-                rewriting.replace(range, content.as_bytes());
-            }
+    pattern.for_each_match(text, poller, |range| {
+        let last = last_character(&text[range.clone()]) + range.start;
+        if aligned && range.start < last {
+            // The replacement has the offsets of the match's last character, as in `tokenizers`.
+            rewriting.replace(range.start..last, b"");
+            rewriting.replace(last..range.end, content.as_bytes());
+        } else {
+            rewriting.replace(range, content.as_bytes());
         }
-        true
     })?;
     Ok(rewriting.finish())
 }
@@ -285,28 +304,45 @@ fn replace(
 fn replace_chars(
     text: &str,
     aligned: bool,
+    poller: &mut Poller<'_>,
     replacement: impl Fn(char) -> Option<String>,
-) -> Option<Rewritten> {
+) -> Result<Option<Rewritten>> {
     let mut rewriting = Rewriting::new(text.as_bytes(), aligned);
     for (at, c) in text.char_indices() {
+        poller.advance(1)?;
         if let Some(content) = replacement(c) {
             rewriting.replace(at..at + c.len_utf8(), content.as_bytes());
         }
     }
-    rewriting.finish()
+    Ok(rewriting.finish())
 }
 
 /// The range of a text without the white space at its ends.
-fn stripped(text: &str, left: bool, right: bool) -> Range<usize> {
-    let kept = if left { text.trim_start() } else { text };
-    let start = text.len() - kept.len();
-    let kept = if right { kept.trim_end() } else { kept };
-    start..start + kept.len()
+fn stripped(text: &str, left: bool, right: bool, poller: &mut Poller<'_>) -> Result<Range<usize>> {
+    let (mut start, mut end) = (0, text.len());
+    if left {
+        start = white_space(text.chars(), poller)?;
+    }
+    if right {
+        end -= white_space(text[start..].chars().rev(), poller)?;
+    }
+    Ok(start..end)
+}
+
+/// The length of the white space that the characters begin with, in bytes.
+fn white_space(chars: impl Iterator<Item = char>, poller: &mut Poller<'_>) -> Result<usize> {
+    let mut length = 0;
+    for c in chars.take_while(|c| c.is_whitespace()) {
+        poller.advance(1)?;
+        length += c.len_utf8();
+    }
+    Ok(length)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     fn apply(steps: &[Normalizer], text: &str) -> String {
         Normalizers::new(steps).unwrap().of_str(text).unwrap()
@@ -356,7 +392,9 @@ mod tests {
             },
         ];
         let normalizers = Normalizers::new(&steps).unwrap();
-        let (text, alignments) = normalizers.apply(Text::Str("plain text"), true).unwrap();
+        let (text, alignments) = normalizers
+            .apply(Text::Str("plain text"), true, &Interrupt::never())
+            .unwrap();
         assert!(matches!(text, Cow::Borrowed(_)));
         assert!(alignments.is_empty());
     }
@@ -372,7 +410,86 @@ mod tests {
             },
         ];
         let normalizers = Normalizers::new(&steps).unwrap();
-        let (text, _) = normalizers.apply(Text::Bytes(b"A \xff"), false).unwrap();
+        let (text, _) = normalizers
+            .apply(Text::Bytes(b"A \xff"), false, &Interrupt::never())
+            .unwrap();
         assert_eq!(text, &b"_A_\xff"[..]);
+    }
+
+    #[test]
+    fn every_step_polls_in_every_text() {
+        const BYTES: usize = 1 << 21;
+        let replace = |pattern: &str| Normalizer::Replace {
+            pattern: pattern.to_owned(),
+            content: "_".to_owned(),
+        };
+        let strip = |left, right| Normalizer::Strip { left, right };
+        let steps = [
+            Normalizer::Form(Normalization::Nfkd),
+            Normalizer::Lowercase,
+            Normalizer::StripAccents,
+            replace(" "),
+            replace(r"\s+|x+"),
+            replace(r"(?<=y)\s"),
+            strip(true, false),
+            strip(false, true),
+        ];
+        for (step, unit) in steps
+            .iter()
+            .flat_map(|step| ["a", " ", "é", "\u{301}"].map(|unit| (step, unit)))
+        {
+            if matches!(step, Normalizer::Strip { .. }) && unit != " " {
+                continue; // nothing to do
+            }
+            let text = unit.repeat(BYTES / unit.len());
+            let normalizers = Normalizers::new(std::slice::from_ref(step)).unwrap();
+            for aligned in [false, true] {
+                let stop = || true;
+                let interrupt = Interrupt::new(&stop);
+                let stopped = normalizers.apply(Text::Str(&text), aligned, &interrupt);
+                assert!(
+                    matches!(stopped, Err(Error::Interrupted)),
+                    "{step:?} {unit:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn matches_in_a_long_text_are_those_of_the_whole() {
+        // Longer than what is searched at once, and with a match that is longer too.
+        let text = format!(
+            "{}x{}é {}",
+            "語 x".repeat(60_000),
+            "é".repeat(400_000),
+            "語".repeat(100_000)
+        );
+        for (pattern, expected) in [
+            (
+                "x|é+",
+                text.replace('x', "_")
+                    .replacen(&"é".repeat(400_001), "_", 1),
+            ),
+            (" ", text.replace(' ', "_")),
+            ("語 x", text.replace("語 x", "_")),
+        ] {
+            let step = Normalizer::Replace {
+                pattern: pattern.to_owned(),
+                content: "_".to_owned(),
+            };
+            assert!(
+                apply(std::slice::from_ref(&step), &text) == expected,
+                "{pattern}"
+            );
+            let normalizers = Normalizers::new(&[step]).unwrap();
+            let bytes = [text.as_bytes(), b"\xe8\xaa"].concat();
+            let (changed, _) = normalizers
+                .apply(Text::Bytes(&bytes), false, &Interrupt::never())
+                .unwrap();
+            assert!(
+                *changed == [expected.as_bytes(), b"\xe8\xaa"].concat(),
+                "{pattern}"
+            );
+        }
     }
 }

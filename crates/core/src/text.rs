@@ -80,6 +80,18 @@ pub fn last_character(text: &[u8]) -> usize {
     start.unwrap_or(0)
 }
 
+/// The last position at or before byte `at` that lies between two code points.
+pub fn floor_code_point(text: &[u8], at: usize) -> usize {
+    let earliest = at.saturating_sub(3);
+    let last = text[earliest..at]
+        .iter()
+        .rposition(|byte| byte & 0xc0 != 0x80);
+    match last.map(|last| earliest + last) {
+        Some(start) if start + code_point(text, start).1 > at => start,
+        _ => at,
+    }
+}
+
 /// The last character boundary at or before byte `at`.
 pub fn floor_char_boundary(text: &str, mut at: usize) -> usize {
     while !text.is_char_boundary(at) {
@@ -138,6 +150,21 @@ pub fn from_printable(token: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_position_inside_a_code_point_moves_to_its_start() {
+        let text = "aé語😀".as_bytes();
+        let floors: Vec<_> = (0..=text.len())
+            .map(|at| floor_code_point(text, at))
+            .collect();
+        assert_eq!(floors, [0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10]);
+        // Bytes that are not UTF-8 are one code point each.
+        let text = b"\xf0\x9f\x98\x98\x98\x80\xe8\xaa";
+        let floors: Vec<_> = (0..=text.len())
+            .map(|at| floor_code_point(text, at))
+            .collect();
+        assert_eq!(floors, [0, 0, 0, 0, 4, 5, 6, 7, 8]);
+    }
 
     #[test]
     fn the_characters_are_those_of_gpt2() {

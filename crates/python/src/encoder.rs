@@ -343,8 +343,9 @@ impl Encoder {
         text: PyText,
         special: PySpecial,
     ) -> PyResult<Option<(String, usize)>> {
-        let found = run(py, text.len(), |_| {
-            self.core.find_special(text.as_text(), &special.0)
+        let found = run(py, text.len(), |interrupt| {
+            self.core
+                .find_special(text.as_text(), &special.0, interrupt)
         })?;
         Ok(found.map(|(content, byte)| (content, text.characters().floor(byte))))
     }
@@ -356,10 +357,10 @@ impl Encoder {
         text: PyText,
         special: PySpecial,
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let pieces = run(py, text.len(), |_| {
+        let pieces = run(py, text.len(), |interrupt| {
             let mut pieces = Vec::new();
             self.core
-                .for_each_piece(text.as_text(), &special.0, |piece| {
+                .for_each_piece(text.as_text(), &special.0, interrupt, |piece| {
                     pieces.push(piece.to_vec());
                 })?;
             Ok(pieces)

@@ -1,6 +1,7 @@
 //! Which added tokens a call looks for, and the automata that find them.
 
 use crate::error::Result;
+use crate::interrupt::Interrupt;
 use crate::model::Model;
 use crate::normalizers::Normalizers;
 use crate::special::{AddedToken, Matcher, Permits};
@@ -41,15 +42,18 @@ pub struct Search<'a> {
     pub permits: Option<Permits<'a>>,
     /// Whether ranges in the original text must be exact.
     pub aligned: bool,
+    /// Stops the search and the normalisation.
+    pub interrupt: &'a Interrupt<'a>,
 }
 
 impl<'a> Search<'a> {
     /// A search that permits all tokens.
-    pub fn new(matchers: &'a Matchers, aligned: bool) -> Self {
+    pub fn new(matchers: &'a Matchers, aligned: bool, interrupt: &'a Interrupt<'a>) -> Self {
         Self {
             matchers,
             permits: None,
             aligned,
+            interrupt,
         }
     }
 }

@@ -224,7 +224,7 @@ impl<'a> Batch<'a> {
             };
             ids.reserve(bytes / BYTES_PER_ID);
         }
-        let search = Search::new(&self.matchers, false);
+        let search = Search::new(&self.matchers, false, self.interrupt);
         self.encoder.with_piece_encoder(self.interrupt, |pieces| {
             for part in parts {
                 if part.is_first {
@@ -249,7 +249,8 @@ impl<'a> Batch<'a> {
             return Ok(());
         }
         let special = &self.options.disallowed;
-        match self.encoder.find_special(Text::Str(text), special)? {
+        let text = Text::Str(text);
+        match self.encoder.find_special(text, special, self.interrupt)? {
             None => Ok(()),
             Some((token, at)) => Err(Error::Disallowed {
                 source_name: file.name(),

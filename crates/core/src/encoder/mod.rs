@@ -100,9 +100,11 @@ impl Encoder {
     ) -> Result<()> {
         let matchers = self.matchers(special)?;
         self.with_piece_encoder(interrupt, |pieces| {
-            self.for_each_segment(text, Search::new(&matchers, false), &mut |segment| {
-                pieces.encode(segment, limit, ids)
-            })
+            self.for_each_segment(
+                text,
+                Search::new(&matchers, false, interrupt),
+                &mut |segment| pieces.encode(segment, limit, ids),
+            )
         })
     }
 
@@ -111,21 +113,26 @@ impl Encoder {
         &self,
         text: Text<'_>,
         special: &Special,
+        interrupt: &Interrupt<'_>,
         mut piece: impl FnMut(&[u8]),
     ) -> Result<()> {
         let matchers = self.matchers(special)?;
-        self.for_each_segment(text, Search::new(&matchers, false), &mut |segment| {
-            match segment {
-                Segment::Added(found) => piece(&text.as_bytes()[found.range]),
-                Segment::Text(segment) => {
-                    self.splitter.split(&segment, false, |found| {
-                        piece(&found.text[found.range]);
-                        true
-                    })?;
+        self.for_each_segment(
+            text,
+            Search::new(&matchers, false, interrupt),
+            &mut |segment| {
+                match segment {
+                    Segment::Added(found) => piece(&text.as_bytes()[found.range]),
+                    Segment::Text(segment) => {
+                        self.splitter.split(&segment, false, |found| {
+                            piece(&found.text[found.range]);
+                            true
+                        })?;
+                    }
                 }
-            }
-            Ok(true)
-        })
+                Ok(true)
+            },
+        )
     }
 
     /// The first special token that encoding would recognise: its content and first byte.
@@ -133,17 +140,22 @@ impl Encoder {
         &self,
         text: Text<'_>,
         special: &Special,
+        interrupt: &Interrupt<'_>,
     ) -> Result<Option<(String, usize)>> {
         let mut first = None;
         let matchers = self.matchers(special)?;
-        self.for_each_segment(text, Search::new(&matchers, true), &mut |segment| {
-            if let Segment::Added(found) = segment {
-                let token = self.model.added_token(found.id);
-                let token = token.filter(|token| token.special);
-                first = token.map(|token| (token.content.clone(), found.range.start));
-            }
-            Ok(first.is_none())
-        })?;
+        self.for_each_segment(
+            text,
+            Search::new(&matchers, true, interrupt),
+            &mut |segment| {
+                if let Segment::Added(found) = segment {
+                    let token = self.model.added_token(found.id);
+                    let token = token.filter(|token| token.special);
+                    first = token.map(|token| (token.content.clone(), found.range.start));
+                }
+                Ok(first.is_none())
+            },
+        )?;
         Ok(first)
     }
 
@@ -206,7 +218,9 @@ impl Encoder {
             return Ok(true);
         }
         let aligned = search.aligned || self.splitter.pre_tokenizers.needs_offsets();
-        let (normalized, alignments) = self.normalizers.apply(original, aligned)?;
+        let (normalized, alignments) =
+            self.normalizers
+                .apply(original, aligned, search.interrupt)?;
         with_offsets(base, &alignments, &mut |offsets| {
             let text = |range: Range<usize>, sink: &mut SegmentSink<'_>| {
                 if range.is_empty() {

@@ -31,8 +31,8 @@ impl Encoder {
         mut token: impl FnMut(u32, Span) -> bool,
     ) -> Result<()> {
         let matchers = self.matchers(special)?;
-        let search = Search::new(&matchers, true);
-        self.for_each_token(text, search, interrupt, |id, span, _| token(id, span))
+        let search = Search::new(&matchers, true, interrupt);
+        self.for_each_token(text, search, |id, span, _| token(id, span))
     }
 
     /// Encodes a text of which only some ranges are trusted. Special tokens, and the added tokens whose
@@ -58,9 +58,9 @@ impl Encoder {
         let matchers = self.matchers(special)?;
         let search = Search {
             permits: Some(&permits),
-            ..Search::new(&matchers, true)
+            ..Search::new(&matchers, true, interrupt)
         };
-        self.for_each_token(Text::Str(text), search, interrupt, |id, _, covered| {
+        self.for_each_token(Text::Str(text), search, |id, _, covered| {
             token(id, covered);
             true
         })
@@ -72,11 +72,10 @@ impl Encoder {
         &self,
         text: Text<'_>,
         search: Search<'_>,
-        interrupt: &Interrupt<'_>,
         mut token: impl FnMut(u32, Span, Range<usize>) -> bool,
     ) -> Result<()> {
         let mut tokens = Vec::new();
-        self.with_piece_encoder(interrupt, |pieces| {
+        self.with_piece_encoder(search.interrupt, |pieces| {
             self.for_each_segment(text, search, &mut |segment| match segment {
                 Segment::Added(AddedTokenMatch { id, range, content }) => {
                     let span = Span {

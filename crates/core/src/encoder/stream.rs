@@ -70,6 +70,7 @@ impl EncodeStream {
                 matchers,
                 pieces,
                 ids,
+                interrupt,
             };
             original.advance(&matchers.original, text, ends, &mut |event| match event {
                 Event::Text(text) => stages.advance(&mut call, text, false, is_first),
@@ -92,6 +93,7 @@ struct Call<'a, 'b> {
     matchers: &'a Matchers,
     pieces: &'a mut PieceEncoder<'b>,
     ids: &'a mut Vec<u32>,
+    interrupt: &'a Interrupt<'a>,
 }
 
 impl Stages {
@@ -127,7 +129,10 @@ impl Stages {
                 }
                 let buffer = std::mem::take(buffer);
                 let base = usize::from(!std::mem::take(is_first));
-                let (text, search) = (Text::Str(&buffer), Search::new(call.matchers, false));
+                let (text, search) = (
+                    Text::Str(&buffer),
+                    Search::new(call.matchers, false, call.interrupt),
+                );
                 let encode =
                     &mut |segment: Segment<'_>| call.pieces.encode(segment, usize::MAX, call.ids);
                 call.encoder.normalize(text, base, search, encode)?;
@@ -151,7 +156,7 @@ impl IncrementalStages {
             splitter,
         } = self;
         let encoder = call.encoder;
-        let text = normalizer.push(&encoder.normalizers, text, ends)?;
+        let text = normalizer.push(&encoder.normalizers, text, ends, call.interrupt)?;
         let mut split = |text: &str, ends, is_first: &mut bool, call: &mut Call<'_, '_>| {
             let pre_tokenizers = &encoder.splitter.pre_tokenizers;
             let points = encoder.splitter.split_points.as_ref();

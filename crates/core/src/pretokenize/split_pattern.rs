@@ -3,13 +3,17 @@
 use super::dfa::Dfa;
 use super::pattern;
 use crate::error::{Error, Result};
-use crate::text::code_point;
+use crate::interrupt::Poller;
+use crate::text::{code_point, floor_code_point};
 use fancy_regex::{Regex, RegexBuilder};
 use std::borrow::Cow;
 use std::ops::Range;
 
 /// The backtracking steps after which the regex engine gives up on a text.
 const BACKTRACK_LIMIT: usize = 50_000_000;
+
+/// The bytes that the automaton searches between two polls.
+const POLL_BYTES: usize = 1 << 18;
 
 enum Engine {
     Automaton(Box<Dfa>),
@@ -83,6 +87,42 @@ impl SplitPattern {
             }
             Engine::Regex(regex) => regex_matches(regex, text, piece),
         }
+    }
+}
+
+impl SplitPattern {
+    /// Calls `found` with each match in a text of any length, and polls.
+    pub fn for_each_match(
+        &self,
+        text: &[u8],
+        poller: &mut Poller<'_>,
+        mut found: impl FnMut(Range<usize>),
+    ) -> Result<()> {
+        let (mut from, mut wanted) = (0, POLL_BYTES);
+        if let Engine::Automaton(dfa) = &self.engine {
+            while text.len() - from > wanted {
+                let part = &text[from..floor_code_point(text, from + wanted)];
+                let (_, next) = dfa.stable_matches(part, |range, is_match| {
+                    if is_match {
+                        found(from + range.start..from + range.end);
+                    }
+                    true
+                });
+                poller.advance(part.len() / 4)?;
+                from += next;
+                // A match longer than the part needs a longer one.
+                wanted = if next > 0 { POLL_BYTES } else { 2 * wanted };
+            }
+        }
+        let mut outcome = Ok(());
+        self.matches(&text[from..], |range, is_match| {
+            outcome = poller.advance(1 + range.len() / 16);
+            if is_match {
+                found(from + range.start..from + range.end);
+            }
+            outcome.is_ok()
+        })?;
+        outcome
     }
 }
 

@@ -9,7 +9,6 @@ use crate::interrupt::{Interrupt, Poller};
 use crate::normalize::Normalization;
 use crate::pretokenize::{Block, Piece};
 use crate::threads::{lock, on_threads, thread_count};
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Mutex;
 
@@ -244,11 +243,14 @@ impl<'a> Worker<'a> {
 
     /// Counts the pieces of a section.
     pub fn count(&mut self, section: &str) -> Result<()> {
-        let text = match self.splitter.normalization {
-            Some(form) => form.apply(section),
-            None => Cow::Borrowed(section),
+        let rewritten = match self.splitter.normalization {
+            Some(form) => form.rewrite(section, false, self.poller.interrupt())?,
+            None => None,
         };
-        let text = text.as_bytes();
+        let text = match &rewritten {
+            Some((normalized, _)) => normalized,
+            None => section.as_bytes(),
+        };
         let patterns = &self.splitter.patterns;
         if patterns.has_blocks() && u32::try_from(text.len()).is_ok() {
             return self.count_blocks(text);

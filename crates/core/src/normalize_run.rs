@@ -1,0 +1,132 @@
+//! Normalises a run of characters as they arrive, in linear time and whatever its length.
+//!
+//! This is the algorithm of the Unicode Standard (sections 3.11, "Canonical Ordering Algorithm" and "Canonical
+//! Composition Algorithm"). The ordering is a bucket sort by combining class: there are about 55 classes.
+
+use crate::normalize::Normalization;
+use unicode_normalization::char::{
+    canonical_combining_class, compose, decompose_canonical, decompose_compatible,
+};
+
+/// The last starter (a character of class 0) and the characters after it, which further ones may reorder or
+/// compose with.
+#[derive(Default)]
+pub struct RunNormalizer {
+    starter: Option<char>,
+    /// The combining characters after the starter by their class, in ascending order of the classes.
+    marks: Vec<(u8, String)>,
+}
+
+impl RunNormalizer {
+    /// Adds the next character. Appends to `out` what no further character changes.
+    pub fn push(&mut self, form: Normalization, c: char, out: &mut String) {
+        let composes = form.composes();
+        let take = |decomposed| match canonical_combining_class(decomposed) {
+            0 => self.start(composes, decomposed, out),
+            class => self.add_mark(class, decomposed),
+        };
+        match form {
+            Normalization::Nfc | Normalization::Nfd => decompose_canonical(c, take),
+            Normalization::Nfkc | Normalization::Nfkd => decompose_compatible(c, take),
+        }
+    }
+
+    /// Appends the remaining characters to `out`, and starts another run.
+    pub fn finish(&mut self, form: Normalization, out: &mut String) {
+        self.compose_marks(form.composes());
+        self.flush(out);
+    }
+
+    fn start(&mut self, composes: bool, starter: char, out: &mut String) {
+        self.compose_marks(composes);
+        if composes && self.marks.is_empty() {
+            let composed = self.starter.and_then(|last| compose(last, starter));
+            if composed.is_some() {
+                self.starter = composed;
+                return;
+            }
+        }
+        self.flush(out);
+        self.starter = Some(starter);
+    }
+
+    fn add_mark(&mut self, class: u8, mark: char) {
+        let at = self.marks.partition_point(|(other, _)| *other < class);
+        match self.marks.get_mut(at) {
+            Some((other, marks)) if *other == class => marks.push(mark),
+            _ => self.marks.insert(at, (class, mark.into())),
+        }
+    }
+
+    /// Composes the starter with the marks. One that does not compose blocks those of its class after it.
+    fn compose_marks(&mut self, composes: bool) {
+        let Some(starter) = self.starter.as_mut().filter(|_| composes) else {
+            return;
+        };
+        self.marks.retain_mut(|(_, marks)| {
+            let mut composed = 0;
+            for mark in marks.chars() {
+                let Some(with_mark) = compose(*starter, mark) else {
+                    break;
+                };
+                *starter = with_mark;
+                composed += mark.len_utf8();
+            }
+            marks.drain(..composed);
+            !marks.is_empty()
+        });
+    }
+
+    fn flush(&mut self, out: &mut String) {
+        out.extend(self.starter.take());
+        for (_, marks) in self.marks.drain(..) {
+            out.push_str(&marks);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normalize::tests::{any_text, whole, FORMS};
+    use proptest::prelude::*;
+
+    fn run(form: Normalization, text: &str) -> String {
+        let (mut run, mut out) = (RunNormalizer::default(), String::new());
+        text.chars().for_each(|c| run.push(form, c, &mut out));
+        run.finish(form, &mut out);
+        out
+    }
+
+    #[test]
+    fn every_character_is_normalised() {
+        for form in FORMS {
+            for c in '\0'..='\u{2ffff}' {
+                let text = format!("e{c}\u{301}가{c}{c}\u{323}");
+                assert_eq!(run(form, &text), whole(form, &text), "{form} {c:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_mark_blocks_those_of_its_class() {
+        // The first acute accent composes, the second does not, and the cedilla (a lower class) precedes both.
+        assert_eq!(
+            run(Normalization::Nfc, "c\u{301}\u{301}\u{327}"),
+            "\u{1e09}\u{301}"
+        );
+        assert_eq!(
+            run(Normalization::Nfc, "\u{301}e\u{308}\u{301}"),
+            "\u{301}ë\u{301}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_run_is_normalised_as_a_whole(text in any_text()) {
+            for form in FORMS {
+                prop_assert_eq!(run(form, &text), whole(form, &text));
+            }
+        }
+    }
+}
