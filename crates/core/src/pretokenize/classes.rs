@@ -149,14 +149,17 @@ fn two_stage_table(class_from: &[(u32, u8)]) -> (Vec<u16>, Vec<[u8; BLOCK]>) {
     let mut interval = 0;
     for first in (0..=u32::from(char::MAX)).step_by(BLOCK) {
         let mut block = [0; BLOCK];
-        for (code_point, class) in (first..).zip(&mut block) {
-            while class_from
-                .get(interval + 1)
-                .is_some_and(|(start, _)| *start <= code_point)
-            {
-                interval += 1;
-            }
-            *class = class_from[interval].1;
+        let mut at = 0;
+        while at < BLOCK {
+            let next = loop {
+                match class_from.get(interval + 1) {
+                    Some((start, _)) if *start <= first + at as u32 => interval += 1,
+                    Some((start, _)) => break BLOCK.min((start - first) as usize),
+                    None => break BLOCK,
+                }
+            };
+            block[at..next].fill(class_from[interval].1);
+            at = next;
         }
         block_of.push(*ids.entry(block).or_insert_with(|| {
             blocks.push(block);
