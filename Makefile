@@ -6,6 +6,9 @@ VENV ?= .venv
 CARGO ?= cargo
 # More arguments for pytest: make test PYTEST="-k unicode -x"
 PYTEST ?=
+# The minutes of each fuzz target, and what else fuzz/run.py takes: make fuzz MINUTES=10 FUZZ="encoder streaming"
+MINUTES ?= 2
+FUZZ ?=
 # And for the benchmarks: make bench-quick BENCHMARKS="--only gigatoken numpy"
 BENCHMARKS ?=
 
@@ -20,6 +23,8 @@ RAY := $(VENV)/ray
 SPARK := $(VENV)/spark
 # The environment of the packages that the benchmarks compare with.
 BENCH := $(VENV)/bench
+# The program that builds the fuzz targets.
+CARGO_FUZZ := $(VENV)/cargo-fuzz
 # Where Debian's cross compiler for ARM is found.
 AARCH64 := aarch64-linux-gnu
 # The tests, on two processors.
@@ -39,7 +44,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-slow test-neon environments lint format bench bench-quick clean
+.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-slow test-neon fuzz environments lint format bench bench-quick clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,10 +91,14 @@ test-neon:  ## Run the core's vector code as on ARM (needs gcc-aarch64-linux-gnu
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/$(AARCH64) -E LD_LIBRARY_PATH=/usr/$(AARCH64)/lib" \
 	$(CARGO) test --package bpe-tokenizer-core --target aarch64-unknown-linux-gnu --lib -- pretokenize merge::packed merge::keys
 
-environments: $(TOKENIZERS1)/.installed $(ENGINES)/.installed $(RAY)/.installed $(SPARK)/.installed
+fuzz: $(VENV)/.built $(VENV)/.fuzz $(CARGO_FUZZ)/bin/cargo-fuzz  ## Fuzz each target for MINUTES=2, two at a time; finds and counts at the end
+	PATH="$(abspath $(CARGO_FUZZ))/bin:$$PATH" PYTHONPATH=python $(BIN)/python fuzz/run.py --minutes $(MINUTES) $(FUZZ)
+
+environments: $(TOKENIZERS1)/.installed $(ENGINES)/.installed $(RAY)/.installed $(SPARK)/.installed $(CARGO_FUZZ)/bin/cargo-fuzz
 
 lint: $(VENV)/.built $(VENV)/.peers $(VENV)/.lint  ## Check format, lints, types and the extension's stub
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -98,6 +107,7 @@ lint: $(VENV)/.built $(VENV)/.peers $(VENV)/.lint  ## Check format, lints, types
 
 format: $(VENV)/.lint  ## Format everything
 	$(CARGO) fmt --all
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -137,6 +147,15 @@ $(VENV)/.test $(VENV)/.peers $(VENV)/.lint: pyproject.toml | $(VENV)/.built
 $(TOKENIZERS1)/.installed: | $(VENV)/.created
 	$(BIN)/python -m venv $(TOKENIZERS1)
 	$(TOKENIZERS1)/bin/python -m pip --disable-pip-version-check install --quiet tokenizers==1.0.0rc3
+	@touch $@
+
+# The version whose options fuzz/run.py uses.
+$(CARGO_FUZZ)/bin/cargo-fuzz: | $(VENV)/.created
+	$(CARGO) install --quiet --locked --root $(CARGO_FUZZ) cargo-fuzz --version 0.13.2
+
+# Pythons without a release of atheris run the Rust targets alone.
+$(VENV)/.fuzz: pyproject.toml | $(VENV)/.built
+	$(PIP) --only-binary atheris 'atheris>=3' || echo 'atheris has no release for this Python'
 	@touch $@
 
 # torch first: 2.13.0 is the one for processors where that is at hand, others bring gigabytes of CUDA.

@@ -1,0 +1,215 @@
+//! Models and texts: every way of encoding gives the ids of the naive stages.
+
+#![no_main]
+
+use bpe_tokenizer_core::encoder::{BatchOptions, Special};
+use bpe_tokenizer_core::text::Text;
+use bpe_tokenizer_core::Interrupt;
+use bpe_tokenizer_fuzz::models::Setup;
+use bpe_tokenizer_fuzz::{input, naive, text};
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+use rustc_hash::FxHashSet;
+use std::cell::RefCell;
+use std::fmt::Arguments;
+
+thread_local!(static SETUPS: RefCell<input::Kept<Setup>> = RefCell::default());
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    input::mutate(data, size, max_size, seed)
+});
+
+fuzz_target!(|data: &[u8]| {
+    let (setup, rest) = input::parts(data);
+    let built = SETUPS.with_borrow_mut(|kept| kept.get(setup, || Setup::new(setup)));
+    let Some(setup) = built else {
+        return;
+    };
+    let text = text::text(rest);
+    let ids = setup.naive_ids(&text);
+    let shown = &format_args!("{text:?} of {setup:?}");
+    for cache_bytes in [24 << 20, 0] {
+        // The second time, the pieces are in the cache.
+        for _ in 0..2 {
+            assert_eq!(
+                encode(&setup, Text::Str(&text)),
+                ids,
+                "{cache_bytes}: {shown}"
+            );
+        }
+        setup.encoder().caches().limit(cache_bytes);
+    }
+    setup.encoder().caches().limit(1 << 20);
+    if rest.len() % 8 == 5 {
+        setup.encoder().merger().compute_split_points();
+    }
+    spans(&setup, &text, &ids, shown);
+    prefixes(&setup, &text, &ids, shown);
+    batch(&setup, rest, &text, shown);
+    if setup.is_lossless() {
+        lossless(&setup, text.as_bytes(), &ids);
+        lossless(&setup, rest, &encode(&setup, Text::Bytes(rest)));
+    }
+});
+
+fn encode(setup: &Setup, text: Text<'_>) -> Vec<u32> {
+    let mut ids = Vec::new();
+    let never = Interrupt::never();
+    setup
+        .encoder()
+        .encode(text, &setup.special, &mut ids, &never)
+        .unwrap();
+    ids
+}
+
+/// Spans have the same ids, lie in the text, and tile it.
+fn spans(setup: &Setup, text: &str, ids: &[u32], shown: &Arguments<'_>) {
+    let (never, mut found, mut done) = (Interrupt::never(), Vec::new(), 0);
+    let token = |id, span: bpe_tokenizer_core::encoder::Span| {
+        found.push(id);
+        assert!(
+            span.start <= span.tiled_end && span.tiled_end <= span.end,
+            "{span:?} {shown}"
+        );
+        assert!(span.end <= text.len(), "{span:?} {shown}");
+        assert!(done <= span.start, "{span:?} after {done} {shown}");
+        done = span.tiled_end;
+        true
+    };
+    let text = Text::Str(text);
+    setup
+        .encoder()
+        .encode_with_spans(text, &setup.special, &never, token)
+        .unwrap();
+    assert_eq!(found, ids, "spans: {shown}");
+    if setup.is_lossless() {
+        assert_eq!(done, text.as_bytes().len(), "{shown}");
+    }
+}
+
+/// Prefixes: of ids, of text, and pieces that are those of the text.
+fn prefixes(setup: &Setup, text: &str, ids: &[u32], shown: &Arguments<'_>) {
+    let never = Interrupt::never();
+    for limit in [0, 1, ids.len() / 2, ids.len()] {
+        let mut some = Vec::new();
+        let encoder = setup.encoder();
+        encoder
+            .encode_up_to(Text::Str(text), &setup.special, limit, &mut some, &never)
+            .unwrap();
+        assert!(
+            ids.starts_with(&some) && some.len() >= limit.min(ids.len()),
+            "{limit}: {shown}"
+        );
+        let end = encoder
+            .truncate(text, limit, &setup.special, &never)
+            .unwrap();
+        let kept = encode(setup, Text::Str(&text[..end]));
+        assert!(
+            kept.len() <= limit,
+            "{limit}: {end} bytes have {kept:?}: {shown}"
+        );
+    }
+    let whole = 0..text.len();
+    let (trusted, markup) = (std::slice::from_ref(&whole), FxHashSet::default());
+    let mut found = Vec::new();
+    let token = |id, _| found.push(id);
+    let special = &setup.special;
+    setup
+        .encoder()
+        .encode_trusted(text, trusted, special, &markup, &never, token)
+        .unwrap();
+    assert_eq!(found, ids, "trusted: {shown}");
+    found.clear();
+    // Text that is not trusted has the ids of text without special tokens.
+    let token = |id, _| found.push(id);
+    setup
+        .encoder()
+        .encode_trusted(text, &[], special, &markup, &never, token)
+        .unwrap();
+    let mut plain = Vec::new();
+    setup
+        .encoder()
+        .encode(Text::Str(text), &Special::None, &mut plain, &never)
+        .unwrap();
+    let is_special = |&id: &u32| setup.model.is_special(id);
+    let hides = setup.model.added().iter().any(|token| !token.special);
+    assert!(
+        found == plain || hides,
+        "not trusted: {found:?}, not {plain:?}: {shown}"
+    );
+    let by_merging = plain.iter().any(is_special);
+    assert!(
+        by_merging || !found.iter().any(is_special),
+        "not trusted: {shown}"
+    );
+}
+
+/// Texts together, on one thread and on two, in small jobs.
+fn batch(setup: &Setup, rest: &[u8], text: &str, shown: &Arguments<'_>) {
+    let half = text.len() / 2;
+    let half = (0..=half)
+        .rev()
+        .find(|&at| text.is_char_boundary(at))
+        .unwrap_or(0);
+    let texts = [
+        Text::Str(text),
+        Text::Bytes(rest),
+        Text::Str(""),
+        Text::Str(&text[half..]),
+    ];
+    let (mut ids, mut offsets) = (Vec::new(), vec![0]);
+    for text in texts {
+        ids.push(1);
+        ids.extend(encode(setup, text));
+        ids.extend([2, 3]);
+        offsets.push(ids.len() as i64);
+    }
+    let threads = if rest.len() % 32 == 7 { 2 } else { 1 };
+    for (threads, job_bytes) in [(1, 0), (threads, 7)] {
+        let options = BatchOptions {
+            special: setup.special.clone(),
+            prefix_ids: vec![1],
+            suffix_ids: vec![2, 3],
+            threads,
+            job_bytes,
+            ..BatchOptions::default()
+        };
+        let never = Interrupt::never();
+        let found = setup
+            .encoder()
+            .encode_all(texts.into_iter(), &options, &never)
+            .unwrap();
+        assert_eq!(
+            (&found.ids, &found.offsets),
+            (&ids, &offsets),
+            "batch {threads}: {shown}"
+        );
+        let count = setup
+            .encoder()
+            .count_all(texts.into_iter(), &options, &never)
+            .unwrap();
+        assert_eq!(count, ids.len(), "count: {shown}");
+    }
+}
+
+/// Decoding the ids restores the bytes, and each piece is that of the naive merge.
+fn lossless(setup: &Setup, bytes: &[u8], ids: &[u32]) {
+    let mut decoded = Vec::new();
+    let (options, never) = (Default::default(), Interrupt::never());
+    setup
+        .decoder
+        .decode(ids, options, &mut decoded, &never)
+        .unwrap();
+    assert_eq!(decoded, bytes, "{setup:?}");
+    let merger = setup.encoder().merger();
+    let trace = merger.trace(bytes, &never).unwrap();
+    if !setup.of_ranks {
+        assert_eq!(
+            trace.ids,
+            naive::encode_piece(&setup.model, bytes),
+            "{setup:?}"
+        );
+    }
+    let mut merged = Vec::new();
+    merger.encode(bytes, &mut merged, &never).unwrap();
+    assert_eq!(merged, trace.ids, "{setup:?}");
+}

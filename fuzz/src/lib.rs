@@ -1,0 +1,11 @@
+//! What the fuzz targets share: how bytes become texts, patterns and models, and naive implementations to compare
+//! the core with.
+//!
+//! The input of most targets has two parts: a short setup (a model, a pattern), and what the setup is used on. A setup
+//! is slow to build, so recent ones are kept, and most mutations change the second part only.
+
+pub mod input;
+pub mod models;
+pub mod naive;
+pub mod patterns;
+pub mod text;

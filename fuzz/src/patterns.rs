@@ -1,0 +1,116 @@
+//! Bytes to regular expressions.
+
+use arbitrary::{Result, Unstructured};
+
+/// Atoms over a few characters, so that alternatives overlap and need backtracking.
+const ATOMS: [&str; 48] = [
+    "a",
+    "b",
+    "B",
+    "1",
+    " ",
+    r"\s",
+    r"\S",
+    r"\p{L}",
+    r"\p{N}",
+    r"\w",
+    r"\W",
+    r"\d",
+    r"\D",
+    ".",
+    "[ab1]",
+    "[^ab]",
+    r"[\p{L}&&[^a]]",
+    r"[a-c\s]",
+    r"[^\r\n\p{L}]",
+    r"\n",
+    r"\p{Lu}",
+    "é",
+    "(?i:s)",
+    "(?i:[k-s])",
+    "[]a]",
+    r"[^\]b]",
+    "[[:alpha:]]",
+    r"\x{e9}",
+    "(?s:.)",
+    r"\p{Han}",
+    r"\P{M}",
+    r"\p{M}",
+    r"[\p{L}\p{M}]",
+    r"\u00e9",
+    r"\x41",
+    r"[--0]",
+    r"[^\s\p{L}\p{N}]",
+    "'",
+    "(?i:ſ)",
+    "(?i:K)",
+    r"[\x{10000}-\x{10ffff}]",
+    r"[^\x00-\x7f]",
+    "[a-z&&b-y--c]",
+    r"\t",
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)",
+    r"[/\r\n]",
+    r"\p{Lo}",
+    "日",
+];
+
+const REPEATS: [&str; 20] = [
+    "", "", "", "?", "*", "+", "{2}", "{1,3}", "{2,}", "{0,2}", "{0}", "??", "*?", "+?", "{1,3}?",
+    "?+", "*+", "++", "{1,2}+", "{2,}+",
+];
+
+const LOOKS: [&str; 14] = [
+    r"(?!\S)",
+    "(?=a)",
+    "(?![ab])",
+    "$",
+    r"(?=\s|$)",
+    r"\z",
+    "(?!$)",
+    "(?:$|a)",
+    r"(?!\s)",
+    r"(?=\p{L})",
+    r"\b",
+    "^",
+    "(?<=a)",
+    r"(?<!\s)",
+];
+
+/// A pattern, of the grammar that automata support and a little more.
+pub fn pattern(u: &mut Unstructured<'_>) -> Result<String> {
+    let mut out = String::new();
+    branches(u, 3, &mut out)?;
+    Ok(out)
+}
+
+fn branches(u: &mut Unstructured<'_>, depth: u32, out: &mut String) -> Result<()> {
+    let count = u.int_in_range(1..=4)?;
+    for index in 0..count {
+        if index > 0 {
+            out.push('|');
+        }
+        for _ in 0..u.int_in_range(1..=3)? {
+            item(u, depth, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn item(u: &mut Unstructured<'_>, depth: u32, out: &mut String) -> Result<()> {
+    let kind: u8 = u.arbitrary()?;
+    match kind % 16 {
+        0..10 => out.push_str(u.choose(&ATOMS)?),
+        10 => {
+            out.push_str(u.choose(&LOOKS)?);
+            return Ok(());
+        }
+        _ if depth == 0 => out.push_str(u.choose(&ATOMS)?),
+        _ => {
+            out.push_str(u.choose(&["(?:", "(?:", "(", "(?i:", "(?>", "(?s:", "(?m:", "(?="])?);
+            branches(u, depth - 1, out)?;
+            out.push(')');
+        }
+    }
+    out.push_str(u.choose(&REPEATS)?);
+    Ok(())
+}
