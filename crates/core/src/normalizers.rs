@@ -6,11 +6,15 @@ use crate::alignment::{prepend, Alignment, Rewriting, Rewritten};
 use crate::error::Result;
 use crate::interrupt::{Interrupt, Poller};
 use crate::normalize::Normalization;
-use crate::pretokenize::SplitPattern;
-use crate::text::{last_character, Text};
+use crate::normalize_run::RunNormalizer;
+use crate::pretokenize::{Dfa, Progress, SplitPattern, POLL_BYTES};
+use crate::text::{floor_char_boundary, last_character, Text};
 use std::borrow::Cow;
 use std::ops::Range;
 use unicode_normalization::char::is_combining_mark;
+
+/// A longer run of characters, in bytes, is normalised as it arrives.
+const MAX_PENDING: usize = 1 << 10;
 
 /// A step: as a model describes it, or with its pattern `P` compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +116,7 @@ impl Normalizers {
     /// The normalised text of a string.
     pub fn of_str(&self, text: &str) -> Result<String> {
         let (normalized, _) = self.apply(Text::Str(text), false, &Interrupt::never())?;
-        Ok(String::from_utf8_lossy(&normalized).into_owned())
+        Ok(to_string(normalized.into_owned()))
     }
 }
 
@@ -121,13 +125,17 @@ pub struct IncrementalNormalizer {
     steps: Vec<PendingText>,
 }
 
-/// The input of a step.
+/// The input of a step. The work of each part is proportional to its length, whatever is pending.
 #[derive(Default)]
 struct PendingText {
     /// The text that the step has not rewritten yet.
     pending: String,
     /// Whether the step has returned any text.
     begun: bool,
+    /// What the search of [`Step::Replace`] has read of the pending text.
+    progress: Progress,
+    /// The pending characters of [`Step::Form`], if they are many.
+    run: Option<RunNormalizer>,
 }
 
 impl IncrementalNormalizer {
@@ -162,6 +170,148 @@ impl IncrementalNormalizer {
     }
 }
 
+impl PendingText {
+    /// Adds text to a normalisation form. Characters that neither reorder nor compose with those before them
+    /// end the pending text.
+    fn push_form(
+        &mut self,
+        form: Normalization,
+        mut text: &str,
+        ends: bool,
+        poller: &mut Poller<'_>,
+    ) -> Result<String> {
+        let mut rewritten = String::new();
+        if let Some(run) = &mut self.run {
+            let next = run_length(form, text.chars(), poller)?;
+            for c in text[..next].chars() {
+                poller.advance(1)?;
+                run.push(form, c, &mut rewritten);
+            }
+            text = &text[next..];
+            if text.is_empty() && !ends {
+                return Ok(rewritten);
+            }
+            run.finish(form, &mut rewritten);
+            self.run = None;
+        }
+        let stable = match ends {
+            true => Some(text.len()),
+            false => last_run(form, text, poller)?,
+        };
+        let (done, pending) = text.split_at(stable.unwrap_or(0));
+        self.pending.push_str(done);
+        if stable.is_some() {
+            let pending = std::mem::take(&mut self.pending);
+            let changed = form.rewrite(&pending, false, poller.interrupt())?;
+            rewritten.push_str(&changed.map_or(pending, |(text, _)| to_string(text)));
+        }
+        self.pending.push_str(pending);
+        if self.pending.len() > MAX_PENDING {
+            let run = self.run.insert(RunNormalizer::default());
+            for c in self.pending.drain(..) {
+                poller.advance(1)?;
+                run.push(form, c, &mut rewritten);
+            }
+        }
+        Ok(rewritten)
+    }
+
+    /// Adds text in which the matches of an automaton are replaced.
+    fn push_replace(
+        &mut self,
+        automaton: &Dfa,
+        content: &str,
+        mut text: &str,
+        ends: bool,
+        poller: &mut Poller<'_>,
+    ) -> Result<String> {
+        let mut rewritten = String::new();
+        while text.len() > POLL_BYTES {
+            let (block, rest) = text.split_at(floor_char_boundary(text, POLL_BYTES));
+            self.replace(automaton, content, block, false, &mut rewritten);
+            poller.advance(POLL_BYTES / 4)?;
+            text = rest;
+        }
+        self.replace(automaton, content, text, ends, &mut rewritten);
+        poller.advance(text.len() / 4)?;
+        Ok(rewritten)
+    }
+
+    fn replace(
+        &mut self,
+        automaton: &Dfa,
+        content: &str,
+        text: &str,
+        ends: bool,
+        rewritten: &mut String,
+    ) {
+        self.pending.push_str(text);
+        let (pending, mut copied) = (self.pending.as_str(), 0);
+        let matched = |range: Range<usize>, is_match| {
+            if is_match {
+                rewritten.push_str(&pending[copied..range.start]);
+                rewritten.push_str(content);
+                copied = range.end;
+            }
+            true
+        };
+        let bytes = pending.as_bytes();
+        let stable = if ends {
+            automaton.last_matches(bytes, self.progress, matched);
+            bytes.len()
+        } else {
+            let (_, next) = automaton.stable_matches(bytes, &mut self.progress, matched);
+            next
+        };
+        rewritten.push_str(&pending[copied..stable]);
+        self.pending.drain(..stable);
+    }
+
+    /// Adds text that loses the white space at its ends. Only white space is pending.
+    fn push_stripped(
+        &mut self,
+        (left, right): (bool, bool),
+        text: &str,
+        poller: &mut Poller<'_>,
+    ) -> Result<String> {
+        let Range { start, end } = stripped(text, left && !self.begun, right, poller)?;
+        if start == end {
+            self.pending.push_str(&text[end..]);
+            return Ok(String::new());
+        }
+        let mut rewritten = std::mem::take(&mut self.pending);
+        rewritten.push_str(&text[start..end]);
+        self.pending.push_str(&text[end..]);
+        Ok(rewritten)
+    }
+}
+
+/// The length of the characters before the first that begins a run, in bytes.
+fn run_length(
+    form: Normalization,
+    chars: impl Iterator<Item = char>,
+    poller: &mut Poller<'_>,
+) -> Result<usize> {
+    let mut length = 0;
+    for c in chars.take_while(|&c| !form.begins_run(c)) {
+        poller.advance(1)?;
+        length += c.len_utf8();
+    }
+    Ok(length)
+}
+
+/// Where the last character that begins a run is.
+fn last_run(form: Normalization, text: &str, poller: &mut Poller<'_>) -> Result<Option<usize>> {
+    let run = run_length(form, text.chars().rev(), poller)?;
+    let mut before = text[..text.len() - run].char_indices();
+    Ok(before.next_back().map(|(at, _)| at))
+}
+
+fn to_string(text: Vec<u8>) -> String {
+    String::from_utf8(text)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
 impl Step {
     fn push(
         &self,
@@ -170,58 +320,32 @@ impl Step {
         ends: bool,
         interrupt: &Interrupt<'_>,
     ) -> Result<String> {
-        open.pending.push_str(text);
-        let pending = open.pending.as_str();
-        let (rewritten, stable) = match self {
-            Step::Replace { pattern, content } if !ends => {
-                let mut rewritten = String::new();
-                let (mut copied, mut stable) = (0, 0);
-                if let Some(automaton) = pattern.automaton() {
-                    (_, stable) =
-                        automaton.stable_matches(pending.as_bytes(), |range, is_match| {
-                            if is_match {
-                                rewritten.push_str(&pending[copied..range.start]);
-                                rewritten.push_str(content);
-                                copied = range.end;
-                            }
-                            true
-                        });
+        let mut poller = Poller::new(interrupt);
+        let rewritten = match self {
+            Step::Form(form) => open.push_form(*form, text, ends, &mut poller)?,
+            Step::Replace { pattern, content } => match pattern.automaton() {
+                Some(automaton) => {
+                    open.push_replace(automaton, content, text, ends, &mut poller)?
                 }
-                rewritten.push_str(&pending[copied..stable]);
-                (rewritten, stable)
-            }
-            Step::Prepend(_) if open.begun => (pending.to_owned(), pending.len()),
+                None => self.of_str(text, interrupt)?,
+            },
             Step::Strip { left, right } => {
-                let kept = stripped(
-                    pending,
-                    *left && !open.begun,
-                    *right,
-                    &mut Poller::new(interrupt),
-                )?;
-                (pending[kept.clone()].to_owned(), kept.end)
+                open.push_stripped((*left, *right), text, &mut poller)?
             }
-            _ => {
-                let stable = match self {
-                    Step::Form(form) if !ends => {
-                        let last = pending.char_indices().rfind(|(_, c)| form.begins_run(*c));
-                        last.map_or(0, |(at, _)| at)
-                    }
-                    _ => pending.len(),
-                };
-                let part = &pending[..stable];
-                let changed = self.apply(part.as_bytes(), true, false, interrupt)?;
-                let rewritten = changed.map_or(part.to_owned(), |(text, _)| {
-                    String::from_utf8_lossy(&text).into_owned()
-                });
-                (rewritten, stable)
-            }
+            Step::Prepend(_) if open.begun => text.to_owned(),
+            _ => self.of_str(text, interrupt)?,
         };
         open.begun |= !rewritten.is_empty();
-        open.pending.drain(..stable);
         if ends {
             *open = PendingText::default();
         }
         Ok(rewritten)
+    }
+
+    /// The text that the step makes of a whole text.
+    fn of_str(&self, text: &str, interrupt: &Interrupt<'_>) -> Result<String> {
+        let changed = self.apply(text.as_bytes(), true, false, interrupt)?;
+        Ok(changed.map_or(text.to_owned(), |(text, _)| to_string(text)))
     }
 
     fn may_cut(&self, before: char, after: char) -> bool {
@@ -343,6 +467,7 @@ fn white_space(chars: impl Iterator<Item = char>, poller: &mut Poller<'_>) -> Re
 mod tests {
     use super::*;
     use crate::error::Error;
+    use proptest::prelude::*;
 
     fn apply(steps: &[Normalizer], text: &str) -> String {
         Normalizers::new(steps).unwrap().of_str(text).unwrap()
@@ -490,6 +615,71 @@ mod tests {
                 *changed == [expected.as_bytes(), b"\xe8\xaa"].concat(),
                 "{pattern}"
             );
+        }
+    }
+
+    /// Texts with runs around the length from which a run is normalised as it arrives.
+    fn long_runs() -> impl Strategy<Value = Vec<String>> {
+        let unit = prop::sample::select(vec![
+            "\u{301}",
+            "\u{301}\u{323}",
+            "\u{1161}",
+            "\u{9be}",
+            " ",
+            "x",
+            "ab",
+            "e\u{301}",
+            "가",
+            "É",
+        ]);
+        let run = (unit, prop_oneof![4 => 1..9_usize, 1 => 300..900_usize]);
+        prop::collection::vec(run.prop_map(|(unit, times)| unit.repeat(times)), 1..8)
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Normalizer>> {
+        let replace = |pattern: &str| Normalizer::Replace {
+            pattern: pattern.to_owned(),
+            content: "e_".to_owned(),
+        };
+        let forms = crate::normalize::tests::FORMS.map(Normalizer::Form);
+        let mut all = forms.to_vec();
+        all.extend([replace("x+"), replace("b a|b"), replace("\u{301}+x")]);
+        all.extend(
+            [(true, true), (true, false), (false, true)]
+                .map(|(left, right)| Normalizer::Strip { left, right }),
+        );
+        all.extend([
+            Normalizer::Lowercase,
+            Normalizer::StripAccents,
+            Normalizer::Prepend("_".to_owned()),
+        ]);
+        prop::collection::vec(prop::sample::select(all), 1..4)
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_in_parts_is_normalised_as_the_whole(
+            runs in long_runs(),
+            steps in steps(),
+            lengths in prop::collection::vec(0..700_usize, 1..20),
+        ) {
+            let normalizers = Normalizers::new(&steps).unwrap();
+            let mut incremental = IncrementalNormalizer::new(&normalizers).unwrap();
+            let text = runs.concat();
+            for _ in 0..2 {
+                let (mut rest, mut normalized) = (text.as_str(), String::new());
+                for length in lengths.iter().cycle().chain(&[1]) {
+                    let (part, later) = rest.split_at(floor_char_boundary(rest, (*length + 4).min(rest.len())));
+                    rest = later;
+                    let ends = rest.is_empty();
+                    let interrupt = Interrupt::never();
+                    normalized.push_str(&incremental.push(&normalizers, part, ends, &interrupt).unwrap());
+                    if ends {
+                        break;
+                    }
+                }
+                prop_assert_eq!(normalized, normalizers.of_str(&text).unwrap());
+            }
         }
     }
 }

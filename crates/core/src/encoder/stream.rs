@@ -179,11 +179,17 @@ impl IncrementalStages {
     }
 }
 
+/// A pending text shorter than this, in bytes, is searched again after each part.
+const MIN_WAIT: usize = 64;
+
 /// Searches text for added tokens as it arrives.
 #[derive(Default)]
 struct TokenSearch {
     pending: String,
     context: LeftContext,
+    /// The length that `pending` must reach before it is searched again. Without it, white space that may be
+    /// part of a token would cost quadratic time if it arrives in small parts.
+    wanted: usize,
 }
 
 /// A result of the search.
@@ -204,7 +210,9 @@ impl TokenSearch {
         handle: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<()> {
         self.pending.push_str(text);
-        self.search(matcher, ends, handle)?;
+        if ends || self.pending.len() >= self.wanted {
+            self.search(matcher, ends, handle)?;
+        }
         if ends {
             *self = Self::default();
             handle(Event::End(None))?;
@@ -249,6 +257,10 @@ impl TokenSearch {
             taken: end - resume,
         };
         self.pending.drain(..resume);
+        self.wanted = match self.pending.len() {
+            ..MIN_WAIT => 0,
+            left => left + left / 4,
+        };
         Ok(())
     }
 }

@@ -53,14 +53,12 @@ impl PieceCutter for MetaspaceSplitPoints {
         &self,
         text: &[u8],
         range: Range<usize>,
+        from: usize,
         part: &mut dyn FnMut(Range<usize>) -> bool,
     ) -> Option<usize> {
         let mut start = range.start;
-        let found = memchr::memmem::find_iter(&text[range.clone()], &self.space);
-        for at in found
-            .map(|at| range.start + at)
-            .filter(|&at| at > range.start)
-        {
+        let found = memchr::memmem::find_iter(&text[from..range.end], &self.space);
+        for at in found.map(|at| from + at).filter(|&at| at > range.start) {
             let before = &text[start..at];
             if !self.joined.contains(&before[last_character(before)..]) {
                 if !part(start..at) {

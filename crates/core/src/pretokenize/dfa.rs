@@ -39,6 +39,16 @@ pub struct Dfa {
     in_no_match: Vec<bool>,
 }
 
+/// What a search has read of a match that may continue.
+#[derive(Clone, Copy, Default)]
+pub struct Progress {
+    state: u32,
+    /// The bytes that were read, from the beginning of the match on.
+    at: usize,
+    /// Where the match can end.
+    end: usize,
+}
+
 impl Dfa {
     /// Builds the smallest automaton of a tree; `None` if it would be too large.
     pub fn new(tree: &Node) -> Option<Self> {
@@ -144,32 +154,53 @@ impl Dfa {
     /// The pieces cover the text.
     #[inline(always)]
     pub fn matches(&self, text: &[u8], piece: impl FnMut(Range<usize>, bool) -> bool) {
-        self.scan::<true>(text, piece);
+        self.last_matches(text, Progress::default(), piece);
+    }
+
+    /// As [`Dfa::matches`], for the rest of a text of which [`Dfa::stable_matches`] has read a part.
+    #[inline(always)]
+    pub fn last_matches(
+        &self,
+        text: &[u8],
+        progress: Progress,
+        piece: impl FnMut(Range<usize>, bool) -> bool,
+    ) {
+        self.scan::<true>(text, progress, piece);
     }
 
     /// Finds the pieces of a text that continues: only those that no continuation changes.
     ///
-    /// Returns where the last piece ends, and where the next match can begin at the earliest.
+    /// Returns where the last piece ends, and where the next match can begin at the earliest. From there on,
+    /// the search can continue with more text: `progress` then tells what it has read.
     pub fn stable_matches(
         &self,
         text: &[u8],
+        progress: &mut Progress,
         piece: impl FnMut(Range<usize>, bool) -> bool,
     ) -> (usize, usize) {
-        self.scan::<false>(text, piece)
+        let (gap, start);
+        (gap, start, *progress) = self.scan::<false>(text, *progress, piece);
+        (gap, start)
     }
 
     #[inline(always)]
     fn scan<const ENDS: bool>(
         &self,
         text: &[u8],
+        progress: Progress,
         mut piece: impl FnMut(Range<usize>, bool) -> bool,
-    ) -> (usize, usize) {
+    ) -> (usize, usize, Progress) {
         // No piece covers `gap..start`; the one that begins at `start` can end at `end`.
-        let (mut gap, mut start, mut end) = (0, 0, 0);
-        let (mut state, mut at) = (0, 0);
+        let (mut gap, mut start) = (0, 0);
+        let Progress {
+            mut state,
+            mut at,
+            mut end,
+        } = progress;
         while start < text.len() {
             if !ENDS && at == text.len() {
-                return (gap, start);
+                let (at, end) = (at - start, end - start);
+                return (gap, start, Progress { state, at, end });
             }
             let (class, width) = self.class_at(text, at);
             let entry = self.continuous[state as usize + class];
@@ -192,14 +223,14 @@ impl Dfa {
                 (state, at) = (0, end);
             }
             if gap < start && !emit_gap(gap..start, &mut piece) || !piece(start..end, true) {
-                return (gap, start);
+                return (gap, start, Progress::default());
             }
             (gap, start) = (end, end);
         }
         if ENDS && gap < start {
             emit_gap(gap..start, &mut piece);
         }
-        (gap, start)
+        (gap, start, Progress::default())
     }
 
     /// The class of the code point at `at`, and its length in bytes. At the end of the text: the end's

@@ -3,7 +3,7 @@
 //! Each step passes on what is certain: whole pieces, and of an unfinished piece the part in which no match
 //! begins, so that the next step can already split it.
 
-use super::dfa::Dfa;
+use super::dfa::{Dfa, Progress};
 use super::pre_tokenizers::PreTokenizers;
 use super::steps::{run, Behavior, MatchJoiner, Piece, Prepend, Step};
 use crate::error::Result;
@@ -16,12 +16,13 @@ const MIN_WAIT: usize = 64;
 /// Cuts pieces where both sides have the tokens of the whole.
 pub trait PieceCutter {
     /// Calls `piece` with each part of a piece until it returns false, except the last part, which the
-    /// text after the range may extend. Returns the start of the last part; `None` if `piece` returned
-    /// false.
+    /// text after the range may extend. No part ends before `from`. Returns the start of the last part;
+    /// `None` if `piece` returned false.
     fn cut_open(
         &self,
         text: &[u8],
         range: Range<usize>,
+        from: usize,
         piece: &mut dyn FnMut(Range<usize>) -> bool,
     ) -> Option<usize>;
 
@@ -32,8 +33,8 @@ pub trait PieceCutter {
         range: Range<usize>,
         piece: &mut dyn FnMut(Range<usize>) -> bool,
     ) -> bool {
-        let end = range.end;
-        let last = self.cut_open(text, range, piece);
+        let Range { start, end } = range;
+        let last = self.cut_open(text, range, start, piece);
         last.is_some_and(|start| piece(start..end))
     }
 }
@@ -56,6 +57,8 @@ struct Stage {
     /// The length that `text` must reach before it is split again. Without it, a long piece that arrives
     /// in small parts would cost quadratic time.
     wanted: usize,
+    /// The length of the beginning of `text` in which no part of the last step's piece ends.
+    uncut: usize,
 }
 
 /// The receiver of the pieces.
@@ -220,7 +223,7 @@ impl Stage {
     fn emit(&mut self, ends: bool, sink: &mut Sink<'_>) -> bool {
         let whole = 0..self.text.len();
         if ends {
-            self.continues = false;
+            (self.continues, self.uncut) = (false, 0);
             let text = std::mem::take(&mut self.text);
             return text.is_empty() || sink.piece(&text, whole);
         }
@@ -228,8 +231,10 @@ impl Stage {
             return true;
         };
         let text = &self.text;
-        let start = cutter.cut_open(text, whole, &mut |part| (sink.piece)(text, part));
+        let mut emit = |part| (sink.piece)(text, part);
+        let start = cutter.cut_open(text, whole, self.uncut, &mut emit);
         self.text.drain(..start.unwrap_or(0));
+        self.uncut = self.text.len();
         start.is_some()
     }
 }
@@ -266,7 +271,7 @@ impl Splitting<'_, '_> {
                 && (!self.continues || self.pass_on(text, text.len()..text.len(), true));
             return continues.then_some(text.len());
         }
-        let (done, unmatched) = automaton.stable_matches(text, matched);
+        let (done, unmatched) = automaton.stable_matches(text, &mut Progress::default(), matched);
         if !continues {
             return None;
         }

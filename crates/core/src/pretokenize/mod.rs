@@ -20,9 +20,11 @@ mod steps;
 mod transducer;
 
 pub use blocks::Block;
+pub(crate) use dfa::{Dfa, Progress};
 pub use dialect::{from_oniguruma, to_oniguruma};
 pub use incremental::{IncrementalSplitter, PieceCutter};
 pub use portability::{objection, Engines};
 pub use pre_tokenizers::PreTokenizers;
 pub use split_pattern::SplitPattern;
+pub(crate) use split_pattern::POLL_BYTES;
 pub use steps::{Behavior, Metaspace, Piece, PreTokenizer, Prepend, Split};

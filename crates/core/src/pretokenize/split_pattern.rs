@@ -1,6 +1,6 @@
 //! A compiled split pattern: a DFA where that is exact, else the regex engine.
 
-use super::dfa::Dfa;
+use super::dfa::{Dfa, Progress};
 use super::pattern;
 use crate::error::{Error, Result};
 use crate::interrupt::Poller;
@@ -13,7 +13,7 @@ use std::ops::Range;
 const BACKTRACK_LIMIT: usize = 50_000_000;
 
 /// The bytes that the automaton searches between two polls.
-const POLL_BYTES: usize = 1 << 18;
+pub const POLL_BYTES: usize = 1 << 18;
 
 enum Engine {
     Automaton(Box<Dfa>),
@@ -98,31 +98,40 @@ impl SplitPattern {
         poller: &mut Poller<'_>,
         mut found: impl FnMut(Range<usize>),
     ) -> Result<()> {
-        let (mut from, mut wanted) = (0, POLL_BYTES);
-        if let Engine::Automaton(dfa) = &self.engine {
-            while text.len() - from > wanted {
-                let part = &text[from..floor_code_point(text, from + wanted)];
-                let (_, next) = dfa.stable_matches(part, |range, is_match| {
-                    if is_match {
-                        found(from + range.start..from + range.end);
-                    }
-                    true
-                });
-                poller.advance(part.len() / 4)?;
-                from += next;
-                // A match longer than the part needs a longer one.
-                wanted = if next > 0 { POLL_BYTES } else { 2 * wanted };
+        match &self.engine {
+            Engine::Automaton(dfa) => {
+                let (mut from, mut end, mut progress) = (0, 0, Progress::default());
+                while text.len() - end > POLL_BYTES {
+                    end = floor_code_point(text, end + POLL_BYTES);
+                    let emit = if_match(from, &mut found);
+                    from += dfa.stable_matches(&text[from..end], &mut progress, emit).1;
+                    poller.advance(POLL_BYTES / 4)?;
+                }
+                dfa.last_matches(&text[from..], progress, if_match(from, &mut found));
+                poller.advance((text.len() - end) / 4)
+            }
+            Engine::Regex(regex) => {
+                let mut outcome = Ok(());
+                regex_matches(regex, text, |range, is_match| {
+                    outcome = poller.advance(1 + range.len() / 4);
+                    outcome.is_ok() && if_match(0, &mut found)(range, is_match)
+                })?;
+                outcome
             }
         }
-        let mut outcome = Ok(());
-        self.matches(&text[from..], |range, is_match| {
-            outcome = poller.advance(1 + range.len() / 16);
-            if is_match {
-                found(from + range.start..from + range.end);
-            }
-            outcome.is_ok()
-        })?;
-        outcome
+    }
+}
+
+/// Calls `found` with each match of a part of the text, which begins at `base`.
+fn if_match(
+    base: usize,
+    found: &mut impl FnMut(Range<usize>),
+) -> impl FnMut(Range<usize>, bool) -> bool + '_ {
+    move |range, is_match| {
+        if is_match {
+            found(base + range.start..base + range.end);
+        }
+        true
     }
 }
 
