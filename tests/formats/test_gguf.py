@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import gguf_files
 from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats import gguf
+from bpe_tokenizer.formats.gguf import file
 from bpe_tokenizer.formats.gguf.file import ValueType, read_metadata, write_metadata
 from bpe_tokenizer.formats.gguf.overlaps import check_overlaps
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, CHARACTERS, FAMILIES
@@ -113,6 +115,51 @@ def test_a_file_that_breaks_off_anywhere_is_refused(path: Path) -> None:
     assert len(read_metadata(path, lambda key: True).values) == len(VALUES)
 
 
+@pytest.mark.parametrize("window", [1, 7, 40])
+def test_the_way_a_file_is_read_does_not_show(
+    path: Path, window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file, "_WINDOW", window)
+    data = write_metadata(VALUES)
+    path.write_bytes(data)
+    for kept in (VALUES, VALUES[::2], VALUES[1::2]):
+        keys = {key for key, _, _ in kept}
+        values = read_metadata(path, keys.__contains__).values
+        for key, _, value in kept:
+            found = values[key]
+            assert (found.tolist() if isinstance(found, np.ndarray) else found) == (
+                [text.encode() for text in value] if key == "a.strings" else value
+            )
+    for end in range(len(data)):
+        path.write_bytes(data[:end])
+        with pytest.raises(FormatError, match=r"model\.gguf"):
+            read_metadata(path, lambda key: False)
+
+
+@pytest.mark.parametrize("size", [0, 1, 40, 100_000, 3_000_000, 9_000_000])
+@pytest.mark.parametrize("moment", ["a", "b", "c", "d"])
+def test_a_file_that_another_process_cuts_off_or_extends_is_an_error(
+    path: Path, moment: str, size: int
+) -> None:
+    strings = ["low", "lower " * 1000] * 400
+    numbers: list[tuple[str, ValueType, Any]] = [("b", ValueType.INT32, [1] * 500_000)]
+    path.write_bytes(
+        write_metadata(
+            [("a", ValueType.STRING, strings), *numbers, ("c", ValueType.STRING, strings)]
+            + [("d", ValueType.BOOL, True)]
+        )
+    )
+    assert 6_000_000 < path.stat().st_size < 9_000_000
+
+    def wanted(key: str) -> bool:
+        if key == moment:
+            os.truncate(path, size)
+        return key in "ac"
+
+    with pytest.raises(FormatError, match=r"model\.gguf: changed while it was being read; try again"):
+        read_metadata(path, wanted)
+
+
 def test_claims_are_checked_before_anything_is_made_of_them(path: Path) -> None:
     def attempt(*parts: bytes) -> str:
         path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + b"".join(parts))
@@ -128,8 +175,11 @@ def test_claims_are_checked_before_anything_is_made_of_them(path: Path) -> None:
     assert "array of arrays" in attempt(key, struct.pack("<IIQ", 9, 9, 1))
     assert "claims" in attempt(key, struct.pack("<II", 9, 8), huge)
     assert "claims" in attempt(key, struct.pack("<II", 9, 12), huge)
-    assert "starts after the end" in attempt(key, struct.pack("<IIQ", 9, 8, 2), huge, b"12345678")
-    assert "continues after the end" in attempt(key, struct.pack("<IIQ", 9, 8, 1), huge, b"12345678")
+    short = struct.pack("<Q", 8)
+    assert "string 1 starts after the end" in attempt(
+        key, struct.pack("<IIQ", 9, 8, 2), short, b"12345678"
+    )
+    assert "string 0 continues after the end" in attempt(key, struct.pack("<IIQ", 9, 8, 1), huge, b"12345678")
     path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 2**40))
     assert "claims 1099511627776 metadata pairs" in refusal(path)
     twice = [("k", ValueType.BOOL, True), ("k", ValueType.BOOL, True)]

@@ -1,141 +1,161 @@
-//! Text files: mapped into memory when they are large, read into memory when they are not.
+//! Text files, which are read in sequence.
 //!
-//! Another process may write to a mapped file or truncate it. Written bytes appear in the map: code that needs
-//! stable text copies the bytes and validates the copy, and [`TextFile`] compares the file's size and
-//! modification time. Reading past the new end of a truncated file kills the process (SIGBUS), as in every
-//! program that maps files: the system offers no check.
+//! They are not mapped: reading a map past the new end of a file that another process truncated kills the process
+//! (SIGBUS), and the system offers no check. Read bytes stay as they are. [`TextFile`] compares the size and the
+//! modification time of the file after each read, so a result never mixes two versions of a file.
 
-#![allow(unsafe_code)]
-
-use crate::error::{utf8, Error, Result};
+use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use memmap2::Mmap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Smaller files are read: mapping one costs more than it saves.
-const MIN_MAPPED: u64 = 1 << 20;
-/// Longest single read; the interrupt is polled after each.
+/// Longest single read of a pipe; the interrupt is polled after each.
 const READ_CHUNK: usize = 1 << 20;
 
-/// What a path leads to, as its metadata says.
-pub enum Source {
-    /// A file to read.
-    Small(PathBuf),
-    /// A file to map.
-    Big(PathBuf),
-    /// The content of a pipe or another file without a size.
-    Held(TextFile),
-}
-
-impl Source {
-    /// Looks at a path; returns its size in bytes too. Reads a pipe to its end, which may block: only the thread
-    /// that polls may call this.
-    pub fn new(path: &Path, interrupt: &Interrupt<'_>) -> Result<(Self, u64)> {
-        let metadata = fs::metadata(path).map_err(|source| Error::unreadable(path, source))?;
-        if metadata.is_dir() {
-            let source = io::Error::other("it is a directory; give its files");
-            return Err(Error::unreadable(path, source));
-        }
-        let bytes = metadata.len();
-        let path = path.to_owned();
-        Ok(match bytes {
-            1.. if metadata.is_file() && bytes < MIN_MAPPED => (Self::Small(path), bytes),
-            1.. if metadata.is_file() => (Self::Big(path), bytes),
-            _ => {
-                let held = TextFile::read(path, interrupt)?;
-                let bytes = held.bytes().len() as u64;
-                (Self::Held(held), bytes)
-            }
-        })
-    }
-}
-
-/// An open file.
-pub struct TextFile {
+/// A path, and what its metadata says.
+pub struct Source {
     path: PathBuf,
     content: Content,
 }
 
 enum Content {
-    Read(Vec<u8>),
-    Mapped(Mmap, File, Stamp),
+    /// A file with a size.
+    File(Stamp),
+    /// The bytes of a pipe or another file without a size.
+    Held(Vec<u8>),
 }
 
 /// Size and modification time: they tell whether another process changed the file.
-type Stamp = (u64, Option<SystemTime>);
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
 
-impl TextFile {
-    /// Reads a whole file.
-    pub fn read(path: PathBuf, interrupt: &Interrupt<'_>) -> Result<Self> {
-        let mut file = File::open(&path).map_err(|source| Error::unreadable(&path, source))?;
-        let mut bytes = Vec::new();
-        loop {
-            let start = bytes.len();
-            bytes.resize(start + READ_CHUNK.min(start.max(1 << 13)), 0);
-            let read = file.read(&mut bytes[start..]);
-            bytes.truncate(start + *read.as_ref().unwrap_or(&0));
-            match read {
-                Ok(0) => break,
-                Err(error) if error.kind() != ErrorKind::Interrupted => {
-                    return Err(Error::unreadable(&path, error));
-                }
-                _ => interrupt.poll()?,
-            }
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            bytes: metadata.len(),
+            modified: metadata.modified().ok(),
         }
-        let content = Content::Read(bytes);
-        Ok(Self { path, content })
-    }
-
-    /// Maps a file into memory. Reads it if the system cannot map it.
-    pub fn map(path: PathBuf, interrupt: &Interrupt<'_>) -> Result<Self> {
-        let opened = File::open(&path).and_then(|file| Ok((file.metadata()?, file)));
-        let (metadata, file) = opened.map_err(|source| Error::unreadable(&path, source))?;
-        // SAFETY: `Mmap::map` requires that nobody modifies the file. We cannot enforce that, so no code relies
-        // on the bytes staying equal: `TextFile::bytes` is only searched and copied, byte by byte, and
-        // `TextFile::text` runs its UTF-8 check on the copy. The address stays valid until the map is dropped.
-        let Ok(map) = (unsafe { Mmap::map(&file) }) else {
-            return Self::read(path, interrupt);
-        };
-        let content = Content::Mapped(map, file, stamp(&metadata));
-        Ok(Self { path, content })
-    }
-
-    /// The content. Another process may change the bytes of a mapped file at any time.
-    pub fn bytes(&self) -> &[u8] {
-        match &self.content {
-            Content::Read(bytes) => bytes,
-            Content::Mapped(map, ..) => map,
-        }
-    }
-
-    /// The name for error messages.
-    pub fn name(&self) -> String {
-        self.path.display().to_string()
-    }
-
-    /// The text of a byte range. It never changes: text of a mapped file is copied into `buffer` first.
-    pub fn text<'a>(&'a self, range: Range<usize>, buffer: &'a mut Vec<u8>) -> Result<&'a str> {
-        let start = range.start as u64;
-        let bytes = match &self.content {
-            Content::Read(bytes) => &bytes[range],
-            Content::Mapped(map, file, opened) => {
-                buffer.clear();
-                buffer.extend_from_slice(&map[range]);
-                let current = file.metadata().map(|metadata| stamp(&metadata));
-                if current.as_ref().ok() != Some(opened) {
-                    return Err(Error::changed(&self.path));
-                }
-                buffer.as_slice()
-            }
-        };
-        utf8(bytes, start, || self.name())
     }
 }
 
-fn stamp(metadata: &Metadata) -> Stamp {
-    (metadata.len(), metadata.modified().ok())
+impl Source {
+    /// Looks at a path. Reads a pipe to its end, which may block: only the thread that polls may call this.
+    pub fn new(path: &Path, interrupt: &Interrupt<'_>) -> Result<Self> {
+        let metadata = fs::metadata(path).map_err(|source| Error::unreadable(path, source))?;
+        if metadata.is_dir() {
+            let source = io::Error::other("it is a directory; give its files");
+            return Err(Error::unreadable(path, source));
+        }
+        let content = if metadata.is_file() && metadata.len() > 0 {
+            Content::File(Stamp::of(&metadata))
+        } else {
+            Content::Held(read_stream(path, interrupt)?)
+        };
+        let path = path.to_owned();
+        Ok(Self { path, content })
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> u64 {
+        match &self.content {
+            Content::File(stamp) => stamp.bytes,
+            Content::Held(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Opens the file. Fails if it changed since [`Source::new`].
+    pub fn open(self) -> Result<TextFile> {
+        let unread = self.bytes();
+        let reader = match self.content {
+            Content::Held(bytes) => Reader::Held(io::Cursor::new(bytes)),
+            Content::File(stamp) => {
+                let file = File::open(&self.path);
+                let file = file.map_err(|source| Error::unreadable(&self.path, source))?;
+                Reader::File(file, stamp)
+            }
+        };
+        let path = self.path;
+        let file = TextFile {
+            path,
+            reader,
+            unread,
+        };
+        file.check_unchanged()?;
+        Ok(file)
+    }
+}
+
+fn read_stream(path: &Path, interrupt: &Interrupt<'_>) -> Result<Vec<u8>> {
+    let mut file = File::open(path).map_err(|source| Error::unreadable(path, source))?;
+    let mut bytes = Vec::new();
+    loop {
+        let start = bytes.len();
+        bytes.resize(start + READ_CHUNK.min(start.max(1 << 13)), 0);
+        let read = file.read(&mut bytes[start..]);
+        bytes.truncate(start + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => return Ok(bytes),
+            Err(error) if error.kind() != ErrorKind::Interrupted => {
+                return Err(Error::unreadable(path, error));
+            }
+            _ => interrupt.poll()?,
+        }
+    }
+}
+
+/// An open file, read from the beginning to the end.
+pub struct TextFile {
+    path: PathBuf,
+    reader: Reader,
+    /// The bytes after those that are read.
+    unread: u64,
+}
+
+enum Reader {
+    File(File, Stamp),
+    Held(io::Cursor<Vec<u8>>),
+}
+
+impl TextFile {
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether all bytes are read.
+    pub fn is_at_end(&self) -> bool {
+        self.unread == 0
+    }
+
+    /// Appends the next bytes of the file to `buffer`: as many as wanted, or all that follow. Fails if another
+    /// process changed the file.
+    pub fn read(&mut self, wanted: usize, buffer: &mut Vec<u8>) -> Result<()> {
+        let wanted = self.unread.min(wanted as u64);
+        buffer.reserve(wanted as usize);
+        let read = match &mut self.reader {
+            Reader::File(file, _) => file.take(wanted).read_to_end(buffer),
+            Reader::Held(bytes) => bytes.take(wanted).read_to_end(buffer),
+        };
+        let read = read.map_err(|source| Error::unreadable(&self.path, source))?;
+        if (read as u64) < wanted {
+            return Err(Error::changed(&self.path));
+        }
+        self.unread -= wanted;
+        self.check_unchanged()
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        let Reader::File(file, stamp) = &self.reader else {
+            return Ok(());
+        };
+        match file.metadata() {
+            Ok(metadata) if Stamp::of(&metadata) == *stamp => Ok(()),
+            _ => Err(Error::changed(&self.path)),
+        }
+    }
 }

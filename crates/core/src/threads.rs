@@ -59,14 +59,25 @@ pub fn first_chunk(
     size: usize,
     last_cut: impl Fn(Range<usize>) -> Option<usize>,
 ) -> usize {
-    let mut limit = size;
-    while limit < length.saturating_sub(size / 2) {
-        if let Some(cut) = last_cut(limit - CUT_SEARCH.min(size)..limit) {
-            return cut;
+    next_cut(&mut { size }, length, size / 2, size, last_cut).unwrap_or(length)
+}
+
+/// A cut in a text of `length` bytes, near `limit` or a later multiple of `size`, and at least `margin` bytes before the
+/// end. Moves `limit` past the places that have none.
+pub fn next_cut(
+    limit: &mut usize,
+    length: usize,
+    margin: usize,
+    size: usize,
+    last_cut: impl Fn(Range<usize>) -> Option<usize>,
+) -> Option<usize> {
+    while *limit < length.saturating_sub(margin) {
+        if let Some(cut) = last_cut(*limit - CUT_SEARCH.min(size)..*limit) {
+            return Some(cut);
         }
-        limit += size;
+        *limit += size;
     }
-    length
+    None
 }
 
 /// Locks a mutex whose content stays sound when a thread panics.

@@ -13,7 +13,8 @@ use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::{Error, Interrupt, Model};
 use proptest::prelude::*;
 use serde::Deserialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 /// Texts that patterns, normal forms and added tokens treat differently.
@@ -299,7 +300,8 @@ proptest! {
     #[test]
     fn files_have_the_ids_of_their_documents(
         text in text(0..200),
-        separator in prop::sample::select(vec![None, Some("\n"), Some("\n\n"), Some(" "), Some("<|end|>"), Some("é")]),
+        separator in prop::sample::select(vec![None, Some("\n"), Some("\n\n"), Some(" "), Some("<|end|>"), Some("é"),
+                                                    Some("<|end|><|end|>"), Some("a "), Some("ab ab ab ab ab")]),
         job in 1..200usize,
         threads in 1..4usize,
         times in prop::sample::select(vec![1, 2000]),
@@ -319,6 +321,77 @@ proptest! {
         };
         let documents: Vec<_> = documents.repeat(2).into_iter().map(Text::Str).collect();
         prop_assert!(found.unwrap() == one_by_one(encoder, &documents, &options), "{text:?}");
+    }
+}
+
+/// What another process does to a file.
+type Change = fn(&Path);
+
+const CHANGES: [Change; 5] = [
+    |path| resize(path, |bytes| bytes / 2),
+    |path| resize(path, |_| 0),
+    |path| resize(path, |bytes| bytes - 1),
+    |path| resize(path, |bytes| bytes + 1),
+    |path| std::fs::remove_file(path).unwrap_or_default(),
+];
+
+fn resize(path: &Path, size: fn(u64) -> u64) {
+    if let Ok(file) = std::fs::OpenOptions::new().write(true).open(path) {
+        file.set_len(size(file.metadata().unwrap().len())).unwrap();
+    }
+}
+
+#[test]
+fn a_file_that_changes_at_any_moment_is_an_error_or_changes_nothing() {
+    let encoder = &encoders()[0];
+    let text = "one two three\n日本語 four\n".repeat(60);
+    let never = Interrupt::never();
+    for (number, change) in CHANGES.into_iter().enumerate() {
+        for (separator, job) in [
+            (None, 16),
+            (Some("\n"), 16),
+            (Some("absent"), 40),
+            (None, 1 << 20),
+        ] {
+            let options = options(job, 1, Special::All);
+            let path = file(&format!("changing-{number}"), text.as_bytes());
+            let expected = encoder.encode_files(&[&path], separator, &options, &never);
+            let expected = expected.unwrap();
+            let (mut errors, mut moment) = (0, 1);
+            loop {
+                std::fs::write(&path, &text).unwrap();
+                let polls = AtomicUsize::new(0);
+                let poll = || {
+                    // The first poll comes before anything looks at the file.
+                    if polls.fetch_add(1, Ordering::Relaxed) == moment {
+                        change(&path);
+                    }
+                    false
+                };
+                let interrupt = Interrupt::new(&poll);
+                match encoder.encode_files(&[&path], separator, &options, &interrupt) {
+                    Ok(ids) => assert_eq!(ids, expected, "{number} at {moment}"),
+                    Err(error) => {
+                        let message = error.to_string();
+                        assert!(
+                            message.starts_with(&path.display().to_string()),
+                            "{message}"
+                        );
+                        let is_named =
+                            message.ends_with("changed while it was being read; try again");
+                        assert!(is_named || !path.exists(), "{message}");
+                        errors += 1;
+                    }
+                }
+                if polls.into_inner() <= moment {
+                    break;
+                }
+                moment += 1;
+            }
+            let _ = std::fs::remove_file(&path);
+            // Each moment before the last read is an error, unless the file only loses its name.
+            assert!(number == 4 || errors > 0 && errors + 8 > moment, "{errors} of {moment}");
+        }
     }
 }
 

@@ -3,13 +3,13 @@
 use super::added_tokens::{Matchers, Search, Special};
 use super::Encoder;
 use crate::error::{Error, Result};
-use crate::files::TextFile;
 use crate::interrupt::Interrupt;
 use crate::text::Text;
 use crate::threads::ordered::in_order;
-use crate::threads::{first_chunk, thread_count};
+use crate::threads::{first_chunk, next_cut, thread_count};
 use std::borrow::Cow;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The default bytes of a job.
@@ -105,8 +105,6 @@ pub struct DocumentPart<'a> {
 pub struct Encoded {
     ids: Vec<u32>,
     ends: Vec<i64>,
-    /// The text of the last job's file; kept to reuse the allocation.
-    pub file_buffer: Vec<u8>,
 }
 
 impl Encoded {
@@ -177,6 +175,40 @@ impl<'a> Batch<'a> {
         })
     }
 
+    /// The length of the next part of a document, as [`Batch::first_part_of_unfinished`].
+    pub fn next_part(&self, document: &[u8], limit: &mut usize) -> usize {
+        if !self.may_cut {
+            return document.len();
+        }
+        let (length, size) = (document.len(), self.job_bytes);
+        let cut = next_cut(limit, length, size / 2, size, |range| {
+            self.last_cut(document, range)
+        });
+        cut.unwrap_or(length)
+    }
+
+    /// The length of the first part of an unfinished document: None if that depends on bytes after `beginning`.
+    ///
+    /// `limit` is where the search for a cut continues, and [`Batch::job_bytes`] at first. Parts have about that
+    /// many bytes.
+    pub fn first_part_of_unfinished(&self, beginning: &[u8], limit: &mut usize) -> Option<usize> {
+        if !self.may_cut {
+            return None;
+        }
+        let margin = self.longest_token().max(self.job_bytes / 2);
+        next_cut(limit, beginning.len(), margin, self.job_bytes, |range| {
+            self.last_cut(beginning, range)
+        })
+    }
+
+    /// Bytes of the longest added token that may be in the way of a cut.
+    pub fn longest_token(&self) -> usize {
+        let matchers = [Some(&self.matchers), self.disallowed.as_ref()];
+        let matchers = matchers.into_iter().flatten();
+        let longest = matchers.map(|it| it.original.longest.max(it.normalized.longest));
+        longest.max().unwrap_or(0)
+    }
+
     /// The last position in a range where a document can be cut without a change of its ids.
     fn last_cut(&self, document: &[u8], range: Range<usize>) -> Option<usize> {
         let mut end = range.end;
@@ -216,7 +248,7 @@ impl<'a> Batch<'a> {
         parts: impl Iterator<Item = DocumentPart<'t>>,
         encoded: &mut Encoded,
     ) -> Result<()> {
-        let Encoded { ids, ends, .. } = encoded;
+        let Encoded { ids, ends } = encoded;
         if ids.capacity() == 0 {
             let bytes = match self.threads {
                 1 => self.bytes,
@@ -244,7 +276,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Fails if a text contains a disallowed token. The text begins at `base` of the file.
-    pub fn check_disallowed(&self, text: &str, file: &TextFile, base: usize) -> Result<()> {
+    pub fn check_disallowed(&self, text: &str, file: &Path, base: u64) -> Result<()> {
         if self.disallowed.is_none() {
             return Ok(());
         }
@@ -253,9 +285,9 @@ impl<'a> Batch<'a> {
         match self.encoder.find_special(text, special, self.interrupt)? {
             None => Ok(()),
             Some((token, at)) => Err(Error::Disallowed {
-                source_name: file.name(),
+                source_name: file.display().to_string(),
                 token,
-                byte: (base + at) as u64,
+                byte: base + at as u64,
             }),
         }
     }

@@ -1,15 +1,19 @@
-//! The documents in files to ids, in parallel. Files are mapped or read job by job.
+//! The documents in files to ids, in parallel. Small files are read whole, larger ones in windows.
 
 use super::batch::{Batch, BatchOptions, DocumentPart, Encoded, Ragged};
 use super::Encoder;
-use crate::error::{Error, Result};
+use crate::error::{utf8, Error, Result};
 use crate::files::{Source, TextFile};
 use crate::interrupt::Interrupt;
 use crate::text::Text;
+use crate::threads::lock;
 use memchr::memmem::Finder;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// A file of at most this many jobs is one job, which opens it. A larger file is read by who makes the jobs.
+const MAX_SMALL_JOBS: usize = 16;
 
 impl Encoder {
     /// The ids of the documents in files, in their order.
@@ -30,63 +34,119 @@ impl Encoder {
         let (mut sources, mut bytes) = (Vec::with_capacity(paths.len()), 0);
         for path in paths {
             interrupt.poll()?;
-            let (source, size) = Source::new(path.as_ref(), interrupt)?;
+            let source = Source::new(path.as_ref(), interrupt)?;
+            bytes += source.bytes() as usize;
             sources.push(source);
-            bytes += size as usize;
         }
         let batch = Batch::new(self, options, bytes, interrupt)?;
-        let separator = separator.map(Finder::new);
-        let jobs = FileJobs {
+        let files = Files {
             batch: &batch,
-            separator: separator.as_ref(),
+            separator: separator.map(Finder::new),
+            buffers: Buffers::default(),
+        };
+        let jobs = FileJobs {
+            files: &files,
             sources: sources.into_iter(),
             unfinished: None,
         };
-        batch.collect(jobs, |job, encoded| {
-            encode(&batch, separator.as_ref(), job?, encoded)
-        })
+        batch.collect(jobs, |job, encoded| files.encode(job?, encoded))
+    }
+}
+
+/// What all jobs of a call share.
+struct Files<'a> {
+    batch: &'a Batch<'a>,
+    separator: Option<Finder<'a>>,
+    buffers: Buffers,
+}
+
+/// The buffers of finished jobs, for the next ones.
+#[derive(Default)]
+struct Buffers(Mutex<Vec<Vec<u8>>>);
+
+impl Buffers {
+    fn take(&self) -> Vec<u8> {
+        lock(&self.0).pop().unwrap_or_default()
+    }
+
+    fn put(&self, mut buffer: Vec<u8>, max_bytes: usize) {
+        if buffer.capacity() <= max_bytes {
+            buffer.clear();
+            lock(&self.0).push(buffer);
+        }
     }
 }
 
 enum Job {
-    /// A whole file.
-    File(PathBuf),
-    /// A range of whole documents with separators between them.
-    Documents(Arc<TextFile>, Range<usize>),
-    /// A part of one document: its range, whether it is the first part, and whether it is the last one.
-    Part(Arc<TextFile>, Range<usize>, bool, bool),
+    /// A whole file that is not read yet.
+    Unread(Source),
+    /// Bytes of a file.
+    Read(Section),
 }
 
-fn encode(
-    batch: &Batch<'_>,
-    separator: Option<&Finder<'_>>,
-    job: Job,
-    encoded: &mut Encoded,
-) -> Result<()> {
-    let (file, range, separator, is_first, is_last) = match job {
-        Job::File(path) => {
-            let file = Arc::new(TextFile::read(path, batch.interrupt)?);
-            let range = 0..file.bytes().len();
-            (file, range, separator, true, true)
+/// Bytes of a file: whole documents with separators between them, or a part of one document.
+struct Section {
+    path: Arc<Path>,
+    /// Offset in the file.
+    start: u64,
+    bytes: Vec<u8>,
+    is_part: bool,
+    /// Whether the section holds the beginning and the end of each document that it has bytes of.
+    is_first: bool,
+    is_last: bool,
+}
+
+impl Files<'_> {
+    fn encode(&self, job: Job, encoded: &mut Encoded) -> Result<()> {
+        let section = match job {
+            Job::Read(section) => section,
+            Job::Unread(source) => self.read_whole(source)?,
+        };
+        let Section {
+            is_first, is_last, ..
+        } = section;
+        let separator = self.separator.as_ref().filter(|_| !section.is_part);
+        let name = || section.path.display().to_string();
+        let text = utf8(&section.bytes, section.start, name)?;
+        for document in documents(text, separator) {
+            let base = section.start + document.start as u64;
+            self.batch
+                .check_disallowed(&text[document], &section.path, base)?;
         }
-        Job::Documents(file, range) => (file, range, separator, true, true),
-        Job::Part(file, range, is_first, is_last) => (file, range, None, is_first, is_last),
-    };
-    let start = range.start;
-    let mut buffer = std::mem::take(&mut encoded.file_buffer);
-    let text = file.text(range, &mut buffer)?;
-    for document in documents(text, separator) {
-        let base = start + document.start;
-        batch.check_disallowed(&text[document], &file, base)?;
+        let parts = documents(text, separator).map(|document| DocumentPart {
+            text: Text::Str(&text[document]),
+            is_first,
+            is_last,
+        });
+        self.batch.encode(parts, encoded)?;
+        self.put_buffer(section.bytes);
+        Ok(())
     }
-    let parts = documents(text, separator).map(|document| DocumentPart {
-        text: Text::Str(&text[document]),
-        is_first,
-        is_last,
-    });
-    batch.encode(parts, encoded)?;
-    encoded.file_buffer = buffer;
-    Ok(())
+
+    fn read_whole(&self, source: Source) -> Result<Section> {
+        let (wanted, mut bytes) = (source.bytes() as usize, self.buffers.take());
+        let mut file = source.open()?;
+        file.read(wanted, &mut bytes)?;
+        Ok(Section {
+            path: file.path().into(),
+            start: 0,
+            bytes,
+            is_part: false,
+            is_first: true,
+            is_last: true,
+        })
+    }
+
+    fn put_buffer(&self, buffer: Vec<u8>) {
+        let max_bytes = MAX_SMALL_JOBS * self.batch.job_bytes;
+        self.buffers.put(buffer, max_bytes);
+    }
+
+    /// Bytes of the separator.
+    fn width(&self) -> usize {
+        let separator = self.separator.as_ref();
+        separator.map_or(0, |separator| separator.needle().len())
+    }
 }
 
 /// The ranges of the documents in a text.
@@ -107,84 +167,173 @@ fn documents<'a>(
 
 /// Files as jobs.
 struct FileJobs<'a> {
-    batch: &'a Batch<'a>,
-    separator: Option<&'a Finder<'a>>,
+    files: &'a Files<'a>,
     sources: std::vec::IntoIter<Source>,
     unfinished: Option<UnfinishedFile>,
-}
-
-/// A file that is partly in jobs already.
-struct UnfinishedFile {
-    file: Arc<TextFile>,
-    /// Where the rest begins; none at the end.
-    at: Option<usize>,
-    /// The document that contains `at`, if it is cut into parts.
-    document: Option<Range<usize>>,
 }
 
 impl Iterator for FileJobs<'_> {
     type Item = Result<Job>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        self.next_job().transpose()
+    }
+}
+
+impl FileJobs<'_> {
+    fn next_job(&mut self) -> Result<Option<Job>> {
+        let max_small = (MAX_SMALL_JOBS * self.files.batch.job_bytes) as u64;
         loop {
-            let unfinished = self.unfinished.as_mut();
-            let job = unfinished.and_then(|file| file.next_job(self.batch, self.separator));
-            if let Some(job) = job {
-                return Some(Ok(job));
-            }
-            let file = match self.sources.next()? {
-                Source::Small(path) => return Some(Ok(Job::File(path))),
-                Source::Big(path) => TextFile::map(path, self.batch.interrupt),
-                Source::Held(file) => Ok(file),
-            };
-            match file {
-                Err(error) => return Some(Err(error)),
-                Ok(file) => {
-                    self.unfinished = Some(UnfinishedFile {
-                        file: Arc::new(file),
-                        at: Some(0),
-                        document: None,
-                    });
+            if let Some(file) = &mut self.unfinished {
+                let section = file.next_section(self.files)?;
+                if file.is_finished {
+                    self.unfinished = None;
                 }
+                return Ok(Some(Job::Read(section)));
+            }
+            match self.sources.next() {
+                None => return Ok(None),
+                Some(source) if source.bytes() <= max_small => {
+                    return Ok(Some(Job::Unread(source)))
+                }
+                Some(source) => self.unfinished = Some(UnfinishedFile::new(source.open()?)),
             }
         }
     }
 }
 
+/// A file that is partly in jobs already.
+struct UnfinishedFile {
+    file: TextFile,
+    path: Arc<Path>,
+    /// Bytes that are read. Those before `used` are in jobs.
+    window: Vec<u8>,
+    used: usize,
+    /// No separator begins between `used` and here.
+    searched: usize,
+    /// Offset of `used` in the file.
+    start: u64,
+    /// Whether a document that began earlier continues at `used`.
+    in_document: bool,
+    is_finished: bool,
+}
+
 impl UnfinishedFile {
-    fn next_job(&mut self, batch: &Batch<'_>, separator: Option<&Finder<'_>>) -> Option<Job> {
-        let at = self.at?;
-        let bytes = self.file.bytes();
-        let document = match (self.document.take(), separator) {
-            (Some(document), _) => document,
-            (None, None) => 0..bytes.len(),
-            (None, Some(separator)) => {
-                let (rest, width) = (&bytes[at..], separator.needle().len());
-                let is_last = rest.len() <= batch.job_bytes;
-                let head = &rest[..rest.len().min(batch.job_bytes)];
-                let end = if is_last {
-                    Some(rest.len())
-                } else {
-                    separator.find_iter(head).last()
-                };
-                // Without a separator in the head, the document is larger than a job.
-                let end =
-                    end.or_else(|| separator.find(rest).filter(|&end| end <= batch.job_bytes));
-                if let Some(end) = end {
-                    self.at = (!is_last).then_some(at + end + width);
-                    return Some(Job::Documents(self.file.clone(), at..at + end));
-                }
-                at..at + separator.find(rest).unwrap_or(rest.len())
+    fn new(file: TextFile) -> Self {
+        Self {
+            path: file.path().into(),
+            file,
+            window: Vec::new(),
+            used: 0,
+            searched: 0,
+            start: 0,
+            in_document: false,
+            is_finished: false,
+        }
+    }
+
+    fn next_section(&mut self, files: &Files<'_>) -> Result<Section> {
+        let (batch, width) = (files.batch, files.width());
+        let margin = batch.longest_token().max(batch.job_bytes / 2).max(width);
+        let missing = (batch.job_bytes + margin + width).saturating_sub(self.rest().len());
+        self.read(missing)?;
+        let separator = files.separator.as_ref().filter(|_| !self.in_document);
+        match separator.and_then(|separator| self.end_of_documents(batch, separator)) {
+            Some(length) => Ok(self.take(files, length, false, true)),
+            None => self.part(files),
+        }
+    }
+
+    /// The bytes that are read and in no job.
+    fn rest(&self) -> &[u8] {
+        &self.window[self.used..]
+    }
+
+    fn read(&mut self, bytes: usize) -> Result<()> {
+        if self.used > self.window.len() / 2 {
+            self.window.drain(..self.used);
+            self.searched -= self.used;
+            self.used = 0;
+        }
+        self.file.read(bytes, &mut self.window)
+    }
+
+    /// The length of the next documents that fit a job together; None if the first does not fit one.
+    fn end_of_documents(&self, batch: &Batch<'_>, separator: &Finder<'_>) -> Option<usize> {
+        let (rest, job_bytes) = (self.rest(), batch.job_bytes);
+        if self.file.is_at_end() && rest.len() <= job_bytes {
+            return Some(rest.len());
+        }
+        let head = |bytes: usize| &rest[..rest.len().min(bytes)];
+        let last = separator.find_iter(head(job_bytes)).last();
+        last.or_else(|| separator.find(head(job_bytes + separator.needle().len())))
+    }
+
+    /// The next part of a document. Reads until its end is certain.
+    fn part(&mut self, files: &Files<'_>) -> Result<Section> {
+        let (batch, width) = (files.batch, files.width());
+        let mut limit = batch.job_bytes;
+        loop {
+            batch.interrupt.poll()?;
+            let separator = files.separator.as_ref();
+            let found = separator.and_then(|it| it.find(&self.window[self.searched..]));
+            self.searched = match found {
+                Some(distance) => self.searched + distance,
+                // A separator may begin in the last bytes.
+                None => (self.window.len() + 1)
+                    .saturating_sub(width.max(1))
+                    .max(self.searched),
+            };
+            let document = &self.window[self.used..];
+            if found.is_some() || self.file.is_at_end() {
+                let end = found.map_or(document.len(), |_| self.searched - self.used);
+                let length = batch.next_part(&document[..end], &mut limit);
+                return Ok(self.take(files, length, true, length == end));
             }
+            let document = &document[..self.searched - self.used];
+            if let Some(length) = batch.first_part_of_unfinished(document, &mut limit) {
+                return Ok(self.take(files, length, true, false));
+            }
+            self.read(batch.job_bytes)?;
+        }
+    }
+
+    /// Takes a section. If a document ends there, also the separator that follows.
+    fn take(&mut self, files: &Files<'_>, length: usize, is_part: bool, is_last: bool) -> Section {
+        let end = self.used + length;
+        self.is_finished = is_last && end == self.window.len() && self.file.is_at_end();
+        let skipped = if is_last && !self.is_finished {
+            files.width()
+        } else {
+            0
         };
-        let end = at + batch.first_part(&bytes[at..document.end], batch.job_bytes);
-        let (is_first, is_last) = (at == document.start, end == document.end);
-        self.at = match separator {
-            _ if !is_last => Some(end),
-            Some(separator) if end < bytes.len() => Some(end + separator.needle().len()),
-            _ => None,
+        let section = Section {
+            path: self.path.clone(),
+            start: self.start,
+            bytes: self.take_bytes(end, end + skipped, files.buffers.take()),
+            is_part,
+            is_first: !self.in_document,
+            is_last,
         };
-        self.document = (!is_last).then_some(document);
-        Some(Job::Part(self.file.clone(), at..end, is_first, is_last))
+        self.in_document = !is_last;
+        self.start += (length + skipped) as u64;
+        self.searched = self.searched.max(self.used);
+        section
+    }
+
+    /// The unused bytes up to `end`; those up to `next` are used then. Copies the shorter side of the window.
+    fn take_bytes(&mut self, end: usize, next: usize, mut buffer: Vec<u8>) -> Vec<u8> {
+        if self.window.len() - next > end - self.used {
+            buffer.extend_from_slice(&self.window[self.used..end]);
+            self.used = next;
+            return buffer;
+        }
+        buffer.extend_from_slice(&self.window[next..]);
+        std::mem::swap(&mut self.window, &mut buffer);
+        buffer.truncate(end);
+        buffer.drain(..self.used);
+        self.searched = self.searched.saturating_sub(next);
+        self.used = 0;
+        buffer
     }
 }

@@ -7,13 +7,12 @@ the metadata are never read.
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -29,6 +28,8 @@ _MAX_METADATA = 1 << 30
 _MAX_PAIRS = 1 << 16
 _MAX_STRINGS = 1 << 24
 _MAX_KEY = (1 << 16) - 1
+# Bytes of a file to read at once.
+_WINDOW = 1 << 20
 
 _HEADER = struct.Struct("<IQQ")
 _LENGTH = struct.Struct("<Q")
@@ -141,28 +142,81 @@ def read_metadata(path: Path, wanted: Callable[[str], bool]) -> Metadata:
     Raises:
         FormatError: The file cannot be read, is not GGUF of version 2 or 3, or ends within the metadata.
     """
-    try:
-        with read_errors(path):
-            check_regular(path)
-            with path.open("rb") as file:
-                size = min(file.seek(0, os.SEEK_END), _MAX_METADATA)
-                if not size:
-                    raise FormatError(f"{path}: is empty")
-                with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
-                    return Metadata(path, _Reader(path, data).pairs(wanted))
-    except BufferError as error:
-        raise FormatError(f"{path}: cannot be read: {error}") from error
+    with read_errors(path):
+        check_regular(path)
+        with path.open("rb") as file:
+            before = _stamp(file)
+            if not before[0]:
+                raise FormatError(f"{path}: is empty")
+            try:
+                values = _Reader(path, file, before[0]).pairs(wanted)
+            except FormatError:
+                # What seems to be broken may be a part of a new version.
+                _check_unchanged(path, file, before)
+                raise
+            _check_unchanged(path, file, before)
+            return Metadata(path, values)
+
+
+def _check_unchanged(path: Path, file: BinaryIO, before: tuple[int, int]) -> None:
+    if _stamp(file) != before:
+        raise FormatError(f"{path}: changed while it was being read; try again")
+
+
+def _stamp(file: BinaryIO) -> tuple[int, int]:
+    """Return the size and the modification time, which tell whether another process changed the file."""
+    status = os.fstat(file.fileno())
+    return status.st_size, status.st_mtime_ns
 
 
 class _Reader:
-    """Reads values in sequence, never past the end."""
+    """Reads values in sequence, never past the end. Holds a window of the file.
 
-    def __init__(self, path: Path, data: mmap.mmap) -> None:
+    It does not map the file: reading a map past the new end of a truncated file kills the process (SIGBUS).
+    """
+
+    def __init__(self, path: Path, file: BinaryIO, size: int) -> None:
         self.path = path
-        self.data = data
-        self.size = len(data)
-        self.at = 0
+        self.file = file
+        self.size = min(size, _MAX_METADATA)
+        self.window = b""
+        self.at = 0  # in the window
+        self.unread = self.size  # bytes after the window
         self.key = "the header"
+
+    @property
+    def rest(self) -> int:
+        """The bytes after those that are used."""
+        return len(self.window) - self.at + self.unread
+
+    def fill(self, count: int) -> None:
+        """Read until the window has the next `count` bytes, which the file has."""
+        missing = count - (len(self.window) - self.at)
+        if missing <= 0:
+            return
+        wanted = min(max(missing, _WINDOW), self.unread)
+        read = self.file.read(wanted)
+        if len(read) < wanted:
+            raise self.error("the file ends here")
+        self.window = self.window[self.at :] + read
+        self.at = 0
+        self.unread -= wanted
+
+    def take(self, count: int) -> bytes:
+        """Return the next `count` bytes, which the file has."""
+        self.fill(count)
+        self.at += count
+        return self.window[self.at - count : self.at]
+
+    def skip(self, count: int) -> None:
+        """Skip `count` bytes, which the file has, without reading them."""
+        after = count - (len(self.window) - self.at)
+        if after <= 0:
+            self.at += count
+            return
+        self.file.seek(after, os.SEEK_CUR)
+        self.window, self.at = b"", 0
+        self.unread -= after
 
     def error(self, problem: str) -> FormatError:
         return FormatError(f"{self.path}: {self.key}: {problem}")
@@ -184,10 +238,9 @@ class _Reader:
 
     def _header(self) -> int:
         """Return the number of pairs."""
-        magic = self.data[:4]
+        magic = self.take(min(4, self.rest))
         if magic != _MAGIC:
             raise FormatError(f"{self.path}: is not a GGUF file: it begins with {magic!r}, not b'GGUF'")
-        self.at = 4
         version, _tensors, pairs = self._fixed(_HEADER)
         if version & 0xFFFF == 0:
             raise self.error("big-endian files are not supported; convert the file on a big-endian machine")
@@ -198,12 +251,9 @@ class _Reader:
         return int(pairs)
 
     def _fixed(self, layout: struct.Struct) -> tuple[Any, ...]:
-        end = self.at + layout.size
-        if end > self.size:
+        if layout.size > self.rest:
             raise self.error("the file ends here")
-        values = layout.unpack_from(self.data, self.at)
-        self.at = end
-        return values
+        return layout.unpack(self.take(layout.size))
 
     def _key(self) -> str:
         data = self._string(_MAX_KEY)
@@ -213,12 +263,11 @@ class _Reader:
 
     def _string(self, limit: int | None = None) -> bytes:
         (length,) = self._fixed(_LENGTH)
-        if length > self.size - self.at:
+        if length > self.rest:
             raise self.error(f"claims a string of {length} bytes{self._more()}")
         if limit is not None and length > limit:
             raise self.error(f"claims a string of {length} bytes; the limit is {limit}")
-        self.at += length
-        return self.data[self.at - length : self.at]
+        return self.take(length)
 
     def _decode(self, data: bytes) -> str:
         try:
@@ -258,35 +307,46 @@ class _Reader:
     def _items(self, kind: ValueType, count: int, keep: bool) -> Any:
         dtype = np.dtype(_NUMBERS[kind])
         size = count * dtype.itemsize
-        if size > self.size - self.at:
+        if size > self.rest:
             raise self.error(f"claims {count} items of {dtype.itemsize} bytes{self._more()}")
-        self.at += size
-        return np.frombuffer(self.data[self.at - size : self.at], dtype) if keep else None
+        if keep:
+            return np.frombuffer(self.take(size), dtype)
+        self.skip(size)
+        return None
 
     def _strings(self, count: int) -> list[bytes]:
-        if count > min((self.size - self.at) // _LENGTH.size, _MAX_STRINGS):
+        if count > min(self.rest // _LENGTH.size, _MAX_STRINGS):
             raise self.error(f"claims {count} strings{self._more()}")
         strings: list[bytes] = []
-        data, at = self.data, self.at
         length_at, append = _LENGTH.unpack_from, strings.append
-        try:
-            for _ in range(count):
-                (length,) = length_at(data, at)
-                start = at + 8
-                at = start + length
-                append(data[start:at])
-        except (struct.error, OverflowError) as error:
-            raise self.error(f"string {len(strings)} starts after the end{self._more()}") from error
-        if at > self.size:
-            raise self.error(f"string {count - 1} continues after the end{self._more()}")
+        window, at = self.window, self.at
+        for _ in range(count):
+            start = at + 8
+            if start <= len(window):
+                at = start + length_at(window, at)[0]
+                if at <= len(window):
+                    append(window[start:at])
+                    continue
+            self.at = start - 8
+            append(self._item(len(strings)))
+            window, at = self.window, self.at
         self.at = at
         return strings
+
+    def _item(self, index: int) -> bytes:
+        """Return an item of an array of strings."""
+        if self.rest < _LENGTH.size:
+            raise self.error(f"string {index} starts after the end{self._more()}")
+        (length,) = self._fixed(_LENGTH)
+        if length > self.rest:
+            raise self.error(f"string {index} continues after the end{self._more()}")
+        return self.take(length)
 
     def _more(self) -> str:
         """The rest of the file, for a message about a claim that exceeds it."""
         if self.size == _MAX_METADATA:
             return f"; the limit for metadata is {_MAX_METADATA} bytes"
-        return f"; the file has {self.size - self.at} more bytes"
+        return f"; the file has {self.rest} more bytes"
 
 
 def write_metadata(pairs: Sequence[tuple[str, ValueType, Any]]) -> bytes:
