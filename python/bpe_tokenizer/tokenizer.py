@@ -1254,8 +1254,8 @@ class BPETokenizer:
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         r"""Encode the documents in files in parallel into one array, without a `str` for each document.
 
-        Big files are mapped into memory, so they may be larger than it. Do not change them until the call
-        returns: a change is an error, and on most systems truncating a mapped file ends the process.
+        Big files are read in windows, so they may be larger than the memory. Do not change them until the call
+        returns: a change of the size or of the modification time is an error.
 
         Args:
             paths: A file, or several: text in UTF-8. Line ends and a byte order mark are kept.

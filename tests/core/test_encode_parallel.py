@@ -30,7 +30,7 @@ THREADS = (1, 2, 5, None)
 
 @pytest.fixture(scope="session")
 def long_text(stdlib_texts: list[str], mixed_text: str) -> str:
-    """More than a megabyte, so that it is mapped, with every kind of character and special tokens."""
+    """More than a megabyte, so that it is read in windows, with every kind of character and special tokens."""
     part = mixed_text.join(stdlib_texts) + "<|eos|>\n\n"
     return part * (1_100_000 // len(part) + 1)
 
@@ -287,7 +287,7 @@ def test_ctrl_c(tmp_path: Path, call: str) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the peak")
 def test_memory_is_bounded(tmp_path: Path) -> None:
-    """Beside what there was: output, 64 MB, and input: Python keeps UTF-8 of a `str`, files are mapped."""
+    """Beside what there was: output, 64 MB, and input: Python keeps UTF-8 of a `str`."""
     process = run(
         """
         def peak():

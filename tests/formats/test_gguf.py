@@ -145,8 +145,12 @@ def test_a_file_that_another_process_cuts_off_or_extends_is_an_error(
     numbers: list[tuple[str, ValueType, Any]] = [("b", ValueType.INT32, [1] * 500_000)]
     path.write_bytes(
         write_metadata(
-            [("a", ValueType.STRING, strings), *numbers, ("c", ValueType.STRING, strings)]
-            + [("d", ValueType.BOOL, True)]
+            [
+                ("a", ValueType.STRING, strings),
+                *numbers,
+                ("c", ValueType.STRING, strings),
+                ("d", ValueType.BOOL, True),
+            ]
         )
     )
     assert 6_000_000 < path.stat().st_size < 9_000_000
@@ -176,9 +180,7 @@ def test_claims_are_checked_before_anything_is_made_of_them(path: Path) -> None:
     assert "claims" in attempt(key, struct.pack("<II", 9, 8), huge)
     assert "claims" in attempt(key, struct.pack("<II", 9, 12), huge)
     short = struct.pack("<Q", 8)
-    assert "string 1 starts after the end" in attempt(
-        key, struct.pack("<IIQ", 9, 8, 2), short, b"12345678"
-    )
+    assert "string 1 starts after the end" in attempt(key, struct.pack("<IIQ", 9, 8, 2), short, b"12345678")
     assert "string 0 continues after the end" in attempt(key, struct.pack("<IIQ", 9, 8, 1), huge, b"12345678")
     path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 2**40))
     assert "claims 1099511627776 metadata pairs" in refusal(path)

@@ -6,13 +6,14 @@
 
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
+use crate::pipes::Stream;
 use std::fs::{self, File, Metadata};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Longest single read of a pipe; the interrupt is polled after each.
-const READ_CHUNK: usize = 1 << 20;
+/// Bytes of a pipe to read at once.
+const READ_CHUNK: u64 = 1 << 20;
 
 /// A path, and what its metadata says.
 pub struct Source {
@@ -91,19 +92,14 @@ impl Source {
 }
 
 fn read_stream(path: &Path, interrupt: &Interrupt<'_>) -> Result<Vec<u8>> {
-    let mut file = File::open(path).map_err(|source| Error::unreadable(path, source))?;
+    let mut stream = Stream::open(path, interrupt)?;
     let mut bytes = Vec::new();
     loop {
-        let start = bytes.len();
-        bytes.resize(start + READ_CHUNK.min(start.max(1 << 13)), 0);
-        let read = file.read(&mut bytes[start..]);
-        bytes.truncate(start + *read.as_ref().unwrap_or(&0));
-        match read {
-            Ok(0) => return Ok(bytes),
-            Err(error) if error.kind() != ErrorKind::Interrupted => {
-                return Err(Error::unreadable(path, error));
-            }
-            _ => interrupt.poll()?,
+        let read = stream.by_ref().take(READ_CHUNK).read_to_end(&mut bytes);
+        // A read that the interrupt stopped fails.
+        interrupt.poll()?;
+        if read.map_err(|source| Error::unreadable(path, source))? < READ_CHUNK as usize {
+            return Ok(bytes);
         }
     }
 }

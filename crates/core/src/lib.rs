@@ -21,6 +21,7 @@ pub mod model;
 pub mod normalize;
 mod normalize_run;
 pub mod normalizers;
+mod pipes;
 pub mod pretokenize;
 pub mod processor;
 pub mod special;

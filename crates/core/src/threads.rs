@@ -2,10 +2,13 @@
 
 pub mod ordered;
 
+use crate::error::Result;
+use crate::interrupt::Interrupt;
 use crate::memory;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::time::Duration;
 
 /// A second thread pays off from this many bytes on.
 const MIN_BYTES_PER_THREAD: usize = 32 << 10;
@@ -15,6 +18,9 @@ const CUT_SEARCH: usize = 1 << 10;
 /// Address space that a new thread needs: its stack, and some for its work. A thread that starts with less can fail
 /// where nothing reports it.
 const THREAD_BYTES: usize = 8 << 20;
+
+/// How often a waiting thread polls the interrupt.
+const WAIT_POLL: Duration = Duration::from_millis(50);
 
 /// The number of threads for this much work: at most as requested; 0 requests one per processor.
 pub fn thread_count(requested: usize, bytes: usize) -> usize {
@@ -27,10 +33,26 @@ pub fn thread_count(requested: usize, bytes: usize) -> usize {
 
 /// Runs the same work on several threads, the calling one first, and returns each thread's result. If the system
 /// refuses a thread, there are fewer results: `work` must take its share from what is left.
-pub fn on_threads<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -> Vec<R> {
+///
+/// The calling thread polls the interrupt while it waits for the others. The work must follow the interrupt, and the
+/// caller must check it.
+pub fn on_threads<R: Send>(
+    threads: usize,
+    interrupt: &Interrupt<'_>,
+    work: impl Fn() -> R + Sync,
+) -> Vec<R> {
+    let running = Running::default();
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map_while(|_| start(scope, &work)).collect();
+        let others = (1..threads).map_while(|_| {
+            let (guard, work) = (running.begin(), &work);
+            start(scope, move || {
+                let _guard = guard;
+                work()
+            })
+        });
+        let others: Vec<_> = others.collect();
         let mut results = vec![work()];
+        let _ = running.wait(interrupt);
         for other in others {
             match other.join() {
                 Ok(result) => results.push(result),
@@ -39,6 +61,53 @@ pub fn on_threads<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -> Vec<R
         }
         results
     })
+}
+
+/// The number of threads that run. The thread that waits for them can poll an interrupt, which it cannot while it
+/// joins them.
+#[derive(Default)]
+pub struct Running {
+    count: Mutex<usize>,
+    ended: Condvar,
+}
+
+/// Counts a thread as long as it lives.
+pub struct RunningGuard<'a>(&'a Running);
+
+impl Running {
+    /// Counts a thread that will start.
+    pub fn begin(&self) -> RunningGuard<'_> {
+        *lock(&self.count) += 1;
+        RunningGuard(self)
+    }
+
+    /// Waits until all threads have ended. Fails if the interrupt stops the work, but waits then too.
+    pub fn wait(&self, interrupt: &Interrupt<'_>) -> Result<()> {
+        let mut outcome = Ok(());
+        let mut count = lock(&self.count);
+        while *count > 0 {
+            count = wait(&self.ended, count);
+            if *count > 0 && outcome.is_ok() {
+                drop(count);
+                outcome = interrupt.poll();
+                count = lock(&self.count);
+            }
+        }
+        outcome
+    }
+}
+
+impl Drop for RunningGuard<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.count) -= 1;
+        self.0.ended.notify_all();
+    }
+}
+
+/// Waits for a change, and at most until the interrupt must be polled.
+pub fn wait<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    let woken = changed.wait_timeout(guard, WAIT_POLL);
+    woken.unwrap_or_else(PoisonError::into_inner).0
 }
 
 /// Starts a thread. None if the system refuses, or if too little address space is left.

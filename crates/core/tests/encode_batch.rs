@@ -390,7 +390,10 @@ fn a_file_that_changes_at_any_moment_is_an_error_or_changes_nothing() {
             }
             let _ = std::fs::remove_file(&path);
             // Each moment before the last read is an error, unless the file only loses its name.
-            assert!(number == 4 || errors > 0 && errors + 8 > moment, "{errors} of {moment}");
+            assert!(
+                number == 4 || errors > 0 && errors + 8 > moment,
+                "{errors} of {moment}"
+            );
         }
     }
 }

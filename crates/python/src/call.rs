@@ -22,7 +22,11 @@ pub fn run<T: Send>(
     } else {
         py.detach(guarded)
     };
-    result.map_err(|error| take(&signal).unwrap_or_else(|| to_python(py, &error)))
+    // The work may have noticed the signal too late to fail.
+    match (take(&signal), result) {
+        (Some(raised), _) => Err(raised),
+        (None, result) => result.map_err(|error| to_python(py, &error)),
+    }
 }
 
 /// As [`run`], for work that calls Python functions.

@@ -1,18 +1,15 @@
 //! Parallel jobs whose results are consumed in job order (a reorder buffer).
 
-use super::{lock, start, thread_count};
+use super::{lock, start, thread_count, wait, Running};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
 
 /// Results that may wait for an earlier one. Bounds the memory when one job is slow.
 const MAX_WAITING: usize = 64;
 /// [`map`] hands out items in batches of about this many bytes.
 const BATCH_BYTES: usize = 64 << 10;
-/// How often a waiting thread polls the interrupt.
-const WAIT_POLL: Duration = Duration::from_millis(50);
 
 /// Applies `work` to every item in parallel and returns the results in item order.
 ///
@@ -65,13 +62,15 @@ pub fn in_order<J: Send, R: Default + Send>(
         consume(&mut result);
         return Ok(());
     }
-    let jobs = Mutex::new(jobs.enumerate());
+    let (jobs, running) = (Jobs::new(jobs.enumerate()), Running::default());
     let buffer = ReorderBuffer::new(consume);
     let run_jobs = || {
         let _guard = StopOnPanic(&buffer);
         while buffer.wait_for_room(interrupt) {
-            let Some((number, job)) = lock(&jobs).next() else {
-                break;
+            let (number, job) = match jobs.next(interrupt, || buffer.is_stopped()) {
+                Ok(Some(job)) => job,
+                Ok(None) => break,
+                Err(error) => return buffer.fail(usize::MAX, error),
             };
             let mut result = buffer.empty_result();
             match interrupt.poll().and_then(|()| work(job, &mut result)) {
@@ -83,13 +82,64 @@ pub fn in_order<J: Send, R: Default + Send>(
     std::thread::scope(|scope| {
         for _ in 1..threads {
             // If the system refuses a thread, the existing ones do its share.
-            if start(scope, run_jobs).is_none() {
+            let (guard, run_jobs) = (running.begin(), &run_jobs);
+            let thread = start(scope, move || {
+                let _guard = guard;
+                run_jobs();
+            });
+            if thread.is_none() {
                 break;
             }
         }
         run_jobs();
+        if let Err(error) = running.wait(interrupt) {
+            buffer.fail(usize::MAX, error);
+        }
     });
     buffer.into_outcome()
+}
+
+/// The jobs that are not drawn yet.
+struct Jobs<I> {
+    /// None while a thread draws a job, which may take long.
+    jobs: Mutex<Option<I>>,
+    returned: Condvar,
+}
+
+impl<I: Iterator> Jobs<I> {
+    fn new(jobs: I) -> Self {
+        let (jobs, returned) = (Mutex::new(Some(jobs)), Condvar::new());
+        Self { jobs, returned }
+    }
+
+    /// Draws a job. Polls the interrupt while another thread draws one. None if there are no more, or if the work
+    /// `is_stopped`.
+    fn next(
+        &self,
+        interrupt: &Interrupt<'_>,
+        is_stopped: impl Fn() -> bool,
+    ) -> Result<Option<I::Item>> {
+        let mut guard = lock(&self.jobs);
+        let mut jobs = loop {
+            if let Some(jobs) = guard.take() {
+                break jobs;
+            }
+            guard = wait(&self.returned, guard);
+            if guard.is_none() {
+                drop(guard);
+                interrupt.poll()?;
+                if is_stopped() {
+                    return Ok(None);
+                }
+                guard = lock(&self.jobs);
+            }
+        };
+        drop(guard);
+        let job = jobs.next();
+        *lock(&self.jobs) = Some(jobs);
+        self.returned.notify_one();
+        Ok(job)
+    }
 }
 
 /// Results on their way from the workers to the consumer.
@@ -136,11 +186,14 @@ impl<R: Default, F: FnMut(&mut R)> ReorderBuffer<R, F> {
             }
             state = lock(&self.state);
             if !state.stopped && state.waiting.len() >= MAX_WAITING {
-                let woken = self.changed.wait_timeout(state, WAIT_POLL);
-                state = woken.unwrap_or_else(PoisonError::into_inner).0;
+                state = wait(&self.changed, state);
             }
         }
         !state.stopped
+    }
+
+    fn is_stopped(&self) -> bool {
+        lock(&self.state).stopped
     }
 
     fn empty_result(&self) -> R {
@@ -217,8 +270,10 @@ fn batches<T>(mut items: &[T], size: impl Fn(&T) -> usize) -> Vec<&[T]> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::WAIT_POLL;
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
 
     /// Jobs that take a while, the first the longest.
     fn slow(job: usize) {
@@ -303,6 +358,43 @@ mod tests {
         };
         let result = in_order(0.., 2, &interrupt, work, |_| ());
         assert!(matches!(result, Err(Error::Interrupted)));
+    }
+
+    #[test]
+    fn the_caller_polls_while_another_thread_draws_a_job_or_works_on_the_last() {
+        let caller = std::thread::current().id();
+        for draws in [true, false] {
+            let (polls, others) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let stop = || {
+                let polls = polls.fetch_add(1, Ordering::Relaxed);
+                polls > 3 && others.load(Ordering::Relaxed) > 0
+            };
+            let interrupt = Interrupt::new(&stop);
+            // Ends only with the interrupt, on another thread than the caller.
+            let endless = || {
+                if std::thread::current().id() == caller {
+                    return;
+                }
+                others.fetch_add(1, Ordering::Relaxed);
+                while interrupt.check().is_ok() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            };
+            let jobs = (0..40).inspect(|_| {
+                if draws {
+                    endless();
+                }
+            });
+            let work = |_, _: &mut ()| {
+                std::thread::sleep(Duration::from_millis(5));
+                if !draws {
+                    endless();
+                }
+                Ok(())
+            };
+            let result = in_order(jobs, 2, &interrupt, work, |()| ());
+            assert!(matches!(result, Err(Error::Interrupted)));
+        }
     }
 
     #[test]

@@ -183,7 +183,7 @@ impl CountCall<'_> {
         let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
         let progress = Mutex::new(progress);
         let threads = thread_count(*threads, bytes).min(sections.len().max(1));
-        let outcomes = on_threads(threads, || {
+        let outcomes = on_threads(threads, interrupt, || {
             let table = lock(&tables).pop().unwrap_or_default();
             let mut worker = Worker::new(splitter, table, interrupt);
             let outcome = loop {
@@ -210,7 +210,7 @@ impl CountCall<'_> {
         counted.pending = std::mem::take(&mut lock(&tables));
         let failures = outcomes.into_iter().filter_map(std::result::Result::err);
         let first: Option<(usize, Error)> = failures.min_by_key(|(number, _)| *number);
-        first.map_or(Ok(()), |(_, error)| Err(error))
+        first.map_or_else(|| interrupt.check(), |(_, error)| Err(error))
     }
 }
 

@@ -9,6 +9,7 @@ use super::reader::valid_text;
 use super::splitter::SECTION_BYTES;
 use crate::error::{utf8, Error, Result};
 use crate::interrupt::Interrupt;
+use crate::pipes::Stream;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -117,8 +118,8 @@ impl CountCall<'_> {
     }
 
     fn add_stream(&mut self, path: &Path, progress: Progress<'_>) -> Result<()> {
-        let file = File::open(path).map_err(|error| Error::unreadable(path, error))?;
-        self.add_reader(file, path, progress)
+        let stream = Stream::open(path, self.interrupt)?;
+        self.add_reader(stream, path, progress)
     }
 
     fn add_sections(&mut self, sections: &[FileSection<'_>], progress: Progress<'_>) -> Result<()> {

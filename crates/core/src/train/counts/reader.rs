@@ -29,6 +29,8 @@ impl CountCall<'_> {
             buffer.reserve_exact(wanted.saturating_sub(buffer.len()));
             let missing = wanted.saturating_sub(buffer.len()) as u64;
             let read = reader.by_ref().take(missing).read_to_end(&mut buffer);
+            // A read that the interrupt stopped fails.
+            self.interrupt.check()?;
             let read = read.map_err(|source| Error::unreadable(path, source))?;
             let at_end = (read as u64) < missing;
             let text = valid_text(&buffer, at_end).map_err(|byte| Error::NotUtf8 {

@@ -3,6 +3,7 @@
 
 use crate::cache::{bucket_of, has_key, key, Key};
 use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
 use crate::memory::prefetch;
 use crate::threads::{lock, on_threads, thread_count};
 use crate::train::checked_sum;
@@ -90,7 +91,7 @@ impl PieceCounts {
                 }
             }
         };
-        on_threads(threads.clamp(1, SHARDS), merge)
+        on_threads(threads.clamp(1, SHARDS), &Interrupt::never(), merge)
             .into_iter()
             .collect()
     }

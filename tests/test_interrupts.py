@@ -1,0 +1,109 @@
+"""Ctrl-C ends every wait and every long call with KeyboardInterrupt, and nothing is half-changed then."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes"),
+    pytest.mark.usefixtures("ctrl_c"),
+]
+
+PRELUDE = """
+import faulthandler, sys
+from pathlib import Path
+from bpe_tokenizer import BPETokenizer, PieceCounts
+from bpe_tokenizer.corpus import tokenize_corpus
+faulthandler.dump_traceback_later(100, exit=True)
+tokenizer = BPETokenizer("gpt2", None).train("low lower lowest", 260, verbose=False)
+pipe = Path("pipe")
+
+def interrupted(name, call):
+    # The signal may come at any moment after the first line.
+    try:
+        print(name, flush=True)
+        call()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+WAITS = {
+    "encode_files": "tokenizer.encode_files(pipe)",
+    "encode_files, many threads": "tokenizer.encode_files(['text', pipe, 'text'], threads=2)",
+    "train": "BPETokenizer().train(pipe, 300, verbose=False)",
+    "train, second file": "BPETokenizer().train([Path('text'), pipe], 300, verbose=False)",
+    "add": "counts.add(pipe)",
+    "tokenize_corpus": "tokenize_corpus(pipe, 'out', tokenizer, verbose=False)",
+}
+
+
+def run(program: str, directory: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", PRELUDE + textwrap.dedent(program)]
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, cwd=directory)
+
+
+@pytest.mark.parametrize("has_writer", [False, True])
+def test_a_pipe_without_bytes_can_be_interrupted(tmp_path: Path, has_writer: bool) -> None:
+    (tmp_path / "text").write_text("low lower " * 1000)
+    os.mkfifo(tmp_path / "pipe")
+    # Opened for both, a pipe has a writer and needs no reader.
+    writer = os.open(tmp_path / "pipe", os.O_RDWR) if has_writer else None
+    calls = [f"interrupted({name!r}, lambda: {call})" for name, call in WAITS.items()]
+    program = ["counts = PieceCounts()", *calls, "assert tokenizer.encode('low')", "print(len(counts))"]
+    process = run("\n".join(program), tmp_path)
+    assert process.stdout is not None
+    for name in WAITS:
+        assert process.stdout.readline() == f"{name}\n"
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted\n", name
+    assert process.stdout.read() == "0\n"
+    assert process.wait(timeout=60) == 0
+    if writer is not None:
+        os.close(writer)
+
+
+COMMANDS = {
+    "encode": ["encode", "--tokenizer", "tokenizer", "--file", "pipe"],
+    "train": ["train", "--corpus", "pipe", "--vocab-size", "300", "--output", "new"],
+    "count": ["count", "--corpus", "pipe", "--output", "counts"],
+    "report": ["report", "--corpus", "pipe", "--tokenizer", "tokenizer"],
+    "compare": ["compare", "tokenizer", "tokenizer", "--corpus", "pipe"],
+    "tokenize-corpus": ["tokenize-corpus", "--corpus", "pipe", "--tokenizer", "tokenizer", "--output", "out"],
+    "view": ["view", "--tokenizer", "tokenizer", "--file", "pipe"],
+}
+
+
+def test_a_command_that_waits_for_a_pipe_ends_with_130(tmp_path: Path) -> None:
+    from bpe_tokenizer import BPETokenizer
+
+    BPETokenizer("gpt2", None).train("low lower lowest", 260, verbose=False).save(tmp_path / "tokenizer")
+    running = {}
+    for name, arguments in COMMANDS.items():
+        os.mkfifo(tmp_path / name)
+        command = [name if argument == "pipe" else argument for argument in arguments]
+        running[name] = subprocess.Popen(
+            [sys.executable, "-m", "bpe_tokenizer", arguments[0], *command[1:]],
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
+        )  # fmt: skip
+    for name, process in running.items():
+        writer = None
+        while writer is None:
+            assert process.poll() is None, process.communicate()
+            with contextlib.suppress(OSError):  # until the command opens it
+                writer = os.open(tmp_path / name, os.O_WRONLY | os.O_NONBLOCK)
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+        os.close(writer)
+        assert (process.returncode, output) == (130, ""), (name, errors)
+        assert "Traceback" not in errors, name
