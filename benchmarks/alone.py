@@ -97,10 +97,10 @@ def main() -> None:
 
 
 def _measured(mode: str, inputs: Inputs, task: Job) -> Memory:
-    # A text is in memory before the measurement; the pages of a file count while it is mapped.
+    # A text is in memory before the measurement; a file is not.
     if mode == "file":
         size = inputs.path.stat().st_size
-        before = _resident() + size
+        before = _resident()
     else:
         texts = [inputs.whole] if mode == "whole" else inputs.documents
         size = sum(map(sys.getsizeof, texts))

@@ -59,15 +59,15 @@ def test_a_pipe_without_bytes_can_be_interrupted(tmp_path: Path, has_writer: boo
     writer = os.open(tmp_path / "pipe", os.O_RDWR) if has_writer else None
     calls = [f"interrupted({name!r}, lambda: {call})" for name, call in WAITS.items()]
     program = ["counts = PieceCounts()", *calls, "assert tokenizer.encode('low')", "print(len(counts))"]
-    process = run("\n".join(program), tmp_path)
-    assert process.stdout is not None
-    for name in WAITS:
-        assert process.stdout.readline() == f"{name}\n"
-        time.sleep(0.1)
-        process.send_signal(signal.SIGINT)
-        assert process.stdout.readline() == "interrupted\n", name
-    assert process.stdout.read() == "0\n"
-    assert process.wait(timeout=60) == 0
+    with run("\n".join(program), tmp_path) as process:
+        assert process.stdout is not None
+        for name in WAITS:
+            assert process.stdout.readline() == f"{name}\n"
+            time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            assert process.stdout.readline() == "interrupted\n", name
+        assert process.stdout.read() == "0\n"
+    assert process.returncode == 0
     if writer is not None:
         os.close(writer)
 

@@ -1254,7 +1254,7 @@ class BPETokenizer:
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         r"""Encode the documents in files in parallel into one array, without a `str` for each document.
 
-        Big files are read in windows, so they may be larger than the memory. Do not change them until the call
+        Big files are read in windows, so they may be larger than memory. Do not change them until the call
         returns: a change of the size or of the modification time is an error.
 
         Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import multiprocessing
 import os
 import pickle
@@ -30,7 +32,7 @@ THREADS = (1, 2, 5, None)
 
 @pytest.fixture(scope="session")
 def long_text(stdlib_texts: list[str], mixed_text: str) -> str:
-    """More than a megabyte, so that it is read in windows, with every kind of character and special tokens."""
+    """More than a megabyte, which is read in windows, with every kind of character and special tokens."""
     part = mixed_text.join(stdlib_texts) + "<|eos|>\n\n"
     return part * (1_100_000 // len(part) + 1)
 
@@ -208,6 +210,38 @@ def test_a_file_that_grows_meanwhile_is_noticed(
         stop.set()
         writer.join()
     assert tokenizer.encode_files(path)[0].size > 0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_file_that_is_cut_off_meanwhile_is_noticed(
+    tokenizer: BPETokenizer, long_text: str, tmp_path: Path, threads: int
+) -> None:
+    path = tmp_path / "cut.txt"
+    data = long_text.encode() * 3
+    sizes = [0, 1, len(data) // 2, 100_000, len(data) - 1, len(data)]
+    versions = [tokenizer.encode(data[:size].decode(errors="ignore")) for size in sizes]
+    stop = threading.Event()
+
+    def cut_off() -> None:
+        ends = itertools.cycle(sizes)
+        while not stop.wait(0.003):
+            os.truncate(path, min(next(ends), path.stat().st_size))
+
+    writer = threading.Thread(target=cut_off)
+    writer.start()
+    errors = 0
+    try:
+        for _ in range(60):
+            path.write_bytes(data)
+            with contextlib.suppress(CorpusError):
+                ids = tokenizer.encode_files(path, threads=threads)[0].tolist()
+                assert ids in versions  # never a mixture of two
+                errors -= 1
+            errors += 1
+    finally:
+        stop.set()
+        writer.join()
+    assert errors > 0
 
 
 def default_threads(_: object = None) -> tuple[int, int]:

@@ -163,11 +163,8 @@ mod tests {
         fn new(name: &str) -> Self {
             let name = format!("bpe-pipe-{}-{name}", std::process::id());
             let path = std::env::temp_dir().join(name);
-            assert!(Command::new("mkfifo")
-                .arg(&path)
-                .status()
-                .unwrap()
-                .success());
+            let made = Command::new("mkfifo").arg(&path).status();
+            assert!(made.is_ok_and(|status| status.success()));
             Self(path)
         }
     }
