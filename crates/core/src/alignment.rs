@@ -1,5 +1,7 @@
 //! Rewritten texts, and which bytes of the original their bytes come from.
 
+use crate::error::Result;
+use crate::reserve::{append, reserve};
 use crate::text::code_point;
 use std::ops::Range;
 
@@ -66,6 +68,8 @@ pub struct Rewriting<'a> {
     done: usize,
     text: Vec<u8>,
     alignment: Option<Alignment>,
+    /// The error of the first replacement without memory.
+    room: Result<()>,
 }
 
 impl<'a> Rewriting<'a> {
@@ -76,13 +80,17 @@ impl<'a> Rewriting<'a> {
             done: 0,
             text: Vec::new(),
             alignment: aligned.then(Alignment::default),
+            room: Ok(()),
         }
     }
 
     /// Copies the bytes before the range, and writes `content` in place of the range.
     pub fn replace(&mut self, range: Range<usize>, content: &[u8]) {
-        if self.done == 0 {
-            self.text.reserve(self.original.len() * 5 / 4);
+        if self.room.is_ok() {
+            self.room = self.reserve(range.start - self.done + content.len());
+        }
+        if self.room.is_err() {
+            return;
         }
         self.text
             .extend_from_slice(&self.original[self.done..range.start]);
@@ -94,21 +102,33 @@ impl<'a> Rewriting<'a> {
         }
     }
 
-    /// Copies the remaining bytes; `None` if nothing was replaced.
-    pub fn finish(mut self) -> Option<Rewritten> {
+    /// Makes room for further bytes and a change.
+    fn reserve(&mut self, bytes: usize) -> Result<()> {
         if self.done == 0 {
-            return None;
+            let _ = self.text.try_reserve(self.original.len() * 5 / 4); // grows as needed without
         }
-        self.text.extend_from_slice(&self.original[self.done..]);
-        Some((self.text, self.alignment.unwrap_or_default()))
+        if let Some(alignment) = &mut self.alignment {
+            reserve(&mut alignment.changes, 1)?;
+        }
+        reserve(&mut self.text, bytes)
+    }
+
+    /// Copies the remaining bytes; `None` if nothing was replaced. Fails if there was no memory.
+    pub fn finish(mut self) -> Result<Option<Rewritten>> {
+        self.room?;
+        if self.done == 0 {
+            return Ok(None);
+        }
+        append(&mut self.text, &self.original[self.done..])?;
+        Ok(Some((self.text, self.alignment.unwrap_or_default())))
     }
 }
 
 /// Prepends `content` to the text's first character, whose offsets then cover it; `None` if either is
 /// empty.
-pub fn prepend(text: &[u8], content: &str, aligned: bool) -> Option<Rewritten> {
+pub fn prepend(text: &[u8], content: &str, aligned: bool) -> Result<Option<Rewritten>> {
     if text.is_empty() || content.is_empty() {
-        return None;
+        return Ok(None);
     }
     let first = code_point(text, 0).1;
     let mut rewriting = Rewriting::new(text, aligned);
@@ -163,7 +183,7 @@ mod tests {
         rewriting.replace(0..1, b"__a"); // prepended to the first character
         rewriting.replace(2..3, b"...");
         rewriting.replace(5..6, b"");
-        let (text, alignment) = rewriting.finish().unwrap();
+        let (text, alignment) = rewriting.finish().unwrap().unwrap();
         assert_eq!(text, b"__ab...cdef");
         let starts: Vec<_> = (0..=text.len()).map(|at| alignment.start(at)).collect();
         assert_eq!(starts, [0, 0, 0, 1, 2, 2, 2, 3, 4, 6, 7, 8]);

@@ -77,6 +77,12 @@ pub enum Error {
     /// A count exceeds 64 bits.
     #[error("the corpus is too large: a count exceeds 64 bits")]
     CountOverflow,
+    /// No memory for what the call needs. `bytes` is the size of the buffer that could not grow; 0 if it is unknown.
+    #[error("out of memory{}; pass less at a time, use fewer threads, or free memory", needed(*.bytes))]
+    OutOfMemory {
+        /// Its size.
+        bytes: usize,
+    },
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -93,6 +99,13 @@ impl Error {
     pub fn changed(path: &Path) -> Self {
         let source = io::Error::other("changed while it was being read; try again");
         Self::unreadable(path, source)
+    }
+}
+
+fn needed(bytes: usize) -> String {
+    match bytes {
+        0 => String::new(),
+        bytes => format!(": no room for a buffer of {bytes} bytes"),
     }
 }
 

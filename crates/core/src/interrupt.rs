@@ -2,6 +2,7 @@
 //! Ctrl-C.
 
 use crate::error::{Error, Result};
+use crate::reserve::check_memory;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Units of work between two polls of a [`Poller`]. A unit takes between 5 ns and 2 µs, and a poll from Python
@@ -36,13 +37,12 @@ impl<'a> Interrupt<'a> {
         self.check()
     }
 
-    /// Fails if the flag is set. Costs one relaxed load.
+    /// Fails if the flag is set, or if memory is low. Costs a few loads.
     pub fn check(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
-            Err(Error::Interrupted)
-        } else {
-            Ok(())
+            return Err(Error::Interrupted);
         }
+        check_memory()
     }
 
     /// Sets the flag: the next check of every thread fails.

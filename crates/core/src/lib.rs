@@ -24,6 +24,7 @@ pub mod normalizers;
 mod pipes;
 pub mod pretokenize;
 pub mod processor;
+pub mod reserve;
 pub mod special;
 pub mod text;
 pub mod threads;

@@ -1,10 +1,14 @@
-//! Huge pages and prefetching, for large tables with random access.
+//! Huge pages and prefetching, for large tables with random access; zeroed memory.
 //!
 //! `unsafe`: an array reads its values through a raw address, and prefetching takes one. An array owns the
-//! memory that it points to, and all of it is initialised; a prefetch reads nothing.
+//! memory that it points to, and all of it is initialised; a prefetch reads nothing. Zeroed memory becomes a vector
+//! of its size.
 #![allow(unsafe_code)]
 
+use crate::error::{Error, Result};
+use crate::reserve::filled;
 use memmap2::MmapMut;
+use std::alloc::{alloc_zeroed, Layout};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -28,16 +32,25 @@ unsafe impl<T: Copy + Sync> Sync for HugeArray<T> {}
 
 impl<T: Copy + Default> HugeArray<T> {
     /// An array of `length` default values.
-    pub fn new(length: usize) -> Self {
-        Self::on_pages(length).unwrap_or_else(|| {
-            let mut values = vec![T::default(); length];
-            Self {
-                start: NonNull::from(values.as_mut_slice()).cast(),
-                length,
-                _values: values,
-                _pages: None,
-            }
-        })
+    pub fn new(length: usize) -> Result<Self> {
+        if let Some(array) = Self::on_pages(length) {
+            return Ok(array);
+        }
+        Ok(Self::of(filled(T::default(), length)?))
+    }
+
+    /// An array without values.
+    pub fn empty() -> Self {
+        Self::of(Vec::new())
+    }
+
+    fn of(mut values: Vec<T>) -> Self {
+        Self {
+            start: NonNull::from(values.as_mut_slice()).cast(),
+            length: values.len(),
+            _values: values,
+            _pages: None,
+        }
     }
 
     /// None if the array is smaller than a huge page, or if the system refuses. Memory from the allocator
@@ -85,6 +98,22 @@ impl<T: Copy> DerefMut for HugeArray<T> {
     }
 }
 
+/// So many zeros. Unlike filling a vector, this writes to no page that the system gives.
+pub fn zeros(length: usize) -> Result<Vec<u8>> {
+    let layout = Layout::array::<u8>(length);
+    let layout = layout.map_err(|_| Error::OutOfMemory { bytes: length })?;
+    if length == 0 {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the size is not zero.
+    let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() {
+        return Err(Error::OutOfMemory { bytes: length });
+    }
+    // SAFETY: the allocator of vectors gave `length` bytes, all of which are initialised.
+    Ok(unsafe { Vec::from_raw_parts(start, length, length) })
+}
+
 /// Whether the system would give this much memory now.
 pub fn has_room(bytes: usize) -> bool {
     MmapMut::map_anon(bytes).is_ok()
@@ -110,7 +139,8 @@ mod tests {
     #[test]
     fn arrays_are_zeroed_and_separate() {
         for length in [0, 5, HUGE_PAGE / 8, 3 * HUGE_PAGE / 8 + 1] {
-            let mut arrays: Vec<HugeArray<u64>> = (0..3).map(|_| HugeArray::new(length)).collect();
+            let mut arrays: Vec<HugeArray<u64>> =
+                (0..3).map(|_| HugeArray::new(length).unwrap()).collect();
             for (number, array) in arrays.iter_mut().enumerate() {
                 assert_eq!(array.len(), length);
                 assert!(array.iter().all(|value| *value == 0));
@@ -123,9 +153,18 @@ mod tests {
     }
 
     #[test]
+    fn zeros_are_zero_or_an_error() {
+        for length in [0, 1, 5_000_000] {
+            assert_eq!(zeros(length).unwrap(), vec![0; length]);
+        }
+        assert!(zeros(usize::MAX / 2).is_err() && zeros(usize::MAX).is_err());
+        assert!(has_room(1 << 20) && !has_room(usize::MAX / 4));
+    }
+
+    #[test]
     #[cfg(target_os = "linux")]
     fn large_arrays_are_aligned_to_a_huge_page() {
-        let array: HugeArray<u64> = HugeArray::new(HUGE_PAGE / 4);
+        let array: HugeArray<u64> = HugeArray::new(HUGE_PAGE / 4).unwrap();
         assert_eq!(array.as_ptr().align_offset(HUGE_PAGE), 0);
         assert!(array._pages.is_some());
     }

@@ -118,7 +118,7 @@ impl Normalization {
         if unstable {
             self.rewrite_part(text, part..at, &mut rewriting, &mut poller)?;
         }
-        Ok(rewriting.finish())
+        rewriting.finish()
     }
 
     fn rewrite_part(
@@ -159,9 +159,9 @@ impl Normalization {
         let (mut run, mut normalized) = (RunNormalizer::default(), String::new());
         for c in text.chars() {
             poller.advance(1)?;
-            run.push(self, c, &mut normalized);
+            run.push(self, c, &mut normalized)?;
         }
-        run.finish(self, &mut normalized);
+        run.finish(self, &mut normalized)?;
         Ok((normalized != text).then_some(normalized))
     }
 

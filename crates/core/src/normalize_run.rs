@@ -3,7 +3,9 @@
 //! This is the algorithm of the Unicode Standard (sections 3.11, "Canonical Ordering Algorithm" and "Canonical
 //! Composition Algorithm"). The ordering is a bucket sort by combining class: there are about 55 classes.
 
+use crate::error::Result;
 use crate::normalize::Normalization;
+use crate::reserve::reserve_text;
 use unicode_normalization::char::{
     canonical_combining_class, compose, decompose_canonical, decompose_compatible,
 };
@@ -19,43 +21,53 @@ pub struct RunNormalizer {
 
 impl RunNormalizer {
     /// Adds the next character. Appends to `out` what no further character changes.
-    pub fn push(&mut self, form: Normalization, c: char, out: &mut String) {
-        let composes = form.composes();
-        let take = |decomposed| match canonical_combining_class(decomposed) {
-            0 => self.start(composes, decomposed, out),
-            class => self.add_mark(class, decomposed),
+    pub fn push(&mut self, form: Normalization, c: char, out: &mut String) -> Result<()> {
+        let (composes, mut room) = (form.composes(), Ok(()));
+        let take = |decomposed| {
+            if room.is_ok() {
+                room = match canonical_combining_class(decomposed) {
+                    0 => self.start(composes, decomposed, out),
+                    class => self.add_mark(class, decomposed),
+                };
+            }
         };
         match form {
             Normalization::Nfc | Normalization::Nfd => decompose_canonical(c, take),
             Normalization::Nfkc | Normalization::Nfkd => decompose_compatible(c, take),
         }
+        room
     }
 
     /// Appends the remaining characters to `out`, and starts another run.
-    pub fn finish(&mut self, form: Normalization, out: &mut String) {
+    pub fn finish(&mut self, form: Normalization, out: &mut String) -> Result<()> {
         self.compose_marks(form.composes());
-        self.flush(out);
+        self.flush(out)
     }
 
-    fn start(&mut self, composes: bool, starter: char, out: &mut String) {
+    fn start(&mut self, composes: bool, starter: char, out: &mut String) -> Result<()> {
         self.compose_marks(composes);
         if composes && self.marks.is_empty() {
             let composed = self.starter.and_then(|last| compose(last, starter));
             if composed.is_some() {
                 self.starter = composed;
-                return;
+                return Ok(());
             }
         }
-        self.flush(out);
+        self.flush(out)?;
         self.starter = Some(starter);
+        Ok(())
     }
 
-    fn add_mark(&mut self, class: u8, mark: char) {
+    fn add_mark(&mut self, class: u8, mark: char) -> Result<()> {
         let at = self.marks.partition_point(|(other, _)| *other < class);
         match self.marks.get_mut(at) {
-            Some((other, marks)) if *other == class => marks.push(mark),
+            Some((other, marks)) if *other == class => {
+                reserve_text(marks, mark.len_utf8())?;
+                marks.push(mark);
+            }
             _ => self.marks.insert(at, (class, mark.into())),
         }
+        Ok(())
     }
 
     /// Composes the starter with the marks. One that does not compose blocks those of its class after it.
@@ -77,11 +89,14 @@ impl RunNormalizer {
         });
     }
 
-    fn flush(&mut self, out: &mut String) {
+    fn flush(&mut self, out: &mut String) -> Result<()> {
+        let marks: usize = self.marks.iter().map(|(_, marks)| marks.len()).sum();
+        reserve_text(out, marks + 4)?;
         out.extend(self.starter.take());
         for (_, marks) in self.marks.drain(..) {
             out.push_str(&marks);
         }
+        Ok(())
     }
 }
 
@@ -93,8 +108,9 @@ mod tests {
 
     fn run(form: Normalization, text: &str) -> String {
         let (mut run, mut out) = (RunNormalizer::default(), String::new());
-        text.chars().for_each(|c| run.push(form, c, &mut out));
-        run.finish(form, &mut out);
+        text.chars()
+            .for_each(|c| run.push(form, c, &mut out).unwrap());
+        run.finish(form, &mut out).unwrap();
         out
     }
 

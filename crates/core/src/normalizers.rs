@@ -185,13 +185,13 @@ impl PendingText {
             let next = run_length(form, text.chars(), poller)?;
             for c in text[..next].chars() {
                 poller.advance(1)?;
-                run.push(form, c, &mut rewritten);
+                run.push(form, c, &mut rewritten)?;
             }
             text = &text[next..];
             if text.is_empty() && !ends {
                 return Ok(rewritten);
             }
-            run.finish(form, &mut rewritten);
+            run.finish(form, &mut rewritten)?;
             self.run = None;
         }
         let stable = match ends {
@@ -210,7 +210,7 @@ impl PendingText {
             let run = self.run.insert(RunNormalizer::default());
             for c in self.pending.drain(..) {
                 poller.advance(1)?;
-                run.push(form, c, &mut rewritten);
+                run.push(form, c, &mut rewritten)?;
             }
         }
         Ok(rewritten)
@@ -371,7 +371,7 @@ impl Step {
     ) -> Result<Option<Rewritten>> {
         let mut poller = Poller::new(interrupt);
         let text = match self {
-            Step::Prepend(content) => return Ok(prepend(text, content, aligned)),
+            Step::Prepend(content) => return prepend(text, content, aligned),
             Step::Replace { pattern, content } => {
                 return replace(text, pattern, content, aligned, &mut poller)
             }
@@ -396,7 +396,7 @@ impl Step {
                         rewriting.replace(dropped, b"");
                     }
                 }
-                Ok(rewriting.finish())
+                rewriting.finish()
             }
             Step::Prepend(_) | Step::Replace { .. } => Ok(None),
         }
@@ -421,7 +421,7 @@ fn replace(
             rewriting.replace(range, content.as_bytes());
         }
     })?;
-    Ok(rewriting.finish())
+    rewriting.finish()
 }
 
 /// Rewrites the characters that have a replacement.
@@ -438,7 +438,7 @@ fn replace_chars(
             rewriting.replace(at..at + c.len_utf8(), content.as_bytes());
         }
     }
-    Ok(rewriting.finish())
+    rewriting.finish()
 }
 
 /// The range of a text without the white space at its ends.

@@ -1,8 +1,10 @@
 //! Calls into the core: releases the GIL, polls for signals, converts errors to the package's classes.
 
+use crate::objects::{self, no_memory};
 use bpe_tokenizer_core::{Error, Interrupt, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::ffi::CString;
 use std::sync::Mutex;
 
 /// Releasing the GIL pays off from this many bytes of text on.
@@ -81,6 +83,9 @@ fn take(raised: &Raised) -> Option<PyErr> {
 
 /// The core's error as the package's exception.
 pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
+    if matches!(error, Error::OutOfMemory { .. }) {
+        return no_memory(py, &error.to_string());
+    }
     let class = match error {
         Error::Pattern { .. } | Error::PatternGaveUp { .. } => "PatternError",
         Error::Model(_) => "ModelError",
@@ -105,11 +110,12 @@ pub fn shown(value: &Bound<'_, PyAny>, limit: usize) -> String {
 
 /// An exception of `bpe_tokenizer.errors`.
 pub fn exception(py: Python<'_>, class: &str, message: String) -> PyErr {
-    let created = py
-        .import("bpe_tokenizer.errors")
-        .and_then(|errors| errors.getattr(class))
-        .and_then(|class| class.call1((message,)));
-    match created {
+    let create = || {
+        let name = CString::new(class).unwrap_or_default();
+        let class = objects::attribute(py, c"bpe_tokenizer.errors", &name)?;
+        class.call1((objects::string(py, &message)?,))
+    };
+    match create() {
         Ok(exception) => PyErr::from_value(exception),
         Err(error) => error,
     }

@@ -1,16 +1,20 @@
 //! `Encoder`.
 
-use crate::call::run;
+use crate::call::{self, to_python};
 use crate::ids::{Integers, PyIds};
 use crate::model::Model;
+use crate::objects;
 use crate::sequence::{self, items};
 use crate::settings::value_of;
 use crate::text::{to_text, PySpecial, PyText};
 use crate::trace::MergeTrace;
 use bpe_tokenizer_core::decoder::{DecodeOptions, Decoder};
 use bpe_tokenizer_core::encoder::{BatchOptions, Encoder as Core, Ragged, Special};
+use bpe_tokenizer_core::reserve::{self, append, push};
 use bpe_tokenizer_core::threads::ordered;
+use bpe_tokenizer_core::{Interrupt, Result};
 use numpy::PyArray1;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use rustc_hash::FxHashSet;
@@ -26,7 +30,7 @@ pub struct Encoder {
 }
 
 /// Ids, and for each a span (start, end) or the first and last segment.
-type WithOffsets<'py> = (Bound<'py, PyList>, Vec<(usize, usize)>);
+type WithOffsets<'py> = (Bound<'py, PyList>, Bound<'py, PyList>);
 /// The concatenated ids of all texts, and the offsets of all texts and of the end.
 type Arrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
 /// The ids before and after each document.
@@ -34,9 +38,6 @@ type PrefixSuffix = (Vec<u32>, Vec<u32>);
 
 /// `count` holds the ids of a shorter text in memory, and counts a longer one in chunks.
 const MIN_CHUNKED: usize = 1 << 20;
-
-/// Copying fewer ids into an array is faster than making the array their owner.
-const MIN_OWNED: usize = 4 << 10;
 
 fn options(special: Special, threads: usize) -> BatchOptions {
     BatchOptions {
@@ -46,12 +47,28 @@ fn options(special: Special, threads: usize) -> BatchOptions {
     }
 }
 
-fn arrays(py: Python<'_>, ragged: Ragged) -> Arrays<'_> {
-    let ids = PyArray1::from_vec(py, ragged.ids);
-    (ids, PyArray1::from_vec(py, ragged.offsets))
+fn arrays(py: Python<'_>, ragged: Ragged) -> PyResult<Arrays<'_>> {
+    let ids = objects::array(py, ragged.ids)?;
+    Ok((ids, objects::array(py, ragged.offsets)?))
 }
 
 impl Encoder {
+    /// As `call::run`. Without enough memory, the caches give way, and `work` runs once more.
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        bytes: usize,
+        work: impl Fn(&Interrupt<'_>) -> Result<T> + Sync,
+    ) -> PyResult<T> {
+        let result = call::run(py, bytes, &work);
+        match result {
+            Err(error) if error.is_instance_of::<PyMemoryError>(py) && self.core.give_way() => {
+                call::run(py, bytes, &work)
+            }
+            result => result,
+        }
+    }
+
     fn ids(
         &self,
         py: Python<'_>,
@@ -63,8 +80,9 @@ impl Encoder {
             let options = options(special, threads);
             return Ok(self.batch(py, &[text], &options)?.ids);
         }
-        run(py, text.len(), |interrupt| {
-            let mut ids = Vec::with_capacity(text.len() / 3 + 8);
+        self.run(py, text.len(), |interrupt| {
+            let mut ids = Vec::new();
+            let _ = ids.try_reserve(text.len() / 3 + 8); // grows as needed without
             self.core
                 .encode(text.as_text(), &special, &mut ids, interrupt)?;
             Ok(ids)
@@ -82,7 +100,7 @@ impl Encoder {
     }
 
     fn bytes_of(&self, py: Python<'_>, ids: &PyIds, options: DecodeOptions) -> PyResult<Vec<u8>> {
-        run(py, 4 * ids.0.len(), |interrupt| {
+        self.run(py, 4 * ids.0.len(), |interrupt| {
             let mut bytes = Vec::new();
             self.decoder
                 .decode(&ids.0, options, &mut bytes, interrupt)?;
@@ -100,11 +118,12 @@ impl Encoder {
         skip_id: Option<u32>,
     ) -> PyResult<Vec<Vec<u8>>> {
         let size = |ids: &PyIds| 4 * ids.0.len();
-        run(py, batch.iter().map(size).sum(), |interrupt| {
+        self.run(py, batch.iter().map(size).sum(), |interrupt| {
             ordered::map(batch, threads, size, interrupt, |ids| {
                 let mut kept = Cow::Borrowed(ids.0.as_slice());
                 if skip_id.is_some_and(|skip_id| kept.contains(&skip_id)) {
-                    kept.to_mut().retain(|&id| Some(id) != skip_id);
+                    let others = ids.0.iter().filter(|&&id| Some(id) != skip_id);
+                    kept = Cow::Owned(reserve::collect(others.copied())?);
                 }
                 let mut bytes = Vec::new();
                 self.decoder.decode(&kept, options, &mut bytes, interrupt)?;
@@ -115,7 +134,7 @@ impl Encoder {
 
     fn batch(&self, py: Python<'_>, texts: &[PyText], options: &BatchOptions) -> PyResult<Ragged> {
         let bytes = texts.iter().map(PyText::len).sum();
-        run(py, bytes, |interrupt| {
+        self.run(py, bytes, |interrupt| {
             let texts = texts.iter().map(PyText::as_text);
             self.core.encode_all(texts, options, interrupt)
         })
@@ -127,7 +146,7 @@ impl Encoder {
     #[new]
     fn new(py: Python<'_>, model: &Model) -> PyResult<Self> {
         let model = model.core.clone();
-        let core = run(py, usize::MAX, |_| Core::new(model))?;
+        let core = call::run(py, usize::MAX, |_| Core::new(model))?;
         Ok(Self {
             decoder: Decoder::new(core.model().clone()),
             core,
@@ -162,11 +181,8 @@ impl Encoder {
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let mut ids = self.ids(py, text, special.0, threads)?;
-        if ids.len() < MIN_OWNED {
-            return Ok(PyArray1::from_slice(py, &ids));
-        }
         ids.shrink_to_fit();
-        Ok(PyArray1::from_vec(py, ids))
+        objects::array(py, ids)
     }
 
     #[pyo3(signature = (text, special=PySpecial::none(), unit="char", tile=true))]
@@ -179,24 +195,25 @@ impl Encoder {
         tile: bool,
     ) -> PyResult<WithOffsets<'py>> {
         let in_characters = value_of(py, "unit", unit, &[("char", true), ("byte", false)])?;
-        let (ids, spans) = run(py, text.len(), |interrupt| {
-            let (mut ids, mut spans) = (Vec::new(), Vec::new());
+        let (ids, spans) = self.run(py, text.len(), |interrupt| {
+            let (mut ids, mut spans, mut room) = (Vec::new(), Vec::new(), Ok(()));
             let (mut starts, mut ends) = (text.characters(), text.characters());
             let given = text.as_text();
             self.core
                 .encode_with_spans(given, &special.0, interrupt, |id, span| {
-                    ids.push(id);
-                    spans.push(match (in_characters, tile) {
+                    let span = match (in_characters, tile) {
                         (true, true) => (starts.floor(span.start), ends.floor(span.tiled_end)),
                         (true, false) => (starts.floor(span.start), ends.ceil(span.end)),
                         (false, true) => (span.start, span.tiled_end),
                         (false, false) => (span.start, span.end),
-                    });
-                    true
+                    };
+                    room = push(&mut ids, id).and_then(|()| push(&mut spans, span));
+                    room.is_ok()
                 })?;
+            room?;
             Ok((ids, spans))
         })?;
-        Ok((self.list(py, &ids)?, spans))
+        Ok((self.list(py, &ids)?, objects::pairs(py, &spans)?))
     }
 
     #[pyo3(signature = (segments, special=PySpecial::none(), markup=FxHashSet::default()))]
@@ -211,7 +228,8 @@ impl Encoder {
         let mut trusted: Vec<Range<usize>> = Vec::new();
         for (segment, is_trusted) in &segments {
             let start = text.len();
-            text.push_str(segment.expect_str(py)?);
+            let appended = reserve::append_text(&mut text, segment.expect_str(py)?);
+            appended.map_err(|error| to_python(py, &error))?;
             ends.push(text.len());
             match trusted.last_mut() {
                 _ if !is_trusted => {}
@@ -220,7 +238,7 @@ impl Encoder {
             }
         }
         let segment_of = |byte: usize| ends.partition_point(|&end| end <= byte);
-        let (ids, covered) = run(py, text.len(), |interrupt| {
+        let (ids, covered) = self.run(py, text.len(), |interrupt| {
             let (mut ids, mut covered) = (Vec::new(), Vec::new());
             self.core.encode_trusted(
                 &text,
@@ -229,14 +247,14 @@ impl Encoder {
                 &markup,
                 interrupt,
                 |id, bytes| {
-                    ids.push(id);
                     let last = bytes.start.max(bytes.end.saturating_sub(1));
-                    covered.push((segment_of(bytes.start), segment_of(last)));
+                    push(&mut covered, (segment_of(bytes.start), segment_of(last)))?;
+                    push(&mut ids, id)
                 },
             )?;
             Ok((ids, covered))
         })?;
-        Ok((self.list(py, &ids)?, covered))
+        Ok((self.list(py, &ids)?, objects::pairs(py, &covered)?))
     }
 
     #[pyo3(signature = (texts, special=PySpecial::none(), threads=0))]
@@ -246,16 +264,15 @@ impl Encoder {
         #[pyo3(from_py_with = items)] texts: Vec<PyText>,
         special: PySpecial,
         threads: usize,
-    ) -> PyResult<Vec<Bound<'py, PyList>>> {
+    ) -> PyResult<Bound<'py, PyList>> {
         let options = options(special.0, threads);
         let Ragged { ids, offsets } = self.batch(py, &texts, &options)?;
         self.announce(py, ids.len());
-        let rows = offsets.windows(2);
-        rows.map(|row| {
+        let rows = offsets.windows(2).map(|row| {
             self.integers
                 .list(py, &ids[row[0] as usize..row[1] as usize])
-        })
-        .collect()
+        });
+        objects::list(py, rows)
     }
 
     #[pyo3(signature = (texts, special=PySpecial::none(), threads=0, prefix_suffix_ids=PrefixSuffix::default()))]
@@ -272,7 +289,7 @@ impl Encoder {
             suffix_ids: prefix_suffix_ids.1,
             ..options(special.0, threads)
         };
-        Ok(arrays(py, self.batch(py, &texts, &options)?))
+        arrays(py, self.batch(py, &texts, &options)?)
     }
 
     #[pyo3(signature = (paths, separator=None, special=PySpecial::none(), disallowed=PySpecial::none(), threads=0,
@@ -296,11 +313,11 @@ impl Encoder {
         };
         let separator = separator.as_ref().map(|text| text.expect_str(py));
         let separator = separator.transpose()?;
-        let ragged = run(py, usize::MAX, |interrupt| {
+        let ragged = self.run(py, usize::MAX, |interrupt| {
             self.core
                 .encode_files(&paths, separator, &options, interrupt)
         })?;
-        Ok(arrays(py, ragged))
+        arrays(py, ragged)
     }
 
     #[pyo3(signature = (text, special=PySpecial::none(), threads=1))]
@@ -315,7 +332,7 @@ impl Encoder {
             return Ok(self.ids(py, text, special.0, threads)?.len());
         }
         let options = options(special.0, threads);
-        run(py, text.len(), |interrupt| {
+        self.run(py, text.len(), |interrupt| {
             let texts = std::iter::once(text.as_text());
             self.core.count_all(texts, &options, interrupt)
         })
@@ -330,7 +347,7 @@ impl Encoder {
         special: PySpecial,
     ) -> PyResult<usize> {
         let string = text.expect_str(py)?;
-        let bytes = run(py, text.len(), |interrupt| {
+        let bytes = self.run(py, text.len(), |interrupt| {
             self.core
                 .truncate(string, max_tokens, &special.0, interrupt)
         })?;
@@ -343,7 +360,7 @@ impl Encoder {
         text: PyText,
         special: PySpecial,
     ) -> PyResult<Option<(String, usize)>> {
-        let found = run(py, text.len(), |interrupt| {
+        let found = self.run(py, text.len(), |interrupt| {
             self.core
                 .find_special(text.as_text(), &special.0, interrupt)
         })?;
@@ -356,20 +373,25 @@ impl Encoder {
         py: Python<'py>,
         text: PyText,
         special: PySpecial,
-    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let pieces = run(py, text.len(), |interrupt| {
-            let mut pieces = Vec::new();
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (bytes, ends) = self.run(py, text.len(), |interrupt| {
+            let (mut bytes, mut ends) = (Vec::new(), Vec::new());
             self.core
                 .for_each_piece(text.as_text(), &special.0, interrupt, |piece| {
-                    pieces.push(piece.to_vec());
+                    append(&mut bytes, piece)?;
+                    push(&mut ends, bytes.len())
                 })?;
-            Ok(pieces)
+            Ok((bytes, ends))
         })?;
-        Ok(pieces.iter().map(|piece| PyBytes::new(py, piece)).collect())
+        let mut start = 0;
+        let pieces = ends
+            .iter()
+            .map(|&end| objects::bytes(py, &bytes[std::mem::replace(&mut start, end)..end]));
+        objects::list(py, pieces)
     }
 
     fn trace_merges(&self, py: Python<'_>, piece: &[u8]) -> PyResult<MergeTrace> {
-        let trace = run(py, piece.len(), |interrupt| {
+        let trace = self.run(py, piece.len(), |interrupt| {
             self.core.merger().trace(piece, interrupt)
         })?;
         Ok(trace.into())
@@ -384,8 +406,7 @@ impl Encoder {
         replaces_broken: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let options = decode_options(skip_special_tokens, replaces_broken);
-        let bytes = self.bytes_of(py, &ids, options)?;
-        Ok(PyBytes::new(py, &bytes))
+        objects::bytes(py, &self.bytes_of(py, &ids, options)?)
     }
 
     #[pyo3(signature = (ids, skip_special_tokens=false, errors="replace"))]
@@ -409,10 +430,10 @@ impl Encoder {
         #[pyo3(from_py_with = sequence::skip_special_tokens)] skip_special_tokens: bool,
         threads: usize,
         replaces_broken: bool,
-    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    ) -> PyResult<Bound<'py, PyList>> {
         let options = decode_options(skip_special_tokens, replaces_broken);
         let texts = self.bytes_of_batch(py, &batch, options, threads, None)?;
-        Ok(texts.iter().map(|bytes| PyBytes::new(py, bytes)).collect())
+        objects::list(py, texts.iter().map(|bytes| objects::bytes(py, bytes)))
     }
 
     #[pyo3(signature = (batch, skip_special_tokens=false, errors="replace", threads=0, skip_id=None))]
@@ -424,12 +445,10 @@ impl Encoder {
         errors: &str,
         threads: usize,
         skip_id: Option<u32>,
-    ) -> PyResult<Vec<Bound<'py, PyString>>> {
+    ) -> PyResult<Bound<'py, PyList>> {
         let options = decode_options(skip_special_tokens, errors == "replace");
-        self.bytes_of_batch(py, &batch, options, threads, skip_id)?
-            .iter()
-            .map(|bytes| to_text(py, bytes, errors))
-            .collect()
+        let texts = self.bytes_of_batch(py, &batch, options, threads, skip_id)?;
+        objects::list(py, texts.iter().map(|bytes| to_text(py, bytes, errors)))
     }
 
     fn cache_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

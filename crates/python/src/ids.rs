@@ -1,8 +1,10 @@
 //! Ids to and from Python.
 
-use crate::call::{exception, shown};
+use crate::call::{exception, shown, to_python};
 use crate::items::{extend_from_ints, list_of};
+use crate::objects;
 use bpe_tokenizer_core::model::NONE;
+use bpe_tokenizer_core::reserve;
 use numpy::{Element, PyArray1, PyArrayMethods, PyUntypedArray};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -33,9 +35,17 @@ impl Integers {
         }
         let returned = self.returned.fetch_add(ids, Ordering::Relaxed);
         if returned.saturating_add(ids) >= KEEP_AFTER {
-            let make = |id| PyInt::new(py, id).unbind();
-            self.kept
-                .get_or_init(|| (0..vocab_size.min(MAX_KEPT)).map(make).collect());
+            let ids = vocab_size.min(MAX_KEPT);
+            let Ok(mut kept) = reserve::with_capacity(ids) else {
+                return;
+            };
+            for id in 0..ids {
+                match objects::integer(py, id) {
+                    Ok(integer) => kept.push(integer.unbind()),
+                    Err(_) => return, // no memory: later calls try again
+                }
+            }
+            self.kept.get_or_init(|| kept.into_boxed_slice());
         }
     }
 
@@ -77,7 +87,8 @@ impl<'py> FromPyObject<'_, 'py> for PyIds {
 }
 
 fn from_list(list: &Bound<'_, PyList>) -> PyResult<PyIds> {
-    let mut ids = Vec::with_capacity(list.len());
+    let mut ids =
+        reserve::with_capacity(list.len()).map_err(|error| to_python(list.py(), &error))?;
     extend_from_ints(&mut ids, list);
     if ids.len() == list.len() {
         return Ok(PyIds(ids));
@@ -89,10 +100,10 @@ fn from_list(list: &Bound<'_, PyList>) -> PyResult<PyIds> {
 fn from_iterable(object: &Bound<'_, PyAny>, mut ids: Vec<u32>) -> PyResult<PyIds> {
     for (position, item) in object.try_iter()?.enumerate().skip(ids.len()) {
         let item = item?;
-        ids.push(
-            item.extract()
-                .map_err(|error| not_an_id(&item, position, error))?,
-        );
+        let id = item
+            .extract()
+            .map_err(|error| not_an_id(&item, position, error))?;
+        reserve::push(&mut ids, id).map_err(|error| to_python(object.py(), &error))?;
     }
     Ok(PyIds(ids))
 }
@@ -103,10 +114,11 @@ fn from_array<T: Element + Copy + Display + TryInto<u32>>(
 ) -> Option<PyResult<PyIds>> {
     let array = object.cast::<PyArray1<T>>().ok()?.try_readonly().ok()?;
     let values = array.as_slice().ok()?;
-    let ids: Vec<u32> = values
-        .iter()
-        .map(|&value| value.try_into().unwrap_or(NONE))
-        .collect();
+    let mut ids: Vec<u32> = match reserve::with_capacity(values.len()) {
+        Ok(ids) => ids,
+        Err(error) => return Some(Err(to_python(object.py(), &error))),
+    };
+    ids.extend(values.iter().map(|&value| value.try_into().unwrap_or(NONE)));
     let is_no_id = |value: &T| TryInto::<u32>::try_into(*value).is_err();
     let wrong = ids
         .contains(&NONE)

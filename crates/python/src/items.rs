@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::objects;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -50,11 +51,11 @@ pub fn list_of<'py>(
     kept: &[Py<PyInt>],
 ) -> PyResult<Bound<'py, PyList>> {
     if !has_known_layout(py) {
-        return PyList::new(
+        return objects::list(
             py,
             ids.iter().map(|&id| match kept.get(id as usize) {
-                Some(integer) => integer.bind(py).clone(),
-                None => PyInt::new(py, id),
+                Some(integer) => Ok(integer.bind(py).clone()),
+                None => objects::integer(py, id as usize),
             }),
         );
     }
@@ -73,7 +74,7 @@ pub fn list_of<'py>(
                     (*integer.cast::<Object>()).references += 1;
                     integer
                 }
-                None => PyInt::new(py, id).into_ptr(),
+                None => objects::integer(py, id as usize)?.into_ptr(),
             };
             items.add(position).write(integer);
         }

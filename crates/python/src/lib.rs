@@ -2,12 +2,14 @@
 
 #![allow(missing_docs)] // what Python sees is documented in `_core.pyi`
 
+mod allocator;
 mod call;
 mod counter;
 mod encoder;
 mod ids;
 mod items;
 mod model;
+mod objects;
 mod pattern;
 mod sequence;
 mod settings;
@@ -24,11 +26,12 @@ use pyo3::prelude::*;
 mod _core {
     use pyo3::prelude::*;
 
-    /// Loads NumPy's C interface now: a signal during the load on first use would cause a panic.
+    /// Connects the core with the allocator. Loads NumPy's C interface now: a signal during the load on first use would
+    /// cause a panic.
     #[pymodule_init]
-    fn load_numpy(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        numpy::PyArray1::<u32>::from_vec(module.py(), Vec::new());
-        Ok(())
+    fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        bpe_tokenizer_core::reserve::watch_memory(crate::allocator::is_low);
+        crate::objects::array::<u32>(module.py(), Vec::new()).map(|_| ())
     }
 
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! Collections and strings of Python code, which may be subclasses that lie about their lengths.
 
-use crate::call::{exception, shown};
+use crate::call::{exception, shown, to_python};
+use bpe_tokenizer_core::reserve;
 use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -12,12 +13,13 @@ type BytePairs = Vec<(Vec<u8>, Vec<u8>)>;
 /// and PyO3 would reserve memory for it.
 pub fn items<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>) -> PyResult<Vec<T>> {
     check_not_text(object)?;
-    let mut items = Vec::new();
+    let (py, mut items) = (object.py(), Vec::new());
     if object.is_exact_instance_of::<PyList>() || object.is_exact_instance_of::<PyTuple>() {
-        items.reserve(object.len()?);
+        reserve::reserve(&mut items, object.len()?).map_err(|error| to_python(py, &error))?;
     }
     for item in object.try_iter()? {
-        items.push(item?.extract().map_err(Into::into)?);
+        let item = item?.extract().map_err(Into::into)?;
+        reserve::push(&mut items, item).map_err(|error| to_python(py, &error))?;
     }
     Ok(items)
 }

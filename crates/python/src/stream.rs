@@ -3,10 +3,12 @@
 use crate::call::run;
 use crate::encoder::{decode_options, Encoder};
 use crate::ids::PyIds;
+use crate::objects;
 use crate::sequence;
 use crate::text::{PySpecial, PyText};
 use bpe_tokenizer_core::decoder::DecodeStream as CoreDecoder;
 use bpe_tokenizer_core::encoder::EncodeStream as CoreEncoder;
+use bpe_tokenizer_core::reserve;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
@@ -50,6 +52,9 @@ impl EncodeStream {
     }
 }
 
+/// Memory for a byte of text in Python: in two vectors, in `bytes`, and in a `str` at most four.
+const TEXT_PER_BYTE: usize = 7;
+
 #[pyclass(module = "bpe_tokenizer._core")]
 pub struct DecodeStream {
     encoder: Py<Encoder>,
@@ -72,12 +77,17 @@ impl DecodeStream {
     fn step<'py>(&mut self, py: Python<'py>, ids: PyIds) -> PyResult<Bound<'py, PyBytes>> {
         let encoder = self.encoder.get();
         let bytes = run(py, ids.0.len(), |_| {
+            // The step cannot be taken back when there is no memory for its text.
+            let bytes = encoder.decoder.most_bytes(&ids.0);
+            reserve::with_capacity::<u8>(TEXT_PER_BYTE * bytes)?;
             self.stream.step(&encoder.decoder, &ids.0)
         })?;
-        Ok(PyBytes::new(py, &bytes))
+        objects::bytes(py, &bytes)
     }
 
-    fn finish<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.stream.finish(&self.encoder.get().decoder))
+    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let decoder = &self.encoder.get().decoder;
+        let bytes = run(py, 0, |_| self.stream.finish(decoder))?;
+        objects::bytes(py, &bytes)
     }
 }

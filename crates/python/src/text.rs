@@ -1,8 +1,11 @@
 //! Python text to the core's and back. A `str` whose UTF-8 Python has is not copied.
 
-use crate::call::exception;
+use crate::call::{exception, to_python};
+use crate::objects;
 use bpe_tokenizer_core::encoder::Special;
+use bpe_tokenizer_core::reserve;
 use bpe_tokenizer_core::text::Text;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyString};
@@ -25,6 +28,7 @@ impl<'py> FromPyObject<'_, 'py> for PyText {
             let text = text.to_owned();
             return match PyBackedStr::try_from(text.clone()) {
                 Ok(text) => Ok(Self::Str(text)),
+                Err(error) if error.is_instance_of::<PyMemoryError>(object.py()) => Err(error),
                 Err(_) => repair(&text),
             };
         }
@@ -32,7 +36,7 @@ impl<'py> FromPyObject<'_, 'py> for PyText {
             return Ok(Self::Bytes(bytes.to_owned().into()));
         }
         if let Ok(bytes) = object.cast::<PyByteArray>() {
-            return Ok(Self::Bytes(bytes.to_owned().into()));
+            return Ok(Self::Bytes(objects::bytes_of(&bytes)?.into()));
         }
         let given = object.get_type().qualname()?;
         let message = format!("text must be str or bytes, not {given}");
@@ -42,8 +46,11 @@ impl<'py> FromPyObject<'_, 'py> for PyText {
 
 /// The text of bytes. Bytes that are not UTF-8 go to the error handler `errors` of `bytes.decode`.
 pub fn to_text<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bound<'py, PyString>> {
-    PyString::from_bytes(py, bytes).or_else(|_| {
-        let text = PyBytes::new(py, bytes).call_method1("decode", ("utf-8", errors))?;
+    PyString::from_bytes(py, bytes).or_else(|error| {
+        if error.is_instance_of::<PyMemoryError>(py) {
+            return Err(error);
+        }
+        let text = objects::bytes(py, bytes)?.call_method1("decode", ("utf-8", errors))?;
         Ok(text.cast_into()?)
     })
 }
@@ -57,15 +64,16 @@ fn repair(text: &Bound<'_, PyString>) -> PyResult<PyText> {
         .iter()
         .map(|unit| u32::from_le_bytes(*unit))
         .peekable();
-    let (mut repaired, mut pairs, mut length) =
-        (String::with_capacity(encoded.len()), Vec::new(), 0);
+    let failed = |error| to_python(text.py(), &error);
+    let (mut repaired, mut pairs, mut length) = (String::new(), Vec::new(), 0);
+    reserve::reserve_text(&mut repaired, encoded.len()).map_err(failed)?;
     while let Some(unit) = units.next() {
         let mut code_point = unit;
         length += 1;
         if (0xd800..0xdc00).contains(&unit) {
             if let Some(low) = units.next_if(|low| (0xdc00..0xe000).contains(low)) {
                 code_point = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
-                pairs.push(length);
+                reserve::push(&mut pairs, length).map_err(failed)?;
             }
         }
         repaired.push(char::from_u32(code_point).unwrap_or(char::REPLACEMENT_CHARACTER));

@@ -7,6 +7,7 @@
 use super::keys::{bucket_of, hash, Key, KeySpace, KEY_BYTES};
 use super::packed::{Packed, PACKED_IDS};
 use crate::memory::{prefetch, HugeArray};
+use crate::reserve::{reserve, reserve_entry};
 use rustc_hash::FxHashMap;
 
 /// The buckets of a new table: 128 KiB.
@@ -88,15 +89,18 @@ impl Limits {
 }
 
 impl Cache {
-    /// A cache of at most `bytes`. If the smallest table exceeds that, nothing is cached.
+    /// A cache of at most `bytes`. If the smallest table exceeds that, or if there is no memory for it, nothing is
+    /// cached.
     pub fn new(bytes: usize) -> Self {
+        let buckets = HugeArray::new(MIN_BUCKETS);
+        let limits = Limits::of(if buckets.is_ok() { bytes } else { 0 });
         Self {
-            buckets: HugeArray::new(MIN_BUCKETS),
+            buckets: buckets.unwrap_or_else(|_| HugeArray::empty()),
             spilled: Vec::new(),
             long: Default::default(),
-            chars: HugeArray::new(0),
+            chars: HugeArray::empty(),
             long_bytes: 0,
-            limits: Limits::of(bytes),
+            limits,
             used_slots: 0,
             used_chars: 0,
             hits: 0,
@@ -158,17 +162,22 @@ impl Cache {
         if ids.len() > KEY_BYTES || !self.limits.allow_caching() {
             return;
         }
-        let packed = Packed::new(ids).unwrap_or_else(|| {
-            if self.spilled.len() + ids.len() > self.limits.spilled {
-                self.drop_spilled();
-            }
-            let start = self.spilled.len().saturating_sub(KEY_BYTES);
-            self.spilled.truncate(start);
-            self.spilled.extend_from_slice(ids);
-            self.spilled.extend([0; KEY_BYTES]);
-            Packed::of_spilled(start as u32, ids.len())
-        });
-        self.insert_slot(Slot { key, ids: packed });
+        if let Some(packed) = Packed::new(ids).or_else(|| self.spill(ids)) {
+            self.insert_slot(Slot { key, ids: packed });
+        }
+    }
+
+    /// Adds ids to the spill area; None if there is no memory for them.
+    fn spill(&mut self, ids: &[u32]) -> Option<Packed> {
+        if self.spilled.len() + ids.len() > self.limits.spilled {
+            self.drop_spilled();
+        }
+        reserve(&mut self.spilled, ids.len() + KEY_BYTES).ok()?;
+        let start = self.spilled.len().saturating_sub(KEY_BYTES);
+        self.spilled.truncate(start);
+        self.spilled.extend_from_slice(ids);
+        self.spilled.extend([0; KEY_BYTES]);
+        Some(Packed::of_spilled(start as u32, ids.len()))
     }
 
     /// Inserts a slot into one of its buckets. If both are full, kicks the second slot of the first bucket
@@ -202,11 +211,15 @@ impl Cache {
         ids <= PACKED_IDS || self.spilled.len() < self.limits.spilled / 4 * 3
     }
 
-    /// Grows the table if it is half full. All bucket numbers change.
+    /// Grows the table if it is half full. All bucket numbers change. Without memory for that, it stays as it is.
     pub fn grow(&mut self) {
         if self.used_slots > self.buckets.len() && self.buckets.len() < self.limits.buckets {
             let buckets = (4 * self.buckets.len()).min(self.limits.buckets);
-            let old = std::mem::replace(&mut self.buckets, HugeArray::new(buckets));
+            let Ok(grown) = HugeArray::new(buckets) else {
+                self.limits.buckets = self.buckets.len();
+                return;
+            };
+            let old = std::mem::replace(&mut self.buckets, grown);
             self.used_slots = 0;
             for slot in old.as_flattened() {
                 if slot.key != [0; 2] {
@@ -253,7 +266,10 @@ impl Cache {
     pub fn insert_char(&mut self, number: usize, ids: &[u32]) {
         self.misses += 1;
         if self.chars.is_empty() {
-            self.chars = HugeArray::new(CHARS);
+            match HugeArray::new(CHARS) {
+                Ok(chars) => self.chars = chars,
+                Err(_) => self.limits.has_chars = false,
+            }
         }
         if let (Some(entry), Some(packed)) = (self.chars.get_mut(number), Packed::new(ids)) {
             *entry = packed;
@@ -282,8 +298,11 @@ impl Cache {
             self.long = Default::default();
             self.long_bytes = 0;
         }
-        self.long_bytes += bytes;
-        self.long[space as usize].insert(piece.into(), ids.into());
+        let pieces = &mut self.long[space as usize];
+        if reserve_entry(pieces).is_ok() {
+            self.long_bytes += bytes;
+            pieces.insert(piece.into(), ids.into());
+        }
     }
 
     /// The number of cached pieces and parts.

@@ -124,15 +124,24 @@ impl WorkspacePool {
 
     /// Drops all pieces and resets the counters. A cache in use is dropped when it is next taken.
     pub fn clear(&self) {
-        self.generation.fetch_add(1, Ordering::Relaxed);
-        for counter in [&self.hits, &self.misses, &self.entries] {
+        self.give_way();
+        for counter in [&self.hits, &self.misses] {
             counter.store(0, Ordering::Relaxed);
         }
+    }
+
+    /// Drops all pieces, as memory is short. A cache in use is dropped when it is next taken. Returns whether any
+    /// memory is free now.
+    pub fn give_way(&self) -> bool {
+        self.generation.fetch_add(1, Ordering::Relaxed);
+        self.entries.store(0, Ordering::Relaxed);
+        let mut has_dropped = false;
         for workspace in &self.workspaces {
             if let Ok(mut workspace) = workspace.try_lock() {
-                *workspace = None;
+                has_dropped |= workspace.take().is_some();
             }
         }
+        has_dropped
     }
 }
 

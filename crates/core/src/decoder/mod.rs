@@ -8,8 +8,12 @@ pub use stream::DecodeStream;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::model::{fallback_byte, Model, Spaces, Strip};
+use crate::reserve::{push, reserve};
 use std::sync::OnceLock;
 use table::{DecodeTable, IDS_PER_POLL};
+
+/// What replaces a byte.
+const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
 /// How ids become bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,8 +50,22 @@ impl Decoder {
     ) -> Result<()> {
         let mut state = DecodeState::new(options);
         state.push(self, ids, bytes, interrupt)?;
-        state.finish(self, bytes);
-        Ok(())
+        state.finish(self, bytes)
+    }
+
+    /// The table of the tokens' bytes, built on first use.
+    fn table(&self) -> Result<&DecodeTable> {
+        if let Some(table) = self.table.get() {
+            return Ok(table);
+        }
+        let table = DecodeTable::new(&self.model)?;
+        Ok(self.table.get_or_init(|| table))
+    }
+
+    /// The most bytes that ids give, if all of them are known.
+    pub fn most_bytes(&self, ids: &[u32]) -> usize {
+        let bytes = |&id: &u32| self.model.token(id).map_or(0, <[u8]>::len);
+        ids.iter().map(bytes).sum()
     }
 }
 
@@ -79,8 +97,7 @@ impl DecodeState {
     ) -> Result<()> {
         let (model, skip) = (&decoder.model, self.options.skip_special_tokens);
         let Some(spaces) = &model.settings().spaces else {
-            let table = decoder.table.get_or_init(|| DecodeTable::new(model));
-            return table.append(ids, skip, bytes, interrupt);
+            return decoder.table()?.append(ids, skip, bytes, interrupt);
         };
         let start = bytes.len();
         for (position, &id) in ids.iter().enumerate() {
@@ -95,18 +112,19 @@ impl DecodeState {
                     token.ok_or(Error::UnknownId { id, position })?
                 }
             };
-            self.push_spaced(spaces, token, bytes);
+            self.push_spaced(spaces, token, bytes)?;
         }
         self.strip(Some(spaces), start, bytes);
         Ok(())
     }
 
     /// Appends the remaining bytes and resets the state for the next text.
-    fn finish(&mut self, decoder: &Decoder, bytes: &mut Vec<u8>) {
+    fn finish(&mut self, decoder: &Decoder, bytes: &mut Vec<u8>) -> Result<()> {
         let start = bytes.len();
-        self.end_byte_run(bytes);
+        self.end_byte_run(bytes)?;
         self.strip(decoder.model.settings().spaces.as_ref(), start, bytes);
         (self.has_token, self.has_output) = (false, false);
+        Ok(())
     }
 
     /// Drops the text's first space if the model asks for it and the text begins at `start`.
@@ -120,15 +138,15 @@ impl DecodeState {
     }
 
     /// Appends a token of a model that writes spaces as another character.
-    fn push_spaced(&mut self, spaces: &Spaces, token: &[u8], bytes: &mut Vec<u8>) {
+    fn push_spaced(&mut self, spaces: &Spaces, token: &[u8], bytes: &mut Vec<u8>) -> Result<()> {
         let is_first = !std::mem::replace(&mut self.has_token, true);
         if spaces.byte_fallback {
             if let Some(byte) = fallback_byte(token) {
-                self.byte_run.push(byte);
-                return;
+                return push(&mut self.byte_run, byte);
             }
         }
-        self.end_byte_run(bytes);
+        self.end_byte_run(bytes)?;
+        reserve(bytes, token.len())?; // a space is not longer than what it replaces
         let mut space = [0; 4];
         let space = spaces.space.encode_utf8(&mut space).as_bytes();
         let drop = is_first && spaces.strip == Strip::FirstToken;
@@ -139,15 +157,20 @@ impl DecodeState {
             done = at + space.len();
         }
         bytes.extend_from_slice(&token[done..]);
+        Ok(())
     }
 
-    fn end_byte_run(&mut self, bytes: &mut Vec<u8>) {
+    fn end_byte_run(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
         if self.options.replace_invalid && std::str::from_utf8(&self.byte_run).is_err() {
-            bytes.extend("\u{fffd}".repeat(self.byte_run.len()).into_bytes());
-            self.byte_run.clear();
+            reserve(bytes, REPLACEMENT.len() * self.byte_run.len())?;
+            for _ in self.byte_run.drain(..) {
+                bytes.extend_from_slice(REPLACEMENT);
+            }
         } else {
+            reserve(bytes, self.byte_run.len())?;
             bytes.append(&mut self.byte_run);
         }
+        Ok(())
     }
 }
 

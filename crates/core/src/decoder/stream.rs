@@ -1,8 +1,9 @@
 //! Ids to bytes incrementally, in complete characters.
 
-use super::{DecodeOptions, DecodeState, Decoder};
+use super::{DecodeOptions, DecodeState, Decoder, REPLACEMENT};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
+use crate::reserve::reserve;
 
 /// Decodes ids incrementally. Never returns a part of a character.
 pub struct DecodeStream {
@@ -21,13 +22,17 @@ impl DecodeStream {
     }
 
     /// Returns the bytes that further ids complete: whole characters, and bytes that cannot begin one. An
-    /// unknown id leaves the stream unchanged.
+    /// error leaves the stream unchanged.
     pub fn step(&mut self, decoder: &Decoder, ids: &[u32]) -> Result<Vec<u8>> {
         for (position, &id) in ids.iter().enumerate() {
             if decoder.model.token(id).is_none() {
                 return Err(Error::UnknownId { id, position });
             }
         }
+        let DecodeState { byte_run, .. } = &mut self.state;
+        let most = decoder.most_bytes(ids) + REPLACEMENT.len() * byte_run.len();
+        reserve(byte_run, ids.len())?;
+        reserve(&mut self.incomplete, most)?;
         // An interrupt inside a step would lose its bytes.
         let never = Interrupt::never();
         self.state
@@ -37,9 +42,9 @@ impl DecodeStream {
     }
 
     /// Returns the remaining bytes and resets the stream for the next text.
-    pub fn finish(&mut self, decoder: &Decoder) -> Vec<u8> {
-        self.state.finish(decoder, &mut self.incomplete);
-        std::mem::take(&mut self.incomplete)
+    pub fn finish(&mut self, decoder: &Decoder) -> Result<Vec<u8>> {
+        self.state.finish(decoder, &mut self.incomplete)?;
+        Ok(std::mem::take(&mut self.incomplete))
     }
 }
 

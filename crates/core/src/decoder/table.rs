@@ -2,7 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
+use crate::memory::zeros;
 use crate::model::Model;
+use crate::reserve::{filled, reserve};
 
 /// Ids between two polls for interrupts.
 pub const IDS_PER_POLL: usize = 1 << 18;
@@ -24,8 +26,8 @@ pub struct DecodeTable {
 
 impl DecodeTable {
     /// Lays out the tokens of a model. Ids far beyond the number of tokens have no slot.
-    pub fn new(model: &Model) -> Self {
-        let mut slots = vec![[OUT_OF_LINE; SLOT]; slot_count(model)];
+    pub fn new(model: &Model) -> Result<Self> {
+        let mut slots = filled([OUT_OF_LINE; SLOT], slot_count(model))?;
         let added = model.added().iter();
         let added = added.map(|token| (token.id, token.content.as_bytes()));
         for (id, token) in model.vocabulary().iter().chain(added) {
@@ -42,7 +44,7 @@ impl DecodeTable {
             }
         }
         let model = model.clone();
-        Self { slots, model }
+        Ok(Self { slots, model })
     }
 
     /// Appends the bytes of all ids, or nothing if an id is unknown. `skip` leaves the special tokens out.
@@ -60,8 +62,9 @@ impl DecodeTable {
         }
         let start = bytes.len();
         if start == 0 {
-            *bytes = vec![0; length]; // zeroed pages from the system need no write
+            *bytes = zeros(length)?;
         } else {
+            reserve(bytes, length)?;
             bytes.resize(start + length, 0);
         }
         let copied = self.copy_all(ids, skip, &mut bytes[start..], interrupt);
@@ -206,7 +209,9 @@ mod tests {
     fn appended(model: &Model, ids: &[u32], skip: bool, before: &[u8]) -> Result<Vec<u8>> {
         let mut bytes = before.to_vec();
         let never = Interrupt::never();
-        DecodeTable::new(model).append(ids, skip, &mut bytes, &never)?;
+        DecodeTable::new(model)
+            .unwrap()
+            .append(ids, skip, &mut bytes, &never)?;
         Ok(bytes)
     }
 
@@ -259,7 +264,9 @@ mod tests {
             vec![b'a'; ids.len()]
         );
         let stop = Interrupt::new(&|| true);
-        let stopped = DecodeTable::new(&model).append(&ids, false, &mut Vec::new(), &stop);
+        let stopped = DecodeTable::new(&model)
+            .unwrap()
+            .append(&ids, false, &mut Vec::new(), &stop);
         assert!(matches!(stopped, Err(Error::Interrupted)));
         ids[IDS_PER_POLL + 3] = 5000;
         let error = appended(&model, &ids, false, b"").unwrap_err();
@@ -268,8 +275,8 @@ mod tests {
 
     #[test]
     fn ids_with_large_gaps_take_no_memory() {
-        assert!(DecodeTable::new(&model()).slots.len() < 5000);
+        assert!(DecodeTable::new(&model()).unwrap().slots.len() < 5000);
         let empty = Model::new(Vec::new(), Some(&[]), Settings::default(), Vec::new()).unwrap();
-        assert_eq!(DecodeTable::new(&empty).slots.len(), 0);
+        assert_eq!(DecodeTable::new(&empty).unwrap().slots.len(), 0);
     }
 }

@@ -4,6 +4,7 @@ use super::added_tokens::{Matchers, Search, Special};
 use super::Encoder;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
+use crate::reserve::{append, push, reserve};
 use crate::text::Text;
 use crate::threads::ordered::in_order;
 use crate::threads::{first_chunk, next_cut, thread_count};
@@ -87,7 +88,10 @@ impl Encoder {
             encoded.clear();
             Ok(())
         };
-        let take = |(_, counted): &mut (Encoded, usize)| count += std::mem::take(counted);
+        let take = |(_, counted): &mut (Encoded, usize)| {
+            count += std::mem::take(counted);
+            Ok(())
+        };
         in_order(jobs, batch.threads, interrupt, work, take)?;
         Ok(count)
     }
@@ -254,21 +258,21 @@ impl<'a> Batch<'a> {
                 1 => self.bytes,
                 _ => self.bytes.min(self.job_bytes),
             };
-            ids.reserve(bytes / BYTES_PER_ID);
+            let _ = ids.try_reserve(bytes / BYTES_PER_ID); // grows as needed without
         }
         let search = Search::new(&self.matchers, false, self.interrupt);
         self.encoder.with_piece_encoder(self.interrupt, |pieces| {
             for part in parts {
                 if part.is_first {
-                    ids.extend_from_slice(&self.options.prefix_ids);
+                    append(ids, &self.options.prefix_ids)?;
                 }
                 self.encoder
                     .for_each_segment(part.text, search, &mut |segment| {
                         pieces.encode(segment, usize::MAX, ids)
                     })?;
                 if part.is_last {
-                    ids.extend_from_slice(&self.options.suffix_ids);
-                    ends.push(ids.len() as i64);
+                    append(ids, &self.options.suffix_ids)?;
+                    push(ends, ids.len() as i64)?;
                 }
             }
             Ok(())
@@ -300,20 +304,23 @@ impl<'a> Batch<'a> {
     ) -> Result<Ragged> {
         let mut ids: Vec<u32> = Vec::new();
         if self.threads > 1 {
-            ids.reserve_exact(self.bytes / BYTES_PER_ID); // untouched pages cost nothing
+            let _ = ids.try_reserve_exact(self.bytes / BYTES_PER_ID); // untouched pages cost nothing
         }
         let mut offsets = vec![0];
         let take = |encoded: &mut Encoded| {
             if offsets.len() == 1 && ids.capacity() == 0 {
                 ids = std::mem::take(&mut encoded.ids);
+                reserve(&mut encoded.ends, 1)?;
                 offsets = std::mem::take(&mut encoded.ends);
                 offsets.insert(0, 0);
             } else {
                 let start = ids.len() as i64;
+                reserve(&mut offsets, encoded.ends.len())?;
                 offsets.extend(encoded.ends.iter().map(|end| start + end));
-                ids.extend_from_slice(&encoded.ids);
+                append(&mut ids, &encoded.ids)?;
             }
             encoded.clear();
+            Ok(())
         };
         in_order(jobs, self.threads, self.interrupt, work, take)?;
         ids.shrink_to_fit();

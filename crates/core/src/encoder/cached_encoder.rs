@@ -1,11 +1,12 @@
 //! Pieces to ids through the cache.
 
 use crate::cache::{
-    emit, emit_chars, has_key, key_of, Cache, KeyBatch, KeySpace, PIECES_PER_BATCH,
+    emit, emit_chars, has_key, key_of, Cache, KeyBatch, KeySpace, KEY_BYTES, PIECES_PER_BATCH,
 };
 use crate::error::Result;
 use crate::interrupt::{Interrupt, Poller};
 use crate::merge::{CharSplitPoints, Merger};
+use crate::reserve::reserve;
 use std::ops::Range;
 
 /// Looks pieces up in the cache, and merges and caches those that it lacks.
@@ -33,6 +34,9 @@ impl CachedEncoder<'_> {
             for &bucket in keys.get(batch.len() - 1).1 {
                 self.cache.prefetch(bucket);
             }
+            // A piece has at most as many ids as bytes.
+            let bytes = batch[batch.len() - 1] - batch[0];
+            reserve(ids, bytes as usize + KEY_BYTES)?;
             self.encode_batch(text, from, batch, keys, ids)?;
         }
         self.cache.grow();

@@ -24,7 +24,7 @@ use splitter::{Splitter, TextSegment};
 use crate::alignment::{Alignment, OffsetMap};
 use crate::cache::WorkspacePool;
 use crate::error::Result;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, Poller};
 use crate::merge::Merger;
 use crate::model::Model;
 use crate::normalizers::Normalizers;
@@ -114,20 +114,25 @@ impl Encoder {
         text: Text<'_>,
         special: &Special,
         interrupt: &Interrupt<'_>,
-        mut piece: impl FnMut(&[u8]),
+        mut piece: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
+        let mut poller = Poller::new(interrupt);
         let matchers = self.matchers(special)?;
         self.for_each_segment(
             text,
             Search::new(&matchers, false, interrupt),
             &mut |segment| {
                 match segment {
-                    Segment::Added(found) => piece(&text.as_bytes()[found.range]),
+                    Segment::Added(found) => piece(&text.as_bytes()[found.range])?,
                     Segment::Text(segment) => {
+                        let mut outcome = Ok(());
                         self.splitter.split(&segment, false, |found| {
-                            piece(&found.text[found.range]);
-                            true
+                            outcome = poller
+                                .advance(1)
+                                .and_then(|()| piece(&found.text[found.range]));
+                            outcome.is_ok()
                         })?;
+                        outcome?;
                     }
                 }
                 Ok(true)
@@ -157,6 +162,11 @@ impl Encoder {
             },
         )?;
         Ok(first)
+    }
+
+    /// Drops what calls can make again, as memory is short. Returns whether any memory is free now.
+    pub fn give_way(&self) -> bool {
+        self.workspaces.give_way()
     }
 
     /// The caches of the threads.

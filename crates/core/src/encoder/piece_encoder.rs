@@ -3,10 +3,11 @@
 use super::cached_encoder::CachedEncoder;
 use super::splitter::{Splitter, TextSegment};
 use super::{Encoder, Segment};
-use crate::cache::{key, KeyBatch};
+use crate::cache::{key, KeyBatch, KEY_BYTES};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::pretokenize::{Block, Piece};
+use crate::reserve::{push, reserve};
 use std::ops::Range;
 
 /// Pieces between two polls for interrupts.
@@ -60,7 +61,7 @@ impl PieceEncoder<'_> {
         ids: &mut Vec<u32>,
     ) -> Result<bool> {
         match segment {
-            Segment::Added(found) => ids.push(found.id),
+            Segment::Added(found) => push(ids, found.id)?,
             Segment::Text(text) if limit == usize::MAX && self.splitter.has_blocks(&text) => {
                 self.encode_blocks(&text, ids)?;
             }
@@ -95,6 +96,10 @@ impl PieceEncoder<'_> {
     /// Appends the ids of the piece `text[range]`. Returns false on failure; see `take_failure`.
     #[inline(always)]
     pub fn encode_piece(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> bool {
+        if let Err(error) = reserve(ids, range.len() + KEY_BYTES) {
+            self.failure = Some(error);
+            return false;
+        }
         self.pieces_until_poll -= 1;
         if self.pieces_until_poll > 0 {
             let key = key(text, range.start, range.len());
@@ -136,7 +141,11 @@ impl PieceEncoder<'_> {
         if merger.widths_follow_from_ids() {
             let mut ids = std::mem::take(&mut self.piece_ids);
             ids.clear();
-            let succeeded = self.encode_piece(piece.text, piece.range, &mut ids);
+            let mut succeeded = self.encode_piece(piece.text, piece.range, &mut ids);
+            if let Err(error) = reserve(tokens, ids.len()) {
+                self.failure = Some(error);
+                (succeeded, ids) = (false, Vec::new());
+            }
             tokens.extend(ids.iter().map(|&id| (id, merger.width(id))));
             self.piece_ids = ids;
             return succeeded;

@@ -4,6 +4,7 @@ use super::{Encoder, Search, Segment, Special};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::model::NONE;
+use crate::reserve::push;
 use crate::special::{AddedToken, AddedTokenMatch};
 use crate::text::{floor_char_boundary, Text};
 use rustc_hash::FxHashSet;
@@ -46,8 +47,9 @@ impl Encoder {
         special: &Special,
         markup: &FxHashSet<String>,
         interrupt: &Interrupt<'_>,
-        mut token: impl FnMut(u32, Range<usize>),
+        mut token: impl FnMut(u32, Range<usize>) -> Result<()>,
     ) -> Result<()> {
+        let mut outcome = Ok(());
         let permits = |token: &AddedToken, range: Range<usize>| {
             if !token.special && !markup.contains(&token.content) {
                 return true;
@@ -61,9 +63,10 @@ impl Encoder {
             ..Search::new(&matchers, true, interrupt)
         };
         self.for_each_token(Text::Str(text), search, |id, _, covered| {
-            token(id, covered);
-            true
-        })
+            outcome = token(id, covered);
+            outcome.is_ok()
+        })?;
+        outcome
     }
 
     /// Calls `token` with each id, its span, and its bytes without the white space that an added token
@@ -120,14 +123,15 @@ impl Encoder {
         interrupt: &Interrupt<'_>,
     ) -> Result<usize> {
         let mut cuts = vec![0];
-        let mut tokens = 0;
+        let (mut tokens, mut room) = (0, Ok(()));
         self.encode_with_spans(Text::Str(text), special, interrupt, |_, span| {
             tokens += 1;
             if tokens <= max_tokens {
-                cuts.push(floor_char_boundary(text, span.tiled_end));
+                room = push(&mut cuts, floor_char_boundary(text, span.tiled_end));
             }
-            tokens <= max_tokens
+            tokens <= max_tokens && room.is_ok()
         })?;
+        room?;
         if tokens <= max_tokens {
             return Ok(text.len());
         }

@@ -24,6 +24,7 @@ use super::table::PairTable;
 use super::window::{Window, WINDOW};
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
+use crate::reserve::reserve;
 use std::ops::Range;
 
 /// The symbols of a window, and how many of them at least overlap the previous window (one or more).
@@ -153,6 +154,7 @@ impl<'a> OverlapMerger<'a> {
     /// Appends the tokens of a window.
     fn merge_window(&mut self, range: Range<usize>, interrupt: &Interrupt<'_>) -> Result<()> {
         self.work += range.len();
+        reserve(&mut self.tokens, range.len())?;
         let (start, symbols) = (range.start, &self.symbols[range]);
         let tokens = &mut self.tokens;
         let token = |id, index| {

@@ -7,6 +7,7 @@ use super::table::PairTable;
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::model::{Model, NONE};
+use crate::reserve::{reserve, with_capacity};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
@@ -98,6 +99,7 @@ impl Merger {
     /// Appends the ids that merging makes of a piece, or of a part of one.
     pub fn merge(&self, piece: &[u8], ids: &mut Vec<u32>, interrupt: &Interrupt<'_>) -> Result<()> {
         let start = ids.len();
+        reserve(ids, piece.len())?;
         if self.symbols.are_bytes() {
             ids.extend(piece.iter().map(|&byte| self.symbols.single(byte)));
         } else {
@@ -107,8 +109,12 @@ impl Merger {
         let length = merge_symbols(&self.table, &mut ids[start..], interrupt)?;
         ids.truncate(start + length);
         if ids[start..].contains(&NONE) {
-            let merged = ids.split_off(start);
-            ids.extend(merged.into_iter().filter(|&id| id != NONE));
+            let mut kept = start;
+            for at in start..ids.len() {
+                ids[kept] = ids[at];
+                kept += usize::from(ids[at] != NONE);
+            }
+            ids.truncate(kept);
         }
         Ok(())
     }
@@ -124,12 +130,14 @@ impl Merger {
             tokens.push((id, piece.len()));
             return Ok(());
         }
-        let (mut ids, mut bounds) = (Vec::new(), vec![0]);
+        let (mut ids, mut bounds) = (with_capacity(piece.len())?, with_capacity(piece.len() + 1)?);
+        bounds.push(0);
         self.symbols.for_each(&self.model, piece, |id, width| {
             bounds.push(bounds[ids.len()] + width);
             ids.push(id);
         });
         let merged = merge_long(&self.table, &ids, interrupt)?;
+        reserve(tokens, merged.len())?;
         let mut ends = merged[1.min(merged.len())..].iter();
         tokens.extend(merged.iter().map(|token| {
             let end = ends.next().map_or(ids.len(), |next| next.start as usize);

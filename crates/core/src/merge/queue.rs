@@ -1,8 +1,9 @@
 //! Merges any number of symbols in O(n log n): a priority queue of pairs over a doubly linked list.
 
 use super::table::{PairTable, NO_MERGE};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
+use crate::reserve::{collect, copied};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -18,10 +19,11 @@ pub fn merge_queued(
     mut merged: impl FnMut(u32, u32, u32),
     mut token: impl FnMut(u32, usize),
 ) -> Result<()> {
-    let mut list = SymbolList::new(table, symbols);
+    let mut list = SymbolList::new(table, symbols)?;
     let mut poller = Poller::new(interrupt);
     while let Some(Reverse(entry)) = list.queue.pop() {
         poller.advance(1)?;
+        list.reserve(2)?; // a merge queues two pairs
         let (rank, left) = ((entry >> 32) as u32, entry as u32);
         if let Some(right) = list.merge(rank, left) {
             merged(rank, left, right);
@@ -45,22 +47,32 @@ struct SymbolList<'a> {
 }
 
 impl<'a> SymbolList<'a> {
-    fn new(table: &'a PairTable, symbols: &[u32]) -> Self {
+    fn new(table: &'a PairTable, symbols: &[u32]) -> Result<Self> {
         let length = symbols.len() as u32;
         let neighbor = |at: u32| if at < length { at } else { NONE };
         let mut list = Self {
             table,
-            symbols: symbols.to_vec(),
-            next: (0..length).map(|at| neighbor(at + 1)).collect(),
-            previous: (0..length)
-                .map(|at| at.checked_sub(1).unwrap_or(NONE))
-                .collect(),
-            queue: BinaryHeap::with_capacity(symbols.len()),
+            symbols: copied(symbols)?,
+            next: collect((0..length).map(|at| neighbor(at + 1)))?,
+            previous: collect((0..length).map(|at| at.checked_sub(1).unwrap_or(NONE)))?,
+            queue: BinaryHeap::new(),
         };
+        list.reserve(symbols.len())?;
         for left in 0..length {
             list.enqueue(left);
         }
-        list
+        Ok(list)
+    }
+
+    /// Makes room in the queue for so many more pairs.
+    fn reserve(&mut self, pairs: usize) -> Result<()> {
+        if self.queue.capacity() - self.queue.len() >= pairs {
+            return Ok(());
+        }
+        let reserved = self.queue.try_reserve(pairs);
+        let reserved = reserved.or_else(|_| self.queue.try_reserve_exact(pairs));
+        let bytes = 8 * (self.queue.len() + pairs);
+        reserved.map_err(|_| Error::OutOfMemory { bytes })
     }
 
     /// The rank of the pair at `left`, and the index of its right symbol. None for the last symbol and for

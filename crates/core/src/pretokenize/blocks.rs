@@ -12,6 +12,7 @@ use super::transducer::{Transducer, BEGIN, COMMIT, ENTER, MAX_LOOKBACK, RESCAN};
 use crate::alignment::OffsetMap;
 use crate::error::Result;
 use crate::processor::Processor;
+use crate::reserve::reserve;
 use crate::text::{code_point, code_point_before};
 use std::ops::Range;
 
@@ -60,12 +61,15 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn push(&mut self, position: usize) {
+    fn push(&mut self, position: usize) -> Result<()> {
         if self.positions.len() < self.count + 64 {
-            self.positions.resize(2 * self.count + LANE_BYTES, 0);
+            let more = self.count + LANE_BYTES;
+            reserve(&mut self.positions, more)?;
+            self.positions.resize(self.positions.len() + more, 0);
         }
         self.positions[self.count] = position as u32;
         self.count += 1;
+        Ok(())
     }
 
     /// Appends the positions of the set bits, counted from `base`.
@@ -167,7 +171,7 @@ impl BlockSplitter {
             let base = lane.range.start - from;
             block.bounds.push_bits(self.processor, base, begins);
         }
-        block.bounds.push(to - from);
+        block.bounds.push(to - from)?;
         Ok(to)
     }
 
@@ -483,17 +487,18 @@ fn split_without_cuts(
     let Some(dfa) = first.automaton() else {
         return Ok(from);
     };
-    let (mut to, mut outcome) = (from, Ok(true));
+    let (mut to, mut outcome, mut room) = (from, Ok(true), Ok(()));
     dfa.matches(&text[from..], |range, _| {
         to = from + range.end;
         let whole = piece(text, from + range.start..to);
         outcome = run(rest, whole, false, &mut |piece| {
-            bounds.push(piece.range.start - from);
-            true
+            room = bounds.push(piece.range.start - from);
+            room.is_ok()
         });
-        to - from < LANE_BYTES * LANES
+        matches!(outcome, Ok(true)) && to - from < LANE_BYTES * LANES
     });
     outcome?;
-    bounds.push(to - from);
+    room?;
+    bounds.push(to - from)?;
     Ok(to)
 }

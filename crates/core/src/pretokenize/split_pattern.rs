@@ -4,6 +4,7 @@ use super::dfa::{Dfa, Progress};
 use super::pattern;
 use crate::error::{Error, Result};
 use crate::interrupt::Poller;
+use crate::reserve::{reserve, reserve_text};
 use crate::text::{code_point, floor_code_point};
 use fancy_regex::{Regex, RegexBuilder};
 use std::borrow::Cow;
@@ -140,7 +141,7 @@ fn regex_matches(
     text: &[u8],
     mut piece: impl FnMut(Range<usize>, bool) -> bool,
 ) -> Result<()> {
-    let (text, positions) = as_str(text);
+    let (text, positions) = as_str(text)?;
     let original = |at: usize| positions.as_ref().map_or(at, |positions| positions[at]);
     let mut end = 0;
     for found in regex.find_iter(&*text) {
@@ -178,18 +179,20 @@ fn pattern_error(pattern: &str, error: &fancy_regex::Error) -> Error {
 }
 
 /// The text with each byte that is not UTF-8 as one U+FFFD, and the original positions of its bytes.
-fn as_str(text: &[u8]) -> (Cow<'_, str>, Option<Vec<usize>>) {
+fn as_str(text: &[u8]) -> Result<(Cow<'_, str>, Option<Vec<usize>>)> {
     if let Ok(text) = std::str::from_utf8(text) {
-        return (Cow::Borrowed(text), None);
+        return Ok((Cow::Borrowed(text), None));
     }
     let (mut string, mut positions) = (String::new(), Vec::new());
     let mut at = 0;
     while at < text.len() {
         let (code_point, width) = code_point(text, at);
+        reserve_text(&mut string, 4)?;
         string.push(char::from_u32(code_point).unwrap_or(char::REPLACEMENT_CHARACTER));
+        reserve(&mut positions, 5)?;
         positions.resize(string.len(), at);
         at += width;
     }
     positions.push(at);
-    (Cow::Owned(string), Some(positions))
+    Ok((Cow::Owned(string), Some(positions)))
 }

@@ -7,6 +7,7 @@ use super::dfa::Dfa;
 use super::split_pattern::SplitPattern;
 use crate::alignment::{prepend, OffsetMap, Rewriting, Rewritten};
 use crate::error::Result;
+use crate::reserve::reserve_text;
 use crate::text::{char_of_byte, code_point};
 use std::ops::Range;
 
@@ -188,13 +189,13 @@ pub fn run(
             outcome
         }
         Step::PrefixSpace if whole.bytes()[0] == b' ' => run(rest, whole, aligned, piece),
-        Step::PrefixSpace => rewritten(prepend(whole.bytes(), " ", aligned), whole, |whole| {
+        Step::PrefixSpace => rewritten(prepend(whole.bytes(), " ", aligned)?, whole, |whole| {
             run(rest, whole, aligned, piece)
         }),
         Step::Metaspace(metaspace) => {
             let mut bytes = [0; 4];
             let replacement: &str = metaspace.replacement.encode_utf8(&mut bytes);
-            let spaced = replace_spaces(whole.bytes(), replacement, aligned);
+            let spaced = replace_spaces(whole.bytes(), replacement, aligned)?;
             let mut next = |whole: Piece<'_>| {
                 if metaspace.split {
                     split_before(replacement, rest, whole, aligned, piece)
@@ -210,7 +211,7 @@ pub fn run(
                     Prepend::Never => false,
                 };
                 if prepends && !text.starts_with(replacement.as_bytes()) {
-                    rewritten(prepend(text, replacement, aligned), whole, &mut next)
+                    rewritten(prepend(text, replacement, aligned)?, whole, &mut next)
                 } else {
                     next(whole)
                 }
@@ -240,7 +241,7 @@ fn rewritten(
     })
 }
 
-fn replace_spaces(text: &[u8], replacement: &str, aligned: bool) -> Option<Rewritten> {
+fn replace_spaces(text: &[u8], replacement: &str, aligned: bool) -> Result<Option<Rewritten>> {
     let mut rewriting = Rewriting::new(text, aligned);
     for at in memchr::memchr_iter(b' ', text) {
         rewriting.replace(at..at + 1, replacement.as_bytes());
@@ -277,7 +278,9 @@ fn matches_in_bytes(
     if text.iter().all(u8::is_ascii_graphic) {
         return pattern.matches(text, piece); // each of these bytes is its own printable character
     }
-    let printable: String = text.iter().map(|&byte| char_of_byte(byte)).collect();
+    let mut printable = String::new();
+    reserve_text(&mut printable, 2 * text.len())?; // two bytes at most
+    printable.extend(text.iter().map(|&byte| char_of_byte(byte)));
     let (mut at, mut index) = (0, 0);
     pattern.matches(printable.as_bytes(), |range, is_match| {
         let start = index;

@@ -3,6 +3,7 @@
 use super::{lock, start, thread_count, wait, Running};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
+use crate::reserve::{push, reserve, with_capacity};
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -28,15 +29,18 @@ pub fn map<T: Sync, R: Send>(
     } else {
         batches(items, size)
     };
-    let mut results = Vec::with_capacity(items.len());
+    let mut results = with_capacity(items.len())?;
     let work = |batch: &[T], done: &mut Vec<R>| {
         batch.iter().try_for_each(|item| {
             interrupt.check()?;
-            done.push(work(item)?);
-            Ok(())
+            push(done, work(item)?)
         })
     };
-    let take = |done: &mut Vec<R>| results.append(done);
+    let take = |done: &mut Vec<R>| {
+        reserve(&mut results, done.len())?;
+        results.append(done);
+        Ok(())
+    };
     in_order(batches.into_iter(), threads, interrupt, work, take)?;
     Ok(results)
 }
@@ -45,13 +49,13 @@ pub fn map<T: Sync, R: Send>(
 ///
 /// `work` adds to a result, which may already hold the results of earlier jobs. `consume` empties it, and a
 /// later job reuses it. A job is drawn when a thread is free. At most [`MAX_WAITING`] results wait for a slow
-/// job. The error is that of the first job, in job order, that failed.
+/// job. The error is that of the first job, in job order, that failed or whose result `consume` refused.
 pub fn in_order<J: Send, R: Default + Send>(
     jobs: impl Iterator<Item = J> + Send,
     threads: usize,
     interrupt: &Interrupt<'_>,
     work: impl Fn(J, &mut R) -> Result<()> + Sync,
-    mut consume: impl FnMut(&mut R) + Send,
+    mut consume: impl FnMut(&mut R) -> Result<()> + Send,
 ) -> Result<()> {
     if threads <= 1 {
         let mut result = R::default();
@@ -59,8 +63,7 @@ pub fn in_order<J: Send, R: Default + Send>(
             interrupt.poll()?;
             work(job, &mut result)?;
         }
-        consume(&mut result);
-        return Ok(());
+        return consume(&mut result);
     }
     let (jobs, running) = (Jobs::new(jobs.enumerate()), Running::default());
     let buffer = ReorderBuffer::new(consume);
@@ -162,7 +165,7 @@ struct State<R, F> {
     stopped: bool,
 }
 
-impl<R: Default, F: FnMut(&mut R)> ReorderBuffer<R, F> {
+impl<R: Default, F: FnMut(&mut R) -> Result<()>> ReorderBuffer<R, F> {
     fn new(consume: F) -> Self {
         let state = State {
             next: 0,
@@ -213,7 +216,9 @@ impl<R: Default, F: FnMut(&mut R)> ReorderBuffer<R, F> {
                 break;
             };
             drop(state);
-            consume(&mut result);
+            if let Err(error) = consume(&mut result) {
+                self.fail(next, error);
+            }
             state = lock(&self.state);
             state.next += 1;
             state.empty.push(result);
@@ -289,9 +294,34 @@ mod tests {
                 result.push(job);
                 Ok(())
             };
-            let consume = |result: &mut Vec<usize>| all.append(result);
+            let consume = |result: &mut Vec<usize>| {
+                all.append(result);
+                Ok(())
+            };
             in_order(0..1000, threads, &Interrupt::never(), work, consume).unwrap();
             assert_eq!(all, (0..1000).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_result_that_is_refused_is_the_error() {
+        for threads in [1, 2, 7] {
+            let work = |job: u32, result: &mut u32| {
+                *result = job;
+                Ok(())
+            };
+            let consume = |result: &mut u32| match *result {
+                position @ 500.. => Err(Error::UnknownId {
+                    id: 0,
+                    position: position as usize,
+                }),
+                _ => Ok(()),
+            };
+            let outcome = in_order(0..1000, threads, &Interrupt::never(), work, consume);
+            let refused = if threads == 1 { 999 } else { 500 };
+            assert!(
+                matches!(outcome, Err(Error::UnknownId { position, .. }) if position == refused)
+            );
         }
     }
 
@@ -308,7 +338,7 @@ mod tests {
                     _ => Ok(()),
                 }
             };
-            let result = in_order(0..1000, threads, &Interrupt::never(), work, |_| ());
+            let result = in_order(0..1000, threads, &Interrupt::never(), work, |_| Ok(()));
             assert!(matches!(result, Err(Error::UnknownId { id: 0, .. })));
         }
     }
@@ -327,7 +357,7 @@ mod tests {
             }
             Ok(())
         };
-        in_order(0..1000, 2, &Interrupt::never(), work, |_| ()).unwrap();
+        in_order(0..1000, 2, &Interrupt::never(), work, |_| Ok(())).unwrap();
         assert_eq!(begun.into_inner(), 1000);
     }
 
@@ -340,7 +370,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
             Ok(())
         };
-        let _ = in_order(0..100_000, 2, &Interrupt::never(), work, |_| ());
+        let _ = in_order(0..100_000, 2, &Interrupt::never(), work, |_| Ok(()));
     }
 
     #[test]
@@ -356,7 +386,7 @@ mod tests {
             }
             Ok(())
         };
-        let result = in_order(0.., 2, &interrupt, work, |_| ());
+        let result = in_order(0.., 2, &interrupt, work, |_| Ok(()));
         assert!(matches!(result, Err(Error::Interrupted)));
     }
 
@@ -392,7 +422,7 @@ mod tests {
                 }
                 Ok(())
             };
-            let result = in_order(jobs, 2, &interrupt, work, |()| ());
+            let result = in_order(jobs, 2, &interrupt, work, |()| Ok(()));
             assert!(matches!(result, Err(Error::Interrupted)));
         }
     }

@@ -62,7 +62,10 @@ impl Pieces {
                 job.iter()
                     .try_for_each(|&(piece, count)| layout.add(piece, count, seed, interrupt))
             },
-            |layout| all.append(layout),
+            |layout| {
+                all.append(layout);
+                Ok(())
+            },
         )?;
         let Layout { slots, runs, .. } = all;
         let lengths = seed.tokens.iter().map(|token| token.len() as u32);

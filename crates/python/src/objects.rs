@@ -1,0 +1,162 @@
+//! Python objects whose creation fails with `MemoryError`. PyO3's own constructors panic where Python has no memory.
+//!
+//! `unsafe`: calls of Python's and NumPy's C interfaces. Each function holds the GIL, as its `py` shows, passes pointers
+//! to living values, and takes the reference that the interface returns, or its error.
+
+#![allow(unsafe_code)]
+
+use numpy::npyffi::{get_type_object, npy_intp, NpyTypes, NPY_ARRAY_WRITEABLE, PY_ARRAY_API};
+use numpy::{Element, PyArray1, PyArrayDescrMethods, PyArrayMethods};
+use pyo3::exceptions::PyMemoryError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyString};
+use std::any::Any;
+use std::ffi::{c_char, CStr, CString};
+
+/// A `MemoryError`. Without memory for the message, it has none.
+pub fn no_memory(py: Python<'_>, message: &str) -> PyErr {
+    let message = CString::new(message).unwrap_or_default();
+    let class = py.get_type::<PyMemoryError>();
+    // SAFETY: as the module's comment says.
+    unsafe { ffi::PyErr_SetString(class.as_ptr(), message.as_ptr()) };
+    PyErr::fetch(py)
+}
+
+pub fn bytes<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let (start, length) = (content.as_ptr().cast::<c_char>(), content.len());
+    // SAFETY: as the module's comment says; the new object is a `bytes`.
+    unsafe {
+        let object = ffi::PyBytes_FromStringAndSize(start, length as ffi::Py_ssize_t);
+        Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
+    }
+}
+
+/// A copy of a `bytearray`.
+pub fn bytes_of<'py>(array: &Bound<'py, PyByteArray>) -> PyResult<Bound<'py, PyBytes>> {
+    // SAFETY: as the module's comment says; the new object is a `bytes`.
+    unsafe {
+        let object = ffi::PyBytes_FromObject(array.as_ptr());
+        Ok(Bound::from_owned_ptr_or_err(array.py(), object)?.cast_into_unchecked())
+    }
+}
+
+pub fn string<'py>(py: Python<'py>, content: &str) -> PyResult<Bound<'py, PyString>> {
+    PyString::from_bytes(py, content.as_bytes())
+}
+
+pub fn integer(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyInt>> {
+    // SAFETY: as the module's comment says; the new object is an `int`.
+    unsafe {
+        let object = ffi::PyLong_FromSize_t(number);
+        Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
+    }
+}
+
+/// A list of as many items as the iterator says that it has.
+pub fn list<'py, T>(
+    py: Python<'py>,
+    items: impl ExactSizeIterator<Item = PyResult<Bound<'py, T>>>,
+) -> PyResult<Bound<'py, PyList>> {
+    // SAFETY: as the module's comment says. `PyList_SetItem` checks the position and takes the reference.
+    unsafe {
+        let object = ffi::PyList_New(items.len() as ffi::Py_ssize_t);
+        let list = Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyList>();
+        for (position, item) in (0..).zip(items) {
+            if ffi::PyList_SetItem(list.as_ptr(), position, item?.into_ptr()) < 0 {
+                return Err(PyErr::fetch(py));
+            }
+        }
+        Ok(list)
+    }
+}
+
+/// A list of tuples of two integers.
+pub fn pairs<'py>(py: Python<'py>, pairs: &[(usize, usize)]) -> PyResult<Bound<'py, PyList>> {
+    list(
+        py,
+        pairs.iter().map(|&(first, second)| pair(py, first, second)),
+    )
+}
+
+fn pair(py: Python<'_>, first: usize, second: usize) -> PyResult<Bound<'_, PyAny>> {
+    let (first, second) = (integer(py, first)?, integer(py, second)?);
+    // SAFETY: as the module's comment says.
+    unsafe {
+        let object = ffi::PyTuple_Pack(2, first.as_ptr(), second.as_ptr());
+        Bound::from_owned_ptr_or_err(py, object)
+    }
+}
+
+/// Keeps the values of an array alive.
+#[pyclass(frozen)]
+struct Owner {
+    _values: Box<dyn Any + Send + Sync>,
+}
+
+/// Copying fewer bytes into an array is faster than making the array their owner.
+const MIN_OWNED: usize = 16 << 10;
+
+/// An array of the values.
+pub fn array<T: Element + Copy + 'static>(
+    py: Python<'_>,
+    mut values: Vec<T>,
+) -> PyResult<Bound<'_, PyArray1<T>>> {
+    if size_of_val(values.as_slice()) < MIN_OWNED {
+        let array = new_array::<T>(py, values.len(), std::ptr::null_mut())?;
+        // SAFETY: the new array has room for the values, and nobody else has it yet.
+        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), array.data(), values.len()) };
+        return Ok(array);
+    }
+    let (start, length) = (values.as_mut_ptr(), values.len());
+    let _values: Box<dyn Any + Send + Sync> = Box::new(values);
+    let owner = Bound::new(py, Owner { _values })?;
+    let array = new_array(py, length, start)?;
+    // SAFETY: as the module's comment says. The values stay where they are as long as `owner` lives, and the array takes
+    // the reference to it. Only the array reads and writes them.
+    let set =
+        unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), owner.into_ptr()) };
+    if set < 0 {
+        return Err(PyErr::fetch(py));
+    }
+    Ok(array)
+}
+
+/// An array of the values at an address, or with memory of its own.
+fn new_array<T: Element>(
+    py: Python<'_>,
+    length: usize,
+    values: *mut T,
+) -> PyResult<Bound<'_, PyArray1<T>>> {
+    let mut length = length as npy_intp;
+    // SAFETY: as the module's comment says; the new object is an array of this type.
+    unsafe {
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            get_type_object(py, NpyTypes::PyArray_Type),
+            T::get_dtype(py).into_dtype_ptr(),
+            1,
+            &raw mut length,
+            std::ptr::null_mut(),
+            values.cast(),
+            if values.is_null() {
+                0
+            } else {
+                NPY_ARRAY_WRITEABLE
+            },
+            std::ptr::null_mut(),
+        );
+        Ok(Bound::from_owned_ptr_or_err(py, array)?.cast_into_unchecked())
+    }
+}
+
+/// An attribute of a module.
+pub fn attribute<'py>(py: Python<'py>, module: &CStr, name: &CStr) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: as the module's comment says.
+    unsafe {
+        let object = ffi::PyImport_ImportModule(module.as_ptr());
+        let module = Bound::from_owned_ptr_or_err(py, object)?;
+        let object = ffi::PyObject_GetAttrString(module.as_ptr(), name.as_ptr());
+        Bound::from_owned_ptr_or_err(py, object)
+    }
+}
