@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Both sides share one pre-tokeniser, so they cannot disagree. Nothing here knows Python, prints, or
-//! keeps global state.
+//! keeps global state, but the function that tells whether memory is low.
 
 pub mod alignment;
 pub mod cache;
