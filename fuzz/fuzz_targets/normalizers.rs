@@ -6,6 +6,7 @@ use arbitrary::Unstructured;
 use bpe_tokenizer_core::alignment::OffsetMap;
 use bpe_tokenizer_core::normalizers::{IncrementalNormalizer, Normalizer, Normalizers};
 use bpe_tokenizer_core::text::Text;
+use bpe_tokenizer_core::Interrupt;
 use bpe_tokenizer_fuzz::{input, models, naive, text};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use std::cell::RefCell;
@@ -54,12 +55,16 @@ fuzz_target!(|data: &[u8]| {
     aligned(normalizers, &text, &expected);
     in_parts(normalizers, &text::cuts(&text, cuts), &expected);
     cut(normalizers, &text, &expected, cuts);
-    normalizers.apply(Text::Bytes(rest), true).unwrap();
+    normalizers
+        .apply(Text::Bytes(rest), true, &Interrupt::never())
+        .unwrap();
 });
 
 /// The text with its alignments: offsets ascend and lie in the text.
 fn aligned(normalizers: &Normalizers, text: &str, expected: &str) {
-    let (found, alignments) = normalizers.apply(Text::Str(text), true).unwrap();
+    let (found, alignments) = normalizers
+        .apply(Text::Str(text), true, &Interrupt::never())
+        .unwrap();
     assert_eq!(&*found, expected.as_bytes(), "{text:?}");
     let (mut start, mut end) = (0, 0);
     for at in 0..=found.len() {
@@ -99,7 +104,9 @@ fn in_parts(normalizers: &Normalizers, parts: &[&str], expected: &str) {
         let mut found = String::new();
         for (index, part) in parts.iter().enumerate() {
             let ends = index + 1 == parts.len();
-            found += &incremental.push(normalizers, part, ends).unwrap();
+            found += &incremental
+                .push(normalizers, part, ends, &Interrupt::never())
+                .unwrap();
         }
         assert_eq!(found, expected, "{parts:?}");
     }

@@ -35,7 +35,7 @@ pub struct Setup {
 impl fmt::Debug for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tokens = self.model.vocabulary().iter();
-        let is_plain = |(id, token): &(u32, &[u8])| token.iter().map(|&it| u32::from(it)).eq([*id]);
+        let is_plain = |(_, token): &(u32, &[u8])| token.len() == 1;
         let tokens = tokens.filter(|token| !is_plain(token));
         let tokens: Vec<_> = tokens
             .map(|(id, token)| (id, token.escape_ascii().to_string()))

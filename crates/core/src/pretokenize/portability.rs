@@ -210,6 +210,9 @@ impl Checker {
             }
             Some('p' | 'P') => is_property(&text),
             Some('x' | 'u') => is_code_point(&text) && !self.ignores_case,
+            Some('w' | 'W') if self.ignores_case => {
+                return Err(format!("{text} with its case ignored")); // \w is written as properties
+            }
             Some('w' | 'W') => !self.oniguruma,
             Some('s' | 'S' | 'd' | 'D' | 'n' | 'r' | 't' | 'f' | 'v' | ' ') => true,
             Some(c) => c.is_ascii_punctuation() && c != '<' && c != '>',
@@ -362,6 +365,11 @@ mod tests {
             (r"a|\p{L}+\.\n|(?<!e)f$", Engines::ToOniguruma, None),
             (r"\w+", Engines::ToOniguruma, None),
             (r"\w+", Engines::FromOniguruma, Some(r"\w")),
+            (
+                r"(?i:\w+)",
+                Engines::ToOniguruma,
+                Some(r"\w with its case ignored"),
+            ),
             (r"\n^", Engines::FromOniguruma, Some("^ inside")),
             (
                 "a{2}?",

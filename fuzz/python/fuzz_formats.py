@@ -1,0 +1,185 @@
+"""Tokenizer files of every format, whole or broken: a clear error, or a tokenizer that works."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+import tempfile
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import atheris
+
+with atheris.instrument_imports(include=["bpe_tokenizer"]):
+    from bpe_tokenizer import BPETokenizer, Model
+    from bpe_tokenizer.formats import (  # noqa: F401 (imported here to be instrumented)
+        base64_json,
+        gguf,
+        gpt2,
+        huggingface,
+        minbpe,
+        readable,
+        registry,
+        tekken,
+        tiktoken,
+    )
+
+from harness import ROOT, broken, expected_errors, fuzz, put
+
+sys.path.append(str(ROOT / "tests" / "support"))
+from hf_files import bytes_vocab, tokenizer_json
+
+SAMPLE = "Hello, wörld! 日本語 🙂\n\n  it's 12345<|end|> \0 low lower"
+TEXT = "low lower lowest, new newer newest. " * 3
+ARGUMENTS = {"split_pattern": "gpt2", "special_tokens": {"<|end|>": 300}}
+
+
+def spaced_document() -> dict[str, Any]:
+    """A tokenizer.json in the style of SentencePiece."""
+    tokens = ["<unk>", "<s>", *(f"<0x{byte:02X}>" for byte in range(256)), *"▁low", "lo", "▁lo", "low"]
+    replace = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+    back = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
+    strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
+    decoders = [back, {"type": "ByteFallback"}, {"type": "Fuse"}, strip]
+    return tokenizer_json(
+        {token: index for index, token in enumerate(tokens)},
+        ["l o", "▁ lo", "lo w"],
+        pre_tokenizer=None,
+        normalizer={"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}, replace]},
+        decoder={"type": "Sequence", "decoders": decoders},
+        byte_fallback=True,
+        fuse_unk=True,
+        unk_token="<unk>",
+    )
+
+
+def full_document() -> dict[str, Any]:
+    """A tokenizer.json with something in every field."""
+    added = {"id": 258, "content": "<|end|>", "single_word": False, "lstrip": False, "rstrip": True}
+    split = {"type": "Split", "pattern": {"Regex": " ?[a-z]+"}, "behavior": "Isolated", "invert": False}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    strip = {"type": "Strip", "strip_left": True, "strip_right": False}
+    template = {
+        "type": "TemplateProcessing",
+        "single": [
+            {"Sequence": {"id": "A", "type_id": 0}},
+            {"SpecialToken": {"id": "<|end|>", "type_id": 0}},
+        ],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"<|end|>": {"id": "<|end|>", "ids": [258], "tokens": ["<|end|>"]}},
+    }
+    return tokenizer_json(
+        bytes_vocab("lo", "low"),
+        ["l o", "lo w"],
+        added=[added | {"normalized": False, "special": True}],
+        pre_tokenizer={"type": "Sequence", "pretokenizers": [split, byte_level]},
+        normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}, strip]},
+        post_processor=template,
+    )
+
+
+def tekken_document() -> dict[str, Any]:
+    """A tekken.json."""
+    tokens = [*(bytes([byte]) for byte in range(256)), b"lo", b"low"]
+    vocab = [
+        {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
+        for rank, token in enumerate(tokens)
+    ]
+    special = [
+        {"rank": rank, "token_str": text, "is_control": True}
+        for rank, text in enumerate(("<unk>", "<s>", "</s>", "[INST]"))
+    ]
+    config = {
+        "pattern": r"\p{L}+|\P{L}+",
+        "num_vocab_tokens": len(vocab),
+        "default_vocab_size": len(vocab) + len(special),
+        "default_num_special_tokens": len(special),
+        "version": "v7",
+    }
+    return {"config": config, "vocab": vocab, "special_tokens": special}
+
+
+def sound_files() -> list[tuple[str, dict[str, bytes]]]:
+    """Formats with the files of a small tokenizer in each."""
+    files: list[tuple[str, dict[str, bytes]]] = [
+        ("huggingface", {"tokenizer.json": json.dumps(document).encode()})
+        for document in (full_document(), spaced_document())
+    ]
+    files.append(("tekken", {"tekken.json": json.dumps(tekken_document()).encode()}))
+    tokenizer = BPETokenizer(split_pattern="gpt2", normalization=None)
+    tokenizer.train(TEXT, 280, special_tokens={"<|end|>": 280}, verbose=False)
+    plain = BPETokenizer(split_pattern="gpt2", normalization=None).train(TEXT, 270, verbose=False)
+    llama = BPETokenizer(split_pattern="llama3", normalization=None)
+    llama.train(TEXT, 280, special_tokens=["<|end|>"], verbose=False)
+    models = {"huggingface": tokenizer, "gguf": llama, "minbpe": plain, "base64-json": tokenizer}
+    for name, each in (models | {"gpt2": plain, "tiktoken": plain}).items():
+        entry = registry.get_format(name)
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) if entry.is_directory else Path(directory, f"sound{entry.extensions[0]}")
+            entry.save(each.model, path)
+            files.append((name, {file.name: file.read_bytes() for file in Path(directory).iterdir()}))
+    return files
+
+
+def documents_of(files: dict[str, bytes]) -> dict[str, Any]:
+    """The JSON documents among files."""
+    documents = {}
+    for name, data in files.items():
+        try:
+            documents[name] = json.loads(data)
+        except ValueError:
+            documents[name] = None
+    return documents
+
+
+SOUND = [(name, files, documents_of(files)) for name, files in sound_files()]
+
+
+def content(model: Model) -> dict[str, Any]:
+    """Everything that a model is."""
+    core = {"core": model.core.__getnewargs_ex__()}
+    return {field.name: getattr(model, field.name) for field in fields(model)} | core
+
+
+def use(tokenizer: BPETokenizer, directory: Path) -> None:
+    """Encode and decode, and save in our format, which holds every model, and in another."""
+    with expected_errors():
+        ids = tokenizer.encode(SAMPLE, allowed_special="all")
+        tokenizer.decode(ids)
+        tokenizer.encode(SAMPLE, add_special_tokens=True)
+    path = directory / "saved.json"
+    base64_json.save(tokenizer.model, path)
+    assert content(base64_json.load(path)) == content(tokenizer.model), "a saved tokenizer is another one"
+    for name in ("gguf", "minbpe", "readable", "tiktoken"):
+        with expected_errors():
+            extension = registry.get_format(name).extensions[0]
+            registry.save(tokenizer.model, directory / f"saved{extension}", name)
+
+
+def check(provider: atheris.FuzzedDataProvider, directory: Path) -> None:
+    """Load a file, sound or broken, with or without its format named."""
+    name, files, documents = provider.PickValueInList(SOUND)
+    target = provider.PickValueInList(list(files))
+    place = directory / name
+    place.mkdir(exist_ok=True)
+    for path in place.iterdir():
+        path.unlink()
+    entry = registry.get_format(name)
+    detects, raw = provider.ConsumeBool(), provider.ConsumeIntInRange(0, 7) == 0
+    arguments = ARGUMENTS if entry.takes_load_kwargs and provider.ConsumeBool() else {}
+    for file, data in files.items():
+        if file != target:
+            put(place / file, data)
+        elif raw:
+            put(place / file, provider.ConsumeBytes(4096))
+        else:
+            put(place / file, broken(provider, data, documents[file]))
+    path = place if entry.is_directory else place / target
+    with expected_errors(place.name):
+        model = registry.load(path, None if detects else name, **arguments)
+        use(BPETokenizer.from_model(model), directory)
+
+
+fuzz(check)
