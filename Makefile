@@ -100,6 +100,7 @@ lint: $(VENV)/.built $(VENV)/.peers $(VENV)/.lint  ## Check format, lints, types
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target/fuzz-lint -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

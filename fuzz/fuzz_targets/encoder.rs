@@ -112,7 +112,10 @@ fn prefixes(setup: &Setup, text: &str, ids: &[u32], shown: &Arguments<'_>) {
     let whole = 0..text.len();
     let (trusted, markup) = (std::slice::from_ref(&whole), FxHashSet::default());
     let mut found = Vec::new();
-    let token = |id, _| found.push(id);
+    let token = |id, _| {
+        found.push(id);
+        Ok(())
+    };
     let special = &setup.special;
     setup
         .encoder()
@@ -121,7 +124,10 @@ fn prefixes(setup: &Setup, text: &str, ids: &[u32], shown: &Arguments<'_>) {
     assert_eq!(found, ids, "trusted: {shown}");
     found.clear();
     // Text that is not trusted has the ids of text without special tokens.
-    let token = |id, _| found.push(id);
+    let token = |id, _| {
+        found.push(id);
+        Ok(())
+    };
     setup
         .encoder()
         .encode_trusted(text, &[], special, &markup, &never, token)

@@ -85,7 +85,7 @@ fn decode(setup: &Setup, ids: &[u32], steps: &[u8], options: DecodeOptions) {
             assert!(boundaries[found.len()], "{found:?} of {setup:?}");
             rest = after;
         }
-        found.extend(stream.finish(&setup.decoder));
+        found.extend(stream.finish(&setup.decoder).unwrap());
         assert_eq!(found, whole, "{ids:?} by {steps:?} of {setup:?}");
     }
 }
