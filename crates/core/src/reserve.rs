@@ -66,9 +66,17 @@ pub fn reserve_entry<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>
     if map.len() < map.capacity() {
         return Ok(());
     }
-    let entries = map.len();
-    let reserved = map.try_reserve(1);
-    reserved.map_err(|_| out_of_memory::<(K, V)>(2 * entries))
+    reserve_entries(map, 1)
+}
+
+/// Makes room in a map for further keys.
+pub fn reserve_entries<K: Eq + Hash, V, S: BuildHasher>(
+    map: &mut HashMap<K, V, S>,
+    keys: usize,
+) -> Result<()> {
+    let entries = map.len().saturating_add(keys);
+    let reserved = map.try_reserve(keys);
+    reserved.map_err(|_| out_of_memory::<(K, V)>(entries.saturating_mul(2)))
 }
 
 /// An empty vector with room for so many values.

@@ -2,6 +2,7 @@
 
 use crate::call::{exception, run, run_with_calls, to_python};
 use crate::model::Model;
+use crate::objects;
 use crate::sequence::{byte_pairs, items, patterns};
 use crate::settings::{added_token, parse_form, value_of};
 use crate::text::PyText;
@@ -10,6 +11,7 @@ use bpe_tokenizer_core::interrupt::Poller;
 use bpe_tokenizer_core::model::Settings;
 use bpe_tokenizer_core::normalizers::Normalizer;
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
+use bpe_tokenizer_core::reserve::{append, collect, push, with_capacity};
 use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::threads::lock;
 use bpe_tokenizer_core::train::counts::{
@@ -125,11 +127,11 @@ impl PieceCounter {
         weight: u64,
     ) -> PyResult<()> {
         self.count(py, weight, |mut call| {
-            let texts = (call.counted.documents..)
-                .zip(&texts)
-                .map(|(document, text)| as_str(text, document))
-                .collect::<Result<Vec<&str>>>()?;
-            call.add_texts(&texts)
+            let mut documents = with_capacity(texts.len())?;
+            for (document, text) in (call.counted.documents..).zip(&texts) {
+                documents.push(as_str(text, document)?);
+            }
+            call.add_texts(&documents)
         })
     }
 
@@ -144,10 +146,10 @@ impl PieceCounter {
     ) -> PyResult<()> {
         let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
         self.count(py, weight, |mut call| {
-            let rows = rows(data, offsets).zip(first..);
-            let texts = rows
-                .map(|(row, number)| utf8(row?, 0, || format!("row {number}")))
-                .collect::<Result<Vec<&str>>>()?;
+            let mut texts = with_capacity(offsets.len())?;
+            for (row, number) in rows(data, offsets).zip(first..) {
+                texts.push(utf8(row?, 0, || format!("row {number}"))?);
+            }
             call.add_texts(&texts)
         })
     }
@@ -230,7 +232,7 @@ impl PieceCounter {
             if take {
                 return Ok(std::mem::take(counted));
             }
-            let counts = counted.counts()?.clone();
+            let counts = counted.counts()?.copy()?;
             Ok(Counted::new(counts, counted.documents, counted.dropped))
         })?;
         self.with(py, |counted| self.counter.merge(added, weight, counted))
@@ -261,19 +263,19 @@ impl PieceCounter {
 
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Arrays<'py>> {
         let (data, offsets, counts) = self.with(py, |counted| {
-            let pieces = counted.counts()?.sorted();
+            let pieces = counted.counts()?.sorted()?;
             let (mut data, mut offsets) = (Vec::new(), vec![0]);
             for (piece, _) in &pieces {
-                data.extend_from_slice(piece);
-                offsets.push(data.len() as i64);
+                append(&mut data, piece)?;
+                push(&mut offsets, data.len() as i64)?;
             }
-            let counts: Vec<u64> = pieces.into_iter().map(|(_, count)| count).collect();
+            let counts: Vec<u64> = collect(pieces.into_iter().map(|(_, count)| count))?;
             Ok((data, offsets, counts))
         })?;
         Ok((
-            PyArray1::from_vec(py, data),
-            PyArray1::from_vec(py, offsets),
-            PyArray1::from_vec(py, counts),
+            objects::array(py, data)?,
+            objects::array(py, offsets)?,
+            objects::array(py, counts)?,
         ))
     }
 
@@ -281,7 +283,7 @@ impl PieceCounter {
         let bytes = run(py, usize::MAX, |interrupt| {
             self.counted().counts()?.save(&begin, interrupt)
         })?;
-        Ok(PyBytes::new(py, &bytes))
+        objects::bytes(py, &bytes)
     }
 
     #[pyo3(signature = (data, begin, documents, dropped))]
@@ -346,7 +348,7 @@ impl PieceCounter {
             };
             let mut save = |merges: &[MergeParts<'_>]| {
                 calls.call(checkpoint.as_ref(), |py| {
-                    (to_pairs(py, merges),).into_pyobject(py)
+                    (to_pairs(py, merges)?,).into_pyobject(py)
                 });
             };
             let mut callbacks = Callbacks {
@@ -373,10 +375,10 @@ fn parse_seconds(py: Python<'_>, seconds: f64) -> PyResult<Duration> {
     })
 }
 
-fn to_pairs<'py>(py: Python<'py>, merges: &[MergeParts<'_>]) -> Vec<Pair<'py>> {
+fn to_pairs<'py>(py: Python<'py>, merges: &[MergeParts<'_>]) -> PyResult<Vec<Pair<'py>>> {
     let merges = merges.iter();
     merges
-        .map(|(left, right)| (PyBytes::new(py, left), PyBytes::new(py, right)))
+        .map(|(left, right)| Ok((objects::bytes(py, left)?, objects::bytes(py, right)?)))
         .collect()
 }
 

@@ -275,7 +275,7 @@ class PieceCounts:
             weight: The factor by which they count.
 
         Raises:
-            CorpusError: A sum exceeds 64 bits; these counts then hold a part of the others.
+            CorpusError: A sum exceeds 64 bits; these counts are then unchanged.
             MismatchError: The pattern, normalisation or special tokens differ.
 
         >>> counts = PieceCounts("gpt2").add("low")

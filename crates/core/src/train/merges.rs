@@ -75,6 +75,7 @@ pub use options::{Callbacks, MergeOptions, MergeParts, TieBreak, WarmStart};
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
 use crate::model::Model;
+use crate::reserve::{push, reserve_entry};
 use crate::train::checked_sum;
 use candidates::{Candidate, Candidates};
 use pair_counts::count_pairs;
@@ -179,19 +180,21 @@ impl<'a> Trainer<'a> {
         let shares = count_pairs(&self.pieces, min_frequency, max_length, threads, interrupt)?;
         for (pair, count, positions) in shares.into_iter().flatten() {
             self.poller.advance(1)?;
-            self.insert(pair, count, positions);
+            self.insert(pair, count, positions)?;
         }
         Ok(())
     }
 
     /// Adds a pair to the index and the heap if it can be merged.
-    fn insert(&mut self, pair: Pair, count: u64, positions: Vec<u32>) {
+    fn insert(&mut self, pair: Pair, count: u64, positions: Vec<u32>) -> Result<()> {
         let length = self.pieces.length(pair.left) + self.pieces.length(pair.right);
         if count >= self.min_frequency && length <= self.max_length {
             let occurrences = positions.into();
+            reserve_entry(&mut self.pairs)?;
             self.pairs.insert(pair, PairStats { count, occurrences });
-            self.candidates.push(pair, count, &self.tokens);
+            self.candidates.push(pair, count, &self.tokens)?;
         }
+        Ok(())
     }
 
     /// Merges until `wanted` tokens are learned or no pair is left.
@@ -236,7 +239,7 @@ impl<'a> Trainer<'a> {
             };
             let current = stats.get().count;
             if current < count {
-                self.candidates.push(pair, current, &self.tokens);
+                self.candidates.push(pair, current, &self.tokens)?;
                 continue;
             }
             let occurrences = stats.remove().occurrences;
@@ -267,8 +270,7 @@ impl<'a> Trainer<'a> {
                 self.merge_at(position, pair, product)?;
             }
         }
-        self.update_index(pair, product);
-        Ok(())
+        self.update_index(pair, product)
     }
 
     /// Replaces one occurrence and records the changes of the pairs next to it.
@@ -292,14 +294,14 @@ impl<'a> Trainer<'a> {
     }
 
     /// Applies the changes of a merge to the index and the heap.
-    fn update_index(&mut self, merged: Pair, product: u32) {
+    fn update_index(&mut self, merged: Pair, product: u32) -> Result<()> {
         for change in self.left_changes.take() {
             let pair = |right| Pair {
                 left: change.neighbour,
                 right,
             };
             self.subtract(pair(merged.left), change.lost);
-            self.insert(pair(product), change.formed, change.positions);
+            self.insert(pair(product), change.formed, change.positions)?;
         }
         for change in self.right_changes.take() {
             let pair = |left| Pair {
@@ -307,8 +309,9 @@ impl<'a> Trainer<'a> {
                 right: change.neighbour,
             };
             self.subtract(pair(merged.right), change.lost);
-            self.insert(pair(product), change.formed, change.positions);
+            self.insert(pair(product), change.formed, change.positions)?;
         }
+        Ok(())
     }
 
     /// Lowers the count of a pair. Forgets a pair that is now too rare: its count never grows again.
@@ -423,8 +426,7 @@ impl Changes {
     fn form(&mut self, neighbour: u32, count: u64, position: u32) -> Result<()> {
         let change = self.of(neighbour);
         change.formed = checked_sum(change.formed, count)?;
-        change.positions.push(position);
-        Ok(())
+        push(&mut change.positions, position)
     }
 
     /// Takes the latest formation back.

@@ -68,8 +68,7 @@ impl Counted {
     }
 
     fn merge_pending(&mut self, threads: usize) -> Result<()> {
-        let pending = std::mem::take(&mut self.pending);
-        self.counts.merge(pending, self.weight, threads)
+        self.counts.merge(&mut self.pending, self.weight, threads)
     }
 
     /// The tables for worker threads that count with this weight.
@@ -111,8 +110,8 @@ impl Counter {
     pub fn merge(&self, mut other: Counted, weight: u64, counted: &mut Counted) -> Result<()> {
         other.merge_pending(self.threads)?;
         counted.merge_pending(self.threads)?;
-        let added = vec![other.counts];
-        counted.counts.merge(added, weight, self.threads)?;
+        let mut added = vec![other.counts];
+        counted.counts.merge(&mut added, weight, self.threads)?;
         counted.documents += other.documents;
         counted.dropped.add(other.dropped, weight);
         counted.unchecked_bytes = usize::MAX;
@@ -140,7 +139,10 @@ impl Counter {
         if counted.counts.cost() + pending.sum::<usize>() > memory {
             counted.merge_pending(self.threads)?;
             if counted.counts.cost() > memory {
-                counted.counts.drop_rare(memory / 2, &mut counted.dropped);
+                let Counted {
+                    counts, dropped, ..
+                } = counted;
+                counts.drop_rare(memory / 2, dropped)?;
             }
         }
         Ok(())
@@ -151,8 +153,11 @@ impl CountCall<'_> {
     /// Counts texts, each a document.
     pub fn add_texts(&mut self, texts: &[&str]) -> Result<()> {
         let splitter = &self.counter.splitter;
-        let sections = texts.iter().flat_map(|text| splitter.sections(text));
-        self.count_sections(&sections.collect::<Vec<_>>())?;
+        let mut sections = Vec::new();
+        for text in texts {
+            splitter.sections(text, &mut sections)?;
+        }
+        self.count_sections(&sections)?;
         self.counted.documents += texts.len() as u64;
         self.counter.limit_memory(self.counted)
     }

@@ -10,6 +10,7 @@ use super::splitter::SECTION_BYTES;
 use crate::error::{utf8, Error, Result};
 use crate::interrupt::Interrupt;
 use crate::pipes::Stream;
+use crate::reserve::reserve_exact;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -254,7 +255,7 @@ impl<'a> Window<'a> {
             let more = missing
                 .max(self.bytes.len() / 2)
                 .min((self.size - self.start) as usize - self.bytes.len());
-            self.bytes.reserve_exact(more);
+            reserve_exact(self.bytes, more + 32)?; // `read_to_end` looks for the end in 32 bytes
             let read = self.file.by_ref().take(more as u64).read_to_end(self.bytes);
             let read = read.map_err(|error| Error::unreadable(self.path, error))?;
             if read < more {

@@ -3,6 +3,7 @@
 use super::counter::{CountCall, Progress};
 use super::splitter::SECTION_BYTES;
 use crate::error::{Error, Result};
+use crate::reserve::reserve_exact;
 use std::io::Read;
 use std::path::Path;
 
@@ -26,8 +27,9 @@ impl CountCall<'_> {
         let mut done = 0;
         loop {
             self.interrupt.poll()?;
-            buffer.reserve_exact(wanted.saturating_sub(buffer.len()));
-            let missing = wanted.saturating_sub(buffer.len()) as u64;
+            let missing = wanted.saturating_sub(buffer.len());
+            reserve_exact(&mut buffer, missing + 32)?; // `read_to_end` looks for the end in 32 bytes
+            let missing = missing as u64;
             let read = reader.by_ref().take(missing).read_to_end(&mut buffer);
             // A read that the interrupt stopped fails.
             self.interrupt.check()?;
@@ -45,7 +47,9 @@ impl CountCall<'_> {
             match cut {
                 None => wanted *= 2,
                 Some(cut) => {
-                    self.count_sections(&splitter.sections(&text[..cut]))?;
+                    let mut sections = Vec::new();
+                    splitter.sections(&text[..cut], &mut sections)?;
+                    self.count_sections(&sections)?;
                     self.counter.limit_memory(self.counted)?;
                     buffer.drain(..cut);
                     done += cut as u64;

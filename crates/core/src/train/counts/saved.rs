@@ -8,19 +8,24 @@
 use super::table::PieceCounts;
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
+use crate::reserve::{append, copied, reserve, with_capacity};
 
+/// The most bytes of a number.
+const MAX_NUMBER: usize = 10;
 /// Bytes of the checksum.
 const CHECKSUM: usize = 8;
 
 impl PieceCounts {
     /// The counts as bytes, after the caller's header.
     pub fn save(&self, header: &[u8], interrupt: &Interrupt<'_>) -> Result<Vec<u8>> {
-        let mut bytes = header.to_vec();
+        let mut bytes = copied(header)?;
+        reserve(&mut bytes, MAX_NUMBER)?;
         push_number(&mut bytes, self.len() as u64);
         let mut last: &[u8] = &[];
         let mut poller = Poller::new(interrupt);
-        for (piece, count) in self.sorted() {
+        for (piece, count) in self.sorted()? {
             poller.advance(1)?;
+            reserve(&mut bytes, piece.len() + 3 * MAX_NUMBER)?;
             let shared = piece.iter().zip(last).take_while(|(a, b)| a == b).count();
             push_number(&mut bytes, shared as u64);
             push_number(&mut bytes, (piece.len() - shared) as u64);
@@ -29,7 +34,7 @@ impl PieceCounts {
             last = piece;
         }
         let sum = checksum(&bytes);
-        bytes.extend_from_slice(&sum.to_le_bytes());
+        append(&mut bytes, &sum.to_le_bytes())?;
         Ok(bytes)
     }
 
@@ -72,7 +77,7 @@ impl PieceCounts {
                 return Err(wrong(at, "a piece is out of order or has no count"));
             }
             last.truncate(shared as usize);
-            last.extend_from_slice(other);
+            append(&mut last, other)?;
             counts.add(&last, 0..last.len(), count)?;
         }
         if !rest.is_empty() {
@@ -83,10 +88,11 @@ impl PieceCounts {
     }
 
     /// All pieces and their counts, in byte order.
-    pub fn sorted(&self) -> Vec<(&[u8], u64)> {
-        let mut pieces: Vec<_> = self.iter().collect();
+    pub fn sorted(&self) -> Result<Vec<(&[u8], u64)>> {
+        let mut pieces = with_capacity(self.len())?;
+        pieces.extend(self.iter());
         pieces.sort_unstable_by_key(|(piece, _)| *piece);
-        pieces
+        Ok(pieces)
     }
 }
 
@@ -136,7 +142,7 @@ mod tests {
 
     fn load(bytes: &[u8], begin: usize) -> Result<BTreeMap<Vec<u8>, u64>> {
         let counts = PieceCounts::load(bytes, begin, &Interrupt::never())?;
-        let pieces = counts.sorted().into_iter();
+        let pieces = counts.sorted().unwrap().into_iter();
         Ok(pieces
             .map(|(piece, count)| (piece.to_vec(), count))
             .collect())

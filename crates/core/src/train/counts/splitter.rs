@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::normalize::Normalization;
 use crate::pretokenize::PreTokenizers;
+use crate::reserve::push;
 use crate::special::{AddedToken, Matcher};
 use crate::text::floor_char_boundary;
 use crate::threads::first_chunk;
@@ -33,9 +34,8 @@ impl TextSplitter {
         })
     }
 
-    /// The sections of a whole text. Special tokens are in none of them.
-    pub fn sections<'a>(&'a self, text: &'a str) -> Vec<&'a str> {
-        let mut sections = Vec::new();
+    /// Appends the sections of a whole text. Special tokens are in none of them.
+    pub fn sections<'a>(&'a self, text: &'a str, sections: &mut Vec<&'a str>) -> Result<()> {
         for mut part in self.between_specials(text) {
             while !part.is_empty() {
                 let length = first_chunk(part.len(), SECTION_BYTES, |range| {
@@ -43,11 +43,11 @@ impl TextSplitter {
                         [range.start, range.end].map(|at| floor_char_boundary(part, at));
                     self.safe_cut(&part[..end], start)
                 });
-                sections.push(&part[..length]);
+                push(sections, &part[..length])?;
                 part = &part[length..];
             }
         }
-        sections
+        Ok(())
     }
 
     /// The text between special tokens.

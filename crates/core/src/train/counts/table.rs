@@ -5,6 +5,7 @@ use crate::cache::{bucket_of, has_key, key, Key};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::memory::prefetch;
+use crate::reserve::{collect, copied, filled, reserve_entries, reserve_entry};
 use crate::threads::{lock, on_threads, thread_count};
 use crate::train::checked_sum;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -13,7 +14,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 /// Distinct pieces with their counts. Counts are checked: they never wrap.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct PieceCounts {
     shards: [Shard; SHARDS],
 }
@@ -70,30 +71,49 @@ impl PieceCounts {
         self.shards[shard].add_long(piece, count)
     }
 
-    /// Adds the counts of other tables times `weight`, in parallel.
-    pub fn merge(&mut self, others: Vec<Self>, weight: u64, threads: usize) -> Result<()> {
-        let mut others: Vec<_> = others
-            .into_iter()
-            .map(|other| other.shards.into_iter())
-            .collect();
-        let next = |_| others.iter_mut().filter_map(Iterator::next).collect();
-        let added: Vec<Vec<Shard>> = (0..SHARDS).map(next).collect();
-        let slots = added.iter().flatten().map(|shard| shard.slots.len());
-        let threads = thread_count(threads, usize::MAX).min(slots.sum::<usize>() >> 14);
-        let work = Mutex::new(self.shards.iter_mut().zip(added));
-        let merge = || -> Result<()> {
+    /// Adds the counts of other tables times `weight`, in parallel, and takes each from the list. An error leaves the
+    /// counts of this table and of those in the list as they are.
+    pub fn merge(&mut self, others: &mut Vec<Self>, weight: u64, threads: usize) -> Result<()> {
+        while let Some(other) = others.last_mut() {
+            let slots = other.shards.iter().map(|shard| shard.slots.len());
+            let threads = thread_count(threads, usize::MAX).min(slots.sum::<usize>() >> 14);
+            self.on_shards(other, threads, |shard, other| {
+                shard.prepare_merge(other, weight)
+            })?;
+            self.on_shards(other, threads, |shard, other| shard.merge(other, weight))?;
+            others.pop();
+        }
+        Ok(())
+    }
+
+    /// Calls `work` with each shard of both tables, in parallel.
+    fn on_shards(
+        &mut self,
+        other: &mut Self,
+        threads: usize,
+        work: impl Fn(&mut Shard, &mut Shard) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let shards = Mutex::new(self.shards.iter_mut().zip(&mut other.shards));
+        let work = || -> Result<()> {
             loop {
-                let Some((shard, added)) = lock(&work).next() else {
+                let Some((shard, other)) = lock(&shards).next() else {
                     return Ok(());
                 };
-                for other in added {
-                    shard.merge(other, weight)?;
-                }
+                work(shard, other)?;
             }
         };
-        on_threads(threads.clamp(1, SHARDS), &Interrupt::never(), merge)
+        on_threads(threads.clamp(1, SHARDS), &Interrupt::never(), work)
             .into_iter()
             .collect()
+    }
+
+    /// A copy.
+    pub fn copy(&self) -> Result<Self> {
+        let mut copy = Self::default();
+        for (shard, copied) in self.shards.iter().zip(&mut copy.shards) {
+            *copied = shard.copy()?;
+        }
+        Ok(copy)
     }
 
     /// Approximate bytes of memory that training on these pieces needs.
@@ -103,31 +123,33 @@ impl PieceCounts {
 
     /// Drops all pieces up to some count, the lowest that brings the cost down to `limit`. This is lossy counting
     /// (Manku and Motwani 2002): `dropped` bounds the error.
-    pub fn drop_rare(&mut self, limit: usize, dropped: &mut Dropped) {
-        let max_count = self.max_dropped_count(limit);
+    pub fn drop_rare(&mut self, limit: usize, dropped: &mut Dropped) -> Result<()> {
+        let max_count = self.max_dropped_count(limit)?;
         for shard in &mut self.shards {
-            shard.drop_rare(max_count, dropped);
+            shard.drop_rare(max_count, dropped)?;
         }
         dropped.max_error = dropped.max_error.saturating_add(max_count);
+        Ok(())
     }
 
     /// The smallest count for which the pieces with higher counts cost no more than `limit`.
-    fn max_dropped_count(&self, limit: usize) -> u64 {
+    fn max_dropped_count(&self, limit: usize) -> Result<u64> {
         // Few counts are distinct: most pieces are rare.
         let mut costs = FxHashMap::from_iter([(0, 0)]);
         for (piece, count) in self.iter() {
+            reserve_entry(&mut costs)?;
             *costs.entry(count).or_default() += cost(1, piece.len());
         }
-        let mut costs: Vec<(u64, usize)> = costs.into_iter().collect();
+        let mut costs: Vec<(u64, usize)> = collect(costs.into_iter())?;
         costs.sort_unstable();
         let mut left = self.cost();
         for (count, cost) in costs {
             left -= cost;
             if left <= limit {
-                return count;
+                return Ok(count);
             }
         }
-        u64::MAX
+        Ok(u64::MAX)
     }
 }
 
@@ -160,7 +182,7 @@ const FREE: Slot = Slot {
 };
 
 /// The pieces whose virtual buckets begin with the shard's number.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Shard {
     /// Short pieces. At most 5/8 of the slots are taken.
     slots: Vec<Slot>,
@@ -256,42 +278,49 @@ impl Shard {
     /// Adds to a key that is not in its first two slots.
     #[inline(never)]
     fn probe_and_add(&mut self, key: ByteKey, bucket: u32, count: u64) -> Result<()> {
-        if self.slots.is_empty() {
-            self.grow();
+        if let Some(slot) = self.probe(key, bucket) {
+            return add_to(&mut slot.count, count);
         }
+        self.make_room(1)?;
+        self.put(Slot { key, count });
+        self.taken += 1;
+        self.bytes += usize::from(key[15]);
+        Ok(())
+    }
+
+    /// The slot of a key.
+    fn probe(&mut self, key: ByteKey, bucket: u32) -> Option<&mut Slot> {
         let first = self.first_slot(bucket);
         let (before, from) = self.slots.split_at_mut(first);
+        // `make_room` keeps slots free, so the probe ends.
         let is_match = |slot: &&mut Slot| slot.key == key || slot.key == FREE.key;
-        // `grow` keeps slots free, so the probe always finds one.
-        let Some(slot) = from.iter_mut().chain(before).find(is_match) else {
-            return Ok(());
-        };
-        add_to(&mut slot.count, count)?;
-        if slot.key == FREE.key {
-            slot.key = key;
-            self.taken += 1;
-            self.bytes += usize::from(key[15]);
-            if 8 * self.taken >= 5 * self.slots.len() {
-                self.grow();
-            }
+        let found = from.iter_mut().chain(before).find(is_match)?;
+        (found.key == key).then_some(found)
+    }
+
+    /// Grows the table until so many more keys fit.
+    fn make_room(&mut self, keys: usize) -> Result<()> {
+        let taken = self.taken + keys;
+        let mut slots = self.slots.len();
+        while 8 * taken >= 5 * slots {
+            slots = (slots + slots / 2).max(MIN_SLOTS);
+        }
+        if slots > self.slots.len() {
+            self.rehash(filled(FREE, slots)?);
         }
         Ok(())
     }
 
+    /// Moves the keys into an empty table, which is large enough.
     #[cold]
-    fn grow(&mut self) {
-        self.resize((self.slots.len() + self.slots.len() / 2).max(MIN_SLOTS));
-    }
-
-    /// Rehashes into a table of this many slots. They must be enough.
-    fn resize(&mut self, slots: usize) {
-        let old = std::mem::replace(&mut self.slots, vec![FREE; slots]);
-        let taken = old.into_iter().filter(|slot| slot.key != FREE.key);
-        let (frequent, rare): (Vec<_>, Vec<_>) = taken.partition(|slot| slot.count >= FREQUENT);
-        frequent
-            .into_iter()
-            .chain(rare)
-            .for_each(|slot| self.put(slot));
+    fn rehash(&mut self, slots: Vec<Slot>) {
+        let old = std::mem::replace(&mut self.slots, slots);
+        let taken = || old.iter().filter(|slot| slot.key != FREE.key);
+        let is_frequent = |slot: &&Slot| slot.count >= FREQUENT;
+        let rare = taken().filter(|slot| !is_frequent(slot));
+        for slot in taken().filter(is_frequent).chain(rare) {
+            self.put(*slot);
+        }
     }
 
     /// Inserts a new key into the next free slot.
@@ -307,7 +336,8 @@ impl Shard {
         match self.long.get_mut(piece) {
             Some(total) => add_to(total, count),
             None => {
-                self.insert_long(piece.into(), count);
+                reserve_entry(&mut self.long)?;
+                self.insert_long(copied(piece)?.into_boxed_slice(), count);
                 Ok(())
             }
         }
@@ -318,17 +348,58 @@ impl Shard {
         self.long.insert(piece, count);
     }
 
-    /// Adds another shard's counts times `weight`. The smaller table goes into the larger one: its keys arrive in
-    /// bucket order, and would cluster in a table that still has to grow.
-    fn merge(&mut self, mut other: Self, weight: u64) -> Result<()> {
-        other.multiply(weight)?;
-        if self.len() < other.len() {
-            std::mem::swap(self, &mut other);
+    /// Whether a merge moves this shard into the other: the smaller table goes into the larger one.
+    fn goes_into(&self, other: &Self) -> bool {
+        self.len() < other.len()
+    }
+
+    /// Makes room for a merge with another shard, whose counts count `weight` times. Fails if a sum would exceed 64
+    /// bits. Both keep their counts.
+    fn prepare_merge(&mut self, other: &mut Self, weight: u64) -> Result<()> {
+        if self.goes_into(other) {
+            other.prepare_to_add(self, weight, 1)
+        } else {
+            self.prepare_to_add(other, 1, weight)
         }
-        for slot in other.slots.into_iter().filter(|slot| slot.key != FREE.key) {
+    }
+
+    /// Makes room for another shard's counts. Those of this shard count `weight` times, the added ones
+    /// `added_weight` times.
+    fn prepare_to_add(&mut self, added: &Self, weight: u64, added_weight: u64) -> Result<()> {
+        if weight > 1 {
+            let mut counts = self.iter().map(|(_, count)| count);
+            counts.try_for_each(|count| times(count, weight).map(|_| ()))?;
+        }
+        let sum =
+            |own: u64, count: u64| checked_sum(times(own, weight)?, times(count, added_weight)?);
+        let (mut short, mut long) = (0, 0);
+        for slot in added.slots.iter().filter(|slot| slot.key != FREE.key) {
+            let own = self.probe(slot.key, virtual_bucket(slot.key));
+            short += usize::from(own.is_none());
+            sum(own.map_or(0, |own| own.count), slot.count)?;
+        }
+        for (piece, count) in &added.long {
+            let own = self.long.get(piece);
+            long += usize::from(own.is_none());
+            sum(own.copied().unwrap_or(0), *count)?;
+        }
+        if short > 0 {
+            self.make_room(short)?;
+        }
+        reserve_entries(&mut self.long, long)
+    }
+
+    /// Adds another shard's counts times `weight`, after `prepare_merge`.
+    fn merge(&mut self, other: &mut Self, weight: u64) -> Result<()> {
+        let goes_into = self.goes_into(other);
+        other.multiply(weight)?;
+        if goes_into {
+            std::mem::swap(self, other);
+        }
+        for slot in other.slots.iter().filter(|slot| slot.key != FREE.key) {
             self.add_short(slot.key, virtual_bucket(slot.key), slot.count)?;
         }
-        for (piece, count) in other.long {
+        for (piece, count) in other.long.drain() {
             match self.long.get_mut(&piece) {
                 Some(total) => add_to(total, count)?,
                 None => self.insert_long(piece, count),
@@ -343,32 +414,60 @@ impl Shard {
         }
         let short = self.slots.iter_mut().map(|slot| &mut slot.count);
         for count in short.chain(self.long.values_mut()) {
-            *count = count.checked_mul(weight).ok_or(Error::CountOverflow)?;
+            *count = times(*count, weight)?;
         }
         Ok(())
     }
 
+    fn copy(&self) -> Result<Self> {
+        let mut long = FxHashMap::default();
+        reserve_entries(&mut long, self.long.len())?;
+        for (piece, count) in &self.long {
+            long.insert(copied(piece)?.into_boxed_slice(), *count);
+        }
+        Ok(Self {
+            slots: copied(&self.slots)?,
+            taken: self.taken,
+            long,
+            bytes: self.bytes,
+        })
+    }
+
     /// Drops the pieces with counts up to `max_count`.
-    fn drop_rare(&mut self, max_count: u64, dropped: &mut Dropped) {
+    fn drop_rare(&mut self, max_count: u64, dropped: &mut Dropped) -> Result<()> {
+        let stays = |count: u64| count > max_count;
+        let short = self.slots.iter().filter(|slot| stays(slot.count)).count();
+        let slots = filled(FREE, (short * 3 / 2).max(MIN_SLOTS))?;
+        let mut long = FxHashMap::default();
+        reserve_entries(&mut long, self.long.values().filter(|&&c| stays(c)).count())?;
         let bytes = &mut self.bytes;
-        let mut stays = |length: usize, count: u64| {
-            if count <= max_count {
-                *bytes -= length;
-                dropped.distinct += 1;
-                dropped.pieces = dropped.pieces.saturating_add(count);
-            }
-            count > max_count
+        let mut drop = |length: usize, count: u64| {
+            *bytes -= length;
+            dropped.distinct += 1;
+            dropped.pieces = dropped.pieces.saturating_add(count);
         };
         for slot in self.slots.iter_mut().filter(|slot| slot.key != FREE.key) {
-            if !stays(usize::from(slot.key[15]), slot.count) {
+            if !stays(slot.count) {
+                drop(usize::from(slot.key[15]), slot.count);
                 *slot = FREE;
-                self.taken -= 1;
             }
         }
-        self.long.retain(|piece, count| stays(piece.len(), *count));
-        self.long.shrink_to_fit();
-        self.resize((self.taken * 3 / 2).max(MIN_SLOTS));
+        for (piece, count) in self.long.drain() {
+            if stays(count) {
+                long.insert(piece, count);
+            } else {
+                drop(piece.len(), count);
+            }
+        }
+        (self.taken, self.long) = (short, long);
+        self.rehash(slots);
+        Ok(())
     }
+}
+
+#[inline(always)]
+fn times(count: u64, weight: u64) -> Result<u64> {
+    count.checked_mul(weight).ok_or(Error::CountOverflow)
 }
 
 #[cfg(test)]
@@ -404,7 +503,7 @@ mod tests {
             assert!(matches!(result, Err(Error::CountOverflow)));
             for (other, weight) in [(1, 1), (2, u64::MAX)] {
                 let mut other = counts_of(&[(piece, other)]);
-                let result = other.merge(vec![counts.clone()], weight, 2);
+                let result = other.merge(&mut vec![counts.copy().unwrap()], weight, 2);
                 assert!(matches!(result, Err(Error::CountOverflow)));
             }
             let both = counts_of(&[(piece, u64::MAX), ("b", 1)]);
@@ -436,7 +535,7 @@ mod tests {
             let limit = counts_of(&kept).cost();
             let mut dropped = Dropped::default();
             if let Some(most) = most {
-                counts.drop_rare(limit, &mut dropped);
+                counts.drop_rare(limit, &mut dropped).unwrap();
                 assert_eq!(dropped.max_error, most);
             }
             let stay = |pair: &&(&str, u64)| pair.1 > dropped.max_error;
@@ -447,9 +546,9 @@ mod tests {
         }
         let mut counts = counts_of(&pieces);
         let mut dropped = Dropped::default();
-        counts.drop_rare(cost(1, 1), &mut dropped);
+        counts.drop_rare(cost(1, 1), &mut dropped).unwrap();
         assert_eq!((counts.len(), dropped.max_error), (1, 5000));
-        counts.drop_rare(0, &mut dropped);
+        counts.drop_rare(0, &mut dropped).unwrap();
         assert_eq!((counts.len(), dropped.max_error), (0, 11_000));
         assert_eq!((dropped.distinct, dropped.pieces), (7, 11_009));
         assert_eq!(counts.cost(), 0);
@@ -470,7 +569,7 @@ mod tests {
                 tables[i % 3].add(piece.as_bytes(), 0..piece.len(), 1).unwrap();
             }
             let [mut counts, second, third] = tables;
-            counts.merge(vec![second, third], weight, threads).unwrap();
+            counts.merge(&mut vec![second, third], weight, threads).unwrap();
             prop_assert_eq!(counts.len(), expected.len());
             prop_assert_eq!(counts.total().unwrap(), expected.values().sum::<u64>());
             prop_assert_eq!(table(&counts), expected);

@@ -2,6 +2,8 @@
 
 use super::options::TieBreak;
 use super::seed::Pair;
+use crate::error::Result;
+use crate::reserve::reserve;
 use std::cmp::Ordering;
 
 /// A pair on the heap.
@@ -41,7 +43,8 @@ impl Candidates {
         order == Ordering::Greater
     }
 
-    pub fn push(&mut self, pair: Pair, count: u64, tokens: &[Box<[u8]>]) {
+    pub fn push(&mut self, pair: Pair, count: u64, tokens: &[Box<[u8]>]) -> Result<()> {
+        reserve(&mut self.heap, 1)?;
         let left = &tokens[pair.left as usize];
         let mut prefix = [0; 8];
         let length = left.len().min(prefix.len());
@@ -62,6 +65,7 @@ impl Candidates {
             hole = parent;
         }
         self.heap[hole] = candidate;
+        Ok(())
     }
 
     pub fn pop(&mut self, tokens: &[Box<[u8]>]) -> Option<Candidate> {

@@ -4,6 +4,7 @@ use super::pieces::Pieces;
 use super::seed::Pair;
 use crate::error::Result;
 use crate::interrupt::{Interrupt, Poller};
+use crate::reserve::{push, reserve_entry, with_capacity};
 use crate::threads::ordered::map;
 use crate::threads::thread_count;
 use crate::train::checked_sum;
@@ -57,10 +58,10 @@ fn count_share(
     pieces.for_each_pair(|pair, count, _| {
         poller.advance(1)?;
         if is_own(pair) {
-            let index = indices.of(pair);
+            let index = indices.of(pair)?;
             if *index == NONE {
                 *index = counts.len() as u32;
-                counts.push((pair, 0, 0));
+                push(&mut counts, (pair, 0, 0))?;
             }
             let (_, total, occurrences) = &mut counts[*index as usize];
             *total = checked_sum(*total, count)?;
@@ -72,19 +73,19 @@ fn count_share(
     let mut counted: Vec<CountedPair> = Vec::new();
     for (pair, total, occurrences) in counts {
         let is_wanted = total >= min_frequency && length(pair) <= max_length;
-        *indices.of(pair) = if is_wanted {
+        *indices.of(pair)? = if is_wanted {
             counted.len() as u32
         } else {
             NONE
         };
         if is_wanted {
-            counted.push((pair, total, Vec::with_capacity(occurrences)));
+            push(&mut counted, (pair, total, with_capacity(occurrences)?))?;
         }
     }
     pieces.for_each_pair(|pair, _, position| {
         poller.advance(1)?;
         if is_own(pair) {
-            if let Some((_, _, positions)) = counted.get_mut(*indices.of(pair) as usize) {
+            if let Some((_, _, positions)) = counted.get_mut(*indices.of(pair)? as usize) {
                 positions.push(position);
             }
         }
@@ -112,10 +113,11 @@ impl PairIndex {
         }
     }
 
-    fn of(&mut self, pair: Pair) -> &mut u32 {
+    fn of(&mut self, pair: Pair) -> Result<&mut u32> {
         if pair.left < LOW && pair.right < LOW {
-            return &mut self.low[(pair.left * LOW + pair.right) as usize];
+            return Ok(&mut self.low[(pair.left * LOW + pair.right) as usize]);
         }
-        self.others.entry(pair).or_insert(NONE)
+        reserve_entry(&mut self.others)?;
+        Ok(self.others.entry(pair).or_insert(NONE))
     }
 }

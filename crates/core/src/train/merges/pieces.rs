@@ -4,6 +4,7 @@ use super::seed::{Pair, Seed};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::memory::prefetch;
+use crate::reserve::{collect, push, reserve, reserve_exact};
 use crate::threads::ordered::in_order;
 use crate::threads::thread_count;
 use std::cmp::Reverse;
@@ -40,9 +41,8 @@ impl Pieces {
         threads: usize,
         interrupt: &Interrupt<'_>,
     ) -> Result<Self> {
-        let mut pieces: Vec<(&[u8], u64)> = pieces
-            .filter(|(piece, count)| piece.len() > 1 && *count > 0)
-            .collect();
+        let pieces = pieces.filter(|(piece, count)| piece.len() > 1 && *count > 0);
+        let mut pieces: Vec<(&[u8], u64)> = collect(pieces)?;
         let size = 1 + pieces.iter().map(|p| p.0.len() as u64 + 1).sum::<u64>();
         if size > max_slots {
             return Err(Error::Option(format!(
@@ -52,7 +52,7 @@ impl Pieces {
         }
         pieces.sort_unstable_by_key(|&(_, count)| Reverse(count));
         let mut all = Layout::default();
-        all.slots.reserve_exact(size as usize);
+        reserve_exact(&mut all.slots, size as usize)?;
         all.slots.push(BOUNDARY);
         in_order(
             pieces.chunks(JOB_PIECES),
@@ -62,10 +62,7 @@ impl Pieces {
                 job.iter()
                     .try_for_each(|&(piece, count)| layout.add(piece, count, seed, interrupt))
             },
-            |layout| {
-                all.append(layout);
-                Ok(())
-            },
+            |layout| all.append(layout),
         )?;
         let Layout { slots, runs, .. } = all;
         let lengths = seed.tokens.iter().map(|token| token.len() as u32);
@@ -172,7 +169,8 @@ impl Layout {
         if self.symbols.len() < 2 {
             return Ok(());
         }
-        self.begin_run(self.slots.len() as u32, count);
+        self.begin_run(self.slots.len() as u32, count)?;
+        reserve(&mut self.slots, piece.len() + 1)?;
         if self.symbols.len() == piece.len() {
             self.slots.extend_from_slice(&self.symbols);
         } else {
@@ -186,19 +184,22 @@ impl Layout {
         Ok(())
     }
 
-    fn begin_run(&mut self, position: u32, count: u64) {
+    fn begin_run(&mut self, position: u32, count: u64) -> Result<()> {
         if self.runs.last().is_none_or(|run| run.1 != count) {
-            self.runs.push((position, count));
+            push(&mut self.runs, (position, count))?;
         }
+        Ok(())
     }
 
     /// Moves the other's content to the end of this layout.
-    fn append(&mut self, other: &mut Self) {
+    fn append(&mut self, other: &mut Self) -> Result<()> {
+        reserve(&mut self.slots, other.slots.len())?;
         let offset = self.slots.len() as u32;
         for (position, count) in other.runs.drain(..) {
-            self.begin_run(offset + position, count);
+            self.begin_run(offset + position, count)?;
         }
         self.slots.append(&mut other.slots);
+        Ok(())
     }
 }
 

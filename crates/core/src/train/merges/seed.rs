@@ -6,6 +6,7 @@ use crate::error::{quoted, Error, Result};
 use crate::interrupt::Interrupt;
 use crate::merge::{merge_symbols, PairTable, Symbols};
 use crate::model::{Alphabet, MergeIds, Model};
+use crate::reserve::reserve;
 use crate::text::{char_of_byte, to_printable};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::{Hash, Hasher};
@@ -180,6 +181,7 @@ impl<'a> Seed<'a> {
             .iter()
             .map(|&byte| self.symbol_of_byte[usize::from(byte)]);
         let start = symbols.len();
+        reserve(symbols, piece.len())?;
         symbols.extend(bytes);
         if self.table.ranks() == 0 {
             return Ok(());
