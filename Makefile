@@ -23,6 +23,10 @@ RAY := $(VENV)/ray
 SPARK := $(VENV)/spark
 # The environment of the packages that the benchmarks compare with.
 BENCH := $(VENV)/bench
+# What to change: make mutants MUTANTS="rust merge --shard 0/10" or MUTANTS="python formats"
+MUTANTS ?= rust special
+# The programs that change the code, and what the tests need.
+MUTATION := $(VENV)/mutation
 # The program that builds the fuzz targets.
 CARGO_FUZZ := $(VENV)/cargo-fuzz
 # Where Debian's cross compiler for ARM is found.
@@ -44,7 +48,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-slow test-neon fuzz environments lint format bench bench-quick clean
+.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-slow test-neon fuzz mutants environments lint format bench bench-quick clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,6 +97,9 @@ test-neon:  ## Run the core's vector code as on ARM (needs gcc-aarch64-linux-gnu
 
 fuzz: $(VENV)/.built $(VENV)/.test $(VENV)/.fuzz $(CARGO_FUZZ)/bin/cargo-fuzz  ## Fuzz each target for MINUTES=2, two at a time; finds and counts at the end
 	PATH="$(abspath $(CARGO_FUZZ))/bin:$$PATH" PYTHONPATH=python $(BIN)/python fuzz/run.py --minutes $(MINUTES) $(FUZZ)
+
+mutants: $(VENV)/.built $(MUTATION)/.installed  ## Change the code in one place at a time: does a test notice? (MUTANTS="rust merge")
+	PATH="$(abspath $(MUTATION))/bin:$$PATH" $(MUTATION)/bin/python mutants/run.py $(MUTANTS)
 
 environments: $(TOKENIZERS1)/.installed $(ENGINES)/.installed $(RAY)/.installed $(SPARK)/.installed $(CARGO_FUZZ)/bin/cargo-fuzz
 
@@ -148,6 +155,14 @@ $(VENV)/.test $(VENV)/.peers $(VENV)/.lint: pyproject.toml | $(VENV)/.built
 $(TOKENIZERS1)/.installed: | $(VENV)/.created
 	$(BIN)/python -m venv $(TOKENIZERS1)
 	$(TOKENIZERS1)/bin/python -m pip --disable-pip-version-check install --quiet tokenizers==1.0.0rc3
+	@touch $@
+
+# The versions whose options mutants/run.py uses.
+$(MUTATION)/.installed: Makefile | $(VENV)/.created
+	$(BIN)/python -m venv $(MUTATION)
+	$(MUTATION)/bin/python -m pip --disable-pip-version-check install --quiet mutmut==3.8.1 $(TEST_PACKAGES) \
+	    regex tiktoken tokenizers huggingface-hub starlette uvicorn pyarrow zstandard
+	$(CARGO) install --quiet --locked --root $(MUTATION) cargo-mutants --version 27.1.0
 	@touch $@
 
 # The version whose options fuzz/run.py uses.

@@ -1,0 +1,126 @@
+"""Change the code in one place at a time, and list the changes that no test notices: `make mutants`.
+
+    python mutants/run.py rust merge special          # rooms or files of the core, with cargo-mutants
+    python mutants/run.py rust merge --shard 0/10     # a tenth of its changes
+    python mutants/run.py python formats/minbpe.py    # files or folders of the package, with mutmut
+
+A change that no test notices means that a test is missing, or that the change makes no difference. Those that
+make no difference are in `mutants/explained.txt`, each with its reason. The rest is printed, and the exit
+code is then 1.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OUTPUT = ROOT / "build" / "mutants"
+CORE = ROOT / "crates" / "core" / "src"
+PACKAGE = ROOT / "python" / "bpe_tokenizer"
+EXPLAINED = ROOT / "mutants" / "explained.txt"
+# Seconds for the tests of one change: a change may make a loop endless.
+TIMEOUT = "90"
+CARGO = ["cargo", "mutants", "--package", "bpe-tokenizer-core", "--profile", "mutants", "--no-shuffle"]
+CARGO += ["--baseline", "skip", "--timeout", TIMEOUT, "--build-timeout", "900", "--colors", "never"]
+MUTMUT = """
+[tool.mutmut]
+source_paths = ["src"]
+only_mutate = {files}
+also_copy = ["tests"]
+pytest_add_cli_args_test_selection = {tests}
+"""
+
+
+def rust(names: list[str], shard: str | None) -> Iterator[str]:
+    """Yield the unnoticed changes of the core's rooms: first with the room's own tests, then with all."""
+    for name in names:
+        path = CORE / name
+        pattern = f"{path.relative_to(ROOT)}/**/*.rs" if path.is_dir() else f"{path.relative_to(ROOT)}.rs"
+        output = OUTPUT / "rust" / name.replace("/", "-")
+        output.mkdir(parents=True, exist_ok=True)
+        command = [*CARGO, "--iterate", "--output", str(output), "--file", pattern]
+        if shard:
+            command += ["--shard", shard]
+        own_tests = name.replace("/", "::").removesuffix(".rs") + "::"
+        subprocess.run([*command, "--", "--lib", own_tests], cwd=ROOT, check=False)
+        subprocess.run([*command], cwd=ROOT, check=False)
+        report = output / "mutants.out"
+        # A change that makes a loop endless is noticed.
+        for line in (report / "missed.txt").read_text(encoding="utf-8").splitlines():
+            yield _with_source(line)
+
+
+def _with_source(line: str) -> str:
+    """A change with the line of code in the place of its numbers, which change with every edit."""
+    file, number, _, change = line.split(":", 3)
+    source = (ROOT / file).read_text(encoding="utf-8").splitlines()[int(number) - 1].strip()
+    return f"{Path(file).relative_to('crates/core/src')}:{change} | {source}"
+
+
+def python(names: list[str]) -> Iterator[str]:
+    """Yield the unnoticed changes of files and folders of the package, with the tests of their rooms."""
+    place = OUTPUT / "python"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    shutil.copytree(PACKAGE, place / "src" / "bpe_tokenizer", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tests", place / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    files = [f"src/bpe_tokenizer/{name}{'*' if (PACKAGE / name).is_dir() else ''}" for name in names]
+    tests = sorted({_tests(name) for name in names})
+    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    settings = settings.replace('pythonpath = ["tests', 'pythonpath = ["src", "tests')
+    mutmut = MUTMUT.format(files=json.dumps(files), tests=json.dumps(tests))
+    (place / "pyproject.toml").write_text(settings + mutmut, encoding="utf-8")
+    program = Path(sys.executable).parent / "mutmut"
+    environment = os.environ | {"BPE_TOKENIZER_SAMPLE": "0.05", "PYTHONPATH": ""}
+    subprocess.run([program, "run", "--max-children", "2"], cwd=place, env=environment, check=True)
+    results = subprocess.run([program, "results"], cwd=place, capture_output=True, text=True, check=True)
+    for line in results.stdout.splitlines():
+        name, _, state = line.strip().partition(": ")
+        if state in ("survived", "no tests"):
+            diff = subprocess.run(
+                [program, "show", name], cwd=place, capture_output=True, text=True, check=True
+            )
+            changed = [each for each in diff.stdout.splitlines() if re.match(r"[-+] ", each)]
+            module, _, function = name.rpartition(".")
+            yield f"{module}: {function.partition('__mutmut')[0]}: {' '.join(' '.join(changed).split())}"
+
+
+def _tests(name: str) -> str:
+    """The tests of a room, or of a file outside the rooms."""
+    room = name.partition("/")[0]
+    return f"tests/{room}" if (ROOT / "tests" / room).is_dir() else f"tests/test_{room}"
+
+
+def unexplained(changes: Iterable[str]) -> list[str]:
+    """The changes that no entry of `explained.txt` explains."""
+    _, *entries = EXPLAINED.read_text(encoding="utf-8").split("\n\n")
+    patterns = [re.compile(entry.partition("\n")[0]) for entry in entries]
+    return [change for change in changes if not any(pattern.search(change) for pattern in patterns)]
+
+
+def main() -> int:
+    """Run it; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("language", choices=["rust", "python"])
+    parser.add_argument(
+        "names", nargs="+", help="rooms or files, below crates/core/src or python/bpe_tokenizer"
+    )
+    parser.add_argument("--shard", help="a part of the changes of the core: 0/10 is the first tenth")
+    arguments = parser.parse_args()
+    is_rust = arguments.language == "rust"
+    changes = list(rust(arguments.names, arguments.shard) if is_rust else python(arguments.names))
+    rest = unexplained(changes)
+    print(f"\n{len(changes)} changes unnoticed, {len(changes) - len(rest)} of them explained")
+    for change in rest:
+        print(f"  {change}")
+    return 1 if rest else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
