@@ -177,6 +177,7 @@ def test_windows_line_ends(tmp_path: Path) -> None:
         (b"minbpe v1\n\n1\n<a>\n", "line 4: '<a>' is not a special token"),
         (b"minbpe v1\n\n1\n<a b> 300\n", "line 4: '<a b> 300' is not a special token"),
         (b"minbpe v1\n\n1\n<a> 4294967295\n", "line 4"),
+        (b"minbpe v1\n\n1\n<a> 00000000300\n", "line 4"),
         (b"minbpe v1\n\n1\n<a> 255\n", "line 4: the id 255 of '<a>' is already the id of"),
         (b"minbpe v1\n\n1\n<a> 256\n97 98\n", "line 4: the id 256 of '<a>' is already the id of"),
         (b"minbpe v1\n\n2\n<a> 300\n<a> 301\n", "line 5: duplicate special token '<a>'"),
@@ -184,12 +185,14 @@ def test_windows_line_ends(tmp_path: Path) -> None:
         (b"minbpe v1\n\n2\n<a 300\n<a> 301\n", "'<a' precedes '<a>'"),
         (b"minbpe v1\n\n0\n97 98 99\n", "line 4: '97 98 99' is not a merge"),
         (b"minbpe v1\n\n0\n97 -1\n", "line 4: '97 -1' is not a merge"),
+        (b"minbpe v1\n\n0\n-1 97\n", "line 4: '-1 97' is not a merge"),
         (b"minbpe v1\n\n0\n97 98\n\n", "line 5: '' is not a merge"),
         (b"minbpe v1\n\n0\n97 256\n", "line 4: the id 256 is not defined"),
         (b"minbpe v1\n\n0\n97 98\n97 98\n", "line 5: makes the same token as id 256"),
         (b"minbpe v1\n\n0\n97 98\n256 99\n98 99\n97 258\n", "line 7: makes the same token as id 257"),
         (b"minbpe v1\n\n0\n97 98\n97 9", "the last line has no newline"),
         (b"minbpe v1\n ?\\p{L}+\n0\n", "line 2: the pattern begins or ends with white space"),
+        (b"minbpe v1\na\rb\n0\n", "line 2: the pattern begins or ends with white space"),
         (b"minbpe v1\n(\n0\n", "line 2: the pattern is not supported"),
         (b"minbpe v1\n\\s+$\n0\n", r"line 2: the pattern '\\\\s\+\$' holds \$"),
         (b"minbpe v1\n(a)|b\n0\n", "holds \\(, which may mean something else to Python's regex module"),
@@ -206,6 +209,33 @@ def test_broken_files_are_refused(content: bytes, message: str, tmp_path: Path) 
     with pytest.raises(FormatError, match=message) as error:
         minbpe.load(path)
     assert str(error.value).startswith(str(path))
+
+
+def test_the_largest_id(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.model", special=["<a> 4294967294"])
+    assert BPETokenizer.from_minbpe(path).special_tokens == {"<a>": 2**32 - 2}
+
+
+def test_merges_of_two_ids_are_merged_and_no_others(tmp_path: Path) -> None:
+    """`abc` is the merge of `a` and `bc`; a text merges `ab` first, which no merge joins with `c`."""
+    path = write(tmp_path / "x.model", merges=["97 98", "98 99", "97 257"])
+    assert BPETokenizer.from_minbpe(path).encode("abc") == Minbpe(path).encode("abc") == [256, 99]
+
+
+def test_tokens_and_vocabularies_of_limited_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minbpe, "_MAX_TOKEN", 4)
+    monkeypatch.setattr(minbpe, "_MAX_VOCABULARY", 8)
+    for merges, line in (
+        (["97 97", "256 256", "98 98"], None),
+        (["97 97", "256 256", "257 97"], 6),
+        (["97 97", "256 256", "98 98", "99 99"], 7),
+    ):
+        path = write(tmp_path / "x.model", merges=merges)
+        if line is None:
+            assert len(minbpe.load(path).core.merges) == 3
+        else:
+            with pytest.raises(FormatError, match=f"line {line}: makes a token of"):
+                minbpe.load(path)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -105,6 +105,19 @@ def test_a_special_token_with_the_bytes_of_another(tmp_path: Path) -> None:
     assert (tokenizer.vocab[1], tokenizer.vocab[267], len(tokenizer)) == (b"<s>", b"<s>", 268)
 
 
+def test_the_smallest_vocabulary(tmp_path: Path) -> None:
+    made = document(tokens=(), count=4)
+    tokenizer = BPETokenizer.from_tekken(write(tmp_path / "x.json", made))
+    assert (len(tokenizer), tokenizer.encode("a")) == (260, [97 + 4])
+
+
+def test_the_roles_are_those_of_mistral(tmp_path: Path) -> None:
+    """Whatever other names the file has."""
+    made = document(special=("<|begin_of_text|>", "<|end_of_text|>", "<s>", "</s>", "<|pad|>", "<pad>"))
+    tokenizer = BPETokenizer.from_tekken(write(tmp_path / "x.json", made))
+    assert (tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token) == ("<s>", "</s>", "<pad>")
+
+
 def test_learned_ranks(stdlib_texts: list[str], mixed_text: str, tmp_path: Path) -> None:
     """The same pieces and ranks, so the same tokens, with their ids shifted."""
     learned = BPETokenizer("tekken", None).train([*stdlib_texts, mixed_text], 1500, verbose=False)
@@ -180,6 +193,7 @@ def broken(*path: Any, value: Any = ...) -> dict[str, Any]:
         ),
         (broken("vocab", 257, "token_bytes", value="é"), r"vocab\[257\].token_bytes: 'é' is not a token"),
         (broken("vocab", 257, "token_bytes", value="A"), "is not a token in base64"),
+        (broken("vocab", 257, "token_bytes", value="bG93*"), "is not a token in base64"),
         (broken("vocab", 257, "token_bytes", value=""), "is not a token in base64"),
         (broken("vocab", 257, "token_bytes", value=7), "is not a token in base64"),
         (

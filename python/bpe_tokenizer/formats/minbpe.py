@@ -237,15 +237,14 @@ def _read_special_tokens(path: Path, lines: Sequence[str], vocab_size: int) -> d
 def _shadowed(texts: Sequence[str]) -> tuple[str, str] | None:
     """A text and a longer one after it that begins with it; None if no text shadows another."""
     place = {text: index for index, text in enumerate(texts)}
-    # A stack of the prefixes of the current text, each with the earliest listed of its own prefixes.
-    prefixes: list[tuple[str, str]] = []
+    # The prefixes of the current text, the longest last: each is listed before the shorter ones.
+    prefixes: list[str] = []
     for text in sorted(texts):
-        while prefixes and not text.startswith(prefixes[-1][0]):
+        while prefixes and not text.startswith(prefixes[-1]):
             prefixes.pop()
-        earliest = min(prefixes[-1][1], text, key=place.__getitem__) if prefixes else text
-        if earliest != text:
-            return earliest, text
-        prefixes.append((text, earliest))
+        if prefixes and place[prefixes[-1]] < place[text]:
+            return prefixes[-1], text
+        prefixes.append(text)
     return None
 
 
