@@ -68,13 +68,17 @@ def command_of(name: str, programs: Path | None) -> list[str]:
     return [str(programs / name)]
 
 
-def run(name: str, programs: Path | None, minutes: float) -> Result:
+def run(name: str, programs: Path | None, minutes: float, seed: int) -> Result:
     """Run a target until the time is over, or until it finds something."""
     corpus, finds, log = OUTPUT / "corpus" / name, OUTPUT / "finds", OUTPUT / f"{name}.log"
     for directory in (corpus, finds):
         directory.mkdir(parents=True, exist_ok=True)
     command = command_of(name, programs) + OPTIONS
-    command += [f"-max_total_time={round(60 * minutes)}", f"-artifact_prefix={finds}/{name}-"]
+    command += [
+        f"-max_total_time={round(60 * minutes)}",
+        f"-artifact_prefix={finds}/{name}-",
+        f"-seed={seed}",
+    ]
     dictionary, seeds = FUZZ / f"{name}.dict", FUZZ / "seeds" / name
     command += [f"-dict={dictionary}"] if dictionary.exists() else []
     command += [str(corpus)] + ([str(seeds)] if seeds.exists() else [])
@@ -121,6 +125,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=2, help="time of each target")
     parser.add_argument("--jobs", type=int, default=2, help="targets that run at the same time")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the random inputs; 0 is another one each time"
+    )
     parser.add_argument("--sanitizer", choices=["none", "address"], default="none")
     parser.add_argument("targets", nargs="*", help="names of targets; all without")
     arguments = parser.parse_args()
@@ -134,7 +141,7 @@ def main() -> int:
     programs = build(arguments.sanitizer) if set(targets) & set(rust_targets()) else None
     results = []
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        for result in pool.map(lambda name: run(name, programs, arguments.minutes), targets):
+        for result in pool.map(lambda name: run(name, programs, arguments.minutes, arguments.seed), targets):
             show(result)
             results.append(result)
     bad = [result for result in results if result.failed or result.find]
