@@ -21,6 +21,9 @@ from typing import Any
 
 from bpe_tokenizer.errors import WriteError, shorten
 
+if sys.platform != "win32":
+    import fcntl  # now: without memory, loading it later is an ImportError
+
 __all__ = [
     "RUN_LOCK",
     "SAVE_LOCK",
@@ -92,8 +95,6 @@ def try_lock(descriptor: int) -> bool | None:
             finally:
                 os.lseek(descriptor, 0, os.SEEK_SET)
         else:
-            import fcntl
-
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False

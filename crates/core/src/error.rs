@@ -91,6 +91,9 @@ pub enum Error {
 impl Error {
     /// A file that the system cannot read.
     pub fn unreadable(path: &Path, source: io::Error) -> Self {
+        if source.kind() == io::ErrorKind::OutOfMemory {
+            return Self::OutOfMemory { bytes: 0 };
+        }
         let path = path.display().to_string();
         Self::Read { path, source }
     }

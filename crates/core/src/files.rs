@@ -7,6 +7,7 @@
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::pipes::Stream;
+use crate::reserve::reserve;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -132,7 +133,7 @@ impl TextFile {
     /// process changed the file.
     pub fn read(&mut self, wanted: usize, buffer: &mut Vec<u8>) -> Result<()> {
         let wanted = self.unread.min(wanted as u64);
-        buffer.reserve(wanted as usize);
+        reserve(buffer, wanted as usize)?;
         let read = match &mut self.reader {
             Reader::File(file, _) => file.take(wanted).read_to_end(buffer),
             Reader::Held(bytes) => bytes.take(wanted).read_to_end(buffer),

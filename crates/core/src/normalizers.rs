@@ -8,6 +8,7 @@ use crate::interrupt::{Interrupt, Poller};
 use crate::normalize::Normalization;
 use crate::normalize_run::RunNormalizer;
 use crate::pretokenize::{Dfa, Progress, SplitPattern, POLL_BYTES};
+use crate::reserve::{append_text, copied_text, reserve_text};
 use crate::text::{floor_char_boundary, last_character, Text};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -199,13 +200,18 @@ impl PendingText {
             false => last_run(form, text, poller)?,
         };
         let (done, pending) = text.split_at(stable.unwrap_or(0));
-        self.pending.push_str(done);
+        append_text(&mut self.pending, done)?;
         if stable.is_some() {
             let pending = std::mem::take(&mut self.pending);
             let changed = form.rewrite(&pending, false, poller.interrupt())?;
-            rewritten.push_str(&changed.map_or(pending, |(text, _)| to_string(text)));
+            let stable = changed.map_or(pending, |(text, _)| to_string(text));
+            if rewritten.is_empty() {
+                rewritten = stable;
+            } else {
+                append_text(&mut rewritten, &stable)?;
+            }
         }
-        self.pending.push_str(pending);
+        append_text(&mut self.pending, pending)?;
         if self.pending.len() > MAX_PENDING {
             let run = self.run.insert(RunNormalizer::default());
             for c in self.pending.drain(..) {
@@ -228,11 +234,11 @@ impl PendingText {
         let mut rewritten = String::new();
         while text.len() > POLL_BYTES {
             let (block, rest) = text.split_at(floor_char_boundary(text, POLL_BYTES));
-            self.replace(automaton, content, block, false, &mut rewritten);
+            self.replace(automaton, content, block, false, &mut rewritten)?;
             poller.advance(POLL_BYTES / 4)?;
             text = rest;
         }
-        self.replace(automaton, content, text, ends, &mut rewritten);
+        self.replace(automaton, content, text, ends, &mut rewritten)?;
         poller.advance(text.len() / 4)?;
         Ok(rewritten)
     }
@@ -244,8 +250,9 @@ impl PendingText {
         text: &str,
         ends: bool,
         rewritten: &mut String,
-    ) {
-        self.pending.push_str(text);
+    ) -> Result<()> {
+        append_text(&mut self.pending, text)?;
+        reserve_text(rewritten, self.pending.len())?;
         let (pending, mut copied) = (self.pending.as_str(), 0);
         let matched = |range: Range<usize>, is_match| {
             if is_match {
@@ -263,8 +270,9 @@ impl PendingText {
             let (_, next) = automaton.stable_matches(bytes, &mut self.progress, matched);
             next
         };
-        rewritten.push_str(&pending[copied..stable]);
+        append_text(rewritten, &pending[copied..stable])?;
         self.pending.drain(..stable);
+        Ok(())
     }
 
     /// Adds text that loses the white space at its ends. Only white space is pending.
@@ -276,12 +284,12 @@ impl PendingText {
     ) -> Result<String> {
         let Range { start, end } = stripped(text, left && !self.begun, right, poller)?;
         if start == end {
-            self.pending.push_str(&text[end..]);
+            append_text(&mut self.pending, &text[end..])?;
             return Ok(String::new());
         }
         let mut rewritten = std::mem::take(&mut self.pending);
-        rewritten.push_str(&text[start..end]);
-        self.pending.push_str(&text[end..]);
+        append_text(&mut rewritten, &text[start..end])?;
+        append_text(&mut self.pending, &text[end..])?;
         Ok(rewritten)
     }
 }
@@ -332,7 +340,7 @@ impl Step {
             Step::Strip { left, right } => {
                 open.push_stripped((*left, *right), text, &mut poller)?
             }
-            Step::Prepend(_) if open.begun => text.to_owned(),
+            Step::Prepend(_) if open.begun => copied_text(text)?,
             _ => self.of_str(text, interrupt)?,
         };
         open.begun |= !rewritten.is_empty();
@@ -345,7 +353,7 @@ impl Step {
     /// The text that the step makes of a whole text.
     fn of_str(&self, text: &str, interrupt: &Interrupt<'_>) -> Result<String> {
         let changed = self.apply(text.as_bytes(), true, false, interrupt)?;
-        Ok(changed.map_or(text.to_owned(), |(text, _)| to_string(text)))
+        changed.map_or_else(|| copied_text(text), |(text, _)| Ok(to_string(text)))
     }
 
     fn may_cut(&self, before: char, after: char) -> bool {

@@ -5,6 +5,7 @@ use super::Encoder;
 use crate::error::{utf8, Error, Result};
 use crate::files::{Source, TextFile};
 use crate::interrupt::Interrupt;
+use crate::reserve::append;
 use crate::text::Text;
 use crate::threads::lock;
 use memchr::memmem::Finder;
@@ -239,7 +240,7 @@ impl UnfinishedFile {
         self.read(missing)?;
         let separator = files.separator.as_ref().filter(|_| !self.in_document);
         match separator.and_then(|separator| self.end_of_documents(batch, separator)) {
-            Some(length) => Ok(self.take(files, length, false, true)),
+            Some(length) => self.take(files, length, false, true),
             None => self.part(files),
         }
     }
@@ -288,18 +289,24 @@ impl UnfinishedFile {
             if found.is_some() || self.file.is_at_end() {
                 let end = found.map_or(document.len(), |_| self.searched - self.used);
                 let length = batch.next_part(&document[..end], &mut limit);
-                return Ok(self.take(files, length, true, length == end));
+                return self.take(files, length, true, length == end);
             }
             let document = &document[..self.searched - self.used];
             if let Some(length) = batch.first_part_of_unfinished(document, &mut limit) {
-                return Ok(self.take(files, length, true, false));
+                return self.take(files, length, true, false);
             }
             self.read(batch.job_bytes)?;
         }
     }
 
     /// Takes a section. If a document ends there, also the separator that follows.
-    fn take(&mut self, files: &Files<'_>, length: usize, is_part: bool, is_last: bool) -> Section {
+    fn take(
+        &mut self,
+        files: &Files<'_>,
+        length: usize,
+        is_part: bool,
+        is_last: bool,
+    ) -> Result<Section> {
         let end = self.used + length;
         self.is_finished = is_last && end == self.window.len() && self.file.is_at_end();
         let skipped = if is_last && !self.is_finished {
@@ -310,7 +317,7 @@ impl UnfinishedFile {
         let section = Section {
             path: self.path.clone(),
             start: self.start,
-            bytes: self.take_bytes(end, end + skipped, files.buffers.take()),
+            bytes: self.take_bytes(end, end + skipped, files.buffers.take())?,
             is_part,
             is_first: !self.in_document,
             is_last,
@@ -318,22 +325,22 @@ impl UnfinishedFile {
         self.in_document = !is_last;
         self.start += (length + skipped) as u64;
         self.searched = self.searched.max(self.used);
-        section
+        Ok(section)
     }
 
     /// The unused bytes up to `end`; those up to `next` are used then. Copies the shorter side of the window.
-    fn take_bytes(&mut self, end: usize, next: usize, mut buffer: Vec<u8>) -> Vec<u8> {
+    fn take_bytes(&mut self, end: usize, next: usize, mut buffer: Vec<u8>) -> Result<Vec<u8>> {
         if self.window.len() - next > end - self.used {
-            buffer.extend_from_slice(&self.window[self.used..end]);
+            append(&mut buffer, &self.window[self.used..end])?;
             self.used = next;
-            return buffer;
+            return Ok(buffer);
         }
-        buffer.extend_from_slice(&self.window[next..]);
+        append(&mut buffer, &self.window[next..])?;
         std::mem::swap(&mut self.window, &mut buffer);
         buffer.truncate(end);
         buffer.drain(..self.used);
         self.searched = self.searched.saturating_sub(next);
         self.used = 0;
-        buffer
+        Ok(buffer)
     }
 }

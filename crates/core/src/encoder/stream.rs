@@ -7,8 +7,9 @@ use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::normalizers::IncrementalNormalizer;
 use crate::pretokenize::{IncrementalSplitter, PieceCutter};
+use crate::reserve::{append_text, push};
 use crate::special::{LeftContext, Matcher, StableMatches};
-use crate::text::Text;
+use crate::text::{floor_char_boundary, Text};
 use std::sync::Arc;
 
 /// The state of a text that arrives incrementally, in each stage of an encoder.
@@ -58,6 +59,20 @@ impl EncodeStream {
         ids: &mut Vec<u32>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
+        let last = for_each_block(text, |block| {
+            self.push_block(encoder, block, false, ids, interrupt)
+        })?;
+        self.push_block(encoder, last, ends, ids, interrupt)
+    }
+
+    fn push_block(
+        &mut self,
+        encoder: &Encoder,
+        text: &str,
+        ends: bool,
+        ids: &mut Vec<u32>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
         let Self {
             matchers,
             original,
@@ -76,7 +91,7 @@ impl EncodeStream {
                 Event::Text(text) => stages.advance(&mut call, text, false, is_first),
                 Event::End(token) => {
                     stages.advance(&mut call, "", true, is_first)?;
-                    call.ids.extend(token);
+                    call.push_token(token)?;
                     *is_first &= token.is_none();
                     Ok(())
                 }
@@ -94,6 +109,23 @@ struct Call<'a, 'b> {
     pieces: &'a mut PieceEncoder<'b>,
     ids: &'a mut Vec<u32>,
     interrupt: &'a Interrupt<'a>,
+}
+
+impl Call<'_, '_> {
+    fn push_token(&mut self, token: Option<u32>) -> Result<()> {
+        token.map_or(Ok(()), |id| push(self.ids, id))
+    }
+}
+
+/// Calls `work` with each block of a text but the last, which it returns. The stages copy what they get, so blocks bound
+/// their memory.
+fn for_each_block(mut text: &str, mut work: impl FnMut(&str) -> Result<()>) -> Result<&str> {
+    while text.len() > BLOCK_BYTES {
+        let (block, rest) = text.split_at(floor_char_boundary(text, BLOCK_BYTES));
+        work(block)?;
+        text = rest;
+    }
+    Ok(text)
 }
 
 impl Stages {
@@ -123,7 +155,7 @@ impl Stages {
         match self {
             Self::Incremental(stages) => stages.advance(call, text, ends, is_first),
             Self::Buffered(buffer) => {
-                buffer.push_str(text);
+                append_text(buffer, text)?;
                 if !ends || buffer.is_empty() {
                     return Ok(());
                 }
@@ -168,10 +200,13 @@ impl IncrementalStages {
         };
         let matcher = &call.matchers.normalized;
         normalized.advance(matcher, &text, ends, &mut |event| match event {
-            Event::Text(text) => split(text, false, is_first, call),
+            Event::Text(text) => {
+                let last = for_each_block(text, |block| split(block, false, is_first, call))?;
+                split(last, false, is_first, call)
+            }
             Event::End(token) => {
                 split("", true, is_first, call)?;
-                call.ids.extend(token);
+                call.push_token(token)?;
                 *is_first &= token.is_none();
                 Ok(())
             }
@@ -179,6 +214,8 @@ impl IncrementalStages {
     }
 }
 
+/// Bytes of a block.
+const BLOCK_BYTES: usize = 64 << 10;
 /// A pending text shorter than this, in bytes, is searched again after each part.
 const MIN_WAIT: usize = 64;
 
@@ -209,7 +246,7 @@ impl TokenSearch {
         ends: bool,
         handle: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<()> {
-        self.pending.push_str(text);
+        append_text(&mut self.pending, text)?;
         if ends || self.pending.len() >= self.wanted {
             self.search(matcher, ends, handle)?;
         }

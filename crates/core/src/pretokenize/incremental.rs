@@ -7,6 +7,7 @@ use super::dfa::{Dfa, Progress};
 use super::pre_tokenizers::PreTokenizers;
 use super::steps::{run, Behavior, MatchJoiner, Piece, Prepend, Step};
 use crate::error::Result;
+use crate::reserve::append;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -178,7 +179,10 @@ fn advance(
     if is_whole {
         return part.is_empty() || split_whole(steps, text, part, sink);
     }
-    stage.text.extend_from_slice(&text[part]);
+    if let Err(error) = append(&mut stage.text, &text[part]) {
+        sink.outcome = Err(error);
+        return false;
+    }
     let Some((step, rest)) = steps.split_first() else {
         return stage.emit(ends, sink);
     };

@@ -99,7 +99,7 @@ class JinjaTemplate:
             values = build_context(messages, tools, documents, variables or {})
         except RecursionError as error:
             raise OptionError("the messages, tools or documents are nested too deeply") from error
-        except TokenizerError:
+        except (TokenizerError, MemoryError):
             raise
         except Exception as error:
             # Objects in them run their own code.

@@ -83,6 +83,8 @@ def _parameters(function: Callable[..., Any], name: str) -> tuple[Schema, Schema
     """Return the schema of a function's arguments, and that of its result or None."""
     try:
         hints = get_type_hints(function)
+    except MemoryError:
+        raise
     except Exception as error:
         raise OptionError(f"the type hints of the tool {name} cannot be read: {error}") from error
     properties, required = {}, []

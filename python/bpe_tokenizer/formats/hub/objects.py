@@ -81,6 +81,8 @@ def _save_and_load(tokenizer: object, save: Callable[[Path], None]) -> Model:
         directory = Path(name)
         try:
             save(directory)
+        except MemoryError:
+            raise
         except Exception as error:  # the library raises a bare Exception if a part is written in Python
             raise FormatError(f"{_name(tokenizer)}: cannot be saved: {error}") from error
         try:

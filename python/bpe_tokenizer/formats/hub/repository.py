@@ -86,6 +86,8 @@ class Repository:
             raise self._error(error, str(name)) from error
         except library.errors.EntryNotFoundError:
             return None
+        except MemoryError:
+            raise
         except Exception as error:  # the class depends on the HTTP library of this huggingface_hub
             raise self._error(error, str(name)) from error
 
@@ -103,6 +105,8 @@ class Repository:
             found = api.model_info(self.id, revision=self.revision)
             names = [PurePosixPath(file.rfilename) for file in found.siblings]
             return replace(self, revision=found.sha), names
+        except MemoryError:
+            raise
         except Exception as error:
             raise self._error(error, "the list of its files") from error
 

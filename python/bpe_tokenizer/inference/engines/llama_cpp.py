@@ -58,6 +58,8 @@ class LlamaCppModel:
                 n_batch=_BATCH,
                 verbose=options.verbose,
             )
+        except MemoryError:
+            raise
         except Exception as error:
             raise GenerationError(
                 f"{path}: llama.cpp cannot load it (verbose=True shows why): {error!s:.150}"

@@ -40,6 +40,8 @@ class MlxModel:
         self._thread = EngineThread()
         try:
             self._model, config = self._thread.call(lambda: load_model(path))
+        except MemoryError:
+            raise
         except Exception as error:
             self._thread.close()
             raise GenerationError(f"{path}: MLX cannot load it: {error!s:.150}") from error

@@ -60,6 +60,8 @@ class OpenVinoModel:
             self._pipeline: Any = openvino_genai.LLMPipeline(
                 str(path), "GPU" if has_gpu else "CPU", **({} if has_gpu else _EXACT)
             )
+        except MemoryError:
+            raise
         except Exception as error:
             raise GenerationError(f"{path}: OpenVINO cannot load it: {error!s:.150}") from error
         self._thread = EngineThread()

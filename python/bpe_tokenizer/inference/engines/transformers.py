@@ -44,6 +44,8 @@ class TransformersModel:
                     str(path), dtype="auto", local_files_only=True
                 )
                 self._model: Any = model.to(_device(torch)).eval()
+            except MemoryError:
+                raise
             except Exception as error:
                 raise GenerationError(f"{path}: Transformers cannot load it: {error!s:.150}") from error
         # Without the penalties, top-k and stop ids of the model's generation_config.json.
