@@ -27,6 +27,7 @@ from bpe_tokenizer.errors import (
     NotTrainedError,
     OptionError,
 )
+from mutations import break_bytes, break_numbers
 from token_files import DOCUMENTS, as_jsonl, contents, flat, read_nanogpt
 
 # Readers
@@ -210,6 +211,28 @@ def test_tables(
     made.files[2].unlink()
     again = tokenize_corpus(path, tmp_path / "out", tokenizer, shard_tokens=30)
     assert (again.kept, read_nanogpt(again.files, "<u2")) == (2, flat(ids))
+
+
+@pytest.mark.parametrize("column", ["string", "string_view", "dictionary"])
+@pytest.mark.parametrize("kind", ["parquet", "file", "stream"])
+def test_broken_tables(kind: str, column: str, tmp_path: Path) -> None:
+    """Wrong metadata, sizes, offsets and indices: pyarrow's errors are of many classes."""
+    pyarrow = pytest.importorskip("pyarrow")
+    types = {"dictionary": lambda: pyarrow.dictionary(pyarrow.int32(), pyarrow.string())}
+    sound, path = tmp_path / "sound", tmp_path / "c.any"
+    write_table(sound, kind, DOCUMENTS, types.get(column, getattr(pyarrow, column, None))())  # type: ignore[misc]
+    data = sound.read_bytes()
+    reader = RowReader("parquet" if kind == "parquet" else "arrow")
+    messages = []
+    for broken in (*break_numbers(data, 400), *break_bytes(data, 200)):
+        path.write_bytes(broken)
+        with path.open("rb") as stream:
+            try:
+                list(reader.rows(Input("c.any", path, len(broken), 0), stream))
+            except CorpusError as error:
+                messages.append(str(error))
+    assert len(messages) > 100
+    assert all("c.any" in message and len(message) <= 300 for message in messages)
 
 
 def test_bad_tables(tmp_path: Path, tokenizer: BPETokenizer) -> None:

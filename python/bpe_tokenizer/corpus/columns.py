@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
+from bpe_tokenizer.corpus.compression import DECOMPRESSION_ERRORS
 from bpe_tokenizer.corpus.inputs import Input
-from bpe_tokenizer.errors import CorpusError
+from bpe_tokenizer.errors import CorpusError, TokenizerError
 from bpe_tokenizer.libraries import import_library
 
 __all__ = ["arrow_rows", "import_pyarrow", "parquet_rows"]
 
 _BATCH_ROWS = 1024
+_CHUNK = 1 << 20
+# Of pyarrow's messages, which have no limit.
+_MAX_MESSAGE = 150
 
 
 def import_pyarrow() -> Any:
@@ -49,12 +55,9 @@ def parquet_rows(
         raise CorpusError(
             f"{source.name} is compressed or a pipe, but Parquet is read from its end; use a plain file"
         )
-    try:
-        with pyarrow.parquet.ParquetFile(stream) as table:
-            _check_column(pyarrow, source, table.schema_arrow, column)
-            yield from _rows(pyarrow, table.iter_batches(_BATCH_ROWS, columns=[column]), column, after)
-    except pyarrow.ArrowException as error:
-        raise CorpusError(f"{source.name} cannot be read as Parquet: {error}") from None
+    with _broken_tables(pyarrow, source, "Parquet"), pyarrow.parquet.ParquetFile(stream) as table:
+        _check_column(pyarrow, source, table.schema_arrow, column)
+        yield from _rows(pyarrow, table.iter_batches(_BATCH_ROWS, columns=[column]), column, after)
 
 
 def arrow_rows(
@@ -65,24 +68,32 @@ def arrow_rows(
     Arguments, results and errors are those of `parquet_rows`, but the stream need not be seekable.
     """
     pyarrow = import_pyarrow()
+    with _broken_tables(pyarrow, source, "Arrow"), _record_batches(pyarrow, stream) as batches:
+        _check_column(pyarrow, source, batches.schema, column)
+        yield from _rows(pyarrow, batches, column, after)
+
+
+@contextmanager
+def _broken_tables(pyarrow: Any, source: Input, kind: str) -> Iterator[None]:
+    """Report what pyarrow raises for a broken file; an `OSError` of it has no number of the system."""
     try:
-        with _record_batches(pyarrow, stream) as batches:
-            _check_column(pyarrow, source, batches.schema, column)
-            yield from _rows(pyarrow, batches, column, after)
-    except pyarrow.ArrowException as error:
-        raise CorpusError(f"{source.name} cannot be read as Arrow: {error}") from None
+        yield
+    except (pyarrow.ArrowException, OSError, ValueError, EOFError) as error:
+        is_read_error = isinstance(error, OSError) and error.errno is not None
+        if is_read_error or isinstance(error, (TokenizerError, *DECOMPRESSION_ERRORS)):
+            raise
+        message = str(error)[:_MAX_MESSAGE]
+        raise CorpusError(f"{source.name} cannot be read as {kind}: {message}") from None
 
 
 def _record_batches(pyarrow: Any, stream: BinaryIO) -> Any:
     """Open an Arrow stream, or an Arrow file: `ARROW1`, two zero bytes, a stream and a footer."""
     head = stream.read(8)
-    if head == b"ARROW1\0\0":
-        return pyarrow.ipc.open_stream(stream)
-    return pyarrow.ipc.open_stream(_PrefixedStream(head, stream))
+    return pyarrow.ipc.open_stream(_PrefixedStream(b"" if head == b"ARROW1\0\0" else head, stream))
 
 
 class _PrefixedStream:
-    """A stream with bytes put back at its start."""
+    """A stream with bytes put back at its start. A broken file makes pyarrow ask for any number of bytes."""
 
     def __init__(self, head: bytes, stream: BinaryIO) -> None:
         self._head = head
@@ -90,10 +101,16 @@ class _PrefixedStream:
         self.closed = False
 
     def read(self, size: int = -1) -> bytes:
-        taken = self._head if size < 0 else self._head[:size]
-        self._head = self._head[len(taken) :]
-        rest = self._stream.read(size if size < 0 else size - len(taken))
-        return taken + rest
+        if size < 0:
+            size = sys.maxsize
+        parts = [self._head[:size]]
+        self._head = self._head[len(parts[0]) :]
+        size -= len(parts[0])
+        # Python allocates what a call asks for, though the file is shorter.
+        while size > 0 and (part := self._stream.read(min(size, _CHUNK))):
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
 
     def close(self) -> None:
         self.closed = True
@@ -117,12 +134,27 @@ def _rows(
     number = 0
     for batch in batches:
         if number + batch.num_rows > after:
-            array = batch.column(column)
-            if pyarrow.types.is_dictionary(array.type):
-                array = array.dictionary_decode()
-            # As bytes, so that a row that is not UTF-8 does not fail the others.
-            values = array.cast(pyarrow.large_binary()).to_pylist()
+            values = _as_bytes(pyarrow, batch.column(column)).to_pylist()
             for index, value in enumerate(values, number + 1):
                 if index > after:
                     yield index, value
         number += batch.num_rows
+
+
+def _as_bytes(pyarrow: Any, array: Any) -> Any:
+    """Return texts as bytes, so that a row that is not UTF-8 does not fail the others.
+
+    Offsets and indices of a broken file may point anywhere, so they are checked before they are used.
+    """
+    types = pyarrow.types
+    if types.is_dictionary(array.type):
+        array.indices.validate(full=True)
+        texts = _as_bytes(pyarrow, array.dictionary)
+        return pyarrow.DictionaryArray.from_arrays(array.indices, texts, safe=True).dictionary_decode()
+    if types.is_string(array.type):
+        binary = pyarrow.binary()
+    else:
+        binary = pyarrow.large_binary() if types.is_large_string(array.type) else pyarrow.binary_view()
+    array = array.view(binary)
+    array.validate(full=True)
+    return array
