@@ -46,8 +46,12 @@ pub struct Encoder {
 
 /// A text is a sequence of segments.
 enum Segment<'a> {
-    /// An added token, and its range in the original text.
-    Added(AddedTokenMatch),
+    /// An added token, with its ranges in the original text.
+    Added {
+        found: AddedTokenMatch,
+        /// The end of its range, rounded down inside a run that normalisation changed.
+        tiled_end: usize,
+    },
     Text(TextSegment<'a>),
 }
 
@@ -123,7 +127,7 @@ impl Encoder {
             Search::new(&matchers, false, interrupt),
             &mut |segment| {
                 match segment {
-                    Segment::Added(found) => piece(&text.as_bytes()[found.range])?,
+                    Segment::Added { found, .. } => piece(&text.as_bytes()[found.range])?,
                     Segment::Text(segment) => {
                         let mut outcome = Ok(());
                         self.splitter.split(&segment, false, |found| {
@@ -153,7 +157,7 @@ impl Encoder {
             text,
             Search::new(&matchers, true, interrupt),
             &mut |segment| {
-                if let Segment::Added(found) = segment {
+                if let Segment::Added { found, .. } = segment {
                     let token = self.model.added_token(found.id);
                     let token = token.filter(|token| token.special);
                     first = token.map(|token| (token.content.clone(), found.range.start));
@@ -201,8 +205,11 @@ impl Encoder {
         let mut found = |found: AddedTokenMatch| {
             let range = found.range.clone();
             let between = text.slice(done..range.start);
-            let go_on =
-                self.normalize(between, done, search, sink)? && sink(Segment::Added(found))?;
+            let go_on = self.normalize(between, done, search, sink)?
+                && sink(Segment::Added {
+                    found,
+                    tiled_end: range.end,
+                })?;
             done = range.end;
             Ok(go_on)
         };
@@ -255,7 +262,11 @@ impl Encoder {
                     range: original_range(range.clone()),
                     content: original_range(content),
                 };
-                let go_on = text(done..range.start, sink)? && sink(Segment::Added(token))?;
+                let added = Segment::Added {
+                    found: token,
+                    tiled_end: offsets.start(range.end),
+                };
+                let go_on = text(done..range.start, sink)? && sink(added)?;
                 done = range.end;
                 Ok(go_on)
             };
@@ -293,6 +304,7 @@ fn with_offsets(
 mod tests {
     use super::*;
     use crate::model::{Settings, Unknown};
+    use crate::normalizers::Normalizer;
     use crate::pretokenize::PreTokenizer;
 
     #[test]
@@ -348,5 +360,36 @@ mod tests {
         }
         assert_eq!(spans("<s>", &Special::None).len(), 3);
         assert_eq!(spans("<s>", &Special::All).len(), 1);
+    }
+
+    #[test]
+    fn spans_of_added_tokens_tile_a_rewritten_text() {
+        let settings = Settings {
+            normalizers: vec![Normalizer::Replace {
+                pattern: "a".to_owned(),
+                content: "b ".to_owned(),
+            }],
+            ..Settings::default()
+        };
+        let tokens = (0..=255).map(|byte: u8| (u32::from(byte), vec![byte]));
+        let added = AddedToken {
+            lstrip: true,
+            normalized: true,
+            ..AddedToken::special("b", 98)
+        };
+        let model = Model::new(tokens.collect(), Some(&[]), settings, vec![added]).unwrap();
+        let (mut ids, mut done) = (Vec::new(), 0);
+        let token = |id, span: Span| {
+            ids.push(id);
+            assert!(done <= span.start, "{span:?} after {done}");
+            done = span.tiled_end;
+            true
+        };
+        let (text, never) = (Text::Str("aa"), Interrupt::never());
+        let encoder = Encoder::new(model).unwrap();
+        encoder
+            .encode_with_spans(text, &Special::All, &never, token)
+            .unwrap();
+        assert_eq!((ids, done), (vec![98, 98, 32], 2)); // the text is `b b `; each `b ` is an `a`
     }
 }

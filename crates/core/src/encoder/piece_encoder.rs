@@ -61,7 +61,7 @@ impl PieceEncoder<'_> {
         ids: &mut Vec<u32>,
     ) -> Result<bool> {
         match segment {
-            Segment::Added(found) => push(ids, found.id)?,
+            Segment::Added { found, .. } => push(ids, found.id)?,
             Segment::Text(text) if limit == usize::MAX && self.splitter.has_blocks(&text) => {
                 self.encode_blocks(&text, ids)?;
             }

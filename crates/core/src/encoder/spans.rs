@@ -80,10 +80,11 @@ impl Encoder {
         let mut tokens = Vec::new();
         self.with_piece_encoder(search.interrupt, |pieces| {
             self.for_each_segment(text, search, &mut |segment| match segment {
-                Segment::Added(AddedTokenMatch { id, range, content }) => {
+                Segment::Added { found, tiled_end } => {
+                    let AddedTokenMatch { id, range, content } = found;
                     let span = Span {
                         start: range.start,
-                        tiled_end: range.end,
+                        tiled_end,
                         end: range.end,
                     };
                     Ok(token(id, span, content))
