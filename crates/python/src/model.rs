@@ -1,6 +1,7 @@
 //! `Model`.
 
 use crate::call::{exception, run, shown, to_python};
+use crate::objects;
 use crate::sequence::{byte_pairs_or_none, items};
 use crate::settings::{
     added_token, added_token_tuple, decoder_tuple, each, from_keywords, name_of, normalizer_tuple,
@@ -15,7 +16,7 @@ use bpe_tokenizer_core::text::{from_printable, to_printable};
 use bpe_tokenizer_core::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyList};
 use pyo3::IntoPyObjectExt;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -174,19 +175,18 @@ impl Model {
     }
 
     #[pyo3(signature = (token_id, /))]
-    fn token<'py>(&self, py: Python<'py>, token_id: u32) -> Option<Bound<'py, PyBytes>> {
-        self.core
-            .token(token_id)
-            .map(|token| PyBytes::new(py, token))
+    fn token<'py>(&self, py: Python<'py>, token_id: u32) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let token = self.core.token(token_id);
+        token.map(|token| objects::bytes(py, token)).transpose()
     }
 
     #[getter]
-    fn merges<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
-        let bytes = |id| PyBytes::new(py, self.core.vocabulary().token(id).unwrap_or_default());
+    fn merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let token = |id| self.core.vocabulary().token(id).unwrap_or_default();
         let merges = self.core.merges().iter();
-        merges
-            .map(|&(left, right, _)| (bytes(left), bytes(right)))
-            .collect()
+        let merges =
+            merges.map(|&(left, right, _)| objects::pair_of_bytes(py, token(left), token(right)));
+        objects::list(py, merges)
     }
 
     #[getter]
@@ -331,7 +331,7 @@ impl Model {
             keywords.set_item(name, model.getattr(name)?)?;
         }
         let vocab = to_dict(py, core.vocabulary().iter())?;
-        ((vocab, model.get().merges(py)), keywords).into_bound_py_any(py)
+        ((vocab, model.get().merges(py)?), keywords).into_bound_py_any(py)
     }
 }
 
@@ -341,7 +341,10 @@ fn to_dict<'py, 'a>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (id, token) in tokens {
-        dict.set_item(id, PyBytes::new(py, token))?;
+        dict.set_item(
+            objects::integer(py, id as usize)?,
+            objects::bytes(py, token)?,
+        )?;
     }
     Ok(dict)
 }

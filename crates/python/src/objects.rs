@@ -80,7 +80,23 @@ pub fn pairs<'py>(py: Python<'py>, pairs: &[(usize, usize)]) -> PyResult<Bound<'
 }
 
 fn pair(py: Python<'_>, first: usize, second: usize) -> PyResult<Bound<'_, PyAny>> {
-    let (first, second) = (integer(py, first)?, integer(py, second)?);
+    tuple(py, &integer(py, first)?, &integer(py, second)?)
+}
+
+/// A tuple of two `bytes`.
+pub fn pair_of_bytes<'py>(
+    py: Python<'py>,
+    first: &[u8],
+    second: &[u8],
+) -> PyResult<Bound<'py, PyAny>> {
+    tuple(py, &bytes(py, first)?, &bytes(py, second)?)
+}
+
+fn tuple<'py, T>(
+    py: Python<'py>,
+    first: &Bound<'py, T>,
+    second: &Bound<'py, T>,
+) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: as the module's comment says.
     unsafe {
         let object = ffi::PyTuple_Pack(2, first.as_ptr(), second.as_ptr());

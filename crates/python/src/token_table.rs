@@ -1,5 +1,6 @@
 //! `TokenTable`: the tokens and merges of a tokenizer.json, for Python.
 
+use crate::objects;
 use crate::tokenizer_json::TokenizerJson;
 use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
 use pyo3::prelude::*;
@@ -30,13 +31,17 @@ impl TokenTable {
 #[pymethods]
 impl TokenTable {
     #[staticmethod]
-    fn parse<'py>(py: Python<'py>, data: &[u8]) -> Option<(Bound<'py, PyBytes>, Self)> {
-        let TokenizerJson {
+    fn parse<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Option<(Bound<'py, PyBytes>, Self)>> {
+        let Some(TokenizerJson {
             rest,
             strings,
             merges,
-        } = py.detach(|| TokenizerJson::parse(data))?;
-        Some((PyBytes::new(py, rest.as_bytes()), Self { strings, merges }))
+        }) = py.detach(|| TokenizerJson::parse(data))
+        else {
+            return Ok(None);
+        };
+        let rest = objects::bytes(py, rest.as_bytes())?;
+        Ok(Some((rest, Self { strings, merges })))
     }
 
     fn __len__(&self) -> usize {
