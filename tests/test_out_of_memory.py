@@ -93,7 +93,7 @@ CALLS = {
     "decode_batch": lambda: tokenizer.decode_batch(rows, threads=threads),
     "step": lambda: decoder.step(array),
     "train": lambda: BPETokenizer().train([text], 400, verbose=False, threads=threads),
-    "train_from_counts": lambda: bpe_tokenizer.train_from_counts(others, 20_000, threads=threads, verbose=False),
+    "train_from_counts": lambda: bpe_tokenizer.train_from_counts(others, 20_000, verbose=False),
     "count": lambda: bpe_tokenizer.count([text], threads=threads),
     "count_files": lambda: bpe_tokenizer.count([path], threads=threads),
     "add": lambda: counts.add(distinct),
