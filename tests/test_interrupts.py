@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -70,6 +71,66 @@ def test_a_pipe_without_bytes_can_be_interrupted(tmp_path: Path, has_writer: boo
     assert process.returncode == 0
     if writer is not None:
         os.close(writer)
+
+
+LONG_CALLS = {
+    "encode": "tokenizer.encode(text)",
+    "encode, two threads": "tokenizer.encode(text, threads=2)",
+    "encode, one word": "tokenizer.encode(word)",
+    "encode_to_numpy": "tokenizer.encode_to_numpy(text)",
+    "encode_bytes": "tokenizer.encode_bytes(text.encode())",
+    "encode_batch": "tokenizer.encode_batch([text, word])",
+    "encode_ragged": "tokenizer.encode_ragged([word, ''], threads=2)",
+    "encode_with_offsets": "tokenizer.encode_with_offsets(text)",
+    "encode_with_offsets, one word": "tokenizer.encode_with_offsets(word)",
+    "encode_streaming": "list(tokenizer.encode_streaming([text]))",
+    "encode_files": "tokenizer.encode_files('text', threads=2)",
+    "count_tokens": "tokenizer.count_tokens(text)",
+    "tokenize": "tokenizer.tokenize(text)",
+    "truncate": "tokenizer.truncate(word, 10**6)",
+    "split_by_tokens": "tokenizer.split_by_tokens(text, 100)",
+    "disallowed": "tokenizer.encode(word, disallowed_special='all')",
+    "decode": "tokenizer.decode(ids)",
+    "decode, array": "tokenizer.decode(array)",
+    "decode_bytes": "tokenizer.decode_bytes(ids)",
+    "decode_batch": "tokenizer.decode_batch([ids, ids])",
+    "add": "PieceCounts('gpt2').add(text)",
+    "train": "BPETokenizer('gpt2').train(text, 400, verbose=False)",
+}
+
+
+def test_long_calls_can_be_interrupted_and_change_nothing(tmp_path: Path) -> None:
+    setup = """
+        import unicodedata
+        tokenizer = BPETokenizer("gpt2").train("low lower", 262, special_tokens=["<|end|>"], verbose=False)
+        text = "low lower 日本 e\\u0301<|end|>\\n" * 200_000
+        word = "low" * 1_000_000
+        Path("text").write_text(text, encoding="utf-8")
+        array = tokenizer.encode_to_numpy(text)
+        ids = array.tolist()
+
+        def forever(call):
+            while True:
+                call()
+    """
+    calls = [f"interrupted({name!r}, lambda: forever(lambda: {call}))" for name, call in LONG_CALLS.items()]
+    checks = """
+        assert tokenizer.encode(text) == ids
+        assert tokenizer.encode_to_numpy(text, threads=2).tolist() == ids
+        assert tokenizer.decode(ids) == unicodedata.normalize("NFC", text)
+        print("right")
+    """
+    program = textwrap.dedent(setup) + "\n".join(calls) + textwrap.dedent(checks)
+    generator = random.Random(0)
+    with run(program, tmp_path) as process:
+        assert process.stdout is not None
+        for name in LONG_CALLS:
+            assert process.stdout.readline() == f"{name}\n"
+            time.sleep(generator.uniform(0, 0.3))
+            process.send_signal(signal.SIGINT)
+            assert process.stdout.readline() == "interrupted\n", name
+        assert process.stdout.read() == "right\n"
+    assert process.returncode == 0
 
 
 COMMANDS = {

@@ -253,6 +253,8 @@ class Encoder:
         unit: Literal["char", "byte"] = "char",
         tile: bool = True,
     ) -> tuple[list[int], list[tuple[int, int]]]: ...
+    # The first character of each id's span.
+    def token_starts(self, text: str | bytes, special: _Special = ...) -> npt.NDArray[np.int64]: ...
     # The ids of the concatenated segments (text, is_trusted). Special tokens, and the added tokens with the
     # contents `markup`, are found only in trusted segments. Each id comes with the first and the last segment
     # that it covers (for an added token: that its content covers).

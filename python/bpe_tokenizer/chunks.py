@@ -5,6 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection
 
+import numpy as np
+import numpy.typing as npt
+
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import OptionError
 
@@ -33,8 +36,7 @@ def split_by_tokens(
     Raises:
         OptionError: A single character needs more than `max_tokens` ids.
     """
-    spans = encoder.encode_with_offsets(text, special)[1]
-    starts = [start for start, _ in spans]
+    starts = encoder.token_starts(text, special)
     length = len(text)
     chunks = []
     start = end = 0
@@ -50,28 +52,28 @@ def split_by_tokens(
     return chunks
 
 
-def _repeat_from(starts: list[int], start: int, end: int, overlap: int) -> int:
+def _repeat_from(starts: npt.NDArray[np.int64], start: int, end: int, overlap: int) -> int:
     """Return the character `overlap` tokens before `end`, or the first token boundary after `start`."""
     if overlap == 0:
         return end
-    begin = starts[max(bisect_left(starts, end) - overlap, 0)]
+    begin = int(starts[max(bisect_left(starts, end) - overlap, 0)])
     if begin > start:
         return begin
     following = bisect_left(starts, start + 1)
-    return min(starts[following], end) if following < len(starts) else end
+    return min(int(starts[following]), end) if following < len(starts) else end
 
 
 def _chunk_end(
     encoder: _core.Encoder,
     text: str,
-    starts: list[int],
+    starts: npt.NDArray[np.int64],
     start: int,
     max_tokens: int,
     special: bool | Collection[str],
 ) -> int:
     """Return the end of the chunk that begins at character `start`."""
     first_after = bisect_left(starts, start) + max_tokens
-    end = starts[first_after] if first_after < len(starts) else len(text)
+    end = int(starts[first_after]) if first_after < len(starts) else len(text)
     fitting = encoder.truncate(text[start:end], max_tokens, special) if end > start else 0
     if fitting:
         return start + fitting

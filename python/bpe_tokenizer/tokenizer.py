@@ -1082,7 +1082,7 @@ class BPETokenizer:
         special = resolve_allowed_special(compiled, (data,), allowed_special, disallowed_special)
         ids = compiled.encoder.encode(data, special, thread_count(threads))
         prefix, suffix = compiled.added_ids(add_special_tokens)
-        return [*prefix, *ids, *suffix]
+        return [*prefix, *ids, *suffix] if prefix or suffix else ids
 
     @overload
     def encode_batch(
@@ -1334,8 +1334,9 @@ class BPETokenizer:
         ids, spans = compiled.encoder.encode_with_offsets(text, special, unit, tile)
         prefix, suffix = compiled.added_ids(add_special_tokens)
         end = spans[-1][1] if spans and tile else 0
-        spans = [(0, 0)] * len(prefix) + spans + [(end, end)] * len(suffix)
-        return [*prefix, *ids, *suffix], spans
+        ids[:0], ids[len(ids) :] = prefix, suffix
+        spans[:0], spans[len(spans) :] = [(0, 0)] * len(prefix), [(end, end)] * len(suffix)
+        return ids, spans
 
     def tokenize(
         self,

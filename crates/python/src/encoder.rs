@@ -216,6 +216,27 @@ impl Encoder {
         Ok((self.list(py, &ids)?, objects::pairs(py, &spans)?))
     }
 
+    #[pyo3(signature = (text, special=PySpecial::none()))]
+    fn token_starts<'py>(
+        &self,
+        py: Python<'py>,
+        text: PyText,
+        special: PySpecial,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let starts = self.run(py, text.len(), |interrupt| {
+            let (mut found, mut room) = (Vec::new(), Ok(()));
+            let (given, mut starts) = (text.as_text(), text.characters());
+            self.core
+                .encode_with_spans(given, &special.0, interrupt, |_, span| {
+                    room = push(&mut found, starts.floor(span.start) as i64);
+                    room.is_ok()
+                })?;
+            room?;
+            Ok(found)
+        })?;
+        objects::array(py, starts)
+    }
+
     #[pyo3(signature = (segments, special=PySpecial::none(), markup=FxHashSet::default()))]
     fn encode_segments<'py>(
         &self,

@@ -89,17 +89,23 @@ impl<'py> FromPyObject<'_, 'py> for PyIds {
 fn from_list(list: &Bound<'_, PyList>) -> PyResult<PyIds> {
     let mut ids =
         reserve::with_capacity(list.len()).map_err(|error| to_python(list.py(), &error))?;
-    extend_from_ints(&mut ids, list);
+    extend_from_ints(&mut ids, list)?;
     if ids.len() == list.len() {
         return Ok(PyIds(ids));
     }
     from_iterable(list, ids)
 }
 
+/// Items of an iterable between two checks for signals.
+const ITEMS_PER_CHECK: usize = 1 << 14;
+
 /// The ids of an iterable; those before them are known. Reserves nothing: the object may lie about its length.
 fn from_iterable(object: &Bound<'_, PyAny>, mut ids: Vec<u32>) -> PyResult<PyIds> {
     for (position, item) in object.try_iter()?.enumerate().skip(ids.len()) {
         let item = item?;
+        if position % ITEMS_PER_CHECK == ITEMS_PER_CHECK - 1 {
+            object.py().check_signals()?;
+        }
         let id = item
             .extract()
             .map_err(|error| not_an_id(&item, position, error))?;

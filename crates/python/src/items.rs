@@ -10,6 +10,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyInt, PyList};
+use std::ops::Range;
 
 /// The tested versions. Builds that trace references have larger objects; `has_known_layout` excludes them by size.
 const TESTED_VERSIONS: std::ops::RangeInclusive<(u8, u8)> = (3, 10)..=(3, 13);
@@ -44,7 +45,10 @@ fn has_known_layout(py: Python<'_>) -> bool {
     })
 }
 
-/// A list of ids. Ids below `kept.len()` share the kept integers.
+/// Ids between two checks for signals.
+const IDS_PER_CHECK: usize = 1 << 18;
+
+/// A list of ids. Checks for signals (Ctrl-C) on the way. Ids below `kept.len()` share the kept integers.
 pub fn list_of<'py>(
     py: Python<'py>,
     ids: &[u32],
@@ -60,40 +64,67 @@ pub fn list_of<'py>(
         );
     }
     // SAFETY: `has_known_layout` checked the layout of `List`. `from_owned_ptr_or_err` checked that the new list
-    // exists; it has `ids.len()` null slots, `enumerate` stays below that, and no other code has the list yet. Each
+    // exists; it has `ids.len()` null slots, the loops write each once, and no other code has the list yet: it is
+    // hidden when a handler of a signal may run. Each
     // slot gets an owned reference: `into_ptr` gives one, and the increment of a kept integer's count makes one,
     // which is what `Py_INCREF` of the stable ABI of 3.10 does. The GIL is held, as `py` shows.
     unsafe {
         let list = ffi::PyList_New(ids.len() as ffi::Py_ssize_t);
         let list = Bound::from_owned_ptr_or_err(py, list)?.cast_into_unchecked::<PyList>();
-        let items = (*list.as_ptr().cast::<List>()).items;
-        for (position, &id) in ids.iter().enumerate() {
-            let integer = match kept.get(id as usize) {
-                Some(integer) => {
-                    let integer = integer.as_ptr();
-                    (*integer.cast::<Object>()).references += 1;
-                    integer
-                }
-                None => objects::integer(py, id as usize)?.into_ptr(),
-            };
-            items.add(position).write(integer);
+        let mut items = (*list.as_ptr().cast::<List>()).items;
+        objects::hide(&list);
+        for (number, ids) in ids.chunks(IDS_PER_CHECK).enumerate() {
+            if number > 0 {
+                py.check_signals()?;
+            }
+            for &id in ids {
+                let integer = match kept.get(id as usize) {
+                    Some(integer) => {
+                        let integer = integer.as_ptr();
+                        (*integer.cast::<Object>()).references += 1;
+                        integer
+                    }
+                    None => objects::integer(py, id as usize)?.into_ptr(),
+                };
+                items.write(integer);
+                items = items.add(1);
+            }
         }
+        objects::show(&list);
         Ok(list)
     }
 }
 
-/// Appends the ids of a list, up to the first item that is not exactly an `int` or does not fit an id.
-pub fn extend_from_ints(ids: &mut Vec<u32>, list: &Bound<'_, PyList>) {
+/// Appends the ids of a list, up to the first item that is not exactly an `int` or does not fit an id. Checks for
+/// signals (Ctrl-C) on the way. `ids` has room for those of the list.
+pub fn extend_from_ints(ids: &mut Vec<u32>, list: &Bound<'_, PyList>) -> PyResult<()> {
     if !has_known_layout(list.py()) {
-        return;
+        return Ok(());
     }
+    let wanted = list.len();
+    while ids.len() < wanted {
+        let position = ids.len();
+        let end = wanted.min(position + IDS_PER_CHECK);
+        extend_from_range(ids, list, position..end);
+        if ids.len() < end {
+            break;
+        }
+        if end < wanted {
+            list.py().check_signals()?;
+        }
+    }
+    Ok(())
+}
+
+/// As [`extend_from_ints`], for a range of items. A list that became shorter ends earlier.
+fn extend_from_range(ids: &mut Vec<u32>, list: &Bound<'_, PyList>, range: Range<usize>) {
     // SAFETY: `has_known_layout` checked the layout of `List`, and `position` stays below the list's length. The
     // list cannot change during the loop: the GIL is held, as `list` shows, and converting an exact `int`, which the
     // comparison with `integer_class` checks, runs no Python code.
     unsafe {
         let integer_class = std::ptr::addr_of_mut!(ffi::PyLong_Type);
         let items = (*list.as_ptr().cast::<List>()).items;
-        for position in 0..list.len() {
+        for position in range.start..range.end.min(list.len()) {
             let item = *items.add(position);
             if (*item.cast::<Object>()).class != integer_class {
                 return;

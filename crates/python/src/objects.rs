@@ -53,7 +53,10 @@ pub fn integer(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyInt>> {
     }
 }
 
-/// A list of as many items as the iterator says that it has.
+/// Items of a list between two checks for signals.
+const ITEMS_PER_CHECK: usize = 1 << 10;
+
+/// A list of as many items as the iterator says that it has. Checks for signals (Ctrl-C) on the way.
 pub fn list<'py, T>(
     py: Python<'py>,
     items: impl ExactSizeIterator<Item = PyResult<Bound<'py, T>>>,
@@ -62,13 +65,31 @@ pub fn list<'py, T>(
     unsafe {
         let object = ffi::PyList_New(items.len() as ffi::Py_ssize_t);
         let list = Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyList>();
+        hide(&list);
         for (position, item) in (0..).zip(items) {
+            if position as usize % ITEMS_PER_CHECK == ITEMS_PER_CHECK - 1 {
+                py.check_signals()?;
+            }
             if ffi::PyList_SetItem(list.as_ptr(), position, item?.into_ptr()) < 0 {
                 return Err(PyErr::fetch(py));
             }
         }
+        show(&list);
         Ok(list)
     }
+}
+
+/// Hides a new list from the garbage collector, and so from Python code that looks for objects, such as a handler of a
+/// signal: the list has empty slots.
+pub fn hide(list: &Bound<'_, PyList>) {
+    // SAFETY: as the module's comment says. A list may be untracked, and its deallocation expects that it may be.
+    unsafe { ffi::PyObject_GC_UnTrack(list.as_ptr().cast()) };
+}
+
+/// Ends [`hide`], for a list without empty slots.
+pub fn show(list: &Bound<'_, PyList>) {
+    // SAFETY: as the module's comment says. `hide` untracked the list.
+    unsafe { ffi::PyObject_GC_Track(list.as_ptr().cast()) };
 }
 
 /// A list of tuples of two integers.
@@ -92,15 +113,19 @@ pub fn pair_of_bytes<'py>(
     tuple(py, &bytes(py, first)?, &bytes(py, second)?)
 }
 
+/// A tuple of two integers or two `bytes`. The garbage collector does not visit it: it is in no cycle. Visits of
+/// millions take seconds, which no signal ends.
 fn tuple<'py, T>(
     py: Python<'py>,
     first: &Bound<'py, T>,
     second: &Bound<'py, T>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: as the module's comment says.
+    // SAFETY: as the module's comment says. The collector itself untracks such tuples.
     unsafe {
         let object = ffi::PyTuple_Pack(2, first.as_ptr(), second.as_ptr());
-        Bound::from_owned_ptr_or_err(py, object)
+        let pair = Bound::from_owned_ptr_or_err(py, object)?;
+        ffi::PyObject_GC_UnTrack(pair.as_ptr().cast());
+        Ok(pair)
     }
 }
 

@@ -9,6 +9,9 @@ use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
 
 type BytePairs = Vec<(Vec<u8>, Vec<u8>)>;
 
+/// Items between two checks for signals (Ctrl-C).
+const ITEMS_PER_CHECK: usize = 1 << 10;
+
 /// The items of a collection. Only exact lists and tuples know their length: a subclass may return any number,
 /// and PyO3 would reserve memory for it.
 pub fn items<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>) -> PyResult<Vec<T>> {
@@ -17,7 +20,10 @@ pub fn items<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>) -> PyRe
     if object.is_exact_instance_of::<PyList>() || object.is_exact_instance_of::<PyTuple>() {
         reserve::reserve(&mut items, object.len()?).map_err(|error| to_python(py, &error))?;
     }
-    for item in object.try_iter()? {
+    for (position, item) in object.try_iter()?.enumerate() {
+        if position % ITEMS_PER_CHECK == ITEMS_PER_CHECK - 1 {
+            py.check_signals()?;
+        }
         let item = item?.extract().map_err(Into::into)?;
         reserve::push(&mut items, item).map_err(|error| to_python(py, &error))?;
     }

@@ -303,9 +303,11 @@ fn with_offsets(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use crate::model::{Settings, Unknown};
     use crate::normalizers::Normalizer;
     use crate::pretokenize::PreTokenizer;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn the_cache_holds_pieces_without_ids() {
@@ -327,6 +329,28 @@ mod tests {
                 assert_eq!(ids, [7, 7]); // the second time from the cache
             }
         }
+    }
+
+    #[test]
+    fn the_tokens_of_an_endless_piece_poll() {
+        let settings = Settings {
+            pre_tokenizers: vec![PreTokenizer::isolated("x+")],
+            ..Settings::default()
+        };
+        let tokens = (0..=255).map(|byte: u8| (u32::from(byte), vec![byte]));
+        let model = Model::new(tokens.collect(), Some(&[]), settings, Vec::new()).unwrap();
+        let encoder = Encoder::new(model).unwrap();
+        let (text, tokens) = ("x".repeat(300_000), AtomicUsize::new(0));
+        let poll = || tokens.load(Ordering::Relaxed) > 0;
+        let interrupt = Interrupt::new(&poll);
+        let mut count = |_, _| {
+            tokens.fetch_add(1, Ordering::Relaxed);
+            true
+        };
+        let text = Text::Str(&text);
+        let result = encoder.encode_with_spans(text, &Special::None, &interrupt, &mut count);
+        assert!(matches!(result, Err(Error::Interrupted)));
+        assert!(tokens.into_inner() < 100_000);
     }
 
     #[test]

@@ -146,7 +146,17 @@ impl PieceEncoder<'_> {
                 self.failure = Some(error);
                 (succeeded, ids) = (false, Vec::new());
             }
-            tokens.extend(ids.iter().map(|&id| (id, merger.width(id))));
+            // A piece may be as long as the text.
+            for ids in ids.chunks(POLL_INTERVAL) {
+                if ids.len() == POLL_INTERVAL {
+                    if let Err(error) = interrupt.poll() {
+                        self.failure = Some(error);
+                        succeeded = false;
+                        break;
+                    }
+                }
+                tokens.extend(ids.iter().map(|&id| (id, merger.width(id))));
+            }
             self.piece_ids = ids;
             return succeeded;
         }

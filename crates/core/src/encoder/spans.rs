@@ -2,7 +2,7 @@
 
 use super::{Encoder, Search, Segment, Special};
 use crate::error::Result;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, POLL_INTERVAL};
 use crate::model::NONE;
 use crate::reserve::push;
 use crate::special::{AddedToken, AddedTokenMatch};
@@ -90,12 +90,12 @@ impl Encoder {
                     Ok(token(id, span, content))
                 }
                 Segment::Text(segment) => {
-                    let mut go_on = true;
+                    let (mut go_on, mut polled) = (true, Ok(()));
                     self.splitter.split(&segment, true, |piece| {
                         tokens.clear();
                         let (mut start, offsets) = (piece.range.start, piece.offsets);
                         let succeeded = pieces.encode_piece_with_widths(piece, &mut tokens);
-                        go_on = tokens.iter().all(|&(id, width)| {
+                        let mut each = |&(id, width): &(u32, usize)| {
                             let end = start + width;
                             let span = Span {
                                 start: offsets.start(start),
@@ -104,9 +104,20 @@ impl Encoder {
                             };
                             start = end;
                             id == NONE || token(id, span, span.start..span.end)
-                        });
+                        };
+                        // A piece may be as long as the text.
+                        for tokens in tokens.chunks(POLL_INTERVAL) {
+                            if tokens.len() == POLL_INTERVAL {
+                                polled = search.interrupt.poll();
+                            }
+                            go_on = polled.is_ok() && tokens.iter().all(&mut each);
+                            if !go_on {
+                                break;
+                            }
+                        }
                         succeeded && go_on
                     })?;
+                    polled?;
                     pieces.take_failure()?;
                     Ok(go_on)
                 }
