@@ -64,11 +64,11 @@ fn ids(bytes: &[u8]) -> Vec<u32> {
 
 fn naive(setup: &Setup, ids: &[u32], options: DecodeOptions) -> Vec<u8> {
     let model = &setup.model;
-    let skipped = |id: &u32| options.skip_special_tokens && model.is_special(*id);
+    let skipped = |id: &u32| options.skip_special_tokens && model.is_skipped(*id);
     let tokens = ids
         .iter()
         .filter(|id| !skipped(id))
-        .map(|&id| model.token(id).unwrap());
+        .map(|&id| model.decoded(id).unwrap());
     match &model.settings().spaces {
         None => tokens.flatten().copied().collect(),
         Some(spaces) => spaced(tokens, spaces, options.replace_invalid),

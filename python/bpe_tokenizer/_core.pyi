@@ -158,6 +158,9 @@ class Model:
     # In id order.
     @property
     def added_tokens(self) -> list[AddedToken]: ...
+    # The texts of the normalised added tokens that normalisation changes, after it. These ids decode to them.
+    @property
+    def normal_forms(self) -> dict[int, str]: ...
     @property
     def ignore_merges(self) -> bool: ...
     @property

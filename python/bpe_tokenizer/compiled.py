@@ -153,13 +153,19 @@ class CompiledModel:
         """The token string of each id."""
         strings = {token_id: self.token_string(token) for token_id, token in self.model.core.vocab.items()}
         strings.update((token.id, token.content) for token in self.added.values())
+        strings.update(self.model.core.normal_forms)
         return strings
 
     @cached_property
     def token_ids(self) -> dict[str, int]:
-        """The id of each token string; the text of an added token is the added token."""
+        """The id of each token string; the text of an added token is the added token.
+
+        Texts that added tokens have after normalisation are not among them.
+        """
         ids: dict[str, int] = {}
+        changed = self.model.core.normal_forms
         for token_id, string in self.token_strings.items():
-            ids.setdefault(string, token_id)
+            if token_id not in changed:
+                ids.setdefault(string, token_id)
         ids.update((token.content, token.id) for token in self.added.values())
         return ids

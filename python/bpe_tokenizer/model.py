@@ -40,7 +40,8 @@ class AddedToken(NamedTuple):
         single_word: Found only where no word character touches it.
         lstrip: Includes the white space before it.
         rstrip: Includes the white space after it.
-        normalized: Found in the normalised text instead of the original text.
+        normalized: Found in the normalised text instead of the original text. Its own text is normalised too;
+            it decodes to the result.
 
     The flags are those of Hugging Face's `AddedToken`:
     https://huggingface.co/docs/tokenizers/api/added-tokens

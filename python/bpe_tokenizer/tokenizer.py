@@ -969,11 +969,13 @@ class BPETokenizer:
             )
         compiled = self._compiled()
         tokens = check_texts("convert_tokens_to_string", tokens)
+        changed = {text: token_id for token_id, text in compiled.model.core.normal_forms.items()}
         if compiled.model.core.decoder is not None:
-            ids = (compiled.token_ids.get(token) for token in tokens)
+            ids = (compiled.token_ids.get(token, changed.get(token)) for token in tokens)
             return compiled.encoder.decode([i for i in ids if i is not None]).decode(errors="replace")
         return b"".join(
-            token.encode() if token in compiled.added else printable_bytes(token) for token in tokens
+            token.encode() if token in compiled.added or token in changed else printable_bytes(token)
+            for token in tokens
         ).decode(errors="replace")
 
     # Encoding

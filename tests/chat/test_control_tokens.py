@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import AddedToken, BPETokenizer, ChatSession, Model
+from bpe_tokenizer import AddedToken, BPETokenizer, ChatSession, Model, _core
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 from bpe_tokenizer.inference import LanguageModel
+from bpe_tokenizer.model import Normalizer, PlainNormalizer, Strip
 
 THINK = 1000
 Ids = Sequence[int]
@@ -84,6 +85,28 @@ def test_a_token_that_normalisation_makes_of_markup(form: str | None) -> None:
         )
         assert counted(harmless) == (form is not None)
         assert counted(ids) == (1 if form else content == "<think>")
+
+
+@pytest.mark.parametrize("special", [False, True])
+def test_a_token_that_loses_characters_in_normalisation(special: bool) -> None:
+    """`Thínk ` is found as `think`, which content may spell in many ways, also together with markup."""
+    vocab = {byte: bytes([byte]) for byte in range(256)}
+    steps: list[Normalizer] = [PlainNormalizer("NFD"), PlainNormalizer("StripAccents"), Strip()]
+    steps.append(PlainNormalizer("Lowercase"))
+    token = AddedToken("Thínk ", THINK, special, normalized=True)
+    core = _core.Model(vocab, [], split_patterns=["[a-z]+"], added_tokens=[token], normalizers=steps)
+    tokenizer = BPETokenizer.from_model(Model(core))
+    first, second, third = (f"{{{{ messages[{index}].content }}}}" for index in range(3))
+    template = f"{{{{ 'THINK' | lower }}}}|{first}|th{second}k{third}"
+    for first, second, third in (
+        ("think", "in", ""),
+        ("Thínk ", "I\u0301n", "\u0301"),
+        ("t\u0323hin\u0301k\u0323", "i\u0323n", " think"),
+        ("\u0301think\u0301", "in", "\u0301\u0323think"),
+    ):
+        talk = [{"role": "user", "content": content} for content in (first, second, third)]
+        assert counted(tokenizer.apply_chat_template(talk, template)) == 1, talk
+    assert tokenizer.decode([THINK]) == "think"
 
 
 def test_a_token_that_another_content_hides() -> None:

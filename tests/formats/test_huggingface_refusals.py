@@ -242,7 +242,7 @@ REFUSED_CHARACTERS: list[tuple[Change, str]] = [
         "decoder: ByteFallback takes the token '<0x\\+f>' for a byte",
     ),
     (
-        at("added_tokens", 2, "content", to="<0x+1>"),
+        at("added_tokens", 2, to=added_token(11, "<0x+1>")),
         "decoder: ByteFallback takes the token '<0x\\+1>' for a byte",
     ),
     (at("added_tokens", 2, "content", to=" "), "added_tokens: ' ' \\(id 11\\) is empty after normalisation"),

@@ -229,7 +229,7 @@ def with_flags(
     flags = dict.fromkeys(chosen, True)
     tokens: list[str | tuple[str, dict[str, bool]]] = [
         "<s>",
-        *((token, flags | {"special": token[0] == "<"}) for token in ("<M>", "wor", "<M><s>", "ÉT", "12 ")),
+        *((token, flags | {"special": token[0] == "<"}) for token in ("<M>", "wor", "<M><s>", "ḀT", "12 ")),
     ]
     ids = vocab()[0]
     first = ("<unk>",) if "<unk>" in ids else ()

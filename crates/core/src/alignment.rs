@@ -84,6 +84,11 @@ impl<'a> Rewriting<'a> {
         }
     }
 
+    /// Whether it records its changes.
+    pub fn is_aligned(&self) -> bool {
+        self.alignment.is_some()
+    }
+
     /// Copies the bytes before the range, and writes `content` in place of the range.
     pub fn replace(&mut self, range: Range<usize>, content: &[u8]) {
         if self.room.is_ok() {

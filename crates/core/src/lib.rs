@@ -18,6 +18,7 @@ pub mod interrupt;
 mod memory;
 pub mod merge;
 pub mod model;
+mod normal_forms;
 pub mod normalize;
 mod normalize_run;
 pub mod normalizers;

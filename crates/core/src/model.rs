@@ -2,6 +2,7 @@
 //! checks it, so later stages need no checks.
 
 use crate::error::{quoted, Error, Result};
+use crate::normal_forms::{normal_forms, NormalForm};
 use crate::normalize::Normalization;
 use crate::normalizers::Normalizer;
 use crate::pretokenize::PreTokenizer;
@@ -238,6 +239,7 @@ pub struct Model {
     settings: Arc<Settings>,
     /// By ascending id.
     added: Arc<Vec<AddedToken>>,
+    normal_forms: Arc<FxHashMap<u32, NormalForm>>,
 }
 
 impl Model {
@@ -313,6 +315,7 @@ impl Model {
             merges: Arc::new(merges),
             settings: Arc::new(settings),
             added: Arc::default(),
+            normal_forms: Arc::default(),
         };
         model.with_added(added)
     }
@@ -353,8 +356,10 @@ impl Model {
             let message = format!("added token {content} (id {id}): {problem}");
             return Err(Error::Model(message));
         }
+        let normal_forms = normal_forms(&self.settings.normalizers, &added)?;
         Ok(Self {
             added: Arc::new(added),
+            normal_forms: Arc::new(normal_forms),
             ..self.clone()
         })
     }
@@ -388,6 +393,23 @@ impl Model {
     /// Whether the id is that of a special token.
     pub fn is_special(&self, id: u32) -> bool {
         self.added_token(id).is_some_and(|token| token.special)
+    }
+
+    /// The normal form of an added token; `None` if normalisation does not change it, or does not apply to it.
+    pub fn normal_form(&self, id: u32) -> Option<&str> {
+        Some(&self.normal_forms.get(&id)?.text)
+    }
+
+    /// The bytes to which an id decodes: those of the token, or of the normal form of an added token.
+    pub fn decoded(&self, id: u32) -> Option<&[u8]> {
+        let form = self.normal_form(id).map(str::as_bytes);
+        form.or_else(|| self.token(id))
+    }
+
+    /// Whether decoding leaves an id out with the special tokens.
+    pub fn is_skipped(&self, id: u32) -> bool {
+        let form = self.normal_forms.get(&id);
+        form.map_or_else(|| self.is_special(id), |form| form.is_skipped)
     }
 
     /// The bytes of an id, added tokens included.

@@ -26,6 +26,9 @@ const MIN_PART: usize = 1 << 10;
 /// A longer part, in bytes, is normalised without the buffers of the library, whose work cannot be stopped.
 const MAX_BUFFERED: usize = 4 << 10;
 
+/// A range of a text, and its normal form.
+type Change = (Range<usize>, String);
+
 /// A normalisation form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Normalization {
@@ -130,11 +133,42 @@ impl Normalization {
     ) -> Result<()> {
         let part = &text[range.clone()];
         if let Some(normalized) = self.changed(part, poller)? {
+            if rewriting.is_aligned() && part.len() <= MAX_BUFFERED {
+                if let Some(changes) = self.change_apart(part, &normalized, poller)? {
+                    for (at, changed) in changes {
+                        let changes = range.start + at.start..range.start + at.end;
+                        rewriting.replace(changes, changed.as_bytes());
+                    }
+                    return Ok(());
+                }
+            }
             let kept = common_prefix(part, &normalized);
             let changed = &normalized.as_bytes()[kept..];
             rewriting.replace(range.start + kept..range.end, changed);
         }
         Ok(())
+    }
+
+    /// The changes of the characters of a text, if it is normalised character by character: if none moves or
+    /// composes.
+    fn change_apart(
+        self,
+        text: &str,
+        normalized: &str,
+        poller: &mut Poller<'_>,
+    ) -> Result<Option<Vec<Change>>> {
+        let (mut changes, mut rest, mut at) = (Vec::new(), normalized, 0);
+        for c in text.split_inclusive(|_| true) {
+            let range = at..at + c.len();
+            at = range.end;
+            let changed = self.changed(c, poller)?;
+            match rest.strip_prefix(changed.as_deref().unwrap_or(c)) {
+                Some(after) => rest = after,
+                None => return Ok(None),
+            }
+            changes.extend(changed.map(|changed| (range, changed)));
+        }
+        Ok(rest.is_empty().then_some(changes))
     }
 
     /// The normalised text; `None` if nothing changes.
@@ -345,6 +379,20 @@ pub(crate) mod tests {
         assert_eq!(normalized, "éx");
         assert_eq!((alignment.start(1), alignment.end(1)), (0, 3));
         assert_eq!((alignment.start(2), alignment.end(2)), (3, 3));
+    }
+
+    #[test]
+    fn characters_that_neither_move_nor_compose_keep_their_offsets() {
+        let starts = |form, text| {
+            let (normalized, alignment) = aligned(form, text);
+            let starts = normalized.char_indices().map(|(at, _)| alignment.start(at));
+            starts.collect::<Vec<_>>()
+        };
+        assert_eq!(starts(Normalization::Nfkd, "ｗ\u{301}é"), [0, 3, 5, 5]);
+        assert_eq!(starts(Normalization::Nfkc, "ﬁ\u{315}a"), [0, 0, 3, 5]);
+        // The dot below moves before the acute accent, and composes.
+        assert_eq!(starts(Normalization::Nfd, "xé\u{323}"), [0, 1, 1, 1]);
+        assert_eq!(starts(Normalization::Nfc, "xe\u{301}\u{323}"), [0, 1, 1]);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct AddedToken {
     pub lstrip: bool,
     /// Includes the white space after it.
     pub rstrip: bool,
-    /// Searched for in the normalised text.
+    /// Searched for in the normalised text, by the normal form of its content, to which it decodes.
     pub normalized: bool,
 }
 

@@ -20,7 +20,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use pyo3::IntoPyObjectExt;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
 #[derive(Clone)]
@@ -274,6 +274,13 @@ impl Model {
     fn added_tokens<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let tokens = self.core.added().iter();
         tokens.map(|token| added_token_tuple(py, token)).collect()
+    }
+
+    #[getter]
+    fn normal_forms(&self) -> BTreeMap<u32, &str> {
+        let ids = self.core.added().iter().map(|token| token.id);
+        ids.filter_map(|id| Some((id, self.core.normal_form(id)?)))
+            .collect()
     }
 
     #[getter]

@@ -31,10 +31,13 @@ def markup_tokens(
         OptionError: The vocabulary lacks control tokens of the template.
     """
     conversation.check_control_tokens(compiled.added)
-    markup = _markup_text(rendered)
-    return frozenset(
-        text for text in _plain_tokens(compiled) if text in markup or conversation.may_write(text)
-    )
+    markup, forms = _markup_text(rendered), compiled.model.core.normal_forms
+
+    def is_written(content: str) -> bool:
+        form = forms.get(compiled.added[content].id, content)
+        return any(text in markup or conversation.may_write(text) for text in {content, form})
+
+    return frozenset(filter(is_written, _plain_tokens(compiled)))
 
 
 def _plain_tokens(compiled: CompiledModel) -> list[str]:

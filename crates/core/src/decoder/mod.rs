@@ -104,14 +104,11 @@ impl DecodeState {
             if position % IDS_PER_POLL == IDS_PER_POLL - 1 {
                 interrupt.poll()?;
             }
-            let token = match model.added_token(id) {
-                Some(token) if token.special && skip => continue,
-                Some(token) => token.content.as_bytes(),
-                None => {
-                    let token = model.vocabulary().token(id);
-                    token.ok_or(Error::UnknownId { id, position })?
-                }
-            };
+            if skip && model.is_skipped(id) {
+                continue;
+            }
+            let token = model.decoded(id);
+            let token = token.ok_or(Error::UnknownId { id, position })?;
             self.push_spaced(spaces, token, bytes)?;
         }
         self.strip(Some(spaces), start, bytes);

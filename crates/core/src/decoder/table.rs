@@ -29,7 +29,10 @@ impl DecodeTable {
     pub fn new(model: &Model) -> Result<Self> {
         let mut slots = filled([OUT_OF_LINE; SLOT], slot_count(model))?;
         let added = model.added().iter();
-        let added = added.map(|token| (token.id, token.content.as_bytes()));
+        let added = added.map(|token| {
+            let form = model.normal_form(token.id);
+            (token.id, form.unwrap_or(&token.content).as_bytes())
+        });
         for (id, token) in model.vocabulary().iter().chain(added) {
             if let Some(slot) = slots.get_mut(id as usize) {
                 if token.len() <= usize::from(MAX_INLINE) {
@@ -38,7 +41,8 @@ impl DecodeTable {
                 }
             }
         }
-        for token in model.added().iter().filter(|token| token.special) {
+        let skipped = model.added().iter();
+        for token in skipped.filter(|token| model.is_skipped(token.id)) {
             if let Some(slot) = slots.get_mut(token.id as usize) {
                 slot[SLOT - 1] = SPECIAL;
             }
@@ -82,10 +86,10 @@ impl DecodeTable {
     /// The bytes of a token that its slot does not hold.
     #[cold]
     fn out_of_line(&self, id: u32, position: usize, skip: bool) -> Result<&[u8]> {
-        if skip && self.model.is_special(id) {
+        if skip && self.model.is_skipped(id) {
             return Ok(&[]);
         }
-        let token = self.model.token(id);
+        let token = self.model.decoded(id);
         token.ok_or(Error::UnknownId { id, position })
     }
 
@@ -163,6 +167,7 @@ fn slot_count(model: &Model) -> usize {
 mod tests {
     use super::*;
     use crate::model::Settings;
+    use crate::normalizers::Normalizer;
     use crate::special::AddedToken;
     use proptest::prelude::*;
 
@@ -180,9 +185,14 @@ mod tests {
         tokens.push((3_000_000_001, b"far, and longer than a slot".to_vec()));
         let added = |content: &str, id, special| AddedToken {
             special,
+            normalized: content.starts_with("<N"),
             ..AddedToken::special(content, id)
         };
         let added = vec![
+            added("<n>", 261, true),
+            added("<N>", 262, false),
+            added("<NN>", 263, true),
+            added("<NNN>, whose lower case is longer than a slot", 264, false),
             added("<s>", 256, true),
             added("<a special token, longer than a slot>", 257, true),
             added("<plain>", 258, false),
@@ -190,16 +200,19 @@ mod tests {
             added("<far>", 4_000_000_000, true),
             added("<far and plain>", 4_000_000_001, false),
         ];
-        Model::new(tokens, Some(&[]), Settings::default(), added).unwrap()
+        let settings = Settings {
+            normalizers: vec![Normalizer::Lowercase],
+            ..Settings::default()
+        };
+        Model::new(tokens, Some(&[]), settings, added).unwrap()
     }
 
     /// The expected bytes, token by token.
     fn reference(model: &Model, ids: &[u32], skip_special_tokens: bool) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for (position, &id) in ids.iter().enumerate() {
-            let token = model.token(id).ok_or(Error::UnknownId { id, position })?;
-            let special = model.is_special(id);
-            if !(special && skip_special_tokens) {
+            let token = model.decoded(id).ok_or(Error::UnknownId { id, position })?;
+            if !(model.is_skipped(id) && skip_special_tokens) {
                 bytes.extend_from_slice(token);
             }
         }
@@ -218,6 +231,7 @@ mod tests {
     fn an_id() -> impl Strategy<Value = u32> {
         prop_oneof![
             20 => 0..260_u32,
+            4 => 261..265_u32,
             10 => (2..40_u32).prop_map(|length| 260 + 3 * length),
             2 => 3_000_000_000..=3_000_000_001_u32,
             2 => 4_000_000_000..=4_000_000_001_u32,
@@ -240,7 +254,7 @@ mod tests {
         #[test]
         fn an_error_names_the_unknown_id_and_its_position(
             mut ids in prop::collection::vec(an_id(), 1..50),
-            unknown in prop::sample::select(vec![261, 400, 5000, 3_000_000_002, u32::MAX]),
+            unknown in prop::sample::select(vec![265, 400, 5000, 3_000_000_002, u32::MAX]),
             at: prop::sample::Index,
             skip: bool,
         ) {

@@ -3,7 +3,6 @@
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::model::Model;
-use crate::normalizers::Normalizers;
 use crate::special::{AddedToken, Matcher, Permits};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
@@ -67,7 +66,7 @@ pub struct Matchers {
 }
 
 impl Matchers {
-    fn new(model: &Model, normalizers: &Normalizers, special: &Special) -> Result<Self> {
+    fn new(model: &Model, special: &Special) -> Result<Self> {
         let tokens = model
             .added()
             .iter()
@@ -75,7 +74,9 @@ impl Matchers {
         let (mut normalized, original): (Vec<_>, Vec<_>) =
             tokens.cloned().partition(|token| token.normalized);
         for token in &mut normalized {
-            token.content = normalizers.of_str(&token.content)?;
+            if let Some(form) = model.normal_form(token.id) {
+                token.content = form.to_owned();
+            }
         }
         normalized.retain(|token| !token.content.is_empty()); // an empty content never matches
         Ok(Self {
@@ -99,21 +100,16 @@ pub struct AddedTokens {
 }
 
 impl AddedTokens {
-    pub fn new(model: &Model, normalizers: &Normalizers) -> Result<Self> {
+    pub fn new(model: &Model) -> Result<Self> {
         Ok(Self {
-            without_special: Arc::new(Matchers::new(model, normalizers, &Special::None)?),
-            with_special: Arc::new(Matchers::new(model, normalizers, &Special::All)?),
+            without_special: Arc::new(Matchers::new(model, &Special::None)?),
+            with_special: Arc::new(Matchers::new(model, &Special::All)?),
             recent: Mutex::default(),
         })
     }
 
     /// The automata for a choice of special tokens, built unless they are known.
-    pub fn matchers(
-        &self,
-        model: &Model,
-        normalizers: &Normalizers,
-        special: &Special,
-    ) -> Result<Cow<'_, Arc<Matchers>>> {
+    pub fn matchers(&self, model: &Model, special: &Special) -> Result<Cow<'_, Arc<Matchers>>> {
         let contents = match special {
             Special::None => return Ok(Cow::Borrowed(&self.without_special)),
             Special::All => return Ok(Cow::Borrowed(&self.with_special)),
@@ -127,7 +123,7 @@ impl AddedTokens {
         if let Some((_, matchers)) = known {
             return Ok(Cow::Owned(matchers.clone()));
         }
-        let matchers = Arc::new(Matchers::new(model, normalizers, special)?);
+        let matchers = Arc::new(Matchers::new(model, special)?);
         if let Some(recent) = &mut recent {
             recent.truncate(RECENT_SETS - 1);
             recent.insert(0, (contents.clone(), matchers.clone()));

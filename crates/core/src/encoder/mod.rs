@@ -63,7 +63,7 @@ impl Encoder {
     pub fn new(model: Model) -> Result<Self> {
         let normalizers = Normalizers::new(&model.settings().normalizers)?;
         Ok(Self {
-            added_tokens: AddedTokens::new(&model, &normalizers)?,
+            added_tokens: AddedTokens::new(&model)?,
             splitter: Splitter::new(&model)?,
             merger: Merger::new(&model),
             workspaces: WorkspacePool::default(),
@@ -179,8 +179,7 @@ impl Encoder {
     }
 
     fn matchers(&self, special: &Special) -> Result<Cow<'_, Arc<Matchers>>> {
-        self.added_tokens
-            .matchers(&self.model, &self.normalizers, special)
+        self.added_tokens.matchers(&self.model, special)
     }
 
     /// Calls `sink` with each segment. Stage 1: finds added tokens in the original text.

@@ -50,8 +50,15 @@ impl Encoder {
         mut token: impl FnMut(u32, Range<usize>) -> Result<()>,
     ) -> Result<()> {
         let mut outcome = Ok(());
+        let markup = self
+            .model
+            .added()
+            .iter()
+            .filter(|token| markup.contains(&token.content));
+        let markup: FxHashSet<u32> = markup.map(|token| token.id).collect();
         let permits = |token: &AddedToken, range: Range<usize>| {
-            if !token.special && !markup.contains(&token.content) {
+            // The matcher has the token's normal form for its content.
+            if !token.special && !markup.contains(&token.id) {
                 return true;
             }
             let index = trusted.partition_point(|trusted| trusted.start <= range.start);

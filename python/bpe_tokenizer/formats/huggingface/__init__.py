@@ -8,8 +8,9 @@ The schema of tokenizer.json is defined by the Rust types of the `tokenizers` li
 
 - `truncation` and `padding` are saved again but have no effect, as in `transformers`: callers ask for them.
 - `trim_offsets` and the template for pairs of texts are saved again; offsets are never trimmed.
-- An added token decodes to its text. The library decodes a text like `é`, whose characters are printable
-  bytes of byte-level files, to those bytes; `save` writes a decoder step that prevents this.
+- An added token decodes to its text; a `normalized` one to its text after normalisation, as in the library.
+  The library decodes a text like `é`, whose characters are printable bytes of byte-level files, to those
+  bytes; `save` writes a decoder step that prevents this. A text that only normalisation makes so is refused.
 - A special token that is not allowed is plain text. The library finds it with `ignore_merges` if it is a
   whole piece, even when it encodes special tokens as text.
 """

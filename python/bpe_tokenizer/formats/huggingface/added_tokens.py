@@ -133,17 +133,23 @@ def check_byte_spellings(
             )
 
 
-def check_matching(field: Field, added: Sequence[AddedToken], normalizers: Sequence[Normalizer]) -> None:
+def check_matching(
+    field: Field, added: Sequence[AddedToken], normalizers: Sequence[Normalizer], to_bytes: bool
+) -> dict[int, str]:
     """Refuse added tokens that the library finds at other places than this package.
 
     Args:
         field: The `added_tokens` of a tokenizer.json.
         added: The added tokens.
         normalizers: The steps of normalisation, which also apply to `normalized` tokens.
+        to_bytes: Whether a step `ByteLevel` follows them.
+
+    Returns:
+        The texts of the tokens that normalisation changes, by id.
 
     Raises:
         FormatError: Two tokens have the same normalised text, one is empty, or one may begin in the white
-            space that another strips.
+            space that another strips; or `ByteLevel` changes where a token is found, or its text.
     """
     _check_overlaps(field, [(token, token.content) for token in added if not token.normalized])
     normalized = [(token, token.content) for token in added if token.normalized]
@@ -153,6 +159,9 @@ def check_matching(field: Field, added: Sequence[AddedToken], normalizers: Seque
         normalized = [(token, bytes(encoder.encode(text)).decode()) for token, text in normalized]
         _check_normal_forms(field, normalized)
     _check_overlaps(field, normalized)
+    if to_bytes:
+        _check_printable(field, normalized)
+    return {token.id: text for token, text in normalized if text != token.content}
 
 
 def _check_normal_forms(field: Field, normalized: Sequence[tuple[AddedToken, str]]) -> None:
@@ -163,6 +172,25 @@ def _check_normal_forms(field: Field, normalized: Sequence[tuple[AddedToken, str
         if text in found:
             raise _refused(field, token, f"is the same as {found[text].content!r} after normalisation")
         found[text] = token
+
+
+def _check_printable(field: Field, normalized: Sequence[tuple[AddedToken, str]]) -> None:
+    """Refuse tokens that mean something else among the printable characters of bytes.
+
+    There, no character is white space, and spaces and all bytes that are not ASCII are letters to
+    `single_word`.
+    """
+    for token, text in normalized:
+        for flag in ("single_word", "lstrip", "rstrip"):
+            if getattr(token, flag):
+                raise _refused(field, token, f"has {flag}, which {_AFTER_BYTE_LEVEL}")
+        if _core.to_printable(text.encode()) != text:
+            raise _refused(
+                field, token, f"has characters that are not printable ASCII, which {_AFTER_BYTE_LEVEL}"
+            )
+
+
+_AFTER_BYTE_LEVEL = "is not supported after the normalizer ByteLevel; set its normalized to false"
 
 
 def _check_overlaps(field: Field, texts: Sequence[tuple[AddedToken, str]]) -> None:

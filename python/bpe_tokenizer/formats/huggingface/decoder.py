@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.huggingface.components import (
     flatten_sequence,
     join_sequence,
@@ -19,21 +19,29 @@ from bpe_tokenizer.formats.huggingface.regex import regex_escape
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import AddedToken, Decoder
 
-__all__ = ["read_byte_level_decoder", "read_decoder", "write_byte_level_decoder", "write_decoder"]
+__all__ = [
+    "is_decoded_as_bytes",
+    "read_byte_level_decoder",
+    "read_decoder",
+    "write_byte_level_decoder",
+    "write_decoder",
+]
 
 # The library takes these for bytes too, because Rust accepts a sign before hexadecimal digits.
 _ODD_BYTES = tuple(f"<0x+{digit}>" for digit in "0123456789ABCDEFabcdef")
 
 
-def read_byte_level_decoder(field: Field, added: Sequence[AddedToken]) -> None:
+def read_byte_level_decoder(field: Field, added: Sequence[AddedToken], changed: Container[int]) -> None:
     """Check the decoder of a byte-level file.
 
     Args:
         field: The decoder.
-        added: The added tokens, for which `write_byte_level_decoder` may write steps.
+        added: The added tokens with the texts that the library decodes, for which `write_byte_level_decoder`
+            may write steps.
+        changed: The ids of those whose text normalisation changes.
 
     Raises:
-        FormatError: The decoder is not `ByteLevel`.
+        FormatError: The decoder is not `ByteLevel`, or it takes such a text for bytes.
     """
     if field.is_null:
         raise field.error("must be ByteLevel; without a decoder tokens are joined with spaces")
@@ -45,6 +53,21 @@ def read_byte_level_decoder(field: Field, added: Sequence[AddedToken]) -> None:
             raise step.get("type").refused("is not supported in a byte-level file; use ByteLevel")
     if len(steps) != 1:
         raise field.error(f"has {len(steps)} steps; it must be ByteLevel alone")
+    for token in added:
+        if token.id in changed and is_decoded_as_bytes(token.content):
+            raise field.error(
+                f"takes {shorten(token.content)}, the normalised text of the added token {token.id}, for "
+                "bytes; set its normalized to false"
+            )
+
+
+def is_decoded_as_bytes(text: str) -> bool:
+    """Return whether `ByteLevel` decodes the text of an added token to other bytes than those of the text.
+
+    >>> [is_decoded_as_bytes(text) for text in ("a", "a b", "é", "日")]
+    [False, False, True, False]
+    """
+    return _core.from_printable(text) not in (None, text.encode())
 
 
 def write_byte_level_decoder(added: Sequence[AddedToken]) -> dict[str, Any]:
@@ -57,7 +80,7 @@ def write_byte_level_decoder(added: Sequence[AddedToken]) -> dict[str, Any]:
             "content": _core.to_printable(token.content.encode()),
         }
         for token in added
-        if _core.from_printable(token.content) not in (None, token.content.encode())
+        if is_decoded_as_bytes(token.content)
     ]
     return {"type": "Sequence", "decoders": [*replaced, byte_level]} if replaced else byte_level
 

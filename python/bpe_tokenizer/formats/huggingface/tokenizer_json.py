@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import FormatError, ModelError, PatternError, TokenizerError
+from bpe_tokenizer.errors import FormatError, ModelError, PatternError, TokenizerError, shorten
 from bpe_tokenizer.formats.huggingface.added_tokens import check_byte_spellings, check_matching
 from bpe_tokenizer.formats.huggingface.config import Config, with_named_tokens
 from bpe_tokenizer.formats.huggingface.decoder import (
+    is_decoded_as_bytes,
     read_byte_level_decoder,
     read_decoder,
     write_byte_level_decoder,
@@ -18,11 +19,11 @@ from bpe_tokenizer.formats.huggingface.decoder import (
 )
 from bpe_tokenizer.formats.huggingface.normalizer import read_normalizer, write_normalizer
 from bpe_tokenizer.formats.huggingface.pre_tokenizer import read_pre_tokenizer, write_pre_tokenizer
-from bpe_tokenizer.formats.huggingface.token_strings import added_token_fields, write_tokens
+from bpe_tokenizer.formats.huggingface.token_strings import Written, added_token_fields, write_tokens
 from bpe_tokenizer.formats.huggingface.token_table import Table
 from bpe_tokenizer.formats.huggingface.tokens import BYTE_TOKENS, Tokens, read_tokens
 from bpe_tokenizer.formats.json_file import Field, read_step
-from bpe_tokenizer.model import NORMALIZERS, PRE_TOKENIZERS, Decoder, Step
+from bpe_tokenizer.model import NORMALIZERS, PRE_TOKENIZERS, AddedToken, Decoder, Step
 
 __all__ = ["read_core", "write_core"]
 
@@ -38,11 +39,11 @@ def read_core(document: Field, table: _core.TokenTable | None, config: Config) -
     Raises:
         FormatError: It cannot be represented exactly.
     """
-    normalizers, in_bytes = read_normalizer(document.get("normalizer"))
-    pre_tokenizers, in_bytes = read_pre_tokenizer(document.get("pre_tokenizer"), in_bytes)
+    normalizers, to_bytes = read_normalizer(document.get("normalizer"))
+    pre_tokenizers, in_bytes = read_pre_tokenizer(document.get("pre_tokenizer"), to_bytes)
     tokens = read_tokens(document, table, in_bytes)
     tokens = replace(tokens, added=with_named_tokens(config, tokens.added, tokens.table))
-    check_matching(document.get("added_tokens"), tokens.added, normalizers)
+    forms = check_matching(document.get("added_tokens"), tokens.added, normalizers, to_bytes)
     if in_bytes:
         check_byte_spellings(document.get("added_tokens"), tokens.added, tokens.table, tokens.ignore_merges)
     settings: dict[str, Any] = {
@@ -63,7 +64,7 @@ def read_core(document: Field, table: _core.TokenTable | None, config: Config) -
         "fuse_unk": tokens.fuse_unk,
         "requires_all_bytes": False,
         "ignore_merges": tokens.ignore_merges,
-        "decoder": _read_decoder(document.get("decoder"), tokens),
+        "decoder": _read_decoder(document.get("decoder"), tokens, forms),
     }
     outside_vocab = tokens.outside_vocab(_recorded_size(config))
     try:
@@ -79,11 +80,21 @@ def _build(table: Table, outside_vocab: set[str], settings: dict[str, Any]) -> _
     return _core.Model.from_printable(vocab, table.merges, **settings)
 
 
-def _read_decoder(field: Field, tokens: Tokens) -> Decoder | None:
+def _read_decoder(field: Field, tokens: Tokens, forms: Mapping[int, str]) -> Decoder | None:
+    """Read the decoder.
+
+    Args:
+        field: The decoder.
+        tokens: The tokens.
+        forms: The texts of the added tokens that normalisation changes, by id.
+    """
+    decoded = _decoded(tokens.added, forms)
     if tokens.in_bytes:
-        read_byte_level_decoder(field, tokens.added)
+        if spelling := _find_byte_spelling(forms, tokens.table):
+            raise field.error(spelling)
+        read_byte_level_decoder(field, decoded, forms)
         return None
-    return read_decoder(field, tokens.table, tokens.added)
+    return read_decoder(field, tokens.table, decoded)
 
 
 def _recorded(
@@ -110,6 +121,29 @@ def _recorded_size(config: Config) -> int | None:
     return config.own.get("vocab_size").id()
 
 
+def _write_byte_level_decoder(core: _core.Model, tokens: Written) -> dict[str, Any]:
+    if spelling := _find_byte_spelling(core.normal_forms, tokens.vocab):
+        raise FormatError(f"added_tokens: {spelling}")
+    return write_byte_level_decoder(_decoded(tokens.added, core.normal_forms))
+
+
+def _find_byte_spelling(forms: Mapping[int, str], table: Container[str]) -> str | None:
+    """Describe a normal form that the file also has as the token of other bytes."""
+    for token_id, text in forms.items():
+        if is_decoded_as_bytes(text) and text in table:
+            return f"id {token_id} is {shorten(text)} after normalisation, which spells other bytes there"
+    return None
+
+
+def _decoded(added: Sequence[AddedToken], forms: Mapping[int, str]) -> list[AddedToken]:
+    """The added tokens with the texts that the library decodes: their normal forms."""
+    return [token._replace(content=forms.get(token.id, token.content)) for token in added]
+
+
+def _contents(core: _core.Model, tokens: Written) -> list[str]:
+    return [token.content for token in _decoded(tokens.added, core.normal_forms)]
+
+
 def write_core(core: _core.Model) -> dict[str, Any]:
     """Return the parts of a tokenizer.json for the core's model.
 
@@ -129,9 +163,9 @@ def write_core(core: _core.Model) -> dict[str, Any]:
         "normalizer": write_normalizer(core.normalizers),
         "pre_tokenizer": write_pre_tokenizer(core.pre_tokenizers, in_bytes),
         "decoder": (
-            write_byte_level_decoder(tokens.added)
+            _write_byte_level_decoder(core, tokens)
             if in_bytes
-            else write_decoder(core.decoder, {*tokens.vocab, *(token.content for token in tokens.added)})
+            else write_decoder(core.decoder, {*tokens.vocab, *_contents(core, tokens)})
         ),
         "model": {
             "type": "BPE",
