@@ -40,6 +40,8 @@ _MAX_ID = 2**32 - 2
 # The escapes of UTF-16 surrogates, paired ones included.
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
+# The most characters of a message, and the least of the value in it.
+_MAX_MESSAGE, _MIN_VALUE = 300, 20
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 120
 _SHORT.maxdict = _SHORT.maxlist = 4
@@ -79,8 +81,12 @@ class Field:
         return FormatError(": ".join(filter(None, (str(self.file), self.path, problem))))
 
     def refused(self, why: str) -> FormatError:
-        """Return an error that names the file, the field and the value."""
-        return self.error(f"{_SHORT.repr(self.value)} {why}")
+        """Return an error that names the file, the field and as much of the value as fits."""
+        value = _SHORT.repr(self.value)
+        room = max(_MAX_MESSAGE - len(str(self.error(f" {why}"))), _MIN_VALUE)
+        if len(value) > room:
+            value = f"{value[: room - 4]}...{value[-1]}"
+        return self.error(f"{value} {why}")
 
     def get(self, name: str) -> Field:
         """Return a member; null if it is missing."""
