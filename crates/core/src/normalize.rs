@@ -71,6 +71,12 @@ impl Normalization {
         }
     }
 
+    /// Normalises a text of this form character by character.
+    pub fn run(self) -> RunNormalizer {
+        let is_compatible = matches!(self, Self::Nfkc | Self::Nfkd);
+        RunNormalizer::new(self.composes(), is_compatible)
+    }
+
     /// Whether the form composes characters.
     pub fn composes(self) -> bool {
         matches!(self, Self::Nfc | Self::Nfkc)
@@ -190,12 +196,12 @@ impl Normalization {
 
     /// As `changed`, for a text of any length.
     fn changed_run(self, text: &str, poller: &mut Poller<'_>) -> Result<Option<String>> {
-        let (mut run, mut normalized) = (RunNormalizer::default(), String::new());
+        let (mut run, mut normalized) = (self.run(), String::new());
         for c in text.chars() {
             poller.advance(1)?;
-            run.push(self, c, &mut normalized)?;
+            run.push(c, &mut normalized)?;
         }
-        run.finish(self, &mut normalized)?;
+        run.finish(&mut normalized)?;
         Ok((normalized != text).then_some(normalized))
     }
 

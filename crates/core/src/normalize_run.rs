@@ -4,7 +4,6 @@
 //! Composition Algorithm"). The ordering is a bucket sort by combining class: there are about 55 classes.
 
 use crate::error::Result;
-use crate::normalize::Normalization;
 use crate::reserve::reserve_text;
 use unicode_normalization::char::{
     canonical_combining_class, compose, decompose_canonical, decompose_compatible,
@@ -12,41 +11,53 @@ use unicode_normalization::char::{
 
 /// The last starter (a character of class 0) and the characters after it, which further ones may reorder or
 /// compose with.
-#[derive(Default)]
 pub struct RunNormalizer {
+    composes: bool,
+    is_compatible: bool,
     starter: Option<char>,
     /// The combining characters after the starter by their class, in ascending order of the classes.
     marks: Vec<(u8, String)>,
 }
 
 impl RunNormalizer {
+    /// Whether characters are composed, and whether their decompositions are those of compatibility.
+    pub fn new(composes: bool, is_compatible: bool) -> Self {
+        Self {
+            composes,
+            is_compatible,
+            starter: None,
+            marks: Vec::new(),
+        }
+    }
+
     /// Adds the next character. Appends to `out` what no further character changes.
-    pub fn push(&mut self, form: Normalization, c: char, out: &mut String) -> Result<()> {
-        let (composes, mut room) = (form.composes(), Ok(()));
+    pub fn push(&mut self, c: char, out: &mut String) -> Result<()> {
+        let (is_compatible, mut room) = (self.is_compatible, Ok(()));
         let take = |decomposed| {
             if room.is_ok() {
                 room = match canonical_combining_class(decomposed) {
-                    0 => self.start(composes, decomposed, out),
+                    0 => self.start(decomposed, out),
                     class => self.add_mark(class, decomposed),
                 };
             }
         };
-        match form {
-            Normalization::Nfc | Normalization::Nfd => decompose_canonical(c, take),
-            Normalization::Nfkc | Normalization::Nfkd => decompose_compatible(c, take),
+        if is_compatible {
+            decompose_compatible(c, take);
+        } else {
+            decompose_canonical(c, take);
         }
         room
     }
 
     /// Appends the remaining characters to `out`, and starts another run.
-    pub fn finish(&mut self, form: Normalization, out: &mut String) -> Result<()> {
-        self.compose_marks(form.composes());
+    pub fn finish(&mut self, out: &mut String) -> Result<()> {
+        self.compose_marks();
         self.flush(out)
     }
 
-    fn start(&mut self, composes: bool, starter: char, out: &mut String) -> Result<()> {
-        self.compose_marks(composes);
-        if composes && self.marks.is_empty() {
+    fn start(&mut self, starter: char, out: &mut String) -> Result<()> {
+        self.compose_marks();
+        if self.composes && self.marks.is_empty() {
             let composed = self.starter.and_then(|last| compose(last, starter));
             if composed.is_some() {
                 self.starter = composed;
@@ -71,8 +82,8 @@ impl RunNormalizer {
     }
 
     /// Composes the starter with the marks. One that does not compose blocks those of its class after it.
-    fn compose_marks(&mut self, composes: bool) {
-        let Some(starter) = self.starter.as_mut().filter(|_| composes) else {
+    fn compose_marks(&mut self) {
+        let Some(starter) = self.starter.as_mut().filter(|_| self.composes) else {
             return;
         };
         self.marks.retain_mut(|(_, marks)| {
@@ -102,15 +113,14 @@ impl RunNormalizer {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::normalize::tests::{any_text, whole, FORMS};
+    use crate::normalize::Normalization;
     use proptest::prelude::*;
 
     fn run(form: Normalization, text: &str) -> String {
-        let (mut run, mut out) = (RunNormalizer::default(), String::new());
-        text.chars()
-            .for_each(|c| run.push(form, c, &mut out).unwrap());
-        run.finish(form, &mut out).unwrap();
+        let (mut run, mut out) = (form.run(), String::new());
+        text.chars().for_each(|c| run.push(c, &mut out).unwrap());
+        run.finish(&mut out).unwrap();
         out
     }
 

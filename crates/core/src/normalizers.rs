@@ -186,13 +186,13 @@ impl PendingText {
             let next = run_length(form, text.chars(), poller)?;
             for c in text[..next].chars() {
                 poller.advance(1)?;
-                run.push(form, c, &mut rewritten)?;
+                run.push(c, &mut rewritten)?;
             }
             text = &text[next..];
             if text.is_empty() && !ends {
                 return Ok(rewritten);
             }
-            run.finish(form, &mut rewritten)?;
+            run.finish(&mut rewritten)?;
             self.run = None;
         }
         let stable = match ends {
@@ -213,10 +213,10 @@ impl PendingText {
         }
         append_text(&mut self.pending, pending)?;
         if self.pending.len() > MAX_PENDING {
-            let run = self.run.insert(RunNormalizer::default());
+            let run = self.run.insert(form.run());
             for c in self.pending.drain(..) {
                 poller.advance(1)?;
-                run.push(form, c, &mut rewritten)?;
+                run.push(c, &mut rewritten)?;
             }
         }
         Ok(rewritten)

@@ -146,7 +146,8 @@ mod system {
     pub fn pause() {}
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Write;

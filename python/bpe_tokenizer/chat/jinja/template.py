@@ -146,11 +146,11 @@ class JinjaTemplate:
         try:
             with limited(values, self.source), tracing():
                 return concat(template.root_render_func(template.new_context(values)))
+        except MemoryError:
+            raise
         except Exception as error:
             # A template is a program, which can raise any exception.
             place = self._place(_line(error.__traceback__))
-            if isinstance(error, MemoryError):
-                raise ChatTemplateError(f"{place}: there is not enough memory") from error
             kind = (
                 ""
                 if isinstance(error, (TemplateError, ChatTemplateError)) and str(error)

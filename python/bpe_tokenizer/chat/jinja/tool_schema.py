@@ -178,7 +178,7 @@ def _description_schema(about: str, name: str, argument: str) -> Schema:
         return {"description": about}
     try:
         choices = json.loads(match.group(1))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise OptionError(
             f"the choices of the argument {argument!r} of the tool {name} are not a JSON list: "
             f"{match[1]:.100}"
