@@ -175,6 +175,11 @@ def test_claims_are_checked_before_anything_is_made_of_them(path: Path) -> None:
     assert "the key is empty" in attempt(struct.pack("<Q", 0))
     assert "is not UTF-8" in attempt(struct.pack("<Q", 1), b"\xff")
     assert "unknown value type 13" in attempt(key, struct.pack("<I", 13))
+    part_of_a_file = struct.pack("<Q", 5000) + b"tokenizer.\0\t\x1b" + b"x" * 4987
+    message = attempt(part_of_a_file, struct.pack("<I", 13))
+    assert "unknown value type 13" in message
+    assert len(message) < len(str(path)) + 160
+    assert "\0" not in message
     assert "claims a string" in attempt(key, struct.pack("<I", 8), huge)
     assert "array of arrays" in attempt(key, struct.pack("<IIQ", 9, 9, 1))
     assert "claims" in attempt(key, struct.pack("<II", 9, 8), huge)
@@ -184,9 +189,10 @@ def test_claims_are_checked_before_anything_is_made_of_them(path: Path) -> None:
     assert "string 0 continues after the end" in attempt(key, struct.pack("<IIQ", 9, 8, 1), huge, b"12345678")
     path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 2**40))
     assert "claims 1099511627776 metadata pairs" in refusal(path)
-    twice = [("k", ValueType.BOOL, True), ("k", ValueType.BOOL, True)]
-    path.write_bytes(write_metadata(twice))
-    assert "duplicate key 'k'" in refusal(path)
+    for name in ("k", "k" * 5000):
+        path.write_bytes(write_metadata([(name, ValueType.BOOL, True)] * 2))
+        assert "duplicate key 'k" in refusal(path)
+        assert len(refusal(path)) < len(str(path)) + 160
 
 
 def test_what_is_no_gguf_file(path: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.json_file import check_regular, read_errors
 
 __all__ = ["Metadata", "ValueType", "read_metadata", "write_metadata"]
@@ -28,6 +28,8 @@ _MAX_METADATA = 1 << 30
 _MAX_PAIRS = 1 << 16
 _MAX_STRINGS = 1 << 24
 _MAX_KEY = (1 << 16) - 1
+# The most characters of a name in a message.
+_MAX_SHOWN_KEY = 80
 # Bytes of a file to read at once.
 _WINDOW = 1 << 20
 
@@ -219,7 +221,10 @@ class _Reader:
         self.unread -= after
 
     def error(self, problem: str) -> FormatError:
-        return FormatError(f"{self.path}: {self.key}: {problem}")
+        # The name of a broken file's pair may be any part of the file.
+        is_name = len(self.key) <= _MAX_SHOWN_KEY and self.key.isprintable()
+        key = self.key if is_name else shorten(self.key, _MAX_SHOWN_KEY)
+        return FormatError(f"{self.path}: {key}: {problem}")
 
     def pairs(self, wanted: Callable[[str], bool]) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -228,7 +233,7 @@ class _Reader:
             self.key = f"metadata pair {index}"
             key = self._key()
             if key in seen:
-                raise self.error(f"duplicate key {key!r}")
+                raise self.error(f"duplicate key {shorten(key)}")
             seen.add(key)
             self.key = key
             value = self._any(wanted(key))
