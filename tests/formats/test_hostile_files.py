@@ -242,7 +242,7 @@ def test_a_message_shows_as_much_of_a_value_as_fits() -> None:
     value = ["\\p{L}" * 30, "Isolated" * 30, False]
     step = Field(Path("tokenizer_config.json"), "bpe_tokenizer.pre_tokenizers[0]", value)
     with pytest.raises(FormatError) as refused:
-        read_step(step, NORMALIZERS | PRE_TOKENIZERS)
+        read_step(step, {**NORMALIZERS, **PRE_TOKENIZERS})
     message = str(refused.value)
     assert len(message) == 300
     assert message.startswith("tokenizer_config.json: bpe_tokenizer.pre_tokenizers[0]: ['")
