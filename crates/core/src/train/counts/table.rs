@@ -240,6 +240,11 @@ impl Shard {
         cost(self.len(), self.bytes)
     }
 
+    /// The largest count.
+    fn largest(&self) -> u64 {
+        self.iter().map(|(_, count)| count).max().unwrap_or(0)
+    }
+
     fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
         let short = self.slots.iter().filter(|slot| slot.key != FREE.key);
         let short = short.map(|slot| (&slot.key[..usize::from(slot.key[15])], slot.count));
@@ -278,24 +283,38 @@ impl Shard {
     /// Adds to a key that is not in its first two slots.
     #[inline(never)]
     fn probe_and_add(&mut self, key: ByteKey, bucket: u32, count: u64) -> Result<()> {
-        if let Some(slot) = self.probe(key, bucket) {
-            return add_to(&mut slot.count, count);
+        if !self.has_room(1) && self.probe(key, bucket).is_none() {
+            self.make_room(1)?;
         }
-        self.make_room(1)?;
-        self.put(Slot { key, count });
-        self.taken += 1;
-        self.bytes += usize::from(key[15]);
+        let Some(slot) = self.slot_of(key, bucket) else {
+            return Ok(()); // never: some slots are free
+        };
+        add_to(&mut slot.count, count)?;
+        if slot.key == FREE.key {
+            slot.key = key;
+            self.taken += 1;
+            self.bytes += usize::from(key[15]);
+        }
         Ok(())
     }
 
-    /// The slot of a key.
-    fn probe(&mut self, key: ByteKey, bucket: u32) -> Option<&mut Slot> {
+    /// The slot of a key, or the free one where it belongs.
+    fn slot_of(&mut self, key: ByteKey, bucket: u32) -> Option<&mut Slot> {
         let first = self.first_slot(bucket);
         let (before, from) = self.slots.split_at_mut(first);
         // `make_room` keeps slots free, so the probe ends.
         let is_match = |slot: &&mut Slot| slot.key == key || slot.key == FREE.key;
-        let found = from.iter_mut().chain(before).find(is_match)?;
-        (found.key == key).then_some(found)
+        from.iter_mut().chain(before).find(is_match)
+    }
+
+    /// The slot of a key.
+    fn probe(&mut self, key: ByteKey, bucket: u32) -> Option<&mut Slot> {
+        self.slot_of(key, bucket).filter(|slot| slot.key == key)
+    }
+
+    /// Whether so many more keys fit: at most 5/8 of the slots are taken.
+    fn has_room(&self, keys: usize) -> bool {
+        8 * (self.taken + keys) < 5 * self.slots.len()
     }
 
     /// Grows the table until so many more keys fit.
@@ -372,6 +391,9 @@ impl Shard {
         }
         let sum =
             |own: u64, count: u64| checked_sum(times(own, weight)?, times(count, added_weight)?);
+        if self.has_room(added.taken) && sum(self.largest(), added.largest()).is_ok() {
+            return reserve_entries(&mut self.long, added.long.len());
+        }
         let (mut short, mut long) = (0, 0);
         for slot in added.slots.iter().filter(|slot| slot.key != FREE.key) {
             let own = self.probe(slot.key, virtual_bucket(slot.key));
