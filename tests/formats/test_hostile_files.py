@@ -249,6 +249,16 @@ def test_a_message_shows_as_much_of_a_value_as_fits() -> None:
     assert "...] is not a step; use one of NFC, " in message
 
 
+def test_a_message_shows_as_much_of_a_value_of_another_type_as_fits() -> None:
+    step = {"Sequence": {"id": "A" * 30, "type_id": 0}}
+    version = Field(
+        Path("d" * 200), "version", {"pair": [step, step], "single": [step, step], "type": "x" * 90}
+    )
+    with pytest.raises(FormatError, match=r"version: must be a string, not \{") as refused:
+        version.text()
+    assert len(str(refused.value)) == 300
+
+
 def test_whatever_it_is(tmp_path: Path, bounded: None) -> None:
     """`load` looks at what a file holds before it reads it."""
     attempt(lambda path: BPETokenizer.load(path).model, tmp_path / "unknown.bin", hopeless(), "")

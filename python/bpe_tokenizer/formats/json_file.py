@@ -82,11 +82,13 @@ class Field:
 
     def refused(self, why: str) -> FormatError:
         """Return an error that names the file, the field and as much of the value as fits."""
+        return self.error(f"{self._shown(f' {why}')} {why}")
+
+    def _shown(self, rest: str) -> str:
+        """The value, as much of it as fits in a message beside the rest."""
         value = _SHORT.repr(self.value)
-        room = max(_MAX_MESSAGE - len(str(self.error(f" {why}"))), _MIN_VALUE)
-        if len(value) > room:
-            value = f"{value[: room - 4]}...{value[-1]}"
-        return self.error(f"{value} {why}")
+        room = max(_MAX_MESSAGE - len(str(self.error(rest))), _MIN_VALUE)
+        return value if len(value) <= room else f"{value[: room - 4]}...{value[-1]}"
 
     def get(self, name: str) -> Field:
         """Return a member; null if it is missing."""
@@ -143,8 +145,8 @@ class Field:
         raise self._wrong(f"an id, an integer from 0 to {_MAX_ID}")
 
     def _wrong(self, wanted: str) -> FormatError:
-        found = "null or missing" if self.value is None else _SHORT.repr(self.value)
-        return self.error(f"must be {wanted}, not {found}")
+        problem = f"must be {wanted}, not "
+        return self.error(problem + ("null or missing" if self.value is None else self._shown(problem)))
 
 
 def read_bytes(path: Path) -> bytes:
