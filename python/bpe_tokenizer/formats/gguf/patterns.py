@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, FAMILIES, PreTokenizer
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 
@@ -70,7 +70,7 @@ def matching_names(patterns: Sequence[str], vocab: Collection[bytes]) -> dict[st
     name = next((name for name, named in NAMED_PATTERNS.items() if named.patterns == wanted), None)
     usable = [name for name, named in NAMED_PATTERNS.items() if _is_known(named.patterns)]
     raise FormatError(
-        f"split_patterns: no tokenizer.ggml.pre of llama.cpp splits text like {name or list(wanted)!r}; "
+        f"split_patterns: no tokenizer.ggml.pre of llama.cpp splits text like {shorten(name or list(wanted))}; "
         f"train with one of {', '.join(usable)}"
     )
 
