@@ -70,8 +70,8 @@ def matching_names(patterns: Sequence[str], vocab: Collection[bytes]) -> dict[st
     name = next((name for name, named in NAMED_PATTERNS.items() if named.patterns == wanted), None)
     usable = [name for name, named in NAMED_PATTERNS.items() if _is_known(named.patterns)]
     raise FormatError(
-        f"split_patterns: no tokenizer.ggml.pre of llama.cpp splits text like {shorten(name or list(wanted))}; "
-        f"train with one of {', '.join(usable)}"
+        "split_patterns: no tokenizer.ggml.pre of llama.cpp splits text like "
+        f"{shorten(name or list(wanted))}; train with one of {', '.join(usable)}"
     )
 
 
