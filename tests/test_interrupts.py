@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = [
-    pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes"),
+    pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes"),
     pytest.mark.usefixtures("ctrl_c"),
 ]
 

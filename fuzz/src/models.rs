@@ -260,7 +260,7 @@ fn some_of<T>(
 
 type Tokens = Vec<(u32, Vec<u8>)>;
 
-/// A vocabulary of bytes, with ids in an order of its own, or without some bytes.
+/// A vocabulary of bytes, in any order of the ids, and sometimes without some bytes.
 fn bytes(u: &mut Unstructured<'_>, settings: &mut Settings, tokens: &mut Tokens) -> Result<()> {
     let order: u8 = u.arbitrary()?;
     let factor = [1, 1, 1, 5, 77][usize::from(order % 5)];

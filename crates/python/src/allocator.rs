@@ -5,8 +5,8 @@
 //! out of memory returns: [`is_low`] tells it to. The reserve is address space of the library that nothing touches
 //! before that.
 //!
-//! A bitmap marks the units of the reserve that are taken. There is no lock: a fork while another thread holds it would
-//! stop the child for ever.
+//! A bitmap marks the units of the reserve that are taken. There is no lock: if a process forks while another thread
+//! holds a lock, the child waits for it for ever.
 //!
 //! `unsafe`: `GlobalAlloc` promises memory that nobody else has. A block is the units whose bits one call of `claim` set,
 //! and only `free` of that block clears them.

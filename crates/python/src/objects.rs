@@ -163,7 +163,7 @@ pub fn array<T: Element + Copy + 'static>(
     Ok(array)
 }
 
-/// An array of the values at an address, or with memory of its own.
+/// An array over the values at an address; with a null address, NumPy allocates its memory.
 fn new_array<T: Element>(
     py: Python<'_>,
     length: usize,

@@ -77,7 +77,7 @@ impl DecodeStream {
     fn step<'py>(&mut self, py: Python<'py>, ids: PyIds) -> PyResult<Bound<'py, PyBytes>> {
         let encoder = self.encoder.get();
         let bytes = run(py, ids.0.len(), |_| {
-            // The step cannot be taken back when there is no memory for its text.
+            // A step changes the stream, so first check that there is memory for its text.
             let bytes = encoder.decoder.most_bytes(&ids.0);
             reserve::with_capacity::<u8>(TEXT_PER_BYTE * bytes)?;
             self.stream.step(&encoder.decoder, &ids.0)

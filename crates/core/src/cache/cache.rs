@@ -89,8 +89,7 @@ impl Limits {
 }
 
 impl Cache {
-    /// A cache of at most `bytes`. If the smallest table exceeds that, or if there is no memory for it, nothing is
-    /// cached.
+    /// A cache of at most `bytes`. It stays empty if the smallest table exceeds that or cannot be allocated.
     pub fn new(bytes: usize) -> Self {
         let buckets = HugeArray::new(MIN_BUCKETS);
         let limits = Limits::of(if buckets.is_ok() { bytes } else { 0 });
@@ -167,7 +166,7 @@ impl Cache {
         }
     }
 
-    /// Adds ids to the spill area; None if there is no memory for them.
+    /// Adds ids to the spill area. Returns None if memory is short.
     fn spill(&mut self, ids: &[u32]) -> Option<Packed> {
         if self.spilled.len() + ids.len() > self.limits.spilled {
             self.drop_spilled();

@@ -115,8 +115,8 @@ impl<I: Iterator> Jobs<I> {
         Self { jobs, returned }
     }
 
-    /// Draws a job. Polls the interrupt while another thread draws one. None if there are no more, or if the work
-    /// `is_stopped`.
+    /// Takes the next job. While another thread takes one, polls the interrupt. Returns None at the end of the jobs, or
+    /// if the work `is_stopped`.
     fn next(
         &self,
         interrupt: &Interrupt<'_>,
