@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import sys
 import tempfile
 from dataclasses import fields
 from pathlib import Path
@@ -26,10 +24,9 @@ with atheris.instrument_imports(include=["bpe_tokenizer"]):
         tiktoken,
     )
 
-from harness import ROOT, broken, expected_errors, fuzz, put
-
-sys.path.append(str(ROOT / "tests" / "support"))
+from harness import broken, expected_errors, fuzz, put
 from hf_files import bytes_vocab, tokenizer_json
+from tekken_files import tekken_document
 
 SAMPLE = "Hello, wörld! 日本語 🙂\n\n  it's 12345<|end|> \0 low lower"
 TEXT = "low lower lowest, new newer newest. " * 3
@@ -78,27 +75,6 @@ def full_document() -> dict[str, Any]:
         normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}, strip]},
         post_processor=template,
     )
-
-
-def tekken_document() -> dict[str, Any]:
-    """A tekken.json."""
-    tokens = [*(bytes([byte]) for byte in range(256)), b"lo", b"low"]
-    vocab = [
-        {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
-        for rank, token in enumerate(tokens)
-    ]
-    special = [
-        {"rank": rank, "token_str": text, "is_control": True}
-        for rank, text in enumerate(("<unk>", "<s>", "</s>", "[INST]"))
-    ]
-    config = {
-        "pattern": r"\p{L}+|\P{L}+",
-        "num_vocab_tokens": len(vocab),
-        "default_vocab_size": len(vocab) + len(special),
-        "default_num_special_tokens": len(special),
-        "version": "v7",
-    }
-    return {"config": config, "vocab": vocab, "special_tokens": special}
 
 
 def sound_files() -> list[tuple[str, dict[str, bytes]]]:

@@ -7,7 +7,6 @@ import io
 import json
 import lzma
 import shutil
-import sys
 import tempfile
 from importlib import import_module
 from importlib.util import find_spec
@@ -21,9 +20,7 @@ with atheris.instrument_imports(include=["bpe_tokenizer"]):
     from bpe_tokenizer.corpus import tokenize_corpus
     from bpe_tokenizer.corpus.compression import *  # noqa: F403 (imported here to be instrumented)
 
-from harness import ROOT, broken, expected_errors, fuzz, put
-
-sys.path.append(str(ROOT / "tests" / "support"))
+from harness import broken, expected_errors, fuzz, put
 from scripted_model import scripted
 
 TEXT = "low lower lowest, new newer newest. " * 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import atheris
@@ -11,10 +10,8 @@ with atheris.instrument_imports(include=["bpe_tokenizer", "jinja2"]):
     from bpe_tokenizer import BPETokenizer
     from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 
-from harness import ROOT, expected_errors, fuzz
-
-sys.path.append(str(ROOT / "tests" / "support"))
 from conversations import ATTACKS, Conversation
+from harness import expected_errors, fuzz
 from provenance import assert_no_content_is_trusted, is_shifted, shifted
 
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}

@@ -1,4 +1,7 @@
-"""What the targets in Python share: errors that are allowed, broken files, and the loop of atheris."""
+"""What the targets in Python share: errors that are allowed, broken files, and the loop of atheris.
+
+Importing it makes the modules of `tests/support` importable.
+"""
 
 from __future__ import annotations
 
@@ -17,57 +20,16 @@ import atheris
 
 from bpe_tokenizer.errors import TokenizerError
 
-__all__ = ["ROOT", "broken", "expected_errors", "fuzz", "put"]
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "support"))
+from mutations import INSERTED, NUMBERS, VALUES
 
-ROOT = Path(__file__).resolve().parents[2]
+__all__ = ["broken", "expected_errors", "fuzz", "put"]
+
 # Files in memory: a target writes thousands in a second.
 _MEMORY = Path("/dev/shm")
 _MAX_MESSAGE = 300
-_INSERTED = (
-    b"\xff",
-    b"\xed\xa0\x80",
-    b"\xef\xbb\xbf",
-    b"\0\0\0\0",
-    b"\r\n",
-    b'"',
-    b"{[",
-    b" ",
-    b"9" * 400,
-    b"-1",
-)
-_NUMBERS = (0, 1, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**62, 2**63, 2**64 - 1)
-# In the place of any value of a JSON document.
-_VALUES: tuple[Any, ...] = (
-    *(None, True, False, -1, 0, 1, 256, 1.5, 2**31, 2**32 - 1, 2**32, 2**64, 10**400, float("inf")),
-    *(
-        "",
-        " ",
-        "a",
-        "a b",
-        "\0",
-        "\ufffe",
-        "日本",
-        "(",
-        "(?<a>x)+",
-        "(a*)*b",
-        "<s>",
-        "Ġ",
-        "x" * 5000,
-        "\ud800",
-    ),
-    *(
-        [],
-        {},
-        [[]],
-        [None],
-        [1, 2, 3],
-        {"": None},
-        {"type": "Sequence"},
-        {"type": "Unheard"},
-        [{}],
-        ["a", "b"],
-    ),
-)
+# In the place of any value of a JSON document, besides those of the tests.
+_MORE_VALUES: tuple[Any, ...] = (0, 1, 256, float("inf"), "(a*)*b", "<s>", "Ġ", "\ud800", [{}], ["a", "b"])
 
 
 @contextmanager
@@ -109,11 +71,11 @@ def _change_bytes(provider: atheris.FuzzedDataProvider, data: bytes) -> bytes:
     if kind == 2:
         return data[: at + length] + data[at:]
     if kind == 3:
-        inserted: bytes = provider.PickValueInList(list(_INSERTED))
+        inserted: bytes = provider.PickValueInList(list(INSERTED))
         return data[:at] + inserted + data[at:]
     if kind == 4:
         width: int = provider.PickValueInList([1, 4, 8])
-        value: int = provider.PickValueInList(list(_NUMBERS)) % 256**width
+        value: int = provider.PickValueInList(list(NUMBERS)) % 256**width
         return data[:at] + value.to_bytes(width, "little") + data[at + width :]
     new: bytes = provider.ConsumeBytes(length)
     return data[:at] + new + data[at + (len(new) if kind < 7 else 0) :]
@@ -132,7 +94,7 @@ def _change_value(provider: atheris.FuzzedDataProvider, document: Any) -> Any:
     root = {"": document} if owner == {"": document} else None
     kind = provider.ConsumeIntInRange(0, 5)
     if root is not None:
-        return provider.PickValueInList(list(_VALUES)) if kind == 0 else document
+        return provider.PickValueInList([*VALUES, *_MORE_VALUES]) if kind == 0 else document
     if kind == 0:
         del owner[key]
     elif kind == 1 and isinstance(owner, dict):
@@ -145,7 +107,7 @@ def _change_value(provider: atheris.FuzzedDataProvider, document: Any) -> Any:
     elif kind == 3 and isinstance(owner[key], int):
         owner[key] += provider.ConsumeIntInRange(-3, 3)
     else:
-        owner[key] = copy.deepcopy(provider.PickValueInList(list(_VALUES)))
+        owner[key] = copy.deepcopy(provider.PickValueInList([*VALUES, *_MORE_VALUES]))
     return document
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import resource
@@ -21,6 +20,7 @@ from bpe_tokenizer.formats.json_file import Field, read_step
 from bpe_tokenizer.model import NORMALIZERS, PRE_TOKENIZERS, Model
 from hf_files import bytes_vocab, tokenizer_json
 from mutations import break_bytes, break_json, break_numbers, hopeless
+from tekken_files import tekken_document
 
 SAMPLE = "Hello, wörld! 日本語 🙂\n\n  it's 12345<|end|> \0"
 # Far more than such small files need; what is claimed in their headers is more by orders of magnitude.
@@ -187,26 +187,6 @@ def test_tekken(tmp_path: Path, bounded: None) -> None:
     _loaded(tekken.load, tmp_path / "sound.json", "", data)
     broken = itertools.chain(hopeless(), break_json(sound, 400), break_bytes(data, 200))
     attempt(tekken.load, tmp_path / "broken.json", broken, "")
-
-
-def tekken_document() -> dict[str, Any]:
-    tokens = [*(bytes([byte]) for byte in range(256)), b"lo", b"low"]
-    vocab = [
-        {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
-        for rank, token in enumerate(tokens)
-    ]
-    special = [
-        {"rank": rank, "token_str": text, "is_control": True}
-        for rank, text in enumerate(("<unk>", "<s>", "</s>", "[INST]"))
-    ]
-    config = {
-        "pattern": r"\p{L}+|\P{L}+",
-        "num_vocab_tokens": len(vocab),
-        "default_vocab_size": len(vocab) + len(special),
-        "default_num_special_tokens": len(special),
-        "version": "v7",
-    }
-    return {"config": config, "vocab": vocab, "special_tokens": special}
 
 
 def test_minbpe(tmp_path: Path, bounded: None) -> None:

@@ -11,10 +11,10 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["break_bytes", "break_json", "break_numbers", "hopeless"]
+__all__ = ["INSERTED", "NUMBERS", "VALUES", "break_bytes", "break_json", "break_numbers", "hopeless"]
 
 # Not UTF-8, a byte order mark, zero bytes, line ends, quotes, too large a number, a lone surrogate.
-_INSERTED = (
+INSERTED = (
     b"\xff",
     b"\xc3",
     b"\xed\xa0\x80",
@@ -30,8 +30,11 @@ _INSERTED = (
     b"1e999",
 )
 
+# In the place of a count or a length.
+NUMBERS = (0, 1, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**62, 2**63, 2**64 - 1)
+
 # In the place of any value.
-_VALUES: tuple[Any, ...] = (
+VALUES: tuple[Any, ...] = (
     None,
     True,
     False,
@@ -103,7 +106,7 @@ def break_bytes(data: bytes, count: int, seed: int = 0) -> Iterator[bytes]:
         elif kind == 3:
             yield data[: at + length] + data[at:]
         elif kind == 4:
-            yield data[:at] + generator.choice(_INSERTED) + data[at:]
+            yield data[:at] + generator.choice(INSERTED) + data[at:]
         else:
             yield data[:at] + generator.randbytes(length) + data[at + length :]
 
@@ -111,12 +114,11 @@ def break_bytes(data: bytes, count: int, seed: int = 0) -> Iterator[bytes]:
 def break_numbers(data: bytes, count: int, seed: int = 0) -> Iterator[bytes]:
     """Counts and lengths of a binary file that promise more than there is, or nothing."""
     generator = random.Random(seed)
-    values = (0, 1, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**62, 2**63, 2**64 - 1)
     for number in range(count):
         limit = len(data) if number % 4 == 0 else min(len(data), 400)
         width = generator.choice((1, 4, 8))
         at = generator.randrange(limit)
-        value = generator.choice(values) % 256**width
+        value = generator.choice(NUMBERS) % 256**width
         yield data[:at] + value.to_bytes(width, "little") + data[at + width :]
 
 
@@ -141,7 +143,7 @@ def break_json(document: Any, count: int, seed: int = 0) -> Iterator[bytes]:
             other = generator.choice(list(owner) if isinstance(owner, dict) else range(len(owner)))
             owner[last] = copy.deepcopy(owner[other])
         else:
-            owner[last] = copy.deepcopy(generator.choice(_VALUES))
+            owner[last] = copy.deepcopy(generator.choice(VALUES))
         yield _dumps(broken)
     yield from _twice(document)
 
