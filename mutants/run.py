@@ -3,6 +3,7 @@
     python mutants/run.py rust merge special          # rooms or files of the core, with cargo-mutants
     python mutants/run.py rust merge --shard 0/10     # a tenth of its changes
     python mutants/run.py python formats/minbpe.py    # files or folders of the package, with mutmut
+    python mutants/run.py python formats --again      # with the tests of now, what was not noticed
 
 A change that no test notices means that a test is missing, or that the change makes no difference. Those that
 make no difference are in `mutants/explained.txt`, each with its reason. The rest is printed, and the exit
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "build" / "mutants"
 CORE = ROOT / "crates" / "core" / "src"
 PACKAGE = ROOT / "python" / "bpe_tokenizer"
+EACH_CHANGE = ROOT / "mutants" / "python_changes.py"
 EXPLAINED = ROOT / "mutants" / "explained.txt"
 # Seconds for the tests of one change: a change may make a loop endless.
 TIMEOUT = "90"
@@ -31,9 +33,8 @@ CARGO += ["--baseline", "skip", "--timeout", TIMEOUT, "--build-timeout", "900", 
 MUTMUT = """
 [tool.mutmut]
 source_paths = ["src"]
-only_mutate = {files}
+only_mutate = {}
 also_copy = ["tests"]
-pytest_add_cli_args_test_selection = {tests}
 """
 
 
@@ -63,32 +64,24 @@ def _with_source(line: str) -> str:
     return f"{Path(file).relative_to('crates/core/src')}:{change} | {source}"
 
 
-def python(names: list[str]) -> Iterator[str]:
+def python(names: list[str], again: bool) -> Iterator[str]:
     """Yield the unnoticed changes of files and folders of the package, with the tests of their rooms."""
-    place = OUTPUT / "python"
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    shutil.copytree(PACKAGE, place / "src" / "bpe_tokenizer", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "tests", place / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    place = OUTPUT / "python" / "-".join(name.replace("/", "-") for name in names)
+    shutil.rmtree(place / "mutants", ignore_errors=True)
+    for source, copy in ((PACKAGE, place / "src" / "bpe_tokenizer"), (ROOT / "tests", place / "tests")):
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
     files = [f"src/bpe_tokenizer/{name}{'*' if (PACKAGE / name).is_dir() else ''}" for name in names]
-    tests = sorted({_tests(name) for name in names})
     settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     settings = settings.replace('pythonpath = ["tests', 'pythonpath = ["src", "tests')
-    mutmut = MUTMUT.format(files=json.dumps(files), tests=json.dumps(tests))
-    (place / "pyproject.toml").write_text(settings + mutmut, encoding="utf-8")
-    program = Path(sys.executable).parent / "mutmut"
+    (place / "pyproject.toml").write_text(settings + MUTMUT.format(json.dumps(files)), encoding="utf-8")
+    command = [sys.executable, str(EACH_CHANGE), *sorted({_tests(name) for name in names})]
     environment = os.environ | {"BPE_TOKENIZER_SAMPLE": "0.05", "PYTHONPATH": ""}
-    subprocess.run([program, "run", "--max-children", "2"], cwd=place, env=environment, check=True)
-    results = subprocess.run([program, "results"], cwd=place, capture_output=True, text=True, check=True)
-    for line in results.stdout.splitlines():
-        name, _, state = line.strip().partition(": ")
-        if state in ("survived", "no tests"):
-            diff = subprocess.run(
-                [program, "show", name], cwd=place, capture_output=True, text=True, check=True
-            )
-            changed = [each for each in diff.stdout.splitlines() if re.match(r"[-+] ", each)]
-            module, _, function = name.rpartition(".")
-            yield f"{module}: {function.partition('__mutmut')[0]}: {' '.join(' '.join(changed).split())}"
+    subprocess.run(command + ["--again"] * again, cwd=place, env=environment, check=True)
+    for change in json.loads((place / "report.json").read_text(encoding="utf-8")):
+        module, _, function = change["name"].rpartition(".")
+        changed = [line for line in change["diff"].splitlines() if re.match(r"[-+] ", line)]
+        yield f"{module}: {function.partition('__mutmut')[0]}: {' '.join(' '.join(changed).split())}"
 
 
 def _tests(name: str) -> str:
@@ -112,9 +105,11 @@ def main() -> int:
         "names", nargs="+", help="rooms or files, below crates/core/src or python/bpe_tokenizer"
     )
     parser.add_argument("--shard", help="a part of the changes of the core: 0/10 is the first tenth")
+    parser.add_argument("--again", action="store_true", help="only the changes of the package left unnoticed")
     arguments = parser.parse_args()
     is_rust = arguments.language == "rust"
-    changes = list(rust(arguments.names, arguments.shard) if is_rust else python(arguments.names))
+    names = arguments.names
+    changes = list(rust(names, arguments.shard) if is_rust else python(names, arguments.again))
     rest = unexplained(changes)
     print(f"\n{len(changes)} changes unnoticed, {len(changes) - len(rest)} of them explained")
     for change in rest:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from bpe_tokenizer import BPETokenizer
 from case_ids import case_id
@@ -18,7 +18,9 @@ from sampling import DAY, SHARE, sample
 
 # A deadline would only measure what else the machine does.
 settings.register_profile("tests", deadline=None)
-settings.load_profile("tests")
+# For `make mutants`, where a failure is only counted.
+settings.register_profile("changes", deadline=None, phases=[Phase.explicit, Phase.generate])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
 
 
 def pytest_report_header(config: pytest.Config) -> str:
