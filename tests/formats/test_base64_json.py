@@ -138,6 +138,12 @@ def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
     assert contents(base64_json.load(path)) == contents(MODELS["bytes"])
 
 
+def test_an_empty_token_is_kept(tmp_path: Path) -> None:
+    vocab = {byte: bytes([byte]) for byte in range(256)} | {256: b""}
+    base64_json.save(BPETokenizer.from_vocab(vocab, []).model, tmp_path / "x.json")
+    assert base64_json.load(tmp_path / "x.json").core.vocab == vocab
+
+
 def _saved_vocab(tmp_path: Path) -> dict[str, str]:
     base64_json.save(MODELS["bytes"], tmp_path / "bytes.json")
     vocab: dict[str, str] = json.loads((tmp_path / "bytes.json").read_bytes())["vocab"]
@@ -162,6 +168,7 @@ def _saved_vocab(tmp_path: Path) -> dict[str, str]:
         ({"merges": {}}, "merges: must be an array"),
         ({"merges": [["YQ=="]]}, r"merges\[0\]: \['YQ=='\] is not a pair"),
         ({"merges": [["YQ==", 1]]}, r"merges\[0\]: .* is not a pair"),
+        ({"merges": [["YQ==", ""]]}, r"merges\[0\]: .* is not a pair"),
         ({"merges": [["YQ==", "Yg=="]]}, '"ab" is not in the vocabulary'),
         ({"ignore_merges": 1}, "ignore_merges: must be true or false"),
         ({"alphabet": "runes"}, 'unknown alphabet "runes"'),

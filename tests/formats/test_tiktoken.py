@@ -297,3 +297,9 @@ def test_special_tokens_that_begin_alike_are_refused() -> None:
     model = Model(core({}, [], [AddedToken("<|a|>", 300), AddedToken("<|a|>x", 301)]))
     with pytest.raises(FormatError, match=r"^added_tokens: .*'<\|a\|>' and '<\|a\|>x'"):
         format_.to_encoding(model, "mine")
+
+
+def test_an_empty_token_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"cannot hold the empty token \(id 256\)"):
+        format_.save(Model(core({256: b""}, [])), tmp_path / "x.tiktoken")
+    assert not list(tmp_path.iterdir())

@@ -34,7 +34,7 @@ def read_merges(field: Field) -> list[tuple[bytes, bytes]]:
     """Read an array of pairs of tokens.
 
     Raises:
-        FormatError: An item is not a pair of tokens in base64.
+        FormatError: An item is not a pair of tokens in base64, or one of them is empty.
     """
     merges = []
     for index, pair in enumerate(field.values()):
@@ -42,19 +42,21 @@ def read_merges(field: Field) -> list[tuple[bytes, bytes]]:
             [token_of(token) for token in pair] if isinstance(pair, list) and len(pair) == 2 else [None, None]
         )
         left, right = tokens
-        if left is None or right is None:
+        if not left or not right:
             raise field.item(index).refused("is not a pair of tokens in base64")
         merges.append((left, right))
     return merges
 
 
 def token_of(value: object) -> bytes | None:
-    """Return the bytes of a base64 string; None if it is invalid or empty.
+    """Return the bytes of a base64 string; None if it is not one.
 
-    >>> token_of("bG8="), token_of("?"), token_of("")
-    (b'lo', None, None)
+    >>> token_of("bG8="), token_of(""), token_of("?"), token_of(7)
+    (b'lo', b'', None, None)
     """
+    if not isinstance(value, str):
+        return None
     try:
-        return (b64decode(value, validate=True) if isinstance(value, str) else b"") or None
+        return b64decode(value, validate=True)
     except ValueError:
         return None

@@ -59,9 +59,14 @@ def parse_ranks(data: bytes, file: str) -> dict[bytes, int]:
 def write_ranks(ranks: Mapping[bytes, int]) -> bytes:
     r"""Return a rank file, in the order of the ranks.
 
+    Raises:
+        FormatError: A token is empty: tiktoken refuses its line.
+
     >>> write_ranks({b"ab": 1, b"a": 0})
     b'YQ== 0\nYWI= 1\n'
     """
+    if b"" in ranks:
+        raise FormatError(f"vocab: .tiktoken cannot hold the empty token (id {ranks[b'']}); its readers fail")
     lines = [
         b"%b %d\n" % (binascii.b2a_base64(token, newline=False), rank)
         for token, rank in sorted(ranks.items(), key=itemgetter(1))
