@@ -173,7 +173,7 @@ def main() -> int:
     """Run it; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("tests", nargs="+")
-    parser.add_argument("--seconds", type=float, default=60.0, help="of tests, for one change")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of tests, for one change")
     parser.add_argument("--again", action="store_true", help="only what the last report says survived")
     arguments = parser.parse_args()
     files = changes()

@@ -64,8 +64,8 @@ def _with_source(line: str) -> str:
     return f"{Path(file).relative_to('crates/core/src')}:{change} | {source}"
 
 
-def python(names: list[str], again: bool) -> Iterator[str]:
-    """Yield the unnoticed changes of files and folders of the package, with the tests of their rooms."""
+def python(names: list[str], tests: list[str], options: list[str]) -> Iterator[str]:
+    """Yield the unnoticed changes of files and folders of the package."""
     place = OUTPUT / "python" / "-".join(name.replace("/", "-") for name in names)
     shutil.rmtree(place / "mutants", ignore_errors=True)
     for source, copy in ((PACKAGE, place / "src" / "bpe_tokenizer"), (ROOT / "tests", place / "tests")):
@@ -75,9 +75,9 @@ def python(names: list[str], again: bool) -> Iterator[str]:
     settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     settings = settings.replace('pythonpath = ["tests', 'pythonpath = ["src", "tests')
     (place / "pyproject.toml").write_text(settings + MUTMUT.format(json.dumps(files)), encoding="utf-8")
-    command = [sys.executable, str(EACH_CHANGE), *sorted({_tests(name) for name in names})]
+    tests = tests or sorted({_tests(name) for name in names})
     environment = os.environ | {"BPE_TOKENIZER_SAMPLE": "0.05", "PYTHONPATH": ""}
-    subprocess.run(command + ["--again"] * again, cwd=place, env=environment, check=True)
+    subprocess.run([sys.executable, EACH_CHANGE, *tests, *options], cwd=place, env=environment, check=True)
     for change in json.loads((place / "report.json").read_text(encoding="utf-8")):
         module, _, function = change["name"].rpartition(".")
         changed = [line for line in change["diff"].splitlines() if re.match(r"[-+] ", line)]
@@ -105,11 +105,16 @@ def main() -> int:
         "names", nargs="+", help="rooms or files, below crates/core/src or python/bpe_tokenizer"
     )
     parser.add_argument("--shard", help="a part of the changes of the core: 0/10 is the first tenth")
-    parser.add_argument("--again", action="store_true", help="only the changes of the package left unnoticed")
+    parser.add_argument("--tests", nargs="+", default=[], help="of the package: in the place of the room's")
+    parser.add_argument("--seconds", default="10", help="of the package: time of the tests of one change")
+    parser.add_argument("--again", action="store_true", help="of the package: only what was not noticed last")
     arguments = parser.parse_args()
-    is_rust = arguments.language == "rust"
-    names = arguments.names
-    changes = list(rust(names, arguments.shard) if is_rust else python(names, arguments.again))
+    if arguments.language == "rust":
+        found = rust(arguments.names, arguments.shard)
+    else:
+        options = ["--seconds", arguments.seconds, *["--again"] * arguments.again]
+        found = python(arguments.names, arguments.tests, options)
+    changes = list(found)
     rest = unexplained(changes)
     print(f"\n{len(changes)} changes unnoticed, {len(changes) - len(rest)} of them explained")
     for change in rest:
