@@ -76,7 +76,7 @@ def python(names: list[str], tests: list[str], options: list[str]) -> Iterator[s
     settings = settings.replace('pythonpath = ["tests', 'pythonpath = ["src", "tests')
     (place / "pyproject.toml").write_text(settings + MUTMUT.format(json.dumps(files)), encoding="utf-8")
     tests = tests or sorted({_tests(name) for name in names})
-    environment = os.environ | {"BPE_TOKENIZER_SAMPLE": "0.05", "PYTHONPATH": ""}
+    environment = {"BPE_TOKENIZER_SAMPLE": "0.05"} | os.environ | {"PYTHONPATH": ""}
     subprocess.run([sys.executable, EACH_CHANGE, *tests, *options], cwd=place, env=environment, check=True)
     for change in json.loads((place / "report.json").read_text(encoding="utf-8")):
         module, _, function = change["name"].rpartition(".")
