@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,17 @@ from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer.errors import FormatError, TokenizerError
 from bpe_tokenizer.formats import gguf, huggingface
 from bpe_tokenizer.formats.gguf.file import read_metadata
-from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL
-from bpe_tokenizer.model import AddedToken, Model, PostProcessor, Split
+from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, LINES
+from bpe_tokenizer.model import (
+    AddedToken,
+    Decoder,
+    Model,
+    PlainNormalizer,
+    PostProcessor,
+    Prepend,
+    Replace,
+    Split,
+)
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from gguf_files import (
     CONTROL,
@@ -246,6 +256,89 @@ def test_merges_that_scores_do_not_amount_to(path: Path) -> None:
         made = _core.Model(core.vocab, merges, **settings)
         with pytest.raises(FormatError, match=r"merges: llama\.cpp would also join 'ab' and 'a'"):
             gguf.save(Model(made, first.named_tokens, first.post_processor), path)
+
+
+# -- saving tokens of characters ------------------------------------------------------------------------
+
+
+SPACES = Replace(pattern=" ", content="▁")
+
+
+def characters(*merges: tuple[str, str], more: Sequence[str] = (), **changes: Any) -> _core.Model:
+    """SentencePiece-style BPE as llama.cpp has it, apart from the changes."""
+    texts = [f"<0x{byte:02X}>" for byte in range(256)] + ["▁", "a", "b", "c", "\n", "\t", "X"]
+    texts += dict.fromkeys([*("".join(pair) for pair in merges), *more])
+    settings: dict[str, Any] = {
+        "split_patterns": [],
+        "normalizers": [SPACES],
+        "alphabet": "characters",
+        "byte_fallback": True,
+        "keeps_gaps": True,
+        "decoder": Decoder("▁", byte_fallback=True),
+    }
+    pairs = [(left.encode(), right.encode()) for left, right in merges]
+    vocab = {index: text.encode() for index, text in enumerate(texts)}
+    return _core.Model(vocab | changes.pop("vocab", {}), pairs, **settings | changes)
+
+
+@pytest.mark.parametrize(
+    ("core", "problem"),
+    [
+        (characters(ignore_merges=True), "^ignore_merges: "),
+        (characters(decoder=None), "^decoder: "),
+        (characters(decoder=Decoder("_", byte_fallback=True)), "^decoder: "),
+        (characters(decoder=Decoder("▁", byte_fallback=False)), "^decoder: "),
+        (characters(byte_fallback=False), "^byte_fallback: "),
+        (characters(vocab={0x41: b"x"}), "^byte_fallback: "),
+        (characters(normalizers=[]), "^normalizers: "),
+        (characters(normalizers=[SPACES, PlainNormalizer("NFC"), SPACES]), "^normalizers: .* Replace, NFC, "),
+        (characters(split_patterns=[r"\s"]), "^pre_tokenizers: "),
+        (characters(split_patterns=[LINES], add_prefix_space=True), "^pre_tokenizers: "),
+        (characters(split_patterns=[LINES], normalizers=[Prepend(prepend="▁"), SPACES]), "^pre_tokenizers: "),
+        (characters(("a", "\n"), more=["ab"]), "^merges: llama.cpp would also join 'a' and 'b'"),
+    ],
+)
+def test_what_llama_cpp_does_not_do_with_characters(path: Path, core: _core.Model, problem: str) -> None:
+    with pytest.raises(FormatError, match=problem):
+        gguf.save(Model(core), path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("core", "bos", "kind", "pre"),
+    [
+        # Only scores do without a split at newlines, and can have a space before a text.
+        (characters(("a", "b"), normalizers=[Prepend(prepend="▁"), SPACES]), True, "llama", None),
+        (characters(("a", "\n"), ("\n", "\n")), True, "llama", None),
+        (characters(("\n", "\t")), False, "llama", None),
+        (characters(("X", "\n")), False, "llama", None),
+        (characters(("a", "\n"), more=["a "]), False, "llama", None),
+        (characters(("c", "\n"), ("b", "a"), ("a", "b"), ("ba", "b")), False, "llama", None),
+        # Merges keep their order; of two equal ones the last counts. Only gemma4 adds BOS, and only there a
+        # run of newlines becomes its token.
+        (characters(("b", "a"), ("a", "b"), ("ab", "c"), ("b", "a"), ("\n", "\n")), True, "gemma4", None),
+        (characters(("\n", "\n"), ("a", "b"), split_patterns=[LINES]), True, "gemma4", None),
+        (characters(("b", "a"), ("a", "b"), ("b", "a"), more=["\n\n"]), True, "gpt2", "sarvam-moe"),
+        (characters(("a", "b"), ("\n", "\n"), split_patterns=[LINES]), False, "gpt2", "sarvam-moe"),
+    ],
+)
+def test_characters_are_written_as_the_kind_that_gives_their_ids(
+    path: Path, core: _core.Model, bos: bool, kind: str, pre: str | None
+) -> None:
+    gguf.save(Model(core, post_processor=PostProcessor((97,) if bos else ())), path)
+    metadata = read_metadata(path, lambda _: True)
+    assert metadata.text("tokenizer.ggml.model") == kind
+    assert metadata.values.get("tokenizer.ggml.pre") == pre
+    assert metadata.flag("tokenizer.ggml.add_space_prefix") == (len(core.normalizers) > 1)
+    if kind != "llama":
+        written = [tuple(line.split(b" ")) for line in metadata.strings("tokenizer.ggml.merges")]
+        assert written == list(dict.fromkeys(core.merges[::-1]))[::-1]
+    again = load(path)
+    first = BPETokenizer.from_model(Model(core))
+    for text in ("", "aba ab", "bab\n\na\nb", "c\nX\n\tabc", " a\n\n\n", "a\n\nab abab"):
+        ids = first.encode(text)
+        assert again.encode(text) == ids, text
+        assert again.encode(text, add_special_tokens=True) == [97] * bos + ids
 
 
 def test_a_failed_save_leaves_the_old_file(path: Path) -> None:

@@ -87,21 +87,23 @@ def _scores(texts: Sequence[str], merges: Sequence[Pair]) -> list[float]:
         FormatError: No scores do.
     """
     ranks = {pair: rank for rank, pair in enumerate(merges)}
-    made: dict[str, tuple[int, Pair]] = {}
+    made: dict[str, int] = {}
     for text in texts:
         pair = _last_merge(text, ranks)
         if pair is not None:
-            made[text] = ranks[pair], pair
+            made[text] = ranks[pair]
     order = sorted(made, key=made.__getitem__)
     scores = dict.fromkeys(texts, float(-len(texts)))
     scores.update((text, float(-rank)) for rank, text in enumerate(order))
     for text in texts:
-        pair = last_merge(text, scores) if len(text) > 1 and " " not in text else None
-        if pair != (made[text][1] if text in made else None):
+        # A text to merge has no space. Where merging makes a token, the scores do too, in the same way.
+        if text in made or len(text) == 1 or " " in text:
+            continue
+        pair = last_merge(text, scores)
+        if pair is not None:
             raise FormatError(
-                f"merges: llama.cpp would {'also' if pair else 'never'} join "
-                f"{' and '.join(map(repr, pair or made[text][1]))}, because its scores belong to tokens, "
-                "not pairs"
+                f"merges: llama.cpp would also join {' and '.join(map(repr, pair))}, because its scores "
+                "belong to tokens, not pairs"
             )
     return [scores[text] for text in texts]
 
