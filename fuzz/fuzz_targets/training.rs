@@ -6,20 +6,16 @@ use bpe_tokenizer_core::alignment::OffsetMap;
 use bpe_tokenizer_core::normalize::Normalization;
 use bpe_tokenizer_core::pretokenize::PreTokenizers;
 use bpe_tokenizer_core::special::AddedToken;
-use bpe_tokenizer_core::text::char_of_byte;
 use bpe_tokenizer_core::train::counts::{CountCall, Counted, Counter};
-use bpe_tokenizer_core::train::merges::{
-    train_merges, Callbacks, Learned, MergeOptions, TieBreak, WarmStart,
-};
+use bpe_tokenizer_core::train::merges::{MergeOptions, TieBreak};
 use bpe_tokenizer_core::Interrupt;
+use bpe_tokenizer_fuzz::recounting::{
+    byte_tokens, merges_as_bytes, recount, train_from, Bytes, Pieces,
+};
 use bpe_tokenizer_fuzz::{naive, text};
 use libfuzzer_sys::fuzz_target;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
-
-type Bytes = Vec<u8>;
-type Merges = Vec<(Bytes, Bytes)>;
 
 const PATTERN: &str = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 const SPECIAL: [&str; 2] = ["<|end|>", "<s>"];
@@ -68,7 +64,7 @@ fuzz_target!(|data: &[u8]| {
         // Pieces of few bytes with any counts, where runs and equal counts are common.
         _ => given(rest),
     };
-    train(&pieces, &options, usize::from(header[3] / 4));
+    train(pieces, &options, usize::from(header[3] / 4));
 });
 
 fn given(bytes: &[u8]) -> BTreeMap<Bytes, u64> {
@@ -133,109 +129,16 @@ fn count(text: &str, counting: &Counting, weight: u8) -> BTreeMap<Bytes, u64> {
     found
 }
 
-fn train(pieces: &BTreeMap<Bytes, u64>, options: &MergeOptions, resume_at: usize) {
-    let free = (256..options.vocab_size)
-        .filter(|id| !options.reserved.contains(id))
-        .count();
-    let expected = recount(pieces, free, options);
-    let learned = merges_of(learn(pieces, &[], options, false));
-    assert_eq!(learned, expected, "{pieces:?} {options:?}");
-    // An interrupted run continues to the same result; the order of the pieces does not matter.
-    let resumed = learn(
-        pieces,
-        &expected[..resume_at.min(expected.len())],
-        options,
-        true,
-    );
-    assert_eq!(merges_of(resumed), expected, "{pieces:?} {options:?}");
-}
-
-fn learn(
-    pieces: &BTreeMap<Bytes, u64>,
-    merges: &[(Bytes, Bytes)],
-    options: &MergeOptions,
-    reversed: bool,
-) -> Learned {
-    let mut pieces: Vec<(&[u8], u64)> = pieces.iter().map(|it| (&it.0[..], *it.1)).collect();
-    if reversed {
-        pieces.reverse();
-    }
-    let warm_start = WarmStart {
-        model: None,
-        merges,
+fn train(pieces: BTreeMap<Bytes, u64>, options: &MergeOptions, resume_at: usize) {
+    let mut pieces: Pieces = pieces.into_iter().collect();
+    let expected = recount(&pieces, options);
+    let merges = |pieces: &Pieces, known: &[(Bytes, Bytes)]| {
+        let learned = train_from(pieces, None, known, options).unwrap();
+        merges_as_bytes(learned, byte_tokens())
     };
-    let mut progress = |_, _| {};
-    let callbacks = &mut Callbacks::progress(&mut progress);
-    let never = Interrupt::never();
-    train_merges(pieces.into_iter(), &warm_start, options, &never, callbacks).unwrap()
-}
-
-/// The merges as bytes, after a look at the ids.
-fn merges_of(learned: Learned) -> Merges {
-    let mut tokens: BTreeMap<u32, Bytes> = (0..=255).map(|byte| (byte, vec![byte as u8])).collect();
-    let mut merges = Vec::new();
-    assert_eq!(learned.merges.len(), learned.tokens.len());
-    for ((left, right, product), (id, token)) in learned.merges.into_iter().zip(learned.tokens) {
-        let (left, right) = (tokens[&left].clone(), tokens[&right].clone());
-        assert_eq!((product, [&left[..], &right].concat()), (id, token.clone()));
-        assert_eq!(tokens.insert(id, token), None);
-        merges.push((left, right));
-    }
-    merges
-}
-
-/// The specification: each merge counts all pairs anew.
-fn recount(pieces: &BTreeMap<Bytes, u64>, wanted: usize, options: &MergeOptions) -> Merges {
-    let pieces = pieces.iter();
-    let words =
-        pieces.map(|(piece, count)| (piece.iter().map(|&byte| vec![byte]).collect(), *count));
-    let mut words: Vec<(Vec<Bytes>, u64)> = words.collect();
-    let mut tokens: Vec<Bytes> = (0..=255).map(|byte| vec![byte]).collect();
-    tokens.sort_by_key(|token| char_of_byte(token[0]));
-    let (mut merges, mut made) = (Vec::new(), BTreeSet::new());
-    while merges.len() < wanted {
-        let Some((left, right)) = best_pair(&words, &tokens, options) else {
-            break;
-        };
-        let product = [&left[..], &right].concat();
-        assert!(made.insert(product.clone()), "{product:?} is made twice");
-        for (word, _) in &mut words {
-            let mut at = 0;
-            while at + 1 < word.len() {
-                if word[at] == left && word[at + 1] == right {
-                    word.splice(at..at + 2, [product.clone()]);
-                }
-                at += 1;
-            }
-        }
-        tokens.push(product);
-        merges.push((left, right));
-    }
-    merges
-}
-
-fn best_pair(
-    words: &[(Vec<Bytes>, u64)],
-    tokens: &[Bytes],
-    options: &MergeOptions,
-) -> Option<(Bytes, Bytes)> {
-    let mut counts: BTreeMap<(&Bytes, &Bytes), u64> = BTreeMap::new();
-    for (word, count) in words {
-        for pair in word.windows(2) {
-            *counts.entry((&pair[0], &pair[1])).or_default() += count;
-        }
-    }
-    let longest = options.max_token_length.unwrap_or(usize::MAX);
-    let age = |token: &Bytes| Reverse(tokens.iter().position(|it| it == token));
-    let best = counts
-        .into_iter()
-        .filter(|((left, right), _)| left.len() + right.len() <= longest)
-        .filter(|&(_, count)| count >= options.min_frequency.max(1))
-        .max_by(|(a, count_a), (b, count_b)| {
-            count_a.cmp(count_b).then_with(|| match options.tie_break {
-                TieBreak::Largest => a.cmp(b),
-                TieBreak::HuggingFace => (age(a.0), age(a.1)).cmp(&(age(b.0), age(b.1))),
-            })
-        });
-    best.map(|((left, right), _)| (left.clone(), right.clone()))
+    assert_eq!(merges(&pieces, &[]), expected, "{pieces:?} {options:?}");
+    // An interrupted run continues to the same result; the order of the pieces does not matter.
+    pieces.reverse();
+    let known = &expected[..resume_at.min(expected.len())];
+    assert_eq!(merges(&pieces, known), expected, "{pieces:?} {options:?}");
 }

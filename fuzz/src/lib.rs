@@ -8,4 +8,6 @@ pub mod input;
 pub mod models;
 pub mod naive;
 pub mod patterns;
+#[path = "../../crates/core/tests/support/recounting.rs"]
+pub mod recounting;
 pub mod text;
