@@ -8,18 +8,13 @@ use bpe_tokenizer_core::{Error, Interrupt};
 use bpe_tokenizer_fuzz::input;
 use bpe_tokenizer_fuzz::models::Setup;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
-use std::cell::RefCell;
-
-thread_local!(static SETUPS: RefCell<input::Kept<Setup>> = RefCell::default());
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     input::mutate(data, size, max_size, seed)
 });
 
 fuzz_target!(|data: &[u8]| {
-    let (setup, rest) = input::parts(data);
-    let built = SETUPS.with_borrow_mut(|kept| kept.get(setup, || Setup::new(setup)));
-    let Some(setup) = built else {
+    let Some((setup, rest)) = Setup::split(data) else {
         return;
     };
     let Some((&flags, rest)) = rest.split_first() else {

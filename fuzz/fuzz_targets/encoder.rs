@@ -9,19 +9,14 @@ use bpe_tokenizer_fuzz::models::Setup;
 use bpe_tokenizer_fuzz::{input, naive, text};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use rustc_hash::FxHashSet;
-use std::cell::RefCell;
 use std::fmt::Arguments;
-
-thread_local!(static SETUPS: RefCell<input::Kept<Setup>> = RefCell::default());
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     input::mutate(data, size, max_size, seed)
 });
 
 fuzz_target!(|data: &[u8]| {
-    let (setup, rest) = input::parts(data);
-    let built = SETUPS.with_borrow_mut(|kept| kept.get(setup, || Setup::new(setup)));
-    let Some(setup) = built else {
+    let Some((setup, rest)) = Setup::split(data) else {
         return;
     };
     let text = text::text(rest);

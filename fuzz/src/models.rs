@@ -1,6 +1,6 @@
 //! Bytes to small models, with every setting that changes ids.
 
-use crate::naive;
+use crate::{input, naive};
 use arbitrary::{Result, Unstructured};
 use bpe_tokenizer_core::alignment::OffsetMap;
 use bpe_tokenizer_core::decoder::Decoder;
@@ -13,8 +13,9 @@ use bpe_tokenizer_core::pretokenize::{
 };
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::Encoder;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::fmt;
+use std::rc::Rc;
 
 /// A model, ready to use.
 pub struct Setup {
@@ -77,9 +78,18 @@ const CONTENTS: [&str; 16] = [
 
 const SPECIAL: [&str; 3] = ["<s>", "<|end|>", "ab"];
 
+thread_local!(static SETUPS: RefCell<input::Kept<Setup>> = RefCell::default());
+
 impl Setup {
+    /// The model that an input begins with, which is kept, and the rest of the input. None if the core refuses it.
+    pub fn split(data: &[u8]) -> Option<(Rc<Self>, &[u8])> {
+        let (setup, rest) = input::parts(data);
+        let built = SETUPS.with_borrow_mut(|kept| kept.get(setup, || Self::new(setup)));
+        Some((built?, rest))
+    }
+
     /// The model that bytes describe. None if the core refuses it.
-    pub fn new(bytes: &[u8]) -> Option<Self> {
+    fn new(bytes: &[u8]) -> Option<Self> {
         Self::build(&mut Unstructured::new(bytes)).ok()?
     }
 
