@@ -7,7 +7,11 @@
 pub mod input;
 pub mod models;
 pub mod naive;
+#[path = "../../crates/core/tests/support/pattern_parts.rs"]
+pub mod pattern_parts;
 pub mod patterns;
 #[path = "../../crates/core/tests/support/recounting.rs"]
 pub mod recounting;
 pub mod text;
+#[path = "../../crates/core/tests/support/text_parts.rs"]
+pub mod text_parts;

@@ -1,61 +1,10 @@
 //! Bytes to texts.
 
-/// What patterns, normalisation and added tokens distinguish.
-pub const PARTS: [&str; 110] = [
-    "  ",
-    "   ",
-    "\r\n",
-    "\n\n",
-    "'s",
-    "'LL",
-    "'t",
-    "'Re",
-    "n't",
-    "'ſ",
-    "ſ",
-    "K",
-    "'K",
-    "//\n",
-    "?!",
-    "é",
-    "É",
-    "ß",
-    "ǅ",
-    "ʰ",
-    "日",
-    "中",
-    "〇",
-    "亚洲AV",
-    "ひらカタ",
-    "가",
-    "क",
-    "\u{940}",
-    "\u{301}",
-    "'\u{301}",
-    "🎉",
-    "👩\u{200d}👧",
-    "\u{a0}",
-    "\u{2003}",
-    "\u{2028}",
-    "\u{85}",
-    "\u{1c}",
-    "\u{200b}",
-    "\u{feff}",
-    "\u{fffd}",
-    "×",
-    "«",
-    "’",
-    "…",
-    "½",
-    "Ⅷ",
-    "٣",
-    "१२",
-    "𝟘",
-    "word",
-    "Word",
-    "WORD",
-    "camelCase",
-    "12345",
+use crate::text_parts;
+use std::sync::LazyLock;
+
+/// What normalisation and added tokens distinguish.
+const MORE_PARTS: [&str; 56] = [
     "e\u{301}",
     "\u{323}",
     "\u{345}",
@@ -114,7 +63,11 @@ pub const PARTS: [&str; 110] = [
     "\u{37e}",
 ];
 
-/// The text that bytes describe: ASCII is itself, 255 begins any character, others are an entry of [`PARTS`].
+/// What patterns, normalisation and added tokens distinguish.
+static PARTS: LazyLock<Vec<&str>> =
+    LazyLock::new(|| [&text_parts::all()[..], &MORE_PARTS].concat());
+
+/// The text that bytes describe: ASCII is itself, 255 begins any character, others are an entry of `PARTS`.
 pub fn text(bytes: &[u8]) -> String {
     let mut text = String::new();
     let mut bytes = bytes.iter().copied();
