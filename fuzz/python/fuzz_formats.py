@@ -25,56 +25,12 @@ with atheris.instrument_imports(include=["bpe_tokenizer"]):
     )
 
 from harness import broken, expected_errors, fuzz, put
-from hf_files import bytes_vocab, tokenizer_json
+from hf_files import full_document, spaced_document
 from tekken_files import tekken_document
 
 SAMPLE = "Hello, wörld! 日本語 🙂\n\n  it's 12345<|end|> \0 low lower"
 TEXT = "low lower lowest, new newer newest. " * 3
 ARGUMENTS = {"split_pattern": "gpt2", "special_tokens": {"<|end|>": 300}}
-
-
-def spaced_document() -> dict[str, Any]:
-    """A tokenizer.json in the style of SentencePiece."""
-    tokens = ["<unk>", "<s>", *(f"<0x{byte:02X}>" for byte in range(256)), *"▁low", "lo", "▁lo", "low"]
-    replace = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
-    back = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
-    strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
-    decoders = [back, {"type": "ByteFallback"}, {"type": "Fuse"}, strip]
-    return tokenizer_json(
-        {token: index for index, token in enumerate(tokens)},
-        ["l o", "▁ lo", "lo w"],
-        pre_tokenizer=None,
-        normalizer={"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}, replace]},
-        decoder={"type": "Sequence", "decoders": decoders},
-        byte_fallback=True,
-        fuse_unk=True,
-        unk_token="<unk>",
-    )
-
-
-def full_document() -> dict[str, Any]:
-    """A tokenizer.json with something in every field."""
-    added = {"id": 258, "content": "<|end|>", "single_word": False, "lstrip": False, "rstrip": True}
-    split = {"type": "Split", "pattern": {"Regex": " ?[a-z]+"}, "behavior": "Isolated", "invert": False}
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    strip = {"type": "Strip", "strip_left": True, "strip_right": False}
-    template = {
-        "type": "TemplateProcessing",
-        "single": [
-            {"Sequence": {"id": "A", "type_id": 0}},
-            {"SpecialToken": {"id": "<|end|>", "type_id": 0}},
-        ],
-        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
-        "special_tokens": {"<|end|>": {"id": "<|end|>", "ids": [258], "tokens": ["<|end|>"]}},
-    }
-    return tokenizer_json(
-        bytes_vocab("lo", "low"),
-        ["l o", "lo w"],
-        added=[added | {"normalized": False, "special": True}],
-        pre_tokenizer={"type": "Sequence", "pretokenizers": [split, byte_level]},
-        normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}, strip]},
-        post_processor=template,
-    )
 
 
 def sound_files() -> list[tuple[str, dict[str, bytes]]]:

@@ -18,7 +18,7 @@ from bpe_tokenizer.errors import FormatError, TokenizerError
 from bpe_tokenizer.formats import base64_json, gguf, gpt2, huggingface, minbpe, tekken, tiktoken
 from bpe_tokenizer.formats.json_file import Field, read_step
 from bpe_tokenizer.model import NORMALIZERS, PRE_TOKENIZERS, Model
-from hf_files import bytes_vocab, tokenizer_json
+from hf_files import full_document, spaced_document
 from mutations import break_bytes, break_json, break_numbers, hopeless
 from tekken_files import tekken_document
 
@@ -77,63 +77,7 @@ def attempt(load: Callable[[Path], Model], path: Path, versions: Iterable[bytes]
     assert not [message for message in messages if path.name not in message]
 
 
-def document(**changes: Any) -> dict[str, Any]:
-    """A tokenizer.json with something in every field."""
-    added = {"id": 258, "content": "<|end|>", "single_word": False, "lstrip": False, "rstrip": True}
-    split = {"type": "Split", "pattern": {"Regex": " ?[a-z]+"}, "behavior": "Isolated", "invert": False}
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    template = {
-        "type": "TemplateProcessing",
-        "single": [
-            {"Sequence": {"id": "A", "type_id": 0}},
-            {"SpecialToken": {"id": "<|end|>", "type_id": 0}},
-        ],
-        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
-        "special_tokens": {"<|end|>": {"id": "<|end|>", "ids": [258], "tokens": ["<|end|>"]}},
-    }
-    parts = {
-        "added": [added | {"normalized": False, "special": True}],
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, byte_level]},
-        "normalizer": {
-            "type": "Sequence",
-            "normalizers": [{"type": "NFC"}, {"type": "Strip", "strip_left": True, "strip_right": False}],
-        },
-        "post_processor": template,
-    }
-    return tokenizer_json(bytes_vocab("lo", "low"), ["l o", "lo w"], **(parts | changes))
-
-
-def spaced_document() -> dict[str, Any]:
-    """A SentencePiece-style tokenizer.json."""
-    tokens = [
-        "<unk>",
-        "<s>",
-        *(f"<0x{byte:02X}>" for byte in range(256)),
-        "▁",
-        "l",
-        "o",
-        "w",
-        "lo",
-        "▁lo",
-        "low",
-    ]
-    replace = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
-    back = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
-    strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
-    decoders = [back, {"type": "ByteFallback"}, {"type": "Fuse"}, strip]
-    return tokenizer_json(
-        {token: index for index, token in enumerate(tokens)},
-        ["l o", "▁ lo", "lo w"],
-        pre_tokenizer=None,
-        normalizer={"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}, replace]},
-        decoder={"type": "Sequence", "decoders": decoders},
-        byte_fallback=True,
-        fuse_unk=True,
-        unk_token="<unk>",
-    )
-
-
-@pytest.mark.parametrize("make", [document, spaced_document])
+@pytest.mark.parametrize("make", [full_document, spaced_document])
 def test_tokenizer_json(make: Callable[[], dict[str, Any]], tmp_path: Path, bounded: None) -> None:
     sound = make()
     data = json.dumps(sound, ensure_ascii=False).encode()

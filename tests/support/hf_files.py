@@ -31,12 +31,14 @@ __all__ = [
     "byte_level",
     "bytes_vocab",
     "contents",
+    "full_document",
     "good",
     "good_characters",
     "read",
     "round_trip",
     "sequence",
     "small_model",
+    "spaced_document",
     "split",
     "template",
     "tokenizer_json",
@@ -281,3 +283,34 @@ TO_SPACE = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
 
 
 STRIP = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
+
+
+def full_document() -> dict[str, Any]:
+    """A tokenizer.json with something in every field."""
+    strip = {"type": "Strip", "strip_left": True, "strip_right": False}
+    steps = [split(" ?[a-z]+"), byte_level(trim_offsets=True, use_regex=False)]
+    pair = [{"Sequence": {"id": name, "type_id": type_id}} for type_id, name in enumerate("AB")]
+    return tokenizer_json(
+        bytes_vocab("lo", "low"),
+        ["l o", "lo w"],
+        added=[added_token(258, "<|end|>", rstrip=True)],
+        pre_tokenizer={"type": "Sequence", "pretokenizers": steps},
+        normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}, strip]},
+        post_processor=template("$A", "<|end|>", ids={"<|end|>": [258]}) | {"pair": pair},
+    )
+
+
+def spaced_document() -> dict[str, Any]:
+    """A tokenizer.json in the style of SentencePiece."""
+    tokens = ["<unk>", "<s>", *(f"<0x{byte:02X}>" for byte in range(256)), *"▁low", "lo", "▁lo", "low"]
+    replace = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+    return tokenizer_json(
+        {token: index for index, token in enumerate(tokens)},
+        ["l o", "▁ lo", "lo w"],
+        pre_tokenizer=None,
+        normalizer={"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}, replace]},
+        decoder={"type": "Sequence", "decoders": [TO_SPACE, {"type": "ByteFallback"}, FUSE, STRIP]},
+        byte_fallback=True,
+        fuse_unk=True,
+        unk_token="<unk>",
+    )
