@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, PostProcessor, _core
+from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, PostProcessor
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.formats.verify import differences
-from bpe_tokenizer.model import PlainNormalizer
 from hostile import hostile_texts
 
 ALL = ("huggingface", "tiktoken", "gpt2", "gguf", "minbpe", "base64-json")
@@ -127,32 +126,3 @@ def test_a_file_is_the_same_whatever_it_was_converted_from(
         registry.save(copy, tmp_path / f"{kind}.tiktoken", "tiktoken")
         files[kind] = (tmp_path / f"{kind}.tiktoken").read_bytes()
     assert len(set(files.values())) == 1
-
-
-def test_differences_are_found() -> None:
-    """The judge of all this is not blind."""
-    vocab = {byte: bytes([byte]) for byte in range(256)} | {256: b"ab", 257: b"<s>"}
-    settings: Any = {"split_patterns": [r"\w+|\W+"], "added_tokens": [AddedToken("<s>", 257)]}
-    model = Model(_core.Model(vocab, [(b"a", b"b")], **settings))
-    others = {
-        "vocab": Model(_core.Model({**vocab, 256: b"ba"}, [(b"b", b"a")], **settings)),
-        "added_tokens": Model(model.core.with_added_tokens([AddedToken("<s>", 257, lstrip=True)])),
-        "bos_token": Model(model.core, {"bos": ""}),
-        "post_processor": Model(model.core, {}, PostProcessor((257,), (257,))),
-        "ids": Model(_core.Model(vocab, [], **settings)),
-    }
-    assert differences(model, model) == []
-    for field, other in others.items():
-        assert differences(model, other)[0].field == field
-        assert differences(other, model)[0].field == field
-    lowered = Model(
-        _core.Model(vocab, [(b"a", b"b")], normalizers=[PlainNormalizer("Lowercase")], **settings)
-    )
-    assert (
-        "normalizers was [] and is [PlainNormalizer(type='Lowercase')]"
-        in differences(model, lowered)[0].message
-    )
-    decoded = Model(
-        _core.Model(vocab, [(b"a", b"b")], **(settings | {"added_tokens": [AddedToken("<s>", 257, False)]}))
-    )
-    assert [each.field for each in differences(model, decoded)][:1] == ["added_tokens"]
