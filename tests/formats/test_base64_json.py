@@ -99,7 +99,7 @@ MODELS = {
             BYTES, [], pre_tokenizers=[Metaspace(replacement="▁", prepend_scheme="first", split=True)]
         )
     ),
-    "gaps": Model(_core.Model({0: b"a", 5: b"b"}, [], requires_all_bytes=False, keeps_gaps=True)),
+    "gaps": Model(_core.Model({0: b"a", 2**32 - 2: b"b"}, [], requires_all_bytes=False, keeps_gaps=True)),
     "characters": Model(characters()),
 }
 
@@ -164,6 +164,7 @@ def _saved_vocab(tmp_path: Path) -> dict[str, str]:
         ({"vocab": {"9" * 5000: "AA=="}}, "vocab: '9{50}' is not an id"),
         ({"vocab": {"4294967295": "AA=="}}, "4294967295 is not an id; the largest id is 4294967294"),
         ({"vocab": {"0": "A"}}, "vocab.0: 'A' is not a token in base64"),
+        ({"vocab": {"0": "A*A=="}}, r"vocab.0: 'A\*A==' is not a token in base64"),
         ({"vocab": {"0": 7}}, "vocab.0: 7 is not a token in base64"),
         ({"merges": {}}, "merges: must be an array"),
         ({"merges": [["YQ=="]]}, r"merges\[0\]: \['YQ=='\] is not a pair"),
@@ -184,8 +185,11 @@ def _saved_vocab(tmp_path: Path) -> dict[str, str]:
         ({"normalizers": ["NFC"]}, r"normalizers\[0\]: must be an array"),
         ({"normalizers": [["NFC", 1]]}, "must hold nothing else"),
         ({"normalizers": [["Strip", 1, 0]]}, "must hold bool and bool"),
-        ({"normalizers": [["Replace", "(", ""]]}, r"normalizers\[0\]: "),
-        ({"pre_tokenizers": [["Split", "(", "Isolated", False]]}, r"pre_tokenizers\[0\]: "),
+        ({"normalizers": [["Replace", "(", ""]]}, r"normalizers\[0\]: .*parenthesis"),
+        (
+            {"pre_tokenizers": [["Split", "(", "Isolated", False]]},
+            r"pre_tokenizers\[0\]: .*parenthesis",
+        ),
         ({"pre_tokenizers": [["Split", "a", "Isolated"]]}, "must hold str and str and bool"),
         ({"pre_tokenizers": [["Split", "a", "Elsewhere", False]]}, "Elsewhere"),
         ({"pre_tokenizers": [["Metaspace", "▁", "sometimes", True]]}, "sometimes"),
@@ -208,9 +212,17 @@ def test_broken_files_are_refused(changes: dict[str, Any], message: str, tmp_pat
     assert str(error.value).startswith(str(tmp_path / "x.json"))
 
 
-@pytest.mark.parametrize("config", [{"x": {1, 2}}, {"x": float("nan")}, {1: 2}])
-def test_a_config_that_is_no_json(config: Any, tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="config: cannot be written as JSON"):
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"x": {1, 2}}, "set"),
+        ({"x": float("nan")}, "JSON compliant"),
+        ({1: {2: 3}}, "a key is not a string"),
+        ({1: 2}, "it changes when it is read again"),
+    ],
+)
+def test_a_config_that_is_no_json(config: Any, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=f"config: cannot be written as JSON: .*{problem}"):
         base64_json.save(Model(_core.Model(BYTES, []), config=config), tmp_path / "x.json")
     assert not list(tmp_path.iterdir())
 
@@ -235,6 +247,9 @@ def test_the_lesson_is_read(lesson: Any, tmp_path: Path) -> None:
     lesson.save(tmp_path / "x.json")
     tokenizer = BPETokenizer.from_base64_json(tmp_path / "x.json")
     assert tokenizer.special_tokens == lesson.special_tokens
+    core = tokenizer.model.core
+    assert core.split_patterns == [each for each in [getattr(lesson, "pattern", "")] if each]
+    assert not core.ignore_merges
     assert tokenizer.vocab == {
         **{token_id: lesson.id_bytes(token_id) for token_id in lesson.vocab},
         **{token_id: text.encode() for text, token_id in lesson.special_tokens.items()},
@@ -276,6 +291,25 @@ def test_a_broken_lesson_is_refused(changes: dict[str, Any], message: str, tmp_p
     with pytest.raises(FormatError, match=message) as error:
         base64_json.load(tmp_path / "x.json")
     assert str(error.value).startswith(str(tmp_path / "x.json"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"vocab": {"0": "5a2X"}}, "vocab: .* has a character outside the 256 printable bytes"),
+        ({"vocab": {"0": "/w=="}}, "vocab: .* has a character outside the 256 printable bytes"),
+        ({"merges": [["5a2X", "YQ=="]]}, "merges: .* has a character outside the 256 printable bytes"),
+        ({"merges": [["YQ==", "5a2X"]]}, "merges: .* has a character outside the 256 printable bytes"),
+    ],
+)
+def test_a_broken_lesson_of_printable_bytes_is_refused(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    CharBPETokenizer(byte_level=True).train("ab ab", 257).save(tmp_path / "x.json")
+    saved = json.loads((tmp_path / "x.json").read_bytes())
+    (tmp_path / "x.json").write_text(json.dumps(saved | changes), encoding="utf-8")
+    with pytest.raises(FormatError, match=message):
+        base64_json.load(tmp_path / "x.json")
 
 
 def test_merges_that_make_the_same_token_are_refused(tmp_path: Path) -> None:

@@ -135,6 +135,22 @@ def test_a_directory_is_what_its_usual_files_are(directory: Path, tmp_path: Path
     assert detect(tmp_path) == (get_format("minbpe"), tmp_path / "tokenizer.json")
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_merges_without_a_version_and_with_blank_lines(end: bytes, tmp_path: Path) -> None:
+    (tmp_path / "merges.txt").write_bytes(end.join([b"", b"E X", b"", b"\xc4\xa0 a", b"EX \xc4\xa0a", b""]))
+    assert detect(tmp_path / "merges.txt")[0].name == "gpt2"
+
+
+def test_a_single_rank(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"AA== 0\n")
+    assert detect(tmp_path / "x")[0].name == "tiktoken"
+
+
+def test_a_vocabulary_of_bytes_alone(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(json.dumps(bytes_vocab()), encoding="utf-8")
+    assert detect(tmp_path / "x")[0].name == "gpt2"
+
+
 def test_openais_names(directory: Path, tmp_path: Path) -> None:
     (tmp_path / "encoder.json").write_bytes((directory / "gpt2 (vocabulary)").read_bytes())
     (tmp_path / "vocab.bpe").write_bytes((directory / "gpt2 (merges)").read_bytes())
@@ -169,6 +185,11 @@ SENTENCEPIECE = (
     b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02\n\x0c\n\x03<s>\x15\x00\x00\x00\x00\x18\x03"
     b"\n\x10\n\x09\xe2\x96\x81the\xe2\x96\x81\x15\x00\x00\x00\xc0"
 )
+# A piece need not have a score, but its text fits in it, and its second field is a score or a type.
+WITHOUT_SCORES = [b"\n\x07\n\x05<unk>\n\x05\n\x03<s>", b"\n\x09\n\x05<unk>\x18\x02\n\x05\n\x03<s>"]
+NO_SENTENCEPIECE = [SENTENCEPIECE.replace(b"\x15", b"\x16"), b"\n\x06\n\x05<unk>\n", b"\n2\n1" + b"x" * 99]
+MANY_NUMBERS = {f"word{number}": number for number in range(300)}
+LONG = {"text": "x" * 100_000}
 WEIGHTS = struct.pack("<Q", 60) + b'{"__metadata__":{"format":"pt"},"w":{"dtype":"F32"}}' + bytes(100)
 
 
@@ -180,6 +201,8 @@ WEIGHTS = struct.pack("<Q", 60) + b'{"__metadata__":{"format":"pt"},"w":{"dtype"
             SENTENCEPIECE,
             "is a SentencePiece model, which is not supported: load the tokenizer.json",
         ),
+        *((content, "is a SentencePiece model") for content in WITHOUT_SCORES),
+        *((content, "is not of a known tokenizer format") for content in NO_SENTENCEPIECE),
         (WEIGHTS, r"holds weights \(safetensors\), not a tokenizer"),
         (b"PK\x03\x04" + bytes(100), "is an archive or a PyTorch checkpoint"),
         (b"\x80\x02}q\x00", "is an archive or a PyTorch checkpoint"),
@@ -191,7 +214,13 @@ WEIGHTS = struct.pack("<Q", 60) + b'{"__metadata__":{"format":"pt"},"w":{"dtype"
         (b'\xef\xbb\xbf{"a": 1}', "byte order mark"),
         (b'\xff\xfe{\0"\0', "byte order mark"),
         (b'{"tokenizer_class": "X"}', "only configures a tokenizer.json"),
+        (b'{"added_tokens_decoder": {}}', "only configures a tokenizer.json"),
         (b'{"model_type": "gpt2"}', "describes a model, not its tokenizer"),
+        (b'{"architectures": ["X"]}', "describes a model, not its tokenizer"),
+        (b'{"model": "x", "decoder": "y"}', "is JSON, but not of a known tokenizer format"),
+        (json.dumps(MANY_NUMBERS).encode(), "is JSON, but not of a known tokenizer format"),
+        (json.dumps({"a": None, **MANY_NUMBERS, **LONG}).encode(), "is JSON, but not of a known"),
+        (json.dumps({"text": "vocab: [" * 10_000}).encode(), "is JSON, but not of a known tokenizer format"),
         (b'{"<mask>": 50257, "<pad>": 50258}', "is JSON, but not of a known tokenizer format"),
         (b'{"a": {"b": [1, 2]}}', "is JSON, but not of a known tokenizer format"),
         (b"{", "is JSON, but not of a known tokenizer format"),
@@ -199,6 +228,9 @@ WEIGHTS = struct.pack("<Q", 60) + b'{"__metadata__":{"format":"pt"},"w":{"dtype"
         (b"null", "is not of a known tokenizer format"),
         (b"Hello, this is some text.\nAnother line.\n", "is not of a known tokenizer format"),
         (b"one word\n\xff\xfe broken\n", "is not of a known tokenizer format"),
+        (b"a line\nA text\n", "is not of a known tokenizer format"),
+        (b"a b \n", "is not of a known tokenizer format"),
+        (b"AAA 1\n", "is not of a known tokenizer format"),
         (b"AA== one\n", "is not of a known tokenizer format"),
         (bytes(range(256)), "is not of a known tokenizer format"),
         (b"[" * 200_000, "is not of a known tokenizer format"),
@@ -233,6 +265,16 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no such file or directory"):
         BPETokenizer.load(tmp_path / "nothing")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(FormatError, match=r"loop: cannot be read: [A-Z][a-z ]+$"):
+        BPETokenizer.load(tmp_path / "loop")
+
+
+@pytest.mark.parametrize("name", [None, *(name for name, entry in FORMATS.items() if entry.can_load)])
+def test_a_path_that_is_too_long(name: str | None, tmp_path: Path) -> None:
+    given: Any = {"split_pattern": "gpt2"} if name in ("tiktoken", "gpt2") else {}
+    with pytest.raises(FormatError, match=r"n{300}.*: cannot be read: [A-Z][a-z ]+$"):
+        load(tmp_path / ("n" * 300), name, **given)
 
 
 # -- the table ------------------------------------------------------------------------------------------

@@ -18,16 +18,16 @@ def require_byte_level(
     *,
     normalization: bool = False,
     prefix_space: bool = False,
-    ignore_merges: bool = False,
 ) -> _core.Model:
     """Return the core of a model if a format can hold how the model treats text.
+
+    A model that takes a piece that is a token for that token passes: see `require_mergeable`.
 
     Args:
         model: The model to save.
         name: The format, for messages, like `.tiktoken`.
         normalization: The format, or a file saved with it, can hold a normal form.
         prefix_space: The format can hold a space before the text.
-        ignore_merges: The format's readers take a piece that is a token for that token.
 
     Raises:
         FormatError: The format cannot hold something of the model; names it.
@@ -51,10 +51,6 @@ def require_byte_level(
         )
     if core.add_prefix_space and not prefix_space:
         raise FormatError(f"add_prefix_space: {name} cannot hold it; its readers put no space before a text")
-    if core.ignore_merges and not ignore_merges:
-        raise FormatError(
-            f"ignore_merges: {name} cannot hold it; its readers would merge every piece step by step"
-        )
     return core
 
 
@@ -76,9 +72,7 @@ def require_mergeable(
     Raises:
         FormatError: The format cannot hold something of the model; names it.
     """
-    core = require_byte_level(
-        model, name, normalization=normalization, prefix_space=prefix_space, ignore_merges=True
-    )
+    core = require_byte_level(model, name, normalization=normalization, prefix_space=prefix_space)
     found = unmergeable_token(core) if core.ignore_merges else None
     if found is not None:
         raise FormatError(
@@ -96,7 +90,7 @@ def unmergeable_token(core: _core.Model) -> tuple[int, bytes] | None:
     # Encoding gives the lower of two ids with the same bytes.
     ids = {token: token_id for token_id, token in reversed(vocab.items())}
     tokens = [token for token, token_id in ids.items() if token and token_id not in added]
-    merging = _core.Model(vocab, core.merges, split_patterns=[], requires_all_bytes=False, keeps_gaps=True)
+    merging = _core.Model(vocab, core.merges, requires_all_bytes=False)
     rows = _core.Encoder(merging).encode_batch(tokens)
     return next(
         ((ids[token], token) for token, row in zip(tokens, rows, strict=True) if row != [ids[token]]), None

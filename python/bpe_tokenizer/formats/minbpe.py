@@ -294,7 +294,7 @@ def _write_merges(core: _core.Model, special: frozenset[int]) -> list[tuple[int,
         ids.setdefault(left + right, 255 + len(pairs))
     for token, token_id in ids.items():
         if vocab.pop(token_id, None) != token:
-            found = next((str(other) for other, same in core.vocab.items() if same == token), "none")
+            found = next(other for other, same in core.vocab.items() if same == token)
             raise FormatError(
                 f"vocab: {_NAME} numbers the bytes and then the merges from 0, so {token!r} must have the "
                 f"id {token_id}, not {found}; train without special tokens, or give them higher ids"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,7 +33,8 @@ GPT2_PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+|"', re.DOTALL)
 _BYTES = tuple(_core.to_printable(bytes([byte])) for byte in range(256))
-_RANK = re.compile(rb"([A-Za-z0-9+/]+={0,2}) [0-9]{1,10}\r?")
+# Base64 in groups of four characters, and a number.
+_RANK = re.compile(rb"(?=(?:[^ ]{4})+ )[A-Za-z0-9+/]+={0,2} [0-9]{1,10}\r?")
 _FIRST_CHARACTER = {dict: "{", list: "[", str: '"', int: "0"}
 _TOKENIZER_JSON = frozenset(
     ("truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "decoder")
@@ -153,36 +153,35 @@ def _is_gpt2_merges(file: FileProbe) -> bool:
 def is_tiktoken(file: FileProbe) -> bool:
     """Whether each line has a token in base64 and its rank."""
     lines = [line for line in file.lines[:100] if line]
-    return len(lines) > 0 and all(map(_is_rank, lines))
+    return len(lines) > 0 and all(map(_RANK.fullmatch, lines))
 
 
 def is_sentencepiece(file: FileProbe) -> bool:
-    """Whether a file begins like a SentencePiece ModelProto: with pieces of a text, a score and maybe a type.
+    """Whether a file begins like a SentencePiece ModelProto: with a piece that is a text and maybe a score.
 
     https://github.com/google/sentencepiece/blob/master/src/sentencepiece_model.proto
     """
-    piece = re.match(rb"\n([\x03-\x7f])\n([\x01-\x7f])", file.head, re.DOTALL)
+    piece = re.match(rb"\n([\x03-\x7f])\n([\x01-\x7f])", file.head)
     if piece is None:
         return False
-    rest = file.head[4 + piece[2][0] : 2 + piece[1][0]]
-    return piece[2][0] < piece[1][0] and rest[:1] in (b"", b"\x15", b"\x18")
+    size, text = piece[1][0], piece[2][0]
+    rest = file.head[4 + text : 2 + size]
+    return 2 + text <= size and rest[:1] in (b"", b"\x15", b"\x18")
 
 
 def _members(text: str) -> dict[str, str]:
     """The members of the outer JSON object of a text that may be cut off."""
     members: dict[str, str] = {}
     depth = 0
-    key = previous = ""
+    before = previous = ""
     for match in _JSON_TOKEN.finditer(text):
         token = match[0]
         if token == '"' or (depth == 0 and token != "{"):
             break  # the text is cut off, or the object ends
         if depth == 1 and previous == ":":
-            members[key] = token[0]
-        elif depth == 1 and token == ":":
-            key = _unquote(previous)
+            members[_unquote(before)] = token[0]
         depth += (token in "{[") - (token in "}]")
-        previous = token
+        before, previous = previous, token
     return members
 
 
@@ -191,14 +190,6 @@ def _unquote(token: str) -> str:
         return str(json.loads(token))
     except ValueError:
         return token
-
-
-def _is_rank(line: bytes) -> bool:
-    match = _RANK.fullmatch(line)
-    try:
-        return match is not None and len(b64decode(match[1], validate=True)) > 0
-    except ValueError:
-        return False
 
 
 # Files that people take for a tokenizer: a pattern of the first bytes, what the file is, and what to do.

@@ -36,7 +36,7 @@ def save(model: Model, path: str | Path) -> None:
     text = "".join(f"{line}\n" for line in listing(model.core))
     path = check_path("path", path)
     make_directory(path.parent)
-    write_atomically({path: text.encode("utf-8", "backslashreplace")})
+    write_atomically({path: text.encode("utf-8")})
 
 
 def listing(core: _core.Model) -> Iterator[str]:

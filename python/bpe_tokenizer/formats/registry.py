@@ -252,13 +252,12 @@ def get_format(name: str) -> Format:
 
 
 def _open_probe(path: Path) -> FileProbe:
-    try:
-        check_regular(path)
-        return FileProbe.open(path)
-    except FileNotFoundError as error:
-        raise FormatError(f"{path}: no such file or directory") from error
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
+    with read_errors(path):
+        try:
+            check_regular(path)
+            return FileProbe.open(path)
+        except FileNotFoundError as error:
+            raise FormatError(f"{path}: no such file or directory") from error
 
 
 def _match(file: FileProbe) -> Format | None:

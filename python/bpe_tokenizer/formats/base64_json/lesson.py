@@ -41,19 +41,20 @@ def read(document: Field) -> Model:
         raise kind.refused(f"is not a class of bpe_tokenizer.reference; use {', '.join(_SETTINGS)}")
     if sorted(settings.members()) != sorted(_SETTINGS[kind.text()]):
         raise settings.refused(f"must be the settings of a {kind.text()}")
-    vocab, merges = read_vocab(document.need("vocab")), read_merges(document.need("merges"))
+    vocab_field, merges_field = document.need("vocab"), document.need("merges")
+    vocab, merges = read_vocab(vocab_field), read_merges(merges_field)
     if kind.text() == "CharBPETokenizer":
         if not settings.get("byte_level").flag():
             raise kind.refused(
                 "fails on unknown characters, which a model cannot represent; "
                 "read it with bpe_tokenizer.reference.CharBPETokenizer().load(path)"
             )
-        vocab = {token_id: _from_printable(document.get("vocab"), token) for token_id, token in vocab.items()}
+        vocab = {token_id: _from_printable(vocab_field, token) for token_id, token in vocab.items()}
         merges = [
-            (_from_printable(document.get("merges"), left), _from_printable(document.get("merges"), right))
+            (_from_printable(merges_field, left), _from_printable(merges_field, right))
             for left, right in merges
         ]
-    _check_merges(document.get("merges"), set(vocab.values()), merges)
+    _check_merges(merges_field, set(vocab.values()), merges)
     special = document.need("special_tokens")
     for text in special.members():
         if special.get(text).id() in vocab:

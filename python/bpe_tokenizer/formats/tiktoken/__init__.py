@@ -258,7 +258,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> LoadKwargs:
     >>> load_kwargs["special_tokens"]
     {'<|end|>': 256}
     """
-    core = require_byte_level(model, ".tiktoken", ignore_merges=True)
+    core = require_byte_level(model, ".tiktoken")
     special = to_special_tokens(core, ".tiktoken")
     data = write_ranks(ranks_from_model(core, ".tiktoken"))
     file = check_path("path", path)
@@ -317,11 +317,7 @@ def to_encoding(model: Model, name: str) -> tiktoken.Encoding:
         import tiktoken
     except ImportError as error:
         raise MissingDependencyError("tiktoken is not installed: pip install tiktoken") from error
-    core = (
-        model.core
-        if _drops_unmatched(model.core)
-        else require_byte_level(model, "tiktoken", ignore_merges=True)
-    )
+    core = model.core if _drops_unmatched(model.core) else require_byte_level(model, "tiktoken")
     special = to_special_tokens(core, "tiktoken")
     check_no_prefixes(special)
     ranks, pat_str = ranks_from_model(core, "tiktoken"), tiktoken_pattern(core, "tiktoken")
