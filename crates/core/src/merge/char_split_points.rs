@@ -355,6 +355,35 @@ mod tests {
         assert_eq!(split(&[&[tail[2], tiger[0]]], "龙虎龙a"), "龙虎|龙|a"); // parts of both
         assert_eq!(split(&[&[b'a', tiger[0]]], "a虎b虎a龙"), "a虎|b|虎|a|龙"); // the token has only a part of the character
         assert_eq!(split(&[&[tiger[2], b'a']], "虎a"), "虎a");
+        // A character that ends like the joined one, but only in its last byte.
+        let longer = [&tail[1..], &tiger[..1]].concat();
+        assert_eq!(split(&[&tail[1..], &longer], "龙虎丙虎"), "龙虎|丙|虎");
+    }
+
+    #[test]
+    fn few_characters_are_joined_by_chance() {
+        let character = |number: u32| char::from_u32(0x4e00 + number).unwrap();
+        let pair = |left, right| String::from_iter([character(left), character(right)]);
+        let mut tokens: Vec<Vec<u8>> = (0..2000).map(|at| pair(at, 7 * at % 2000).into()).collect();
+        let characters = (0..2000).map(|at| character(at).to_string());
+        let prefixes = characters.flat_map(|text| [text.as_bytes()[..2].to_vec(), text.into()]);
+        tokens.splice(..0, prefixes.collect::<std::collections::BTreeSet<_>>());
+        tokens.sort_by_key(Vec::len);
+        let points = split_points(&model(&tokens.iter().map(|each| &each[..]).collect::<Vec<_>>()));
+        let is_joined = |text: String| parts(&points, text.as_bytes()).len() == 1;
+        assert!((0..2000).all(|at| is_joined(pair(at, 7 * at % 2000))));
+        let by_chance = (0..2000).filter(|&at| is_joined(pair(at, (7 * at + 1) % 2000)));
+        assert!(by_chance.count() < 20);
+    }
+
+    #[test]
+    fn a_piece_that_ends_in_a_character_has_no_lone_one() {
+        let points = CharSplitPoints::new(&model(&[]), false).unwrap();
+        assert!(!points.parts_are_pieces());
+        assert!(split_points(&model(&[])).parts_are_pieces());
+        let text = "龙虎".as_bytes();
+        assert_eq!(points.lone_char(text, 0..3), Some(0x9f99));
+        assert_eq!(points.lone_char(text, 0..2), None);
     }
 
     #[test]
