@@ -52,10 +52,16 @@ numbers = range(150_000 if name in ("train_from_counts", "add", "merge", "items"
 distinct = [" " + "".join(chr(ord("a") + int(digit)) for digit in str(number)) for number in numbers]
 counts, others = (bpe_tokenizer.count(part) for part in (distinct[:1000], distinct[500:]))
 before = dict(counts.items())
+merges = [(bytes([left]), bytes([right])) for left in range(256) for right in range(256)]
+if name not in ("vocab", "save_tokenizer", "load_tokenizer", "save_gpt2"):
+    merges.clear()
+vocab = dict(enumerate([*(bytes([byte]) for byte in range(256)), *map(b"".join, merges)]))
+large = BPETokenizer.from_vocab(vocab, merges)
 directory = TemporaryDirectory()
 path = Path(directory.name, "text.txt")
 path.write_text(text)
-saved = Path(directory.name, "saved")
+saved, loaded = Path(directory.name, "saved"), Path(directory.name, "loaded")
+large.save(loaded)
 
 
 def check():
@@ -101,6 +107,10 @@ CALLS = {
     "items": lambda: list(others.items()),
     "save": lambda: others.save(saved),
     "pickle": lambda: pickle.loads(pickle.dumps(tokenizer)),
+    "vocab": lambda: len(large.vocab),
+    "save_tokenizer": lambda: large.save(saved),
+    "load_tokenizer": lambda: BPETokenizer.from_pretrained(loaded).vocab_size,
+    "save_gpt2": lambda: large.save_gpt2(saved),
 }
 unlimited = resource.getrlimit(resource.RLIMIT_AS)
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -116,7 +126,7 @@ finally:
 if outcome == "MemoryError":
     assert dict(counts.items()) == before
     assert name != "step" or decoder.flush() == ""
-    assert not saved.exists()
+    assert not saved.exists() or not list(saved.iterdir())
 elif name == "encode":
     assert result == tokenizer.encode(text, allowed_special="all", threads=1)
 elif name in ("add", "merge"):
@@ -157,6 +167,10 @@ OTHERS = [
     "items",
     "save",
     "pickle",
+    "vocab",
+    "save_tokenizer",
+    "load_tokenizer",
+    "save_gpt2",
 ]
 CASES = [
     (name, form, margin, threads)

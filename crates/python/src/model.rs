@@ -311,24 +311,26 @@ impl Model {
                 Some(token) => token.content.clone(),
                 None => self.written(token),
             };
-            if let Some(other) = vocab.get_item(&written)? {
+            let key = objects::string(py, &written)?;
+            if let Some(other) = vocab.get_item(&key)? {
                 let message = format!(
                     "the ids {other} and {id} are the same token, {}; a file that names tokens by their text cannot hold both",
                     quoted(&written)
                 );
                 return Err(exception(py, "ModelError", message));
             }
-            vocab.set_item(written, id)?;
+            vocab.set_item(key, objects::integer(py, id as usize)?)?;
         }
         Ok(vocab)
     }
 
-    fn printable_merges(&self) -> Vec<(String, String)> {
+    fn printable_merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let written = |id| self.written(self.core.vocabulary().token(id).unwrap_or_default());
-        let merges = self.core.merges().iter();
-        merges
-            .map(|&(left, right, _)| (written(left), written(right)))
-            .collect()
+        let merges =
+            self.core.merges().iter().map(|&(left, right, _)| {
+                objects::pair_of_strings(py, &written(left), &written(right))
+            });
+        objects::list(py, merges)
     }
 
     fn __getnewargs_ex__<'py>(model: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -113,7 +113,16 @@ pub fn pair_of_bytes<'py>(
     tuple(py, &bytes(py, first)?, &bytes(py, second)?)
 }
 
-/// A tuple of two integers or two `bytes`. The garbage collector does not visit it: it is in no cycle. Visits of
+/// A tuple of two strings.
+pub fn pair_of_strings<'py>(
+    py: Python<'py>,
+    first: &str,
+    second: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    tuple(py, &string(py, first)?, &string(py, second)?)
+}
+
+/// A tuple of two integers, two `bytes` or two strings. The garbage collector does not visit it: it is in no cycle. Visits of
 /// millions take seconds, which no signal ends.
 fn tuple<'py, T>(
     py: Python<'py>,

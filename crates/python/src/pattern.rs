@@ -1,10 +1,13 @@
 //! `SplitPattern`.
 
 use crate::call::{run, to_python};
+use crate::objects;
 use crate::sequence;
 use crate::settings::value_of;
 use bpe_tokenizer_core::pretokenize::{self, Engines, SplitPattern as Core};
+use bpe_tokenizer_core::reserve::push;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 use std::sync::OnceLock;
 
 const ENGINES: [(&str, Engines); 3] = [
@@ -20,15 +23,17 @@ pub struct SplitPattern {
     oracle: OnceLock<Core>,
 }
 
-fn pieces<'a>(py: Python<'_>, pattern: &Core, text: &'a str) -> PyResult<Vec<&'a str>> {
-    run(py, text.len(), |_| {
-        let mut pieces = Vec::new();
+fn pieces<'py>(py: Python<'py>, pattern: &Core, text: &str) -> PyResult<Bound<'py, PyList>> {
+    let pieces = run(py, text.len(), |_| {
+        let (mut pieces, mut outcome) = (Vec::new(), Ok(()));
         pattern.split(text.as_bytes(), |range| {
-            pieces.push(&text[range]);
-            true
+            outcome = push(&mut pieces, range);
+            outcome.is_ok()
         })?;
-        Ok(pieces)
-    })
+        outcome.map(|()| pieces)
+    })?;
+    let pieces = pieces.into_iter();
+    objects::list(py, pieces.map(|range| objects::string(py, &text[range])))
 }
 
 #[pymethods]
@@ -65,11 +70,15 @@ impl SplitPattern {
         self.core.automaton().map_or(0, |dfa| dfa.class_count())
     }
 
-    fn split<'a>(&self, py: Python<'_>, text: &'a str) -> PyResult<Vec<&'a str>> {
+    fn split<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyList>> {
         pieces(py, &self.core, text)
     }
 
-    fn split_with_regex_engine<'a>(&self, py: Python<'_>, text: &'a str) -> PyResult<Vec<&'a str>> {
+    fn split_with_regex_engine<'py>(
+        &self,
+        py: Python<'py>,
+        text: &str,
+    ) -> PyResult<Bound<'py, PyList>> {
         let oracle = match self.oracle.get() {
             Some(oracle) => oracle,
             None => {

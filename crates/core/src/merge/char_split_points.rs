@@ -369,7 +369,9 @@ mod tests {
         let prefixes = characters.flat_map(|text| [text.as_bytes()[..2].to_vec(), text.into()]);
         tokens.splice(..0, prefixes.collect::<std::collections::BTreeSet<_>>());
         tokens.sort_by_key(Vec::len);
-        let points = split_points(&model(&tokens.iter().map(|each| &each[..]).collect::<Vec<_>>()));
+        let points = split_points(&model(
+            &tokens.iter().map(|each| &each[..]).collect::<Vec<_>>(),
+        ));
         let is_joined = |text: String| parts(&points, text.as_bytes()).len() == 1;
         assert!((0..2000).all(|at| is_joined(pair(at, 7 * at % 2000))));
         let by_chance = (0..2000).filter(|&at| is_joined(pair(at, (7 * at + 1) % 2000)));
