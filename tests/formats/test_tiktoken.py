@@ -7,6 +7,7 @@ import hashlib
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,14 +24,20 @@ from bpe_tokenizer import (
     PatternError,
     _core,
 )
+from bpe_tokenizer.compat.tiktoken import Encoding
 from bpe_tokenizer.formats import tiktoken as format_
-from bpe_tokenizer.formats.tiktoken.patterns import cover_all, model_settings, tiktoken_pattern
+from bpe_tokenizer.formats.tiktoken.patterns import (
+    MATCH_ALL,
+    cover_all,
+    model_settings,
+    tiktoken_pattern,
+)
 from bpe_tokenizer.formats.tiktoken.published import (
     PUBLISHED,
     find_published,
 )
 from bpe_tokenizer.formats.tiktoken.ranks import parse_ranks, write_ranks
-from bpe_tokenizer.model import Split
+from bpe_tokenizer.model import PrefixSpace, Split
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from tiktoken_files import TEXTS, TINY, bytes_and, core, encoding, ids
 
@@ -149,6 +156,18 @@ def test_a_missing_byte_is_refused(tmp_path: Path) -> None:
     path.write_bytes(re.sub(rb"QQ==.*\n", b"", TINY))
     with pytest.raises(FormatError, match=r"my\.tiktoken: .*0x41"):
         format_.load(path, split_pattern="gpt2", special_tokens={})
+
+
+def test_a_plain_file_is_not_read_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("bpe_tokenizer.formats.tiktoken.ranks._read_by_line")
+    assert parse_ranks(TINY + b"YQA= 4294967294\n", "x") == bytes_and("ab", "abc") | {b"a\0": 2**32 - 2}
+
+
+def test_special_tokens_that_fill_the_holes_between_the_ranks_belong_to_the_vocabulary() -> None:
+    ranks = bytes_and() | {b"ab": 256, b"abc": 258}
+    model = format_.from_encoding(encoding(ranks=ranks, special={"<a>": 257, "<b>": 259, "<c>": 261}))
+    assert model.core.added_ids_in_vocab == [257, 259]
+    assert model.core.vocab_size == 260
 
 
 def test_unknown_content_needs_the_pattern_and_the_special_tokens(tmp_path: Path) -> None:
@@ -278,12 +297,74 @@ def test_other_patterns_are_made_to_match_everything(pattern: str) -> None:
         ([r"(a)\1"], "back-reference"),
         ([r"\w*"], "matches the empty text"),
         (["a|(?<=q)"], "matches the empty text"),
+        (["b|(?<=A)(?=0)"], "matches the empty text"),
+        (["b|(?<=A)(?=q)"], "matches the empty text"),
         (["(?x)a # a comment"], "cannot be made"),
     ],
 )
 def test_patterns_that_tiktoken_cannot_hold_are_refused(patterns: list[str], problem: str) -> None:
     with pytest.raises(FormatError, match=f"^split_patterns: .*{problem}"):
         tiktoken_pattern(core({}, [], split_patterns=patterns), "x")
+
+
+def test_patterns_of_encodings_come_back() -> None:
+    assert tiktoken_pattern(core({}, [], split_patterns=[]), "x") == MATCH_ALL
+    for pattern in ("b+", *NAMED_PATTERNS["gpt2"].patterns):
+        assert tiktoken_pattern(format_.from_encoding(encoding(pattern)).core, "x") == pattern
+
+
+@pytest.fixture
+def their_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our `Encoding` in the place of tiktoken's, which may not be installed."""
+    monkeypatch.setitem(sys.modules, "tiktoken", SimpleNamespace(Encoding=Encoding))
+
+
+@pytest.mark.usefixtures("their_class")
+@pytest.mark.parametrize("pattern", ["b+", *NAMED_PATTERNS["gpt2"].patterns])
+def test_a_model_becomes_the_encoding_that_it_came_from(pattern: str) -> None:
+    first = encoding(pattern, {"<|end|>": 999})
+    again = format_.to_encoding(format_.from_encoding(first), "again")
+    assert again.name == "again"
+    assert again._mergeable_ranks == first._mergeable_ranks
+    assert (again._pat_str, again._special_tokens) == (first._pat_str, {"<|end|>": 999})
+
+
+DROPPING = Split(pattern="b+", behavior="Removed", invert=True)
+
+
+@pytest.mark.usefixtures("their_class")
+@pytest.mark.parametrize(
+    ("model", "problem"),
+    [
+        (core({256: b"ab"}, []), "^merges: tiktoken cannot"),
+        (core({}, [], [AddedToken("<|a|>", 300, special=False)]), "^added_tokens: tiktoken cannot"),
+        (core({}, [], split_patterns=["a", "b"]), "^split_patterns: tiktoken can hold one"),
+        (core({}, [], pre_tokenizers=[DROPPING, DROPPING]), "^pre_tokenizers: .*tiktoken"),
+        (core({}, [], pre_tokenizers=[DROPPING._replace(invert=False)]), "^pre_tokenizers: "),
+        (core({}, [], pre_tokenizers=[DROPPING._replace(behavior="Contiguous")]), "^pre_tokenizers: "),
+        (core({}, [], pre_tokenizers=[DROPPING], normalization="NFC"), "^pre_tokenizers: "),
+        (core({}, [], pre_tokenizers=[PrefixSpace()]), "^(pre_tokenizers|add_prefix_space): "),
+        (_core.Model({0: b"b"}, [], pre_tokenizers=[DROPPING], requires_all_bytes=False), "^vocab: "),
+        (_core.Model({0: b"b"}, [], pre_tokenizers=[DROPPING], alphabet="characters"), "^alphabet: "),
+    ],
+)
+def test_what_an_encoding_cannot_hold(model: _core.Model, problem: str) -> None:
+    with pytest.raises(FormatError, match=problem):
+        format_.to_encoding(Model(model), "mine")
+
+
+@pytest.mark.usefixtures("their_class")
+def test_models_with_looked_up_pieces_become_encodings() -> None:
+    made = format_.to_encoding(Model(core({256: b"abc"}, [], ignore_merges=True)), "mine")
+    assert made.encode("abc ab") == [256, 32, 97, 98]
+
+
+def test_two_tokens_of_one_rank() -> None:
+    twice: Any = SimpleNamespace(
+        _mergeable_ranks=bytes_and() | {b"ab": 97}, _pat_str="a", _special_tokens={}, name="mine"
+    )
+    with pytest.raises(FormatError, match=r"^the encoding .mine.: two tokens have the same rank"):
+        format_.from_encoding(twice)
 
 
 def test_to_encoding_needs_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -15,17 +16,21 @@ from bpe_tokenizer import (
     ArgumentTypeError,
     FormatError,
     HubError,
+    Model,
     OptionError,
     _core,
 )
 from bpe_tokenizer.formats import tiktoken as format_
+from bpe_tokenizer.formats.tiktoken import published
+from bpe_tokenizer.formats.tiktoken.cache import download
+from bpe_tokenizer.formats.tiktoken.data_gym import ranks_from_data_gym
 from bpe_tokenizer.formats.tiktoken.published import (
     PUBLISHED,
     PublishedEncoding,
     PublishedFile,
 )
 from bpe_tokenizer.patterns import NAMED_PATTERNS
-from tiktoken_files import TINY, FileServer, ids, running
+from tiktoken_files import TINY, FileServer, encoding, ids, running
 
 
 @pytest.fixture
@@ -50,6 +55,19 @@ def tiny(server: FileServer, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Pu
     encoding = PublishedEncoding(file, NAMED_PATTERNS["r50k"].patterns[0], {"<|end|>": 258})
     monkeypatch.setattr(format_, "PUBLISHED", {"tiny": encoding, "gpt2": encoding})
     return file
+
+
+@pytest.fixture
+def ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A rank file that two published encodings share, in the current directory."""
+    file = PublishedFile("https://example.org/ranks.tiktoken", hashlib.sha256(TINY).hexdigest())
+    patterns = [NAMED_PATTERNS[name].patterns[0] for name in ("r50k", "cl100k")]
+    first = PublishedEncoding(file, patterns[0], {"<|end|>": 258})
+    second = PublishedEncoding(file, patterns[1], {"<|end|>": 258, "<|fim|>": 300})
+    monkeypatch.setattr(published, "PUBLISHED", {"first": first, "second": second})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ranks").write_bytes(TINY)
+    return Path("ranks")
 
 
 def cached_name(url: str) -> str:
@@ -130,6 +148,8 @@ def test_no_more_is_read_than_a_tokenizer_file_has(
     monkeypatch.setattr("bpe_tokenizer.formats.tiktoken.cache._MAX_BYTES", 100)
     with pytest.raises(HubError, match="more than 100 bytes"):
         format_.load_named("tiny")
+    monkeypatch.setattr("bpe_tokenizer.formats.tiktoken.cache._MAX_BYTES", len(TINY))
+    assert format_.load_named("tiny").core.vocab_size == 259
 
 
 def test_the_cache_is_where_the_environment_says(
@@ -192,14 +212,153 @@ def test_gpt2_may_be_there_in_its_own_two_files(
     assert model.core.vocab[0] == b"!"
     assert model.core.merges == [(b"a", b"b"), (b"ab", b"c")]
     assert server.requests == []
+    # The two files are no other encoding's, and one alone is nothing.
+    assert format_.load_named("tiny").core.vocab[0] == b"\0"
+    assert len(server.requests) == 1
+    (cache / cached_name(tiny.url)).unlink()
+    (cache / cached_name(f"{server.address}/ENCODER_JSON")).unlink()
+    assert format_.load_named("gpt2").core.vocab[0] == b"\0"
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("vocab", "ids", "problem"),
+    [
+        (b"#version: 0.2\na b\na b\n", {}, r"^vocab\.bpe: duplicate token b'ab'"),
+        (b"a b\nab c\n", {}, r"^vocab\.bpe: line 1 must be the version"),
+        (b"#version: 0.2\na b\nab\n", {}, r"^vocab\.bpe: line 3: must be the two tokens of a merge: 'ab'"),
+        (b"#version: 0.2\na  b\n", {}, r"^vocab\.bpe: line 2: "),
+        (b"#version: 0.2\na \n", {}, r"^vocab\.bpe: line 2: "),
+        (b"#version: 0.2\n b\n", {}, r"^vocab\.bpe: line 2: "),
+        (b"#version: 0.2\na b c\n", {}, r"^vocab\.bpe: line 2: "),
+        ("#version: 0.2\na 日\n".encode(), {}, r"^vocab\.bpe: line 2: "),
+        (b"#version: 0.2\n\xff\n", {}, r"^vocab\.bpe: is not UTF-8 at offset 14"),
+        (None, {"日": 300}, r"^encoder\.json: '日' has a character outside"),
+        (None, {"ab": 9, "abc": 8}, r"^encoder\.json: .* b'ab' has the id 9, but the rank 256 in vocab\.bpe"),
+        (None, {"x y": 300}, r"^encoder\.json: 'x y' has"),
+        (None, {"ab": "9"}, r"^encoder\.json: ab: must be an id"),
+        (None, {"xyz": 300}, r"b'xyz' has the id 300, but the rank None"),
+    ],
+)
+def test_broken_files_of_gpt2(vocab: bytes | None, ids: dict[str, Any], problem: str) -> None:
+    good, encoder = data_gym_files()
+    changed = json.dumps(json.loads(encoder) | ids).encode()
+    with pytest.raises(FormatError, match=problem):
+        ranks_from_data_gym(good if vocab is None else vocab, changed)
+    other = problem.replace(r"vocab\.bpe", "one").replace(r"encoder\.json", "two")
+    with pytest.raises(FormatError, match=other):
+        ranks_from_data_gym(good if vocab is None else vocab, changed, names=("one", "two"))
+
+
+def test_files_of_gpt2_with_other_ids_of_bytes() -> None:
+    good, encoder = data_gym_files()
+    assert ranks_from_data_gym(good.removesuffix(b"\n"), encoder) == ranks_from_data_gym(good, encoder)
+    ids = json.loads(encoder)
+    swapped = json.dumps(ids | {"!": ids["a"], "a": ids["!"]}).encode()
+    with pytest.raises(FormatError, match=r"b'!' has the id 64, but the rank 0"):
+        ranks_from_data_gym(good, swapped)
+    ranks = ranks_from_data_gym(good, swapped, clobber_one_byte_tokens=True)
+    assert (ranks[b"!"], ranks[b"a"], ranks[b"ab"]) == (64, 0, 256)
+    wrong = json.dumps(ids | {"ab": 257, "abc": 256}).encode()
+    with pytest.raises(FormatError, match=r"b'ab' has the id 257"):
+        ranks_from_data_gym(good, wrong, clobber_one_byte_tokens=True)
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"), [(b"nothing\n", "^tiny: line 1: "), (b"YQ== 0\n", "^tiny: .*no token for the byte")]
+)
+def test_a_published_file_that_is_broken(
+    server: FileServer, tiny: PublishedFile, data: bytes, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.files["/encodings/tiny.tiktoken"] = data
+    file = PublishedFile(tiny.url, hashlib.sha256(data).hexdigest())
+    monkeypatch.setattr(format_, "PUBLISHED", {"tiny": PublishedEncoding(file, "a", {})})
+    with pytest.raises(FormatError, match=problem):
+        format_.load_named("tiny")
+
+
+def test_a_server_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpe_tokenizer.formats.tiktoken.cache._TIMEOUT", 0.05)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(HubError, match="timed out"):
+        download(f"http://127.0.0.1:{silent.getsockname()[1]}/x")
+
+
+def test_no_more_is_asked_for_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless:
+        headers: ClassVar[dict[str, str]] = {}
+
+        def __enter__(self) -> Endless:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def read(self, size: int) -> bytes:
+            assert size <= 200
+            return b"x" * size
+
+    monkeypatch.setattr("bpe_tokenizer.formats.tiktoken.cache._MAX_BYTES", 100)
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: Endless())
+    with pytest.raises(HubError, match="more than 100 bytes"):
+        download("http://127.0.0.1/x")
+
+
+def settings(model: Model) -> tuple[list[str] | None, dict[str, int]]:
+    return model.core.split_patterns, {token.content: token.id for token in model.core.added_tokens}
+
+
+@pytest.mark.parametrize("load", [format_.load, format_.load_any])
+def test_a_published_file_needs_no_settings(
+    ranks: Path, load: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    r50k, cl100k = ([*NAMED_PATTERNS[name].patterns] for name in ("r50k", "cl100k"))
+    for path in (ranks, tmp_path / "ranks", ranks.rename("ranks.tiktoken"), "./ranks.tiktoken"):
+        if Path(path).exists():
+            assert settings(load(path)) == (r50k, {"<|end|>": 258})
+    path = Path("ranks.tiktoken").rename("second.tiktoken")
+    assert settings(load(path)) == (cl100k, {"<|end|>": 258, "<|fim|>": 300})
+    assert settings(load(path, split_pattern="r50k")) == (r50k, {"<|end|>": 258, "<|fim|>": 300})
+    assert settings(load(path, special_tokens={})) == (cl100k, {})
+    llama = PublishedEncoding(PublishedFile("", hashlib.sha256(TINY).hexdigest()), r50k[0], None)
+    monkeypatch.setattr(published, "PUBLISHED", {})
+    with pytest.raises(OptionError, match=r"the content is not a published one .* split_pattern="):
+        load(path)
+    monkeypatch.setattr(published, "_LLAMA3", llama)
+    with pytest.raises(OptionError, match=r"models name them differently .* special_tokens="):
+        load(path)
+    assert settings(load(path, special_tokens=["<|x|>"])) == (r50k, {"<|x|>": 258})
+
+
+def test_a_source_of_any_kind(server: FileServer, tiny: PublishedFile, ranks: Path, tmp_path: Path) -> None:
+    vocab = format_.load(ranks).core.vocab
+    for path in (ranks, "ranks", str(tmp_path / "ranks")):
+        assert format_.load_any(path).core.vocab == vocab
+        assert format_.load_any(path, "gpt2", {}).core.split_patterns == [*NAMED_PATTERNS["gpt2"].patterns]
+    assert format_.load_any(encoding("b+")).core.split_patterns is None
+    with pytest.raises(ArgumentTypeError, match=r"expected a tiktoken\.Encoding, not int"):
+        format_.load_any(5)
+    cache = tmp_path / "other"
+    with pytest.raises(HubError, match="local_files_only is True"):
+        format_.load_any("tiny", cache_dir=cache, local_files_only=True)
+    assert format_.load_any("tiny", cache_dir=cache).core.vocab == vocab
+    assert [path.name for path in cache.iterdir()] == [cached_name(tiny.url)]
+    for path in ("none.tiktoken", "a/b", tmp_path / "none"):
+        with pytest.raises(FormatError, match="cannot be read"):
+            format_.load_any(path, "gpt2", {})
+    for name in ("none", "x" * 5000, "a\0"):
+        with pytest.raises(OptionError, match="unknown encoding"):
+            format_.load_any(name)
 
 
 @pytest.mark.parametrize("name", ["cl100k", "gpt-2", "", "../etc/passwd"])
 def test_another_name_is_refused(name: str, cache: Path) -> None:
     with pytest.raises(OptionError, match=f"unknown encoding {re.escape(repr(name))}.*o200k_harmony"):
         format_.load_named(name)
+    if name == "cl100k":
+        with pytest.raises(OptionError, match=r"; did you mean 'cl100k_base'\?"):
+            format_.load_named(name)
     nothing: Any = None
-    with pytest.raises(ArgumentTypeError):
+    with pytest.raises(ArgumentTypeError, match="name must be a str, not NoneType"):
         format_.load_named(nothing)
 
 

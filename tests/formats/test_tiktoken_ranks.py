@@ -80,6 +80,8 @@ END = AddedToken("<|end|>", 999)
             r"^merges: .*b'ab' \(id 257\) is merged before b'bc' \(id 256\)",
         ),
         (core({256: b"ab"}, []), "^merges: .*b'a' and b'b' are not merged"),
+        (core({256: b"bc", 257: b"ab"}, []), "^merges: .*b'b' and b'c' are not merged"),
+        (core({256: b"ab", 257: b"xyz"}, [(A, B)]), "^ignore_merges: no merges make the token b'xyz'"),
         (core({256: b"ab"}, [], ignore_merges=True), "^merges: .*b'a' and b'b' are not merged"),
         (core({256: b"abc"}, []), "^ignore_merges: no merges make the token b'abc'"),
         (
@@ -96,8 +98,9 @@ END = AddedToken("<|end|>", 999)
 def test_a_model_that_ranks_cannot_hold_is_refused_by_name(
     tmp_path: Path, model: _core.Model, problem: str
 ) -> None:
-    with pytest.raises(FormatError, match=problem):
+    with pytest.raises(FormatError, match=problem) as caught:
         format_.save(Model(model), tmp_path / "my.tiktoken")
+    assert " .tiktoken " in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -117,6 +120,11 @@ def test_merges_that_never_matter_are_accepted() -> None:
     assert ranks_from_model(model, "x")[b"abc"] == 258
     # A token that merging does not make is no matter where pieces are looked up.
     assert ranks_from_model(core({256: b"abc"}, [], ignore_merges=True), "x")[b"abc"] == 256
+
+
+def test_special_tokens_between_the_ranks_are_left_out() -> None:
+    model = core({258: b"ab"}, [(A, B)], [AddedToken("<x>", 256), AddedToken("<y>", 257)])
+    assert ranks_from_model(model, "x") == {bytes([byte]): byte for byte in range(256)} | {b"ab": 258}
 
 
 def random_model(generator: random.Random) -> _core.Model:

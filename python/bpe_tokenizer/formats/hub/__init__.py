@@ -117,7 +117,7 @@ def load(
 
 
 def _exists(path: Path) -> bool:
-    with contextlib.suppress(OSError, ValueError):  # the text cannot be a path on this system
+    with contextlib.suppress(OSError):  # the text cannot be a path on this system
         return path.exists()
     return False
 

@@ -158,7 +158,7 @@ def load_any(
 
 def _is_path(source: str) -> bool:
     """Whether a text is the path of a file that may exist, and not the name of an encoding."""
-    with contextlib.suppress(OSError, ValueError):  # a text that cannot be a path on this system
+    with contextlib.suppress(OSError):  # a text that cannot be a path on this system
         return Path(source).is_file() or source.endswith(".tiktoken") or len(Path(source).parts) > 1
     return False
 
