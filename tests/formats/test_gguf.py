@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,7 @@ VALUES: list[tuple[str, ValueType, Any]] = [
     ("a.strings", ValueType.STRING, ["a", "", "b\0c"]),
     ("a.numbers", ValueType.INT32, [1, -1]),
     ("a.none", ValueType.STRING, []),
+    ("a.floats", ValueType.FLOAT32, [0.5]),
 ]
 
 
@@ -82,16 +84,21 @@ def test_every_type_of_value_comes_back(path: Path) -> None:
 def test_a_value_of_another_type_is_named(path: Path) -> None:
     path.write_bytes(write_metadata(VALUES))
     metadata = read_metadata(path, lambda key: True)
-    for attempt in (
-        lambda: metadata.text("a.u8"),
-        lambda: metadata.flag("a.u8"),
-        lambda: metadata.integer("a.yes"),
-        lambda: metadata.strings("a.numbers"),
-        lambda: metadata.strings("a.missing"),
-        lambda: metadata.numbers("a.strings", "i"),
-    ):
-        with pytest.raises(FormatError, match=r"model\.gguf: a\.\w+: (must be|is missing)"):
-            attempt()
+    attempts: list[tuple[str, Callable[[str], object], str]] = [
+        ("a.u8", metadata.text, "must be a string"),
+        ("a.u8", metadata.flag, "must be a boolean"),
+        ("a.yes", metadata.integer, "must be an integer"),
+        ("a.f32", metadata.integer, "must be an integer"),
+        ("a.numbers", metadata.strings, "must be an array of strings"),
+        ("a.missing", metadata.strings, "is missing"),
+        ("a.strings", lambda key: metadata.numbers(key, "i"), "must be an array of integers"),
+        ("a.floats", lambda key: metadata.numbers(key, "i"), "must be an array of integers"),
+        ("a.i32", lambda key: metadata.numbers(key, "if"), "must be an array of numbers"),
+    ]
+    for key, attempt, problem in attempts:
+        with pytest.raises(FormatError) as caught:
+            attempt(key)
+        assert str(caught.value) == f"{path}: {key}: {problem}"
     assert metadata.integer("a.missing") is None
     assert metadata.numbers("a.missing", "i") is None
 
@@ -195,6 +202,22 @@ def test_claims_are_checked_before_anything_is_made_of_them(path: Path) -> None:
         assert len(refusal(path)) < len(str(path)) + 160
 
 
+def test_limits_of_the_container(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_bytes(b"GGUF")
+    assert refusal(path) == f"{path}: the header: the file ends here"
+    longest = "k" * (2**16 - 1)
+    path.write_bytes(write_metadata([(longest, ValueType.STRING, "to the end")]))
+    assert read_metadata(path, lambda _: True).values == {longest: "to the end"}
+    path.write_bytes(write_metadata([(longest + "k", ValueType.BOOL, True)]))
+    assert "metadata pair 0: claims a string of 65536 bytes; the limit is 65535" in refusal(path)
+    path.write_bytes(write_metadata([("k", ValueType.STRING, "x" * 100)]))
+    monkeypatch.setattr(file, "_MAX_METADATA", 60)
+    assert "k: claims a string of 100 bytes; the limit for metadata is 60 bytes" in refusal(path)
+    monkeypatch.undo()
+    path.write_bytes(path.read_bytes()[:-1])
+    assert "k: claims a string of 100 bytes; the file has 99 more bytes" in refusal(path)
+
+
 def test_what_is_no_gguf_file(path: Path, tmp_path: Path) -> None:
     assert "cannot be read" in refusal(tmp_path)
     assert "cannot be read" in refusal(tmp_path / "nothing.gguf")
@@ -214,6 +237,7 @@ def test_only_the_metadata_of_a_large_file_is_read(path: Path) -> None:
 def test_the_first_file_of_several_is_asked_for(path: Path) -> None:
     gguf_files.write(path, {"general.architecture": "llama", "split.no": 2, "split.count": 3})
     assert "part 3 of a model in several files" in refusal(path)
+    assert load(byte_level(path, H_E, split__no=1)).encode("hello") == [259]
 
 
 # -- kinds of tokenizers --------------------------------------------------------------------------------
@@ -373,6 +397,48 @@ def test_a_part_that_two_tokens_could_play(path: Path) -> None:
     assert model.config["gguf"]["fim_pre_token_id"] == 256
 
 
+@pytest.mark.parametrize("role", ["eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep"])
+def test_the_end_token_of_plamo_makes_another_normal(path: Path, role: str) -> None:
+    more = [("<|plamo:eos|>", CONTROL), ("</s>", CONTROL)]
+    ends: dict[str, Any] = {f"tokenizer__ggml__{role}_token_id": 256}
+    others: dict[str, Any] = {"tokenizer__ggml__bos_token_id": 256}
+    for keys, expected in ((ends, ["<|plamo:eos|>"]), (others, ["<|plamo:eos|>", "</s>"])):
+        added = gguf.load(byte_level(path, more=more, **keys)).core.added_tokens
+        assert [token.content for token in added] == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, []),
+        ({"pre": "jina-v2-de"}, ["<mask>"]),
+        ({"pre": "jina-v2-es"}, ["<mask>"]),
+        ({"pre": "jina-v2-code"}, ["<mask>"]),
+        ({"general__architecture": "nomic-bert-moe"}, ["<mask>"]),
+        ({"general__architecture": "jina-bert-v3"}, ["<mask>"]),
+        ({"general__name": "Modern-BERT base"}, ["[MASK]"]),
+        ({"general__architecture": "modern-bert"}, []),
+    ],
+)
+def test_tokens_that_strip_the_space_before_them(path: Path, keys: Any, expected: list[str]) -> None:
+    more = [("<mask>", CONTROL), ("[MASK]", CONTROL), ("<other>", CONTROL)]
+    added = gguf.load(byte_level(path, more=more, **keys)).core.added_tokens
+    assert [token.content for token in added if token.lstrip] == expected
+    assert not any(token.rstrip for token in added)
+
+
+def test_kinds_of_tokens_and_ids_that_mean_nothing(path: Path) -> None:
+    keys: dict[str, Any] = {f"tokenizer__ggml__{name}_token_id": 258 for name in ("eos", "eot", "bos")}
+    keys |= {"tokenizer__ggml__eom_token_id": 0, "tokenizer__ggml__x_token_id": 257}
+    model = gguf.load(byte_level(path, more=[("<a>", 0), ("<b>", 9)], **keys))
+    assert model.core.added_tokens == []
+    assert model.config["gguf"] == {"model": "gpt2", "pre": "gpt-2", "eom_token_id": 0, "x_token_id": 257}
+    assert model.named_tokens == {}
+    types = [NORMAL] * 256 + [CONTROL, CONTROL, CONTROL]
+    model = gguf.load(byte_level(path, more=[("<a>", NORMAL)], tokenizer__ggml__token_type=types))
+    assert [token.content for token in model.core.added_tokens] == ["<a>"]
+
+
 def test_broken_tokens(path: Path) -> None:
     twice = byte_level(path, more=[("xy", NORMAL), ("xy", NORMAL)])
     assert "duplicate token 'xy': ids 256 and 257" in refusal(twice)
@@ -439,6 +505,7 @@ def test_overlapping_tokens() -> None:
     for contents in (["ab", "bcd"], ["ab", "bc"], ["<a>>", ">>b>>c"]):
         with pytest.raises(FormatError, match="overlap in"):
             check_overlaps(contents)
+    check_overlaps(["x" * 1000])
     with pytest.raises(FormatError, match="the limit is 1000"):
         check_overlaps(["x" * 2000])
 
@@ -468,7 +535,16 @@ def test_bos_and_eos(path: Path) -> None:
     told: dict[str, Any] = {"tokenizer__ggml__add_bos_token": False}
     assert load(byte_level(path, pre="llama-bpe", **told)).encode("a", add_special_tokens=True) == [97]
     wanted: dict[str, Any] = {"tokenizer__ggml__add_bos_token": True}
-    assert "bos_token_id is missing" in refusal(byte_level(path, pre="chatglm-bpe", **wanted))
+    for pre in ("chatglm-bpe", "glm4", "glm5"):
+        message = refusal(byte_level(path, pre=pre, **wanted))
+        assert "tokenizer.ggml.add_bos_token: is true, but bos_token_id is missing" in message
+    two: dict[str, Any] = {
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.tokens": ["<unk>", "<s>"],
+        "tokenizer.ggml.token_type": [UNKNOWN, CONTROL],
+        "tokenizer.ggml.add_eos_token": True,
+    }
+    assert "add_eos_token: is true, but eos_token_id is missing" in refusal(gguf_files.write(path, two))
     assert "must be a boolean" in refusal(byte_level(path, tokenizer__ggml__add_bos_token=1))
     assert "must be an integer" in refusal(byte_level(path, tokenizer__ggml__bos_token_id="a"))
 

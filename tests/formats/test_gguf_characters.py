@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.formats import gguf
+from bpe_tokenizer.formats.gguf import scores
 from bpe_tokenizer.formats.gguf.scores import merges_from_scores
-from bpe_tokenizer.model import Decoder, Replace
+from bpe_tokenizer.model import Decoder, PostProcessor, Replace
 from gguf_files import (
     CONTROL,
     USER_DEFINED,
@@ -64,7 +66,9 @@ def test_tokens_of_phi_3_take_white_space_along(path: Path) -> None:
         *(1, ids["▁"], ids["▁a"]),
         *(ids["<|endoftext|>"], ids["▁"], ids["▁a"]),
     ]
-    assert "needs a token '<|endoftext|>'" in refusal(spm(path, WORDS, general__name="phi3"))
+    message = refusal(spm(path, WORDS, general__name="phi3"))
+    assert "tokenizer.ggml.tokens: general.name is 'phi3', for which llama.cpp needs a token" in message
+    assert "'<|endoftext|>'" in message
 
 
 @settings(max_examples=200)
@@ -112,6 +116,37 @@ def test_scores_that_no_merges_amount_to(path: Path) -> None:
     assert "must be an array of numbers" in refusal(spm(path, WORDS, tokenizer__ggml__scores=True))
 
 
+def test_scores_that_take_too_much_work(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = {"▁" * count: -1e9 for count in range(1, 17)}
+    monkeypatch.setattr(scores, "_MAX_CONSTRAINTS", 15)
+    load(spm(path, runs, byte_tokens=False))
+    monkeypatch.setattr(scores, "_MAX_CONSTRAINTS", 14)
+    assert "have the same score, too many to order" in refusal(spm(path, runs, byte_tokens=False))
+    monkeypatch.setattr(scores, "_MAX_WORK", 25 + 9 + 16)  # "<unk>", "<s>", "</s>"
+    assert load(spm(path, {}, byte_tokens=False)).vocab_size == 3
+    assert "tokens: the tokens are too long" in refusal(spm(path, {"a": 0.0}, byte_tokens=False))
+
+
+def test_no_scores_are_equal_scores(path: Path) -> None:
+    tokenizer, ids = spm_tokenizer(path, {"a": -1.0, "▁": -1.0, "▁a": -1.0}, tokenizer__ggml__scores=None)
+    assert tokenizer.encode("a") == [ids["▁a"]]
+    more: dict[str, Any] = {"tokenizer__ggml__scores": [0.0] * 3 + [-1.0] * 3}
+    assert load(spm(path, {"a": 0.0}, byte_tokens=False, **more)).vocab_size == 4
+
+
+@pytest.mark.parametrize("text", ["<0x0A>b", "b<0x0A>", "\n<0x0A>", "<0x0A>\n"])
+def test_byte_tokens_within_tokens(path: Path, text: str) -> None:
+    characters = dict.fromkeys("<0xA>b\n", -9.0)
+    assert "a byte token like <0x0A> is part" in refusal(spm(path, characters | {text: -1.0}))
+    load(spm(path, characters | {"<0": -1.0}))
+
+
+def test_what_a_config_keeps(path: Path) -> None:
+    assert gguf.load(spm(path, WORDS)).config == {"gguf": {"model": "llama"}}
+    assert gguf.load(gemma(path, [], ["a"])).config == {"gguf": {"model": "gemma4", "pre": "gemma4"}}
+    assert gguf.load(spm(path, WORDS, byte_tokens=False)).core.unk_id == 0
+
+
 def test_characters_without_tokens_and_bytes_are_unknown(path: Path) -> None:
     tokenizer, ids = spm_tokenizer(path, WORDS, byte_tokens=False)
     assert tokenizer.encode("a日") == [ids["▁a"], 0]
@@ -132,6 +167,13 @@ def test_gemma4(path: Path) -> None:
     assert "some of the tokens <0x00>" in refusal(
         gemma(path, [], [], **{"tokenizer.ggml.tokens": ["<pad>", "<eos>", "<bos>", "<0x00>"]})
     )
+    granite = gemma(
+        path,
+        ["\n \n", "a b"],
+        ["a", "b", "ab", "\n", "\n\n"],
+        **{"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "granite-embed-multi-311m"},
+    )
+    assert gguf.load(granite).post_processor == PostProcessor((2,))
     named: dict[str, Any] = {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "sarvam-moe"}
     other = load(gemma(path, ["a b"], texts, **named))
     assert other.encode("\n\nab", add_special_tokens=True) == [ids["\n"], ids["\n"], ids["ab"]]

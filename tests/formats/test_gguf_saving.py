@@ -36,6 +36,8 @@ from gguf_files import (
     spm_tokenizer,
 )
 
+YOUTU, FALCON = (BYTE_LEVEL[name].patterns for name in ("youtu", "falcon"))
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -133,6 +135,111 @@ def test_what_a_gguf_file_cannot_hold(
     else:
         with pytest.raises(FormatError, match=problem):
             gguf.save(made, path)
+
+
+BYTES = {byte: bytes([byte]) for byte in range(256)}
+
+
+@pytest.mark.parametrize(
+    ("core", "problem"),
+    [
+        (model(decoder=Decoder("▁", byte_fallback=True)).core, "^decoder: "),
+        (_core.Model({0: b"a"}, [], requires_all_bytes=False), "^unk_id: "),
+        (
+            _core.Model(
+                BYTES | {256: "日".encode(), 257: b"\xe6\x97"},
+                [(b"\xe6", b"\x97"), (b"\xe6\x97", b"\xa5")],
+                added_tokens=[AddedToken("日", 256)],
+            ),
+            "^added_tokens: '日' is an added token that merging makes too",
+        ),
+        (
+            model(added_tokens=[AddedToken("\n", 10)]).core,
+            "^added_tokens: .* is also the token of a byte",
+        ),
+        (
+            model(split_patterns=YOUTU, ignore_merges=True, added_tokens=[AddedToken("STOP", 300)]).core,
+            "^added_tokens: llama.cpp would take the plain text 'STOP' for the token",
+        ),
+        (
+            _core.Model(BYTES | {256: b"xyz"}, [], split_patterns=YOUTU),
+            "^ignore_merges: .* does not merge a piece that is a token; that changes the token b'xyz'",
+        ),
+        (
+            _core.Model(BYTES | {256: b"xyz"}, [], split_patterns=FALCON, ignore_merges=True),
+            "^ignore_merges: .* always merges; that changes the token b'xyz'",
+        ),
+    ],
+)
+def test_what_llama_cpp_does_not_do_with_bytes(path: Path, core: _core.Model, problem: str) -> None:
+    with pytest.raises(FormatError, match=problem):
+        gguf.save(Model(core), path)
+    assert not path.exists()
+
+
+TWO = model(added_tokens=[AddedToken("<|a|>", 256), AddedToken("<|b|>", 257)]).core
+
+
+@pytest.mark.parametrize(
+    ("made", "problem"),
+    [
+        (Model(TWO, {}, PostProcessor((256, 257))), r"^post_processor: .* at most one token .*\(256, 257\)"),
+        (Model(TWO, {}, PostProcessor((), (97, 98))), "^post_processor: .* at most one token"),
+        (Model(TWO, {"bos": "<|a|>"}, PostProcessor((257,))), "only the BOS token, not the id 257"),
+        (Model(TWO, {"eos": "<|b|>"}, PostProcessor((), (256,))), "only the EOS token, not the id 256"),
+        (Model(TWO, config={"chat_template": 5}), "^chat_template: "),
+        (Model(TWO, config={"chat_template": [5]}), "^chat_template: "),
+        (Model(TWO, config={"chat_template": [{"name": "a"}]}), "^chat_template: "),
+        (Model(TWO, config={"chat_template": [{"template": "a"}]}), "^chat_template: "),
+        (
+            Model(TWO, config={"chat_template": [{"name": "default", "template": "a"}] * 2}),
+            "^chat_template: ",
+        ),
+    ],
+)
+def test_what_cannot_stand_beside_the_tokens(path: Path, made: Model, problem: str) -> None:
+    with pytest.raises(FormatError, match=problem):
+        gguf.save(made, path)
+
+
+def test_ids_around_a_text_and_ids_of_roles(path: Path) -> None:
+    kept = {"eot_token_id": 255, "eom_token_id": 0, "a_token_id": -1, "b_token_id": 258, "c_token_id": True}
+    config = {"gguf": kept | {"d_token_id": "5", "e": 5, "pre": 5, "bos_token_id": 7}}
+    gguf.save(Model(TWO, {"pad": "<|b|>", "unk": "a"}, PostProcessor((256,), (97,)), config), path)
+    metadata = read_metadata(path, lambda _: True)
+    found = {
+        key.removeprefix("tokenizer.ggml."): metadata.integer(key)
+        for key in metadata.values
+        if key.endswith("_token_id")
+    }
+    assert found == {
+        "bos_token_id": 256,
+        "eos_token_id": 97,
+        "padding_token_id": 257,
+        "unknown_token_id": 97,
+        "eot_token_id": 255,
+        "eom_token_id": 0,
+    }
+    assert metadata.flag("tokenizer.ggml.add_bos_token")
+    assert metadata.flag("tokenizer.ggml.add_eos_token")
+    assert metadata.text("general.architecture") == "llama"
+    assert "general.name" not in metadata.values
+    gguf.save(Model(TWO, {"bos": "<|a|>"}, PostProcessor()), path)
+    metadata = read_metadata(path, lambda _: True)
+    assert metadata.integer("tokenizer.ggml.bos_token_id") == 256
+    assert not metadata.flag("tokenizer.ggml.add_bos_token")
+
+
+@pytest.mark.parametrize(("name", "content"), [("modern-bert", "[MASK]"), (None, "[other]")])
+def test_a_name_whose_tokens_strip(path: Path, name: str | None, content: str) -> None:
+    made = model(added_tokens=[AddedToken(content, 256, lstrip=True), AddedToken("<|b|>", 257)])
+    if name is None:
+        with pytest.raises(FormatError, match=r"^lstrip, rstrip: "):
+            gguf.save(made, path)
+    else:
+        gguf.save(made, path)
+        assert read_metadata(path, lambda _: True).text("general.name") == name
+        assert gguf.load(path).core.added_tokens == made.core.added_tokens
 
 
 def test_a_model_without_tokens(path: Path) -> None:
@@ -295,6 +402,7 @@ def characters(*merges: tuple[str, str], more: Sequence[str] = (), **changes: An
         (characters(split_patterns=[r"\s"]), "^pre_tokenizers: "),
         (characters(split_patterns=[LINES], add_prefix_space=True), "^pre_tokenizers: "),
         (characters(split_patterns=[LINES], normalizers=[Prepend(prepend="▁"), SPACES]), "^pre_tokenizers: "),
+        (characters(added_tokens=[AddedToken("<x>", 400, normalized=True)]), "^normalized: .*'<x>'"),
         (characters(("a", "\n"), more=["ab"]), "^merges: llama.cpp would also join 'a' and 'b'"),
     ],
 )
@@ -314,8 +422,8 @@ def test_what_llama_cpp_does_not_do_with_characters(path: Path, core: _core.Mode
         (characters(("X", "\n")), False, "llama", None),
         (characters(("a", "\n"), more=["a "]), False, "llama", None),
         (characters(("c", "\n"), ("b", "a"), ("a", "b"), ("ba", "b")), False, "llama", None),
-        # Merges keep their order; of two equal ones the last counts. Only gemma4 adds BOS, and only there a
-        # run of newlines becomes its token.
+        # Merges keep their order; of two equal ones the last counts. gemma4 always adds BOS, and a run of
+        # newlines becomes its token.
         (characters(("b", "a"), ("a", "b"), ("ab", "c"), ("b", "a"), ("\n", "\n")), True, "gemma4", None),
         (characters(("\n", "\n"), ("a", "b"), split_patterns=[LINES]), True, "gemma4", None),
         (characters(("b", "a"), ("a", "b"), ("b", "a"), more=["\n\n"]), True, "gpt2", "sarvam-moe"),
