@@ -5,13 +5,11 @@
 use bpe_tokenizer_core::decoder::DecodeOptions;
 use bpe_tokenizer_core::model::{fallback_byte, Spaces, Strip};
 use bpe_tokenizer_core::{Error, Interrupt};
-use bpe_tokenizer_fuzz::input;
 use bpe_tokenizer_fuzz::models::Setup;
-use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+use bpe_tokenizer_fuzz::mutate_parts;
+use libfuzzer_sys::fuzz_target;
 
-fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    input::mutate(data, size, max_size, seed)
-});
+mutate_parts!();
 
 fuzz_target!(|data: &[u8]| {
     let Some((setup, rest)) = Setup::split(data) else {

@@ -7,8 +7,8 @@ use bpe_tokenizer_core::alignment::OffsetMap;
 use bpe_tokenizer_core::normalizers::{IncrementalNormalizer, Normalizer, Normalizers};
 use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::Interrupt;
-use bpe_tokenizer_fuzz::{input, models, naive, text};
-use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+use bpe_tokenizer_fuzz::{input, models, mutate_parts, naive, text};
+use libfuzzer_sys::fuzz_target;
 use std::cell::RefCell;
 
 /// The most bytes of steps; most steps have one.
@@ -21,9 +21,7 @@ struct Steps {
 
 thread_local!(static STEPS: RefCell<input::Kept<Steps>> = RefCell::default());
 
-fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    input::mutate(data, size, max_size, seed)
-});
+mutate_parts!();
 
 fuzz_target!(|data: &[u8]| {
     let (setup, rest) = input::parts(data);

@@ -9,9 +9,9 @@ use bpe_tokenizer_core::pretokenize::{
 };
 use bpe_tokenizer_core::processor::Processor;
 use bpe_tokenizer_core::Error;
-use bpe_tokenizer_fuzz::{input, patterns, text};
+use bpe_tokenizer_fuzz::{input, mutate_parts, patterns, text};
 use fancy_regex::{Regex, RegexBuilder};
-use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+use libfuzzer_sys::fuzz_target;
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::ops::Range;
@@ -48,9 +48,7 @@ thread_local! {
     static NAMED_ENGINES: RefCell<input::Kept<Engine>> = RefCell::default();
 }
 
-fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    input::mutate(data, size, max_size, seed)
-});
+mutate_parts!();
 
 fuzz_target!(|data: &[u8]| {
     let (setup, rest) = input::parts(data);

@@ -7,12 +7,10 @@ use bpe_tokenizer_core::encoder::EncodeStream;
 use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::Interrupt;
 use bpe_tokenizer_fuzz::models::Setup;
-use bpe_tokenizer_fuzz::{input, text};
-use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+use bpe_tokenizer_fuzz::{mutate_parts, text};
+use libfuzzer_sys::fuzz_target;
 
-fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    input::mutate(data, size, max_size, seed)
-});
+mutate_parts!();
 
 fuzz_target!(|data: &[u8]| {
     let Some((setup, rest)) = Setup::split(data) else {

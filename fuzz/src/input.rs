@@ -18,7 +18,7 @@ pub fn parts(data: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Mutates an input, most often only the part after the setup. For `fuzz_mutator!`.
+/// Mutates an input, most often only the part after the setup. For [`mutate_parts!`](crate::mutate_parts).
 pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let setup = parts(&data[..size]).0.len();
     let start = (1 + setup).min(size);
@@ -27,6 +27,16 @@ pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize
     }
     let rest = &mut data[start..];
     start + libfuzzer_sys::fuzzer_mutate(rest, size - start, max_size - start)
+}
+
+/// Makes [`mutate`] the mutator of a target.
+#[macro_export]
+macro_rules! mutate_parts {
+    () => {
+        libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+            $crate::input::mutate(data, size, max_size, seed)
+        });
+    };
 }
 
 /// Built setups by their bytes.
