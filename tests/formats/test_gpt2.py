@@ -108,6 +108,23 @@ def test_what_save_writes(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None
     vocab = json.loads((tmp_path / "vocab.json").read_text(encoding="utf-8"))
     assert list(vocab.values()) == list(range(600))
     assert vocab["Ġ"] == 32
+    config = {
+        "tokenizer_class": "GPT2Tokenizer",
+        "bos_token": "</s>",
+        "eos_token": "</s>",
+        "pad_token": None,
+        "unk_token": None,
+        "add_bos_token": True,
+        "add_eos_token": False,
+        "add_prefix_space": False,
+        "clean_up_tokenization_spaces": False,
+    }
+    own = {"version": 1, "outside": [259], "roles": ["bos", "pad"], "post_processor": "file"}
+    gpt2.save(Model(core(), {"bos": "</s>", "pad": ""}, PostProcessor((259,))), tmp_path)
+    written = json.loads((tmp_path / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert written.pop("added_tokens_decoder").keys() == {"257", "259"}
+    assert len(written["bpe_tokenizer"].pop("pair_sha256")) == 64
+    assert written == config | {"bpe_tokenizer": own}
 
 
 def test_the_lesson_reads_what_is_saved(
@@ -148,6 +165,10 @@ def test_half_a_pair(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"merges\.txt is missing from its directory"):
         gpt2.load(directory / "vocab.json")
     with pytest.raises(FormatError, match="no such file or directory"):
+        gpt2.load(directory / "merges.txt")
+    write(tmp_path / "x")
+    (directory / "vocab.json").unlink()
+    with pytest.raises(FormatError, match=r"merges\.txt: vocab\.json is missing from its directory"):
         gpt2.load(directory / "merges.txt")
 
 
@@ -239,6 +260,18 @@ def test_an_added_token_with_the_bytes_of_another(tmp_path: Path) -> None:
         ),
         (Model(core(normalization="NFC")), "split_patterns: .* with NFC"),
         (Model(core(), {"bos": "ab"}), "bos_token: 'ab' is not an added token"),
+        (Model(core(), {}, PostProcessor((), (257,))), "post_processor: .* can only add eos_token, not"),
+        (
+            Model(
+                _core.Model(
+                    {i: bytes([i]) for i in range(256)} | {256: "日".encode(), 257: b"\xe6\x97"},
+                    [(b"\xe6", b"\x97"), (b"\xe6\x97", b"\xa5")],
+                    split_patterns=[GPT2_SPLIT_PATTERN],
+                    added_tokens=[AddedToken("日", 256)],
+                )
+            ),
+            "added_tokens: the token 'æĹ¥' of the merges is an added token with another spelling",
+        ),
         (Model(core(), {}, PostProcessor((97,), ())), "post_processor: .* can only add bos_token, not"),
         (Model(core(), {}, PostProcessor((257, 257), ())), "post_processor"),
         (Model(core(), {}, None, {"x": {1, 2}}), "tokenizer_config.json: cannot be written as JSON"),

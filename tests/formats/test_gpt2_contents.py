@@ -191,6 +191,40 @@ def test_without_the_usual_name_nothing_beside_is_read(tmp_path: Path) -> None:
     assert gpt2.load(directory / "my-vocab.json").core.normalization is None
 
 
+def test_a_default_token_that_does_not_exist(tmp_path: Path) -> None:
+    vocab = {token: token_id for token, token_id in VOCAB.items() if token != "<|endoftext|>"}
+    assert gpt2.load(write(tmp_path, vocab, tokenizer_config={})).named_tokens == {}
+    config = {"add_bos_token": True}
+    with pytest.raises(FormatError, match="add_bos_token: is true, but there is no bos_token"):
+        gpt2.load(write(tmp_path, vocab, tokenizer_config=config))
+
+
+def test_given_special_tokens_replace_those_with_a_role(tmp_path: Path) -> None:
+    write(tmp_path, tokenizer_config={"eos_token": "low", "pad_token": None})
+    model = gpt2.load(tmp_path, special_tokens=["low"])
+    assert model.named_tokens == {"eos": "low", "pad": ""}
+    assert model.core.added_tokens == [AddedToken("low", 257)]
+
+
+def test_added_tokens_in_any_order_and_special_if_something_says_so(tmp_path: Path) -> None:
+    decoder = {
+        "262": {"content": "<c>"},
+        "260": {"content": "<a>", "special": True},
+        "261": {"content": "<b>"},
+    }
+    config = {"added_tokens_decoder": decoder, "pad_token": "<b>"}
+    named = {"mask_token": {"content": "low", "lstrip": True}}
+    model = gpt2.load(write(tmp_path, tokenizer_config=config | named))
+    assert model.core.added_tokens == [
+        AddedToken("low", 257, lstrip=True),
+        AddedToken("<|endoftext|>", 259),
+        AddedToken("<a>", 260),
+        AddedToken("<b>", 261),
+        AddedToken("<c>", 262, special=False),
+    ]
+    assert model.named_tokens["pad"] == "<b>"
+
+
 def decoder(token_id: str, content: Any) -> dict[str, Any]:
     return {"tokenizer_config": {"added_tokens_decoder": {token_id: {"content": content}}}}
 
@@ -200,7 +234,7 @@ def decoder(token_id: str, content: Any) -> dict[str, Any]:
     [
         (
             {"tokenizer_config": {"tokenizer_class": "RobertaTokenizer"}},
-            "tokenizer_class: 'RobertaTokenizer' is not",
+            "tokenizer_class: 'RobertaTokenizer' is not supported .*: GPT2Tokenizer, .*Qwen2Tokenizer",
         ),
         ({"tokenizer_config": {"tokenizer_class": 3}}, "tokenizer_class: must be a string"),
         ({"tokenizer_config": {"bos_token": "<new>"}}, "bos_token: '<new>' is neither in"),
@@ -213,6 +247,17 @@ def decoder(token_id: str, content: Any) -> dict[str, Any]:
         (decoder("261", "<x>"), "added token '<x>' has the id 261, but transformers would give it 260"),
         (decoder("5", "low"), "added token 'low' has the id 5, but transformers would give it 257"),
         (decoder("x", "<x>"), "added_tokens_decoder: 'x' is not an id"),
+        (decoder("4294967295", "<x>"), "would give it 260"),
+        (decoder("42949672950", "<x>"), "added_tokens_decoder: '42949672950' is not an id"),
+        (
+            {
+                "tokenizer_config": {
+                    "added_tokens_decoder": {"260": {"content": "<x>"}, "261": {"content": "<x>"}}
+                }
+            },
+            "duplicate added token '<x>': ids 260 and 261",
+        ),
+        ({"tokenizer_config": {"bos_token": {"content": "low", "lstrip": 1}}}, "bos_token.lstrip: must be"),
         (decoder("9" * 5000, "<x>"), "added_tokens_decoder: '9{50}' is not an id"),
         (decoder("260", 3), "content: must be a string"),
         ({"added_tokens": {"<x>": "a"}}, "<x>: must be an id"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,23 @@ def test_what_save_writes(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None
     assert document["pre_tokenizer"] == BYTE_LEVEL
     assert document["model"]["merges"][0] == list(plain_tokenizer.model.core.printable_merges()[0])
     assert list(document["model"]["vocab"].values()) == list(range(600))
-    assert read(files[1])["tokenizer_class"] == "PreTrainedTokenizerFast"
+    config = read(files[1])
+    own = config.pop("bpe_tokenizer")
+    assert config == {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "add_prefix_space": False,
+        "clean_up_tokenization_spaces": False,
+        "added_tokens_decoder": {},
+    }
+    core = plain_tokenizer.model.core
+    assert own == {
+        "version": 1,
+        "tokenizer_json_sha256": hashlib.sha256(files[0].read_bytes()).hexdigest(),
+        "normalizers": [],
+        "pre_tokenizers": [list(step) for step in core.pre_tokenizers],
+        "vocab_size": 600,
+        "post_processor": "roles",
+    }
 
 
 def test_another_name(plain_tokenizer: BPETokenizer, tokenizer: BPETokenizer, tmp_path: Path) -> None:

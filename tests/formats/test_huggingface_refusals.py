@@ -358,6 +358,12 @@ def test_places_without_a_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "merges.txt").touch()
     with pytest.raises(FormatError, match=r"GPT-2's vocab\.json and merges\.txt; load them with"):
         huggingface.load(tmp_path)
+    (tmp_path / "vocab.json").rename(tmp_path / "encoder.json")
+    with pytest.raises(FormatError, match=r"holds no tokenizer\.json$"):
+        huggingface.load(tmp_path)
+    (tmp_path / "merges.txt").rename(tmp_path / "vocab.bpe")
+    with pytest.raises(FormatError, match=r"GPT-2's encoder\.json and vocab\.bpe; load them with"):
+        huggingface.load(tmp_path)
     (tmp_path / "tokenizer.json").mkdir()
     with pytest.raises(FormatError, match=r"tokenizer\.json: cannot be read: Is a directory"):
         huggingface.load(tmp_path)

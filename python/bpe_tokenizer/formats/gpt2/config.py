@@ -58,7 +58,7 @@ class ConfigFiles:
         splitting: The split pattern and the normal form.
         add_prefix_space: Whether a space is added before a text.
         added: The added tokens.
-        named: The tokens with a role.
+        named: The tokens with a role, or those that it has by default, which need not exist.
         post_processor: The ids added to a text; None if the roles decide.
         outside: The ids of added tokens that are in the vocabulary file only to have an id.
         others: The fields that are not interpreted.
@@ -95,8 +95,7 @@ def read_config_files(vocab_path: Path, vocab: Mapping[str, int]) -> ConfigFiles
     added = _read_added(config, vocab_path.with_name("added_tokens.json"), vocab)
     named = config.role_tokens()
     for role in splitting.roles:
-        if _DEFAULT_TOKEN in vocab or _DEFAULT_TOKEN in added:
-            named.setdefault(role, _DEFAULT_TOKEN)
+        named.setdefault(role, _DEFAULT_TOKEN)
     for content in named.values():
         if content in vocab:
             added.setdefault(content, AddedToken(content, vocab[content]))
