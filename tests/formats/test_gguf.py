@@ -427,6 +427,20 @@ def test_tokens_that_strip_the_space_before_them(path: Path, keys: Any, expected
     assert not any(token.rstrip for token in added)
 
 
+def test_default_ids_give_no_roles(path: Path) -> None:
+    pairs: dict[str, Any] = {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "gpt-2",
+        "tokenizer.ggml.tokens": [*(f"<{index}>" for index in range(12)), *BYTES],
+        "tokenizer.ggml.token_type": [CONTROL] * 12 + [NORMAL] * 256,
+        "tokenizer.ggml.merges": [],
+        "tokenizer.ggml.add_bos_token": True,
+    }
+    model = gguf.load(gguf_files.write(path, pairs))
+    assert model.named_tokens == {}
+    assert model.post_processor == PostProcessor((11,))
+
+
 def test_kinds_of_tokens_and_ids_that_mean_nothing(path: Path) -> None:
     keys: dict[str, Any] = {f"tokenizer__ggml__{name}_token_id": 258 for name in ("eos", "eot", "bos")}
     keys |= {"tokenizer__ggml__eom_token_id": 0, "tokenizer__ggml__x_token_id": 257}

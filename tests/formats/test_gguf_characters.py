@@ -142,7 +142,9 @@ def test_byte_tokens_within_tokens(path: Path, text: str) -> None:
 
 
 def test_what_a_config_keeps(path: Path) -> None:
-    assert gguf.load(spm(path, WORDS)).config == {"gguf": {"model": "llama"}}
+    model = gguf.load(spm(path, WORDS))
+    assert model.config == {"gguf": {"model": "llama"}}
+    assert model.named_tokens == {"bos": "<s>", "eos": "</s>", "unk": "<unk>"}
     assert gguf.load(gemma(path, [], ["a"])).config == {"gguf": {"model": "gemma4", "pre": "gemma4"}}
     assert gguf.load(spm(path, WORDS, byte_tokens=False)).core.unk_id == 0
 

@@ -93,7 +93,7 @@ def test_ranks_that_merging_makes_can_be_saved(stdlib_texts: list[str], tmp_path
     again = BPETokenizer.from_gpt2(tmp_path)
     assert (again.vocab, again.merges) == (learned.vocab, learned.merges)
     unmade = Model(_core.Model({**learned.vocab, 500: b"zzzz"}, None, split_patterns=[GPT2_SPLIT_PATTERN]))
-    with pytest.raises(FormatError, match=r"ignore_merges: .* never makes the token b'zzzz'"):
+    with pytest.raises(FormatError, match=r"ignore_merges: vocab.json and .* never makes the token b'zzzz'"):
         gpt2.save(unmade, tmp_path)
 
 
@@ -188,9 +188,10 @@ def test_a_tokenizer_json_would_hide_them(plain_tokenizer: BPETokenizer, tmp_pat
 
 
 def test_other_names(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
-    names: Any = "merges.txt"
-    with pytest.raises(OptionError, match=r"it must be 'vocab\.json' or 'encoder\.json'"):
-        plain_tokenizer.save_gpt2(tmp_path, names=names)
+    wrong: list[Any] = ["merges.txt", [], None]
+    for names in wrong:
+        with pytest.raises(OptionError, match=r"it must be 'vocab\.json' or 'encoder\.json'"):
+            plain_tokenizer.save_gpt2(tmp_path, names=names)
 
 
 # -- alone ----------------------------------------------------------------------------------------------

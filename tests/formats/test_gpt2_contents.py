@@ -73,6 +73,14 @@ def test_merges_that_were_cut_off(tmp_path: Path) -> None:
             gpt2.load(tmp_path)
 
 
+def test_what_merges_lack_that_were_cut_off(tmp_path: Path) -> None:
+    (write(tmp_path) / "merges.txt").write_bytes(b"#version: 0.2\nl o")
+    with pytest.raises(FormatError, match=r"merges\.txt: the last line .* and no merge makes 'low'"):
+        gpt2.load(tmp_path)
+    (tmp_path / "merges.txt").write_bytes(b"#version: 0.2\nl o\n")
+    assert gpt2.load(tmp_path).core.merges == [(b"l", b"o")]
+
+
 def test_merges_that_are_no_text(tmp_path: Path) -> None:
     (write(tmp_path) / "merges.txt").write_bytes(b"l o\n\xff\n")
     with pytest.raises(FormatError, match=r"merges\.txt: is not UTF-8 at offset 4"):

@@ -38,6 +38,7 @@ from hf_files import (
     byte_level,
     bytes_vocab,
     contents,
+    good_characters,
     read,
     round_trip,
     small_model,
@@ -67,6 +68,7 @@ def test_what_save_writes(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None
     assert list(document) == list(tokenizer_json({}))
     assert list(document["model"]) == list(tokenizer_json({})["model"])
     assert document["pre_tokenizer"] == BYTE_LEVEL
+    assert document["post_processor"] == byte_level(use_regex=False)
     assert document["model"]["merges"][0] == list(plain_tokenizer.model.core.printable_merges()[0])
     assert list(document["model"]["vocab"].values()) == list(range(600))
     config = read(files[1])
@@ -112,6 +114,18 @@ def test_what_was_saved_under_another_name_is_found(
         BPETokenizer.from_pretrained(tmp_path)  # which of the two?
     tokenizer.save(tmp_path)
     assert contents(BPETokenizer.from_pretrained(tmp_path).model) == contents(tokenizer.model)
+
+
+def test_a_file_of_the_usual_name_hides_the_others(
+    plain_tokenizer: BPETokenizer, tokenizer: BPETokenizer, tmp_path: Path
+) -> None:
+    plain_tokenizer.save(tmp_path, name="plain")
+    tokenizer.save(tmp_path)
+    (tmp_path / "tokenizer_config.json").unlink()
+    assert BPETokenizer.from_pretrained(tmp_path).vocab == tokenizer.vocab
+    (tmp_path / "tokenizer.json").rename(tmp_path / ".tokenizer.json.0.tmp")  # as a crash leaves it
+    with pytest.raises(FormatError, match=r"holds no tokenizer\.json"):
+        BPETokenizer.from_pretrained(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "../x", "/tmp/x"])
@@ -350,6 +364,18 @@ def test_what_is_only_kept_comes_back(tmp_path: Path) -> None:
         assert saved[name] == document[name]
 
 
+def test_a_post_processor_without_effect_is_kept(tmp_path: Path) -> None:
+    document = good_characters() | {"post_processor": byte_level(use_regex=False)}
+    model = huggingface.load(write(tmp_path / "1", document))
+    round_trip(model, tmp_path / "2")
+    assert read(tmp_path / "2" / "tokenizer.json")["post_processor"] == document["post_processor"]
+    for name in ("truncation", "padding"):
+        document = good_characters() | {name: {"max_length": 4}}
+        model = huggingface.load(write(tmp_path / "1", document))
+        assert model.config["tokenizer_json"][name] == {"max_length": 4}
+        round_trip(model, tmp_path / "2")
+
+
 # -- post-processors ------------------------------------------------------------------------------------
 
 
@@ -387,6 +413,7 @@ def test_no_post_processor_puts_bos_and_eos_around(tmp_path: Path) -> None:
     [
         PostProcessor(),
         PostProcessor((SIZE,)),
+        PostProcessor((SIZE,), (300,)),
         PostProcessor((), (300, 97, 300)),
         PostProcessor((300,), (300,)),
     ],

@@ -388,7 +388,11 @@ def test_places_without_a_tokenizer(tmp_path: Path) -> None:
             dataclasses.replace(small_model(), post_processor=PostProcessor((900,))),
             "900 is not the id of a token",
         ),
-        (dataclasses.replace(small_model(), config={"x": object()}), "the model's config cannot be written"),
+        (dataclasses.replace(small_model(), config={"x": object()}), "^tokenizer_config.json: the model's"),
+        (
+            dataclasses.replace(small_model(), config={"tokenizer_json": {"padding": {1}}}),
+            "^tokenizer.json: the model's config cannot be written",
+        ),
         (
             dataclasses.replace(small_model(), config={"x": float("nan")}),
             "the model's config cannot be written",

@@ -91,7 +91,7 @@ def test_nothing_is_downloaded_if_only_local_files_may_be_used(
 ) -> None:
     with pytest.raises(HubError, match=rf"^tiny: .*{cached_name(tiny.url)} does not hold .*local_files_only"):
         format_.load_named("tiny", local_files_only=True)
-    with pytest.raises(HubError, match="the cache, which is disabled"):
+    with pytest.raises(HubError, match=r"^tiny: the cache, which is disabled, does not"):
         format_.load_named("tiny", cache_dir="", local_files_only=True)
     cache.mkdir()
     (cache / cached_name(tiny.url)).write_bytes(TINY + b"\n")  # damaged

@@ -95,8 +95,7 @@ def _add_token(vocab: dict[str, int], token: AddedToken) -> None:
 def _conflict(vocab: Mapping[str, int], token: AddedToken) -> FormatError:
     return FormatError(
         f"added_tokens: {shorten(token.content)} has the id {token.id}, but a token of the vocabulary with "
-        "the "
-        f"same spelling has {vocab[token.content]}; tokenizer.json can give a text only one id"
+        f"the same spelling has {vocab[token.content]}; tokenizer.json can give a text only one id"
     )
 
 

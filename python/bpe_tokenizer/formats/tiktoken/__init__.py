@@ -213,8 +213,8 @@ def published_ranks(
     if data is None and local_files_only:
         raise HubError(
             f"{name}: {cache.path(url) or 'the cache, which is disabled,'} does not hold {url} with its "
-            "published "
-            "SHA-256, and local_files_only is True; load it once with the network, or copy the file there"
+            "published SHA-256, and local_files_only is True; load it once with the network, or copy the "
+            "file there"
         )
     return parse_ranks(cache.fetch(url, sha256) if data is None else data, name)
 
