@@ -17,7 +17,7 @@ from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 from bpe_tokenizer.chat.segment import Origin, Segment
 from bpe_tokenizer.errors import ChatTemplateError
 from conversations import ATTACKS, Conversation, generate, vary
-from jinja_rendering import TEMPLATES, TOKENS, pieces, render, rendered, template
+from jinja_rendering import TEMPLATES, TOKENS, USER, pieces, render, rendered, template
 from jinja_templates import FAMILIES
 from provenance import assert_no_content_is_trusted, is_shifted, shifted, trusted_mask, unshifted
 
@@ -283,6 +283,24 @@ def test_what_cannot_be_followed_is_reported() -> None:
     assert rendered("{{ messages[0].content }}{{ 'x.org' | urlize }}").untracked == ()
     # What is only looked at is not reported.
     assert rendered("{% if messages[0].content | urlize %}x{% endif %}").untracked == ()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ (c | e).upper() }}",
+        "{{ (c | e) * 2 }}",
+        "{{ ('{}' | safe).format(c) }}",
+        "{{ ('%s' | safe) % c }}",
+        "{{ '%s' | safe | format(c) }}",
+        "{{ c | e | urlize }}",
+    ],
+)
+def test_escaped_text_keeps_its_origin_and_the_reason(source: str) -> None:
+    result = rendered("{% set c = messages[1].content %}" + source, [*USER, *USER])
+    assert [segment.origin for segment in result.segments] == [Origin("messages", 1, "content")]
+    (reason,) = result.untracked
+    assert reason.endswith("untrusted")
 
 
 def test_origins_name_message_field_tool_document_and_variable() -> None:

@@ -187,5 +187,51 @@ HOSTILE_TEMPLATES = tuple(
 {{ 2**(10**9) }}
 {{ 2**(10**9) > 1 }}
 {{ {'a':1}|tojson(indent=1000000000) }}
+{{ lipsum(n=-10**9) }}{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}
+{{ 'a'.center(-10**12) }}{{ 'a'|center(-10**12) }}{{ [1]|slice(-10**12)|list }}{{ 'a' * 10**9 }}
+{{ 'a'|indent(-10**12) }}{{ [[1]]|tojson(indent=-10**12) }}{{ [1]|batch(-10**12, 1) }}{{ 'a' * 10**9 }}
+{{ '%1000000000d' is odd }}
+{{ '%1000000000d' is even }}
+{{ '%1000000000d' is divisibleby(5) }}
+{{ ('%1000000000d'.encode()) % 5 }}
+{{ (messages[0].content ~ '%1000000000d').encode() % 5 }}
+{{ 'a'|round(9, 'floor') }}
+{{ [1]|round(9, 'ceil') }}
+{{ 5|indent(10**9) }}
+{{ ['%1000000000d']|format(5) }}
+{{ ['a'*10**7]|replace('a', 'x'*10**7) }}
+{{ ('1'*10**7)|replace(1, 2)|replace(2, ['x'*10**6]) }}
+{{ (''|safe).join(['a'*10**6] * 10**4)|length }}
+{{ (''|safe).join((['a'*10**6] * 10**4)|select)|length }}
+{{ ''.join(['a'*10**6] * 10**4)|length }}
+{{ ''.encode().join(['a'.encode()*10**6] * 10**4)|length }}
+{{ ''.encode().join((['a'.encode()*10**6] * 10**4)|select)|length }}
+{{ ('ä'*8*10**6).encode('ascii', 'namereplace')|length }}
+{{ (('<!-- -->'*10**6)|safe).striptags() }}
+{{ ('a.com '*10**4)|urlize(target='x'*10**6) }}
+{{ ('a '*25000)|urlize(extra_schemes=['b:']*10**6) }}
+{% set s = 'a'*10**6 %}{{ s.rfind('ab' + 'a'*5*10**5) }}
+{% set s = 'a'*10**6 %}{{ s.rindex('ab' + 'a'*5*10**5) }}
+{% set s = 'a'*10**6 %}{{ s.rsplit('ab' + 'a'*5*10**5) }}
+{% set s = 'a'*10**6 %}{{ s.rsplit(sep='ab' + 'a'*5*10**5) }}
+{% set s = 'a'*10**6 %}{{ s.rpartition('ab' + 'a'*5*10**5) }}
+{% set s = 'a'*10**6 %}{{ s.encode().rfind(('ab' + 'a'*5*10**5).encode()) }}
+{% set s = 'a'*10**7 %}{{ s.strip('b'*10**6 + 'a') }}
+{% set s = 'a'*10**7 %}{{ s.rstrip('b'*10**6 + 'a') }}
+{% set s = 'a'*10**7 %}{{ s|trim('b'*10**6 + 'a') }}
+{% set s = 'a'*10**6 %}{{ s.startswith(('a'*10**5 + 'b' + 'a'*10**5,) * 10**6) }}
+{% set s = (messages[0].content[0] ~ 'x') * 4*10**5 %}{% for i in range(50) %}{% set t = s.title() %}{% endfor %}
+{{ dict.fromkeys(range(0, (2**61-1) * 99999, 2**61-1))|length }}
+{{ range(0, (2**61-1) * 99999, 2**61-1)|unique|list|length }}
+{{ dict(range(0, (2**61-1) * 99999, 2**61-1)|batch(2))|length }}
+{{ ({1: 1}.keys() - range(0, (2**61-1) * 99999, 2**61-1))|length }}
+{{ ({1: 1}.keys() - range(0, (2**61-1) * 99999, 2**61-1)|map('int'))|length }}
+{% set a = 3**60000 %}{% set b = 3**30000 %}{% for i in range(9999) %}{% set c = a // b %}{% endfor %}
+{% set a = 3**60000 %}{% set b = 3**30000 %}{% for i in range(9999) %}{% set c = a is divisibleby(b) %}{% endfor %}
+{% set a = 3**60000 %}{% for i in range(99999) %}{% set c = a|round(-900) %}{% endfor %}
+{% set ns = namespace(x=[1]*3000) %}{% for i in range(150) %}{% set ns.x = [ns.x] %}{% endfor %}{% for i in range(100) %}{% set c = ns.x|pprint %}{% endfor %}
+{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {1: 1}.keys() - [ns.x] }}
+{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ ns.x is filter }}
+{% for i in range(999) %}{{ range(99999)|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|list|length }}{% endfor %}
 """.strip().split("\n")
 )

@@ -38,6 +38,8 @@ _OPERATIONS_PER_CHARACTER, _CHARACTERS_PER_CHARACTER = 4, 64
 MAX_SOURCE = 400_000
 # Hashing a tuple recurs in C without a check of the stack.
 _MAX_DEPTH = 200
+# Python's hash of an integer is the integer modulo this number: many with one hash make a dict quadratic.
+_HASH_MODULUS = 2**61 - 1
 _HOLDERS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 
 
@@ -113,8 +115,11 @@ def spend(operations: float, characters: float = 0) -> None:
     budget = _STATE.budget
     if budget is None:
         return
-    budget.operations -= operations
-    budget.characters -= characters
+    # A negative width or count adds nothing to the budget.
+    if operations > 0:
+        budget.operations -= operations
+    if characters > 0:
+        budget.characters -= characters
     if budget.operations < 0 or budget.characters < 0:
         raise over_budget("does or writes too much for its input")
 
@@ -143,7 +148,7 @@ def charge_tree(value: Any) -> tuple[int, int]:
     Raises:
         ChatTemplateError: The budget is used up, or the value is nested too deeply.
     """
-    nodes = characters = depth = 0
+    nodes = characters = depth = large = 0
     level: list[Any] = [value]
     while level:
         following: list[Any] = []
@@ -157,15 +162,18 @@ def charge_tree(value: Any) -> tuple[int, int]:
             elif isinstance(item, _HOLDERS):
                 spend(len(item) / 2, 2 * len(item))
                 following += item
+            elif isinstance(item, int):
+                large += abs(item) >= _HASH_MODULUS
             elif isinstance(item, range):
                 spend(len(item) / 2)
+                large += len(item) if max(abs(item.start), abs(item.stop)) >= _HASH_MODULUS else 0
             elif isinstance(item, Namespace):
                 # A namespace may hold itself. Then the depth ends this.
                 spend(5)
                 following += _attributes(item)
             elif (inner := wrapped(item)) is not item:
                 following.append(inner)
-        spend(1, characters / 16)
+        spend(1, characters / 16 + large * large / 8)
         nodes += len(level)
         level = following
         depth += 1

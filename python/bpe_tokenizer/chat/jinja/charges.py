@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sized
 from typing import Any
 
 from bpe_tokenizer.chat.jinja.budget import charge_tree, over_budget, spend, wrapped
+from bpe_tokenizer.chat.jinja.values import to_output
 
 __all__ = [
     "charge_call",
@@ -30,6 +31,8 @@ _CONVERSION = re.compile(r"%(?:\((\w*)\))?[-#0 +]*(\*|\d+)?(?:\.(\*|\d*))?[hlL]?
 _CODECS = frozenset(("ascii", "cp1252", "iso88591", "latin1", "utf16", "utf32", "utf8", "utf8sig"))
 # Methods that read a text, and do not copy it.
 _READING = frozenset(("count", "endswith", "find", "index", "rfind", "rindex", "startswith"))
+# These handlers of errors write the name or the number of a character, of up to 100 characters.
+_LONG_ERRORS = frozenset(("backslashreplace", "namereplace", "xmlcharrefreplace"))
 
 
 def _length(value: Any) -> int:
@@ -59,15 +62,17 @@ def charge_integer(value: Any) -> None:
 def charge_operator(operator: str, left: Any, right: Any) -> None:
     """Charge for `left operator right`."""
     if isinstance(left, int) and isinstance(right, int):
-        spend(1)
         charge_integer(left)
         charge_integer(right)
+        spend(1, left.bit_length() * right.bit_length() / 2**13)
         bits = left.bit_length() + right.bit_length()
         if operator == "**" and right > 0 and left not in (-1, 0, 1):
             bits = left.bit_length() * right
         if operator in ("*", "**") and bits > _MAX_BITS:
             raise over_budget("calculates with very long integers")
-    elif operator == "*":
+        return
+    left, right = wrapped(left), wrapped(right)
+    if operator == "*":
         times = right if isinstance(right, int) else left if isinstance(left, int) else 1
         repeated = left if times is right else right
         size = max(times, 0) * _length(repeated)
@@ -79,6 +84,9 @@ def charge_operator(operator: str, left: Any, right: Any) -> None:
     else:
         size = _length(left) + _length(right)
         spend(1 + size / 16, 2 * size)
+        if operator == "-" and size:
+            # The difference of the keys of a dict hashes all items.
+            charge_tree((left, right))
 
 
 def charge_percent(template: str | bytes, arguments: Any) -> None:
@@ -120,6 +128,8 @@ def charge_method(owner: Any, name: str, arguments: tuple[Any, ...], named: Mapp
     if isinstance(owner, (str, bytes)):
         size = len(owner)
         spend(1, size / 16 if name in _READING else size)
+        # Rewriting a text visits each of its parts.
+        spend(len(getattr(owner, "ends", ())) / 4)
         charge = _TEXT_METHODS.get(name)
         if charge is not None:
             charge(owner, *arguments, **named)
@@ -170,6 +180,36 @@ def _charge_split(text: Any, sep: Any = None, maxsplit: Any = -1, **named: Any) 
     spend(1, _PIECE * (min(pieces, times + 1) if times >= 0 else pieces))
 
 
+def _charge_from_right(text: Any, part: Any = None, maxsplit: Any = -1, **named: Any) -> None:
+    """Charge for a search from the right, which Python does in the time of both lengths' product."""
+    size = _length(named.get("sep", part))
+    spend(1, max(len(text) - size, 0) * size / 16)
+
+
+def _charge_rsplit(text: Any, *arguments: Any, **named: Any) -> None:
+    _charge_from_right(text, *arguments, **named)
+    _charge_split(text, *arguments, **named)
+
+
+def _charge_strip(text: Any, chars: Any = None, *_: Any) -> None:
+    """Charge for the search of each character in all of `chars`."""
+    spend(1, len(text) * _length(chars) / 32)
+
+
+def _charge_affix(text: Any, affix: Any = None, *_: Any) -> None:
+    affixes = affix if isinstance(affix, tuple) else (affix,)
+    spend(len(affixes) / 4, sum(map(_length, affixes)) / 16)
+
+
+def _charge_join(text: Any, pieces: Any = (), *_: Any) -> None:
+    lengths = map(_length, pieces) if isinstance(pieces, (list, tuple, dict)) else ()
+    spend(1 + _length(pieces) / 4, len(text) * _length(pieces) + sum(lengths))
+
+
+def _charge_striptags(text: Any, *_: Any, **__: Any) -> None:
+    spend(1, len(text) ** 2 / 256)
+
+
 def _charge_lines(text: Any, *_: Any, **__: Any) -> None:
     spend(1, _PIECE * _lines(text))
 
@@ -190,9 +230,10 @@ def _charge_translate(text: Any, table: Any = None, *_: Any, **__: Any) -> None:
     spend(1, len(text) * max((_length(value) for value in values), default=1))
 
 
-def _charge_codec(text: Any, encoding: Any = "utf-8", *_: Any, **named: Any) -> None:
+def _charge_codec(text: Any, encoding: Any = "utf-8", errors: Any = "strict", **named: Any) -> None:
     name = re.sub(r"[-_ ]", "", str(named.get("encoding", encoding)).lower())
-    spend(1, 4 * len(text) if name in _CODECS else len(text) ** 2)
+    longest = 100 if named.get("errors", errors) in _LONG_ERRORS else 4
+    spend(1, longest * len(text) if name in _CODECS else len(text) ** 2)
 
 
 def _charge_maketrans(text: Any, *arguments: Any, **_: Any) -> None:
@@ -202,10 +243,16 @@ def _charge_maketrans(text: Any, *arguments: Any, **_: Any) -> None:
 _TEXT_METHODS: dict[str, Callable[..., None]] = {
     **dict.fromkeys(("center", "ljust", "rjust", "zfill"), _charge_width),
     **dict.fromkeys(("encode", "decode"), _charge_codec),
-    **dict.fromkeys(("split", "rsplit"), _charge_split),
+    **dict.fromkeys(("rfind", "rindex", "rpartition"), _charge_from_right),
+    **dict.fromkeys(("lstrip", "rstrip", "strip"), _charge_strip),
+    **dict.fromkeys(("endswith", "startswith"), _charge_affix),
     "expandtabs": _charge_expandtabs,
+    "join": _charge_join,
     "maketrans": _charge_maketrans,
     "replace": _charge_replace,
+    "rsplit": _charge_rsplit,
+    "split": _charge_split,
+    "striptags": _charge_striptags,
     "splitlines": _charge_lines,
     "translate": _charge_translate,
 }
@@ -270,9 +317,8 @@ def _charge_center(value: Any, width: Any = 80) -> None:
 
 def _charge_indent(value: Any, width: Any = 4, *_: Any, **__: Any) -> None:
     charge_text(value)
-    if isinstance(value, str):
-        size = len(width) if isinstance(width, str) else _integer(width)
-        spend(1, _lines(value) * (size + _PIECE))
+    size = len(width) if isinstance(width, str) else max(_integer(width), 0)
+    spend(1, (_lines(value) if isinstance(value, str) else 1) * (size + _PIECE))
 
 
 def _charge_wordwrap(
@@ -288,15 +334,13 @@ def _charge_wordwrap(
 
 
 def _charge_replace_filter(value: Any, old: Any = None, new: Any = None, count: Any = None) -> None:
-    charge_tree(value)
-    if isinstance(value, str):
-        _charge_replace(value, old, new, -1 if count is None else count)
+    text, old, new = map(to_output, (value, old, new))
+    charge_text(text)
+    _charge_replace(text, old, new, -1 if count is None else count)
 
 
 def _charge_percent_filter(value: Any, *arguments: Any, **named: Any) -> None:
-    charge_tree(value)
-    if isinstance(value, str):
-        charge_percent(value, named or arguments)
+    charge_percent(to_output(value), named or arguments)
 
 
 def _charge_json(
@@ -344,8 +388,12 @@ def _charge_sum(value: Any, attribute: Any = None, start: Any = 0) -> None:
 
 def _charge_round(value: Any, precision: Any = 0, *_: Any, **__: Any) -> None:
     charge_integer(value)
-    if abs(_integer(precision)) > 1_000:
+    places = abs(_integer(precision))
+    if places > 1_000:
         raise over_budget("calculates with very long integers")
+    bits = value.bit_length() if isinstance(value, int) else 0
+    # `round(2, "floor")` multiplies anything, also a text, by 100.
+    spend(1, bits * places / 2**11 + _length(value) * 10 ** min(places, 9))
 
 
 def _charge_int(value: Any, *_: Any, **__: Any) -> None:
@@ -356,6 +404,25 @@ def _charge_int(value: Any, *_: Any, **__: Any) -> None:
 def _charge_list(value: Any, *_: Any, **__: Any) -> None:
     charge_text(value)
     spend(1, (_PIECE if isinstance(value, str) else 2) * _length(value))
+
+
+def _charge_trim(value: Any, chars: Any = None) -> None:
+    charge_text(value)
+    _charge_strip(to_output(value), chars)
+
+
+def _charge_pprint(value: Any, *_: Any, **__: Any) -> None:
+    """Charge for a print of each container at each depth."""
+    _charge_slow(value)
+    nodes, characters = charge_tree(value)
+    spend(nodes * _depth(value), characters * _depth(value))
+
+
+def _charge_urlize(value: Any, *arguments: Any, **named: Any) -> None:
+    """Charge for the arguments, which each word is compared with, or each address is written with."""
+    _charge_quadratic(value)
+    size = sum(charge_tree(argument)[1] + _length(argument) for argument in (*arguments, *named.values()))
+    spend(1, (charge_tree(value)[1] + 4) / 4 * size)
 
 
 def _charge_slow(value: Any, *_: Any, **__: Any) -> None:
@@ -380,18 +447,21 @@ _FILTERS: dict[str, Callable[..., None]] = {
     **dict.fromkeys(
         ("capitalize", "e", "escape", "forceescape", "lower", "safe", "upper", "urlencode"), _charge_tree
     ),
-    **dict.fromkeys(("filesizeformat", "pprint", "title", "wordcount"), _charge_slow),
-    **dict.fromkeys(("striptags", "urlize"), _charge_quadratic),
+    **dict.fromkeys(("filesizeformat", "title", "wordcount"), _charge_slow),
     **dict.fromkeys(("list", "reverse"), _charge_list),
     "batch": _charge_batch,
     "center": _charge_center,
     "format": _charge_percent_filter,
     "indent": _charge_indent,
     "int": _charge_int,
+    "pprint": _charge_pprint,
     "replace": _charge_replace_filter,
     "round": _charge_round,
     "slice": _charge_slice,
+    "striptags": _charge_quadratic,
     "sum": _charge_sum,
     "tojson": _charge_json,
+    "trim": _charge_trim,
+    "urlize": _charge_urlize,
     "wordwrap": _charge_wordwrap,
 }

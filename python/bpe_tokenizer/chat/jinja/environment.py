@@ -10,8 +10,9 @@ Source of the dialect: https://huggingface.co/docs/transformers/chat_templating_
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import wraps
 from typing import Any
 
 from jinja2 import nodes
@@ -28,7 +29,7 @@ from jinja2.tests import TESTS
 from jinja2.utils import Cycler, Joiner, Namespace, generate_lorem_ipsum
 from markupsafe import Markup
 
-from bpe_tokenizer.chat.jinja.budget import charge_tree, counted, spend
+from bpe_tokenizer.chat.jinja.budget import charge_tree, counted, spend, wrapped
 from bpe_tokenizer.chat.jinja.charges import (
     charge_call,
     charge_format_field,
@@ -36,7 +37,6 @@ from bpe_tokenizer.chat.jinja.charges import (
     charge_lipsum,
     charge_method,
     charge_operator,
-    charge_text,
 )
 from bpe_tokenizer.chat.jinja.compiler import COUNTED, Compiler
 from bpe_tokenizer.chat.jinja.filters import escaped, safe, taint_result, taint_tracking_filters
@@ -136,9 +136,6 @@ class StringMethod:
         if name == "join" and len(arguments) == 1:
             arguments = ([*counted(arguments[0])],)
         charge_method(text, name, arguments, named)
-        if name == "join" and not isinstance(text, TaintedStr):
-            charge_text(text * 0)
-            spend(1, len(text) * len(arguments[0]) if arguments else 0)
         given_content = holds_content((arguments, named))
         if name in _TRACKED_METHODS or (name == "translate" and not given_content):
             if given_content or isinstance(text, TaintedStr):
@@ -241,6 +238,8 @@ class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
         if operator == "+" and type(left) in TEXTS and type(right) in TEXTS:
             return join_texts(left, right)
         left, right = joined(left), joined(right)
+        if operator == "-" and isinstance(right, Iterator):
+            right = [*counted(right)]
         charge_operator(operator, left, right)
         if operator == "+" and _is_html(left, right):
             return safe(concat(map(escaped, (left, right))))
@@ -274,6 +273,8 @@ class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
             return super().call(__context, __obj, *args, **kwargs)
         args = tuple(map(joined, args))
         kwargs = {name: joined(value) for name, value in kwargs.items()}
+        if _consumes(__obj):
+            args = tuple([*counted(value)] if isinstance(value, Iterator) else value for value in args)
         if isinstance(__obj, (StringMethod, BlockReference)) or __obj in _TRACKED_CLASSES:
             spend(5 + len(args) + len(kwargs))
         else:
@@ -342,8 +343,8 @@ class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
 
 # Tests that only look at the type or the identity of a value.
 _CHEAP_TESTS = frozenset((
-    "boolean", "callable", "defined", "false", "filter", "float", "integer", "mapping", "none", "number",
-    "sameas", "test", "true", "undefined",
+    "boolean", "callable", "defined", "false", "float", "integer", "mapping", "none", "number", "sameas",
+    "true", "undefined",
 ))  # fmt: skip
 
 
@@ -356,9 +357,13 @@ def _limited_test(name: str, test: Callable[..., Any]) -> Callable[..., Any]:
     if name == "string":
         return lambda value: isinstance(value, (str, Rope))
 
+    @wraps(test)
     def limited(*values: Any) -> Any:
         values = tuple(map(joined, values))
         spend(2)
+        if name in ("divisibleby", "even", "odd"):
+            # They are `value % number`, also of a text.
+            charge_operator("%", values[0], values[1] if name == "divisibleby" else 2)
         for value in values:
             charge_integer(value)
             if isinstance(value, str):
@@ -373,6 +378,14 @@ def _limited_test(name: str, test: Callable[..., Any]) -> Callable[..., Any]:
 def _limited_lipsum(*arguments: Any, **named: Any) -> str:
     charge_lipsum(*arguments, **named)
     return generate_lorem_ipsum(*arguments, **named)
+
+
+def _consumes(function: Any) -> bool:
+    """Whether a function visits all items of its arguments, and keeps them."""
+    function = wrapped(function)
+    owner = getattr(function, "__self__", function)
+    is_join = isinstance(owner, (str, bytes)) and getattr(function, "__name__", "") == "join"
+    return is_join or isinstance(owner, TemplateDict)
 
 
 def _is_html(*texts: Any) -> bool:

@@ -40,6 +40,8 @@ _CONSUMING = frozenset((
     "batch", "dictsort", "groupby", "join", "list", "max", "min", "pprint", "slice", "sort", "string", "sum",
     "tojson", "unique",
 ))  # fmt: skip
+# These visit an item of their input when an item of their result is taken.
+_LAZY = frozenset(("map", "reject", "rejectattr", "select", "selectattr"))
 # These count; a count is not text, so it is not content.
 _COUNTING = ("count", "length", "wordcount")
 
@@ -98,8 +100,11 @@ def _limited(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def filtered(*arguments: Any, **named: Any) -> Any:
         given = [*map(joined, arguments)]
-        if name in _CONSUMING and isinstance(given[place], Iterator):
-            given[place] = [*counted(given[place])]
+        if isinstance(given[place], Iterator):
+            if name in _CONSUMING:
+                given[place] = [*counted(given[place])]
+            elif name in _LAZY:
+                given[place] = counted(given[place])
         named = {key: joined(value) for key, value in named.items()}
         charge_filter(name, given[place], tuple(given[place + 1 :]), named)
         return function(*given, **named)

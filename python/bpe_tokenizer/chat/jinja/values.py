@@ -81,7 +81,7 @@ class UntrustedMarkup(Markup):
 
         The provenance belongs to a new class, because the methods of `Markup` keep the class only.
         """
-        kind: type[UntrustedMarkup] = type("UntrustedMarkup", (UntrustedMarkup,), {"tag": provenance})
+        kind: type[UntrustedMarkup] = type("UntrustedMarkup", (UntrustedMarkup,), {"provenance": provenance})
         return kind(str.__str__(text))
 
     def __str__(self) -> str:
