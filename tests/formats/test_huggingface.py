@@ -20,6 +20,14 @@ from bpe_tokenizer import (
     _core,
 )
 from bpe_tokenizer.formats import huggingface
+from bpe_tokenizer.formats.huggingface.decoder import read_decoder, write_decoder
+from bpe_tokenizer.formats.huggingface.post_processor import read_post_processor
+from bpe_tokenizer.formats.huggingface.pre_tokenizer import (
+    PUNCTUATION,
+    read_pre_tokenizer,
+    write_pre_tokenizer,
+)
+from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import (
     Decoder,
     Metaspace,
@@ -30,10 +38,14 @@ from bpe_tokenizer.model import (
     Split,
     Strip,
 )
-from bpe_tokenizer.patterns import NAMED_PATTERNS
+from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS
 from hf_files import (
     BYTE_LEVEL,
+    FUSE,
+    LLAMA3_REGEX,
     SIZE,
+    STRIP,
+    TO_SPACE,
     added_token,
     byte_level,
     bytes_vocab,
@@ -42,6 +54,8 @@ from hf_files import (
     read,
     round_trip,
     small_model,
+    split,
+    template,
     tokenizer_json,
     write,
 )
@@ -430,6 +444,133 @@ def test_a_file_that_adds_nothing_adds_nothing(tmp_path: Path) -> None:
         document = tokenizer_json(bytes_vocab(), added=added, post_processor=post_processor)
         tokenizer = BPETokenizer.from_pretrained(write(tmp_path, document))
         assert (tokenizer.bos_token, tokenizer.encode("b", add_special_tokens=True)) == ("<bos>", [98])
+
+
+# -- steps ----------------------------------------------------------------------------------------------
+
+
+GPT2_SPLIT = Split(pattern=GPT2_SPLIT_PATTERN)
+SPACES = Split(pattern=r"\s", behavior="Removed")
+SIGNS = Split(pattern=f"[{PUNCTUATION}]")
+FIRST = {"type": "Metaspace", "replacement": "_"}
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ({"type": "ByteLevel", "add_prefix_space": False}, [GPT2_SPLIT]),
+        (byte_level(add_prefix_space=True), [PrefixSpace(), GPT2_SPLIT]),
+        (byte_level(use_regex=False), []),
+        (FIRST, [Metaspace(replacement="_", prepend_scheme="always", split=True)]),
+        (
+            FIRST | {"prepend_scheme": "never", "add_prefix_space": False, "split": False, "str_rep": "_"},
+            [Metaspace(replacement="_", prepend_scheme="never", split=False)],
+        ),
+        (
+            FIRST | {"prepend_scheme": "first", "add_prefix_space": True},
+            [Metaspace(replacement="_", prepend_scheme="first", split=True)],
+        ),
+        ({"type": "Digits", "individual_digits": True}, [Split(pattern=r"\p{N}")]),
+        ({"type": "Digits", "individual_digits": False}, [Split(pattern=r"\p{N}+")]),
+        ({"type": "Punctuation"}, [SIGNS]),
+        ({"type": "Punctuation", "behavior": "Contiguous"}, [Split(pattern=f"[{PUNCTUATION}]+")]),
+        (
+            {"type": "Punctuation", "behavior": "MergedWithNext"},
+            [SIGNS._replace(behavior="MergedWithNext")],
+        ),
+        ({"type": "BertPreTokenizer"}, [SPACES, SIGNS]),
+        ({"type": "Whitespace"}, [Split(pattern=r"\w+|[^\w\s]+", behavior="Removed", invert=True)]),
+        ({"type": "WhitespaceSplit"}, [SPACES]),
+        ({"type": "CharDelimiterSplit", "delimiter": "."}, [Split(pattern=r"\.", behavior="Removed")]),
+        ({"type": "FixedLength"}, [Split(pattern=r"[\s\S]{5}")]),
+        ({"type": "FixedLength", "length": 1}, [Split(pattern=r"[\s\S]{1}")]),
+        ({"type": "FixedLength", "length": 1000}, [Split(pattern=r"[\s\S]{1000}")]),
+        (split("a+", invert=True), [Split(pattern="a+")]),
+        (split("a+", behavior="Removed"), [Split(pattern="a+", behavior="Removed")]),
+        (
+            split("a+", behavior="Removed", invert=True),
+            [Split(pattern="a+", behavior="Removed", invert=True)],
+        ),
+        (split(LLAMA3_REGEX, behavior="Removed", invert=True), [Split(pattern=LLAMA3_REGEX)]),
+        (split(LLAMA3_REGEX, behavior="Removed"), [Split(pattern=LLAMA3_REGEX, behavior="Removed")]),
+    ],
+)
+def test_the_steps_that_split(step: Any, expected: list[Any]) -> None:
+    in_bytes = step["type"] == "ByteLevel"
+    field = Field(Path("tokenizer.json"), "pre_tokenizer", step)
+    assert read_pre_tokenizer(field) == (expected, in_bytes)
+    if step["type"] not in ("ByteLevel", "Metaspace"):
+        of_bytes = [split._replace(type="SplitBytes") for split in expected]
+        assert read_pre_tokenizer(field, in_bytes=True) == (of_bytes, True)
+    again = Field(Path("tokenizer.json"), "pre_tokenizer", write_pre_tokenizer(expected, in_bytes))
+    assert read_pre_tokenizer(again) == (expected, in_bytes)
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ({"type": "ByteLevel"}, PostProcessor()),
+        ({"type": "BertProcessing", "cls": ["a", 1], "sep": ["b", 2]}, PostProcessor((1,), (2,))),
+        ({"type": "RobertaProcessing", "cls": ["a", 3], "sep": ["b", 3]}, PostProcessor((3,), (3,))),
+        (template("x", "$A", "y", "x", ids={"x": [1, 2], "y": [3]}), PostProcessor((1, 2), (3, 1, 2))),
+        (template("$A", ids={}), PostProcessor()),
+        (template("$A", "$A", ids={}), r"^tokenizer\.json: x\.single: holds Sequence A 2 times"),
+        ({"type": "BertProcessing", "cls": ["a"], "sep": ["b", 2]}, r"x\.cls: .* must be a token and its id"),
+        ({"type": "BertProcessing", "cls": ["a", 1], "sep": ["b", 4]}, r"x\.sep\[1\]: 4 is not the id of"),
+        ({"type": "BertProcessing", "cls": [1, 1], "sep": ["b", 2]}, r"x\.cls\[0\]: must be a string"),
+        ({"type": "BertProcessing", "sep": ["b", 2]}, r"x\.cls: is missing"),
+    ],
+)
+def test_the_steps_that_add_tokens(step: Any, expected: PostProcessor | str) -> None:
+    field = Field(Path("tokenizer.json"), "x", step)
+    if isinstance(expected, str):
+        with pytest.raises(FormatError, match=expected):
+            read_post_processor(field, {1, 2, 3})
+        return
+    assert read_post_processor(field, {1, 2, 3}) == expected
+    steps = [{"type": "ByteLevel"}, step, {"type": "ByteLevel"}]
+    several = Field(Path("tokenizer.json"), "x", {"type": "Sequence", "processors": steps})
+    assert read_post_processor(several, {1, 2, 3}) == expected
+
+
+STRIPPED = STRIP | {"start": 0, "stop": 0}
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([FUSE], None),
+        ([], None),
+        ([TO_SPACE], Decoder(space="▁")),
+        ([{"type": "ByteFallback"}], Decoder(byte_fallback=True)),
+        ([TO_SPACE, {"type": "ByteFallback"}, FUSE], Decoder("▁", True, "none")),
+        ([FUSE, STRIP], Decoder(strip="one")),
+        ([FUSE, STRIPPED], None),
+        ([TO_SPACE, {"type": "ByteFallback"}, FUSE, STRIP], Decoder("▁", True, "one")),
+        ([FIRST], Decoder("_", False, "first")),
+        ([FIRST | {"prepend_scheme": "never"}], Decoder("_", False, "none")),
+        ([FUSE, STRIP | {"stop": 1}], r"x\.decoders\[1\]: .* must strip one space"),
+        ([FUSE, STRIP, FUSE], r"x\.decoders\[2\]: Fuse is not supported here"),
+        ([TO_SPACE, TO_SPACE], r"x\.decoders\[1\]: Replace is not supported here"),
+        ([FIRST | {"replacement": "ab"}], r"replacement: 'ab' must be one character"),
+    ],
+)
+def test_the_steps_that_decode(steps: list[Any], expected: Decoder | str | None) -> None:
+    field = Field(Path("tokenizer.json"), "x", {"type": "Sequence", "decoders": steps})
+    if isinstance(expected, str):
+        with pytest.raises(FormatError, match=expected):
+            read_decoder(field, (), [])
+        return
+    assert read_decoder(field, (), []) == expected
+    again = Field(Path("tokenizer.json"), "x", write_decoder(expected))
+    assert read_decoder(again, (), []) == expected
+
+
+def test_a_decoder_that_no_step_is() -> None:
+    with pytest.raises(FormatError, match=r"^decoder: tokenizer\.json cannot hold"):
+        write_decoder(Decoder("▁", byte_fallback=True, strip="first"))
+    with pytest.raises(FormatError, match="ByteFallback takes the token '<0x\\+a>' for a byte"):
+        write_decoder(Decoder("▁", byte_fallback=True), {"<0x+a>"})
 
 
 # -- files changed by hand ------------------------------------------------------------------------------
