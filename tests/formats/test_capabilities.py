@@ -47,6 +47,8 @@ def test_what_a_format_can_hold_passes() -> None:
     model = core(normalization="NFC", add_prefix_space=True, split_patterns=[r"\s"])
     for require in (require_byte_level, require_mergeable):
         assert require(Model(model), "X", normalization=True, prefix_space=True) is model
+    unmade = _core.Model(BYTES | {256: b"abc"}, [])  # merging never makes the token, there as here
+    assert require_mergeable(Model(unmade), "X") is unmade
     ranks = _core.Model(BYTES | {256: b"abc"}, None)
     assert require_byte_level(Model(ranks), "X") is ranks
     with pytest.raises(

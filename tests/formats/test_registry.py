@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
 import os
@@ -13,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, FormatError, OptionError
-from bpe_tokenizer.formats import gpt2, huggingface, probe
+from bpe_tokenizer import BPETokenizer, FormatError, Model, OptionError
+from bpe_tokenizer.formats import gpt2, huggingface, minbpe, probe
 from bpe_tokenizer.formats.registry import FORMATS, Format, detect, get_format, load, save
 from bpe_tokenizer.reference import RegexBPETokenizer
 from formats.test_tekken import document as tekken_document
@@ -268,6 +269,15 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(FormatError, match=r"loop: cannot be read: [A-Z][a-z ]+$"):
         BPETokenizer.load(tmp_path / "loop")
+
+
+def test_an_error_of_the_operating_system_names_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: Path) -> Model:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(minbpe, "load", fail)
+    with pytest.raises(FormatError, match=r"^x\.model: cannot be read: Permission denied$"):
+        load("x.model", "minbpe")
 
 
 @pytest.mark.parametrize("name", [None, *(name for name, entry in FORMATS.items() if entry.can_load)])
