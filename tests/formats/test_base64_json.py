@@ -239,6 +239,7 @@ TEXT = "the cat in the hat, low lower lowest; naïve café \U0001f642 don't!  12
         RegexBPETokenizer().train(TEXT, 300),
         RegexBPETokenizer(GPT2_SPLIT_PATTERN).train(TEXT, 300, special_tokens=["<|a|>", "<|b|>"]),
         RegexBPETokenizer(r"[a-z]+|\s").train(TEXT, 300),
+        RegexBPETokenizer("").train(TEXT, 300),
         CharBPETokenizer(byte_level=True).train(TEXT, 300, special_tokens={"<|end|>": 1000}),
     ],
     ids=lambda lesson: type(lesson).__name__,
