@@ -238,6 +238,36 @@ def test_reasoning_is_learned_where_it_is_written(tokenizer: BPETokenizer) -> No
     assert text == "a1.<|im_end|><think>hm</think>a3.<|im_end|>"
 
 
+class Thinking:
+    """A template in Python: reasoning in tags, before the content of a turn."""
+
+    source = "<|im_start|><think></think><|im_end|>"
+
+    def render(
+        self, messages: Sequence[Mapping[str, Any]], *, add_generation_prompt: bool = True, **_: Any
+    ) -> Rendered:
+        segments = []
+        for number, message in enumerate(messages):
+            role, content = (Origin("messages", number, field) for field in ("role", "content"))
+            segments += [Segment("<|im_start|>"), Segment(message["role"], role), Segment("\n")]
+            if "thinking" in message:
+                thinking = Segment(message["thinking"], Origin("messages", number, "thinking"))
+                segments += [Segment("<think>"), thinking, Segment("</think>")]
+            segments += [Segment(message["content"], content), Segment("<|im_end|>\n")]
+        if add_generation_prompt:
+            segments.append(Segment("<|im_start|>assistant\n"))
+        return Rendered(tuple(segments))
+
+
+@pytest.mark.parametrize("prompted", [False, True])
+def test_markup_between_a_header_and_contents_is_learned(prompted: bool, tokenizer: BPETokenizer) -> None:
+    talk: list[dict[str, str]] = plain_talk("user", "assistant", "user", "assistant", "assistant")
+    talk[1]["thinking"] = talk[4]["thinking"] = "hm"
+    text = masked_text(tokenizer, talk, Thinking(), add_generation_prompt=prompted)
+    thought = "<think>hm</think>"
+    assert text == f"{thought}a1.<|im_end|>a3.<|im_end|>{thought}a4.<|im_end|>"
+
+
 def test_a_turn_to_be_continued_has_no_end(tokenizer: BPETokenizer) -> None:
     talk = plain_talk("user", "assistant", "user", "assistant")
     for template in ("chatml", JINJA["plain turns"]):

@@ -177,6 +177,7 @@ def test_parts_of_a_content() -> None:
     parts = [{"type": "text", "text": "a"}, "b", {"type": "text", "text": "c"}]
     joined = ChatTemplate.chatml([{"role": "user", "content": "abc"}])
     assert ChatTemplate.chatml([{"role": "user", "content": parts}]) == joined
+    assert ChatTemplate.chatml([{"role": "user", "content": {"type": "text", "text": "abc"}}]) == joined
     for part, message in [
         ({"type": "image", "url": "x"}, "part 0 of its content is 'image'"),
         ({"type": "text"}, "part 0 of its content has no 'text'"),

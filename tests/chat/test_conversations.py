@@ -177,6 +177,9 @@ def test_variables_tools_and_documents_reach_the_template(tokenizer: BPETokenize
     for name in ("tools", "documents"):
         with pytest.raises(ArgumentTypeError, match=f"{name} must be a list, not str"):
             tokenizer.apply_chat_template(QUESTION, source, True, None, True, "all", **{name: "f"})
+    neither: Any = np.array([1, 0])
+    with pytest.raises(ArgumentTypeError, match="add_generation_prompt"):
+        tokenizer.apply_chat_template(QUESTION, source, neither)
 
 
 def test_the_system_prompt(tokenizer: BPETokenizer) -> None:
@@ -225,7 +228,11 @@ def test_forms_of_one_conversation(tokenizer: BPETokenizer) -> None:
     }
     assert arrays["input_ids"][0].tolist() == ids
     # An object that has messages, as some libraries' conversations are.
-    assert tokenizer.apply_chat_template(type("Chat", (), {"messages": TALK})(), "chatml", False) == ids
+    chat = type("Chat", (), {"messages": TALK})()
+    assert tokenizer.apply_chat_template(chat, "chatml", False) == ids
+    assert tokenizer.apply_chat_template([chat, chat], "chatml", False) == [ids, ids]
+    with pytest.raises(OptionError, match="there are no messages"):
+        tokenizer.apply_chat_template([], "chatml")
 
 
 def test_forms_of_several_conversations(tokenizer: BPETokenizer) -> None:
@@ -373,6 +380,7 @@ def test_options_of_budgets(tokenizer: BPETokenizer) -> None:
 
 def test_training_examples(tokenizer: BPETokenizer) -> None:
     examples = tokenizer.training_examples([TALK, TALK[:3]], "chatml", labels=True)
+    assert (examples.skipped, examples.shortened) == ([], 0)
     for _ in range(2):
         first, second = examples
         ids, mask = tokenizer.apply_chat_template(TALK, "chatml", False, return_assistant_mask=True)
@@ -383,6 +391,9 @@ def test_training_examples(tokenizer: BPETokenizer) -> None:
         assert (examples.skipped, examples.shortened) == ([], 0)
     (plain,) = tokenizer.training_examples(iter([TALK]), "chatml")
     assert list(plain) == ["input_ids", "assistant_masks"]
+    (prompted,) = tokenizer.training_examples([TALK[1:]], "chatml", system_prompt="Rhyme.")
+    ids = tokenizer.apply_chat_template(TALK[1:], "chatml", False, system_prompt="Rhyme.")
+    assert prompted["input_ids"] == ids
 
 
 def test_training_examples_lose_whole_turns(tokenizer: BPETokenizer) -> None:

@@ -15,7 +15,7 @@ import pytest
 from bpe_tokenizer import BPETokenizer, OptionError
 from bpe_tokenizer.chat import Rendered
 from bpe_tokenizer.chat.jinja.template import JinjaTemplate
-from bpe_tokenizer.chat.renderer import ConversationRenderer
+from bpe_tokenizer.chat.renderer import ChatOptions, ConversationRenderer
 from chat_cases import JINJA, chat_tokenizer
 
 Message = dict[str, Any]
@@ -66,6 +66,11 @@ TALKS: dict[str, list[Message]] = {
     "tagged": [user("Q1"), reply("<think>\nW1\n</think>\n\nA1")],
     "twice": [user("Q1"), reply("A1"), reply("A2"), user("Q2"), reply("A3")],
     "empty": [user("Q1"), reply(""), user("Q2"), reply("A2")],
+    "silent": [user("Q1"), reply("A1"), user(""), reply("A2")],
+    "hush": [user(""), reply("A1")],
+    "called": [user("Q1"), reply("T1", calls=["Zug"]), result("R1"), reply("A1")],
+    "started": [reply("A0"), user("Q1"), reply("A1"), user("Q2")],
+    "named": [user("Q1"), reply("A1") | {"name": "Ada"}, user("Q2"), reply("A2") | {"name": "Ada"}],
 }
 
 
@@ -151,4 +156,5 @@ def test_tracing_changes_no_text() -> None:
     plain, traced = (each.render(TALKS["plain"]) for each in (template, template.traced()))
     assert traced.segments == plain.segments
     assert plain.written is None
+    assert ConversationRenderer(TALKS["plain"], template, ChatOptions(), {}).render() == plain
     assert {messages for _, _, messages in traced.written or ()} == {(0,), (1,), (2,)}

@@ -12,6 +12,9 @@ __all__ = ["Messages", "checked_messages", "content_text", "is_batch", "with_sys
 
 Messages: TypeAlias = Sequence[Mapping[str, Any]]
 
+# A message as errors show it.
+_EXAMPLE = "{'role': 'user', 'content': 'text'}"
+
 
 def is_batch(messages: Any) -> bool:
     """Whether these are several conversations: a sequence of sequences, or of objects with `messages`."""
@@ -45,12 +48,9 @@ def checked_messages(messages: Any) -> Messages:
     messages = getattr(messages, "messages", messages)
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
         raise ArgumentTypeError(
-            "messages must be a list of dicts such as {'role': 'user', 'content': 'text'}, "
-            f"not {type(messages).__name__}"
+            f"messages must be a list of dicts such as {_EXAMPLE}, not {type(messages).__name__}"
         )
-    if type(messages) not in (list, tuple):
-        messages = items_of(messages)
-    checked: Messages = messages
+    checked: Messages = items_of(messages)
     if not checked:
         raise OptionError("there are no messages: a conversation needs at least one")
     for number, message in enumerate(checked):
@@ -61,14 +61,10 @@ def checked_messages(messages: Any) -> Messages:
 def _check(number: int, message: Any) -> None:
     if not isinstance(message, Mapping):
         raise ArgumentTypeError(
-            f"message {number} must be a dict such as {{'role': 'user', 'content': 'text'}}, "
-            f"not {type(message).__name__}"
+            f"message {number} must be a dict such as {_EXAMPLE}, not {type(message).__name__}"
         )
     if "role" not in message:
-        raise OptionError(
-            f"message {number} has no 'role': a message is a dict such as "
-            "{'role': 'user', 'content': 'text'}"
-        )
+        raise OptionError(f"message {number} has no 'role': a message is a dict such as {_EXAMPLE}")
     if not isinstance(message["role"], str):
         raise ArgumentTypeError(f"message {number}: role must be a str, not {type(message['role']).__name__}")
 

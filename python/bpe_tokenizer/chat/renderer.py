@@ -50,9 +50,9 @@ class ChatOptions:
             if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
                 raise ArgumentTypeError(f"{name} must be a list, not {type(value).__name__}")
         if not isinstance(self.continue_final_message, (bool, str)):
-            kind = type(self.continue_final_message).__name__
             raise ArgumentTypeError(
-                f"continue_final_message must be a bool or the name of a field, not {kind}"
+                "continue_final_message must be a bool or the name of a field, "
+                f"not {type(self.continue_final_message).__name__}"
             )
         if self.template_budget is not None:
             check_template_budget(self.template_budget)
@@ -94,7 +94,7 @@ class ConversationRenderer:
 
     def render_messages(self, messages: Messages, add_generation_prompt: bool) -> Rendered:
         """Render other messages with the same template and options, traced."""
-        return self._rendered(self._traced, messages, add_generation_prompt, False)
+        return self._rendered(self._traced, messages, add_generation_prompt)
 
     @cached_property
     def _traced(self) -> Template:
@@ -126,7 +126,11 @@ class ConversationRenderer:
             )
 
     def _rendered(
-        self, template: Template, messages: Messages, add_generation_prompt: bool, continued: bool | str
+        self,
+        template: Template,
+        messages: Messages,
+        add_generation_prompt: bool,
+        continued: bool | str = False,
     ) -> Rendered:
         with self._options.in_budget():
             return template.render(

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -101,37 +102,35 @@ class TracedTurns:
         self, rendered: Rendered, messages: Messages, render: Render, special: Collection[str]
     ) -> None:
         self._text = rendered.text
-        self._rendered = rendered
         self._messages = messages
         self._render = render
         self._boundaries = _Boundaries(special)
         self._pieces = _pieces(rendered, messages)
         self._contents = [place for place in _origins(rendered) if place[2] is not None]
+        # The places where markup can start.
+        self._ends = [0, *(end for _, end, _ in self._contents)]
         self._headers: dict[tuple[object, ...], int] = {}
         self._late_ends: dict[tuple[object, ...], int] = {}
 
     def ranges(self) -> tuple[list[tuple[int, int]], set[int]]:
         """Return the spans of the turns that the trace explains, and the assistant's messages in them."""
-        limit = self._prompt_start()
-        turns = _runs(self._pieces, limit)
+        turns = _runs(self._pieces, self._prompt_start())
         found = {
             *turns,
             *(piece.message for piece in self._pieces if piece.message is not None and piece.turn in turns),
         }
-        ranges: list[tuple[int, int]] = []
-        unended = -1
-        for turn, runs in turns.items():
-            spans = self._turn(turn, runs)
-            if runs[0].start == unended and self._text[ranges[-1][1] : spans[0][0]].isspace():
+        ranges = [self._turn(turn, runs) for turn, runs in turns.items()]
+        for (last, before), (first, after) in pairwise(zip(turns.values(), ranges, strict=True)):
+            start, (begin, end) = before[-1][1], after[0]
+            unended = start == last[-1].closing and last[-1].end == first[0].start
+            if unended and self._text[start:begin].isspace():
                 # A template can join the messages of one speaker: the space between them is the model's.
-                spans[0] = (ranges[-1][1], spans[0][1])
-            unended = runs[-1].end if spans[-1][1] == runs[-1].closing else -1
-            ranges += spans
-        return ranges, found
+                after[0] = (start, end)
+        return list(chain.from_iterable(ranges)), found
 
     def _prompt_start(self) -> int:
         """Return where the generation prompt starts at the end of the text, if it has one."""
-        without = self._try(self._messages, False)
+        without = self._try(self._messages)
         return len(without.text) if without and self._text.startswith(without.text) else len(self._text)
 
     def _turn(self, turn: int, runs: list[_Run]) -> list[tuple[int, int]]:
@@ -167,10 +166,10 @@ class TracedTurns:
     @cached_property
     def _user_header(self) -> str:
         """The markup before the first message of a user."""
-        for place, (begin, _, origin) in enumerate(self._contents):
+        for begin, _, origin in self._contents:
             index = origin.index if origin.source == "messages" else None
             if index is not None and self._messages[index]["role"] == "user":
-                return self._text[self._contents[place - 1][1] if place else 0 : begin].rstrip()
+                return self._markup_before(begin).rstrip()
         return ""
 
     # The start of a turn.
@@ -212,7 +211,7 @@ class TracedTurns:
         """The generation prompt after the first message of a user; "" if the template writes none."""
         roles = [message["role"] for message in self._messages]
         first = self._messages[: roles.index("user") + 1] if "user" in roles else []
-        prompted, plain = self._try(first, True), self._try(first, False)
+        prompted, plain = self._try(first, True), self._try(first)
         if prompted is None or plain is None or not prompted.text.startswith(plain.text):
             return ""
         return prompted.text[len(plain.text) :]
@@ -235,15 +234,15 @@ class TracedTurns:
 
     def _plain_opening(self, turn: int) -> str | None:
         """Return the markup before the content of a plain reply in place of a turn."""
-        plain = self._try([*self._messages[:turn], _PLAIN], False)
+        others = [*self._messages[:turn], _PLAIN]
+        plain = self._try(others)
         if plain is None:
             return None
-        runs = _runs(_pieces(plain, [*self._messages[:turn], _PLAIN]), len(plain.text)).get(turn)
+        runs = _runs(_pieces(plain, others), len(plain.text)).get(turn)
         return plain.text[runs[0].start : runs[0].opening] if runs and runs[0].contents else None
 
     def _markup_before(self, start: int) -> str:
-        place = bisect_right(self._contents, start, key=itemgetter(1))
-        return self._text[self._contents[place - 1][1] if place else 0 : start]
+        return self._text[self._ends[bisect_right(self._ends, start) - 1] : start]
 
     # The end of a turn.
 
@@ -260,18 +259,12 @@ class TracedTurns:
 
     def _following(self, start: int) -> tuple[str, int | None]:
         """Return the markup after a turn, and the message that it belongs to; None at the end of the text."""
-        place = first = bisect_left(self._pieces, start, key=itemgetter(0))
-        pieces = self._pieces
-        while (
-            place < len(pieces) and not pieces[place].field and pieces[place].writer == pieces[first].writer
-        ):
-            place += 1
-        if place == first:
+        first = bisect_left(self._pieces, start, key=itemgetter(0))
+        place = _markup_end(self._pieces, first)
+        writer = self._pieces[first].writer if place > first else None
+        if writer is None and place < len(self._pieces):
             return "", None
-        writer = pieces[first].writer
-        if writer is None and place < len(pieces):
-            return "", None
-        return self._text[start : pieces[place - 1].end], writer
+        return self._text[start : self._pieces[place - 1].end], writer
 
     def _find_late_end(self, turn: int, run: _Run, after: str, following: int | None) -> int:
         if self._ends_itself(turn, run):
@@ -282,7 +275,7 @@ class TracedTurns:
             lead = first if first is not None else self._text[run.start : run.opening]
             header = {match.group() for match in self._boundaries.tags(lead)}
             tags = self._boundaries.tags(after)
-            prompt = next((match.start() for match in tags if match.group() in header), len(after))
+            prompt = next((match.start() for match in tags if match.group() in header), None)
             return len(after[:prompt].rstrip())
         message = self._messages[following]
         leads = (self._lead(others) for others in ([message], [*self._messages[:turn], message]))
@@ -296,29 +289,23 @@ class TracedTurns:
         """Whether a plain reply in place of a turn has an end token."""
         if run.fields == {"content"}:
             return bool(self._text[run.closing : run.end].strip())
-        others = [*self._messages[:turn], _PLAIN, *self._messages[turn + 1 : turn + 2]]
-        plain = self._try(others, False)
-        if plain is None:
-            others = others[:-1]
-            plain = self._try(others, False)
+        others = [*self._messages[:turn], _PLAIN, *self._messages[turn + 1 :]]
+        plain = self._try(others) or self._try(others[: turn + 1])
         runs = _runs(_pieces(plain, others), len(plain.text)).get(turn) if plain else None
         return not plain or not runs or bool(plain.text[runs[-1].closing : runs[-1].end].strip())
 
     def _lead(self, messages: Messages) -> str | None:
         """Return the markup before the last of these messages; None if the template does not write it."""
-        rendered = self._try(messages, False)
+        rendered = self._try(messages)
         if rendered is None:
             return None
         pieces = _pieces(rendered, messages)
         own = [place for place, piece in enumerate(pieces) if piece.writer == len(messages) - 1]
         if not own:
             return None
-        first = last = own[0]
-        while last < len(pieces) and not pieces[last].field and pieces[last].writer == pieces[first].writer:
-            last += 1
-        return rendered.text[pieces[first].start : pieces[last - 1].end]
+        return rendered.text[pieces[own[0]].start : pieces[_markup_end(pieces, own[0]) - 1].end]
 
-    def _try(self, messages: Messages, add_generation_prompt: bool) -> Rendered | None:
+    def _try(self, messages: Messages, add_generation_prompt: bool = False) -> Rendered | None:
         """Render messages; None if the template rejects them."""
         try:
             return self._render(messages, add_generation_prompt) if messages else None
@@ -342,7 +329,7 @@ class _Boundaries:
     """
 
     def __init__(self, special: Collection[str]) -> None:
-        texts = sorted(filter(None, special), key=len, reverse=True)
+        texts = sorted(filter(None, special), reverse=True)  # the longer of two that begin alike comes first
         self._tags = re.compile("|".join([*map(re.escape, texts), _TAG.pattern]))
 
     def tags(self, text: str) -> Sequence[re.Match[str]]:
@@ -393,9 +380,13 @@ def _markup_start(rendered: Rendered) -> int:
 def _pieces(rendered: Rendered, messages: Messages) -> list[_Piece]:
     """Split a text at the borders of its segments and of the passes of the template's loops."""
     pieces: list[_Piece] = []
-    own = {number for number, message in enumerate(messages) if message["role"] == "assistant"}
-    seen: set[tuple[int, str, str]] = set()
     written = list(rendered.written or ())
+    turns = {number: number for number, message in enumerate(messages) if message["role"] == "assistant"}
+    for _, _, writers in written:
+        # A template can join messages before it writes them. Then they are one turn.
+        if turns.keys() >= {*writers}:
+            turns.update(dict.fromkeys(writers, min(turns[writer] for writer in writers)))
+    seen: set[tuple[int, str, str]] = set()
     place = 0
     for begin, stop, origin in _origins(rendered):
         position = begin
@@ -406,20 +397,9 @@ def _pieces(rendered: Rendered, messages: Messages) -> list[_Piece]:
             if position < first:
                 last, writers = first, ()
             end = min(stop, last)
-            pieces.append(_piece(rendered.text, position, end, origin, writers, own, seen))
+            pieces.append(_piece(rendered.text, position, end, origin, writers, turns, seen))
             position = end
-    # A template can join messages before it writes them. Then they are one turn.
-    joined: dict[int, int] = {}
-    for _, _, writers in written:
-        if len(writers) > 1 and own.issuperset(writers):
-            first = min(joined.get(writer, writer) for writer in writers)
-            joined.update(dict.fromkeys(writers, first))
-    if not joined:
-        return pieces
-    return [
-        piece if piece.turn is None else piece._replace(turn=joined.get(piece.turn, piece.turn))
-        for piece in pieces
-    ]
+    return pieces
 
 
 def _piece(
@@ -428,23 +408,32 @@ def _piece(
     end: int,
     origin: Any,
     writers: tuple[int, ...],
-    own: set[int],
+    turns: Mapping[int, int],
     seen: set[tuple[int, str, str]],
 ) -> _Piece:
-    by_assistant = bool(writers) and own.issuperset(writers)
+    by_assistant = bool(writers) and turns.keys() >= {*writers}
+    turn = turns[writers[0]] if by_assistant else None
     if origin is None:
-        known = bool(writers) and (by_assistant or own.isdisjoint(writers))
-        writer = writers[0] if writers else None
-        return _Piece(start, end, writer if by_assistant else None, known=known, writer=writer)
-    if origin.source != "messages" or origin.index not in own:
+        known = bool(writers) and (by_assistant or turns.keys().isdisjoint(writers))
+        return _Piece(start, end, turn, known=known, writer=writers[0] if writers else None)
+    if origin.source != "messages" or origin.index not in turns:
         return _Piece(start, end, None, "other")
     content = (origin.index, origin.field, text[start:end])
     if writers and not by_assistant and (origin.field == "tool_calls" or content in seen):
         # A template can repeat a part of a message later, as gpt-oss's repeats the names of called tools.
         return _Piece(start, end, None, "other")
     seen.add(content)
-    turn = writers[0] if by_assistant else origin.index
-    return _Piece(start, end, turn, origin.field, message=origin.index)
+    return _Piece(
+        start, end, turns[origin.index] if turn is None else turn, origin.field, message=origin.index
+    )
+
+
+def _markup_end(pieces: Sequence[_Piece], first: int) -> int:
+    """Return the place after the markup from a place on that is written at the same message."""
+    place = first
+    while place < len(pieces) and not pieces[place].field and pieces[place].writer == pieces[first].writer:
+        place += 1
+    return place
 
 
 def _runs(pieces: Sequence[_Piece], limit: int) -> dict[int, list[_Run]]:
