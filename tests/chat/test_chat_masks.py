@@ -268,6 +268,18 @@ def test_markup_between_a_header_and_contents_is_learned(prompted: bool, tokeniz
     assert text == f"{thought}a1.<|im_end|>a3.<|im_end|>{thought}a4.<|im_end|>"
 
 
+def test_documents_are_not_learned(tokenizer: BPETokenizer) -> None:
+    """Also where the end token of a reply can be. A document can have the index of a reply."""
+    source = (
+        "{% for m in messages %}{% if not loop.first %}<|end|>{% endif %}<|{{ m.role }}|>{{ m.content }}"
+        "{% endfor %}<|end|><|system|>{{ documents[1].text }}"
+    )
+    documents = [{"text": "DOCUMENT"}, {"text": "ANOTHER"}]
+    text = masked_text(tokenizer, TALKS[0], source, add_generation_prompt=False, documents=documents)
+    assert "a1." in text
+    assert "ANOTHER" not in text
+
+
 def test_a_turn_to_be_continued_has_no_end(tokenizer: BPETokenizer) -> None:
     talk = plain_talk("user", "assistant", "user", "assistant")
     for template in ("chatml", JINJA["plain turns"]):

@@ -70,6 +70,7 @@ TALKS: dict[str, list[Message]] = {
     "hush": [user(""), reply("A1")],
     "called": [user("Q1"), reply("T1", calls=["Zug"]), result("R1"), reply("A1")],
     "started": [reply("A0"), user("Q1"), reply("A1"), user("Q2")],
+    "joined": [user("Q1"), reply("A1"), reply("A2")],
     "named": [user("Q1"), reply("A1") | {"name": "Ada"}, user("Q2"), reply("A2") | {"name": "Ada"}],
 }
 

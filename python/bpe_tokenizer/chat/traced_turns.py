@@ -308,7 +308,7 @@ class TracedTurns:
     def _try(self, messages: Messages, add_generation_prompt: bool = False) -> Rendered | None:
         """Render messages; None if the template rejects them."""
         try:
-            return self._render(messages, add_generation_prompt) if messages else None
+            return self._render(messages, add_generation_prompt)
         except TokenizerError:
             return None
 
