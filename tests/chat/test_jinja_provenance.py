@@ -13,6 +13,8 @@ import jinja2.ext
 import jinja2.sandbox
 import pytest
 
+from bpe_tokenizer.chat.jinja import template as template_module
+from bpe_tokenizer.chat.jinja.environment import TaintTrackingEnvironment
 from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 from bpe_tokenizer.chat.segment import Origin, Segment
 from bpe_tokenizer.errors import ChatTemplateError
@@ -95,6 +97,80 @@ def check_text(name: str, seeds: range) -> None:
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_the_text_is_jinjas(name: str) -> None:
     check_text(name, range(200))
+
+
+@pytest.fixture
+def new_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Templates compile in an environment that the test makes."""
+    monkeypatch.setattr(template_module, "_ENVIRONMENT", TaintTrackingEnvironment())
+    template_module._compile.cache_clear()
+
+
+TWO = [{"role": "user", "content": "zq"}, {"role": "user", "content": "jz w", "n": 7, "f": 2.5}]
+EXPRESSIONS = (
+    r"""
+    'a\n\nb\nc' | indent; 'a\n\nb\nc' | indent(2, true); 'a\n\nb' | indent(2, false, true)
+    (c ~ '\n\n' ~ d ~ '\na') | indent('--', true); (c ~ '\na' ~ d) | indent(first=true); c | indent
+    'abab' | replace('a', c); (c ~ d) | replace('z', 'a'); (c ~ d) | replace('z', 'a', 1)
+    11 | replace(1, d); 121 | replace(1, 3, 1); c | replace('', '-', 2); n | replace('7', c)
+    '%5s|%-5s|%.1s|%6.2s|%.s|' % (c, d, d, d, c); '%%%s%%' % c; '%*d|%s' % (4, n, c); '%-*s|' % (6, d)
+    '%(a)5s|%(b)r|%(a)s' % {'a': c, 'b': d}; '%(a)s' | format(a=c); '%s-%s' | format(c, 'a'); '%r' % (d,)
+    '%s' % [c, 1]; '%(a)s%%' % {'a': 1, 'b': c}; '%c%c' % (c[0], 65); '%d %s' % (1, c); '%s' % n; '%x' % n
+    '{}|{:>5}|{!r}|{:.1}'.format(c, d, c, d); '{0[0]}{0[1]}'.format([c, 'a'])
+    '{!s}|{!s:>4}'.format(c, d); '{{{}}}'.format(c); '{:{w}}|'.format(c, w=n)
+    '{a}{b!r}{a!a}'.format(a=c, b='a'); '{a}{b}'.format_map({'a': c, 'b': d}); '{:d}{}'.format(n, c)
+    '{:5}|{}'.format('a', c); '{!r}'.format([c, d]); '{:.1f}{}'.format(f, c)
+    [c, {'b': d, 'a': [1, c]}] | tojson; {'b': c, 'a': d} | tojson(sort_keys=true)
+    {'b': c, 'a': d} | tojson
+    [[], {}, c, [d, [c]]] | tojson(indent=2); {'b': [d], 'a': {'x': c}} | tojson(indent=3, sort_keys=true)
+    [c, d] | tojson(indent='--'); [c, d, {'a': 1}] | tojson(separators=(' , ', ' = '))
+    {1: c, none: d} | tojson
+    [c, d, 'ä'] | tojson; [c, d, 'ä', {'ö': 1}] | tojson(ensure_ascii=true); [c, d] | tojson(indent=0)
+    c | upper; c | title; (c ~ ' ' ~ d) | title; d | capitalize; d | center(9); ('  ' ~ c) | trim
+    [c, d] | string
+    [c, d] | join('+'); ms | join('+', attribute='content')
+    ms | map(attribute='content') | map('upper') | list
+    d | wordwrap(1); (d ~ ' ' ~ d) | wordwrap(4, wrapstring='-'); d | wordcount; d | length; [c] | count
+    d | list
+    'a b c d' | truncate(5, true, '+', 0); (d ~ c) | truncate(3, true, '+', 0); d | urlencode; c is string
+    [c, d] | first; [c, d] | last; [c, d] | max; [d, c] | sort; [c, c, d] | unique | list; {c: 1} | dictsort
+    [c, d] | batch(1) | list; [c, d] | slice(2) | list; ms | groupby('content') | map('first') | list
+    c | reverse
+    ms | selectattr('n', 'defined') | map(attribute='n') | list; [n, 1] | sum; n is odd; 8 is even
+    n is divisibleby(7)
+    f | round; -1.5 | abs; '12' | int; '1.5' | float; c is lower; 'A' is upper; c is sameas(c)
+    c is eq('zq'); c in [c]
+    [1] is iterable; c is iterable; 1 is iterable; c is sequence; 1 is sequence; 'upper' is filter
+    'odd' is test
+    dict(a=c); dict([(c, d)]); dict.fromkeys([c]); namespace(a=c).a; cycler(c, d).next(); joiner('+')() ~ c
+    c.encode().decode(); c.encode()[0]; c.encode() | list; c.encode() | length; 'a' if c.encode() else 'b'
+    c.encode() == c.encode(); c.encode() == d.encode(); c.encode().hex(); {c.encode(): 1} | length
+    c.encode().decode(encoding='ascii'); c.encode().split(); c.encode().partition('q'.encode())
+    c.rfind('q'); d.rsplit(' ', 1); d.rsplit(sep=' ', maxsplit=1); d.rpartition(' '); d.strip('jw')
+    c.startswith(('a', 'z'))
+    c.join(['a', 'b']); ''.join([c, 'a', d]); '-'.join('ab'); ' a'.join([c, d] | map('upper'))
+    c.encode().join(['a'.encode()])
+    [1] * n; n // 2; n * 2.5; f ** 2; -n; n % 4; {1: 1, 2: 1}.keys() - [1]; n - 1; 8 | round(1)
+    12 | round(-1); f | round(1, 'ceil')
+""".strip()
+    .replace("\n    ", "; ")
+    .split("; ")
+)
+BOUND = (
+    "{% set ms = messages %}{% set c = ms[0].content %}{% set d = ms[1].content %}"
+    "{% set n, f = ms[1].n, ms[1].f %}"
+)
+
+
+@pytest.mark.usefixtures("new_environment")
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_a_value_is_jinjas_and_its_content_is_untrusted(expression: str) -> None:
+    source = BOUND + "{{ " + expression + " }}"
+    result = JinjaTemplate(source).render(TWO)
+    assert result.text == PLAIN.from_string(source).render(messages=TWO)
+    for text, origin in result.segments:
+        assert origin is not None or not {*"zqjwZQJW"} & {*text}
+        assert origin is None or origin.source == "messages"
 
 
 # Attacks.

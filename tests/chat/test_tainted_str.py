@@ -8,6 +8,7 @@ script of a character says whose it must be, whatever was done to the text.
 from __future__ import annotations
 
 import json
+import operator
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_tokenizer.chat.jinja.formatting import brace_format, percent_format
+from bpe_tokenizer.chat.jinja.rope import Rope
 from bpe_tokenizer.chat.jinja.tainted_json import to_json
 from bpe_tokenizer.chat.jinja.tainted_str import (
     TEMPLATE,
@@ -202,6 +204,45 @@ def test_it_stands_for_str_everywhere() -> None:
         text.join(["a", 1])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="separator"):
         text.split("")
+
+
+def test_a_rope_stands_for_its_text() -> None:
+    rope, text = Rope(Rope("b", owned("a")), "c"), "bac"
+    for other in ("bac", "bad", "b", "", Rope("ba", "c")):
+        for compare in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
+            assert compare(Rope("ba", "c"), other) is compare(text, str(other))
+    assert hash(rope) == hash(text)
+    assert "ac" in rope
+    assert Rope("a", "c") in rope
+    assert "x" not in rope
+    assert list(rope) == list(text)
+    assert repr(rope) == repr(text)
+    assert rope[1:] == "ac"
+    assert len(rope) == 3
+    assert [known for _, _, known in rope.joined().runs()] == [TEMPLATE, LATIN, TEMPLATE]  # type: ignore[attr-defined]
+    assert rope.joined() is rope.joined()
+
+
+def test_marks_reach_all_of_a_rope_once() -> None:
+    marked: list[str] = []
+
+    def mark(text: str) -> str:
+        marked.append(text)
+        return text.upper()
+
+    deep: str | Rope = "a"
+    for _ in range(200):
+        deep = Rope(deep, "b")
+    assert isinstance(deep, Rope)
+    once = deep.with_marks(mark)
+    assert once == "A" + "B" * 200
+    assert "".join(sorted(marked)) == "a" + "b" * 200
+    # The parts far down are joined to one text.
+    assert 40 < len(marked) < 70
+    count = len(marked)
+    grown = Rope(once, "c")
+    assert grown.with_marks(mark) == "A" + "B" * 200 + "C"
+    assert marked[count:] == ["c"]
 
 
 CONVERSIONS = ["%s", "%r", "%a", "%10s", "%-10s", "%.2s", "%*s", "%%", "a%sb%%", "%c", "%5c", "{", "ж"]

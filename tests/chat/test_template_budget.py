@@ -259,7 +259,7 @@ ROPE_USES = """
     x.upper(); {'ahellob': 1}[x]; x if x else 1; x < 'b'; x >= 'b'; x is eq(x); [x] | tojson;
     namespace(a=x).a; dict(a=x); 'a'.join([x, x]); x | attr('upper') is defined; [x] | select('in', [x])
     | list; x is in [x]; 'z' | replace('z', x); x is lower; x != x; x | string | e; [x, x] | unique |
-    list; x and 'y'; not x; namespace(a=x); x ~ 1; 1 ~ x; x ~ [x]
+    list; x <= 'b'; x > 'ahellob'; x and 'y'; not x; namespace(a=x); x ~ 1; 1 ~ x; x ~ [x]
 """.split(";")  # noqa: SIM905
 
 
