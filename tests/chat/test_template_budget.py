@@ -253,6 +253,69 @@ def test_appending_is_linear(name: str, spent: type[Spent]) -> None:
     assert work(2000) < 2.2 * work(1000)
 
 
+# Of a text, a list, words and lines of a size. What each does grows with it, so its charge does too.
+CHARGED = {
+    "{% set s = 'a' * N %}": """
+        s * 3; 3 * s; s ~ s == 'a'; '%s' % s; '%s%s' % (s, s); '{}'.format(s); s.upper(); s.find('b')
+        s.count('b')
+        s.center(3 * N); s.zfill(2 * N); s | center(3 * N); s.encode(); s.encode().upper()
+        s.encode().decode()
+        s.replace('a', 'bc'); s | replace('a', 'bc'); s.split('a'); s.rsplit('a'); s.split()
+        s.translate({97: 'b'})
+        s.expandtabs(); s | indent(3); s | wordwrap(9); s | upper; s | lower; s | e; s | safe; s | list
+        s | reverse
+        s | urlencode; s | title; s | wordcount; s | pprint; s | tojson; s | string; [s] | join
+        s.join(['a', 'b'])
+        s[1:]; s[::-1]; s == s ~ ''; s in [s]; s is lower; {s: 1}; {1: s}[1] == s; {s: 1}.get(s)
+        dict(a=s); s | trim
+        s.isalpha(); s.splitlines(); s | batch(2) | list; s | slice(3) | list; s | max; s | sort
+        s | unique | list
+        s.maketrans(s, s); s.startswith('b'); '%Nd' % 1; '%*d' % (N, 1); '%.*f' % (N, 1); '{:N}'.format(1)
+        '{:>{w}}'.format(1, w=N); '%(a)s' % {'a': s}; '%s' % [s]; lipsum(n=1, min=1, max=N)
+        s.encode('utf-16')
+        ''.join([s, s]); '' | center(N); '\\t'.expandtabs(N); [1] | batch(N, 1) | list
+        [1] | slice(N) | list
+        s.startswith((s, s)); s.rfind('ab'); s.rpartition('ab'); s.strip('ab' * 20); s.partition('b')
+        (s | safe).striptags() | length; [[1]] | tojson(indent=N); 1 | tojson(separators=(s, s)); s ~ [s]
+    """,
+    "{% set s = [1] * N %}": """
+        s * 3; s + s; s[1:]; s[::2]; s.copy(); s.count(1); s.index(2) if 2 in s else 1; s | list; s | sum
+        s | join
+        s | tojson; s | string; s | sort; s | max; s | unique | list; s | map('string') | list
+        s | select | list
+        s | batch(2) | list; s | slice(2) | list; s | reverse | list; 2 in s; s == s; s is eq(s); '%s' % s
+        s ~ ''
+        '{}'.format(s); [s, s] | sum(start=[]); dict(a=s); cycler(*s); dict.fromkeys(s); s | pprint
+        range(N) | list
+        range(N) | sum; 'a'.join(s | map('string')); {1: 1}.keys() - s; s | map('abs') | select | list
+    """,
+    "{% set s = 'ab ' * N %}": "s.split(); s | wordwrap(9); s | title; s.split(' '); s | urlize",
+    "{% set s = 'a\\n' * N %}": "s.splitlines(); s | indent(3); s | indent('12'); s | wordwrap(9)",
+}
+CASES = [
+    (before, use.strip())
+    for before, uses in CHARGED.items()
+    for line in uses.strip().splitlines()
+    for use in line.split("; ")
+]
+
+
+@pytest.mark.parametrize(("before", "use"), CASES)
+def test_an_operation_is_charged_for_its_size(before: str, use: str, spent: type[Spent]) -> None:
+    def work(source: str, size: int) -> float:
+        JinjaTemplate(source.replace("N", str(size))).render(HELLO)
+        operations, characters = spent.last.given
+        return operations - spent.last.operations + characters - spent.last.characters
+
+    def charge(size: int) -> float:
+        return work(before + "{% set y = " + use + " %}", size) - work(before + "{% set y = 1 %}", size)
+
+    small, large = charge(500), charge(2000)
+    # More than a reading costs, and at most a few hundred, or a square of few of them.
+    assert large - small > 1500 / 20
+    assert large < 1000 * 2000
+
+
 ROPE_USES = """
     x == 'ahellob'; 'hello' in x; x in ['ahellob']; x | upper; x[1:3]; x[0]; x | length; x is string; x
     is iterable; x is mapping; [x, x] | join('-'); {x: x}; (x, ); x * 2; '%s' % x; '{}'.format(x);
