@@ -167,6 +167,7 @@ def test_generation_blocks_are_found_in_macros_and_variables() -> None:
     assert [result.text[start:end] for start, end in result.generated] == ["A</a>", "</a>"]
     assert rendered(source, messages[:1]).generated == ()
     assert rendered("{{ messages[0].content }}").generated is None
+    assert rendered("{% generation %}a{% endgeneration %}b").generated == ((0, 1),)
 
 
 # The final message left open.

@@ -370,6 +370,9 @@ def test_what_cannot_be_followed_is_reported() -> None:
         "{{ ('%s' | safe) % c }}",
         "{{ '%s' | safe | format(c) }}",
         "{{ c | e | urlize }}",
+        "{{ ''.join([(c | e).upper()]) }}",
+        "{{ 'a'.replace('a', (c | e).upper()) }}",
+        "{{ '' ~ (c | e).upper() }}",
     ],
 )
 def test_escaped_text_keeps_its_origin_and_the_reason(source: str) -> None:

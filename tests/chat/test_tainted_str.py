@@ -206,6 +206,18 @@ def test_it_stands_for_str_everywhere() -> None:
         text.split("")
 
 
+def test_equal_parts_keep_their_own_provenance() -> None:
+    """Only the place of a part tells whose it is."""
+    text = as_tainted(concat(["a a ", TaintedStr("a a", LATIN), " ", TaintedStr("a", GREEK)]))
+    assert [(start, end) for start, end, _ in text.runs()] == [(0, 4), (4, 7), (7, 8), (8, 9)]
+    expected = [TEMPLATE, TEMPLATE, LATIN, LATIN, GREEK]
+    for pieces in (text.split(), text.split(" "), text.rsplit(), text.rsplit(" ")):
+        assert [piece.provenances[0] for piece in pieces] == expected
+    assert [known for _, _, known in text.replace("a", "", 4).runs()] == [TEMPLATE, LATIN, TEMPLATE, GREEK]
+    assert [known for _, _, known in text.replace("a ", "", 2).runs()] == [LATIN, TEMPLATE, GREEK]
+    assert [known for _, _, known in text.rpartition(" a")[0].runs()] == [TEMPLATE, LATIN]
+
+
 def test_a_rope_stands_for_its_text() -> None:
     rope, text = Rope(Rope("b", owned("a")), "c"), "bac"
     for other in ("bac", "bad", "b", "", Rope("ba", "c")):
