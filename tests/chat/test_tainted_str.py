@@ -233,6 +233,7 @@ def test_a_rope_stands_for_its_text() -> None:
     assert len(rope) == 3
     assert [known for _, _, known in rope.joined().runs()] == [TEMPLATE, LATIN, TEMPLATE]  # type: ignore[attr-defined]
     assert rope.joined() is rope.joined()
+    assert Rope(rope, Rope(rope, "d")) == "bacbacd"
 
 
 def test_marks_reach_all_of_a_rope_once() -> None:
