@@ -202,6 +202,16 @@ def test_claims_are_checked_before_anything_is_made_of_them(path: Path) -> None:
         assert len(refusal(path)) < len(str(path)) + 160
 
 
+@pytest.mark.parametrize("strings", [[""], ["ab", "", "c"], ["a", ""]])
+def test_strings_at_the_end_of_a_file(
+    path: Path, strings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.write_bytes(write_metadata([("a", ValueType.STRING, strings)]))
+    for window in (1 << 20, 40, 1):
+        monkeypatch.setattr(file, "_WINDOW", window)
+        assert read_metadata(path, lambda _: True).strings("a") == [text.encode() for text in strings]
+
+
 def test_limits_of_the_container(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_bytes(b"GGUF")
     assert refusal(path) == f"{path}: the header: the file ends here"

@@ -18,6 +18,7 @@ from bpe_tokenizer import (
     OptionError,
     PatternError,
     PostProcessor,
+    WriteError,
     _core,
 )
 from bpe_tokenizer.formats import gpt2
@@ -125,6 +126,11 @@ def test_what_save_writes(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None
     assert written.pop("added_tokens_decoder").keys() == {"257", "259"}
     assert len(written["bpe_tokenizer"].pop("pair_sha256")) == 64
     assert written == config | {"bpe_tokenizer": own}
+    gpt2.save(Model(core()), tmp_path)  # the tokens with a role are around a text
+    written = json.loads((tmp_path / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert (written["bos_token"], written["add_bos_token"]) == ("<s>", True)
+    assert (written["eos_token"], written["add_eos_token"]) == ("</s>", True)
+    assert written["bpe_tokenizer"]["post_processor"] == "roles"
 
 
 def test_the_lesson_reads_what_is_saved(
@@ -170,6 +176,14 @@ def test_half_a_pair(tmp_path: Path) -> None:
     (directory / "vocab.json").unlink()
     with pytest.raises(FormatError, match=r"merges\.txt: vocab\.json is missing from its directory"):
         gpt2.load(directory / "merges.txt")
+
+
+def test_a_name_that_is_too_long(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 300)
+    with pytest.raises(FormatError, match=r"x{300}: (cannot be read|no such file)"):
+        gpt2.load(path)
+    with pytest.raises(WriteError, match=r"x{100}: cannot be written"):
+        gpt2.save(plain_tokenizer.model, path)
 
 
 def test_two_pairs(tmp_path: Path) -> None:

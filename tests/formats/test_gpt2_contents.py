@@ -14,6 +14,7 @@ from bpe_tokenizer import (
     Model,
 )
 from bpe_tokenizer.formats import gpt2
+from bpe_tokenizer.formats.gpt2.config import read_config_files
 from gpt2_files import MERGES, VOCAB, write
 
 
@@ -158,6 +159,7 @@ def test_the_parts_that_tokens_play(
     beside: Any, roles: list[str | None], around: Any, tmp_path: Path
 ) -> None:
     model = gpt2.load(write(tmp_path, **beside))
+    assert not model.core.add_prefix_space
     found, found_around = parts(model)
     assert list(found.values())[: len(roles)] == roles
     assert found_around == around
@@ -197,6 +199,27 @@ def test_without_the_usual_name_nothing_beside_is_read(tmp_path: Path) -> None:
     for name in ("vocab.json", "merges.txt"):
         (directory / name).rename(directory / f"my-{name}")
     assert gpt2.load(directory / "my-vocab.json").core.normalization is None
+
+
+def test_an_added_token_outside_of_both_files(tmp_path: Path) -> None:
+    config = {"added_tokens_decoder": {"260": {"content": "<x>"}}, "bpe_tokenizer": {"outside": [260, 7]}}
+    model = gpt2.load(write(tmp_path, tokenizer_config=config))
+    assert model.core.added_tokens[-1] == AddedToken("<x>", 260, special=False)
+
+
+def test_a_config_that_is_replaced_meanwhile_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, tokenizer_config={"tokenizer_class": "RobertaTokenizer"})
+
+    def read_and_replace(*arguments: Any) -> Any:
+        try:
+            return read_config_files(*arguments)
+        finally:
+            write(tmp_path, tokenizer_config={})
+
+    monkeypatch.setattr(gpt2, "read_config_files", read_and_replace)
+    assert gpt2.load(tmp_path).named_tokens["eos"] == "<|endoftext|>"
 
 
 def test_a_default_token_that_does_not_exist(tmp_path: Path) -> None:

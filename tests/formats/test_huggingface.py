@@ -130,6 +130,11 @@ def test_what_was_saved_under_another_name_is_found(
     assert contents(BPETokenizer.from_pretrained(tmp_path).model) == contents(tokenizer.model)
 
 
+def test_a_path_that_is_too_long(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"x{300}: (cannot be read|no such file)"):
+        BPETokenizer.from_pretrained(tmp_path / ("x" * 300))
+
+
 def test_a_file_of_the_usual_name_hides_the_others(
     plain_tokenizer: BPETokenizer, tokenizer: BPETokenizer, tmp_path: Path
 ) -> None:

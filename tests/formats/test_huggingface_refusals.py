@@ -136,6 +136,16 @@ REFUSED: list[tuple[Change, str]] = [
         at(
             "added_tokens",
             to=[
+                added_token(259, "RR", rstrip=True, normalized=True),
+                added_token(260, " x", normalized=True),
+            ],
+        ),
+        r"added_tokens: ' x' \(id 260\) begins with white space, which another token strips",
+    ),
+    (
+        at(
+            "added_tokens",
+            to=[
                 added_token(259, "<é>", normalized=True),
                 added_token(260, "<e\u0301>", normalized=True),
             ],
@@ -282,6 +292,19 @@ def test_the_good_file_of_characters_is_good(tmp_path: Path) -> None:
     assert tokenizer.decode(ids) == "<s> hel !<unk>1<s>"
     assert tokenizer.decode(ids[1:-1]) == "hel !<unk>1"
     round_trip(model, tmp_path / "2")
+
+
+@pytest.mark.parametrize("ignore_merges", [True, False])
+def test_a_text_that_spells_other_bytes_only_where_pieces_are_looked_up(
+    ignore_merges: bool, tmp_path: Path
+) -> None:
+    added = [added_token(97, "a"), added_token(256, "éé"), added_token(257, "日")]
+    document = tokenizer_json(bytes_vocab("éé", "日"), added=added, ignore_merges=ignore_merges)
+    if ignore_merges:
+        with pytest.raises(FormatError, match=r"'éé' \(id 256\) is in model.vocab, where its text spells"):
+            huggingface.load(write(tmp_path, document))
+    else:
+        assert len(huggingface.load(write(tmp_path, document)).core.added_tokens) == 3
 
 
 def test_the_good_file_is_good(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_a_plain_file_is_not_read_by_line(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_special_tokens_that_fill_the_holes_between_the_ranks_belong_to_the_vocabulary() -> None:
     ranks = bytes_and() | {b"ab": 256, b"abc": 258}
-    model = format_.from_encoding(encoding(ranks=ranks, special={"<a>": 257, "<b>": 259, "<c>": 261}))
+    model = format_.from_encoding(encoding(ranks=ranks, special={"<1>": 261, "<2>": 259, "<3>": 257}))
     assert model.core.added_ids_in_vocab == [257, 259]
     assert model.core.vocab_size == 260
 
@@ -190,6 +190,8 @@ def test_unknown_content_needs_the_pattern_and_the_special_tokens(tmp_path: Path
         ({"<|x|>": 258, "<|y|>": 1000}, {"<|x|>": 258, "<|y|>": 1000}),
         (["<|x|>", "<|y|>"], {"<|x|>": 258, "<|y|>": 259}),
         (["ab", "<|y|>"], {"ab": 256, "<|y|>": 258}),
+        ({"<|reserved_200018|>": 200018}, {"<|reserved_200018|>": 200018}),
+        ({"<|reserved_200018|>": 200018, "<|x|>": 200018}, {"<|x|>": 200018}),
         ({}, {}),
     ],
 )
@@ -209,7 +211,7 @@ def test_special_tokens_are_given_as_a_dict_or_a_list(
         ({"<|x|>": 300, "<|y|>": 300}, FormatError, "same id"),
         ({"": 300}, ModelError, "empty"),
         ({"<|x|>": -1}, ModelError, "-1"),
-        ({"<|x|>": "300"}, ArgumentTypeError, "must be an int"),
+        ({"<|x|>": "300"}, ArgumentTypeError, r"'<\|x\|>'.* must be an int"),
         ("<|x|>", ArgumentTypeError, "must be a list or a dict"),
         (["<|x|>", "<|x|>"], ModelError, "twice"),
     ],

@@ -20,7 +20,7 @@ def to_added_tokens(ranks: Mapping[bytes, int], special_tokens: SpecialTokens) -
     """Return special tokens in the order of their ids.
 
     Args:
-        ranks: The tokens and their ranks.
+        ranks: The tokens and their ranks; at least one.
         special_tokens: A dict of text to id; or a list, whose tokens get the ids after the largest rank
             unless they are in `ranks`.
 
@@ -34,7 +34,7 @@ def to_added_tokens(ranks: Mapping[bytes, int], special_tokens: SpecialTokens) -
     wanted = checked_tokens(special_tokens)
     if not isinstance(wanted, Mapping):
         known = {content: ranks[content.encode()] for content in wanted if content.encode() in ranks}
-        wanted = known_or_next_ids(wanted, known, max(ranks.values(), default=-1))
+        wanted = known_or_next_ids(wanted, known, max(ranks.values()))
     named = [AddedToken(content, checked_id(content, value)) for content, value in wanted.items()]
     taken = {token.id for token in named if _SECOND_NAMES.get(token.content) != token.id}
     kept = [token for token in named if token.id not in taken or token.content not in _SECOND_NAMES]
