@@ -4,7 +4,8 @@
 
 mutmut writes the changes of each function beside the function, and the name of a change in the environment
 chooses it. Its own runner collects the tests again for every change. This one collects them once, runs them
-once to see which functions they reach, and then forks for every change.
+once to see which functions they reach, once in a fork to see which pass there, and then forks for every
+change.
 
 It runs in a directory with mutmut's settings, and writes the unnoticed changes to `report.json`.
 """
@@ -79,6 +80,7 @@ class EachChange:
         if session.testsfailed:
             raise session.Interrupted("the tests cannot be collected")
         self._run_unchanged(session)
+        self._leave_out(session.items)
         for done, name in enumerate(self._names):
             if sys.stderr.isatty():
                 print(f"\r{done} of {len(self._names)} changes", end="", file=sys.stderr)
@@ -100,15 +102,33 @@ class EachChange:
             start = time.monotonic()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             self._times[item.nodeid] = time.monotonic() - start
-            if session.testsfailed:
-                print(f"\nleft out, as it fails without a change: {item.nodeid}")
-                session.testsfailed = 0
-                continue
             for function in state()._stats:
                 self._reaching[function].append(item)
         set_mutant_under_test("")
         gc.collect()
         gc.freeze()  # what the forks share stays shared
+
+    def _leave_out(self, items: list[pytest.Item]) -> None:
+        """Run everything once more without a change, in a fork, and leave out what fails there."""
+        reader, writer = os.pipe()
+        if os.fork() == 0:
+            try:
+                _be_silent()
+                for item, following in zip(items, [*items[1:], None], strict=True):
+                    item.session.testsfailed = 0
+                    item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                    if item.session.testsfailed:
+                        os.write(writer, f"{item.nodeid}\n".encode())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader, encoding="utf-8") as lines:
+            failing = set(lines.read().splitlines())
+        os.wait()
+        for name in sorted(failing):
+            print(f"\nleft out, as it fails without a change: {name}")
+        for function, tests in self._reaching.items():
+            self._reaching[function] = [item for item in tests if item.nodeid not in failing]
 
     def _tests(self, name: str) -> list[pytest.Item]:
         """The quickest of the tests that reach a change, as many as the time allows."""
@@ -131,9 +151,7 @@ class EachChange:
         code = 1
         try:
             os.setsid()
-            silence = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(silence, 1)
-            os.dup2(silence, 2)
+            _be_silent()
             resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 1))
             used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (used + MORE_MEMORY, resource.RLIM_INFINITY))
@@ -167,6 +185,12 @@ class EachChange:
             if len(self._running) <= most:
                 return
             time.sleep(0.002)
+
+
+def _be_silent() -> None:
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
 
 
 def main() -> int:
