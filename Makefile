@@ -23,7 +23,7 @@ RAY := $(VENV)/ray
 SPARK := $(VENV)/spark
 # The environment of the packages that the benchmarks compare with.
 BENCH := $(VENV)/bench
-# What to change: make mutants MUTANTS="rust merge --shard 0/10" or MUTANTS="python formats"
+# What to change: make mutants MUTANTS="rust merge special" or MUTANTS="python formats"
 MUTANTS ?= rust special
 # The programs that change the code, and what the tests need.
 MUTATION := $(VENV)/mutation

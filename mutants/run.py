@@ -1,7 +1,6 @@
 """Change the code in one place at a time, and list the changes that no test notices: `make mutants`.
 
     python mutants/run.py rust merge special          # rooms or files of the core, with cargo-mutants
-    python mutants/run.py rust merge --shard 0/10     # a tenth of its changes
     python mutants/run.py python formats/minbpe.py    # files or folders of the package, with mutmut
     python mutants/run.py python formats --again      # with the tests of now, what was not noticed
 
@@ -19,6 +18,8 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import rust_changes
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "build" / "mutants"
@@ -41,25 +42,30 @@ PROTOCOL = re.compile(r"^class \w+\(Protocol\):$", re.MULTILINE)
 UNCHANGED = "  # pragma: no mutate block"
 
 
-def rust(names: list[str], shard: str | None) -> Iterator[str]:
+def rust(names: list[str]) -> Iterator[str]:
     """Yield the unnoticed changes of the core's rooms: first with the room's own tests, then with all."""
     for name in names:
         path = CORE / name
         pattern = f"{path.relative_to(ROOT)}/**/*.rs" if path.is_dir() else f"{path.relative_to(ROOT)}.rs"
-        output = OUTPUT / "rust" / name.replace("/", "-")
-        output.mkdir(parents=True, exist_ok=True)
-        command = [*CARGO, "--iterate", "--output", str(output), "--file", pattern]
-        if shard:
-            command += ["--shard", shard]
+        changes, functions, others = rust_changes.list_changes(ROOT, pattern)
+        place = OUTPUT / "rust" / name.replace("/", "-")
+        programs, refused = rust_changes.build(ROOT, place, functions)
+        names_of = {change.number: change.name for change in changes if change.number not in refused}
+        print(f"{name}: {len(names_of)} changes in one build, {len(others)} one by one", flush=True)
         own_tests = name.replace("/", "::").removesuffix(".rs") + "::"
-        # A failure is only counted: nothing is shrunk.
-        environment = os.environ | {"PROPTEST_MAX_SHRINK_ITERS": "0"}
-        subprocess.run([*command, "--", "--lib", own_tests], cwd=ROOT, env=environment, check=False)
-        subprocess.run([*command], cwd=ROOT, env=environment, check=False)
-        report = output / "mutants.out"
-        # A change that makes a loop endless is noticed.
-        for line in (report / "missed.txt").read_text(encoding="utf-8").splitlines():
-            yield _with_source(line)
+        for number in rust_changes.unnoticed(programs, names_of, place, own_tests):
+            yield _with_source(names_of[number])
+        if others:
+            yield from map(_with_source, _one_by_one(others, pattern, place))
+
+
+def _one_by_one(names: list[str], pattern: str, place: Path) -> list[str]:
+    """Yield the unnoticed of some changes, with a build for each."""
+    expressions = [option for name in names for option in ("--re", f"^{re.escape(name)}$")]
+    command = [*CARGO, "--output", str(place), "--file", pattern, *expressions]
+    subprocess.run(command, cwd=ROOT, env=os.environ | rust_changes.SETTINGS, check=False)
+    # A change that makes a loop endless is noticed.
+    return (place / "mutants.out" / "missed.txt").read_text(encoding="utf-8").splitlines()
 
 
 def _with_source(line: str) -> str:
@@ -113,13 +119,12 @@ def main() -> int:
     parser.add_argument(
         "names", nargs="+", help="rooms or files, below crates/core/src or python/bpe_tokenizer"
     )
-    parser.add_argument("--shard", help="a part of the changes of the core: 0/10 is the first tenth")
     parser.add_argument("--tests", nargs="+", default=[], help="of the package: in the place of the room's")
     parser.add_argument("--seconds", default="10", help="of the package: time of the tests of one change")
     parser.add_argument("--again", action="store_true", help="of the package: only what was not noticed last")
     arguments = parser.parse_args()
     if arguments.language == "rust":
-        found = rust(arguments.names, arguments.shard)
+        found = rust(arguments.names)
     else:
         options = ["--seconds", arguments.seconds, *["--again"] * arguments.again]
         found = python(arguments.names, arguments.tests, options)
