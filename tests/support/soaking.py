@@ -178,7 +178,8 @@ class Worker:
     def tell(self) -> None:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         counts = {name: getattr(self, name) for name in ("done", "forks", "signals", "interrupted")}
-        print(json.dumps(counts | {"bytes": pages * resource.getpagesize()}), flush=True)
+        line = json.dumps(counts | {"bytes": pages * resource.getpagesize()}) + "\n"
+        os.write(1, line.encode())  # at once: Ctrl-C can come in the middle of a print
 
 
 if __name__ == "__main__":
