@@ -42,7 +42,7 @@ PROTOCOL = re.compile(r"^class \w+\(Protocol\):$", re.MULTILINE)
 UNCHANGED = "  # pragma: no mutate block"
 
 
-def rust(names: list[str]) -> Iterator[str]:
+def rust(names: list[str], seconds: float) -> Iterator[str]:
     """Yield the unnoticed changes of the core's rooms: first with the room's own tests, then with all."""
     for name in names:
         path = CORE / name
@@ -52,8 +52,8 @@ def rust(names: list[str]) -> Iterator[str]:
         programs, refused = rust_changes.build(ROOT, place, functions)
         names_of = {change.number: change.name for change in changes if change.number not in refused}
         print(f"{name}: {len(names_of)} changes in one build, {len(others)} one by one", flush=True)
-        own_tests = name.replace("/", "::").removesuffix(".rs") + "::"
-        for number in rust_changes.unnoticed(programs, names_of, place, own_tests):
+        own_tests = f"{name.partition('/')[0]}::"
+        for number in rust_changes.unnoticed(programs, names_of, place, own_tests, seconds):
             yield _with_source(names_of[number])
         if others:
             yield from map(_with_source, _one_by_one(others, pattern, place))
@@ -119,12 +119,12 @@ def main() -> int:
     parser.add_argument(
         "names", nargs="+", help="rooms or files, below crates/core/src or python/bpe_tokenizer"
     )
+    parser.add_argument("--seconds", default="10", help="time of the tests of one change")
     parser.add_argument("--tests", nargs="+", default=[], help="of the package: in the place of the room's")
-    parser.add_argument("--seconds", default="10", help="of the package: time of the tests of one change")
     parser.add_argument("--again", action="store_true", help="of the package: only what was not noticed last")
     arguments = parser.parse_args()
     if arguments.language == "rust":
-        found = rust(arguments.names)
+        found = rust(arguments.names, float(arguments.seconds))
     else:
         options = ["--seconds", arguments.seconds, *["--again"] * arguments.again]
         found = python(arguments.names, arguments.tests, options)

@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +27,9 @@ JOBS = os.cpu_count() or 1
 MORE_SECONDS = 5
 # A failure is only counted: nothing is shrunk or kept.
 SETTINGS = {"PROPTEST_MAX_SHRINK_ITERS": "0", "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1"}
+# The times of tests are an option that only nightly offers.
+SETTINGS["RUSTC_BOOTSTRAP"] = "1"
+_TIME = re.compile(r"^test (\S+) \.\.\. ok <([\d.]+)s>$", re.MULTILINE)
 # What the compiler can tell to fail, such as a division by zero, is noticed when it runs.
 LINTS = {"RUSTFLAGS": "--cap-lints=warn"}
 CHOICE = """
@@ -102,10 +104,10 @@ def list_changes(root: Path, pattern: str) -> tuple[list[Change], Functions, lis
 def _function(text: str, span: dict[str, Any], known: list[Function]) -> Function | None:
     """The outermost function at a place; None if a `match` cannot be its body."""
     start, end = _range(text, span)
-    for function in known:
-        if function.start <= start and end - 1 <= function.end:
-            return function
     body = _body(text, start, end)
+    for function in known:
+        if function.start == body or (function.start <= start and end - 1 <= function.end):
+            return function
     if body is None:
         return None
     known.append(Function(body, end - 1))
@@ -211,6 +213,7 @@ def _refused(place: Path, arms: Arms, functions: Functions) -> Iterator[int]:
 def _cargo(place: Path, *arguments: str) -> list[dict[str, Any]]:
     """The messages of a cargo command."""
     command = ["cargo", *arguments, "--message-format=json", "--profile", "mutants", "--package", PACKAGE]
+    command += ["--target-dir", str(place.parent / "target")]
     environment = os.environ | LINTS
     output = subprocess.run(
         command, cwd=place, env=environment, stdout=subprocess.PIPE, text=True, check=False
@@ -218,45 +221,63 @@ def _cargo(place: Path, *arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in output.stdout.splitlines()]
 
 
-def unnoticed(programs: list[Path], numbers: Iterable[int], place: Path, own_tests: str) -> list[int]:
-    """The changes with which all tests pass: first those of the room, then all."""
-    left = _pass(programs[:1], [own_tests], list(numbers), place)
+def unnoticed(
+    programs: list[Path], numbers: Iterable[int], place: Path, own_tests: str, seconds: float
+) -> list[int]:
+    """The changes with which the tests pass: first those of the room, then the quickest of all."""
+    times = {program: _times(program, place) for program in programs}
+    own = {name: time for name, time in times[programs[0]].items() if name.startswith(own_tests)}
+    left = _left({programs[0]: own}, list(numbers), place)
     print(f"{len(left)} left after the tests of the room", flush=True)
-    return _pass(programs, [], left, place)
+    by_time = sorted(
+        (time, name, program) for program, tests in times.items() for name, time in tests.items()
+    )
+    quickest: dict[Path, dict[str, float]] = {program: {} for program in programs}
+    for time, name, program in by_time:
+        seconds -= time
+        if seconds > 0:
+            quickest[program][name] = time
+    return _left(quickest, left, place)
 
 
-def _pass(programs: list[Path], filters: list[str], numbers: list[int], place: Path) -> list[int]:
+def _times(program: Path, place: Path) -> dict[str, float]:
+    """The seconds of each test of a program without a change."""
+    options = ["-Zunstable-options", "--report-time"]
+    with _started(program, options, 0, place) as process:
+        lines = process.stdout.read() if process.stdout else ""
+    if process.returncode != 0:
+        raise RuntimeError(f"{program.name} fails without a change")
+    return {name: float(time) for name, time in _TIME.findall(lines)}
+
+
+def _left(tests: dict[Path, dict[str, float]], numbers: list[int], place: Path) -> list[int]:
     """The changes with which these tests pass."""
-    limits = {}
-    for program in programs:
-        start = time.monotonic()
-        if not _passes(program, filters, 0, place, 3600):
-            raise RuntimeError(f"{program.name} fails without a change")
-        limits[program] = 3 * (time.monotonic() - start) + MORE_SECONDS
+
+    def passes(number: int) -> bool:
+        return all(_passes(program, times, number, place) for program, times in tests.items() if times)
+
     with ThreadPoolExecutor(JOBS) as pool:
-        passed = pool.map(
-            lambda number: all(
-                _passes(program, filters, number, place, limits[program]) for program in programs
-            ),
-            numbers,
-        )
-        return [number for number, is_left in zip(numbers, passed, strict=True) if is_left]
+        return [number for number, passed in zip(numbers, pool.map(passes, numbers), strict=True) if passed]
 
 
-def _passes(program: Path, filters: list[str], number: int, place: Path, seconds: float) -> bool:
-    """Whether the tests of a program pass with a change. The first failure ends it."""
-    with subprocess.Popen(
-        [str(program), "--test-threads=1", *filters],
-        cwd=place / "crates" / "core",  # as with cargo
-        env=os.environ | SETTINGS | {"CHOSEN_CHANGE": str(number)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        timer = Timer(seconds, process.kill)
+def _passes(program: Path, tests: dict[str, float], number: int, place: Path) -> bool:
+    """Whether these tests of a program pass with a change. The first failure ends it."""
+    with _started(program, ["--exact", *tests], number, place) as process:
+        timer = Timer(3 * sum(tests.values()) + MORE_SECONDS, process.kill)
         timer.start()
         for line in process.stdout or ():
             if line.endswith("FAILED\n"):
                 process.kill()
         timer.cancel()
     return process.returncode == 0
+
+
+def _started(program: Path, options: list[str], number: int, place: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [str(program), "--test-threads=1", *options],
+        cwd=place / "crates" / "core",  # as with cargo
+        env=os.environ | SETTINGS | {"CHOSEN_CHANGE": str(number)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
