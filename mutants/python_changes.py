@@ -105,6 +105,7 @@ class EachChange:
             for function in state()._stats:
                 self._reaching[function].append(item)
         set_mutant_under_test("")
+        session.testsfailed = 0  # in a fork, it counts the failures under a change
         gc.collect()
         gc.freeze()  # what the forks share stays shared
 
@@ -197,7 +198,7 @@ def main() -> int:
     """Run it; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("tests", nargs="+")
-    parser.add_argument("--seconds", type=float, default=10.0, help="of tests, for one change")
+    parser.add_argument("--seconds", type=float, required=True, help="of tests, for one change")
     parser.add_argument("--again", action="store_true", help="only what the last report says survived")
     arguments = parser.parse_args()
     files = changes()

@@ -121,7 +121,7 @@ def _range(text: str, span: dict[str, Any]) -> tuple[int, int]:
 
 
 def _body(text: str, start: int, end: int) -> int | None:
-    """Where the body of a function begins, behind its brace; None if a `match` cannot take its place."""
+    """Return the index after the opening brace of a function; None if a `match` cannot replace the body."""
     depth = 0
     for token in _TOKEN.finditer(text, start, end):
         if token[0] in ("(", "["):
