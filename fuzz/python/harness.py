@@ -28,8 +28,8 @@ __all__ = ["broken", "expected_errors", "fuzz", "put"]
 # Files in memory: a target writes thousands in a second.
 _MEMORY = Path("/dev/shm")
 _MAX_MESSAGE = 300
-# In the place of any value of a JSON document, besides those of the tests.
-_MORE_VALUES: tuple[Any, ...] = (0, 1, 256, float("inf"), "(a*)*b", "<s>", "Ġ", "\ud800", [{}], ["a", "b"])
+# In the place of any value of a JSON document: the values of the tests, and more.
+_VALUES: list[Any] = [*VALUES, 0, 1, 256, float("inf"), "(a*)*b", "<s>", "Ġ", "\ud800", [{}], ["a", "b"]]
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def _change_value(provider: atheris.FuzzedDataProvider, document: Any) -> Any:
     root = {"": document} if owner == {"": document} else None
     kind = provider.ConsumeIntInRange(0, 5)
     if root is not None:
-        return provider.PickValueInList([*VALUES, *_MORE_VALUES]) if kind == 0 else document
+        return provider.PickValueInList(_VALUES) if kind == 0 else document
     if kind == 0:
         del owner[key]
     elif kind == 1 and isinstance(owner, dict):
@@ -107,7 +107,7 @@ def _change_value(provider: atheris.FuzzedDataProvider, document: Any) -> Any:
     elif kind == 3 and isinstance(owner[key], int):
         owner[key] += provider.ConsumeIntInRange(-3, 3)
     else:
-        owner[key] = copy.deepcopy(provider.PickValueInList([*VALUES, *_MORE_VALUES]))
+        owner[key] = copy.deepcopy(provider.PickValueInList(_VALUES))
     return document
 
 
