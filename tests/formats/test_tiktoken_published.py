@@ -212,7 +212,7 @@ def test_gpt2_may_be_there_in_its_own_two_files(
     assert model.core.vocab[0] == b"!"
     assert model.core.merges == [(b"a", b"b"), (b"ab", b"c")]
     assert server.requests == []
-    # The two files are no other encoding's, and one alone is nothing.
+    # Another encoding does not use the two files. GPT-2 needs both.
     assert format_.load_named("tiny").core.vocab[0] == b"\0"
     assert len(server.requests) == 1
     (cache / cached_name(tiny.url)).unlink()

@@ -58,8 +58,8 @@ def characters(**changes: Any) -> _core.Model:
     [
         # Different ids of a different vocabulary say nothing new.
         (core(), core(VOCAB | {256: b"ba"}, [(b"b", b"a")]), {"vocab": "the id 256 was b'ab' and is b'ba'"}),
-        (core(), core(VOCAB | {300: b"x1", 258: b"x"}), {"vocab": "the id 258 was no token and is b'x'"}),
-        (core(VOCAB | {300: b"x1", 258: b"x"}), core(), {"vocab": "the id 258 was b'x' and is no token"}),
+        (core(), core(VOCAB | {300: b"x1", 258: b"x"}), {"vocab": "the id 258 was missing and is b'x'"}),
+        (core(VOCAB | {300: b"x1", 258: b"x"}), core(), {"vocab": "the id 258 was b'x' and is missing"}),
         (
             core(),
             core(added_tokens=[]),

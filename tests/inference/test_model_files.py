@@ -98,13 +98,13 @@ def test_a_tokenizer_is_compared_with_the_models_own(tmp_path: Path, tokenizer: 
     check_match(directory, tokenizer.vocab, 2000)
     with pytest.raises(MismatchError, match=r"id 400 is b'\?', and b'.+' in the model's own tokenizer"):
         check_match(directory, {**tokenizer.vocab, 400: b"?"})
-    with pytest.raises(MismatchError, match=r"id 1000 is b'new', and no token in"):
+    with pytest.raises(MismatchError, match=r"id 1000 is b'new', and missing in"):
         check_match(directory, {**tokenizer.vocab, 1000: b"new"})
     # A further special token of the model does no harm, a missing ordinary one does.
     check_match(
         directory, {token_id: token for token_id, token in tokenizer.vocab.items() if token_id != 257}
     )
-    with pytest.raises(MismatchError, match=r"id 999 is no token, and"):
+    with pytest.raises(MismatchError, match=r"id 999 is missing, and"):
         check_match(
             directory, {token_id: token for token_id, token in tokenizer.vocab.items() if token_id != 999}
         )

@@ -5,8 +5,8 @@
 //! out of memory returns: [`is_low`] tells it to. The reserve is address space of the library that nothing touches
 //! before that.
 //!
-//! A bitmap marks the units of the reserve that are taken. There is no lock: if a process forks while another thread
-//! holds a lock, the child waits for it for ever.
+//! A bitmap marks the taken units of the reserve. The allocator has no lock: if another thread held a lock during a
+//! fork, the child would wait for it forever.
 //!
 //! `unsafe`: `GlobalAlloc` promises memory that nobody else has. A block is the units whose bits one call of `claim` set,
 //! and only `free` of that block clears them.

@@ -79,7 +79,7 @@ def _compare_vocabularies(before: CompiledModel, after: CompiledModel) -> Iterat
 
 
 def _shown(token: bytes | None) -> str:
-    return "no token" if token is None else repr(token)
+    return "missing" if token is None else repr(token)
 
 
 def _compare_added_tokens(before: CompiledModel, after: CompiledModel) -> Iterator[Difference]:

@@ -149,4 +149,4 @@ def _difference(tokens: Mapping[int, bytes], own: _Own) -> str | None:
 
 
 def _shown(token: bytes | None) -> str:
-    return "no token" if token is None else shorten(token, 60)
+    return "missing" if token is None else shorten(token, 60)
