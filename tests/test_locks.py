@@ -25,9 +25,9 @@ import os, sys, time
 from pathlib import Path
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
 lock = DirectoryLock(Path(sys.argv[1]), RUN_LOCK)
-child = os.fork() if len(sys.argv) > 2 else os.getpid()
-if child:
-    print(child, flush=True)
+# Only the child itself knows when it has let go of what it shares with its parent.
+if len(sys.argv) == 2 or not os.fork():
+    print(os.getpid(), flush=True)
 time.sleep(60)
 """
 
