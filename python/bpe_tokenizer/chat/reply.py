@@ -33,7 +33,6 @@ class Reply(Iterator[str], AsyncIterator[str]):
         self._begin: float | None = None
         self._first: float | None = None
         self._last: float | None = None
-        self._flushed = False
 
     @property
     def prompt_tokens(self) -> int:
@@ -145,9 +144,6 @@ class Reply(Iterator[str], AsyncIterator[str]):
         return text
 
     def _rest(self) -> str:
-        if self._flushed:
-            return ""
-        self._flushed = True
         text = self._decoder.flush()
         self.text += text
         return text
