@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "TokenizerError",
     "UnknownIdError",
     "WriteError",
+    "caller_level",
     "did_you_mean",
     "shorten",
 ]
@@ -62,6 +65,15 @@ def shorten(value: object, limit: int = 80) -> str:
     except Exception:  # deep nesting, an integer of over 4,300 digits, or a class whose `repr` fails
         text = f"<{type(value).__name__} without a repr>"
     return text if len(text) <= limit else f"{text[: limit - 4]}...{text[-1]}"
+
+
+def caller_level() -> int:
+    """Return the `stacklevel` for a warning of the caller that points at code outside this package."""
+    package = str(Path(__file__).parent) + os.sep
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

@@ -1691,20 +1691,17 @@ class BPETokenizer:
         >>> ids.count(tokenizer.special_tokens["<|im_end|>"])
         1
         """
-        from bpe_tokenizer.chat.encoding import apply_chat_template
-        from bpe_tokenizer.chat.renderer import ChatOptions
+        from bpe_tokenizer.chat.encoding import apply_chat_template, chat_options
 
         compiled = self._compiled()
-        options = ChatOptions(
-            add_generation_prompt,
-            continue_final_message,
-            system_prompt,
-            tools,
-            documents,
-            variables,
-            plain_markup,
-            template_budget,
-        )
+        variables |= {
+            "tools": tools,
+            "documents": documents,
+            "continue_final_message": continue_final_message,
+            "plain_markup": plain_markup,
+            "template_budget": template_budget,
+        }
+        options = chat_options(add_generation_prompt, system_prompt, variables)
         return apply_chat_template(
             compiled,
             messages,

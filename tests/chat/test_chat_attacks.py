@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from bpe_tokenizer.chat import Origin, Rendered, Segment
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from chat_cases import JINJA, MARKUP, SPECIAL, chat_tokenizer, published, published_names
 from conversations import ATTACKS, Conversation, vary
+from scripted_model import scripted
 
 CONTROL = (*SPECIAL, *MARKUP)
 # Every control token, whole, in halves, twice, inside itself, in other letters.
@@ -281,3 +282,21 @@ def test_what_cannot_be_followed_is_content_and_said(tokenizer: BPETokenizer) ->
     with pytest.warns(UserWarning, match="urlize"):
         ids = tokenizer.apply_chat_template(talk, source)
     assert ids.count(tokenizer.special_tokens["<|im_start|>"]) == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda tokenizer, talk, source: tokenizer.apply_chat_template(talk, source),
+        lambda tokenizer, talk, source: tokenizer.apply_chat_template([talk], source),
+        lambda tokenizer, talk, source: tokenizer.message_spans(talk, source),
+        lambda tokenizer, talk, source: tokenizer.count_chat_tokens(talk, source),
+        lambda tokenizer, talk, source: tokenizer.trim_messages(talk, 100, source),
+        lambda tokenizer, talk, source: tokenizer.chat(talk, scripted([])[1], source),
+    ],
+    ids=["apply", "batch", "spans", "count", "trim", "chat"],
+)
+def test_warnings_point_at_the_code_of_the_user(call: Callable[..., Any], tokenizer: BPETokenizer) -> None:
+    with pytest.warns(UserWarning, match="urlize") as caught:
+        call(tokenizer, [{"role": "user", "content": "x"}], "{{ messages[0].content | urlize }}")
+    assert {warning.filename for warning in caught} == {__file__}

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import pickle
+import sys
+import types
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,6 +124,15 @@ def test_the_template_of_the_model(tokenizer: BPETokenizer) -> None:
             model.apply_chat_template(QUESTION, "ragg")
     single = with_config(tokenizer, chat_template="{{ messages[0].content }}!")
     assert single.apply_chat_template(QUESTION, tokenize=False, tools=[{}]) == "Why?!"
+    broken = "{{ raise_exception('no') }}"
+    forms: list[tuple[Any, Any, str]] = [
+        (broken, None, "chat_template"),
+        ({"default": broken, "rag": "R"}, None, "default"),
+        ({"default": "D", "rag": broken}, "rag", "rag"),
+    ]
+    for form, argument, name in forms:
+        with pytest.raises(ChatTemplateError, match=f"^the chat template '{name}', line 1: no"):
+            with_config(tokenizer, chat_template=form).apply_chat_template(QUESTION, argument)
     with pytest.raises(OptionError, match=r"several chat templates and no default: .* rag"):
         with_config(tokenizer, chat_template={"rag": "{{ 1 }}"}).apply_chat_template(QUESTION)
     for wrong in (7, [7], [{"name": "default"}], {"default": 7}):
@@ -180,6 +192,32 @@ def test_variables_tools_and_documents_reach_the_template(tokenizer: BPETokenize
     neither: Any = np.array([1, 0])
     with pytest.raises(ArgumentTypeError, match="add_generation_prompt"):
         tokenizer.apply_chat_template(QUESTION, source, neither)
+    for name in ("tokenize", "return_assistant_mask", "return_message_spans", "return_dict"):
+        with pytest.raises(ArgumentTypeError, match=f"^{name} must be True or False, not ndarray"):
+            tokenizer.apply_chat_template(QUESTION, source, **{name: neither})
+
+
+class Lying(list[Any]):
+    def __len__(self) -> int:
+        return -1
+
+
+class LyingTuple(tuple[Any, ...]):
+    def __len__(self) -> int:
+        return -1
+
+
+@pytest.mark.parametrize("lying", [Lying, LyingTuple])
+def test_only_the_items_of_tools_and_documents_count(lying: Any, tokenizer: BPETokenizer) -> None:
+    """Their length can be a lie, as in any class."""
+    source = "{% for each in tools or documents %}{{ each.name }}{% endfor %}"
+    for name in ("tools", "documents"):
+        given: dict[str, Any] = {name: lying([{"name": "f"}, {"name": "g"}])}
+        ids = tokenizer.apply_chat_template(QUESTION, source, **given)
+        assert tokenizer.decode(ids) == "fg"
+        assert tokenizer.count_chat_tokens(QUESTION, source, **given) == len(ids)
+        with pytest.raises(OptionError, match=f"does not support {name}"):
+            tokenizer.apply_chat_template(QUESTION, "chatml", **given)
 
 
 def test_the_system_prompt(tokenizer: BPETokenizer) -> None:
@@ -200,6 +238,8 @@ def test_continuing_the_final_message(tokenizer: BPETokenizer) -> None:
         assert text.endswith("<|im_start|>assistant\nYes.")
         ids = tokenizer.apply_chat_template(TALK, template, continue_final_message=True)
         assert tokenizer.decode(ids) == text
+        count = tokenizer.count_chat_tokens(TALK, template, continue_final_message=True)
+        assert count == len(ids) < tokenizer.count_chat_tokens(TALK, template)
 
 
 # Forms of the result
@@ -277,6 +317,12 @@ def test_padding_and_truncation(tokenizer: BPETokenizer) -> None:
     assert max(span.end for span in cut["message_spans"]) <= 20
     filled = tokenizer.apply_chat_template(QUESTION, "chatml", padding="max_length", max_length=50)
     assert len(filled) == 50
+    question = tokenizer.apply_chat_template(QUESTION, "alpaca")
+    without_padding_token = chat_tokenizer(special=())
+    filled = without_padding_token.apply_chat_template(
+        QUESTION, "alpaca", padding="max_length", max_length=len(question) + 2
+    )
+    assert filled == [*question, 0, 0]
     with pytest.raises(OptionError, match="truncation=True needs max_length"):
         tokenizer.apply_chat_template(TALK, "chatml", truncation=True)
     with pytest.raises(OptionError, match="rows of one length"):
@@ -287,8 +333,37 @@ def test_padding_and_truncation(tokenizer: BPETokenizer) -> None:
         tokenizer.apply_chat_template(TALK, "chatml", return_message_spans=True)
 
 
+def test_a_message_that_truncation_removes_has_no_span(tokenizer: BPETokenizer) -> None:
+    spans = tokenizer.message_spans(TALK, "chatml")
+    for number, span in enumerate(spans):
+        for length, left in (
+            (span.start, spans[:number]),
+            (span.start + 1, [*spans[:number], replace(span, end=span.start + 1)]),
+        ):
+            row = tokenizer.apply_chat_template(
+                TALK,
+                "chatml",
+                truncation=True,
+                max_length=length,
+                return_dict=True,
+                return_message_spans=True,
+            )
+            assert row["message_spans"] == left
+
+
+def test_tensors_are_made_of_the_arrays(tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in = types.ModuleType("torch")
+    setattr(stand_in, "from_numpy", lambda array: ("tensor", array.tolist()))  # noqa: B010
+    monkeypatch.setitem(sys.modules, "torch", stand_in)
+    arrays, tensors = (
+        tokenizer.apply_chat_template(TALK, "chatml", return_tensors=kind, return_assistant_mask=True)
+        for kind in ("np", "pt")
+    )
+    assert tensors == {name: ("tensor", array.tolist()) for name, array in arrays.items()}
+
+
 def test_tensors_need_pytorch(tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingDependencyError, match="pip install torch"):
         tokenizer.apply_chat_template(TALK, "chatml", return_tensors="pt")
 
@@ -466,6 +541,9 @@ def test_what_ends_a_reply(tokenizer: BPETokenizer) -> None:
     assert stops(JINJA["another end for the last"]) == {"<|return|>", eos}
     assert stops(JINJA["no markup but words"]) == {eos}
     assert stops("{{ raise_exception('no') }}") == {eos}
+    # The template writes nothing of a content.
+    only_an_end = "{% if messages | length > 1 %}{% generation %}<|end|>{% endgeneration %}{% endif %}"
+    assert stops(only_an_end) == {"<|end|>", eos}
     with pytest.raises(OptionError, match="there is no chat template 'nothing'"):
         tokenizer.stop_token_ids("nothing")
     bare = chat_tokenizer(special=(), markup=())

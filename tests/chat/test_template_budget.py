@@ -355,10 +355,16 @@ def test_the_budget_can_be_raised() -> None:
         JinjaTemplate("b" * 400_001)
 
 
-@pytest.mark.parametrize("factor", [0, -1, math.nan])
+@pytest.mark.parametrize("factor", [0, -1, math.nan, pytest.param(-(10**5000), id="-10**5000")])
 def test_factors_that_are_refused(factor: float) -> None:
     with pytest.raises(OptionError, match="greater than 0"), template_budget(factor):
         pass
+
+
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_a_factor_beyond_the_floats(digits: int, tokenizer: BPETokenizer) -> None:
+    with pytest.raises(OptionError, match=r"template_budget is .*; math\.inf is no limit"):
+        tokenizer.apply_chat_template(HELLO, "{{ 1 }}", template_budget=10**digits)
 
 
 def test_every_method_takes_a_budget(tokenizer: BPETokenizer) -> None:

@@ -22,7 +22,7 @@ from bpe_tokenizer.chat.template import Template
 from bpe_tokenizer.chat.template_selection import named_special_tokens, select_template
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.encoding import resolve_allowed_special
-from bpe_tokenizer.errors import OptionError, TokenizerError
+from bpe_tokenizer.errors import OptionError, TokenizerError, caller_level
 from bpe_tokenizer.results import (
     BatchOptions,
     Padding,
@@ -194,9 +194,9 @@ def chat_options(
 
 
 def _items_or_none(values: Any) -> Any:
-    """A subclass of `list` as a `list`, whatever length it claims; anything else unchanged."""
-    is_subclass = isinstance(values, Sequence) and not isinstance(values, str | bytes | tuple)
-    return items_of(values) if is_subclass and type(values) is not list else values
+    """A sequence as a `list`, whatever length it claims; anything else unchanged."""
+    is_sequence = isinstance(values, Sequence) and not isinstance(values, str | bytes)
+    return items_of(values) if is_sequence else values
 
 
 def _conversations(
@@ -241,7 +241,7 @@ def _encode(
         warnings.warn(
             f"the chat template does something that cannot be tracked: {'; '.join(rendered.untracked)}. The "
             "text that it makes is content, so control tokens in it are lost",
-            stacklevel=4,
+            stacklevel=caller_level(),
         )
     regions = message_regions(rendered) if spans else []
     wanted = [*learned, *((region.start, region.end) for region in regions)]

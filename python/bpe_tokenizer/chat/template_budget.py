@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from bpe_tokenizer.errors import ArgumentTypeError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 
 __all__ = ["check_template_budget", "scaled", "template_budget"]
 
@@ -23,12 +23,16 @@ def check_template_budget(factor: float) -> None:
 
     Raises:
         ArgumentTypeError: The factor is not a number.
-        OptionError: It is not positive.
+        OptionError: It is not positive, or an integer beyond the floats.
     """
     if isinstance(factor, bool) or not isinstance(factor, (int, float)):
         raise ArgumentTypeError(f"template_budget must be a number, not {type(factor).__name__}")
     if not factor > 0:
-        raise OptionError(f"template_budget is {factor}; it must be greater than 0")
+        raise OptionError(f"template_budget is {shorten(factor)}; it must be greater than 0")
+    try:
+        float(factor)
+    except OverflowError:
+        raise OptionError(f"template_budget is {shorten(factor)}; math.inf is no limit") from None
 
 
 def template_budget(factor: float) -> AbstractContextManager[None]:
@@ -42,7 +46,7 @@ def template_budget(factor: float) -> AbstractContextManager[None]:
 
     Raises:
         ArgumentTypeError: The factor is not a number.
-        OptionError: It is not positive.
+        OptionError: It is not positive, or an integer beyond the floats.
 
     >>> from bpe_tokenizer import ChatTemplate
     >>> ChatTemplate.register("long", "{{ '-' * 10**8 }}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
@@ -14,7 +13,7 @@ from typing import TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path, items_in_turn, items_of
-from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError, shorten
+from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError, caller_level, shorten
 from bpe_tokenizer.train.options import check_weights
 from bpe_tokenizer.train.progress import ProgressBar
 
@@ -197,7 +196,7 @@ def _named_file(text: str) -> Path | None:
             f"{shorten(text, 120)} looks like a path but names no file, so it is taken as the text to "
             "train on; a Path(...) is never taken as text",
             UserWarning,
-            stacklevel=_caller_level(),
+            stacklevel=caller_level(),
         )
     return None
 
@@ -221,14 +220,5 @@ def _warn_of_path(item: object) -> None:
                 f"the first document of the corpus is {shorten(item)}, the name of a file; the strings of an "
                 "iterable are texts, give Path objects to train on the files",
                 UserWarning,
-                stacklevel=_caller_level(),
+                stacklevel=caller_level(),
             )
-
-
-def _caller_level() -> int:
-    """Return the `stacklevel` for a warning of the caller that points at code outside this package."""
-    package = str(Path(__file__).parents[1])
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
-        frame, level = frame.f_back, level + 1
-    return level
