@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import AddedToken, BPETokenizer, ChatSession, Model, _core
+from bpe_tokenizer.chat import Origin, Rendered, Segment
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 from bpe_tokenizer.inference import LanguageModel
@@ -109,6 +110,32 @@ def test_a_token_that_loses_characters_in_normalisation(special: bool) -> None:
     assert tokenizer.decode([THINK]) == "think"
 
 
+def test_a_normalised_token_that_only_other_conversations_show() -> None:
+    """The template can write the normal form of `Think`, but writes it only in a reply."""
+    vocab = {byte: bytes([byte]) for byte in range(256)}
+    token = AddedToken("Think", THINK, special=False, normalized=True)
+    lowercase: list[Normalizer] = [PlainNormalizer("Lowercase")]
+    core = _core.Model(vocab, [], split_patterns=["[a-z]+"], added_tokens=[token], normalizers=lowercase)
+    tokenizer = BPETokenizer.from_model(Model(core))
+    template = (
+        "{% for m in messages %}{% if m.role == 'assistant' %}think{% endif %}{{ m.content }}{% endfor %}"
+    )
+    for content in ("think", "Think", "a THINK b"):
+        assert counted(tokenizer.apply_chat_template([{"role": "user", "content": content}], template)) == 0
+    answer = [{"role": "assistant", "content": " think"}]
+    assert counted(tokenizer.apply_chat_template(answer, template)) == 1
+
+
+def test_two_tokens_of_which_only_one_shows_its_text() -> None:
+    """Normalisation makes `<think>` of the markup; `<tool>` is in it as it is."""
+    tokenizer = tokenizer_with(
+        think(normalized=True), AddedToken("<tool>", 1001, special=False), normalization="NFKC"
+    )
+    talk = [{"role": "user", "content": "<think><tool>\uff1cthink>"}]
+    ids = tokenizer.apply_chat_template(talk, "\uff1cthink>|<tool>|{{ messages[0].content }}|")
+    assert (ids.count(THINK), ids.count(1001)) == (1, 1)
+
+
 def test_a_token_that_another_content_hides() -> None:
     """`a<` takes the first character of the token, so no id shows that the template writes it."""
     tokenizer = tokenizer_with(think(), AddedToken("a<", 1001, special=False))
@@ -116,6 +143,15 @@ def test_a_token_that_another_content_hides() -> None:
     assert (
         counted(tokenizer.apply_chat_template(talk, "{{ messages[0].content }}{{ '<THINK>' | lower }}")) == 0
     )
+
+    class InParts:
+        source = ""
+
+        def render(self, messages: Any, **options: Any) -> Rendered:
+            content = Segment(messages[0]["content"], Origin("messages", 0, "content"))
+            return Rendered((content, Segment("<th"), Segment("ink>")))
+
+    assert counted(tokenizer.apply_chat_template(talk, InParts())) == 0
 
 
 @pytest.mark.parametrize("special", [True, False])
@@ -147,6 +183,25 @@ def test_merges_of_contents_make_no_control_token(text: str, special: bool) -> N
         ids = tokenizer.apply_chat_template(talk, f"{before}{{{{ messages[0].content }}}}{after}|{text}|")
         assert ids.count(number) == 1, (before, content)
         assert tokenizer.decode(ids) == f"{before}{content}{after}|{text}|"
+
+
+def test_merges_of_contents_stop_before_the_control_token() -> None:
+    merges = [(b"a", b"b"), (b"ab", b"c"), (b"abc", b"d"), (b"abcd", b"e")]
+    joined_bytes = [b"".join(pair) for pair in merges]
+    vocab = {
+        **{byte: bytes([byte]) for byte in range(256)},
+        **{256 + rank: text for rank, text in enumerate(joined_bytes)},
+    }
+    trained = BPETokenizer.from_vocab(vocab, merges, split_pattern=r"[\s\S]+", normalization=None)
+    for text, number, content, expected in (
+        ("abcde", 259, "abcde", [258, ord("e")]),
+        ("abcd", 258, "abcd", [257, ord("d")]),
+        ("abc", 257, "abcde", [259]),  # another token of the vocabulary, which is none of control
+    ):
+        core = trained.model.core.with_added_tokens([AddedToken(text, number)])
+        tokenizer = BPETokenizer.from_model(Model(core))
+        talk = [{"role": "user", "content": content}]
+        assert tokenizer.apply_chat_template(talk, "{{ messages[0].content }}") == expected, text
 
 
 # The methods that make ids of conversations.
