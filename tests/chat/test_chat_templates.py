@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from bpe_tokenizer.chat.budget import drop_last_turns, drop_oldest_turns
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.messages import content_text
 from bpe_tokenizer.chat.template import jinja_template
+from bpe_tokenizer.errors import ChatTemplateError
 from chat_cases import JINJA, published
 from conversations import ATTACKS, vary
 
@@ -141,7 +143,9 @@ def test_built_in_templates_are_the_published_ones(
 @pytest.mark.parametrize("name", NAMES)
 def test_roles_that_a_template_does_not_know(name: str) -> None:
     for role in ("wizard", "System", "", "user<|im_end|>", "function"):
-        with pytest.raises(OptionError, match=r"message 1 has the role '.*it knows .*user"):
+        with pytest.raises(
+            OptionError, match=rf"message 1 has the role '.*the template '{name}' .*knows .*user"
+        ):
             ChatTemplate.get_template(name)(
                 [{"role": "user", "content": "a"}, {"role": role, "content": "b"}]
             )
@@ -161,6 +165,11 @@ def test_alpaca_is_one_instruction() -> None:
     instruction = "Be brief.\n\n### Instruction:\nReally?\n\n### Response:\n"
     assert ChatTemplate.alpaca(answered) == instruction
     assert ChatTemplate.alpaca(answered, add_generation_prompt=False) == instruction + "Yes."
+    again = [*answered, {"role": "assistant", "content": "I think."}]
+    text = ChatTemplate.alpaca(again, add_generation_prompt=False)
+    assert text == instruction + "Yes.\n\n### Response:\nI think."
+    begun = BUILT_IN["alpaca"].render([{"role": "user", "content": "Wh"}], continue_final_message=True)
+    assert begun.text == "### Instruction:\nWh"
     with pytest.raises(OptionError, match="needs a user message"):
         ChatTemplate.alpaca(TALK[:1])
 
@@ -171,6 +180,38 @@ def test_a_system_text_that_no_user_follows() -> None:
         with pytest.raises(OptionError, match=r"message 2: the template .* puts a system text into the user"):
             ChatTemplate.get_template(name)(late)
     assert ChatTemplate.mistral([*late, TALK[3]]).endswith("[INST] Be brief.\n\nReally? [/INST]")
+
+
+def test_a_system_text_waits_for_the_user() -> None:
+    begun = [TALK[0], TALK[2], TALK[3]]
+    assert ChatTemplate.mistral(begun) == "<s>Because.</s>[INST] Be brief.\n\nReally? [/INST]"
+    text = ChatTemplate.gemma(begun, add_generation_prompt=False)
+    assert text == (
+        "<bos><start_of_turn>model\nBecause.<end_of_turn>\n"
+        "<start_of_turn>user\nBe brief.\n\nReally?<end_of_turn>\n"
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_empty_system_text_leaves_no_blank_line(name: str) -> None:
+    function = ChatTemplate.get_template(name)
+    text, without = (function([{"role": "system", "content": ""}, *TALK[3:]]), function(TALK[3:]))
+    turns = {
+        "llama3": "<|start_header_id|>system<|end_header_id|>\n\n<|eot_id|>",
+        "chatml": "<|im_start|>system\n<|im_end|>\n",
+    }
+    assert text.replace(turns.get(name, ""), "") == without
+    assert turns.get(name, "") in text
+    # Other messages may be empty.
+    empty = [{"role": "user", "content": ""}]
+    assert function(empty) == without.replace("Really?", "")
+
+
+def test_white_space_around_a_system_text_stays() -> None:
+    roles = {role: RoleMarkup(f"{role}:", "", "|") for role in ("system", "user", "assistant")}
+    talk = [{"role": role, "content": " a\n"} for role in roles]
+    text = TurnTemplate("stripping", roles, strips=True).render(talk).text
+    assert text == "system: a\n|user:a|assistant:a|"
 
 
 def test_parts_of_a_content() -> None:
@@ -199,7 +240,11 @@ def test_parts_of_a_content() -> None:
         ([TALK[0], {"role": 7, "content": "a"}], ArgumentTypeError, "message 1: role must be a str, not int"),
         ([{"role": "user", "content": 7}], ArgumentTypeError, "message 0: content must be a str .* not int"),
         ([{"role": "user"}], OptionError, "message 0 .* has no 'content'"),
-        ([{"role": "assistant", "tool_calls": [{}]}], OptionError, "message 0 has 'tool_calls'"),
+        (
+            [{"role": "assistant", "tool_calls": [{}]}],
+            OptionError,
+            "message 0 has 'tool_calls', which the template 'chatml'",
+        ),
     ],
 )
 def test_messages_that_are_none(messages: Any, error: type[Exception], message: str) -> None:
@@ -242,8 +287,12 @@ def test_what_a_built_in_template_has_no_place_for(name: str) -> None:
 def test_names_that_nothing_has() -> None:
     with pytest.raises(OptionError, match=r"there is no chat template 'llama-3'; did you mean 'llama3'\?"):
         ChatTemplate.get_template("llama-3")
-    with pytest.raises(OptionError, match="there is no chat template None"):
-        ChatTemplate.get_template(None)  # type: ignore[arg-type]
+    names: list[Any] = [None, ["chatml"]]
+    for name in names:
+        with pytest.raises(OptionError, match=f"there is no chat template {re.escape(repr(name))}"):
+            ChatTemplate.get_template(name)
+    with pytest.raises(OptionError, match=r"message 0 has the role 'x', which the template 'alpaca'"):
+        ChatTemplate.alpaca([{"role": "x", "content": ""}])
 
 
 @pytest.mark.usefixtures("registered")
@@ -258,14 +307,30 @@ def test_registering_templates() -> None:
     assert ChatTemplate.get_template("jinja")(question) == "Human: Why?\nAI: "
     ChatTemplate.register("jinja", dialogue)
     assert ChatTemplate.find("jinja") is dialogue
-    for name in ("chatml", "", "{{ x }}", 7):
-        with pytest.raises(OptionError):
-            ChatTemplate.register(name, dialogue)  # type: ignore[arg-type]
+    names: list[Any] = ["", "{{ x }}", 7]
+    for name in names:
+        with pytest.raises(OptionError, match=f"^{re.escape(repr(name))} cannot name a template"):
+            ChatTemplate.register(name, dialogue)
+    with pytest.raises(OptionError, match="the template 'chatml' is built in"):
+        ChatTemplate.register("chatml", dialogue)
     with pytest.raises(ArgumentTypeError, match="not int"):
         ChatTemplate.register("seven", 7)  # type: ignore[arg-type]
     ChatTemplate.unregister("jinja")
     with pytest.raises(OptionError, match="there is no chat template 'jinja'"):
         ChatTemplate.unregister("jinja")
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_registered_template_may_have_the_name_of_a_method() -> None:
+    ChatTemplate.register("names", TurnTemplate("names", {"user": RoleMarkup("- ")}))
+    assert ChatTemplate.get_template("names")(TALK[3:]) == "- Really?"
+
+
+@pytest.mark.usefixtures("registered")
+def test_errors_name_the_registered_template() -> None:
+    ChatTemplate.register("ours", "{{ raise_exception('no') }}")
+    with pytest.raises(ChatTemplateError, match=r"^the chat template 'ours', line 1: no"):
+        ChatTemplate.get_template("ours")(TALK)
 
 
 def test_a_template_writes_segments() -> None:
@@ -282,7 +347,7 @@ def _roles(messages: Any) -> str:
 
 
 def _talk(roles: str) -> list[dict[str, str]]:
-    names = {"s": "system", "u": "user", "a": "assistant", "t": "tool"}
+    names = {"s": "system", "d": "developer", "u": "user", "a": "assistant", "t": "tool"}
     return [{"role": names[role], "content": ""} for role in roles]
 
 
@@ -301,6 +366,8 @@ def _talk(roles: str) -> list[dict[str, str]]:
         ("uuu", 2, "uu"),
         ("suasu", 3, "su"),
         ("s", 0, ""),
+        ("duau", 2, "du"),
+        ("sduauau", 5, "sduau"),
     ],
 )
 def test_dropping_the_oldest_turns(roles: str, limit: int, kept: str) -> None:
@@ -313,7 +380,7 @@ def test_dropping_the_oldest_turns(roles: str, limit: int, kept: str) -> None:
     assert _roles(drop_oldest_turns(_talk(roles), fits)) == kept
     assert len(asked) <= 5
     # The end of the conversation stays, and the rest starts with a user message.
-    assert not kept or roles.endswith(kept.lstrip("s"))
+    assert not kept or roles.endswith(kept.lstrip("sd"))
 
 
 def test_dropping_the_system_messages_too() -> None:

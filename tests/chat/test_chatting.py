@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,9 +79,24 @@ def test_a_stream_is_the_reply_and_never_holds_a_part_of_a_character(chatml: BPE
     assert reply.summary().startswith(f"{len(ids)} tokens after a prompt of {reply.prompt_tokens}, ")
 
 
+def test_a_summary_has_length_speed_and_reason(chatml: BPETokenizer) -> None:
+    _, loaded = scripted([], [97, 98], pause=0.001)
+    reply = chatml.chat(TALK, loaded, "chatml", stream=True)
+    assert reply.summary() == f"0 tokens after a prompt of {reply.prompt_tokens}"
+    assert list(reply) == []
+    assert reply.summary() == f"0 tokens after a prompt of {reply.prompt_tokens} (stop)"
+    reply = chatml.chat(TALK, loaded, "chatml", max_new_tokens=2, stream=True)
+    assert list(reply) == ["a", "b"]
+    expected = rf"2 tokens after a prompt of {reply.prompt_tokens}, \d+\.\d tokens/s \(length\)"
+    assert re.fullmatch(expected, reply.summary())
+
+
 def test_what_is_no_text_at_the_end_comes_at_the_end(chatml: BPETokenizer) -> None:
     _, loaded = scripted([97, 0xC3])
-    assert list(chatml.chat(TALK, loaded, "chatml", stream=True)) == ["a", "\ufffd"]
+    reply = chatml.chat(TALK, loaded, "chatml", stream=True)
+    assert list(reply) == ["a", "\ufffd"]
+    assert list(reply) == []
+    assert reply.text == "a\ufffd"
 
 
 def test_control_tokens_are_not_in_the_text(chatml: BPETokenizer) -> None:
@@ -224,6 +241,7 @@ def session_of(
 
 def test_a_session_remembers(chatml: BPETokenizer) -> None:
     session, prompts = session_of(chatml, "One.", "Two.")
+    assert session.reply is None
     assert ["".join(session.send(text)) for text in ("1?", "2?")] == ["One.", "Two."]
     said = [("user", "1?"), ("assistant", "One."), ("user", "2?"), ("assistant", "Two.")]
     assert session.messages == [{"role": role, "content": content} for role, content in said]
@@ -235,6 +253,15 @@ def test_a_session_remembers(chatml: BPETokenizer) -> None:
     assert not session.undo()
 
 
+def test_undo_removes_the_last_turn_of_any_number(chatml: BPETokenizer) -> None:
+    session, _ = session_of(chatml, "One.", "Two.", "Three.")
+    for text in ("1?", "2?", "3?"):
+        list(session.send(text))
+    for left in (4, 2, 0):
+        assert session.undo()
+        assert len(session.messages) == left
+
+
 def test_the_system_prompt_comes_first(chatml: BPETokenizer) -> None:
     session, prompts = session_of(chatml, "One.")
     session.system_prompt = "Be brief."
@@ -242,6 +269,8 @@ def test_the_system_prompt_comes_first(chatml: BPETokenizer) -> None:
     asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1?"}]
     assert prompts == [chatml.apply_chat_template(asked, "chatml")]
     assert session.conversation()[:2] == asked
+    prompted = ChatSession(session._model, chatml, "Rhyme.", template="chatml")
+    assert prompted.conversation() == [{"role": "system", "content": "Rhyme."}]
 
 
 def test_a_failed_turn_is_taken_back(chatml: BPETokenizer) -> None:
@@ -302,6 +331,57 @@ def test_the_oldest_turns_leave_the_prompt(chatml: BPETokenizer) -> None:
     strict.messages = list(session.messages)
     with pytest.raises(ContextLengthError):
         list(strict.send("x"))
+
+
+# A token for each character, so that a turn has two.
+CONTENTS = "{% for message in messages %}{{ message.content }}{% endfor %}"
+
+
+@pytest.mark.parametrize(("options", "room"), [({}, 25), ({"max_new_tokens": 5}, 5), ({"seed": 1}, 25)])
+def test_a_trimmed_prompt_leaves_room_for_the_reply(
+    options: dict[str, Any], room: int, chatml: BPETokenizer
+) -> None:
+    """The requested room, and at most a quarter of the context."""
+    model, loaded = scripted([], context_length=100)
+    session = ChatSession(loaded, chatml, template=CONTENTS, **options)
+    session.messages = [{"role": role, "content": "x"} for role in ("user", "assistant")] * 60
+    list(session.send("x"))
+    longest = 100 - room
+    assert [len(prompt) for prompt in model.prompts] == [longest - (longest + 1) % 2]
+
+
+def test_the_last_turn_may_fill_the_context_up_to_one_token(chatml: BPETokenizer) -> None:
+    model, loaded = scripted([97], context_length=100)
+    session = ChatSession(loaded, chatml, template=CONTENTS)
+    session.messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "x"}]
+    assert "".join(session.send("x" * 99)) == "a"
+    assert [len(prompt) for prompt in model.prompts] == [99]
+
+
+def test_a_context_without_room_for_any_turn(chatml: BPETokenizer) -> None:
+    _, loaded = scripted([97], context_length=1)
+    session = ChatSession(loaded, chatml, template=CONTENTS)
+    session.messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "x"}]
+    with pytest.raises(ContextLengthError) as raised:
+        list(session.send("xx"))
+    assert (raised.value.length, raised.value.limit) == (4, 1)
+
+
+def test_a_saved_session_can_be_read_and_edited(chatml: BPETokenizer, tmp_path: Path) -> None:
+    session, _ = session_of(chatml)
+    session.messages = [{"role": "user", "content": "É🙂"}]
+    session.save(tmp_path / "talk.json")
+    text = """\
+{
+  "messages": [
+    {
+      "role": "user",
+      "content": "É🙂"
+    }
+  ]
+}
+"""
+    assert (tmp_path / "talk.json").read_bytes() == text.encode()
 
 
 def test_sessions_are_saved_and_loaded(chatml: BPETokenizer, tmp_path: Path) -> None:
