@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -13,6 +13,7 @@ from bpe_tokenizer.chat import Origin, Rendered, Segment, Template
 from bpe_tokenizer.chat.assistant_spans import assistant_spans
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.message_regions import message_regions
+from bpe_tokenizer.chat.messages import Messages
 from bpe_tokenizer.errors import ChatTemplateError
 from chat_cases import JINJA, Undeclared, chat_tokenizer, published, published_names
 from conversations import vary
@@ -268,6 +269,217 @@ def test_markup_between_a_header_and_contents_is_learned(prompted: bool, tokeniz
     assert text == f"{thought}a1.<|im_end|>a3.<|im_end|>{thought}a4.<|im_end|>"
 
 
+# A template in Python. It yields its markup, and the contents as (message, field).
+Writer: TypeAlias = Callable[[Messages, bool], Iterator[str | tuple[int, str]]]
+TOKENS = frozenset(("<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|end|>", "<|return|>"))
+
+
+def learned(write: Writer, talk: Messages, special: Collection[str] = TOKENS) -> list[str]:
+    """Return the texts that the model must produce, one for each turn."""
+
+    def render(messages: Messages, asks: bool) -> Rendered:
+        segments: list[Segment] = []
+        for part in write(messages, asks):
+            text = part if isinstance(part, str) else messages[part[0]][part[1]]
+            origin = None if isinstance(part, str) else Origin("messages", *part)
+            if segments and segments[-1].origin == origin:
+                text = segments.pop().text + text
+            segments += [Segment(text, origin)] if text else []
+        return Rendered(tuple(segments))
+
+    rendered = render(talk, False)
+    return [rendered.text[start:end] for start, end in assistant_spans(rendered, talk, render, special)]
+
+
+def turns(
+    end: str = "<|end|>", last: str | None = None, close: str = "", ends_with_assistant: bool = True
+) -> Writer:
+    """Return a template.
+
+    Args:
+        end: The text after each message.
+        last: The text after a reply that is the last message.
+        close: The text at the end of a conversation without a generation prompt.
+        ends_with_assistant: Whether the last message can be a reply.
+    """
+
+    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
+        answered = messages[-1]["role"] == "assistant"
+        if answered and not ends_with_assistant:
+            raise ChatTemplateError("the last message is a reply")
+        for number, message in enumerate(messages):
+            yield f"<|{message['role']}|>"
+            yield number, "content"
+            final = answered and not asks and number == len(messages) - 1
+            yield end if last is None or not final else last
+        yield "<|assistant|>" if asks else close
+
+    return write
+
+
+@pytest.mark.parametrize("empty", [None, 0, 1, 2, 3])
+@pytest.mark.parametrize(
+    ("template", "ends"),
+    [
+        pytest.param(turns(), ("<|end|>", "<|end|>"), id="one token"),
+        pytest.param(turns("<|end|><|end|>"), ("<|end|><|end|>",) * 2, id="a token twice"),
+        pytest.param(turns("</a><|end|>\n"), ("</a><|end|>",) * 2, id="text and a token"),
+        pytest.param(turns(last="<|return|>"), ("<|end|>", "<|return|>"), id="another of the last turn"),
+        pytest.param(turns(close="<|user|>"), ("<|end|>", "<|end|>"), id="the next header is written"),
+        pytest.param(turns("\n###\n"), ("\n###", "\n###"), id="text"),
+        pytest.param(turns("\nNEXT\n", "\nDONE\n"), ("", "\nDONE"), id="another text of the last turn"),
+    ],
+)
+def test_end_markers_of_templates_in_python(
+    template: Writer, ends: tuple[str, str], empty: int | None
+) -> None:
+    """They are learned after texts and empty replies, and no header of a user is."""
+    talk = plain_talk("user", "assistant", "user", "assistant")
+    if empty is not None:
+        talk[empty]["content"] = ""
+    wanted = [talk[1]["content"] + ends[0], talk[3]["content"] + ends[1]]
+    assert learned(template, talk) == [turn for turn in wanted if turn]
+    assert learned(template, [*talk, {"role": "user", "content": "u4."}])[0] == (wanted[0] or "a3.")
+
+
+def test_end_markers_that_are_no_special_tokens() -> None:
+    talk = plain_talk("user", "assistant", "user", "assistant")
+    talk[1]["content"] = ""
+    assert learned(turns("</s>\n"), talk, special=()) == ["</s>", "a3.</s>"]
+
+
+def test_turns_of_a_template_that_rejects_a_reply_at_the_end() -> None:
+    """No rendering shows where a turn ends, so it is the next special token."""
+    talk = plain_talk("user", "assistant", "user", "assistant", "user")
+    assert learned(turns(ends_with_assistant=False), talk) == ["a1.<|end|>", "a3.<|end|>"]
+
+
+def test_turns_without_headers() -> None:
+    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
+        for number, message in enumerate(messages):
+            yield number, "content"
+            yield "<|end|>" if message["role"] == "assistant" else ""
+
+    talk = [{"role": "user", "content": "?"}, {"role": "assistant", "content": ""}]
+    talk += [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
+    assert learned(write, talk) == ["<|end|>", "y<|end|>"]
+
+
+def test_an_empty_reply_without_an_end_is_no_turn() -> None:
+    """The text of the next message is not its own."""
+
+    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
+        for number, message in enumerate(messages):
+            yield number, "content"
+            yield "<|end|>" if message["role"] == "user" else ""
+        yield "<|return|>" if messages[-1]["role"] == "assistant" else ""
+
+    talk = plain_talk("user", "assistant", "user", "assistant")
+    talk[1]["content"] = ""
+    assert learned(write, talk) == ["a3.<|return|>"]
+
+
+def test_an_empty_reply_in_front_of_all_messages() -> None:
+    """A template need not render a conversation without messages."""
+    talk = plain_talk("assistant", "user", "assistant")
+    talk[0]["content"] = ""
+    assert learned(turns(), talk) == ["a2.<|end|>"]
+
+
+@pytest.mark.parametrize("repeated", ["", "before", "after"])
+def test_a_call_that_its_result_repeats_is_learned_once(repeated: str) -> None:
+    """With the markup around it. The template has no generation prompt after a reply."""
+
+    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
+        for number, message in enumerate(messages):
+            yield f"<|{message['role']}|>"
+            if message["role"] == "tool" and repeated == "before":
+                yield number - 1, "call"
+                yield " says "
+            yield number, "content"
+            if message["role"] == "tool" and repeated == "after":
+                yield " says "
+                yield number - 1, "call"
+            if "call" in message:
+                yield "<call>"
+                yield number, "call"
+                yield "</call>"
+            yield "<|end|>"
+        if asks and messages[-1]["role"] == "assistant":
+            raise ChatTemplateError("a reply to a reply")
+        yield "<|assistant|>" if asks else ""
+
+    talk: list[dict[str, str]] = plain_talk("system", "user", "assistant", "tool", "assistant")
+    talk[2] |= {"content": "", "call": "rain"}
+    assert learned(write, talk) == ["<call>rain</call><|end|>", "a4.<|end|>"]
+    talk[2]["content"] = "a2."
+    assert learned(write, talk) == ["a2.<call>rain</call><|end|>", "a4.<|end|>"]
+    talk[4]["content"] = ""
+    assert learned(write, talk) == ["a2.<call>rain</call><|end|>", "<|end|>"]
+
+
+def test_a_turn_with_a_text_of_another_message_in_it() -> None:
+    """That text is not learned, and the turn goes on after it."""
+
+    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
+        for number, message in enumerate(messages):
+            yield f"<|{message['role']}|>"
+            if message["role"] == "assistant":
+                yield number, "thinking"
+                yield number - 1, "content"
+            yield number, "content"
+            yield "<|end|>"
+        yield "<|assistant|>" if asks else ""
+
+    talk: list[dict[str, str]] = plain_talk("system", "user", "assistant", "user")
+    talk[2]["thinking"] = "hm"
+    assert learned(write, talk) == ["hm", "a2.<|end|>"]
+
+
+def thinking(prompt: str) -> Writer:
+    """Return a template with reasoning in tags, and with a generation prompt."""
+
+    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
+        for number, message in enumerate(messages):
+            yield f"<|{message['role']}|>"
+            if "thinking" in message:
+                yield "<think>"
+                yield number, "thinking"
+                yield "</think>"
+            yield number, "content"
+            yield "<|end|>"
+        yield prompt if asks else ""
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("prompt", "turn"),
+    [
+        ("<|assistant|>", "<think>hm</think>a1.<|end|>"),
+        ("<|assistant|><think>", "hm</think>a1.<|end|>"),
+        ("<|assistant|><think>\n", "hm</think>a1.<|end|>"),
+    ],
+)
+def test_the_markup_that_the_generation_prompt_holds_is_given(prompt: str, turn: str) -> None:
+    talk: list[dict[str, str]] = plain_talk("user", "assistant")
+    talk[1]["thinking"] = "hm"
+    assert learned(thinking(prompt), talk) == [turn]
+
+
+def test_markup_that_no_generation_prompt_tells_from_a_header() -> None:
+    talk: list[dict[str, str]] = plain_talk("assistant", "user", "assistant")
+    talk[2]["thinking"] = "hm"
+    problem = "the chat template does not tell which markup in front of it the model is given"
+    with pytest.raises(OptionError, match=f"^message 2: {problem}"):
+        learned(thinking(""), talk)
+    assert learned(thinking("<|assistant|>"), talk) == ["a0.<|end|>", "<think>hm</think>a2.<|end|>"]
+    # There is no prompt in front of the first message.
+    talk[0]["thinking"] = "hm"
+    with pytest.raises(OptionError, match=f"^message 0: {problem}"):
+        learned(thinking("<|assistant|>"), talk)
+
+
 def test_documents_are_not_learned(tokenizer: BPETokenizer) -> None:
     """Also where the end token of a reply can be. A document can have the index of a reply."""
     source = (
@@ -318,6 +530,24 @@ def test_masks_that_cannot_be(tokenizer: BPETokenizer) -> None:
         OptionError, match=r"message 0 or 1: .* author of the text 'sdrawkcab' \(it was reversed\)"
     ):
         tokenizer.apply_chat_template(TALKS[0], Hiding(), return_assistant_mask=True)
+
+
+def test_a_hidden_author_is_an_error_with_the_messages_and_the_reasons() -> None:
+    def spans(messages: Messages, *segments: Segment) -> list[tuple[int, int]]:
+        rendered = Rendered(segments, untracked=("it was reversed", "it was sorted"))
+        return assistant_spans(rendered, messages, lambda *_: rendered, TOKENS)
+
+    talk = plain_talk(*["user", "assistant"] * 3)
+    hidden = Segment(".", Origin("messages"))
+    reasons = r"\(it was reversed; it was sorted\); mark the assistant's text"
+    with pytest.raises(
+        OptionError, match=rf"^message 0 or 1 or 2 or 3: the template hides .* '\.' {reasons}"
+    ):
+        spans(talk, hidden)
+    # All messages have texts of their own, so any of them can be its author.
+    own = [Segment(message["content"], Origin("messages", number)) for number, message in enumerate(talk)]
+    with pytest.raises(OptionError, match=r"^the template hides the author of the text"):
+        spans(talk, hidden, *own)
 
 
 def test_few_renderings_find_the_turns() -> None:

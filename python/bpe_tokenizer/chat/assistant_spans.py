@@ -156,13 +156,12 @@ class AssistantSpans:
     def _lead(self, region: MessageRegion) -> int:
         if region.fields == {"content"} and len(region.pieces) == 1:
             return 0
-        prompted = self._try(region.index, True)
-        if prompted is None:
-            return 0
-        prompt = _final_markup(prompted)
+        prompted, plain = self._try(region.index, True), self._try(region.index, False)
+        # There is no prompt in front of the first message, and a template can reject one elsewhere.
+        prompt = "" if prompted is None else _final_markup(prompted)
         lead = len(region.before) - len(prompt) if region.before.startswith(prompt) else 0
-        plain = self._try(region.index, False)
-        if lead and plain is not None and plain.text == prompted.text:
+        asks = prompted is not None and (plain is None or plain.text != prompted.text)
+        if lead and not asks:
             raise undecidable(region.index, "which markup in front of it the model is given")
         return lead
 
