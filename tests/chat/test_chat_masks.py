@@ -12,6 +12,7 @@ from bpe_tokenizer import BPETokenizer, OptionError
 from bpe_tokenizer.chat import Origin, Rendered, Segment, Template
 from bpe_tokenizer.chat.assistant_spans import assistant_spans
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
+from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 from bpe_tokenizer.chat.message_regions import message_regions
 from bpe_tokenizer.chat.messages import Messages
 from bpe_tokenizer.errors import ChatTemplateError
@@ -116,8 +117,9 @@ def test_turns_of_built_in_templates(name: str, tokenizer: BPETokenizer) -> None
 @pytest.mark.parametrize("name", JINJA)
 def test_turns_of_jinja_templates(name: str, tokenizer: BPETokenizer) -> None:
     for talk in TALKS:
-        text = masked_text(tokenizer, talk, JINJA[name], add_generation_prompt=False)
-        assert text == expected(talk, OWN_ENDS[name], name)
+        for template in (JINJA[name], Undeclared(JinjaTemplate(JINJA[name]))):
+            text = masked_text(tokenizer, talk, template, add_generation_prompt=False)
+            assert text == expected(talk, OWN_ENDS[name], name)
 
 
 @pytest.mark.parametrize("name", published_names())
@@ -467,12 +469,67 @@ def test_the_markup_that_the_generation_prompt_holds_is_given(prompt: str, turn:
     assert learned(thinking(prompt), talk) == [turn]
 
 
+@pytest.mark.parametrize(
+    ("prompt", "header", "turn"),
+    [
+        ("Bot:", "Bot:", "a1.<|end|>"),
+        ("Bot:", "Bot:<say>", "<say>a1.<|end|>"),
+        # White space between a header and a plain content is nobody's.
+        ("Bot:", "Bot: ", "a1.<|end|>"),
+        # The header can be in the prompt in part, in another form, or not at all.
+        ("<|assistant|>", "<|assistant|>final\n", "final\na1.<|end|>"),
+        ("<|assistant|><think>", "<|assistant|>", "a1.<|end|>"),
+        ("", "Bot:<say>", "a1.<|end|>"),
+    ],
+)
+def test_markup_before_a_plain_content(prompt: str, header: str, turn: str) -> None:
+    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
+        for number, message in enumerate(messages):
+            yield header if message["role"] == "assistant" else "User:"
+            yield number, "content"
+            yield "<|end|>"
+        yield prompt if asks else ""
+
+    talk = plain_talk("user", "assistant", "user", "assistant")
+    assert learned(write, talk) == [turn, turn.replace("a1.", "a3.")]
+    # Nothing tells what is given in front of the first message.
+    assert learned(write, talk[1:])[0] == "a1.<|end|>"
+
+
+def test_a_first_turn_that_looks_like_a_later_one() -> None:
+    """Nothing tells what the model is given in front of all messages; later on, the prompt does."""
+
+    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
+        for number, message in enumerate(messages):
+            yield "\nBot: say " if message["role"] == "assistant" else "\nUser: "
+            yield number, "content"
+        yield "\nBot:" if asks else ""
+
+    assert learned(write, plain_talk("assistant", "user", "assistant", "user")) == ["a0.", " say a2."]
+
+
+def test_a_generation_prompt_that_depends_on_the_message_before() -> None:
+    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
+        for number, message in enumerate(messages):
+            yield "<|assistant|><think></think>" if message["role"] == "assistant" else "<|other|>"
+            yield number, "content"
+            yield "<|end|>"
+        opening = "<think></think>" if messages[-1]["role"] == "tool" else ""
+        yield f"<|assistant|>{opening}" if asks else ""
+
+    talk = plain_talk("user", "assistant", "tool", "assistant", "user", "assistant")
+    thought = "<think></think>"
+    assert learned(write, talk) == [f"{thought}a1.<|end|>", "a3.<|end|>", f"{thought}a5.<|end|>"]
+
+
 def test_markup_that_no_generation_prompt_tells_from_a_header() -> None:
     talk: list[dict[str, str]] = plain_talk("assistant", "user", "assistant")
     talk[2]["thinking"] = "hm"
     problem = "the chat template does not tell which markup in front of it the model is given"
-    with pytest.raises(OptionError, match=f"^message 2: {problem}"):
-        learned(thinking(""), talk)
+    for content in ("a2.", ""):
+        silent = [*talk[:2], talk[2] | {"content": content}]
+        with pytest.raises(OptionError, match=f"^message 2: {problem}"):
+            learned(thinking(""), silent)
     assert learned(thinking("<|assistant|>"), talk) == ["a0.<|end|>", "<think>hm</think>a2.<|end|>"]
     # There is no prompt in front of the first message.
     talk[0]["thinking"] = "hm"
@@ -566,7 +623,7 @@ def test_few_renderings_find_the_turns() -> None:
 
     ranges = assistant_spans(template.render(talk), talk, render, {"<|im_end|>"})
     assert len(ranges) == 50
-    assert len(calls) <= 5
+    assert len(calls) <= 6
 
 
 def test_parts_of_a_conversation() -> None:

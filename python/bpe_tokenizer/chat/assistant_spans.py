@@ -24,9 +24,9 @@ def assistant_spans(
     A template with `{% generation %}` blocks marks them itself. `TracedTurns` finds the turns that a Jinja
     template writes in a loop over the messages. For any other turn, and for templates that are not Jinja:
 
-    - A turn starts at the first character of the message's contents. If the message has more than a plain
-      content, the model also writes the markup before the contents (`<tool_call>`), so the turn starts after
-      the generation prompt.
+    - A turn starts after the generation prompt: the model also writes the markup that the prompt lacks, such
+      as `<tool_call>`. White space before a plain content is not the model's. Neither is any markup before it
+      if no prompt can be rendered.
     - A turn ends with the end marker: the text after its contents that is the same if the conversation goes
       on, ends, or has a generation prompt, up to its last special token. If these have no common special
       token, the turn ends with the special token that follows in this conversation.
@@ -81,16 +81,14 @@ def _reject_unknown_authors(rendered: Rendered, messages: Messages) -> None:
 
 
 @dataclass(frozen=True)
-class _TurnLayout:
-    """The extent of a turn around the contents of its message.
+class _TurnEnd:
+    """Where a turn ends.
 
     Args:
-        lead: The number of characters of the markup before the contents that belong to the turn.
         pieces: The number of pieces of contents that belong to it.
         tail: The number of characters of the markup after these pieces that belong to it.
     """
 
-    lead: int
     pieces: int
     tail: int
 
@@ -105,8 +103,9 @@ class AssistantSpans:
         self._messages = messages
         self._render = render
         self._special = special
-        # Turns with the same markup have the same layout.
-        self._layouts: dict[tuple[object, ...], _TurnLayout] = {}
+        # Turns with the same markup start and end alike.
+        self._leads: dict[tuple[object, ...], int] = {}
+        self._turn_ends: dict[tuple[object, ...], _TurnEnd] = {}
 
     def ranges(self, assistants: list[int]) -> list[tuple[int, int]]:
         places: dict[int, list[MessageRegion]] = {index: [] for index in assistants}
@@ -132,20 +131,19 @@ class AssistantSpans:
 
     def _turn(self, region: MessageRegion) -> tuple[int, int]:
         key = (region.before, *region.gaps, region.after, frozenset(region.fields))
-        layout = self._layouts.get(key)
-        if layout is None:
-            layout = self._layouts[key] = self._layout(region)
-        return region.start - layout.lead, region.pieces[layout.pieces - 1][1] + layout.tail
+        if key not in self._turn_ends:
+            self._turn_ends[key] = self._turn_end(region)
+        end = self._turn_ends[key]
+        return region.start - self._lead(region), region.pieces[end.pieces - 1][1] + end.tail
 
-    def _layout(self, region: MessageRegion) -> _TurnLayout:
+    def _turn_end(self, region: MessageRegion) -> _TurnEnd:
         tails = self._continuations(region.index)
-        lead = self._lead(region)
         # Start at the last piece: a text that the template repeats after the turn is not a piece of it.
         for place, markup in reversed(list(enumerate([*region.gaps, region.after]))):
             tail = _common_end_marker(markup, tails, self._special)
             if tail:
-                return _TurnLayout(lead, place + 1, tail)
-        return _TurnLayout(lead, len(region.pieces), _local_end_marker(region.after, tails, self._special))
+                return _TurnEnd(place + 1, tail)
+        return _TurnEnd(len(region.pieces), _local_end_marker(region.after, tails, self._special))
 
     def _continuations(self, index: int) -> list[str]:
         """Return the text after a message if it is the last one, without and with a generation prompt."""
@@ -154,16 +152,27 @@ class AssistantSpans:
         return [tail for tail in tails if tail is not None]
 
     def _lead(self, region: MessageRegion) -> int:
-        if region.fields == {"content"} and len(region.pieces) == 1:
-            return 0
-        prompted, plain = self._try(region.index, True), self._try(region.index, False)
+        """Return the length of the markup before the contents that the model writes."""
+        is_plain = region.fields == {"content"} and len(region.pieces) == 1
+        previous = self._messages[region.index - 1]["role"] if region.index else None
+        key = (previous, region.before, is_plain)
+        if key not in self._leads:
+            self._leads[key] = self._find_lead(region.index, region.before, is_plain)
+        return self._leads[key]
+
+    def _find_lead(self, index: int, before: str, is_plain: bool) -> int:
         # There is no prompt in front of the first message, and a template can reject one elsewhere.
+        prompted = self._try(index, True)
         prompt = "" if prompted is None else _final_markup(prompted)
-        lead = len(region.before) - len(prompt) if region.before.startswith(prompt) else 0
-        asks = prompted is not None and (plain is None or plain.text != prompted.text)
-        if lead and not asks:
-            raise undecidable(region.index, "which markup in front of it the model is given")
-        return lead
+        lead = before[len(prompt) :] if before.startswith(prompt) else ""
+        if not lead or (is_plain and lead.isspace()):
+            return 0
+        unprompted = self._try(index, False)
+        if prompted is not None and (unprompted is None or unprompted.text != prompted.text):
+            return len(lead)
+        if is_plain:
+            return 0
+        raise undecidable(index, "which markup in front of it the model is given")
 
     def _empty_turn(self, index: int) -> tuple[int, int]:
         """Return the turn of a message without text: its end marker."""
