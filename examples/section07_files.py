@@ -15,6 +15,7 @@ from bpe_tokenizer import (
     MissingDependencyError,
     TokenizerError,
     WriteError,
+    load,
 )
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from shared import heading, library_files, refused, show, without
@@ -32,6 +33,7 @@ def main() -> None:
         tiktoken(tokenizer, here)
         other_formats(tokenizer, here)
         for_people(tokenizer, here)
+        published_names()
         tekken(here)
         sentencepiece(here)
         what_is_refused(tokenizer, here)
@@ -94,7 +96,7 @@ def other_formats(tokenizer: BPETokenizer, here: Path) -> None:
     tokenizer.save_base64_json(here / "everything.json")
     assert same(tokenizer, BPETokenizer.from_base64_json(here / "everything.json"))
     for name in ("gpt2", "openai", "vocabulary.gguf", "small.model", "everything.json"):
-        assert same(tokenizer, BPETokenizer.load(here / name))
+        assert same(tokenizer, load(here / name))
     show("GPT-2's two files, under both names", names(here / "gpt2"), names(here / "openai"))
     show("GGUF, minbpe, base64 JSON", [name for name in names(here) if "." in name])
 
@@ -105,6 +107,14 @@ def for_people(tokenizer: BPETokenizer, here: Path) -> None:
     lines = (here / "listing.txt").read_text(encoding="utf-8").splitlines()
     assert len(lines) >= len(tokenizer)
     show("A listing for people", *lines[-4:])
+
+
+def published_names() -> None:
+    """Load by name: what caches hold, or with `download=True` what is downloaded."""
+    with refused(FormatError, "A name that nobody publishes"):
+        load("gpt4o")
+    with refused((HubError, MissingDependencyError), "A repository that was never downloaded"):
+        load("hf:nobody/nothing")
 
 
 def tekken(here: Path) -> None:

@@ -56,7 +56,16 @@ import bpe_tokenizer, numpy
 from bpe_tokenizer import BPETokenizer, StreamDecoder
 from bpe_tokenizer.corpus import tokenize_corpus
 
+def load_published():
+    for name in ("gpt2", "gpt-4o", "hf:owner/name"):
+        try:
+            bpe_tokenizer.load(name)
+        except (bpe_tokenizer.HubError, bpe_tokenizer.MissingDependencyError):
+            pass
+
+load_published()  # imports what finds the caches: imports may run programs (`ctypes.util`)
 sys.addaudithook(guard)
+load_published()
 tokens = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]
 tokenizer = BPETokenizer().train(["low lower lowest"] * 9, 270, special_tokens=tokens, verbose=False)
 tokenizer.encode_batch(["low", "lower"] * 100, threads=2)

@@ -27,7 +27,7 @@ from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.patterns import CL100K_SPLIT_PATTERN, GPT2_SPLIT_PATTERN, O200K_SPLIT_PATTERN
 from bpe_tokenizer.special_tokens import CHATML_SPECIAL_TOKENS, LLAMA3_SPECIAL_TOKENS
 from bpe_tokenizer.streaming import StreamDecoder
-from bpe_tokenizer.tokenizer import BPETokenizer, train_from_counts
+from bpe_tokenizer.tokenizer import BPETokenizer, load, train_from_counts
 
 if _TYPE_CHECKING:
     from bpe_tokenizer.chat import ChatTemplate
@@ -77,6 +77,7 @@ __all__ = [
     "__version__",
     "count",
     "detect_best_backend",
+    "load",
     "train_bpe",
     "train_from_counts",
 ]

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from bpe_tokenizer.train.piece_counts import Counts, PieceCounts
     from bpe_tokenizer.view.visualization import Visualization
 
-__all__ = ["BPETokenizer", "train_from_counts"]
+__all__ = ["BPETokenizer", "load", "train_from_counts"]
 
 _Path: TypeAlias = str | os.PathLike[str]
 Normalization: TypeAlias = Literal["NFC", "NFD", "NFKC", "NFKD"]
@@ -520,18 +520,26 @@ class BPETokenizer:
         *,
         split_pattern: str | Sequence[str] | None = None,
         special_tokens: SpecialTokens | None = None,
+        download: bool = False,
     ) -> Self:
-        """Load a tokenizer from a file or a directory; the content tells the format.
+        """Load a tokenizer from a file or a directory, whose content tells the format, or by its name.
 
         Args:
             path: A Hugging Face directory or `tokenizer.json`; GPT-2's `vocab.json` and `merges.txt`; a
-                `.tiktoken` file, a GGUF file, a `tekken.json`, a minbpe `.model` or base64 JSON.
+                `.tiktoken` file, a GGUF file, a `tekken.json`, a minbpe `.model` or base64 JSON. If there is
+                no such path, a `str` may be a published name: an encoding of tiktoken (`"o200k_base"`), a
+                model of OpenAI (`"gpt-4o"`), or a repository of the Hugging Face hub (`"hf:owner/name"`,
+                `"hf:owner/name@revision"`). `"./gpt2"` is always a path.
             split_pattern: A name or a pattern, for a `.tiktoken` file that OpenAI did not publish, or to
                 replace GPT-2's.
             special_tokens: A dict of text to id, or a list, for the same files.
+            download: Download a published tokenizer that is not in the caches of tiktoken and of the Hugging
+                Face libraries. Without it nothing touches the network.
 
         Raises:
-            FormatError: The format is unknown, the file is broken, or it holds what cannot be represented.
+            FormatError: There is no such path or name, the format is unknown, the file is broken, or it holds
+                what cannot be represented.
+            HubError: A published tokenizer is not on this machine, and may not or cannot be downloaded.
             OptionError: A `.tiktoken` file needs arguments that are missing, or another format does not.
 
         >>> import tempfile
@@ -541,7 +549,13 @@ class BPETokenizer:
         ...     BPETokenizer.load(f"{directory}/small.model")
         BPETokenizer(vocab_size=258, merges=2, special_tokens=0)
         """
-        return cls._load(path, None, split_pattern=split_pattern, special_tokens=special_tokens)
+        from bpe_tokenizer.formats import names
+
+        allowed = check_flag("download", download)
+        loaded = names.load(
+            path, download=allowed, split_pattern=split_pattern, special_tokens=special_tokens
+        )
+        return cls.from_model(loaded.model)
 
     @classmethod
     def _load(cls, path: _Path, format_name: str | None, **load_kwargs: Any) -> Self:
@@ -2236,6 +2250,28 @@ class BPETokenizer:
 def _from_parts(kind: type[BPETokenizer], parts: tuple[Any, ...]) -> BPETokenizer:
     """Unpickle a tokenizer from the parts of its model."""
     return kind.from_model(Model(*parts))
+
+
+def load(
+    path: _Path,
+    *,
+    split_pattern: str | Sequence[str] | None = None,
+    special_tokens: SpecialTokens | None = None,
+    download: bool = False,
+) -> BPETokenizer:
+    """Load a tokenizer from a file, a directory, or by its published name.
+
+    The arguments and errors are those of `BPETokenizer.load`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     BPETokenizer().train("low low lower", 258, verbose=False).save(directory)
+    ...     load(directory)
+    BPETokenizer(vocab_size=258, merges=2, special_tokens=0)
+    """
+    return BPETokenizer.load(
+        path, split_pattern=split_pattern, special_tokens=special_tokens, download=download
+    )
 
 
 def train_from_counts(

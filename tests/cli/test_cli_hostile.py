@@ -35,7 +35,7 @@ def test_values_that_ended_in_tracebacks(run: Run, directory: Path, corpus: Path
         ((*train, "--pattern", "\udcff+"), "lone surrogate"),
         ((*train, "--max-memory", "9" * 400 + "x"), "max_memory"),
         (("encode", "--tokenizer", directory, "--file", "a\0b"), "NUL"),
-        (("info", "--tokenizer", "a\0b"), "null byte"),
+        (("info", "--tokenizer", "a\0b"), "NUL"),
         (("report", "--tokenizer", directory, "--corpus", "a\0b"), "NUL"),
         (("decode", "--tokenizer", directory, "--ids", "9" * 5000), "is not an id"),
     ):

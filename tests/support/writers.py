@@ -81,16 +81,16 @@ def ranks(directory: Path, source: Path, number: int) -> None:
 
 
 def converted(directory: Path, source: Path, number: int) -> None:
-    convert(prepare(source, number)[0], directory / "converted", "huggingface")
+    convert(str(prepare(source, number)[0]), directory / "converted", "huggingface")
 
 
 def page(directory: Path, source: Path, number: int) -> None:
     tokenizer, corpus = prepare(source, number)
-    report(tokenizer, [str(corpus)], directory / "report.html")
+    report(str(tokenizer), [str(corpus)], directory / "report.html")
 
 
 def shown(directory: Path, source: Path, number: int) -> None:
-    view([prepare(source, number)[0]], text=f"low {number}", html=str(directory / "view.html"))
+    view([str(prepare(source, number)[0])], text=f"low {number}", html=str(directory / "view.html"))
 
 
 WRITERS: dict[str, Writer] = {

@@ -12,7 +12,7 @@ import typer
 from bpe_tokenizer import BPETokenizer, ChatSession, InferenceBackend
 from bpe_tokenizer.cli.chat_loop import ChatLoop
 from bpe_tokenizer.cli.inputs import read_text
-from bpe_tokenizer.cli.options import Debug, option
+from bpe_tokenizer.cli.options import Debug, Download, option
 from bpe_tokenizer.errors import OptionError
 
 __all__ = ["chat"]
@@ -27,8 +27,8 @@ def chat(
         ),
     ],
     tokenizer: Annotated[
-        Path | None,
-        option("PATH", "A saved tokenizer of any format that BPETokenizer.load reads.", "the model's own"),
+        str | None,
+        option("PATH|NAME", "A saved tokenizer of any format, or a published one.", "the model's own"),
     ] = None,
     template: Annotated[
         str | None,
@@ -72,6 +72,7 @@ def chat(
         str | None, option("KEY", "API key of a server.", envvar="BPE_TOKENIZER_API_KEY")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each reply as a line of JSON.")] = False,
+    download: Download = False,
     debug: Debug = False,
 ) -> None:
     """Talk to a language model.
@@ -82,7 +83,7 @@ def chat(
     """
     session = ChatSession(
         model,
-        BPETokenizer.load(tokenizer) if tokenizer is not None else None,
+        BPETokenizer.load(tokenizer, download=download) if tokenizer is not None else None,
         system,
         template=read_text(template) if template is not None and Path(template).is_file() else template,
         plain_markup=plain_markup,

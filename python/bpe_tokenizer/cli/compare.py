@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli.options import AsJson, Corpus, Debug
+from bpe_tokenizer.cli.options import AsJson, Corpus, Debug, Download
 from bpe_tokenizer.cli.report import Html, UnderUsed, write_result
 from bpe_tokenizer.train.progress import ProgressBar
 from bpe_tokenizer.view.reports.disagreements import disagreement_tables, find_disagreements
@@ -21,21 +20,22 @@ __all__ = ["compare"]
 
 def compare(
     tokenizers: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
-            metavar="A B...", help="Two or more saved tokenizers, of any format.", show_default=False
+            metavar="A B...", help="Two or more saved or published tokenizers.", show_default=False
         ),
     ],
     corpus: Corpus,
     html: Html = None,
     under_used: UnderUsed = 10,
     as_json: AsJson = False,
+    download: Download = False,
     debug: Debug = False,
 ) -> None:
     """Compare tokenizers on the same corpus side by side, and show where they cut it differently."""
     if len(tokenizers) < 2:
         raise typer.BadParameter("name at least two tokenizers before --corpus")
-    loaded = [BPETokenizer.load(each) for each in tokenizers]
+    loaded = [BPETokenizer.load(each, download=download) for each in tokenizers]
     with documents(corpus) as files, ProgressBar.shown() as bar:
         # The corpus is read once for each tokenizer, and once more line by line.
         size = sum(each.path.stat().st_size for each in files) * (len(loaded) + 1)

@@ -11,9 +11,10 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from bpe_tokenizer.atomic import is_temporary, make_directory, write_atomically
-from bpe_tokenizer.cli.options import AsJson, Debug, choice, option
+from bpe_tokenizer.cli.options import AsJson, Debug, Download, choice, option
 from bpe_tokenizer.errors import FormatError, OptionError
 from bpe_tokenizer.formats import registry
+from bpe_tokenizer.formats.names import load as load_tokenizer
 from bpe_tokenizer.formats.registry import FORMATS, Format, Saved
 from bpe_tokenizer.formats.verify import differences
 from bpe_tokenizer.model import Model
@@ -41,8 +42,10 @@ class Losses(NamedTuple):
 
 def convert(
     source: Annotated[
-        Path,
-        typer.Argument(metavar="IN", help="A tokenizer file or directory of any format.", show_default=False),
+        str,
+        typer.Argument(
+            metavar="IN", help="A tokenizer of any format, or a published one.", show_default=False
+        ),
     ],
     output: Annotated[
         Path, typer.Argument(metavar="OUT", help="The file or directory to write.", show_default=False)
@@ -78,17 +81,17 @@ def convert(
         choice(_DROPPABLE, help="Fields that may be lost if OUT cannot hold them.", show_default=False),
     ] = None,
     as_json: AsJson = False,
+    download: Download = False,
     debug: Debug = False,
 ) -> None:
     """Write a tokenizer in another format, and check that it is still the same."""
     load_kwargs = _load_kwargs(split_pattern, special)
-    entry, path = (registry.get_format(from_), source) if from_ else registry.detect(source)
-    model = registry.load(path, entry.name, **load_kwargs)
+    model, format_name = load_tokenizer(source, from_, download=download, **load_kwargs)
     target = registry.get_format(to)
     saved, losses = _convert(model, output, target, drop or ())
     result = {
-        "input": str(source),
-        "from": entry.name,
+        "input": source,
+        "from": format_name,
         "output": str(output),
         "to": to,
         "files": [str(file) for file in saved.files],

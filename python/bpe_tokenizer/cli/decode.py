@@ -10,7 +10,7 @@ import typer
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli.inputs import read_text
-from bpe_tokenizer.cli.options import Debug, TokenizerPath, option
+from bpe_tokenizer.cli.options import Debug, Download, TokenizerPath, option
 from bpe_tokenizer.errors import OptionError, shorten
 
 __all__ = ["decode", "parse_ids"]
@@ -28,6 +28,7 @@ def decode(
     skip_special_tokens: Annotated[
         bool, typer.Option("--skip-special-tokens", help="Leave out special tokens.")
     ] = False,
+    download: Download = False,
     debug: Debug = False,
 ) -> None:
     """Turn ids into bytes.
@@ -36,7 +37,9 @@ def decode(
     additional line feed, if the text does not end with one.
     """
     wanted = _read_ids(ids)
-    data = BPETokenizer.load(tokenizer).decode_bytes(wanted, skip_special_tokens=skip_special_tokens)
+    data = BPETokenizer.load(tokenizer, download=download).decode_bytes(
+        wanted, skip_special_tokens=skip_special_tokens
+    )
     sys.stdout.buffer.write(data)
     if sys.stdout.isatty() and not data.endswith(b"\n"):
         sys.stdout.buffer.write(b"\n")

@@ -13,6 +13,7 @@ from bpe_tokenizer.cli.options import (
     AllowedSpecial,
     AsJson,
     Debug,
+    Download,
     TokenizerPath,
     allowed_special_argument,
     option,
@@ -38,6 +39,7 @@ def encode(
         ),
     ] = False,
     as_json: AsJson = False,
+    download: Download = False,
     debug: Debug = False,
 ) -> None:
     """Turn text into ids: one line, separated by spaces."""
@@ -45,7 +47,7 @@ def encode(
         raise typer.BadParameter("give either --text or --file, not both")
     if text is None:
         text = read_text(file)
-    loaded = BPETokenizer.load(tokenizer)
+    loaded = BPETokenizer.load(tokenizer, download=download)
     ids = loaded.encode(
         text,
         add_special_tokens=add_special_tokens,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, cast
 import typer
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli.options import AsJson, Debug, TokenizerPath
+from bpe_tokenizer.cli.options import AsJson, Debug, Download, TokenizerPath
 from bpe_tokenizer.special_tokens import ROLES
 from bpe_tokenizer.view.terminal import print_tokens
 
@@ -25,10 +25,11 @@ def info(
         str, typer.Option(metavar="TEXT", help="Text to encode and decode.")
     ] = _SAMPLE_TEXT,
     as_json: AsJson = False,
+    download: Download = False,
     debug: Debug = False,
 ) -> None:
     """Show a tokenizer's sizes, special tokens, first and last tokens, and a round trip."""
-    loaded = BPETokenizer.load(tokenizer)
+    loaded = BPETokenizer.load(tokenizer, download=download)
     if as_json:
         print(json.dumps(_describe(loaded, sample_text)))
     else:

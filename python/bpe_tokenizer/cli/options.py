@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -15,6 +14,7 @@ __all__ = [
     "AsJson",
     "Corpus",
     "Debug",
+    "Download",
     "MaxMemory",
     "Quiet",
     "Special",
@@ -61,9 +61,18 @@ def choice(names: Iterable[str], *declarations: str, **settings: Any) -> Any:
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress and no summary.")]
+# A text, and not a Path: "./gpt2" is a path, and "gpt2" may be a published name.
 TokenizerPath = Annotated[
-    Path,
-    option("PATH", "A saved tokenizer: a directory or file of any format that BPETokenizer.load reads."),
+    str,
+    option("PATH|NAME", "A saved tokenizer of any format, or a published one: gpt-4o, hf:owner/name, ..."),
+]
+Download = Annotated[
+    bool,
+    typer.Option(
+        "--download",
+        help="Download a published tokenizer that is not on this machine.",
+        envvar="BPE_TOKENIZER_DOWNLOAD",
+    ),
 ]
 AllowedSpecial = Annotated[
     list[str] | None,

@@ -11,7 +11,7 @@ import typer
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.atomic import write_atomically
-from bpe_tokenizer.cli.options import AsJson, Corpus, Debug, TokenizerPath, option
+from bpe_tokenizer.cli.options import AsJson, Corpus, Debug, Download, TokenizerPath, option
 from bpe_tokenizer.train.progress import ProgressBar
 from bpe_tokenizer.view.reports.documents import documents
 from bpe_tokenizer.view.reports.report import Report, make_report
@@ -33,10 +33,11 @@ def report(
     html: Html = None,
     under_used: UnderUsed = 10,
     as_json: AsJson = False,
+    download: Download = False,
     debug: Debug = False,
 ) -> None:
     """Show a tokenizer's statistics on a corpus: compression, fertility, use of tokens."""
-    loaded = BPETokenizer.load(tokenizer)
+    loaded = BPETokenizer.load(tokenizer, download=download)
     with documents(corpus) as files, ProgressBar.shown() as bar:
         bar.start("Reading", sum(each.path.stat().st_size for each in files), "MB", 1e6)
         made = make_report(str(tokenizer), loaded, files, under_used, bar.advance)

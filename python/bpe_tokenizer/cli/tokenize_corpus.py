@@ -14,6 +14,7 @@ from bpe_tokenizer.cli.options import (
     AllowedSpecial,
     AsJson,
     Debug,
+    Download,
     Quiet,
     Threads,
     TokenizerPath,
@@ -75,6 +76,7 @@ def tokenize_corpus(
     ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    download: Download = False,
     debug: Debug = False,
 ) -> None:
     """Turn a corpus into the token files that training programs read. Resumes a run that was killed."""
@@ -83,7 +85,7 @@ def tokenize_corpus(
     made = corpora.tokenize_corpus(
         corpus,
         output,
-        BPETokenizer.load(tokenizer),
+        BPETokenizer.load(tokenizer, download=download),
         format_,
         input_format=input_format,
         documents=documents,

@@ -11,7 +11,7 @@ import typer
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.cli.inputs import read_text
-from bpe_tokenizer.cli.options import AllowedSpecial, Debug, allowed_special_argument, option
+from bpe_tokenizer.cli.options import AllowedSpecial, Debug, Download, allowed_special_argument, option
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.view.page import page, visualize_all
 
@@ -20,8 +20,8 @@ __all__ = ["view"]
 
 def view(
     tokenizer: Annotated[
-        list[Path],
-        option("PATH", "A saved tokenizer of any format; repeat the option to compare several side by side."),
+        list[str],
+        option("PATH|NAME", "A saved or published tokenizer; repeat the option to compare several."),
     ],
     text: Annotated[str | None, option("TEXT", "Text to show.")] = None,
     file: Annotated[str | None, option("FILE", "File to show, in UTF-8; - is standard input.")] = None,
@@ -34,6 +34,7 @@ def view(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open the local page in a browser.")
     ] = False,
+    download: Download = False,
     debug: Debug = False,
 ) -> None:
     """Show the tokens of a text: on a local page, in an HTML file, or in the terminal."""
@@ -45,7 +46,7 @@ def view(
     if text is None and (file is not None or not is_live):
         text = read_text(file)
     special = allowed_special_argument(allowed_special)
-    loaded = _load_all(tokenizer)
+    loaded = _load_all(tokenizer, download)
     if is_live:
         _serve(loaded, text or "", special, port, opens_browser=not no_browser)
     elif html is not None:
@@ -54,12 +55,12 @@ def view(
         _print(loaded, text or "", special)
 
 
-def _load_all(paths: list[Path]) -> dict[str, BPETokenizer]:
+def _load_all(names: list[str], download: bool) -> dict[str, BPETokenizer]:
     tokenizers: dict[str, BPETokenizer] = {}
-    for path in paths:
-        if str(path) in tokenizers:
-            raise OptionError(f"duplicate --tokenizer {path}")
-        tokenizers[str(path)] = BPETokenizer.load(path)
+    for name in names:
+        if name in tokenizers:
+            raise OptionError(f"duplicate --tokenizer {name}")
+        tokenizers[name] = BPETokenizer.load(name, download=download)
     return tokenizers
 
 

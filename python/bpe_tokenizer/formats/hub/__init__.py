@@ -24,7 +24,10 @@ from bpe_tokenizer.formats.probe import GPT2_PAIRS
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.special_tokens import SpecialTokens
 
-__all__ = ["load"]
+__all__ = ["ROOT", "fetch", "load", "parse_name"]
+
+# The folder of a repository that holds its other folders.
+ROOT = PurePosixPath("")
 
 # The files that are fetched with a file. The config is the last: if the cache holds it, it holds the others.
 _SETTINGS = ("special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "tokenizer_config.json")
@@ -101,7 +104,7 @@ def load(
     if isinstance(source, str) and not _exists(Path(source)):
         name, folder = _parse_source(source)
         repository = Repository(name, revision or "main", token, cache_dir, local_files_only)
-        return registry.load(_fetch(repository, folder, None not in given.values()), **given)
+        return registry.load(fetch(repository, folder, None not in given.values()), **given)
     if isinstance(source, str | os.PathLike):
         return registry.load(source, **given)
     if any(value is not None for value in given.values()):
@@ -124,15 +127,34 @@ def _exists(path: Path) -> bool:
 
 def _parse_source(source: str) -> tuple[str, PurePosixPath]:
     """Return the repository that a text names, and the path in it."""
-    match = _REPOSITORY.fullmatch(source)
-    if match is None or (source.endswith(_FILES) and "/" not in source):
-        hint = "" if match else ", and not the name of a repository like 'owner/name'"
+    found = parse_name(source)
+    if found is None or (source.endswith(_FILES) and "/" not in source):
+        hint = "" if found else ", and not the name of a repository like 'owner/name'"
         raise FormatError(f"{source}: no such file or directory{hint}")
-    return match[1], PurePosixPath(match[2].removeprefix("/"))
+    return found
 
 
-def _fetch(repository: Repository, folder: PurePosixPath, is_given: bool) -> Path:
-    """Fetch the file of a tokenizer and its companions, and return its local path."""
+def parse_name(name: str) -> tuple[str, PurePosixPath] | None:
+    """Return the repository and the path in it that a name means; None if it is not such a name.
+
+    >>> parse_name("owner/name/folder"), parse_name("https://huggingface.co/owner/name")
+    (('owner/name', PurePosixPath('folder')), None)
+    """
+    match = _REPOSITORY.fullmatch(name)
+    return match and (match[1], PurePosixPath(match[2].removeprefix("/")))
+
+
+def fetch(repository: Repository, folder: PurePosixPath, is_given: bool = False) -> Path:
+    """Fetch the file of a tokenizer and its companions, and return its local path.
+
+    Args:
+        repository: The repository.
+        folder: A folder of it, or a file.
+        is_given: Whether the caller has the split pattern and the special tokens, which a rank file lacks.
+
+    Raises:
+        HubError: As in `load`.
+    """
     name = folder if folder.name.endswith(_FILES) else folder / "tokenizer.json"
     path = repository.file(name)
     if path is None and name != folder:

@@ -16,9 +16,10 @@ from typing import Any
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import HubError, MissingDependencyError
 
-__all__ = ["Repository"]
+__all__ = ["Repository", "cache_directory", "is_offline"]
 
 _LIBRARY = {"library_name": "bpe-tokenizer", "library_version": _core.__version__}
+_TIMEOUT = 10  # seconds until the hub counts as unreachable
 _LOG_IN = "log in with `hf auth login`, set HF_TOKEN or pass token="
 
 
@@ -32,6 +33,7 @@ class Repository:
         token: An access token; True for the stored one, False for none, None for the stored one if any.
         cache_dir: The cache directory; None for that of `huggingface_hub`.
         local_files_only: Whether to use the cache only, without the network.
+        local_reason: Why only the cache is used, and the way out, for the error about a missing file.
 
     Raises:
         MissingDependencyError: `huggingface_hub` is not installed.
@@ -42,6 +44,7 @@ class Repository:
     token: str | bool | None = None
     cache_dir: str | os.PathLike[str] | None = None
     local_files_only: bool = False
+    local_reason: str = "local_files_only is True; load the tokenizer once with the network"
 
     def __post_init__(self) -> None:
         _library()
@@ -57,7 +60,7 @@ class Repository:
     @property
     def is_offline(self) -> bool:
         """Whether only the cache is used."""
-        return self.local_files_only or bool(_library().constants.HF_HUB_OFFLINE)
+        return self.local_files_only or is_offline()
 
     @property
     def is_pinned(self) -> bool:
@@ -90,6 +93,21 @@ class Repository:
             raise
         except Exception as error:  # the class depends on the HTTP library of this huggingface_hub
             raise self._error(error, str(name)) from error
+
+    def check_reachable(self) -> None:
+        """Ask the hub for anything, once: `huggingface_hub` repeats a request for 20 seconds.
+
+        Raises:
+            HubError: It cannot be reached. Nothing is asked where the network is off.
+        """
+        if self.is_offline:
+            return
+        try:
+            _library().get_session().head(_endpoint(), timeout=_TIMEOUT)
+        except MemoryError:
+            raise
+        except Exception as error:  # the class depends on the HTTP library of this huggingface_hub
+            raise self._error(error, "its tokenizer") from error
 
     def listed(self) -> tuple[Repository, list[PurePosixPath]]:
         """Return the repository at the current commit of the revision, and the names of its files.
@@ -138,11 +156,9 @@ class Repository:
         elif isinstance(error, errors.LocalTokenNotFoundError):
             problem = f"token=True needs a stored token, but there is none; {_LOG_IN}"
         elif self.is_offline and isinstance(error, errors.LocalEntryNotFoundError):
-            why = "local_files_only is True" if self.local_files_only else "HF_HUB_OFFLINE is set"
-            problem = (
-                f"{wanted} is not in the cache, and {why}; load the tokenizer once with the network, "
-                "or give the path of a local copy"
-            )
+            offline = "HF_HUB_OFFLINE is set; load the tokenizer once with the network"
+            reason = offline if is_offline() else self.local_reason
+            problem = f"{wanted} is not in the cache, and {reason}, or give the path of a local copy"
         else:
             is_wrapped = isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__ is not None
             reason = " ".join(str(error.__cause__ if is_wrapped else error).split())
@@ -151,6 +167,24 @@ class Repository:
                 "and try again, or set HF_HUB_OFFLINE=1 to use what the cache holds"
             )
         return HubError(f"{self}: {problem}")
+
+
+def cache_directory() -> Path:
+    """Return the cache of `huggingface_hub`.
+
+    Raises:
+        MissingDependencyError: It is not installed.
+    """
+    return Path(_library().constants.HF_HUB_CACHE)
+
+
+def is_offline() -> bool:
+    """Whether `HF_HUB_OFFLINE` or `TRANSFORMERS_OFFLINE` turns the network off."""
+    try:
+        return bool(_library().constants.HF_HUB_OFFLINE)
+    except MissingDependencyError:
+        value = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
+        return value.upper() in ("1", "ON", "YES", "TRUE")
 
 
 def _endpoint() -> str:

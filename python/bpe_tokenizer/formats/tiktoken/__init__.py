@@ -52,10 +52,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LoadKwargs",
+    "cached_ranks",
     "from_encoding",
     "load",
     "load_any",
     "load_named",
+    "named_model",
     "published_ranks",
     "save",
     "to_encoding",
@@ -184,7 +186,11 @@ def load_named(
         OptionError: There is no such encoding.
         WriteError: The file cannot be written into `cache_dir`.
     """
-    ranks = published_ranks(name, cache_dir=cache_dir, local_files_only=local_files_only)
+    return named_model(name, published_ranks(name, cache_dir=cache_dir, local_files_only=local_files_only))
+
+
+def named_model(name: str, ranks: Mapping[bytes, int]) -> Model:
+    """Return the model of a published encoding with these ranks."""
     encoding = PUBLISHED[name]
     settings = {"split_patterns": [encoding.split_pattern]}
     return _model(ranks, settings, encoding.special_tokens or {}, name)
@@ -202,6 +208,21 @@ def published_ranks(
             f"{', '.join(PUBLISHED)}, or give the path of a rank file"
         )
     cache = Cache.at(cache_dir)
+    ranks = cached_ranks(name, cache)
+    if ranks is not None:
+        return ranks
+    url, sha256 = PUBLISHED[name].ranks
+    if local_files_only:
+        raise HubError(
+            f"{name}: {cache.path(url) or 'the cache, which is disabled,'} does not hold {url} with its "
+            "published SHA-256, and local_files_only is True; load it once with the network, or copy the "
+            "file there"
+        )
+    return parse_ranks(cache.fetch(url, sha256), name)
+
+
+def cached_ranks(name: str, cache: Cache) -> dict[bytes, int] | None:
+    """Return the tokens of a published encoding and their ranks; None if a cache does not hold its file."""
     url, sha256 = PUBLISHED[name].ranks
     data = cache.read(url, sha256)
     if data is None and cache.directory is not None:
@@ -210,13 +231,7 @@ def published_ranks(
         vocab, ids = cache.read(*VOCAB_BPE), cache.read(*ENCODER_JSON)
         if vocab is not None and ids is not None:
             return ranks_from_data_gym(vocab, ids)
-    if data is None and local_files_only:
-        raise HubError(
-            f"{name}: {cache.path(url) or 'the cache, which is disabled,'} does not hold {url} with its "
-            "published SHA-256, and local_files_only is True; load it once with the network, or copy the "
-            "file there"
-        )
-    return parse_ranks(cache.fetch(url, sha256) if data is None else data, name)
+    return None if data is None else parse_ranks(data, name)
 
 
 def _file_by_name(directory: Path, name: str, sha256: str) -> bytes | None:

@@ -19,7 +19,7 @@ __all__ = ["Cache", "download", "has_sha256"]
 
 # The largest rank file has 4 MB.
 _MAX_BYTES = 1 << 28
-_TIMEOUT = 60  # seconds without a byte
+_TIMEOUT = 20  # seconds without a byte
 
 
 @dataclass(frozen=True)
