@@ -68,6 +68,16 @@ def hugging_face(tokenizer: BPETokenizer, here: Path) -> None:
         BPETokenizer.from_huggingface("nobody/nothing", cache_dir=here / "hub", local_files_only=True)
     with without("huggingface_hub"), refused(MissingDependencyError, "... without the hub's library"):
         BPETokenizer.from_huggingface("nobody/nothing")
+    with (
+        without("tokenizers"),
+        refused(MissingDependencyError, "An object of tokenizers, without tokenizers"),
+    ):
+        tokenizer.to_tokenizers()
+    with (
+        without("transformers"),
+        refused(MissingDependencyError, "... of transformers, without transformers"),
+    ):
+        tokenizer.to_transformers()
 
 
 def tiktoken(tokenizer: BPETokenizer, here: Path) -> None:

@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import tiktoken as tiktoken_library
+    import tokenizers as tokenizers_library
+    from transformers import PreTrainedTokenizerFast
     from typing_extensions import Self
 
     from bpe_tokenizer.chat.encoding import ChatTemplateLike, MessageSpan
@@ -683,7 +685,38 @@ class BPETokenizer:
         )
         return cls.from_model(model)
 
-    def to_tiktoken(self, name: str) -> tiktoken_library.Encoding:
+    def to_tokenizers(self) -> tokenizers_library.Tokenizer:
+        """Return a `tokenizers.Tokenizer` that gives the same ids.
+
+        Raises:
+            FormatError: A tokenizer.json cannot hold this tokenizer.
+            MissingDependencyError: `tokenizers` is not installed.
+            NotTrainedError: There is no vocabulary yet.
+
+        >>> tokenizer = BPETokenizer("gpt2", None).train("low low lower", 258, verbose=False)
+        >>> tokenizer.to_tokenizers().encode("a low").ids
+        [97, 32, 257]
+        """
+        from bpe_tokenizer.formats.huggingface.objects import to_tokenizers
+
+        return to_tokenizers(self.model)
+
+    def to_transformers(self) -> PreTrainedTokenizerFast:
+        """Return a `PreTrainedTokenizerFast` of `transformers` that gives the same ids.
+
+        It is transformers' own object. `bpe_tokenizer.compat.transformers.from_tokenizer` returns one that
+        runs on this package's core.
+
+        Raises:
+            FormatError: A tokenizer.json cannot hold this tokenizer.
+            MissingDependencyError: `transformers` is not installed.
+            NotTrainedError: There is no vocabulary yet.
+        """
+        from bpe_tokenizer.formats.huggingface.objects import to_transformers
+
+        return to_transformers(self.model)
+
+    def to_tiktoken(self, name: str = "bpe_tokenizer") -> tiktoken_library.Encoding:
         """Return a `tiktoken.Encoding` with this name that gives the same ids.
 
         Raises:

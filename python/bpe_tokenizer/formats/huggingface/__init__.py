@@ -51,7 +51,7 @@ from bpe_tokenizer.formats.json_file import (
 from bpe_tokenizer.model import Model, PostProcessor
 from bpe_tokenizer.special_tokens import ROLES, find_roles
 
-__all__ = ["load", "save", "saved_path"]
+__all__ = ["load", "loads", "save", "saved_path", "to_json"]
 
 _FIELDS = frozenset(
     (
@@ -107,10 +107,30 @@ def load(directory: str | Path) -> Model:
         return _load(path)
 
 
+@_gc_paused()
+def loads(text: str) -> Model:
+    """Load a Hugging Face tokenizer from the text of a tokenizer.json, without the files next to it.
+
+    Raises:
+        FormatError: It is broken, or cannot be represented exactly.
+
+    >>> loads("{}")
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.FormatError: tokenizer.json: model: is missing
+    """
+    path = Path("tokenizer.json")
+    nothing = Field(path, "", {})
+    return _read(path, text.encode("utf-8"), Config(nothing, nothing.get(OWN_KEY), matches_document=False))
+
+
 def _load(path: Path) -> Model:
     data, config = read_together(
         lambda: _read_files(path), (path, config_path(path)), lambda found: found[1].matches_document
     )
+    return _read(path, data, config)
+
+
+def _read(path: Path, data: bytes, config: Config) -> Model:
     rest, table = _core.TokenTable.parse(data) or (data, None)
     document = parse_json(path, rest)
     unknown = sorted(document.members().keys() - _FIELDS)
@@ -166,15 +186,23 @@ def save(model: Model, directory: str | Path, name: str = "tokenizer") -> list[P
     if not name or Path(name).name != name:
         raise OptionError(f"name is {shorten(name)}; it must be the stem of a file name, like 'tokenizer'")
     config = dict(model.config)
-    kept = config.pop(PASSTHROUGH_KEY, {})
-    document = _document(model, kept)
-    data = _to_bytes(document, "tokenizer.json")
+    config.pop(PASSTHROUGH_KEY, None)
+    data = to_json(model)
     config |= _config(model, digest(data))
     path = check_path("directory", directory) / f"{name}.json"
     files = {path: data, config_path(path): _to_bytes(config, "tokenizer_config.json")}
     make_directory(path.parent)
     write_atomically(files)
     return list(files)
+
+
+def to_json(model: Model) -> bytes:
+    """Return the tokenizer.json of a model.
+
+    Raises:
+        FormatError: The format cannot hold something of the model.
+    """
+    return _to_bytes(_document(model, model.config.get(PASSTHROUGH_KEY, {})), "tokenizer.json")
 
 
 # -- reading --------------------------------------------------------------------------------------------

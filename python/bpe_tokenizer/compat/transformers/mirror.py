@@ -1,0 +1,170 @@
+"""The core's copy of a tokenizer of `tokenizers`, renewed when that tokenizer changes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.compiled import CompiledModel
+from bpe_tokenizer.errors import TokenizerError
+from bpe_tokenizer.formats import huggingface
+from bpe_tokenizer.model import Model
+
+__all__ = ["CoreTokenizer", "Mirror"]
+
+# How many tokens of the vocabulary a fingerprint holds.
+_SAMPLE = 32
+_MODEL_SETTINGS = (
+    "dropout",
+    "unk_token",
+    "continuing_subword_prefix",
+    "end_of_word_suffix",
+    "fuse_unk",
+    "byte_fallback",
+    "ignore_merges",
+)
+
+
+class CoreTokenizer:
+    """A model that runs, and which results of `tokenizers` it reproduces exactly.
+
+    Args:
+        model: The model.
+        post_processor: The steps of the post-processor of the tokenizer of `tokenizers`.
+    """
+
+    def __init__(self, model: Model, post_processor: Sequence[Mapping[str, Any]]) -> None:
+        self.model = model
+        compiled = CompiledModel.compile(model)
+        self.compiled = compiled
+        self.encoder = compiled.encoder
+        prefix, suffix = compiled.prefix_suffix_ids
+        self.prefix, self.suffix = list(prefix), list(suffix)
+        core = model.core
+        matches_exactly = not any(token.lstrip or token.rstrip for token in core.added_tokens)
+        # Whether all ids that are added to a text have the type 0.
+        self.has_only_type_0 = not any(_type_ids(post_processor))
+        # Whether spans of ids are those of `tokenizers`: it never trims them, and texts stay unchanged.
+        self.has_same_offsets = (
+            core.alphabet == "bytes"
+            and core.requires_all_bytes
+            and not core.normalizers
+            and not core.add_prefix_space
+            and not _trims_offsets(post_processor)
+            and matches_exactly
+        )
+        # `tokenizers` reports the text that an added token matched, which may have white space around it.
+        self.has_same_token_strings = (
+            core.alphabet == "bytes" and matches_exactly and core.unk_id is None and not core.normalizers
+        )
+        # `tokenizers` decodes an added token whose characters are all GPT-2's printable bytes to those bytes.
+        self.has_same_texts = not core.normal_forms and (
+            core.alphabet == "characters"
+            or all(
+                _core.from_printable(token.content) in (None, token.content.encode())
+                for token in core.added_tokens
+            )
+        )
+
+    @cached_property
+    def token_strings(self) -> dict[int, str]:
+        """The token string of each id."""
+        return self.compiled.token_strings
+
+
+class Mirror:
+    """Keeps a `CoreTokenizer` equal to a tokenizer of `tokenizers`, which callers may change.
+
+    Threads share it.
+
+    Attributes:
+        is_shared: Other code holds the tokenizer or a part of it and can change it at any time, so each use
+            compares a fingerprint.
+        refusal: Why the core cannot represent the tokenizer.
+    """
+
+    def __init__(self) -> None:
+        self.is_shared = False
+        self.refusal: TokenizerError | None = None
+        self._changes = 1
+        # The changes that `_core` knows of.
+        self._known_changes = 0
+        self._core: CoreTokenizer | None = None
+        self._fingerprint: tuple[object, ...] | None = None
+        self._lock = threading.Lock()
+
+    def note_change(self) -> None:
+        """Note that the tokenizer was changed through the class that owns it."""
+        self._changes += 1
+
+    def core(self, backend: Any) -> CoreTokenizer | None:
+        """Return the core's tokenizer; None if the core cannot represent the `tokenizers.Tokenizer`."""
+        if self._known_changes == self._changes and not self.is_shared:
+            return self._core
+        with self._lock:
+            changes = self._changes
+            fingerprint = _fingerprint(backend)
+            if fingerprint != self._fingerprint:
+                self._core = self._read(backend)
+                self._fingerprint = fingerprint
+            self._known_changes = changes
+            return self._core
+
+    def _read(self, backend: Any) -> CoreTokenizer | None:
+        self.refusal = None
+        if type(backend.model).__name__ != "BPE":
+            return None
+        try:
+            return CoreTokenizer(huggingface.loads(backend.to_str()), _steps(backend.post_processor))
+        except TokenizerError as error:
+            self.refusal = error
+            return None
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Mirror:
+        """Return a mirror of an equal tokenizer; the core's tokenizer is immutable."""
+        copied = Mirror()
+        with self._lock:
+            copied.__dict__.update({**self.__dict__, "_lock": copied._lock})
+        return copied
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle nothing: a new mirror reads the unpickled tokenizer."""
+        return Mirror, ()
+
+
+def _fingerprint(backend: Any) -> tuple[object, ...]:
+    """What distinguishes two states of a tokenizer, as far as ids and texts depend on it."""
+    model = backend.model
+    size = backend.get_vocab_size(with_added_tokens=False)
+    sample = [backend.id_to_token(token_id) for token_id in range(0, size, size // _SAMPLE + 1)]
+    parts = (backend.normalizer, backend.pre_tokenizer, backend.post_processor, backend.decoder)
+    added = backend.get_added_tokens_decoder()
+    return (
+        size,
+        tuple(sample),
+        tuple((part and part.__getstate__()) for part in parts),
+        type(model),
+        tuple(getattr(model, name, None) for name in _MODEL_SETTINGS),
+        repr(added),  # all flags of all tokens, in a quarter of the time of reading them one by one
+    )
+
+
+def _steps(post_processor: Any) -> list[dict[str, Any]]:
+    """Return the steps of a post-processor as a tokenizer.json writes them."""
+    if post_processor is None:
+        return []
+    found: dict[str, Any] = json.loads(post_processor.__getstate__())
+    return found["processors"] if found["type"] == "Sequence" else [found]
+
+
+def _type_ids(steps: Iterable[Mapping[str, Any]]) -> list[int]:
+    pieces = [piece for step in steps for piece in step.get("single", ())]
+    return [next(iter(piece.values()))["type_id"] for piece in pieces]
+
+
+def _trims_offsets(steps: Iterable[Mapping[str, Any]]) -> bool:
+    return any(step.get("trim_offsets") for step in steps)
