@@ -32,6 +32,8 @@ def normal_forms() -> None:
         assert decoded == (unicodedata.normalize(form, TEXT) if form else TEXT)
         print(f"    {form!s:<5} {decoded!a}")
     assert BPETokenizer().normalization == "NFC"
+    exact = tokenizer.with_normalization("NFC").with_normalization(None)
+    assert exact.decode(exact.encode(TEXT)) == TEXT
 
 
 def surrogates() -> None:

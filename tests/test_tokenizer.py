@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import base64
 import copy
+import dataclasses
 import multiprocessing
 import os
 import pickle
 import threading
 import types
+import unicodedata
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -27,7 +29,9 @@ from bpe_tokenizer import (
     OptionError,
     PostProcessor,
     TokenizerError,
+    _core,
 )
+from bpe_tokenizer.model import PlainNormalizer
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from small_tokenizers import BYTES, tiny
 
@@ -290,6 +294,44 @@ def test_an_impossible_limit_of_the_cache_is_refused(tokenizer: BPETokenizer) ->
     for limit in (-1, 1.5, "1MB"):
         with pytest.raises((OptionError, ArgumentTypeError), match="max_bytes"):
             tokenizer.limit_cache(limit)  # type: ignore[arg-type]
+
+
+def test_another_normalisation(tokenizer: BPETokenizer, mixed_text: str) -> None:
+    class Mine(BPETokenizer):
+        pass
+
+    model = dataclasses.replace(tokenizer.model, config={"chat_template": "x"})
+    mine = Mine.from_model(model)
+    mine.limit_cache(0)
+    exact = mine.with_normalization(None)
+    assert type(exact) is Mine
+    assert (mine.normalization, exact.normalization) == ("NFC", None)
+    assert (exact.vocab, exact.merges) == (mine.vocab, mine.merges)
+    assert exact.special_tokens == mine.special_tokens
+    assert exact.model.config == model.config
+    for form in ("NFD", "NFKC", "NFC"):
+        again = exact.with_normalization(form)
+        assert again.normalization == form
+        assert again.decode(again.encode(mixed_text)) == unicodedata.normalize(form, mixed_text)
+    assert exact.decode(exact.encode(mixed_text)) == mixed_text
+    assert unicodedata.normalize("NFC", mixed_text) != mixed_text
+    composed = unicodedata.normalize("NFC", mixed_text)
+    assert exact.encode(composed) == mine.encode(composed)
+    exact.encode(mixed_text)
+    assert exact.get_cache_stats()["size"] == 0
+    untrained = BPETokenizer("gpt2").with_normalization(None)
+    assert repr(untrained) == repr(BPETokenizer("gpt2", None))
+    with pytest.raises(OptionError, match="normalization"):
+        mine.with_normalization("none")  # type: ignore[arg-type]
+
+
+def test_a_normaliser_that_is_more_than_a_form_is_kept(tokenizer: BPETokenizer) -> None:
+    (vocab, merges), settings = cast("Any", tokenizer.model.core.__getnewargs_ex__())
+    steps = [PlainNormalizer("NFC"), PlainNormalizer("Lowercase")]
+    lower = BPETokenizer.from_model(Model(_core.Model(vocab, merges, **{**settings, "normalizers": steps})))
+    for form in (None, "NFC"):
+        with pytest.raises(ModelError, match=r"^normalizers: this model needs NFC, Lowercase, which is more"):
+            lower.with_normalization(form)
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.errors import ModelError
 
 __all__ = [
     "NORMALIZERS",
@@ -177,3 +178,25 @@ class Model:
     named_tokens: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     post_processor: PostProcessor | None = None
     config: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def with_normalization(self, form: str | None) -> Model:
+        """Return the model with another Unicode normalisation form, and the same vocabulary.
+
+        Args:
+            form: `"NFC"`, `"NFD"`, `"NFKC"`, `"NFKD"`, or None, which keeps every text unchanged.
+
+        Raises:
+            ModelError: The model does more to text than to normalise it.
+        """
+        core = self.core
+        if core.normalization == form and (form is not None or not core.normalizers):
+            return self
+        if core.normalizers and core.normalization is None:
+            steps = ", ".join(step.type for step in core.normalizers)
+            raise ModelError(
+                f"normalizers: this model needs {steps}, which is more than a Unicode normal form; its "
+                "vocabulary is made for such texts, so its normalisation cannot be replaced"
+            )
+        (vocab, merges), settings = cast("Any", core.__getnewargs_ex__())
+        normalizers = [] if form is None else [PlainNormalizer(cast("_Plain", form))]
+        return replace(self, core=_core.Model(vocab, merges, **{**settings, "normalizers": normalizers}))

@@ -457,6 +457,36 @@ class BPETokenizer:
         self._state = CompiledModel.compile(truncate_model(compiled.model, size), compiled)
         return self
 
+    def with_normalization(self, normalization: Normalization | None) -> Self:
+        """Return a tokenizer with the same vocabulary and another normalisation; this one stays as it is.
+
+        With None every text decodes to itself, and formats without normalisation can hold the tokenizer.
+        Texts that the old form leaves unchanged keep their ids. Other texts get other ids: their
+        characters stay as they are written, and the vocabulary was not learned for them.
+
+        Args:
+            normalization: As in `BPETokenizer`.
+
+        Raises:
+            ModelError: The model does more to text than to normalise it.
+            OptionError: It is not a normalisation form.
+
+        >>> tokenizer = BPETokenizer().train("café café", vocab_size=260, verbose=False)
+        >>> exact = tokenizer.with_normalization(None)
+        >>> tokenizer.decode(tokenizer.encode("cafe\u0301")) == "café", exact.encode("café")
+        (True, [259])
+        >>> exact.decode(exact.encode("cafe\u0301")) == "cafe\u0301"
+        True
+        """
+        check_choice("normalization", normalization, ("NFC", "NFD", "NFKC", "NFKD", None))
+        tokenizer = self.__copy__()
+        state = self._state
+        if isinstance(state, CompiledModel):
+            tokenizer._state = CompiledModel.compile(state.model.with_normalization(normalization), state)
+        else:
+            tokenizer._state = UntrainedModel(state.split_patterns, normalization)
+        return cast("Self", tokenizer)
+
     # Models and files
 
     @classmethod

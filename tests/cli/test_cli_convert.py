@@ -157,6 +157,37 @@ def test_what_a_format_cannot_hold(run: Run, tmp_path: Path) -> None:
         assert_nothing_new(tmp_path, before)
 
 
+@pytest.mark.parametrize("to", ["tiktoken", "minbpe", "gpt2", "gguf"])
+def test_normalisation_is_dropped_on_request(to: str, run: Run, tmp_path: Path) -> None:
+    original = BPETokenizer("gpt2", "NFC").train("café naïve café naïve", 270, verbose=False)
+    original.save(tmp_path / "source")
+    before = names(tmp_path)
+    output = tmp_path / ("out.model" if to == "minbpe" else "out")
+    refused = run(tmp_path / "source", output, "--to", to)
+    assert refused.code == 1
+    for part in ("--normalization none", "with_normalization(None)", "not NFC then get other ids"):
+        assert part in refused.err
+    assert len(refused.err) < 340  # the message has at most 300
+    assert_nothing_new(tmp_path, before)
+    done = run(tmp_path / "source", output, "--to", to, "--normalization", "none", "--json")
+    assert done.code == 0
+    assert done.err.count("\n") == 1
+    assert "texts that are not NFC keep their characters and get other ids" in done.err
+    result = json.loads(done.out)
+    assert result["dropped"][0] == "normalization"
+    copy = BPETokenizer.load(output, **result["load_with"])
+    assert copy.encode("café naïve") == original.encode("café naïve")
+    assert copy.encode("cafe\u0301") != original.encode("cafe\u0301")
+    assert copy.decode(copy.encode("cafe\u0301")) == "cafe\u0301"
+
+
+def test_without_normalisation_there_is_nothing_to_drop(run: Run, source: Path, tmp_path: Path) -> None:
+    done = run(source, tmp_path / "out.json", "--to", "base64-json", "--normalization", "none", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert "normalization" not in json.loads(done.out)["dropped"]
+    assert run(source, tmp_path / "x", "--to", "base64-json", "--normalization", "NFD").code == 2
+
+
 @pytest.fixture
 def around(tokenizer: BPETokenizer, tmp_path: Path) -> Path:
     """A tokenizer that a rank file cannot tell from one with an end token after each text."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -32,7 +33,7 @@ class Losses(NamedTuple):
     """What a conversion did not keep.
 
     Args:
-        dropped: Fields that differ, as the command line allowed.
+        dropped: Fields that differ, as the command line allowed or asked for.
         not_kept: Settings of other programs (`chat_template`, ...), which change no id.
     """
 
@@ -80,6 +81,15 @@ def convert(
         list[str] | None,
         choice(_DROPPABLE, help="Fields that may be lost if OUT cannot hold them.", show_default=False),
     ] = None,
+    normalization: Annotated[
+        str | None,
+        choice(
+            ("none",),
+            help="Drop the Unicode normalisation, for a format that holds none. Texts in another form get "
+            "other ids.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
     download: Download = False,
     debug: Debug = False,
@@ -88,7 +98,17 @@ def convert(
     load_kwargs = _load_kwargs(split_pattern, special)
     model, format_name = load_tokenizer(source, from_, download=download, **load_kwargs)
     target = registry.get_format(to)
+    form = model.core.normalization
+    if normalization is not None:
+        model = model.with_normalization(None)
     saved, losses = _convert(model, output, target, drop or ())
+    if normalization is not None and form is not None:
+        losses.dropped.insert(0, "normalization")
+        print(
+            f"bpe-tokenizer: {output} does not normalise: texts that are not {form} keep their characters "
+            f"and get other ids than before; texts in {form} keep their ids",
+            file=sys.stderr,
+        )
     result = {
         "input": source,
         "from": format_name,

@@ -6,10 +6,24 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.model import Model
 
-__all__ = ["NOT_IN_UTF8", "require_byte_level", "require_mergeable", "unmergeable_token"]
+__all__ = [
+    "NOT_IN_UTF8",
+    "drop_normalization",
+    "require_byte_level",
+    "require_mergeable",
+    "unmergeable_token",
+]
 
 # The bytes that never occur in UTF-8. A token may have the printable character of such a byte as its text.
 NOT_IN_UTF8 = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
+
+
+def drop_normalization(form: str) -> str:
+    """Say how to drop a normal form that a format cannot hold, and what that changes."""
+    return (
+        "with_normalization(None), or `convert --normalization none`, drops it: texts that are not "
+        f"{form} then get other ids"
+    )
 
 
 def require_byte_level(
@@ -47,7 +61,8 @@ def require_byte_level(
         raise FormatError(f"normalizers: {name} cannot hold {steps}")
     if core.normalization is not None and not normalization:
         raise FormatError(
-            f"normalization: {name} cannot hold {core.normalization!r}; its readers would not normalise"
+            f"normalization: {name} cannot hold {core.normalization!r}; its readers would not normalise. "
+            f"{drop_normalization(core.normalization)}"
         )
     if core.add_prefix_space and not prefix_space:
         raise FormatError(f"add_prefix_space: {name} cannot hold it; its readers put no space before a text")

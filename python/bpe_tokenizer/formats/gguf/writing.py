@@ -8,7 +8,7 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
-from bpe_tokenizer.formats.capabilities import unmergeable_token
+from bpe_tokenizer.formats.capabilities import drop_normalization, unmergeable_token
 from bpe_tokenizer.formats.gguf.file import ValueType
 from bpe_tokenizer.formats.gguf.patterns import matching_names
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, PreTokenizer
@@ -228,8 +228,8 @@ def _write_byte_level(core: _core.Model, kept_pre: object) -> Written:
     if core.normalizers:
         steps = ", ".join(step.type for step in core.normalizers)
         raise FormatError(
-            f"normalization: llama.cpp does not normalise text, so a GGUF file cannot hold {steps}; "
-            "train with normalization=None"
+            f"normalization: llama.cpp does not normalise text, so a GGUF file cannot hold {steps}"
+            + (f". {drop_normalization(core.normalization)}" if core.normalization else "")
         )
     if core.add_prefix_space:
         raise FormatError("add_prefix_space: llama.cpp does not support it for byte-level models")

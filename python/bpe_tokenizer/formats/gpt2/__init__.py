@@ -28,7 +28,7 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, write_atomically, write_errors
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError, shorten
-from bpe_tokenizer.formats.capabilities import require_mergeable
+from bpe_tokenizer.formats.capabilities import drop_normalization, require_mergeable
 from bpe_tokenizer.formats.gpt2.config import (
     CLASSES,
     ConfigFiles,
@@ -298,9 +298,11 @@ def _class_name(core: _core.Model) -> str:
             splitting.normalization,
         ):
             return name
+    is_gpt2 = patterns == (GPT2_SPLIT_PATTERN,) and core.normalization is not None
+    hint = f". {drop_normalization(core.normalization or '')}" if is_gpt2 else ""
     raise FormatError(
         f"split_patterns: {_NAME} can hold GPT-2's pattern without normalisation, or Qwen 2's with NFC; "
-        f"not {shorten(list(patterns))} with {core.normalization}"
+        f"not {shorten(list(patterns), 40)} with {core.normalization}{hint}"
     )
 
 
