@@ -7,7 +7,8 @@ and of the Hugging Face libraries. Only `download=True` lets them come from the 
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from itertools import product
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from bpe_tokenizer.arguments import check_path
@@ -36,6 +37,10 @@ HUB_PREFIX = "hf:"
 _ALLOW = "download=True (--download on the command line)"
 # GPT-2's vocabulary is also in these repositories; the second is its name in older caches.
 _GPT2_REPOSITORIES = ("openai-community/gpt2", "gpt2")
+# Programs fetch only one of these: the second with its merges.txt.
+_GPT2_FILES = ("tokenizer.json", "vocab.json")
+_PRECEDENCE = "; this path takes precedence over the published tokenizer of the same name"
+_MAX_MESSAGE = 300
 # Longer texts are not taken for names, and no more of a name or a directory is shown.
 _MAX_NAME = 64
 _MAX_SHOWN = 40
@@ -82,9 +87,11 @@ def load(
     bpe_tokenizer.errors.FormatError: gpt-4p: no such file or directory, and not a published name; ...
     """
     path = check_path("path", source)
-    if not isinstance(source, str) or not _is_missing(path):
+    if not isinstance(source, str):
         return _load_path(path, format_name, load_kwargs)
     name = str.__str__(source)
+    if not _is_missing(path):
+        return _load_existing(name, path, format_name, load_kwargs)
     if name.startswith(HUB_PREFIX):
         return _load_path(_fetch(name, download), format_name, load_kwargs)
     encoding = find_encoding(name)
@@ -102,6 +109,17 @@ def find_encoding(name: str) -> str | None:
     if name in PUBLISHED:
         return name
     return None if _has_separator(name) else find_encoding_name(name)
+
+
+def _load_existing(name: str, path: Path, format_name: str | None, load_kwargs: dict[str, Any]) -> Loaded:
+    """Load a path; an error says so if the text is also a published name."""
+    try:
+        return _load_path(path, format_name, load_kwargs)
+    except FormatError as error:
+        message = f"{error}{_PRECEDENCE}"
+        if find_encoding(name) is None or len(message) > _MAX_MESSAGE:
+            raise
+        raise FormatError(message) from error
 
 
 def _load_path(path: Path, format_name: str | None, load_kwargs: dict[str, Any]) -> Loaded:
@@ -150,10 +168,10 @@ def _ranks_in_hub_cache(encoding: str) -> dict[bytes, int] | None:
     sha256 = PUBLISHED[encoding].ranks.sha256
     if sha256 != PUBLISHED["gpt2"].ranks.sha256:
         return None
-    for name in _GPT2_REPOSITORIES:
+    for name, file in product(_GPT2_REPOSITORIES, _GPT2_FILES):
         try:
-            path = hub.fetch(Repository(name, "main", local_files_only=True), hub.ROOT)
-            ranks = ranks_from_model(registry.load(path).core, name)
+            path = Repository(name, "main", local_files_only=True).file(PurePosixPath(file))
+            ranks = {} if path is None else ranks_from_model(registry.load(path).core, name)
         except (FormatError, HubError, MissingDependencyError):
             continue
         if has_sha256(write_ranks(ranks), sha256):

@@ -24,10 +24,7 @@ from bpe_tokenizer.formats.probe import GPT2_PAIRS
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.special_tokens import SpecialTokens
 
-__all__ = ["ROOT", "fetch", "load", "parse_name"]
-
-# The folder of a repository that holds its other folders.
-ROOT = PurePosixPath("")
+__all__ = ["fetch", "load", "parse_name"]
 
 # The files that are fetched with a file. The config is the last: if the cache holds it, it holds the others.
 _SETTINGS = ("special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "tokenizer_config.json")
