@@ -1524,7 +1524,9 @@ class BPETokenizer:
         check_text("split_by_tokens", text)
         limit = min(check_integer("max_tokens", max_tokens, 1), sys.maxsize)
         if check_integer("overlap", overlap, 0) >= limit:
-            raise OptionError(f"overlap is {overlap}; it must be less than max_tokens={max_tokens}")
+            raise OptionError(
+                f"overlap is {shorten(overlap)}; it must be less than max_tokens={shorten(max_tokens)}"
+            )
         special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
         return split_by_tokens(compiled.encoder, text, limit, overlap, special)
 

@@ -182,6 +182,7 @@ def arguments(tokenizer: BPETokenizer) -> dict[str, Any]:
         "path": "saved.json",
         "directory": "saved",
         "n": 258,
+        "normalization": None,
         "special_tokens": ["<x>"],
         "vocab": {byte: bytes([byte]) for byte in range(256)},
         "max_bytes": 100,
