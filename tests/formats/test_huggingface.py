@@ -27,6 +27,8 @@ from bpe_tokenizer.formats.huggingface.pre_tokenizer import (
     read_pre_tokenizer,
     write_pre_tokenizer,
 )
+from bpe_tokenizer.formats.huggingface.token_strings import TokenStrings
+from bpe_tokenizer.formats.huggingface.token_table import read_string_table
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import (
     Decoder,
@@ -82,6 +84,7 @@ def test_what_save_writes(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None
     assert list(document) == list(tokenizer_json({}))
     assert list(document["model"]) == list(tokenizer_json({})["model"])
     assert document["pre_tokenizer"] == BYTE_LEVEL
+    assert document["decoder"] == byte_level(add_prefix_space=True, trim_offsets=True)
     assert document["post_processor"] == byte_level(use_regex=False)
     assert document["model"]["merges"][0] == list(plain_tokenizer.model.core.printable_merges()[0])
     assert list(document["model"]["vocab"].values()) == list(range(600))
@@ -248,11 +251,30 @@ def test_models_of_characters_come_back(
     assert alone.core.pre_tokenizers == loaded.core.pre_tokenizers
 
 
+def test_a_split_of_characters_comes_back_although_the_file_spells_it_otherwise(tmp_path: Path) -> None:
+    round_trip(characters_model(pre_tokenizers=[Split(pattern=r"\w+$|[^\w]+")]), tmp_path)
+
+
 def test_a_vocabulary_that_lacks_bytes_comes_back(tmp_path: Path) -> None:
     vocab = {byte: bytes([byte]) for byte in range(90)} | {90: b"<unk>"}
     for unk_id, fuse_unk in ((None, False), (90, False), (90, True)):
         core = _core.Model(vocab, [], requires_all_bytes=False, unk_id=unk_id, fuse_unk=fuse_unk)
         round_trip(Model(core), tmp_path)
+
+
+def test_gaps_are_saved_where_every_byte_has_a_token(tmp_path: Path) -> None:
+    """Then there are none, as for the library, which merges across a gap."""
+    huggingface.save(small_model(keeps_gaps=True), tmp_path)
+    every_byte = {byte: f"<0x{byte:02X}>".encode() for byte in range(256)}
+    for vocab in (every_byte, every_byte | {256: b"a"}):
+        core = _core.Model(vocab, [], alphabet="characters", byte_fallback=True, keeps_gaps=True)
+        huggingface.save(Model(core), tmp_path)
+        assert huggingface.load(tmp_path).core.vocab == vocab
+
+
+def test_prepending_nothing_is_no_step_of_the_file(tmp_path: Path) -> None:
+    round_trip(small_model(normalizers=[Prepend(prepend="")]), tmp_path)
+    assert read(tmp_path / "tokenizer.json")["normalizer"] is None
 
 
 def test_the_unknown_token_stays_in_the_vocabulary(tmp_path: Path) -> None:
@@ -317,6 +339,114 @@ def test_an_added_token_that_merges_make_stays_in_the_vocabulary(tmp_path: Path)
     model = huggingface.load(tmp_path)
     assert (model.core.vocab_size, model.core.merges) == (257, [(b"a", b"b")])
     round_trip(model, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "vocab_size"),
+    [
+        ({"<b>": 256, "<a>": 257, "<c>": 258}, 259),
+        ({"<a>": 256, "<b>": 258}, 257),  # a hole before the second
+        ({"<a>": 256, "<b>": 257, "<c>": 300}, 258),
+        ({"<a>": 257, "<b>": 258}, 256),
+        ({"日": 300}, 256),  # the spelling of no byte
+    ],
+)
+def test_added_tokens_count_to_the_vocabulary_up_to_the_first_hole(
+    tokens: dict[str, int], vocab_size: int, tmp_path: Path
+) -> None:
+    added = [added_token(token_id, token) for token, token_id in tokens.items()]
+    tokenizer = BPETokenizer.from_pretrained(
+        write(tmp_path, tokenizer_json(bytes_vocab() | tokens, added=added))
+    )
+    assert tokenizer.vocab_size == vocab_size
+    for token, token_id in tokens.items():
+        assert tokenizer.encode(f"a{token}", allowed_special="all") == [97, token_id]
+
+
+def test_a_token_added_by_hand_is_outside_the_vocabulary_that_was_saved(tmp_path: Path) -> None:
+    huggingface.save(small_model(), tmp_path)
+    document = read(tmp_path / "tokenizer.json")
+    document["model"]["vocab"]["<new>"] = SIZE
+    document["added_tokens"] = [added_token(SIZE, "<new>")]
+    core = huggingface.load(write(tmp_path, document)).core
+    assert (core.vocab_size, core.vocab[SIZE]) == (SIZE, b"<new>")
+
+
+@pytest.mark.parametrize(
+    ("token", "text", "settings"),
+    [
+        ("<0x21>", "!", {"byte_fallback": True}),
+        ("<unk>", "b", {"unk_token": "<unk>"}),
+        ("日", "日", {}),
+        ("é", "é", {}),
+        ("aa", "aa", {"merges": ["a a"]}),
+    ],
+)
+def test_what_encoding_gives_stays_in_the_vocabulary_after_a_hole(
+    token: str, text: str, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """Here an added token is also what encoding makes of a text."""
+    vocab = {"a": 0, token: 7}
+    document = tokenizer_json(
+        vocab, added=[added_token(7, token)], pre_tokenizer=None, decoder=FUSE, **settings
+    )
+    tokenizer = BPETokenizer.from_pretrained(write(tmp_path, document))
+    assert tokenizer.encode(text) == [7]
+
+
+@pytest.mark.parametrize(("merged", "ids"), [(True, [256]), (False, [230, 151, 165])])
+def test_of_two_spellings_the_vocabulary_holds_the_one_that_merges_make(
+    merged: bool, ids: list[int], tmp_path: Path
+) -> None:
+    """The added token `日` is in `model.vocab` for its id; `æĹ¥` spells its bytes."""
+    tokens = ["æĹ¥", "æĹ"] if merged else []
+    merges = [["æ", "Ĺ"], ["æĹ", "¥"]] if merged else []
+    vocab = bytes_vocab(*tokens, "日")
+    added = [added_token(vocab["日"], "日")]
+    tokenizer = BPETokenizer.from_pretrained(write(tmp_path, tokenizer_json(vocab, merges, added=added)))
+    assert tokenizer.encode("日") == ids
+    assert tokenizer.encode("日", allowed_special="all") == [vocab["日"]]
+    assert tokenizer.vocab_size == (len(vocab) - 1 if merged else len(vocab))
+
+
+def test_a_token_that_follows_the_vocabulary_is_not_in_it(tmp_path: Path) -> None:
+    huggingface.save(small_model(AddedToken("<a>", SIZE), AddedToken("<b>", SIZE + 1)), tmp_path)
+    assert len(read(tmp_path / "tokenizer.json")["model"]["vocab"]) == SIZE
+
+
+def test_a_text_that_spells_other_bytes_needs_no_place_in_the_vocabulary(tmp_path: Path) -> None:
+    round_trip(small_model(AddedToken("éé", SIZE), ignore_merges=True), tmp_path)
+    round_trip(small_model(AddedToken("éé", 900)), tmp_path)
+    with pytest.raises(FormatError, match=r"^added_tokens: 'éé' \(id 900\) needs a place in the vocabulary"):
+        huggingface.to_json(small_model(AddedToken("éé", 900), ignore_merges=True))
+
+
+@pytest.mark.parametrize(
+    "merges",
+    [
+        [["a", "\u3000"], ["ab", "c"], ["a", "b"]],
+        ["#version: 0.2", "#version: 0.2 - by hand", "a \u3000", "a b", "ab c", "a b", "ab c"],
+        [["a", "b"], ["ab", "c"], ["a", "b"]],
+        [],
+    ],
+)
+def test_the_reader_that_names_what_is_wrong_reads_the_same(merges: list[Any]) -> None:
+    tokens = ["a", "b", "c", "\u3000", "a\u3000", "ab", "abc", "d", "#version:", "0.2", "#version:0.2"]
+    vocab = {token: 2 * index for index, token in enumerate(tokens)}
+    document = tokenizer_json(vocab, merges)
+    parsed = _core.TokenTable.parse(json.dumps(document).encode())
+    assert parsed is not None
+    fast = parsed[1]
+    table = read_string_table(Field(Path("tokenizer.json"), "model", document["model"]))
+    settings: Any = {"alphabet": "characters"}
+    expected = _core.Model.from_table(fast, set(), **settings)
+    core = _core.Model.from_printable(table.vocab, table.merges, **settings)
+    assert (core.vocab, core.merges) == (expected.vocab, expected.merges)
+    assert len(table) == len(fast)
+    for token in (*tokens, "x"):
+        assert (token in table, table.get(token)) == (token in fast, fast.get(token))
+    asked = {"a", "ab", "abc", "d", "x"}
+    assert table.merged(asked) == fast.merged(asked)
 
 
 # -- what the config says -------------------------------------------------------------------------------
@@ -395,6 +525,16 @@ def test_a_post_processor_without_effect_is_kept(tmp_path: Path) -> None:
         round_trip(model, tmp_path / "2")
 
 
+def test_a_token_that_the_config_names_becomes_an_added_token(tmp_path: Path) -> None:
+    document = tokenizer_json(bytes_vocab("<mask>"), added=[added_token(257, "<x>")])
+    write(tmp_path, document)
+    config = {"eos_token": "<x>", "pad_token": "", "mask_token": "<mask>"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    tokenizer = BPETokenizer.from_pretrained(tmp_path)
+    assert tokenizer.special_tokens == {"<x>": 257, "<mask>": 256}
+    assert tokenizer.encode("a<mask>", allowed_special="all") == [97, 256]
+
+
 # -- post-processors ------------------------------------------------------------------------------------
 
 
@@ -441,6 +581,36 @@ def test_post_processors_come_back(around: PostProcessor, tmp_path: Path) -> Non
     model = with_bos_and_eos(post_processor=around)
     again = BPETokenizer.from_model(round_trip(model, tmp_path))
     assert again.encode("b", add_special_tokens=True) == [*around.prefix, 98, *around.suffix]
+    assert read(tmp_path / "tokenizer_config.json")["bpe_tokenizer"]["post_processor"] == "file"
+
+
+@pytest.mark.parametrize(
+    ("model", "strings"),
+    [
+        (small_model(AddedToken("<é >", SIZE)), {"<é >": SIZE, "Ġ": 32, "Ã": 0xC3}),
+        (characters_model(AddedToken("<é >", 300)), {"<é >": 300, "aé": 261, "<0x20>": 33}),
+    ],
+    ids=["bytes", "characters"],
+)
+def test_a_template_names_tokens_as_the_vocabulary_does(
+    model: Model, strings: dict[str, int], tmp_path: Path
+) -> None:
+    around = PostProcessor(tuple(strings.values()))
+    round_trip(dataclasses.replace(model, post_processor=around), tmp_path)
+    template = read(tmp_path / "tokenizer.json")["post_processor"]
+    assert template["special_tokens"] == {
+        token: {"id": token, "ids": [token_id], "tokens": [token]} for token, token_id in strings.items()
+    }
+
+
+def test_an_id_without_a_token_has_no_string() -> None:
+    with pytest.raises(KeyError, match="900"):
+        TokenStrings(small_model().core)[900]
+
+
+def test_a_file_of_characters_that_adds_nothing_has_no_post_processor(tmp_path: Path) -> None:
+    round_trip(dataclasses.replace(characters_model(), post_processor=PostProcessor()), tmp_path)
+    assert read(tmp_path / "tokenizer.json")["post_processor"] is None
 
 
 def test_a_file_that_adds_nothing_adds_nothing(tmp_path: Path) -> None:
@@ -512,6 +682,40 @@ def test_the_steps_that_split(step: Any, expected: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([SIGNS], {"type": "Punctuation", "behavior": "Isolated"}),
+        (
+            [Split(pattern=f"[{PUNCTUATION}]+")],
+            {"type": "Punctuation", "behavior": "Contiguous"},
+        ),
+        ([SPACES], {"type": "WhitespaceSplit"}),
+        ([Split(pattern=r"a\.b")], split("a.b", "String")),
+    ],
+)
+def test_a_step_is_written_in_its_shortest_form(steps: list[Any], expected: Any) -> None:
+    assert write_pre_tokenizer(steps, in_bytes=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("step", "text", "expected"),
+    [
+        ({"type": "Strip", "strip_left": True, "strip_right": False}, " a ", "a "),
+        ({"type": "Strip", "strip_left": False, "strip_right": True}, " a ", " a"),
+        ({"type": "Replace", "pattern": {"String": "."}, "content": "é"}, "a.b", "aéb"),
+        ({"type": "Replace", "pattern": {"Regex": "a+"}, "content": ""}, "aab", "b"),
+        ({"type": "Nmt"}, "a\x01b\tc\u200bd\u2581", "ab c d "),
+    ],
+)
+def test_the_steps_that_normalise(step: Any, text: str, expected: str, tmp_path: Path) -> None:
+    document = tokenizer_json(bytes_vocab(), normalizer=step)
+    model = huggingface.load(write(tmp_path / "1", document))
+    for loaded in (model, round_trip(model, tmp_path / "2")):
+        tokenizer = BPETokenizer.from_model(loaded)
+        assert tokenizer.decode(tokenizer.encode(text)) == expected
+
+
+@pytest.mark.parametrize(
     ("step", "expected"),
     [
         ({"type": "ByteLevel"}, PostProcessor()),
@@ -571,10 +775,25 @@ def test_the_steps_that_decode(steps: list[Any], expected: Decoder | str | None)
     assert read_decoder(again, (), []) == expected
 
 
+@pytest.mark.parametrize(
+    ("decoder", "expected"),
+    [
+        (None, FUSE),
+        (Decoder(strip="one"), {"type": "Sequence", "decoders": [FUSE, STRIP]}),
+        (Decoder("▁"), {"type": "Sequence", "decoders": [TO_SPACE, FUSE]}),
+        (Decoder("_", strip="first"), FIRST | {"prepend_scheme": "always", "split": True}),
+    ],
+)
+def test_what_is_written_of_a_decoder(decoder: Decoder | None, expected: Any) -> None:
+    assert write_decoder(decoder) == expected
+
+
 def test_a_decoder_that_no_step_is() -> None:
     with pytest.raises(FormatError, match=r"^decoder: tokenizer\.json cannot hold"):
         write_decoder(Decoder("▁", byte_fallback=True, strip="first"))
-    with pytest.raises(FormatError, match="ByteFallback takes the token '<0x\\+a>' for a byte"):
+    with pytest.raises(
+        FormatError, match=r"^tokenizer\.json: decoder: ByteFallback takes the token '<0x\+a>' for a byte"
+    ):
         write_decoder(Decoder("▁", byte_fallback=True), {"<0x+a>"})
 
 

@@ -290,6 +290,18 @@ def test_what_a_crash_cut_off_is_passed_over(two_models: list[Model], tmp_path: 
         assert huggingface.load(tmp_path).core.vocab == model.core.vocab
 
 
+def test_what_a_crash_left_is_found_after_what_it_cut_off(two_models: list[Model], tmp_path: Path) -> None:
+    huggingface.save(two_models[0], tmp_path)
+    config = tmp_path / "tokenizer_config.json"
+    config.rename(tmp_path / ".tokenizer_config.json.1.tmp")
+    (tmp_path / ".tokenizer_config.json.0.tmp").write_bytes(b"{")
+    assert contents(huggingface.load(tmp_path)) == contents(two_models[0])
+    left = read(tmp_path / ".tokenizer_config.json.1.tmp") | {"eos_token": 5}
+    (tmp_path / ".tokenizer_config.json.1.tmp").write_text(json.dumps(left))
+    with pytest.raises(FormatError, match=r"/tokenizer_config\.json: eos_token: must be a string, not 5"):
+        huggingface.load(tmp_path)
+
+
 @pytest.mark.parametrize("failing", ["fsync", "open"])
 def test_a_full_disk_leaves_the_old_files(
     failing: str, two_models: list[Model], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

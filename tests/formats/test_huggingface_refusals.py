@@ -19,6 +19,7 @@ from bpe_tokenizer import (
     _core,
 )
 from bpe_tokenizer.formats import huggingface
+from bpe_tokenizer.model import Decoder, Metaspace, PrefixSpace, Replace, Split
 from hf_files import (
     BYTE_LEVEL,
     FUSE,
@@ -104,9 +105,14 @@ REFUSED: list[tuple[Change, str]] = [
     ),
     (at("model", "merges", 1, to="he l"), r"model.merges\[1\]: 'he l' is not a merge: all must be pairs"),
     (at("model", "merges", to=["h e", "he l x"]), r"model.merges\[1\]: 'he l x' is not a merge"),
+    (
+        at("model", "merges", to=["#version: 0.2 - Trained by `huggingface/tokenizers`", "h e", "h  e"]),
+        r"model.merges\[2\]: 'h  e' is not a merge",
+    ),
     (at("model", "merges", 0, to=["h", "e", "l"]), r"model.merges\[0\]: \['h', 'e', 'l'\] is not a merge"),
     (at("model", "merges", 0, to=["h", 5]), r"model.merges\[0\]: \['h', 5\] is not a merge"),
     (at("model", "merges", 0, to=["x", "y"]), r'model: merge 0 \("x", "y"\): "xy" is not in the vocabulary'),
+    (at("added_tokens", 1, "id", to=2**32 - 1), r"added_tokens\[1\].id: must be an id, .*, not 4294967295"),
     (at("added_tokens", 1, "id", to=300), r"added_tokens\[1\].id: 300 is not the id .* which is 259"),
     (
         at("added_tokens", 0, "id", to=258),
@@ -197,6 +203,11 @@ REFUSED: list[tuple[Change, str]] = [
     (at(*PRE, 0, "pattern", to={"Glob": "*"}), r"\.pattern: \{'Glob': '\*'\} must be \{\"Regex\": pattern\}"),
     (at(*PRE, 0, "pattern", to={"String": ""}), r"\.pattern.String: is empty"),
     (at(*PRE, 0, "pattern", "Regex", to="(a"), r"\.pattern.Regex: '\(a' is not supported: it holds \("),
+    (
+        at(*PRE, 0, "pattern", "Regex", to=r"\w+"),
+        r"\.pattern.Regex: .* is not supported: it holds \\w, which",
+    ),
+    (at(*PRE, 0, "pattern", "Regex", to="[z-a]"), r"\.pattern.Regex: '\[z-a\]' is not supported: split patt"),
     (at(*PRE, 0, "pattern", "Regex", to=r"(?=\d)"), r"\.pattern.Regex: .* can match the empty text"),
     (
         at(*PRE, 0, "pattern", "Regex", to="a*"),
@@ -342,6 +353,28 @@ def test_what_changes_nothing_is_accepted(change: Change, tmp_path: Path) -> Non
     assert tokenizers[0].encode("hel <bos> 12!") == tokenizers[1].encode("hel <bos> 12!")
 
 
+def test_a_setting_that_is_missing_is_off(tmp_path: Path) -> None:
+    """Files of older versions of the library lack some."""
+    document = good_characters()
+    for name in ("ignore_merges", "fuse_unk", "byte_fallback"):
+        del document["model"][name]
+    core = huggingface.load(write(tmp_path, document)).core
+    assert (core.ignore_merges, core.fuse_unk, core.byte_fallback) == (False, False, False)
+
+
+def test_a_vocabulary_with_every_byte_has_no_unknown_token(tmp_path: Path) -> None:
+    document = tokenizer_json(bytes_vocab("<unk>"), unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+    core = huggingface.load(write(tmp_path, document)).core
+    assert (core.unk_id, core.fuse_unk, core.byte_fallback) == (None, False, False)
+
+
+def test_byte_fallback_without_byte_tokens_has_no_effect(tmp_path: Path) -> None:
+    document = good()
+    document["model"] = without_bytes(byte_fallback=True)
+    core = huggingface.load(write(tmp_path, document)).core
+    assert (core.byte_fallback, core.requires_all_bytes) == (False, False)
+
+
 REFUSED_CONFIGS: list[tuple[Any, str]] = [
     ({"eos_token": 5}, "eos_token: must be a string, not 5"),
     ({"eos_token": {"text": "x"}}, "eos_token.content: is missing"),
@@ -380,6 +413,16 @@ def test_configs_that_are_refused_by_name(config: Any, message: str, tmp_path: P
         huggingface.load(tmp_path)
 
 
+def test_a_config_that_contradicts_the_file_it_was_saved_with(tmp_path: Path) -> None:
+    huggingface.save(small_model(AddedToken("<a>", SIZE), AddedToken("<b>", SIZE + 1)), tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    config = json.loads(path.read_text())
+    config["added_tokens_decoder"][str(SIZE + 1)]["lstrip"] = True
+    path.write_text(json.dumps(config))
+    with pytest.raises(FormatError, match=r"_decoder\.257\.lstrip: True contradicts .* about '<b>'"):
+        huggingface.load(tmp_path)
+
+
 def test_places_without_a_tokenizer(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no such file or directory"):
         huggingface.load(tmp_path / "nowhere")
@@ -400,17 +443,65 @@ def test_places_without_a_tokenizer(tmp_path: Path) -> None:
         huggingface.load(tmp_path)
 
 
+OF_BYTES = Split("SplitBytes", "a")
+BYTE_TOKENS = {byte: f"<0x{byte:02X}>".encode() for byte in range(256)}
+KEEPING_GAPS = [
+    _core.Model({97: b"a"}, [], requires_all_bytes=False, keeps_gaps=True),
+    _core.Model(BYTE_TOKENS, [], alphabet="characters", keeps_gaps=True),
+    _core.Model({**BYTE_TOKENS, 255: b"a"}, [], alphabet="characters", byte_fallback=True, keeps_gaps=True),
+]
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (small_model(split_patterns=[r"\s*"]), r"the pattern '\\\\s\*' can match the empty text"),
+        (
+            small_model(split_patterns=[r"\s*"]),
+            r"^pre_tokenizer: the pattern '\\\\s\*' can match the empty text",
+        ),
+        (
+            small_model(normalizers=[Replace(pattern=r"\s*", content="")]),
+            r"^normalizer: the pattern '\\\\s\*' can match the empty text",
+        ),
         (
             small_model(split_patterns=["a(?i)b|c"]),
             r"'a\(\?i\)b\|c' holds \(\?i\)\.\.\., which may mean",
         ),
         (
             small_model(add_prefix_space=True, split_patterns=["a"]),
-            "cannot hold add_prefix_space together with",
+            "cannot hold add_prefix_space together with the split pattern 'a'; only with GPT-2's$",
+        ),
+        (
+            small_model(split_patterns=[], pre_tokenizers=[PrefixSpace(), Metaspace(), OF_BYTES]),
+            "^pre_tokenizer: tokenizer.json cannot hold add_prefix_space$",
+        ),
+        (
+            small_model(split_patterns=[], pre_tokenizers=[OF_BYTES, PrefixSpace()]),
+            "^pre_tokenizer: tokenizer.json cannot hold add_prefix_space$",
+        ),
+        *(
+            (
+                small_model(split_patterns=[], pre_tokenizers=[OF_BYTES, step]),
+                f"^pre_tokenizer: tokenizer.json cannot hold the step '{step.type}' at this position",
+            )
+            for step in (Split(pattern="a"), Metaspace())
+        ),
+        (
+            small_model(decoder=Decoder("_")),
+            "^decoder: tokenizer.json cannot hold a decoder of characters for byte-level tokens",
+        ),
+        *((Model(core), "^keeps_gaps: tokenizer.json cannot hold it") for core in KEEPING_GAPS),
+        (
+            Model(
+                _core.Model(
+                    {0: b"a", 1: b"<0x+a>"},
+                    [],
+                    alphabet="characters",
+                    byte_fallback=True,
+                    decoder=Decoder(byte_fallback=True),
+                )
+            ),
+            r"^tokenizer.json: decoder: ByteFallback takes the token '<0x\+a>' for a byte",
         ),
         (small_model(AddedToken("a", 900)), "'a' has the id 900, but a token .* same spelling has 97"),
         (small_model(AddedToken("é", SIZE)), "'é' has the id 256, but a token .* same spelling has 233"),

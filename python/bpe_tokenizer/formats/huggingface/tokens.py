@@ -93,10 +93,9 @@ class Tokens:
                 outside.add(content)
         return outside
 
-    def _used(self, contents: set[str]) -> set[str]:
+    def _used(self, contents: set[str]) -> set[str | None]:
         """The tokens that encoding can give without matching an added token."""
-        used = self.table.merged(contents)
-        used.update(BYTE_TOKENS, () if self.unk is None else (self.unk,))
+        used = {*self.table.merged(contents), *BYTE_TOKENS, self.unk}
         symbols = {content for content in contents if len(content) == 1}
         used |= symbols.intersection(_TEXT_BYTES) if self.in_bytes else symbols
         if self.ignore_merges:
@@ -152,7 +151,7 @@ def _with_unknown(model: Field, tokens: Tokens) -> Tokens:
     """Drop settings for unknown tokens that a vocabulary with every byte never needs; check the others."""
     table = tokens.table
     if tokens.in_bytes and all(byte in table for byte in _BYTES):
-        return replace(tokens, unk=None, fuse_unk=False, byte_fallback=False)
+        return replace(tokens, unk=None, byte_fallback=False)
     if tokens.in_bytes and tokens.byte_fallback and any(byte in table for byte in BYTE_TOKENS):
         raise model.get("byte_fallback").refused(
             "is not supported in a byte-level file that lacks bytes; set it to false"
