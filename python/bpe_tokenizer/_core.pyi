@@ -20,7 +20,9 @@ __all__ = [
     "TokenTable",
     "__version__",
     "from_printable",
+    "read_ids",
     "to_printable",
+    "write_ids",
 ]
 
 __version__: str
@@ -349,6 +351,9 @@ class EncodeStream:
     def push(self, text: str) -> list[int]: ...
     # The remaining output. Then the stream is ready for another text.
     def finish(self) -> list[int]: ...
+    # The same as arrays.
+    def push_numpy(self, text: str) -> npt.NDArray[np.uint32]: ...
+    def finish_numpy(self) -> npt.NDArray[np.uint32]: ...
 
 @final
 class DecodeStream:
@@ -458,3 +463,10 @@ class PieceCounter:
 # Bytes to GPT-2's printable characters, and back: None for a string with another character.
 def to_printable(token: bytes) -> str: ...
 def from_printable(token: str) -> bytes | None: ...
+
+# Ids in decimal, each with a space after it.
+def write_ids(ids: _Ids) -> bytes: ...
+
+# The ids of a text of decimal numbers, which white space or commas separate, and the position of the first
+# word that is not an id below 2**32; the length of the text if there is none.
+def read_ids(text: bytes) -> tuple[npt.NDArray[np.uint32], int]: ...

@@ -1,4 +1,4 @@
-"""Consoles of rich, whose size the environment cannot make unusable."""
+"""What people read in a terminal: counts, and consoles whose size the environment cannot make unusable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["can_start_thread", "new_console"]
+__all__ = ["can_start_thread", "count_noun", "new_console"]
 
 _MAX_SIZE = 10_000
 
@@ -41,6 +41,15 @@ def can_start_thread() -> bool:
         return False
     thread.join()
     return True
+
+
+def count_noun(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> [count_noun(count, "merge") for count in (0, 1, 2000)]
+    ['0 merges', '1 merge', '2,000 merges']
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def is_size(value: str) -> bool:

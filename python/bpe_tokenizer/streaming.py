@@ -12,6 +12,9 @@ from bpe_tokenizer.encoding import SpecialSet
 from bpe_tokenizer.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from bpe_tokenizer.tokenizer import BPETokenizer
 
 __all__ = ["EncodeStream", "StreamDecoder"]
@@ -42,6 +45,13 @@ class EncodeStream:
         if ids := self._finish():
             yield ids
 
+    def encode_numpy(self, chunks: Iterable[str]) -> Iterator[npt.NDArray[np.uint32]]:
+        """Yield the same ids in arrays, of which some may be empty."""
+        for chunk in chunks:
+            yield self._stream.push_numpy(self._whole_characters(chunk))
+        yield self._stream.push_numpy(self._high_surrogate)
+        yield self._stream.finish_numpy()
+
     async def encode_async(self, chunks: AsyncIterable[str]) -> AsyncIterator[list[int]]:
         """The same for an asynchronous iterable."""
         if not isinstance(chunks, AsyncIterable):
@@ -60,9 +70,13 @@ class EncodeStream:
                 f"encode_streaming expects chunks of str, but chunk {self._chunk} is {type(chunk).__name__}"
             )
         self._chunk += 1
+        return self._stream.push(self._whole_characters(chunk))
+
+    def _whole_characters(self, chunk: str) -> str:
+        """Return the next text without the first half of a surrogate pair at its end, which is kept."""
         text = self._high_surrogate + chunk
         self._high_surrogate = text[-1] if "\ud800" <= text[-1:] <= "\udbff" else ""
-        return self._stream.push(text[:-1] if self._high_surrogate else text)
+        return text[:-1] if self._high_surrogate else text
 
     def _finish(self) -> list[int]:
         return self._stream.push(self._high_surrogate) + self._stream.finish()

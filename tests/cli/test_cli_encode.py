@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli.decode import parse_ids
+from bpe_tokenizer.cli.id_formats import parse_ids
 from bpe_tokenizer.errors import OptionError
 from command_line import HOSTILE, Result, Run, process
 

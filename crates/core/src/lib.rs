@@ -10,6 +10,7 @@
 
 pub mod alignment;
 pub mod cache;
+pub mod decimal;
 pub mod decoder;
 pub mod encoder;
 pub mod error;

@@ -5,6 +5,7 @@
 mod allocator;
 mod call;
 mod counter;
+mod decimal;
 mod encoder;
 mod ids;
 mod items;
@@ -36,6 +37,8 @@ mod _core {
 
     #[pymodule_export]
     use super::counter::PieceCounter;
+    #[pymodule_export]
+    use super::decimal::{read_ids, write_ids};
     #[pymodule_export]
     use super::encoder::Encoder;
     #[pymodule_export]

@@ -9,6 +9,7 @@ use crate::text::{PySpecial, PyText};
 use bpe_tokenizer_core::decoder::DecodeStream as CoreDecoder;
 use bpe_tokenizer_core::encoder::EncodeStream as CoreEncoder;
 use bpe_tokenizer_core::reserve;
+use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
@@ -28,27 +29,51 @@ impl EncodeStream {
     }
 
     fn push<'py>(&mut self, py: Python<'py>, text: PyText) -> PyResult<Bound<'py, PyList>> {
+        let ids = self.pushed(py, text)?;
+        self.encoder.get().list(py, &ids)
+    }
+
+    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let ids = self.finished(py)?;
+        self.encoder.get().list(py, &ids)
+    }
+
+    fn push_numpy<'py>(
+        &mut self,
+        py: Python<'py>,
+        text: PyText,
+    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let ids = self.pushed(py, text)?;
+        objects::array(py, ids)
+    }
+
+    fn finish_numpy<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let ids = self.finished(py)?;
+        objects::array(py, ids)
+    }
+}
+
+impl EncodeStream {
+    fn pushed(&mut self, py: Python<'_>, text: PyText) -> PyResult<Vec<u32>> {
         let encoder = self.encoder.get();
         let string = text.expect_str(py)?;
-        let ids = run(py, string.len(), |interrupt| {
+        run(py, string.len(), |interrupt| {
             let mut ids = Vec::new();
             self.stream
                 .push(&encoder.core, string, false, &mut ids, interrupt)?;
             Ok(ids)
-        })?;
-        encoder.list(py, &ids)
+        })
     }
 
-    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    fn finished(&mut self, py: Python<'_>) -> PyResult<Vec<u32>> {
         let encoder = self.encoder.get();
         // The held text may be long.
-        let ids = run(py, usize::MAX, |interrupt| {
+        run(py, usize::MAX, |interrupt| {
             let mut ids = Vec::new();
             self.stream
                 .push(&encoder.core, "", true, &mut ids, interrupt)?;
             Ok(ids)
-        })?;
-        encoder.list(py, &ids)
+        })
     }
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Iterator
 
+from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import UnknownIdError
 from bpe_tokenizer.inference import FinishReason, Generation
 from bpe_tokenizer.streaming import StreamDecoder
@@ -82,7 +83,7 @@ class Reply(Iterator[str], AsyncIterator[str]):
         speed = self.tokens_per_second
         rate = f", {speed:.1f} tokens/s" if speed is not None else ""
         reason = f" ({self.finish_reason})" if self.finish_reason is not None else ""
-        return f"{self.new_tokens} tokens after a prompt of {self.prompt_tokens}{rate}{reason}"
+        return f"{count_noun(self.new_tokens, 'token')} after a prompt of {self.prompt_tokens}{rate}{reason}"
 
     def cancel(self) -> None:
         """Ask it to end within a token, from any thread. Does not wait."""

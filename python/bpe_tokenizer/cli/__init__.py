@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from bpe_tokenizer.cli.commands import REPEATABLE
+from bpe_tokenizer.cli.commands import ALIASES, COMMANDS, FILE_COMMANDS, REPEATABLE
 
 __all__ = ["main", "repeat_options"]
 
@@ -15,7 +15,7 @@ def repeat_options(arguments: Sequence[str]) -> list[str]:
     """Write an option's name before each of its values: `--ids 1 2` becomes `--ids 1 --ids 2`.
 
     Typer accepts one value for each option name. The values of an option end before the next argument that
-    starts with `-`; a lone `-` (standard input) is a value.
+    starts with `-`; a lone `-` (standard input) is a value. Earlier names of options become their names.
 
     Args:
         arguments: The command line without the program's name.
@@ -27,13 +27,16 @@ def repeat_options(arguments: Sequence[str]) -> list[str]:
         >>> repeat_options(["decode", "--ids", "9906", "11", "--debug"])
         ['decode', '--ids', '9906', '--ids', '11', '--debug']
     """
+    repeatable = REPEATABLE | {"--file"} if FILE_COMMANDS & {*arguments[:1]} else REPEATABLE
     repeated: list[str] = []
     option = ""
     is_first = False
     for argument in arguments:
         if argument.startswith("-") and argument != "-":
-            name, equals, _ = argument.partition("=")
-            option, is_first = (name if name in REPEATABLE else ""), not equals
+            name, equals, value = argument.partition("=")
+            name = ALIASES.get(name, name)
+            argument = name + equals + value
+            option, is_first = (name if name in repeatable else ""), not equals
         elif option and not is_first:
             repeated.append(option)
         else:
@@ -76,13 +79,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(arguments: list[str]) -> NoReturn:
-    if arguments == ["--version"]:  # Typer takes five times as long to import as this takes to run.
+    if arguments in (["--version"], ["-V"]):  # Typer takes five times as long to import as this takes to run.
         from bpe_tokenizer import __version__
 
         print(f"bpe-tokenizer {__version__}", flush=True)
         raise SystemExit(0)
-    from bpe_tokenizer.cli.app import create_app
+    from bpe_tokenizer.cli.app import create_app, word_to_complete
 
-    app = create_app(arguments[0] if arguments else "")
+    if arguments[:1] == ["help"]:
+        arguments = [*(name for name in arguments[1:2] if name in COMMANDS), "--help"]
+    app = create_app(word_to_complete() or (arguments[0] if arguments else ""))
     app(args=repeat_options(arguments), prog_name="bpe-tokenizer")
     raise SystemExit(0)

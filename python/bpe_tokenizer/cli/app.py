@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import functools
+import os
+import shutil
 import sys
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Annotated, ParamSpec
+from typing import Annotated, Any, ParamSpec
 
 import typer
+import typer.core
 
-from bpe_tokenizer.cli.commands import COMMANDS
-from bpe_tokenizer.cli.streams import discard_output
+from bpe_tokenizer.cli.commands import COMMANDS, EXAMPLES
+from bpe_tokenizer.cli.streams import discard_output, wrapped
 from bpe_tokenizer.errors import TokenizerError
 
-__all__ = ["create_app"]
+__all__ = ["create_app", "word_to_complete"]
 
 _Parameters = ParamSpec("_Parameters")
+
+_PROGRAM = "bpe-tokenizer"
+# Columns of the help.
+_MIN_WIDTH, _MAX_WIDTH = 20, 80
+# Columns from which on options stand beside their descriptions.
+_MIN_TWO_COLUMNS = 60
+# `UsageError` of the click that Typer uses: its own copy or the package.
+_UsageError: Any = typer.BadParameter.__bases__[0]
 
 
 def create_app(command: str) -> typer.Typer:
@@ -26,17 +38,88 @@ def create_app(command: str) -> typer.Typer:
         command: The first argument of the command line. If it is not a command, no command is imported.
     """
     app = typer.Typer(
-        add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+        cls=_Group,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["--help", "-h"], "terminal_width": _width()},
     )
-    app.callback()(_options)
+    app.callback(epilog=_example(""))(_options)
     if command in COMMANDS:
         function = command.replace("-", "_")
         module = import_module(f"bpe_tokenizer.cli.{function}")
-        app.command(command)(_exit_with_code(getattr(module, function)))
+        run = _exit_with_code(getattr(module, function))
+        app.command(command, cls=_Command, epilog=_example(command))(run)
     else:
         for name, summary in COMMANDS.items():
             app.command(name, short_help=summary)(_placeholder)
     return app
+
+
+def word_to_complete() -> str:
+    """Return the command of the line that a shell wants to complete; "" if there is none."""
+    if f"_{_PROGRAM.replace('-', '_').upper()}_COMPLETE" not in os.environ:
+        return ""
+    words = os.environ.get("COMP_WORDS", os.environ.get("_TYPER_COMPLETE_ARGS", "")).split()
+    return words[1] if len(words) > 1 else ""
+
+
+def _width() -> int:
+    """Return the columns of help and errors. Lines are at most as long as in a terminal of 80 columns."""
+    return max(_MIN_WIDTH, min(_MAX_WIDTH, shutil.get_terminal_size().columns))
+
+
+def _example(command: str) -> str:
+    return f"Example: {EXAMPLES[command]}"
+
+
+class _UsageErrors:
+    """Adds a line that works to the errors of a command line, and fits the help into narrow terminals."""
+
+    name: str | None
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        if formatter.width < _MIN_TWO_COLUMNS:
+            formatter.write_dl = functools.partial(_write_definitions, formatter)
+        super().format_help(ctx, formatter)  # type: ignore[misc]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            parsed: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+        except _UsageError as error:
+            raise _with_example(error, self.name or "") from None
+        return parsed
+
+
+def _write_definitions(formatter: Any, rows: Sequence[tuple[str, str]], *_: Any, **__: Any) -> None:
+    """Write each definition under its name instead of beside it."""
+    width = formatter.width - formatter.current_indent
+    for name, text in rows:
+        for content, indent in ((name, 0), (text, 4)):
+            lines = textwrap.wrap(content, width - indent, break_long_words=False, break_on_hyphens=False)
+            for line in lines:
+                formatter.write(" " * (formatter.current_indent + indent) + line + "\n")
+
+
+def _with_example(error: Any, command: str) -> Any:
+    """Let an error show an example after its message."""
+    shown, example = error.format_message, _example(command if command in EXAMPLES else "")
+    error.format_message = lambda: "\n".join(wrapped(line, sys.stderr) for line in (shown(), example))
+    return error
+
+
+class _Command(_UsageErrors, typer.core.TyperCommand):
+    """A command whose errors show an example."""
+
+
+class _Group(_UsageErrors, typer.core.TyperGroup):
+    """The program, whose errors show an example."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except _UsageError as error:
+            raise _with_example(error, "") from None
 
 
 def _print_version(wanted: bool) -> None:
@@ -50,7 +133,9 @@ def _print_version(wanted: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
+        typer.Option(
+            "--version", "-V", help="Print the version and exit.", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Train byte-level BPE tokenizers, encode and decode with them, and talk to language models."""
@@ -87,7 +172,7 @@ def _exit_with_code(command: Callable[_Parameters, None]) -> Callable[_Parameter
                 sys.stdout.flush()
             except OSError:
                 discard_output()
-            print(f"bpe-tokenizer: {_one_line(error)}", file=sys.stderr)
+            print(wrapped(f"bpe-tokenizer: {_one_line(error)}", sys.stderr), file=sys.stderr)
             raise typer.Exit(1) from None
 
         except (typer.BadParameter, typer.Exit, typer.Abort):
@@ -97,7 +182,8 @@ def _exit_with_code(command: Callable[_Parameters, None]) -> Callable[_Parameter
                 raise
             said = "not enough memory" if isinstance(error, MemoryError) else _one_line(error)
             kind = "" if isinstance(error, MemoryError) else f"unexpected {type(error).__name__}: "
-            print(f"bpe-tokenizer: {kind}{said}; --debug shows where", file=sys.stderr)
+            said = wrapped(f"bpe-tokenizer: {kind}{said}; --debug shows where", sys.stderr)
+            print(said, file=sys.stderr)
             raise typer.Exit(1) from None
 
     return run

@@ -10,10 +10,12 @@ from typing import Annotated
 import typer
 
 from bpe_tokenizer import BPETokenizer, ChatSession, InferenceBackend
+from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.cli.chat_loop import ChatLoop
 from bpe_tokenizer.cli.inputs import read_text
-from bpe_tokenizer.cli.options import Debug, Download, option
+from bpe_tokenizer.cli.options import Debug, Download, completion, option
 from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.inference.model_files import kind_of
 
 __all__ = ["chat"]
 
@@ -33,7 +35,10 @@ def chat(
     template: Annotated[
         str | None,
         option(
-            "NAME|FILE", "A chat template: a built-in name or a Jinja file.", "the tokenizer's own, or llama3"
+            "NAME|FILE",
+            "A chat template: a built-in name or a Jinja file.",
+            "the tokenizer's own, or llama3",
+            autocompletion=completion(BUILT_IN),
         ),
     ] = None,
     plain_markup: Annotated[
@@ -62,7 +67,12 @@ def chat(
     seed: Annotated[int | None, option("N", "The same seed gives the same replies.")] = None,
     backend: Annotated[
         str | None,
-        option(f"[{'|'.join(InferenceBackend)}]", "An inference backend.", "the best for the model"),
+        option(
+            "NAME",
+            f"An inference backend. One of: {', '.join(backend.value for backend in InferenceBackend)}.",
+            "the best for the model",
+            autocompletion=completion(backend.value for backend in InferenceBackend),
+        ),
     ] = None,
     n_gpu_layers: Annotated[
         int, typer.Option(metavar="N", help="llama.cpp: layers on the GPU; -1 for all.")
@@ -78,9 +88,10 @@ def chat(
     """Talk to a language model.
 
     The prompt consists of ids, so no message can forge a turn. A built-in template needs a tokenizer with its
-    control tokens. On a terminal, Ctrl-C stops the reply, Ctrl-D
-    ends the chat, and /help lists the commands. In a pipe, each line is a message.
+    control tokens. On a terminal, Ctrl-C stops the reply, Ctrl-D ends the chat, and /help lists the commands.
+    In a pipe, each line is a message.
     """
+    kind_of(model)  # a model that does not exist is an error before the first message
     session = ChatSession(
         model,
         BPETokenizer.load(tokenizer, download=download) if tokenizer is not None else None,

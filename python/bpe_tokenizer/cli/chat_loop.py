@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import TokenizerError
 from bpe_tokenizer.view.text import printable
 
@@ -173,7 +174,7 @@ class ChatLoop:
             _tell(f"{source:>20}  {printable(segment.text.encode('utf-8', 'replace'))}")
             _tell(f"{'':>20}  {' '.join(map(str, ids))}")
             total += len(ids)
-        _tell(f"{total} tokens")
+        _tell(count_noun(total, "token"))
 
     def _save(self, path: str) -> None:
         if not path:
@@ -187,7 +188,7 @@ class ChatLoop:
             _tell("/load needs the name of a file")
             return
         self._session.load(Path(path).expanduser())
-        _tell(f"{len(self._session.messages)} messages from {path}")
+        _tell(f"{count_noun(len(self._session.messages), 'message')} from {path}")
 
 
 def _read_message() -> str:

@@ -1,27 +1,51 @@
 """The list of commands.
 
-To add a command, write its function in a module of the same name, and add its line to `COMMANDS`.
+To add a command, write its function in a module of the same name, and add its lines to `COMMANDS` and
+`EXAMPLES`.
 """
 
-__all__ = ["COMMANDS", "REPEATABLE"]
+__all__ = ["ALIASES", "COMMANDS", "EXAMPLES", "FILE_COMMANDS", "REPEATABLE"]
 
-# Each command with its line in the help. A command's module is imported only when the command runs.
+# Each command with its line in the help, which fits into 80 columns. A command's module is imported only when
+# the command runs.
 COMMANDS = {
-    "train": "Learn a vocabulary from text files, or from counts of their pieces, and save it.",
-    "count": "Count the distinct pieces of text files, for `train --counts`.",
+    "train": "Learn a vocabulary from text files, and save it.",
+    "count": "Count the distinct pieces of text files, to train later.",
     "encode": "Turn text into ids.",
     "decode": "Turn ids into bytes.",
     "chat": "Talk to a language model.",
-    "info": "Show a tokenizer's sizes, special tokens, first and last tokens, and a round trip.",
-    "convert": "Write a tokenizer in another format, and check that it is still the same.",
-    "compare": "Compare tokenizers on the same corpus, and show where they cut it differently.",
-    "report": "Show a tokenizer's statistics on a corpus: compression, fertility, use of tokens.",
-    "tokenize-corpus": "Turn a corpus into the token files that training programs read.",
-    "view": "Show the tokens of a text on a local page, in an HTML file or in the terminal.",
-    "demo": "Train on Python's own library, save, reload, and encode unseen files.",
+    "info": "Show a tokenizer's sizes, special tokens and a round trip.",
+    "convert": "Write a tokenizer in another format, and check the result.",
+    "compare": "Compare tokenizers on a corpus.",
+    "report": "Show a tokenizer's statistics on a corpus.",
+    "tokenize-corpus": "Turn a corpus into the token files of training programs.",
+    "view": "Show the tokens of a text in a browser, file or terminal.",
+    "demo": "Train on Python's own library, and encode unseen files.",
 }
 
-# Options that take several values.
+# A line that works, for the help and for errors. Before a command is named, that of "".
+EXAMPLES = {
+    "": "bpe-tokenizer encode --tokenizer DIR --text 'Hello'",
+    "train": "bpe-tokenizer train --corpus corpus.txt --output DIR",
+    "count": "bpe-tokenizer count --corpus corpus.txt --output corpus.counts",
+    "encode": "bpe-tokenizer encode --tokenizer DIR --text 'Hello'",
+    "decode": "bpe-tokenizer decode --tokenizer DIR --ids 9906 11",
+    "chat": "bpe-tokenizer chat --model model.gguf",
+    "info": "bpe-tokenizer info --tokenizer DIR",
+    "convert": "bpe-tokenizer convert DIR out.gguf --to gguf",
+    "compare": "bpe-tokenizer compare DIR1 DIR2 --corpus corpus.txt",
+    "report": "bpe-tokenizer report --tokenizer DIR --corpus corpus.txt",
+    "tokenize-corpus": "bpe-tokenizer tokenize-corpus --tokenizer DIR --corpus corpus.txt --output SHARDS",
+    "view": "bpe-tokenizer view --tokenizer DIR --text 'Hello'",
+    "demo": "bpe-tokenizer demo",
+}
+
+# Options that take several values, in all commands that have them.
 REPEATABLE = frozenset(
     {"--allowed-special", "--corpus", "--counts", "--drop", "--ids", "--message", "--special", "--weights"}
 )
+# Commands in which --file takes several values too.
+FILE_COMMANDS = frozenset({"encode", "decode"})
+
+# Earlier names of options, which still work.
+ALIASES = {"--pattern": "--split-pattern"}

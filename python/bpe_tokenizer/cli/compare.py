@@ -32,7 +32,10 @@ def compare(
     download: Download = False,
     debug: Debug = False,
 ) -> None:
-    """Compare tokenizers on the same corpus side by side, and show where they cut it differently."""
+    """Compare tokenizers on a corpus.
+
+    Shows their statistics side by side, and where they cut it differently.
+    """
     if len(tokenizers) < 2:
         raise typer.BadParameter("name at least two tokenizers before --corpus")
     loaded = [BPETokenizer.load(each, download=download) for each in tokenizers]

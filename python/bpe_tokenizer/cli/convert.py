@@ -12,13 +12,15 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from bpe_tokenizer.atomic import is_temporary, make_directory, write_atomically
-from bpe_tokenizer.cli.options import AsJson, Debug, Download, choice, option
+from bpe_tokenizer.cli.options import AsJson, Debug, Download, choice, completion, option
+from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import FormatError, OptionError
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.formats.names import load as load_tokenizer
 from bpe_tokenizer.formats.registry import FORMATS, Format, Saved
 from bpe_tokenizer.formats.verify import differences
 from bpe_tokenizer.model import Model
+from bpe_tokenizer.patterns import NAMED_PATTERNS
 
 __all__ = ["convert"]
 
@@ -69,7 +71,12 @@ def convert(
         ),
     ] = None,
     split_pattern: Annotated[
-        str | None, option("NAME", "Split pattern, for a format that holds none: a name or a regex.")
+        str | None,
+        option(
+            "NAME|REGEX",
+            "Split pattern, for a format that holds none: a regular expression or a name.",
+            autocompletion=completion(NAMED_PATTERNS),
+        ),
     ] = None,
     special: Annotated[
         list[str] | None,
@@ -94,7 +101,10 @@ def convert(
     download: Download = False,
     debug: Debug = False,
 ) -> None:
-    """Write a tokenizer in another format, and check that it is still the same."""
+    """Write a tokenizer in another format, and check the result.
+
+    The result has the same ids and special tokens, or nothing is written.
+    """
     load_kwargs = _load_kwargs(split_pattern, special)
     model, format_name = load_tokenizer(source, from_, download=download, **load_kwargs)
     target = registry.get_format(to)
@@ -203,7 +213,7 @@ def _check_other_files(output: Path, files: Collection[Path]) -> None:
 
 def _show(result: dict[str, Any]) -> None:
     checked = "the same ids and special tokens" if result["verified"] else "not meant to be loaded again"
-    print(f"{result['tokens']:,} tokens saved in {result['output']} ({result['to']}): {checked}")
+    print(f"{count_noun(result['tokens'], 'token')} saved in {result['output']} ({result['to']}): {checked}")
     for name in ("dropped", "not_kept"):
         if result[name]:
             print(f"{name.replace('_', ' ')}: {', '.join(result[name])}")

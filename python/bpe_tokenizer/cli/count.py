@@ -8,11 +8,10 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from bpe_tokenizer.cli.inputs import corpus_paths
 from bpe_tokenizer.cli.options import (
     NORMALIZATION,
+    SPLIT_PATTERN,
     AsJson,
     Corpus,
     Debug,
@@ -25,6 +24,7 @@ from bpe_tokenizer.cli.options import (
     normal_form,
     option,
 )
+from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.train import piece_counts
 
 __all__ = ["count"]
@@ -33,9 +33,7 @@ __all__ = ["count"]
 def count(
     corpus: Corpus,
     output: Annotated[Path, option("FILE", "File to save the counts in.")],
-    pattern: Annotated[
-        str, typer.Option(metavar="NAME", help="Split pattern: a name (gpt2, cl100k, o200k, ...) or a regex.")
-    ] = "cl100k",
+    split_pattern: Annotated[str | None, SPLIT_PATTERN] = None,
     special: Special = None,
     normalization: Annotated[str, choice(NORMALIZATION, help="Unicode normal form of the text.")] = "NFC",
     weights: Weights = None,
@@ -45,16 +43,17 @@ def count(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Count the distinct pieces of text files, to learn a vocabulary from them later with `train --counts`.
+    """Count the distinct pieces of text files, to train later.
 
-    Counts of the parts of a corpus add up, wherever they were made: training on them all is training on the
-    corpus.
+    `bpe-tokenizer train --counts` learns a vocabulary from them. Counts of the parts of a corpus add up,
+    wherever they were made: training on them all is training on the corpus. To count the tokens of a text,
+    count its ids: `bpe-tokenizer encode ... | wc -w`.
     """
     begin = time.perf_counter()
     with corpus_paths(corpus) as files:
         counts = piece_counts.count(
             files,
-            pattern,
+            split_pattern or "cl100k",
             normal_form(normalization),
             special or (),
             weights=weights,
@@ -75,6 +74,8 @@ def count(
         }
         print(json.dumps(result))
     elif not quiet:
-        print(f"{counts.pieces:,} pieces, {counts.distinct:,} of them distinct, saved in {output}")
+        print(
+            f"{count_noun(counts.pieces, 'piece')}, {counts.distinct:,} of them distinct, saved in {output}"
+        )
         if counts.dropped.distinct:
             print(counts.dropped.said(), file=sys.stderr)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from typing import Annotated
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any
 
 import typer
 
-from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli.inputs import read_text
-from bpe_tokenizer.cli.options import Debug, Download, TokenizerPath, option
-from bpe_tokenizer.errors import OptionError, shorten
+from bpe_tokenizer import BPETokenizer, _core
+from bpe_tokenizer.cli.id_formats import ID_FORMATS, Ids, parse_ids, read_ids
+from bpe_tokenizer.cli.inputs import blocks, check_inputs
+from bpe_tokenizer.cli.options import Debug, Download, TokenizerPath, choice, option
+from bpe_tokenizer.cli.streams import binary_output
+from bpe_tokenizer.errors import OptionError, UnknownIdError
 
-__all__ = ["decode", "parse_ids"]
-
-# More than any id has; Python reads no number of many thousands.
-_MAX_DIGITS = 20
+__all__ = ["decode"]
 
 
 def decode(
@@ -24,6 +23,15 @@ def decode(
     ids: Annotated[
         list[str] | None,
         option("ID...", "Ids, or a JSON list of ids; - is standard input.", "standard input"),
+    ] = None,
+    file: Annotated[
+        list[str] | None, option("FILE...", "Files of ids, in order; - is standard input.")
+    ] = None,
+    input_format: Annotated[
+        Any,
+        choice(
+            ID_FORMATS, help="Format of files and of standard input.", show_default="text or JSON, detected"
+        ),
     ] = None,
     skip_special_tokens: Annotated[
         bool, typer.Option("--skip-special-tokens", help="Leave out special tokens.")
@@ -34,59 +42,49 @@ def decode(
     """Turn ids into bytes.
 
     The output is exactly the bytes of the ids, so that a file survives a round trip. Only a terminal gets an
-    additional line feed, if the text does not end with one.
+    additional line feed, if the text does not end with one. Files and standard input are read in blocks.
     """
-    wanted = _read_ids(ids)
-    data = BPETokenizer.load(tokenizer, download=download).decode_bytes(
-        wanted, skip_special_tokens=skip_special_tokens
-    )
-    sys.stdout.buffer.write(data)
-    if sys.stdout.isatty() and not data.endswith(b"\n"):
-        sys.stdout.buffer.write(b"\n")
-    sys.stdout.buffer.flush()
+    if ids is not None and file is not None:
+        raise typer.BadParameter("give either --ids or --file, not both")
+    inputs: Iterator[Ids]
+    if ids is None or ids == ["-"]:
+        sources = check_inputs(file if ids is None else ids)
+        inputs = (each for source in sources for each in read_ids(input_format, blocks(source)))
+    else:
+        inputs = iter([_parse(ids)])
+    loaded = BPETokenizer.load(tokenizer, download=download)
+    write = binary_output(False)
+    last = b"\n"
+    for data in _decoded(loaded, inputs, skip_special_tokens):
+        write(data)
+        last = data[-1:] or last
+    if sys.stdout.isatty() and last != b"\n":
+        write(b"\n")
 
 
-def _read_ids(arguments: list[str] | None) -> list[int]:
-    if arguments is None or arguments == ["-"]:
-        return parse_ids(read_text("-" if arguments else None))
+def _parse(arguments: list[str]) -> list[int]:
     try:
         return parse_ids(" ".join(arguments))
     except OptionError as error:
         raise typer.BadParameter(str(error), param_hint="--ids") from None
 
 
-def parse_ids(text: str) -> list[int]:
-    """Parse ids: numbers separated by white space or commas, a JSON list, or the output of `encode --json`.
-
-    Args:
-        text: The ids as text.
-
-    Raises:
-        OptionError: Something in the text is not an id.
-
-    Example:
-        >>> parse_ids("9906 11"), parse_ids("[9906, 11]"), parse_ids('{"ids": [9906, 11]}')
-        ([9906, 11], [9906, 11], [9906, 11])
-    """
-    if text.lstrip()[:1] in ("[", "{"):
-        return _parse_json_ids(text)
-    ids: list[int] = []
-    for word in text.replace(",", " ").split():
-        if not (word.isascii() and word.isdigit() and len(word) <= _MAX_DIGITS):
-            raise OptionError(f"{shorten(word)} is not an id: ids are whole numbers from 0")
-        ids.append(int(word))
-    return ids
-
-
-def _parse_json_ids(text: str) -> list[int]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise OptionError(f"the ids are not valid JSON: {error}") from None
-    ids = value.get("ids") if isinstance(value, dict) else value
-    if not isinstance(ids, list):
-        raise OptionError('JSON ids must be a list of numbers, or an object with such a list as "ids"')
-    for each in ids:
-        if type(each) is not int or each < 0:
-            raise OptionError(f"{shorten(each)} is not an id: ids are whole numbers from 0")
-    return ids
+def _decoded(tokenizer: BPETokenizer, inputs: Iterable[Ids], skip_special_tokens: bool) -> Iterator[bytes]:
+    """Yield the bytes of ids that come in parts."""
+    encoder = tokenizer._compiled().encoder
+    done = 0
+    # Only a decoder looks at the neighbours of a token.
+    stream = None
+    if encoder.model.decoder is not None:
+        stream = _core.DecodeStream(encoder, skip_special_tokens)
+    for ids in inputs:
+        try:
+            yield stream.step(ids) if stream else encoder.decode(ids, skip_special_tokens)
+        except UnknownIdError:
+            vocab = encoder.model.vocab
+            at = next(at for at, each in enumerate(ids) if int(each) not in vocab)
+            message = f"id {ids[at]} at position {done + at} is not in the vocabulary"
+            raise UnknownIdError(message) from None
+        done += len(ids)
+    if stream:
+        yield stream.finish()

@@ -12,6 +12,7 @@ import typer
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli.options import Debug, option
+from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.view.terminal import print_tokens
 
@@ -35,7 +36,7 @@ def demo(
     vocab_size: Annotated[int, typer.Option(metavar="N", help="Number of ids.")] = 16384,
     debug: Debug = False,
 ) -> None:
-    """Train on Python's own library, save, reload, and encode unseen files."""
+    """Train on Python's own library, and encode unseen files."""
     from bpe_tokenizer.console import new_console
 
     console = new_console(highlight=False)
@@ -120,7 +121,9 @@ def _line_to_show(texts: Sequence[str]) -> str:
 
 def _show_line(console: Console, tokenizer: BPETokenizer, name: str, line: str) -> None:
     ids = tokenizer.encode(line)
-    _step(console, name, f"{len(line.encode('utf-8'))} bytes in {len(ids)} tokens")
+    _step(
+        console, name, f"{count_noun(len(line.encode('utf-8')), 'byte')} in {count_noun(len(ids), 'token')}"
+    )
     print_tokens((tokenizer.decode_bytes([each]) for each in ids), console)
     console.print(*ids, soft_wrap=True)
 
@@ -141,4 +144,4 @@ def _check_round_trip(
 def _step(console: Console, name: str, text: str) -> None:
     from rich.text import Text
 
-    console.print(Text.assemble((f"{name:<14}", "bold cyan"), text), soft_wrap=True)
+    console.print(Text.assemble((f"{name:<14}", "bold cyan"), text), soft_wrap=not console.is_terminal)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli.inputs import read_text
+from bpe_tokenizer.cli.id_formats import ID_FORMATS, write_ids
+from bpe_tokenizer.cli.inputs import check_inputs, text_blocks
 from bpe_tokenizer.cli.options import (
     AllowedSpecial,
-    AsJson,
     Debug,
     Download,
     TokenizerPath,
     allowed_special_argument,
+    choice,
     option,
 )
+from bpe_tokenizer.cli.streams import binary_output
 from bpe_tokenizer.view.terminal import print_tokens
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["encode"]
 
@@ -26,7 +32,15 @@ __all__ = ["encode"]
 def encode(
     tokenizer: TokenizerPath,
     text: Annotated[str | None, option("TEXT", "Text to encode.")] = None,
-    file: Annotated[str | None, option("FILE", "File to encode, in UTF-8; - is standard input.")] = None,
+    file: Annotated[
+        list[str] | None, option("FILE...", "Files to encode, in UTF-8 and in order; - is standard input.")
+    ] = None,
+    output_format: Annotated[
+        Any,
+        choice(
+            ID_FORMATS, help="Numbers in text, JSON, or little-endian binary numbers.", show_default="text"
+        ),
+    ] = None,
     show_tokens: Annotated[
         bool, typer.Option("--show-tokens", help="Show the text of the tokens too.")
     ] = False,
@@ -38,26 +52,49 @@ def encode(
             help="Add the special tokens that the tokenizer defines for a text, such as BOS and EOS.",
         ),
     ] = False,
-    as_json: AsJson = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --output-format json.")] = False,
     download: Download = False,
     debug: Debug = False,
 ) -> None:
-    """Turn text into ids: one line, separated by spaces."""
+    """Turn text into ids.
+
+    Each text or file gives a line of numbers. Files and standard input are read in blocks, so they may be
+    larger than the memory.
+    """
     if text is not None and file is not None:
         raise typer.BadParameter("give either --text or --file, not both")
-    if text is None:
-        text = read_text(file)
+    if as_json and output_format not in (None, "json"):
+        raise typer.BadParameter("give either --json or --output-format, not both")
+    format_ = "json" if as_json else output_format or "text"
+    if show_tokens and format_ != "text":
+        raise typer.BadParameter("--show-tokens needs --output-format text; JSON has the tokens already")
+    inputs = check_inputs(file) if text is None else []
     loaded = BPETokenizer.load(tokenizer, download=download)
-    ids = loaded.encode(
-        text,
-        add_special_tokens=add_special_tokens,
-        allowed_special=allowed_special_argument(allowed_special),
-    )
-    if as_json:
-        print(json.dumps({"ids": ids, "tokens": loaded.convert_ids_to_tokens(ids)}))
-        return
-    print(*ids)
-    if show_tokens:
-        from bpe_tokenizer.console import new_console
+    special = allowed_special_argument(allowed_special)
+    write = binary_output(format_ in ("uint16", "uint32"))
+    for chunks in [[text]] if text is not None else map(text_blocks, inputs):
+        blocks = _ids(loaded, chunks, special, add_special_tokens)
+        if show_tokens:
+            whole = list(blocks)
+            write_ids(format_, whole, write, loaded.convert_ids_to_tokens)
+            _show_tokens(loaded, [each for ids in whole for each in ids.tolist()])
+        else:
+            write_ids(format_, blocks, write, loaded.convert_ids_to_tokens)
 
-        print_tokens((loaded.decode_bytes([each]) for each in ids), new_console())
+
+def _ids(
+    tokenizer: BPETokenizer, chunks: Iterable[str], special: str | set[str], adds_special_tokens: bool
+) -> Iterator[npt.NDArray[np.uint32]]:
+    """Yield the ids of a text in arrays."""
+    prefix, suffix = tokenizer._compiled().added_ids(adds_special_tokens)
+    if prefix:
+        yield np.array(prefix, np.uint32)
+    yield from tokenizer._encode_stream(special).encode_numpy(chunks)
+    if suffix:
+        yield np.array(suffix, np.uint32)
+
+
+def _show_tokens(tokenizer: BPETokenizer, ids: list[int]) -> None:
+    from bpe_tokenizer.console import new_console
+
+    print_tokens((tokenizer.decode_bytes([each]) for each in ids), new_console())

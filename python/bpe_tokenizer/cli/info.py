@@ -10,6 +10,7 @@ import typer
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli.options import AsJson, Debug, Download, TokenizerPath
+from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.special_tokens import ROLES
 from bpe_tokenizer.view.terminal import print_tokens
 
@@ -28,7 +29,7 @@ def info(
     download: Download = False,
     debug: Debug = False,
 ) -> None:
-    """Show a tokenizer's sizes, special tokens, first and last tokens, and a round trip."""
+    """Show a tokenizer's sizes, special tokens and a round trip."""
     loaded = BPETokenizer.load(tokenizer, download=download)
     if as_json:
         print(json.dumps(_describe(loaded, sample_text)))
@@ -83,10 +84,10 @@ def _show(tokenizer: BPETokenizer, sample_text: str) -> None:
     sample = facts["sample"]
 
     def line(name: str, value: object) -> None:
-        console.print(Text.assemble((f"{name:<16}", "bold"), str(value)), soft_wrap=True)
+        console.print(Text.assemble((f"{name:<16}", "bold"), str(value)), soft_wrap=not console.is_terminal)
 
     added = facts["tokens"] - facts["vocab_size"]
-    note = f", and {added:,} special tokens outside it" if added else ""
+    note = f", and {count_noun(added, 'special token')} outside it" if added else ""
     line("vocabulary size", f"{facts['vocab_size']:,}{note}")
     line("merges", f"{facts['merges']:,}")
     pattern = facts["split_pattern"]
@@ -102,6 +103,6 @@ def _show(tokenizer: BPETokenizer, sample_text: str) -> None:
     for name in ("first_tokens", "last_tokens"):
         line(name.replace("_", " "), f"ids {facts[name][0]['id']} to {facts[name][-1]['id']}")
         print_tokens((tokenizer.vocab[each["id"]] for each in facts[name]), console)
-    line("sample", f"{len(sample['ids'])} tokens, {sample['bytes_per_token']} bytes per token")
+    line("sample", f"{count_noun(len(sample['ids']), 'token')}, {sample['bytes_per_token']} bytes per token")
     print_tokens((tokenizer.decode_bytes([each]) for each in sample["ids"]), console)
     line("round trip", "exact" if sample["round_trip"] else "NOT exact")

@@ -2,19 +2,85 @@
 
 from __future__ import annotations
 
+import codecs
+import errno
+import itertools
+import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import typer
 
 from bpe_tokenizer.arguments import check_path
+from bpe_tokenizer.corpus.inputs import find_inputs
 from bpe_tokenizer.errors import OptionError
 
-__all__ = ["corpus_paths", "read_text"]
+__all__ = ["blocks", "check_inputs", "corpus_paths", "read_text", "text_blocks"]
+
+# Bytes that are read at once.
+_BLOCK_BYTES = 1 << 20
+
+
+def check_inputs(sources: Sequence[str] | None) -> list[str]:
+    """Return the inputs of a command. A wrong name is an error before any output.
+
+    Args:
+        sources: Files; `-` is standard input; None is standard input if it is not a terminal.
+
+    Raises:
+        OptionError: An input is a directory, or standard input is named twice.
+        OSError: A file does not exist.
+        typer.BadParameter: `sources` is None and standard input is a terminal.
+    """
+    if sources is None:
+        if sys.stdin.isatty():
+            raise typer.BadParameter("no input: name it with an option, or pipe it in")
+        return ["-"]
+    for source in sources:
+        if source == "-":
+            continue
+        path = check_path("source", source)
+        if path.is_dir():
+            raise OptionError(f"{source} is a directory; name its files, such as {path / '*.txt'}")
+        if not path.exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
+    if list(sources).count("-") > 1:
+        raise OptionError("standard input (-) can be read only once")
+    return list(sources)
+
+
+def blocks(source: str) -> Iterator[bytes]:
+    """Yield the bytes of a file or of standard input (`-`), as they arrive."""
+    if source == "-":
+        read: Callable[[int], bytes] = getattr(sys.stdin.buffer, "read1", sys.stdin.buffer.read)
+        while block := read(_BLOCK_BYTES):
+            yield block
+        return
+    with check_path("source", source).open("rb", buffering=0) as file:
+        while block := file.read(_BLOCK_BYTES):
+            yield block
+
+
+def text_blocks(source: str) -> Iterator[str]:
+    """Yield the UTF-8 text of a file or of standard input (`-`) exactly, as it arrives.
+
+    Raises:
+        OptionError: The text is not UTF-8.
+        OSError: The file cannot be read.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    done = 0
+    for block in itertools.chain(blocks(source), (b"",)):
+        begin = done - len(decoder.getstate()[0])  # of a character that began in an earlier block
+        try:
+            yield decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            raise _not_utf8(source, error, begin) from None
+        done += len(block)
 
 
 def read_text(source: str | None) -> str:
@@ -39,18 +105,26 @@ def read_text(source: str | None) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise OptionError(
-            f"{'standard input' if is_stdin else source} is not UTF-8: "
-            f"byte 0x{data[error.start]:02x} at offset {error.start}; convert it to UTF-8 first"
-        ) from None
+        raise _not_utf8("-" if is_stdin else str(source), error) from None
+
+
+def _not_utf8(source: str, error: UnicodeDecodeError, begin: int = 0) -> OptionError:
+    return OptionError(
+        f"{'standard input' if source == '-' else source} is not UTF-8: byte "
+        f"0x{error.object[error.start]:02x} at offset {begin + error.start}; convert it to UTF-8 first"
+    )
 
 
 @contextmanager
 def corpus_paths(corpus: Sequence[str]) -> Iterator[list[Path]]:
-    """Yield the corpus as files. Standard input (`-`) becomes a temporary file: the core reads files only."""
+    """Yield the files of a corpus, which may be named by patterns such as `data/*.txt`.
+
+    Standard input (`-`) becomes a temporary file: the core reads files only.
+    """
+    found = find_inputs(corpus)
     with tempfile.TemporaryDirectory() as directory:
         piped = Path(directory) / "standard-input"
-        if "-" in corpus:
+        if any(each.path is None for each in found):
             with piped.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file)
-        yield [piped if name == "-" else check_path("name", name) for name in corpus]
+        yield [each.path or piped for each in found]

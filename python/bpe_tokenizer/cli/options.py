@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 
 import typer
 
+from bpe_tokenizer.patterns import NAMED_PATTERNS
+
 __all__ = [
     "CORPUS",
     "NORMALIZATION",
+    "SPLIT_PATTERN",
     "AllowedSpecial",
     "AsJson",
     "Corpus",
@@ -23,6 +26,7 @@ __all__ = [
     "Weights",
     "allowed_special_argument",
     "choice",
+    "completion",
     "normal_form",
     "option",
 ]
@@ -41,12 +45,12 @@ def option(metavar: str, description: str, default: str = "", **settings: Any) -
 
 
 def choice(names: Iterable[str], *declarations: str, **settings: Any) -> Any:
-    """Return an option that accepts one of several names.
+    """Return an option that accepts one of several names. Its help lists them, and shells complete them.
 
     Args:
         names: The names, from the list that defines them.
         declarations: The option's names on the command line, as for `typer.Option`.
-        settings: Settings of `typer.Option`.
+        settings: Settings of `typer.Option`; `help` is needed.
     """
     known = list(names)
 
@@ -55,7 +59,20 @@ def choice(names: Iterable[str], *declarations: str, **settings: Any) -> Any:
             raise typer.BadParameter(f"{value!r} is not one of {', '.join(map(repr, known))}.")
         return value
 
-    return typer.Option(*declarations, metavar=f"[{'|'.join(known)}]", parser=parse, **settings)
+    text = f"{settings.pop('help')} One of: {', '.join(known)}."
+    return typer.Option(
+        *declarations, metavar="NAME", parser=parse, help=text, autocompletion=completion(known), **settings
+    )
+
+
+def completion(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """Return a function that completes the beginning of a value to one of several names."""
+    known = list(names)
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in known if name.startswith(incomplete)]
+
+    return complete
 
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
@@ -92,6 +109,12 @@ MaxMemory = Annotated[
     str | None,
     option("SIZE", "Memory limit, as in 500MB; at the limit, the rarest pieces are dropped.", "unlimited"),
 ]
+SPLIT_PATTERN = option(
+    "NAME|REGEX",
+    "Split pattern: a regular expression or a name, such as gpt2, cl100k, o200k, llama3, qwen2.",
+    "cl100k",
+    autocompletion=completion(NAMED_PATTERNS),
+)
 NORMALIZATION = ("NFC", "NFD", "NFKC", "NFKD", "none")
 
 

@@ -36,7 +36,10 @@ def report(
     download: Download = False,
     debug: Debug = False,
 ) -> None:
-    """Show a tokenizer's statistics on a corpus: compression, fertility, use of tokens."""
+    """Show a tokenizer's statistics on a corpus.
+
+    They are compression, fertility, and the use of the tokens.
+    """
     loaded = BPETokenizer.load(tokenizer, download=download)
     with documents(corpus) as files, ProgressBar.shown() as bar:
         bar.start("Reading", sum(each.path.stat().st_size for each in files), "MB", 1e6)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
+import shutil
 import sys
+import textwrap
+from collections.abc import Callable
+from typing import IO
 
 from bpe_tokenizer.console import is_size
 
-__all__ = ["discard_output", "make_usable"]
+__all__ = ["binary_output", "discard_output", "make_usable", "wrapped"]
 
 
 def make_usable() -> None:
@@ -44,3 +49,41 @@ def discard_output() -> None:
     """Discard the buffered output; otherwise Python reports at its exit that it cannot be written."""
     with contextlib.suppress(OSError):  # a stream without a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def binary_output(is_binary: bool) -> Callable[[bytes | memoryview], None]:
+    """Return a function that writes bytes to standard output, all of them, in the blocks that it gets.
+
+    With `PYTHONUNBUFFERED=1` the stream has no buffer: it may write a part only, and each write is a system
+    call.
+
+    Args:
+        is_binary: Whether the bytes are no text. Then they are not written to a terminal.
+
+    Raises:
+        typer.BadParameter: Standard output is a terminal, and the bytes are no text.
+    """
+    if is_binary and sys.stdout.isatty():
+        import typer  # the program's version is printed without it
+
+        raise typer.BadParameter("binary ids are not for a terminal; write them to a file with > ids.bin")
+    sys.stdout.flush()
+    stream = sys.stdout.buffer
+
+    def write(data: bytes | memoryview) -> None:
+        rest = memoryview(data)
+        while rest:
+            written: int | None = stream.write(rest)
+            if written is None:
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), "standard output")
+            rest = rest[written:]
+
+    return write
+
+
+def wrapped(text: str, stream: IO[str]) -> str:
+    """Return a line wrapped at words if the stream is a terminal; programs get the whole line."""
+    if not stream.isatty():
+        return text
+    columns = shutil.get_terminal_size().columns
+    return textwrap.fill(text, columns, break_long_words=False, break_on_hyphens=False)

@@ -22,6 +22,7 @@ from bpe_tokenizer.cli.options import (
     choice,
     option,
 )
+from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.corpus.batches import OnError
 from bpe_tokenizer.corpus.readers import DocumentEnd, InputFormat
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
@@ -79,7 +80,10 @@ def tokenize_corpus(
     download: Download = False,
     debug: Debug = False,
 ) -> None:
-    """Turn a corpus into the token files that training programs read. Resumes a run that was killed."""
+    """Turn a corpus into the token files of training programs.
+
+    The same command resumes a run that was killed.
+    """
     if no_eos and eos_token is not None:
         raise typer.BadParameter("give either --eos-token or --no-eos, not both")
     made = corpora.tokenize_corpus(
@@ -104,9 +108,9 @@ def tokenize_corpus(
     if as_json:
         print(json.dumps({**made._asdict(), "files": [str(path) for path in made.files]}))
     elif not quiet:
-        skipped = f", {made.skipped:,} bad rows skipped" if made.skipped else ""
-        kept = f", {made.kept:,} shards kept from an earlier run" if made.kept else ""
+        skipped = f", {count_noun(made.skipped, 'bad row')} skipped" if made.skipped else ""
+        kept = f", {count_noun(made.kept, 'shard')} kept from an earlier run" if made.kept else ""
         print(
-            f"{made.documents:,} documents, {made.tokens:,} tokens ({made.dtype}) in {output}, "
-            f"{len(made.files):,} {'file' if len(made.files) == 1 else 'files'}{skipped}{kept}"
+            f"{count_noun(made.documents, 'document')}, {count_noun(made.tokens, 'token')} ({made.dtype}) "
+            f"in {output}, {count_noun(len(made.files), 'file')}{skipped}{kept}"
         )

@@ -15,6 +15,7 @@ from bpe_tokenizer.cli.inputs import corpus_paths
 from bpe_tokenizer.cli.options import (
     CORPUS,
     NORMALIZATION,
+    SPLIT_PATTERN,
     AsJson,
     Debug,
     MaxMemory,
@@ -26,6 +27,7 @@ from bpe_tokenizer.cli.options import (
     normal_form,
     option,
 )
+from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.train.options import TieBreak
 from bpe_tokenizer.train.piece_counts import merged_counts
 
@@ -44,9 +46,7 @@ def train(
     min_frequency: Annotated[
         int, typer.Option(metavar="N", help="Stop when the most frequent pair is rarer than this.")
     ] = 2,
-    pattern: Annotated[
-        str | None, option("NAME", "Split pattern: a name (gpt2, cl100k, o200k, ...) or a regex.", "cl100k")
-    ] = None,
+    split_pattern: Annotated[str | None, SPLIT_PATTERN] = None,
     special: Special = None,
     normalization: Annotated[
         Any, choice(NORMALIZATION, help="Unicode normal form of the text.", show_default="NFC")
@@ -72,7 +72,10 @@ def train(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Learn a vocabulary from text files, or from counts of their pieces, and save it."""
+    """Learn a vocabulary from text files, and save it.
+
+    Instead of the files, it can learn from the counts of their pieces (`bpe-tokenizer count`).
+    """
     if (corpus is None) == (counts is None):
         raise typer.BadParameter("give either --corpus or --counts")
     options: dict[str, Any] = {
@@ -88,9 +91,9 @@ def train(
     if counts is not None:
         if weights or max_memory or checkpoint:
             raise typer.BadParameter("--weights, --max-memory and --checkpoint need a --corpus, not --counts")
-        tokenizer = _train_from_counts(counts, pattern, normalization, options)
+        tokenizer = _train_from_counts(counts, split_pattern, normalization, options)
     else:
-        tokenizer = BPETokenizer(pattern or "cl100k", normal_form(normalization or "NFC"))
+        tokenizer = BPETokenizer(split_pattern or "cl100k", normal_form(normalization or "NFC"))
         if checkpoint is not None and "-" in (corpus or []):
             raise typer.BadParameter("--checkpoint needs files: standard input cannot be read again")
         with corpus_paths(corpus or []) as files:
@@ -113,16 +116,16 @@ def train(
         }
         print(json.dumps(result))
     elif not quiet:
-        print(f"{tokenizer.vocab_size:,} tokens saved in {output}")
+        print(f"{count_noun(tokenizer.vocab_size, 'token')} saved in {output}")
 
 
 def _train_from_counts(
-    files: Sequence[Path], pattern: str | None, normalization: str | None, options: Mapping[str, Any]
+    files: Sequence[Path], split_pattern: str | None, normalization: str | None, options: Mapping[str, Any]
 ) -> BPETokenizer:
     """Train from counts; without options, their own split pattern and normalisation apply."""
     merged = merged_counts(files)
     tokenizer = BPETokenizer(
-        merged.split_patterns if pattern is None else pattern,
+        merged.split_patterns if split_pattern is None else split_pattern,
         cast("Any", merged.normalization) if normalization is None else normal_form(normalization),
     )
     return tokenizer.train_from_counts(merged, **options)

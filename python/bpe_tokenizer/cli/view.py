@@ -37,7 +37,7 @@ def view(
     download: Download = False,
     debug: Debug = False,
 ) -> None:
-    """Show the tokens of a text: on a local page, in an HTML file, or in the terminal."""
+    """Show the tokens of a text in a browser, file or terminal."""
     if text is not None and file is not None:
         raise typer.BadParameter("give either --text or --file, not both")
     if html is not None and plain:
@@ -89,4 +89,4 @@ def _print(tokenizers: dict[str, BPETokenizer], text: str, special: str | set[st
         if len(tokenizers) > 1:
             console.print(name, soft_wrap=True)
         shown.show(console)
-        console.print(shown.counts, soft_wrap=True)
+        console.print(shown.counts, soft_wrap=not console.is_terminal)

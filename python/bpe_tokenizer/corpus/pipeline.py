@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.arguments import check_integer
+from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.corpus.batches import BatchReader, OnError
 from bpe_tokenizer.corpus.inputs import Input, PathLike, find_inputs
 from bpe_tokenizer.corpus.packer import Encoded, ShardPacker
@@ -157,7 +158,7 @@ def tokenize_corpus(
             with ProgressBar.shown(verbose) as bar:
                 bar.start("Tokenizing", _size(sources), "MB", 1e6)
                 ShardPacker(directory, FORMATS[format], token_type, limit).run(
-                    found, encode, lambda done, tokens: bar.update(done, note=f"{tokens:,} tokens")
+                    found, encode, lambda done, tokens: bar.update(done, note=count_noun(tokens, "token"))
                 )
             directory.complete(found.position.skipped)
     return TokenizedCorpus(

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import ModelError, OptionError, shorten
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.train.corpus import Corpus, count_corpus
@@ -79,8 +80,9 @@ def _print_summary(
     counter: _core.PieceCounter, merges: int, wanted: int, options: TrainingOptions, seconds: float
 ) -> None:
     print(
-        f"Extended with {counter.documents:,} documents: {counter.pieces:,} pieces, {counter.distinct:,} of "
-        f"them distinct; learned {merges:,} further merges in {seconds:.1f} s",
+        f"Extended with {count_noun(counter.documents, 'document')}: {count_noun(counter.pieces, 'piece')}, "
+        f"{counter.distinct:,} of them distinct; learned {count_noun(merges, 'further merge')} "
+        f"in {seconds:.1f} s",
         file=sys.stderr,
     )
     print_shortfall(wanted - merges, "new_vocab_size", options)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
+from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
@@ -177,8 +178,8 @@ def _print_summary(counts: PieceCounts, merges: int, options: TrainingOptions, s
     reserved = sum(token.id < options.vocab_size for token in options.added_tokens)
     wanted = options.vocab_size - 256 - reserved
     print(
-        f"Trained on {counts.documents:,} documents: {counts.pieces:,} pieces, {counts.distinct:,} of "
-        f"them distinct; learned {merges:,} merges in {seconds:.1f} s",
+        f"Trained on {count_noun(counts.documents, 'document')}: {count_noun(counts.pieces, 'piece')}, "
+        f"{counts.distinct:,} of them distinct; learned {count_noun(merges, 'merge')} in {seconds:.1f} s",
         file=sys.stderr,
     )
     if counts.dropped.distinct:
@@ -190,7 +191,7 @@ def print_shortfall(missing: int, size: str, options: TrainingOptions) -> None:
     """Print to stderr how many merges are missing for the vocabulary size that the option `size` asks for."""
     if missing > 0:
         print(
-            f"Stopped {missing:,} merges short of {size}={options.vocab_size:,}: no pair is left "
+            f"Stopped {count_noun(missing, 'merge')} short of {size}={options.vocab_size:,}: no pair is left "
             f"with a count of at least {options.min_frequency}",
             file=sys.stderr,
         )

@@ -7,7 +7,8 @@ from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from bpe_tokenizer.view.text import count_noun, printable
+from bpe_tokenizer.console import count_noun
+from bpe_tokenizer.view.text import printable
 
 if TYPE_CHECKING:
     from bpe_tokenizer.view.visualization import Merge, Merging, Piece, Token, Visualization

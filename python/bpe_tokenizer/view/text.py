@@ -1,8 +1,8 @@
-"""Tokens and counts as printable text."""
+"""Tokens as printable text."""
 
 from __future__ import annotations
 
-__all__ = ["count_noun", "printable"]
+__all__ = ["printable"]
 
 
 def printable(token: bytes) -> str:
@@ -23,8 +23,3 @@ def printable(token: bytes) -> str:
     """
     text = token.decode("utf-8", errors="backslashreplace")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def count_noun(count: int, noun: str) -> str:
-    """Return a count with its noun: `1 merge`, `2 merges`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import ArgumentTypeError
 from bpe_tokenizer.view.terminal import coloured_tokens, console_backgrounds
-from bpe_tokenizer.view.text import count_noun
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult

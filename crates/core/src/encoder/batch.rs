@@ -1,6 +1,7 @@
 //! Many texts to ids, in parallel: short texts together, long ones in parts.
 
 use super::added_tokens::{Matchers, Search, Special};
+use super::cuts::Cuts;
 use super::Encoder;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
@@ -9,7 +10,6 @@ use crate::text::Text;
 use crate::threads::ordered::in_order;
 use crate::threads::{first_chunk, next_cut, thread_count};
 use std::borrow::Cow;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -128,8 +128,6 @@ pub struct Batch<'a> {
     bytes: usize,
     pub threads: usize,
     pub job_bytes: usize,
-    /// Whether positions where a document can be cut are known at all.
-    may_cut: bool,
 }
 
 impl<'a> Batch<'a> {
@@ -144,15 +142,6 @@ impl<'a> Batch<'a> {
             Special::None => None,
             special => Some(encoder.matchers(special)?),
         };
-        // The position of a token in the normalised text is unknown before normalisation.
-        let hides_tokens = |matchers: &Matchers| {
-            !encoder.normalizers.is_empty() && !matchers.normalized.is_empty()
-        };
-        let may_cut = !encoder.splitter.pre_tokenizers.needs_offsets()
-            && !hides_tokens(&matchers)
-            && !disallowed
-                .as_ref()
-                .is_some_and(|matchers| hides_tokens(matchers));
         Ok(Self {
             encoder,
             options,
@@ -165,28 +154,27 @@ impl<'a> Batch<'a> {
                 0 => JOB_BYTES,
                 bytes => bytes,
             },
-            may_cut,
         })
     }
 
     /// The length of the first part of a document, for parts of about `part_bytes`.
     pub fn first_part(&self, document: &[u8], part_bytes: usize) -> usize {
-        if !self.may_cut {
+        let Some(cuts) = self.cuts() else {
             return document.len();
-        }
+        };
         first_chunk(document.len(), part_bytes, |range| {
-            self.last_cut(document, range)
+            cuts.last(document, range)
         })
     }
 
     /// The length of the next part of a document, as [`Batch::first_part_of_unfinished`].
     pub fn next_part(&self, document: &[u8], limit: &mut usize) -> usize {
-        if !self.may_cut {
+        let Some(cuts) = self.cuts() else {
             return document.len();
-        }
+        };
         let (length, size) = (document.len(), self.job_bytes);
         let cut = next_cut(limit, length, size / 2, size, |range| {
-            self.last_cut(document, range)
+            cuts.last(document, range)
         });
         cut.unwrap_or(length)
     }
@@ -196,54 +184,22 @@ impl<'a> Batch<'a> {
     /// `limit` is where the search for a cut continues, and [`Batch::job_bytes`] at first. Parts have about that
     /// many bytes.
     pub fn first_part_of_unfinished(&self, beginning: &[u8], limit: &mut usize) -> Option<usize> {
-        if !self.may_cut {
-            return None;
-        }
-        let margin = self.longest_token().max(self.job_bytes / 2);
+        let cuts = self.cuts()?;
+        let margin = cuts.longest_token().max(self.job_bytes / 2);
         next_cut(limit, beginning.len(), margin, self.job_bytes, |range| {
-            self.last_cut(beginning, range)
+            cuts.last(beginning, range)
         })
+    }
+
+    fn cuts(&self) -> Option<Cuts<'_>> {
+        let disallowed = self.disallowed.as_ref();
+        let disallowed = disallowed.map(|matchers| -> &Matchers { matchers });
+        Cuts::new(self.encoder, &self.matchers, disallowed)
     }
 
     /// Bytes of the longest added token that may be in the way of a cut.
     pub fn longest_token(&self) -> usize {
-        let matchers = [Some(&self.matchers), self.disallowed.as_ref()];
-        let matchers = matchers.into_iter().flatten();
-        let longest = matchers.map(|it| it.original.longest.max(it.normalized.longest));
-        longest.max().unwrap_or(0)
-    }
-
-    /// The last position in a range where a document can be cut without a change of its ids.
-    fn last_cut(&self, document: &[u8], range: Range<usize>) -> Option<usize> {
-        let mut end = range.end;
-        let chunks: Vec<_> = document[range].utf8_chunks().collect();
-        chunks.into_iter().rev().find_map(|chunk| {
-            let start = end - chunk.invalid().len() - chunk.valid().len();
-            end = start;
-            self.last_cut_in(chunk.valid(), document, start)
-        })
-    }
-
-    /// `last_cut` in a valid chunk, which begins at `start`.
-    fn last_cut_in(&self, mut chunk: &str, document: &[u8], start: usize) -> Option<usize> {
-        let (normalizers, splitter) = (&self.encoder.normalizers, &self.encoder.splitter);
-        loop {
-            let may_cut = |before, after| normalizers.may_cut(before, after);
-            let cut = splitter.pre_tokenizers.last_safe_cut(chunk, 0, may_cut)?;
-            if self.holds_no_token_at(document, start + cut) {
-                return Some(start + cut);
-            }
-            chunk = &chunk[..cut];
-        }
-    }
-
-    fn holds_no_token_at(&self, document: &[u8], at: usize) -> bool {
-        let matchers = [Some(&self.matchers), self.disallowed.as_ref()];
-        let mut matchers = matchers
-            .into_iter()
-            .flatten()
-            .flat_map(|matchers| [&matchers.original, &matchers.normalized]);
-        matchers.all(|matcher| matcher.may_cut(document, at).unwrap_or(false))
+        self.cuts().map_or(0, |cuts| cuts.longest_token())
     }
 
     /// Appends the ids of parts to `encoded`.

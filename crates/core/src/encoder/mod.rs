@@ -7,6 +7,7 @@
 mod added_tokens;
 mod batch;
 mod cached_encoder;
+mod cuts;
 mod files;
 mod piece_encoder;
 mod spans;

@@ -1,6 +1,7 @@
 //! Encodes text incrementally: exactly the ids of the whole text, each as soon as no continuation changes it.
 
 use super::added_tokens::{Matchers, Search, Special};
+use super::cuts::Cuts;
 use super::piece_encoder::PieceEncoder;
 use super::{Encoder, Segment};
 use crate::error::Result;
@@ -59,10 +60,50 @@ impl EncodeStream {
         ids: &mut Vec<u32>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        let last = for_each_block(text, |block| {
-            self.push_block(encoder, block, false, ids, interrupt)
+        let mut rest = text;
+        while rest.len() >= MIN_WINDOW_BYTES {
+            let window = &rest[..floor_char_boundary(rest, rest.len().min(WINDOW_BYTES))];
+            let done = self.push_window(encoder, window, ids, interrupt)?;
+            rest = &rest[done..];
+        }
+        self.push_block(encoder, rest, ends, ids, interrupt)
+    }
+
+    /// Pushes the beginning of a text that does not end there, and returns its length. Between two cuts a text is
+    /// encoded like a whole one, which is faster than to follow it through the stages.
+    fn push_window(
+        &mut self,
+        encoder: &Encoder,
+        window: &str,
+        ids: &mut Vec<u32>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<usize> {
+        let matchers = self.matchers.clone();
+        let middle = match &self.stages {
+            Stages::Incremental(_) => {
+                Cuts::new(encoder, &matchers, None).and_then(|cuts| cuts.middle(window))
+            }
+            Stages::Buffered(_) => None,
+        };
+        let Some(middle) = middle else {
+            let last = for_each_block(window, |block| {
+                self.push_block(encoder, block, false, ids, interrupt)
+            })?;
+            self.push_block(encoder, last, false, ids, interrupt)?;
+            return Ok(window.len());
+        };
+        self.push_block(encoder, &window[..middle.start], true, ids, interrupt)?;
+        self.is_first = false;
+        let (text, search) = (
+            Text::Str(&window[middle.clone()]),
+            Search::new(&matchers, false, interrupt),
+        );
+        encoder.with_piece_encoder(interrupt, |pieces| {
+            encoder.for_each_segment(text, search, &mut |segment| {
+                pieces.encode(segment, usize::MAX, ids)
+            })
         })?;
-        self.push_block(encoder, last, ends, ids, interrupt)
+        Ok(middle.end)
     }
 
     fn push_block(
@@ -214,6 +255,10 @@ impl IncrementalStages {
     }
 }
 
+/// A part of a text is searched for cuts from this many bytes on.
+const MIN_WINDOW_BYTES: usize = 16 << 10;
+/// Bytes that are encoded like a whole text.
+const WINDOW_BYTES: usize = 1 << 20;
 /// Bytes of a block.
 const BLOCK_BYTES: usize = 64 << 10;
 /// A pending text shorter than this, in bytes, is searched again after each part.

@@ -1,0 +1,94 @@
+//! Where a text can be cut without a change of its ids.
+
+use super::added_tokens::Matchers;
+use super::Encoder;
+use crate::text::floor_char_boundary;
+use std::ops::Range;
+
+/// A text is searched for a cut in this many bytes at each end.
+const SEARCH_BYTES: usize = 1 << 10;
+
+/// Finds positions at which the ids of a text are those of its two sides.
+pub struct Cuts<'a> {
+    encoder: &'a Encoder,
+    matchers: &'a Matchers,
+    disallowed: Option<&'a Matchers>,
+}
+
+impl<'a> Cuts<'a> {
+    /// None if no such position is known. `matchers` and `disallowed` are searched in the text.
+    pub fn new(
+        encoder: &'a Encoder,
+        matchers: &'a Matchers,
+        disallowed: Option<&'a Matchers>,
+    ) -> Option<Self> {
+        // The position of a token in the normalised text is unknown before normalisation.
+        let hides_tokens = |matchers: &Matchers| {
+            !encoder.normalizers.is_empty() && !matchers.normalized.is_empty()
+        };
+        let may_cut = !encoder.splitter.pre_tokenizers.needs_offsets()
+            && !hides_tokens(matchers)
+            && !disallowed.is_some_and(hides_tokens);
+        may_cut.then_some(Self {
+            encoder,
+            matchers,
+            disallowed,
+        })
+    }
+
+    /// Bytes of the longest added token that may be in the way of a cut.
+    pub fn longest_token(&self) -> usize {
+        let matchers = [Some(self.matchers), self.disallowed];
+        let matchers = matchers.into_iter().flatten();
+        let longest = matchers.map(|it| it.original.longest.max(it.normalized.longest));
+        longest.max().unwrap_or(0)
+    }
+
+    /// The last cut in a range of a document.
+    pub fn last(&self, document: &[u8], range: Range<usize>) -> Option<usize> {
+        let mut end = range.end;
+        let chunks: Vec<_> = document[range].utf8_chunks().collect();
+        chunks.into_iter().rev().find_map(|chunk| {
+            let start = end - chunk.invalid().len() - chunk.valid().len();
+            end = start;
+            self.last_in(chunk.valid(), document, start)
+        })
+    }
+
+    /// The part of a text between a cut near its beginning and one near its end, whatever precedes and follows the
+    /// text.
+    pub fn middle(&self, text: &str) -> Option<Range<usize>> {
+        // A token across the beginning or the end of the text is not seen.
+        let margin = self.longest_token();
+        let last_end = text.len().checked_sub(margin)?;
+        let first_end = floor_char_boundary(text, last_end.min(margin + SEARCH_BYTES));
+        let last_end = floor_char_boundary(text, last_end);
+        let first_start = floor_char_boundary(text, last_end.min(margin + 3));
+        let last_start = floor_char_boundary(text, last_end.saturating_sub(SEARCH_BYTES));
+        let first = self.last(text.as_bytes(), first_start..first_end.max(first_start))?;
+        let last = self.last(text.as_bytes(), last_start..last_end)?;
+        (first < last).then_some(first..last)
+    }
+
+    /// `last` in a valid chunk, which begins at `start`.
+    fn last_in(&self, mut chunk: &str, document: &[u8], start: usize) -> Option<usize> {
+        let (normalizers, splitter) = (&self.encoder.normalizers, &self.encoder.splitter);
+        loop {
+            let may_cut = |before, after| normalizers.may_cut(before, after);
+            let cut = splitter.pre_tokenizers.last_safe_cut(chunk, 0, may_cut)?;
+            if self.holds_no_token_at(document, start + cut) {
+                return Some(start + cut);
+            }
+            chunk = &chunk[..cut];
+        }
+    }
+
+    fn holds_no_token_at(&self, document: &[u8], at: usize) -> bool {
+        let matchers = [Some(self.matchers), self.disallowed];
+        let mut matchers = matchers
+            .into_iter()
+            .flatten()
+            .flat_map(|matchers| [&matchers.original, &matchers.normalized]);
+        matchers.all(|matcher| matcher.may_cut(document, at).unwrap_or(false))
+    }
+}
