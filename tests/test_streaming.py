@@ -9,7 +9,8 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import Any
+from random import Random
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -357,3 +358,36 @@ def test_decoding_asynchronously(tokenizer: BPETokenizer, mixed_text: str) -> No
         return "".join([part async for part in StreamDecoder(tokenizer).decode_async(ids())])
 
     assert asyncio.run(text()) == tokenizer.decode(tokenizer.encode(mixed_text))
+
+
+@pytest.mark.parametrize("normalization", [None, "NFC", "NFKC"])
+def test_large_chunks_give_the_ids_of_the_whole_text(normalization: Literal["NFC", "NFKC"] | None) -> None:
+    """Chunks that are encoded between two cuts, with added tokens and combining marks around the cuts."""
+    tokenizer = BPETokenizer(normalization=normalization)
+    special = ["<|end|>", " <|other|>"]
+    tokenizer.train("low lower newest é 中文 " * 3, 300, special_tokens=special, verbose=False)
+    random = Random(3)
+    words = [
+        "low",
+        " lower",
+        "e\u0301\u0327",
+        "\n\n",
+        "  ",
+        "<|end|>",
+        " <|other|>",
+        " <|oth",
+        "中文",
+        "🙂",
+        "'ll",
+        "12",
+    ]
+    text = "".join(random.choices(words, k=30_000)) + "x" * 40_000 + "".join(random.choices(words, k=30_000))
+    for allowed in ("none", "all", {"<|end|>"}):
+        expected = tokenizer.encode(text, allowed_special=allowed)
+        for size in (16_000, 17_001, 70_000, len(text)):
+            chunks = [text[at : at + size] for at in range(0, len(text), size)]
+            found = [each for ids in tokenizer.encode_streaming(chunks, allowed) for each in ids]
+            assert found == expected, (allowed, size)
+            stream = tokenizer._encode_stream(allowed)
+            arrays = [each for ids in stream.encode_numpy(chunks) for each in ids.tolist()]
+            assert arrays == expected, (allowed, size)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from bpe_tokenizer.cli import main, repeat_options
-from bpe_tokenizer.cli.commands import COMMANDS
+from bpe_tokenizer.cli.commands import COMMANDS, EXAMPLES
+from bpe_tokenizer.cli.streams import wrapped
 from bpe_tokenizer.errors import TokenizerError
-from command_line import Run, process
+from command_line import Result, Run, process
 
 # The command line itself
 
@@ -31,6 +35,70 @@ def test_help_of_a_command(run: Run, command: str) -> None:
 def test_help_names_every_command(run: Run) -> None:
     text = run("--help").text
     assert all(f"\n  {command}" in text for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_every_help_has_a_short_option_and_fits_its_terminal(
+    run: Run, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = [command] if command else []
+    for columns in (120, 80, 60, 40, 24):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        result = run(*name, "-h")
+        assert result == run(*name, "--help") == run("help", *name)
+        assert (result.code, result.err) == (0, "")
+        width = min(columns, 80)
+        # A line that is too long is one word.
+        lines = [line.strip() for line in result.text.splitlines()]
+        assert [line for line in lines if len(line) > width and " " in line] == []
+        text = " ".join(result.text.split())
+        assert f"Example: {EXAMPLES[command]}" in text
+        assert "Show this message and exit." in text
+
+
+def test_the_help_has_a_line_for_each_command(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("--help").text.splitlines()
+    for command, summary in COMMANDS.items():
+        assert f"  {command:<15}  {summary}" in lines
+        assert f"\n  {summary}\n" in run(command, "--help").text
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("chat", "demo")])
+def test_examples_run(
+    run: Run, command: str, directory: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(corpus, "corpus.txt")
+    words = shlex.split(EXAMPLES[command])[1:]
+    if command == "train":
+        words += ["--vocab-size", "260", "--quiet"]
+    elif command == "decode":
+        words = [*words[:-2], "97", "98"]
+    elif command == "view":
+        words.append("--plain")
+    outputs = {"DIR": "made" if command == "train" else directory, "DIR1": directory, "DIR2": directory}
+    assert run(*(outputs.get(word, word) for word in words)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["encode", "--text", "x"], "--tokenizer DIR --text 'Hello'"),
+        (["encode", "--tokenizer", "x", "low lower"], "--text 'Hello'"),
+        (["train", "corpus.txt"], "--corpus corpus.txt --output DIR"),
+        (["info", "DIR"], "bpe-tokenizer info --tokenizer DIR"),
+        (["convert", "DIR"], "bpe-tokenizer convert DIR out.gguf --to gguf"),
+        (["encode", "--test", "x"], "--text"),
+        (["--tokenizer", "x", "encode"], "bpe-tokenizer encode --tokenizer DIR"),
+        (["encod"], "'encode'"),
+    ],
+)
+def test_a_usage_error_shows_what_to_type(run: Run, arguments: Sequence[str], said: str) -> None:
+    result = run(*arguments)
+    assert (result.code, result.out) == (2, b"")
+    assert said in result.err
+    assert "Example: bpe-tokenizer " in result.err
 
 
 def test_no_command_shows_the_help(run: Run) -> None:
@@ -71,6 +139,10 @@ def test_a_wrong_command_line_is_a_usage_error(run: Run, arguments: Sequence[str
         (["--corpus", "a", "-", "b"], ["--corpus", "a", "--corpus", "-", "--corpus", "b"]),
         (["--special", "a", "b", "--output", "x"], ["--special", "a", "--special", "b", "--output", "x"]),
         (["--text", "a", "b"], ["--text", "a", "b"]),
+        (["encode", "--file", "a", "b"], ["encode", "--file", "a", "--file", "b"]),
+        (["view", "--file", "a", "b"], ["view", "--file", "a", "b"]),
+        (["train", "--pattern", "gpt2"], ["train", "--split-pattern", "gpt2"]),
+        (["count", "--pattern=gpt2"], ["count", "--split-pattern=gpt2"]),
         (["--ids", "1", "--ids", "2"], ["--ids", "1", "--ids", "2"]),
     ],
 )
@@ -94,8 +166,8 @@ def test_starting_up_imports_no_library_that_only_some_commands_need() -> None:
 
 @pytest.mark.parametrize(
     ("option", "absent"),
-    [("--version", "typer"), ("--help", "bpe_tokenizer.cli.train")],
-    ids=["version", "help"],
+    [("--version", "typer"), ("-V", "typer"), ("--help", "bpe_tokenizer.cli.train")],
+    ids=["version", "short-version", "help"],
 )
 def test_version_and_help_import_no_command(option: str, absent: str) -> None:
     code = "import sys; from bpe_tokenizer.cli import main\n"
@@ -108,6 +180,52 @@ def test_the_help_says_of_each_command_what_its_own_help_says(run: Run) -> None:
     text = run("--help").text
     for name, summary in COMMANDS.items():
         assert summary[:40] in text, name
+
+
+# Completion
+
+
+def completed(words: Sequence[str], shell: str = "bash") -> list[str]:
+    """What a shell offers for the last of the words."""
+    line = " ".join(["bpe-tokenizer", *words])
+    variables = {
+        "_BPE_TOKENIZER_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": line.replace(" ", "\n"),
+        "COMP_CWORD": str(len(words)),
+        "_TYPER_COMPLETE_ARGS": line,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+    if shell != "bash":
+        variables = {name: value for name, value in variables.items() if not name.startswith("COMP_")}
+    with process(env={**os.environ, **variables}) as running:
+        out, err = running.communicate(timeout=60)
+    assert (running.returncode, err) == (0, b"")
+    return out.decode().split()
+
+
+def test_shells_complete_commands_options_and_values() -> None:
+    assert completed(["en"]) == ["encode"]
+    assert completed(["co"]) == ["count", "convert", "compare"]
+    assert completed(["encode", "--output"]) == ["--output-format"]
+    assert completed(["encode", "--output-format", "ui"]) == ["uint16", "uint32"]
+    assert completed(["convert", "a", "b", "--to", "g"]) == ["gguf", "gpt2"]
+    assert completed(["train", "--split-pattern", "cl"]) == ["cl100k"]
+    assert completed(["chat", "--template", "ll"]) == ["llama3"]
+    assert completed(["train", "--corpus", ""]) == []  # the shell then completes files
+    for shell in ("zsh", "fish"):
+        assert "encode" in "".join(completed(["en"], shell))
+        assert "uint16" in "".join(completed(["encode", "--output-format", "ui"], shell))
+
+
+@pytest.mark.parametrize(
+    ("shell", "said"), [("bash", "complete -o default"), ("zsh", "#compdef"), ("fish", "complete ")]
+)
+def test_the_script_of_a_shell(shell: str, said: str) -> None:
+    with process(env={**os.environ, "_BPE_TOKENIZER_COMPLETE": f"source_{shell}"}) as running:
+        out, _ = running.communicate(timeout=60)
+    assert running.returncode == 0
+    assert said in out.decode()
+    assert "bpe-tokenizer" in out.decode()
 
 
 # Errors
@@ -133,6 +251,11 @@ def test_an_expected_error_is_one_line(run: Run, directory: Path, tmp_path: Path
         (("train", "--corpus", corpus, *out, "--pattern", "("), "pattern"),
         (("train", "--corpus", corpus, "--output", bad, "--vocab-size", 260, "--quiet"), "bad.txt"),
         (("demo", "--sources", tmp_path), "--sources"),
+        (("train", "--corpus", tmp_path, *out), "is a directory; name its files"),
+        (("train", "--corpus", f"{tmp_path}/*.none", *out), "no file matches"),
+        (("encode", "--tokenizer", directory, "--file", tmp_path), "is a directory; name its files"),
+        (("chat", "--model", "/nope.gguf"), "/nope.gguf: there is no such file"),
+        (("chat", "--tokenizer", directory, "--model", "/nope.gguf"), "/nope.gguf: there is no such file"),
     ):
         result = run(*arguments)
         assert (result.code, result.out) == (1, b""), result
@@ -197,3 +320,35 @@ def test_a_reader_that_goes_away_is_no_error(directory: Path, tmp_path: Path) ->
         running.stdout.close()
         assert running.stderr.read() == b""
         assert running.wait(timeout=60) == 141
+
+
+def test_earlier_names_of_options_still_work(run: Run, corpus: Path, tmp_path: Path) -> None:
+    for name in ("--pattern", "--split-pattern"):
+        out = tmp_path / name
+        result = run(
+            "train", "--corpus", corpus, "--output", out, "--vocab-size", 260, name, "gpt2", "--quiet"
+        )
+        assert result == Result(0, b"", "")
+    made = [(tmp_path / name / "tokenizer.json").read_bytes() for name in ("--pattern", "--split-pattern")]
+    assert made[0] == made[1]
+
+
+def test_summaries_count_one_document(run: Run, corpus: Path, tmp_path: Path) -> None:
+    for files, said in ((["*.txt"], "1 document:"), (["one.txt", corpus], "2 documents:")):
+        (tmp_path / "one.txt").write_text("low lower")
+        names = [str(tmp_path / str(name)) for name in files]
+        result = run("train", "--corpus", *names, "--output", tmp_path / "out", "--vocab-size", 258)
+        assert said in result.err, result
+
+
+@pytest.mark.parametrize(("is_terminal", "lines"), [(True, 3), (False, 1)])
+def test_errors_wrap_at_words_in_terminals_only(
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool, lines: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: is_terminal)
+    text = "bpe-tokenizer: an error with a-long-word of-20-and-more-characters"
+    shown = wrapped(text, stream)
+    assert " ".join(shown.split()) == text
+    assert (shown.count("\n") + 1 >= lines) if is_terminal else "\n" not in shown

@@ -81,6 +81,7 @@ class _UsageErrors:
     def format_help(self, ctx: Any, formatter: Any) -> None:
         if formatter.width < _MIN_TWO_COLUMNS:
             formatter.write_dl = functools.partial(_write_definitions, formatter)
+            formatter.write_usage = functools.partial(_write_usage, formatter)
         super().format_help(ctx, formatter)  # type: ignore[misc]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -99,6 +100,15 @@ def _write_definitions(formatter: Any, rows: Sequence[tuple[str, str]], *_: Any,
             lines = textwrap.wrap(content, width - indent, break_long_words=False, break_on_hyphens=False)
             for line in lines:
                 formatter.write(" " * (formatter.current_indent + indent) + line + "\n")
+
+
+def _write_usage(formatter: Any, program: str, arguments: str = "", *_: Any, **__: Any) -> None:
+    """Write the line of the usage, wrapped at its words."""
+    line = f"Usage: {program} {arguments}"
+    lines = textwrap.wrap(
+        line, formatter.width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    formatter.write("".join(f"{line}\n" for line in lines))
 
 
 def _with_example(error: Any, command: str) -> Any:
