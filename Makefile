@@ -182,7 +182,7 @@ $(ENGINES)/.installed: Makefile | $(VENV)/.created
 	echo 'set(LLAMA_BUILD_COMMON OFF)' > $(ENGINES)/llama.cmake
 	CMAKE_ARGS="$(LEAN_LLAMA_CPP)" \
 	    $(ENGINES)/bin/python -m pip --disable-pip-version-check install --quiet \
-	    llama-cpp-python==0.3.36 gguf transformers 'mlx-lm[cpu]' openvino-genai \
+	    llama-cpp-python==0.3.36 gguf transformers datasets 'mlx-lm[cpu]' openvino-genai \
 	    $(TEST_PACKAGES) regex
 	@touch $@
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from bpe_tokenizer.compat.transformers.mirror import CoreTokenizer
 from bpe_tokenizer.errors import MismatchError
 from bpe_tokenizer.libraries import import_library
 
-__all__ = ["BatchOptions", "batch_fields", "lazy_batch", "tensor_fields"]
+__all__ = ["BatchOptions", "batch_fields", "changed_error", "lazy_batch", "rows_with_spans", "tensor_fields"]
 
 _Fields = dict[str, Any]
 
@@ -101,6 +102,38 @@ def batch_fields(
     if names["length"]:
         fields["length"] = [len(row) for row in fields["input_ids"]]  # type: ignore[misc]
     return fields
+
+
+def rows_with_spans(
+    core: CoreTokenizer, texts: Sequence[str], threads: int
+) -> tuple[list[list[int]], list[list[tuple[int, int]]]]:
+    """Return the ids of texts and the characters that each id covers.
+
+    Args:
+        core: Encodes the texts; `has_same_offsets`.
+        texts: The texts.
+        threads: Number of threads.
+    """
+    ids, offsets = core.encoder.encode_ragged(texts, True, threads)
+    data = "".join(texts).encode("utf-8", "surrogatepass")
+    lengths = core.token_lengths[ids]
+    ends = np.cumsum(lengths)
+    text_ends = np.cumsum([len(text.encode("utf-8", "surrogatepass")) for text in texts])
+    ends_of_rows = np.concatenate(([0], ends))[offsets[1:]]
+    if not lengths.all() or not np.array_equal(ends_of_rows, text_ends):
+        # The core joins the two halves of a pair of surrogates.
+        encoded = [core.encoder.encode_with_offsets(text, True, "char", False) for text in texts]
+        return [row for row, _ in encoded], [spans for _, spans in encoded]
+    # The number of the character of each byte; continuation bytes belong to the character before.
+    characters = np.cumsum((np.frombuffer(data, dtype=np.uint8) & 0xC0) != 0x80) - 1
+    text_begins = np.cumsum([0, *map(len, texts[:-1])])
+    before = np.repeat(text_begins, np.diff(offsets))
+    begins = (characters[ends - lengths] - before).tolist() if len(ids) else []
+    finishes = (characters[ends - 1] + 1 - before).tolist() if len(ids) else []
+    spans = list(zip(begins, finishes, strict=True))
+    flat, places = ids.tolist(), offsets.tolist()
+    cuts = list(pairwise(places))
+    return [flat[start:end] for start, end in cuts], [spans[start:end] for start, end in cuts]
 
 
 def tensor_fields(

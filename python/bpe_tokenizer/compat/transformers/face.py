@@ -20,6 +20,7 @@ from bpe_tokenizer.compat.transformers.batches import (
     batch_fields,
     changed_error,
     lazy_batch,
+    rows_with_spans,
     tensor_fields,
 )
 from bpe_tokenizer.compat.transformers.mirror import CoreTokenizer, Mirror
@@ -77,6 +78,19 @@ _KNOWN_OPTIONS = frozenset(
         "verbose",
     )
 )
+# Those that transformers passes on unchanged.
+_PLAIN_OPTIONS = frozenset(
+    (
+        "add_special_tokens",
+        "return_attention_mask",
+        "return_length",
+        "return_offsets_mapping",
+        "return_special_tokens_mask",
+        "return_tensors",
+        "return_token_type_ids",
+        "verbose",
+    )
+)
 _FIELDS = ("token_type_ids", "attention_mask", "special_tokens_mask", "length")
 
 
@@ -131,9 +145,8 @@ class CoreMixin:
         """The core's tokenizer; None if the core cannot represent this one."""
         return self._its_mirror().core(self.__dict__["_tokenizer"])
 
-    @property
-    def bpe_tokenizer(self) -> BPETokenizer:
-        """This tokenizer, in its present state, as a `BPETokenizer`.
+    def to_bpe_tokenizer(self) -> BPETokenizer:
+        """Return this tokenizer, in its present state, as a `BPETokenizer`.
 
         Raises:
             FormatError: The core cannot represent it; transformers' own code then does all work.
@@ -158,6 +171,16 @@ class CoreMixin:
             self._its_mirror().note_change()
 
     # -- texts to ids -----------------------------------------------------------------------------------
+
+    def __call__(self, text: Any = None, *args: Any, **options: Any) -> Any:
+        """Return the `BatchEncoding` of a text or of several."""
+        # transformers spends more time on the arguments of a short text than the core on the text.
+        is_plain = not args and _PLAIN_OPTIONS.issuperset(options)
+        if is_plain and not hasattr(type(self), "_switch_to_input_mode"):
+            batch = self._encode_in_core(text, options)
+            if batch is not None:
+                return batch
+        return super().__call__(text, *args, **options)  # type: ignore[misc]
 
     def _encode_plus(self, text: Any, text_pair: Any = None, *args: Any, **options: Any) -> Any:
         if text_pair is None and not args:
@@ -218,8 +241,7 @@ class CoreMixin:
         else:
             spans = None
             if with_offsets:
-                encoded = [core.encoder.encode_with_offsets(text, True, "char", False) for text in texts]
-                rows, spans = [row for row, _ in encoded], [row_spans for _, row_spans in encoded]
+                rows, spans = rows_with_spans(core, texts, threads)
             else:
                 rows = core.encoder.encode_batch(texts, True, threads)
             fields = batch_fields(rows, spans, names, shape)
@@ -396,5 +418,6 @@ def adopt(tokenizer: Any, kind: Any = None) -> Any:
     """Return an object of `face_class` with the attributes of a tokenizer that nobody else holds."""
     created = kind or face_class(cast("Hashable", type(tokenizer)))
     face = created.__new__(created)
-    face.__dict__.update(tokenizer.__dict__)
+    # With a mirror from the beginning: a fingerprint of the attributes does not change with the first call.
+    face.__dict__.update(tokenizer.__dict__, _mirror=Mirror())
     return face

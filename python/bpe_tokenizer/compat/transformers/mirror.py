@@ -8,6 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from bpe_tokenizer import _core
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import TokenizerError
@@ -74,6 +77,14 @@ class CoreTokenizer:
     def token_strings(self) -> dict[int, str]:
         """The token string of each id."""
         return self.compiled.token_strings
+
+    @cached_property
+    def token_lengths(self) -> npt.NDArray[np.int64]:
+        """The number of bytes of each id; 0 for an id without a token."""
+        vocab = self.model.core.vocab
+        lengths = np.zeros(max(vocab, default=-1) + 1, dtype=np.int64)
+        lengths[list(vocab)] = list(map(len, vocab.values()))
+        return lengths
 
 
 class Mirror:
