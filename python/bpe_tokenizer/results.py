@@ -242,5 +242,5 @@ def _import_torch() -> Any:
         return importlib.import_module("torch")
     except ImportError as error:
         raise MissingDependencyError(
-            "return_tensors='pt' needs PyTorch, which is not installed: pip install torch"
+            "return_tensors='pt' needs PyTorch, which is not installed: pip install 'bpe-tokenizer[torch]'"
         ) from error

@@ -364,7 +364,7 @@ def test_tensors_are_made_of_the_arrays(tokenizer: BPETokenizer, monkeypatch: py
 
 def test_tensors_need_pytorch(tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingDependencyError, match="pip install torch"):
+    with pytest.raises(MissingDependencyError, match=r"pip install .bpe-tokenizer\[torch\]."):
         tokenizer.apply_chat_template(TALK, "chatml", return_tensors="pt")
 
 

@@ -492,7 +492,7 @@ def test_local_paths_need_no_library(tokenizer: BPETokenizer, tmp_path: Path) ->
     assert run(without, tmp_path).stdout == f"{tokenizer.encode('low lower')}\n"
     done = run(without, "owner/name")
     assert "MissingDependencyError: a tokenizer of the Hugging Face hub needs huggingface_hub" in done.stderr
-    assert "pip install huggingface_hub" in done.stderr
+    assert "pip install 'bpe-tokenizer[hub]'" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])

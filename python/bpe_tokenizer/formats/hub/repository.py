@@ -199,5 +199,5 @@ def _library() -> Any:
     except ImportError as error:
         raise MissingDependencyError(
             "a tokenizer of the Hugging Face hub needs huggingface_hub, which is not installed: "
-            "pip install huggingface_hub"
+            "pip install 'bpe-tokenizer[hub]'"
         ) from error
