@@ -95,7 +95,7 @@ def python(names: list[str], tests: list[str], options: list[str]) -> Iterator[s
     subprocess.run([sys.executable, EACH_CHANGE, *tests, *options], cwd=place, env=environment, check=True)
     for change in json.loads((place / "report.json").read_text(encoding="utf-8")):
         module, _, function = change["name"].rpartition(".")
-        changed = [line for line in change["diff"].splitlines() if re.match(r"[-+] ", line)]
+        changed = [line for line in change["diff"].splitlines() if re.match(r"[-+](?!-- |\+\+ )", line)]
         yield f"{module}: {function.partition('__mutmut')[0]}: {' '.join(' '.join(changed).split())}"
 
 
