@@ -6,10 +6,11 @@ from bpe_tokenizer import (
     CL100K_SPLIT_PATTERN,
     GPT2_SPLIT_PATTERN,
     O200K_SPLIT_PATTERN,
+    SPLIT_PATTERNS,
     BPETokenizer,
     PatternError,
 )
-from bpe_tokenizer.patterns import NAMED_PATTERNS, NamedPattern, resolve_split_pattern
+from bpe_tokenizer.patterns import NAMED_PATTERNS, NamedPattern, pattern_name, resolve_split_pattern
 from shared import heading, library_files, refused, show
 
 TEXT = "I can't say 12345 words!"
@@ -41,6 +42,8 @@ def named_patterns() -> None:
         assert isinstance(published, NamedPattern)
         assert published.source
         assert resolve_split_pattern(name) == published.patterns
+        assert pattern_name(published.patterns) == name
+        assert resolve_split_pattern(SPLIT_PATTERNS[name]) == published.patterns
         found = pieces(name)
         assert "".join(found) == TEXT
         ways.setdefault("|".join(found), []).append(name)

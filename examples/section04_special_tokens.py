@@ -99,13 +99,15 @@ def around_a_text() -> None:
     model = tokenizer.model
     assert isinstance(model, Model)
     assert model.post_processor is None
-    around = PostProcessor(prefix=(256, 256), suffix=(258,))
+    around = PostProcessor(prefix=(256, 256), suffix=(258,), pair=((256,), (257,), (258,)))
     other = BPETokenizer.from_model(
         dataclasses.replace(model, post_processor=around, named_tokens={"pad": "<mask>"})
     )
     assert around.prefix + around.suffix == (256, 256, 258)
     assert other.pad_token == "<mask>"
     assert other.tokenize("a", add_special_tokens=True) == ["<s>", "<s>", "a", "<mask>"]
+    assert other("a", True, text_pair="b") == [256, 97, 257, 98, 258]
+    assert around.pair is not None
     show(
         "Around a text: as the names say, and as a model says",
         tokenizer.encode("a", True),

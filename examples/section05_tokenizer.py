@@ -13,12 +13,18 @@ import numpy as np
 from bpe_tokenizer import (
     BPETokenizer,
     CorpusError,
+    CorpusFileNotFoundError,
     DecodingError,
     EncodingResult,
     MissingDependencyError,
+    ModelFileNotFoundError,
     OptionError,
     TokenizerError,
+    TokenizerFileNotFoundError,
+    UnknownColumnError,
     UnknownIdError,
+    build_byte_to_char,
+    build_char_to_byte,
 )
 from shared import heading, library_files, library_tokenizer, refused, show, without
 
@@ -30,6 +36,7 @@ def main() -> None:
     heading(5, "The class BPETokenizer")
     one_text()
     many_texts()
+    rows()
     files()
     arrays_and_tensors()
     offsets()
@@ -66,13 +73,43 @@ def many_texts() -> None:
     show("A batch with padding", *(f"{result.tokens} {result.attention_mask}" for result in results))
     assert tokenizer(texts) == tokenizer.encode_batch(texts)
     short = tokenizer(texts, truncation=True, max_length=2)
-    assert max(map(len, short)) == 2  # type: ignore[arg-type]
+    assert max(map(len, short)) == 2
     flat, starts = tokenizer.encode_ragged(texts)
     assert flat[starts[1] : starts[2]].tolist() == tokenizer.encode(texts[1])
     show("The same as one array, with the start of each text", flat, starts)
     assert tokenizer.encode(" ".join(texts), threads=2) == tokenizer.encode(" ".join(texts))
     with refused(OptionError, "Truncate without a length"):
         tokenizer.encode_batch(texts, truncation=True)
+    tokenizer.pad_token = None
+    with refused(OptionError, "Pad without a pad token"):
+        tokenizer.encode_batch(texts, padding=True)
+
+
+def rows() -> None:
+    """Dicts for data sets, offsets, pairs, words, the rest of long texts, padding afterwards."""
+    tokenizer = copy.copy(library_tokenizer())
+    tokenizer.pad_token = "<|pad|>"
+    texts = ["import os", "import sys, this"]
+    columns = tokenizer(texts, return_dict=True)
+    assert columns["input_ids"] == [tokenizer.encode(text) for text in texts]
+    result = tokenizer(texts[1], return_offsets_mapping=True)
+    assert isinstance(result, EncodingResult)
+    assert (result.ids, result["offset_mapping"]) == (result.input_ids, result.offsets)
+    assert list(result) == list(result.keys()) == ["input_ids", "attention_mask", "offset_mapping"]
+    with refused(UnknownColumnError, "A column that nobody asked for"):
+        result["labels"]
+    pair = tokenizer.encode_batch(texts[:1], text_pair=texts[1:])[0]
+    assert pair.sequence_ids is not None
+    show("A pair of texts, with the text of each id", pair.tokens, pair.sequence_ids)
+    words = tokenizer(["import", " os"], is_split_into_words=True)
+    assert isinstance(words, EncodingResult)
+    show("Words, with the word of each id", words.tokens, words.word_ids)
+    parts = tokenizer.encode_batch(
+        texts[1:], truncation=True, max_length=2, return_overflowing_tokens=True, stride=1
+    )
+    assert parts[0].overflowing[0].ids[0] == parts[0].ids[1]
+    padded = tokenizer.pad(columns["input_ids"], padding_side="left", return_tensors="np")
+    show("Padded afterwards, on the left", padded["input_ids"], padded["attention_mask"])
 
 
 def files() -> None:
@@ -84,6 +121,12 @@ def files() -> None:
         flat, starts = tokenizer.encode_files(path, separator="\n", add_special_tokens=False, threads=2)
         assert flat[starts[1] : starts[2]].tolist() == tokenizer.encode("import sys")
         show("Lines of a file as one array, with their starts", flat, starts)
+        with refused(CorpusFileNotFoundError, "Encode a file that is not there"):
+            tokenizer.encode_files(Path(directory, "missing.txt"))
+        with refused(TokenizerFileNotFoundError, "Load a file that is not there"):
+            BPETokenizer.load(Path(directory, "missing"))
+        with refused(ModelFileNotFoundError, "Find the tokenizer of a model that is not there"):
+            BPETokenizer.for_model(Path(directory, "missing.gguf"))
         path.write_bytes(b"not UTF-8: \xff")
         with refused(CorpusError, "Which byte is not UTF-8?"):
             tokenizer.encode_files([path])
@@ -154,6 +197,14 @@ def token_strings() -> None:
     assert tokenizer.convert_tokens_to_ids("no such token") == -1
     assert tokenizer.convert_ids_to_tokens(123_456) == ""
     assert tokenizer.get_vocab()["Ġ"] == 32
+    assert tokenizer.id_to_token(ids[0]) == tokens[0]
+    assert tokenizer.token_to_id("no such token") is None
+    assert tokens[0] in tokenizer
+    assert copy.deepcopy(tokenizer) == BPETokenizer.from_model(tokenizer.model) == tokenizer
+    # The rows of an embedding, the ids in use, and what training filled.
+    assert tokenizer.n_vocab >= len(tokenizer) >= tokenizer.vocab_size
+    printable = build_byte_to_char()
+    assert bytes(map(build_char_to_byte(printable).__getitem__, tokens[0])) == tokenizer.vocab[ids[0]]
     assert len(tokenizer.get_vocab()) == len(tokenizer.vocab) == len(tokenizer)
     show("'  naïve' as token strings", tokens)
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -223,7 +225,7 @@ def test_tokens_make_text(tokenizer: BPETokenizer) -> None:
     assert tokenizer.convert_tokens_to_string([]) == ""
     assert tokenizer.convert_tokens_to_string(["Ã", "©"]) == "é"
     assert tokenizer.convert_tokens_to_string(["Ã"]) == "\ufffd"
-    assert tokenizer.convert_tokens_to_string(["日", "a"]) == "日a"
+    assert tokenizer.convert_tokens_to_string(["日", "a", "zzz", "b"]) == "ab"
     with pytest.raises(TypeError, match="list of token strings"):
         tokenizer.convert_tokens_to_string("abc")
 
@@ -242,14 +244,29 @@ def test_an_added_token_comes_before_the_bytes_it_is_spelt_with() -> None:
     assert tokenizer.convert_tokens_to_string(["Ġ"]) == "Ġ"
 
 
-def test_what_properties_return_can_be_changed_without_harm(tokenizer: BPETokenizer) -> None:
+def test_what_properties_return_cannot_harm_the_tokenizer(tokenizer: BPETokenizer) -> None:
     before = (
         len(tokenizer.vocab),
         len(tokenizer.merges),
         len(tokenizer.special_tokens),
         len(tokenizer.get_vocab()),
     )
-    tokenizer.vocab.clear()
+    assert tokenizer.vocab is tokenizer.vocab
+    assert pickle.loads(pickle.dumps(tokenizer.vocab)) == copy.deepcopy(tokenizer.vocab) == tokenizer.vocab
+    assert type(copy.copy(tokenizer.vocab)) is dict
+    changes: list[Callable[[dict[int, bytes]], object]] = [
+        lambda vocab: vocab.clear(),
+        lambda vocab: vocab.pop(0),
+        lambda vocab: vocab.popitem(),
+        lambda vocab: vocab.setdefault(5000, b""),
+        lambda vocab: vocab.update({0: b""}),
+        lambda vocab: vocab.__setitem__(0, b""),
+        lambda vocab: vocab.__delitem__(0),
+        lambda vocab: vocab.__ior__({0: b""}),
+    ]
+    for change in changes:
+        with pytest.raises(TypeError, match=r"change a copy: dict\(tokenizer.vocab\)"):
+            change(tokenizer.vocab)
     tokenizer.merges.clear()
     tokenizer.special_tokens.clear()
     tokenizer.get_vocab().clear()

@@ -63,10 +63,24 @@ def test_padding(tokenizer: BPETokenizer) -> None:
     assert [result.input_ids for result in capped] == [[0, 0, 0], [0, 258]]
 
 
-def test_padding_without_a_pad_token_is_0() -> None:
-    results = tiny("a|b").encode_batch(["abc", "c"], padding=True)
-    assert [result.input_ids for result in results] == [[256, 99], [99, 0]]
-    assert [result.attention_mask for result in results] == [[1, 1], [1, 0]]
+def test_padding_needs_a_pad_token() -> None:
+    tokenizer = tiny("a|b")
+    for texts in (["abc", "c"], ["c"]):
+        with pytest.raises(OptionError, match=r"needs a pad token.*pad_token = .*add_special_tokens\(\["):
+            tokenizer.encode_batch(texts, padding=True)
+    with pytest.raises(OptionError, match="needs a pad token"):
+        tokenizer.pad([[1], [2, 3]])
+    # A single text is as long as the longest.
+    assert tokenizer("abc", padding=True, truncation=True, max_length=64) == EncodingResult(
+        [256, 99], [1, 1], ["ab", "c"]
+    )
+    with pytest.raises(OptionError, match="needs a pad token"):
+        tokenizer("abc", padding="max_length", max_length=64)
+    tokenizer.add_special_tokens(["<|pad|>"])
+    assert [row.input_ids for row in tokenizer.encode_batch(["abc", "c"], padding=True)] == [
+        [256, 99],
+        [99, 257],
+    ]
 
 
 def test_truncation_keeps_what_was_added(tokenizer: BPETokenizer) -> None:
@@ -194,9 +208,7 @@ def test_call(tokenizer: BPETokenizer) -> None:
     assert tokenizer("hello", add_special_tokens=True) == tokenizer.encode("hello", add_special_tokens=True)
     assert tokenizer("\0\0\0", truncation=True, max_length=2) == [0, 0]
     assert isinstance(tokenizer(["a"], return_tensors="np"), dict)
-    for options in ({"padding": True}, {"return_tensors": "np"}):
-        with pytest.raises(OptionError, match="put the text into a list"):
-            tokenizer("a", **options)
+    assert tokenizer("\0\0", return_tensors="np")["input_ids"].tolist() == [[0, 0]]
     wrong: list[Any] = [5, None, b"a"]
     for text in wrong:
         with pytest.raises(TypeError, match="str"):

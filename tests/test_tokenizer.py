@@ -265,7 +265,7 @@ def test_the_cache_counts(plain_tokenizer: BPETokenizer) -> None:
     used = tokenizer.get_cache_stats()
     assert used["hits"] >= 1
     assert used["misses"] >= 1
-    assert used["hit_rate_pct"] == pytest.approx(100 * used["hits"] / (used["hits"] + used["misses"]))
+    assert used["hit_rate_pct"] == round(100 * used["hits"] / (used["hits"] + used["misses"]), 1)
     tokenizer.clear_cache()
     cleared = tokenizer.get_cache_stats()
     assert (cleared["hits"], cleared["misses"]) == (0, 0)

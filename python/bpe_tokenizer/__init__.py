@@ -3,11 +3,13 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bpe_tokenizer._core import __version__
+from bpe_tokenizer.decoding import build_byte_to_char, build_char_to_byte
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     ChatTemplateError,
     ContextLengthError,
     CorpusError,
+    CorpusFileNotFoundError,
     DecodingError,
     FormatError,
     GenerationError,
@@ -15,16 +17,24 @@ from bpe_tokenizer.errors import (
     MismatchError,
     MissingDependencyError,
     ModelError,
+    ModelFileNotFoundError,
     NotTrainedError,
     OptionError,
     PatternError,
     SpecialTokenError,
     TokenizerError,
+    TokenizerFileNotFoundError,
+    UnknownColumnError,
     UnknownIdError,
     WriteError,
 )
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
-from bpe_tokenizer.patterns import CL100K_SPLIT_PATTERN, GPT2_SPLIT_PATTERN, O200K_SPLIT_PATTERN
+from bpe_tokenizer.patterns import (
+    CL100K_SPLIT_PATTERN,
+    GPT2_SPLIT_PATTERN,
+    O200K_SPLIT_PATTERN,
+    SPLIT_PATTERNS,
+)
 from bpe_tokenizer.special_tokens import CHATML_SPECIAL_TOKENS, LLAMA3_SPECIAL_TOKENS
 from bpe_tokenizer.streaming import StreamDecoder
 from bpe_tokenizer.tokenizer import BPETokenizer, load, train_from_counts
@@ -44,6 +54,7 @@ __all__ = [
     "GPT2_SPLIT_PATTERN",
     "LLAMA3_SPECIAL_TOKENS",
     "O200K_SPLIT_PATTERN",
+    "SPLIT_PATTERNS",
     "AddedToken",
     "ArgumentTypeError",
     "BPETokenizer",
@@ -52,6 +63,7 @@ __all__ = [
     "ChatTemplateError",
     "ContextLengthError",
     "CorpusError",
+    "CorpusFileNotFoundError",
     "DecodingError",
     "Dropped",
     "EncodingResult",
@@ -63,6 +75,7 @@ __all__ = [
     "MissingDependencyError",
     "Model",
     "ModelError",
+    "ModelFileNotFoundError",
     "NotTrainedError",
     "OptionError",
     "PatternError",
@@ -72,9 +85,13 @@ __all__ = [
     "SpecialTokenError",
     "StreamDecoder",
     "TokenizerError",
+    "TokenizerFileNotFoundError",
+    "UnknownColumnError",
     "UnknownIdError",
     "WriteError",
     "__version__",
+    "build_byte_to_char",
+    "build_char_to_byte",
     "count",
     "detect_best_backend",
     "load",

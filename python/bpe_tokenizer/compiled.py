@@ -3,18 +3,46 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias, TypeVar, cast
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_flag
-from bpe_tokenizer.errors import NotTrainedError, SpecialTokenError, did_you_mean, shorten
+from bpe_tokenizer.errors import (
+    ArgumentTypeError,
+    NotTrainedError,
+    OptionError,
+    SpecialTokenError,
+    did_you_mean,
+    shorten,
+)
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.special_tokens import Role, find_roles
 
-__all__ = ["CompiledModel", "UntrainedModel"]
+__all__ = ["CompiledModel", "PairIds", "UntrainedModel"]
+
+# The ids that a post-processor adds before, between and after two texts.
+PairIds: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class ReadOnlyDict(dict[_Key, _Value]):
+    """A dict that callers share and cannot change; `dict(it)` is a copy that they can."""
+
+    def _refuse(self, *_: object, **__: object) -> Any:
+        raise ArgumentTypeError("this dict belongs to the tokenizer; change a copy: dict(tokenizer.vocab)")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[type[dict[_Key, _Value]], tuple[dict[_Key, _Value]]]:
+        """Pickle and copy it as a plain dict."""
+        return dict, (dict(self),)
 
 
 class UntrainedModel(NamedTuple):
@@ -121,6 +149,25 @@ class CompiledModel:
         """Language models on disk whose own tokenizer was compared with this one and is the same."""
         return set()
 
+    @cached_property
+    def n_vocab(self) -> int:
+        """The largest id + 1."""
+        return max(self.vocab, default=-1) + 1
+
+    def has_token(self, token: object) -> bool:
+        """Return whether a token string, bytes or an id is in the vocabulary."""
+        if isinstance(token, str):
+            return token in self.token_ids
+        if isinstance(token, bytes):
+            return token in self._known_bytes
+        if isinstance(token, SupportsIndex) and not isinstance(token, bool):
+            return operator.index(token) in self.vocab
+        return False
+
+    @cached_property
+    def _known_bytes(self) -> frozenset[bytes]:
+        return frozenset(self.vocab.values())
+
     def id_of_content(self, content: str) -> int | None:
         """Return the id of the added token with this text, or else of the token."""
         if content in self.added:
@@ -147,6 +194,35 @@ class CompiledModel:
         if add_special_tokens is False or not check_flag("add_special_tokens", add_special_tokens):
             return (), ()
         return self.prefix_suffix_ids
+
+    def pair_ids(self, add_special_tokens: bool) -> PairIds:
+        """Return the ids before, between and after the two texts of a pair.
+
+        Raises:
+            OptionError: The tokenizer's file orders pairs in a way that is not supported.
+        """
+        if not check_flag("add_special_tokens", add_special_tokens):
+            return (), (), ()
+        prefix, suffix = self.prefix_suffix_ids
+        pair = self.model.post_processor.pair if self.model.post_processor is not None else None
+        if pair is None:
+            return prefix, suffix + prefix, suffix
+        if not pair:
+            raise OptionError("text_pair: this tokenizer's post-processor orders pairs in an unusual way")
+        before, between, after = pair
+        return before, between, after
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """A hash (BLAKE2b) of everything that ids and texts depend on."""
+        arguments = self.model.core.__getnewargs_ex__()
+        others = self.prefix_suffix_ids, self.model.post_processor, sorted(self.role_ids.items())
+        return hashlib.blake2b(repr((arguments, others)).encode(), digest_size=32).digest()
+
+    @cached_property
+    def vocab(self) -> dict[int, bytes]:
+        """The bytes of every id, in the order of the ids."""
+        return ReadOnlyDict(self.model.core.vocab)
 
     @cached_property
     def token_strings(self) -> dict[int, str]:

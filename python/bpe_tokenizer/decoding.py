@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 import operator
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import items_in_turn, items_of
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = [
+    "Ids",
+    "build_byte_to_char",
+    "build_char_to_byte",
     "check_error_handler",
     "decoding_error",
     "id_row",
@@ -25,6 +28,8 @@ __all__ = [
     "to_text",
 ]
 
+# Ids as callers have them: one, or several in a list, an array or a tensor.
+Ids: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
 Row: TypeAlias = "Sequence[int] | npt.NDArray[Any]"
 
 
@@ -98,6 +103,26 @@ def printable_bytes(token: str) -> bytes:
         token = token.encode(errors="replace").decode()  # lone surrogates, which no token holds
     decoded = _core.from_printable(token)
     return token.encode(errors="replace") if decoded is None else decoded
+
+
+def build_byte_to_char() -> dict[int, str]:
+    """Return GPT-2's printable character for each byte, which token strings and files write.
+
+    https://github.com/openai/gpt-2/blob/master/src/encoder.py: `bytes_to_unicode`
+
+    >>> build_byte_to_char()[32], build_byte_to_char()[65]
+    ('Ġ', 'A')
+    """
+    return {byte: _core.to_printable(bytes([byte])) for byte in range(256)}
+
+
+def build_char_to_byte(byte_to_char: Mapping[int, str]) -> dict[str, int]:
+    """Return the byte for each character: the inverse of `build_byte_to_char`.
+
+    >>> build_char_to_byte(build_byte_to_char())["Ġ"]
+    32
+    """
+    return {character: byte for byte, character in byte_to_char.items()}
 
 
 def to_text(data: bytes, errors: str) -> str:

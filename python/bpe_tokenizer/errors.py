@@ -19,6 +19,7 @@ __all__ = [
     "ChatTemplateError",
     "ContextLengthError",
     "CorpusError",
+    "CorpusFileNotFoundError",
     "DecodingError",
     "FormatError",
     "GenerationError",
@@ -26,11 +27,14 @@ __all__ = [
     "MismatchError",
     "MissingDependencyError",
     "ModelError",
+    "ModelFileNotFoundError",
     "NotTrainedError",
     "OptionError",
     "PatternError",
     "SpecialTokenError",
     "TokenizerError",
+    "TokenizerFileNotFoundError",
+    "UnknownColumnError",
     "UnknownIdError",
     "WriteError",
     "caller_level",
@@ -125,7 +129,19 @@ class FormatError(TokenizerError, ValueError):
     """A tokenizer file is broken, or holds a feature that this package cannot represent."""
 
 
-class HubError(TokenizerError, OSError):
+class TokenizerFileNotFoundError(FormatError, FileNotFoundError):
+    """The file or directory of a tokenizer does not exist."""
+
+
+class CorpusFileNotFoundError(CorpusError, FileNotFoundError):
+    """A file of a corpus does not exist."""
+
+
+class ModelFileNotFoundError(OptionError, FileNotFoundError):
+    """The file or directory of a language model does not exist."""
+
+
+class HubError(TokenizerError, OSError, RuntimeError):
     """A published tokenizer is not available: no connection, unknown name, no permission, or not cached."""
 
 
@@ -183,7 +199,15 @@ class UnknownIdError(TokenizerError, KeyError):
         return Exception.__str__(self)
 
 
-class NotTrainedError(TokenizerError, RuntimeError):
+class UnknownColumnError(TokenizerError, KeyError):
+    """A result does not have a column; the message names those that it has."""
+
+    def __str__(self) -> str:
+        """Return the message itself (`KeyError` would quote it)."""
+        return Exception.__str__(self)
+
+
+class NotTrainedError(TokenizerError, ValueError, RuntimeError):
     """The tokenizer has no vocabulary yet."""
 
 

@@ -154,10 +154,14 @@ class PostProcessor:
     Args:
         prefix: Ids at the beginning.
         suffix: Ids at the end.
+        pair: The ids before, between and after the two texts of a pair; None gives each text its own prefix
+            and suffix. Empty: the file orders pairs in a way that this package does not support. Formats
+            without pairs lose it, so it does not count when post-processors are compared.
     """
 
     prefix: tuple[int, ...] = ()
     suffix: tuple[int, ...] = ()
+    pair: tuple[tuple[int, ...], ...] | None = field(default=None, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True)

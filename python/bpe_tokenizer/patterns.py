@@ -25,7 +25,9 @@ __all__ = [
     "GPT2_SPLIT_PATTERN",
     "NAMED_PATTERNS",
     "O200K_SPLIT_PATTERN",
+    "SPLIT_PATTERNS",
     "NamedPattern",
+    "pattern_name",
     "resolve_split_pattern",
 ]
 
@@ -167,6 +169,12 @@ NAMED_PATTERNS: Mapping[str, NamedPattern] = MappingProxyType(
 )
 
 # A mistyped name. Anything else, even a single letter, is a pattern.
+# The same names with the patterns alone, as `BPETokenizer(split_pattern=...)` takes them.
+SPLIT_PATTERNS: dict[str, str | tuple[str, ...]] = {
+    name: named.patterns[0] if len(named.patterns) == 1 else named.patterns
+    for name, named in NAMED_PATTERNS.items()
+}
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]+")
 
 
@@ -223,3 +231,13 @@ def _unknown_name(name: str) -> str:
         f"unknown split pattern {shorten(name, 40)}{hint} The names are "
         f"{', '.join(NAMED_PATTERNS)}. As a regular expression, write (?:{name[:40]})"
     )
+
+
+def pattern_name(patterns: Sequence[str] | None) -> str:
+    """Return the name of split patterns; `"custom"` for others.
+
+    >>> pattern_name([GPT2_SPLIT_PATTERN]), pattern_name(["a+"])
+    ('gpt2', 'custom')
+    """
+    wanted = tuple(patterns or ())
+    return next((name for name, named in NAMED_PATTERNS.items() if named.patterns == wanted), "custom")

@@ -1,54 +1,147 @@
-"""The results of `encode_batch`: truncated and padded rows, as objects, arrays or tensors."""
+"""The rows of `encode_batch`: truncated and padded, as objects, lists, arrays or tensors."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.arguments import check_choice, check_flag, check_integer
-from bpe_tokenizer.errors import MissingDependencyError, OptionError
+from bpe_tokenizer.errors import (
+    ArgumentTypeError,
+    MissingDependencyError,
+    OptionError,
+    UnknownColumnError,
+    shorten,
+)
+from bpe_tokenizer.special_tokens import DisallowedSpecial
 
 __all__ = [
     "BatchOptions",
     "EncodingResult",
     "Padding",
+    "PairOptions",
+    "ReturnTensors",
+    "RowOptions",
+    "Rows",
+    "Side",
+    "TextOptions",
+    "Truncation",
     "check_return_tensors",
+    "pad_rows",
+    "padding_of_one",
     "to_arrays",
+    "to_dict",
     "to_results",
     "to_tensors",
 ]
 
 Padding: TypeAlias = bool | Literal["longest", "max_length"]
+Truncation: TypeAlias = bool | Literal["longest_first", "only_first", "only_second"]
+ReturnTensors: TypeAlias = Literal["np", "pt"]
+Side: TypeAlias = Literal["left", "right"]
+Offsets: TypeAlias = list[tuple[int, int]]
+# What `pad` takes: a row each, or one dict of columns.
+Rows: TypeAlias = "Iterable[EncodingResult | Mapping[str, Any] | Sequence[int]] | Mapping[str, Any]"
+
+
+class TextOptions(TypedDict, total=False):
+    """The keyword arguments of `encode_batch` that do not change the type of its result."""
+
+    disallowed_special: DisallowedSpecial
+    padding_side: Side
+    truncation_side: Side
+    pad_to_multiple_of: int | None
+    stride: int
+    return_overflowing_tokens: bool
+    return_offsets_mapping: bool
+    threads: int | None
+
+
+class PairOptions(TextOptions, total=False):
+    """Those, and what else a text may be."""
+
+    text_pair: str | Iterable[str] | Iterable[Iterable[str]] | None
+    is_split_into_words: bool
+
+
+class RowOptions(PairOptions, total=False):
+    """All keyword arguments of `encode_batch`."""
+
+    return_dict: bool
+
+
+# What padding adds to each column of a row, but `input_ids`, which get the pad token's id.
+_PADDING: Mapping[str, Any] = {
+    "attention_mask": 0,
+    "assistant_masks": 0,
+    "token_type_ids": 0,
+    "special_tokens_mask": 1,
+    "offset_mapping": (0, 0),
+}
 
 
 class EncodingResult:
-    """The encoding of one text of a batch.
+    """The encoding of one text of a batch, or of a pair of texts.
+
+    It reads like a dict as well: `result["input_ids"]`, `dict(result)`.
 
     Args:
         input_ids: The ids, with the padding.
         attention_mask: 1 for a token, 0 for padding; as long as `input_ids`.
         tokens: The token strings, one an id.
+        offsets: The span of the text that each id covers, if it was asked for; `(0, 0)` for added ids.
+        word_ids: Of a text that was given as words: the word of each id; None for added ids.
+        sequence_ids: Of a pair: 0 for the ids of the first text, 1 for those of the second, None for added
+            ids.
+        overflowing: With `return_overflowing_tokens`: the rows with the rest of a truncated text.
 
     >>> result = EncodingResult([104, 105], [1, 1], ["h", "i"])
     >>> len(result), result.tokens, result.token_type_ids
     (2, ['h', 'i'], None)
+    >>> result.ids == result["input_ids"]
+    True
     """
 
-    __slots__ = ("_tokens", "attention_mask", "input_ids")
+    __slots__ = (
+        "_tokens",
+        "attention_mask",
+        "input_ids",
+        "offsets",
+        "overflowing",
+        "sequence_ids",
+        "word_ids",
+    )
 
     def __init__(
-        self, input_ids: list[int], attention_mask: list[int], tokens: list[str] | Mapping[int, str]
+        self,
+        input_ids: list[int],
+        attention_mask: list[int],
+        tokens: list[str] | Mapping[int, str],
+        *,
+        offsets: Offsets | None = None,
+        word_ids: list[int | None] | None = None,
+        sequence_ids: list[int | None] | None = None,
+        overflowing: Sequence[EncodingResult] = (),
     ) -> None:
         self.input_ids = input_ids
         self.attention_mask = attention_mask
         # The mapping id -> token string, until somebody asks for the strings: building them costs more than
         # encoding.
         self._tokens = tokens
+        self.offsets = offsets
+        self.word_ids = word_ids
+        self.sequence_ids = sequence_ids
+        self.overflowing = list(overflowing)
+
+    @property
+    def ids(self) -> list[int]:
+        """`input_ids`."""
+        return self.input_ids
 
     @property
     def tokens(self) -> list[str]:
@@ -62,26 +155,79 @@ class EncodingResult:
         """None: byte-level BPE models do not have segments."""
         return None
 
+    def keys(self) -> list[str]:
+        """The names of the columns: `input_ids`, `attention_mask`, and `offset_mapping` if it is known."""
+        return ["input_ids", "attention_mask"] + ["offset_mapping"] * (self.offsets is not None)
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a column by its name."""
+        if name == "offset_mapping":
+            if self.offsets is not None:
+                return self.offsets
+            raise UnknownColumnError(
+                "no offset_mapping was asked for: pass return_offsets_mapping=True when you encode"
+            )
+        if isinstance(name, str) and name in self.keys():
+            return getattr(self, name)
+        raise UnknownColumnError(
+            f"a result has the columns {', '.join(map(repr, self.keys()))}, not {shorten(name)}; "
+            "result.input_ids[0] is the first id"
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names of the columns, as a dict does."""
+        return iter(self.keys())
+
     def __len__(self) -> int:
         """The number of ids, padding included."""
         return len(self.input_ids)
 
+    def _parts(self) -> tuple[Any, ...]:
+        return (self.offsets, self.word_ids, self.sequence_ids, self.overflowing)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, EncodingResult):
             return NotImplemented
-        return (self.input_ids, self.attention_mask, self.tokens) == (
+        return (self.input_ids, self.attention_mask, self.tokens, *self._parts()) == (
             other.input_ids,
             other.attention_mask,
             other.tokens,
+            *other._parts(),
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"EncodingResult(input_ids={self.input_ids}, attention_mask={self.attention_mask})"
+        shown = f"input_ids={self.input_ids}, attention_mask={self.attention_mask}"
+        if self.offsets is not None:
+            shown += f", offsets={self.offsets}"
+        if self.overflowing:
+            shown += f", overflowing={len(self.overflowing)}"
+        return f"EncodingResult({shown})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return EncodingResult, (self.input_ids, self.attention_mask, self.tokens)
+        return _result, (self.input_ids, self.attention_mask, self.tokens, *self._parts())
+
+
+def _result(
+    input_ids: list[int],
+    attention_mask: list[int],
+    tokens: list[str],
+    offsets: Offsets | None,
+    word_ids: list[int | None] | None,
+    sequence_ids: list[int | None] | None,
+    overflowing: list[EncodingResult],
+) -> EncodingResult:
+    """Unpickle a result."""
+    return EncodingResult(
+        input_ids,
+        attention_mask,
+        tokens,
+        offsets=offsets,
+        word_ids=word_ids,
+        sequence_ids=sequence_ids,
+        overflowing=overflowing,
+    )
 
 
 @dataclass(frozen=True)
@@ -91,27 +237,44 @@ class BatchOptions:
     Args:
         padding: True or `"longest"` fills up to the longest row (at most `max_length`), `"max_length"` to
             `max_length`.
-        truncation: Cut rows to `max_length`.
+        truncation: Cut rows to `max_length`. Of a pair of texts, True or `"longest_first"` cuts the longer
+            one, `"only_first"` and `"only_second"` that one.
         max_length: In ids, the added ones included.
         prefix: Ids added at the beginning of each row.
         suffix: Ids added at the end of each row.
-        pad_id: The id of padding.
+        pad_id: The id of padding; None if there is no pad token.
+        padding_side: The side on which rows are filled.
+        truncation_side: The side on which rows are cut.
+        pad_to_multiple_of: Fill rows up to a multiple of this.
 
     Raises:
-        OptionError: The options contradict each other.
+        OptionError: The options contradict each other, or padding has no pad token.
         ArgumentTypeError: `max_length` is not an integer.
     """
 
     padding: Padding = False
-    truncation: bool = False
+    truncation: Truncation = False
     max_length: int | None = None
     prefix: tuple[int, ...] = ()
     suffix: tuple[int, ...] = ()
-    pad_id: int = 0
+    pad_id: int | None = None
+    padding_side: Side = "right"
+    truncation_side: Side = "right"
+    pad_to_multiple_of: int | None = None
 
     def __post_init__(self) -> None:
-        check_flag("truncation", self.truncation)
+        _check_flag_or("truncation", self.truncation, ("longest_first", "only_first", "only_second"))
         check_choice("padding", self.padding, (True, False, "longest", "max_length"))
+        check_choice("padding_side", self.padding_side, ("right", "left"))
+        check_choice("truncation_side", self.truncation_side, ("right", "left"))
+        if self.pad_to_multiple_of is not None:
+            check_integer("pad_to_multiple_of", self.pad_to_multiple_of, 1)
+        if self.padding and self.pad_id is None:
+            raise OptionError(
+                "padding needs a pad token, and this tokenizer has none: choose one of its special tokens, "
+                "such as tokenizer.pad_token = tokenizer.eos_token, or add one with "
+                "tokenizer.add_special_tokens(['<|pad|>'])"
+            )
         if self.max_length is None:
             if self.truncation:
                 raise OptionError("truncation=True needs max_length, the number of ids to cut to")
@@ -130,19 +293,49 @@ class BatchOptions:
         """Number of ids added to each row."""
         return len(self.prefix) + len(self.suffix)
 
-    def body(self, length: int) -> int:
-        """Number of ids that truncation keeps of a text with `length` ids."""
-        if self.truncation and self.max_length is not None:
-            return min(length, self.max_length - self.added)
-        return length
+    @property
+    def fill_id(self) -> int:
+        """The id of padding, also for rows that need none."""
+        return 0 if self.pad_id is None else self.pad_id
+
+    def body(self, length: int) -> slice:
+        """The ids that truncation keeps of a text with `length` ids."""
+        if not self.truncation or self.max_length is None or length <= self.max_length - self.added:
+            return slice(0, length)
+        kept = self.max_length - self.added
+        return slice(0, kept) if self.truncation_side == "right" else slice(length - kept, length)
 
     def width(self, longest: int) -> int:
         """Length to which rows are padded if the longest has `longest` ids; 0 for no padding."""
         if not self.padding:
             return 0
-        if self.max_length is None:
-            return longest
-        return self.max_length if self.padding == "max_length" else min(longest, self.max_length)
+        width = longest
+        if self.max_length is not None:
+            width = self.max_length if self.padding == "max_length" else min(longest, self.max_length)
+        multiple = self.pad_to_multiple_of or 1
+        return -(-width // multiple) * multiple
+
+    def filled(self, column: list[Any], width: int, value: Any) -> list[Any]:
+        """Fill a column of a row up to a width."""
+        missing = [value] * (width - len(column))
+        if not missing:
+            return column
+        return missing + column if self.padding_side == "left" else column + missing
+
+
+def _check_flag_or(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if isinstance(value, str):
+        check_choice(name, value, (True, False, *choices))
+    check_flag(name, value)
+
+
+def padding_of_one(padding: Padding) -> Padding:
+    """Return the padding of a single row, which is as long as the longest, and so needs no pad token.
+
+    >>> padding_of_one(True), padding_of_one("max_length")
+    (False, 'max_length')
+    """
+    return False if padding is True or (isinstance(padding, str) and padding == "longest") else padding
 
 
 def check_return_tensors(return_tensors: str | None) -> None:
@@ -169,17 +362,16 @@ def to_results(
     """
     prefix, suffix = list(options.prefix), list(options.suffix)
     if options.added or options.truncation:
-        rows = [prefix + row[: options.body(len(row))] + suffix for row in rows]
+        rows = [prefix + row[options.body(len(row))] + suffix for row in rows]
     width = options.width(max(map(len, rows), default=0))
-    results = []
-    for row in rows:
-        mask = [1] * len(row)
-        missing = width - len(row)
-        if missing > 0:
-            mask += [0] * missing
-            row = row + [options.pad_id] * missing
-        results.append(EncodingResult(row, mask, token_strings))
-    return results
+    return [
+        EncodingResult(
+            options.filled(row, width, options.fill_id),
+            options.filled([1] * len(row), width, 0),
+            token_strings,
+        )
+        for row in rows
+    ]
 
 
 def to_arrays(
@@ -199,27 +391,72 @@ def to_arrays(
         OptionError: The rows have different lengths, and padding does not make them equal.
 
     >>> flat, offsets = np.array([1, 2, 3], np.uint32), np.array([0, 1, 3])
-    >>> to_arrays(flat, offsets, BatchOptions(padding=True))["input_ids"].tolist()
+    >>> to_arrays(flat, offsets, BatchOptions(padding=True, pad_id=0))["input_ids"].tolist()
     [[1, 0], [2, 3]]
     """
     bodies = [options.body(int(length)) for length in np.diff(offsets)]
-    lengths = [body + options.added for body in bodies]
+    lengths = [body.stop - body.start + options.added for body in bodies]
+    width = _common_width(lengths, options.width(max(lengths, default=0)))
+    input_ids = np.full((len(lengths), width), options.fill_id, dtype=np.int64)
+    before, after = len(options.prefix), len(options.suffix)
+    is_left = options.padding_side == "left"
+    for row, start, body, length in zip(input_ids, offsets, bodies, lengths, strict=False):
+        filled = row[width - length :] if is_left else row[:length]
+        filled[:before] = options.prefix
+        filled[before : length - after] = ids[start + body.start : start + body.stop]
+        filled[length - after :] = options.suffix
+    columns = np.arange(width - 1, -1, -1) if is_left else np.arange(width)
+    mask = columns < np.array(lengths, dtype=np.int64)[:, None]
+    return {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}
+
+
+def _common_width(lengths: Sequence[int], filled: int) -> int:
+    """The width of a matrix of rows of these lengths, which are filled up to a width."""
     longest = max(lengths, default=0)
-    filled = options.width(longest)
     if filled < longest and any(length != longest for length in lengths):
         raise OptionError(
             f"return_tensors needs rows of one length, and these have {min(lengths)} to {longest} ids: "
             "pass padding=True, and truncation=True if max_length is to shorten the longest"
         )
-    width = max(filled, longest)
-    input_ids = np.full((len(lengths), width), options.pad_id, dtype=np.int64)
-    before = len(options.prefix)
-    for row, start, body in zip(input_ids, offsets, bodies, strict=False):
-        row[:before] = options.prefix
-        row[before : before + body] = ids[start : start + body]
-        row[before + body : body + options.added] = options.suffix
-    mask = np.arange(width) < np.array(lengths, dtype=np.int64)[:, None]
-    return {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}
+    return max(filled, longest)
+
+
+def to_dict(
+    results: Sequence[EncodingResult], return_tensors: ReturnTensors | None, with_overflow: bool = False
+) -> dict[str, Any]:
+    """Return the columns of results.
+
+    Args:
+        results: The rows.
+        return_tensors: The class of the columns: None for lists.
+        with_overflow: Put the rows of a text's rest after it, and add `overflow_to_sample_mapping`, the
+            number of each row's text.
+
+    Raises:
+        OptionError: Tensors are asked for, and the rows have different lengths.
+    """
+    rows = list(results)
+    extra: dict[str, Any] = {}
+    if with_overflow:
+        texts = [text for text, result in enumerate(results) for _ in range(1 + len(result.overflowing))]
+        rows = [row for result in results for row in (result, *result.overflowing)]
+        extra["overflow_to_sample_mapping"] = texts
+    names = rows[0].keys() if rows else ["input_ids", "attention_mask"]
+    return to_columns({name: [row[name] for row in rows] for name in names} | extra, return_tensors)
+
+
+def to_columns(columns: Mapping[str, list[Any]], return_tensors: ReturnTensors | None) -> dict[str, Any]:
+    """Return columns as lists, arrays or tensors."""
+    if return_tensors is None:
+        return dict(columns)
+    _common_width([len(row) for row in columns["input_ids"]], 0)
+    try:
+        arrays = {name: np.array(rows, dtype=np.int64) for name, rows in columns.items()}
+    except (TypeError, ValueError, OverflowError):
+        raise OptionError(
+            "return_tensors needs columns of integers with rows of one length; leave out the other columns"
+        ) from None
+    return to_tensors(arrays) if return_tensors == "pt" else arrays
 
 
 def to_tensors(arrays: Mapping[str, npt.NDArray[np.int64]]) -> dict[str, Any]:
@@ -244,3 +481,71 @@ def _import_torch() -> Any:
         raise MissingDependencyError(
             "return_tensors='pt' needs PyTorch, which is not installed: pip install 'bpe-tokenizer[torch]'"
         ) from error
+
+
+# Padding of rows that exist
+
+
+def pad_rows(rows: object, options: BatchOptions, return_tensors: ReturnTensors | None) -> dict[str, Any]:
+    """Pad rows that were encoded before, and return their columns.
+
+    Args:
+        rows: Results, dicts of columns, or lists of ids; or one dict of columns, each with all rows.
+        options: How to pad them.
+        return_tensors: The class of the columns: None for lists.
+
+    Raises:
+        ArgumentTypeError: The rows are something else.
+        OptionError: A row has no `input_ids`, or a column is not as long as they are.
+    """
+    columns = _columns(rows)
+    lengths = [len(row) for row in columns["input_ids"]]
+    columns.setdefault("attention_mask", [[1] * length for length in lengths])
+    width = options.width(max(lengths, default=0))
+    for name, column in columns.items():
+        fill = options.fill_id if name == "input_ids" else _PADDING.get(name)
+        if fill is None:
+            continue  # a label, or what else belongs to a row
+        if [len(row) for row in column] != lengths:
+            raise OptionError(f"{name} and input_ids must have a value for each id of each row")
+        columns[name] = [options.filled(row, width, fill) for row in column]
+    return to_columns(columns, return_tensors)
+
+
+def _columns(rows: object) -> dict[str, list[Any]]:
+    if isinstance(rows, Mapping):
+        named = {str(name): [_to_list(row) for row in _to_list(column)] for name, column in rows.items()}
+    else:
+        if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
+            raise ArgumentTypeError(f"pad expects a list of rows, not {type(rows).__name__}")
+        dicts = [_row_columns(number, row) for number, row in enumerate(rows)]
+        names = dicts[0] if dicts else {"input_ids": []}
+        for number, row in enumerate(dicts):
+            if row.keys() != names.keys():
+                raise OptionError(
+                    f"row {number} has the columns {shorten(list(row))}, and row 0 {shorten(list(names))}"
+                )
+        named = {name: [row[name] for row in dicts] for name in names}
+    if "input_ids" not in named:
+        raise OptionError(f"pad needs input_ids, and the rows have {shorten(list(named))}")
+    if not all(isinstance(row, list) for row in named["input_ids"]):
+        raise ArgumentTypeError("input_ids must be a list of rows of ids; for one row, pass [row]")
+    return named
+
+
+def _row_columns(number: int, row: object) -> dict[str, Any]:
+    if isinstance(row, EncodingResult | Mapping):
+        return {str(name): _to_list(row[name]) for name in row}
+    ids = _to_list(row)
+    if isinstance(ids, list):
+        return {"input_ids": ids}
+    raise ArgumentTypeError(
+        f"pad expects rows of ids or dicts with input_ids, but item {number} is {type(row).__name__}"
+    )
+
+
+def _to_list(values: Any) -> Any:
+    """An array, a tensor or a tuple as a list; anything else unchanged."""
+    if hasattr(values, "tolist"):
+        return values.tolist()
+    return list(values) if isinstance(values, tuple) else values

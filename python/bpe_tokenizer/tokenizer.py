@@ -24,6 +24,7 @@ from bpe_tokenizer.arguments import (
 from bpe_tokenizer.chunks import split_by_tokens
 from bpe_tokenizer.compiled import CompiledModel, UntrainedModel
 from bpe_tokenizer.decoding import (
+    Ids,
     check_error_handler,
     decoding_error,
     id_row,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     import tiktoken as tiktoken_library
     import tokenizers as tokenizers_library
     from transformers import PreTrainedTokenizerFast
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
     from bpe_tokenizer.chat.encoding import ChatTemplateLike, MessageSpan
     from bpe_tokenizer.chat.messages import Messages
@@ -67,7 +68,17 @@ if TYPE_CHECKING:
     from bpe_tokenizer.chat.training_examples import TrainingExamples
     from bpe_tokenizer.formats.tiktoken import LoadKwargs
     from bpe_tokenizer.inference import InferenceBackend, LanguageModel
-    from bpe_tokenizer.results import EncodingResult, Padding
+    from bpe_tokenizer.results import (
+        EncodingResult,
+        Padding,
+        PairOptions,
+        ReturnTensors,
+        RowOptions,
+        Rows,
+        Side,
+        TextOptions,
+        Truncation,
+    )
     from bpe_tokenizer.train.corpus import Corpus
     from bpe_tokenizer.train.options import TieBreak
     from bpe_tokenizer.train.piece_counts import Counts, PieceCounts
@@ -643,9 +654,10 @@ class BPETokenizer:
     @classmethod
     def from_huggingface(
         cls,
-        source: Any,
+        model_name_or_path: Any,
         cache_dir: _Path | None = None,
         token: str | bool | None = None,
+        verbose: bool = False,
         *,
         revision: str | None = None,
         local_files_only: bool = False,
@@ -655,10 +667,11 @@ class BPETokenizer:
         """Load a tokenizer from the Hugging Face hub, a local path, or another library's object.
 
         Args:
-            source: The name of a repository, `"owner/name"`; a path; a `tokenizers.Tokenizer`; or a fast
-                tokenizer of `transformers`.
+            model_name_or_path: The name of a repository, `"owner/name"`; a path; a `tokenizers.Tokenizer`; or
+                a fast tokenizer of `transformers`.
             cache_dir: Directory of downloads; None for that of `huggingface_hub`.
             token: An access token for private or gated repositories; None for the stored one, if any.
+            verbose: Say on stderr what was loaded.
             revision: A branch, a tag or a commit of the repository; None for its main branch.
             local_files_only: Use downloaded files only.
             split_pattern: The split pattern, for a repository that holds only a rank file.
@@ -672,7 +685,7 @@ class BPETokenizer:
         from bpe_tokenizer.formats import hub
 
         model = hub.load(
-            source,
+            model_name_or_path,
             revision=revision,
             token=token,
             cache_dir=cache_dir,
@@ -680,7 +693,10 @@ class BPETokenizer:
             split_pattern=split_pattern,
             special_tokens=special_tokens,
         )
-        return cls.from_model(model)
+        tokenizer = cls.from_model(model)
+        if check_flag("verbose", verbose):
+            print(f"Loaded {tokenizer} from {shorten(model_name_or_path)}", file=sys.stderr)
+        return tokenizer
 
     @classmethod
     def from_tiktoken(
@@ -935,8 +951,11 @@ class BPETokenizer:
 
     @property
     def vocab(self) -> dict[int, bytes]:
-        """The bytes of every id, special tokens included, in the order of the ids (a new dict each time)."""
-        return self._compiled().model.core.vocab
+        """The bytes of every id, special tokens included, in the order of the ids.
+
+        The dict is made once and cannot be changed; `dict(tokenizer.vocab)` is a copy.
+        """
+        return self._compiled().vocab
 
     @property
     def merges(self) -> list[tuple[bytes, bytes]]:
@@ -964,19 +983,61 @@ class BPETokenizer:
         return self._state.normalization
 
     @property
+    def n_vocab(self) -> int:
+        """The largest id + 1: how many rows an embedding needs. 0 before training.
+
+        Ids may have gaps, and special tokens may lie far outside the vocabulary. So `n_vocab` can be larger
+        than `len(tokenizer)`, the number of ids in use, and that larger than `vocab_size`.
+
+        >>> special = {"<|endoftext|>": 300}
+        >>> tokenizer = BPETokenizer().train("ab ab", 257, special_tokens=special, verbose=False)
+        >>> tokenizer.n_vocab, len(tokenizer), tokenizer.vocab_size
+        (301, 258, 257)
+        """
+        compiled = self._compiled_or_none()
+        return compiled.n_vocab if compiled is not None else 0
+
+    @property
     def vocab_size(self) -> int:
-        """Number of ids of the vocabulary, without special tokens outside it; 0 before training."""
+        """Number of ids of the vocabulary, without special tokens outside it; 0 before training.
+
+        It is what training fills. An embedding needs `n_vocab` rows.
+        """
         compiled = self._compiled_or_none()
         return compiled.model.core.vocab_size if compiled is not None else 0
 
     def __len__(self) -> int:
-        """Number of distinct ids, with all special tokens; 0 before training."""
+        """Number of distinct ids in use, with all special tokens; 0 before training."""
         compiled = self._compiled_or_none()
         return len(compiled.model.core) if compiled is not None else 0
 
     def __bool__(self) -> bool:
         """True, also before training, when `len` is 0."""
         return True
+
+    def __contains__(self, token: object) -> bool:
+        """Return whether a token string, the bytes of a token, or an id is in the vocabulary.
+
+        >>> tokenizer = BPETokenizer().train("a b a b", vocab_size=257, verbose=False)
+        >>> "Ġb" in tokenizer, b" b" in tokenizer, 256 in tokenizer, 257 in tokenizer
+        (True, True, True, False)
+        """
+        compiled = self._compiled_or_none()
+        return compiled is not None and compiled.has_token(token)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both give the same ids and texts: the vocabulary, the merges and all settings."""
+        if not isinstance(other, BPETokenizer):
+            return NotImplemented
+        state, others = self._state, other._state
+        if isinstance(state, CompiledModel) and isinstance(others, CompiledModel):
+            return state is others or state.fingerprint == others.fingerprint
+        return type(state) is type(others) and state == others
+
+    def __hash__(self) -> int:
+        """Return a hash of what `==` compares; it changes with training and new special tokens."""
+        state = self._state
+        return hash(state.fingerprint if isinstance(state, CompiledModel) else state)
 
     def get_vocab(self) -> dict[str, int]:
         """Return the id of every token string, in the order of the ids.
@@ -1033,8 +1094,28 @@ class BPETokenizer:
         except TypeError:
             raise ArgumentTypeError("ids must be integers, in a list of one dimension") from None
 
+    def token_to_id(self, token: str) -> int | None:
+        """Return the id of a token string; None for an unknown one. See `convert_tokens_to_ids`.
+
+        >>> BPETokenizer().train("a b a b", vocab_size=257, verbose=False).token_to_id("Ġb")
+        256
+        """
+        if not isinstance(token, str):
+            raise ArgumentTypeError(f"token_to_id expects a token string, not {type(token).__name__}")
+        return self._compiled().token_ids.get(token)
+
+    def id_to_token(self, token_id: int) -> str | None:
+        """Return the token string of an id; None for an id outside the vocabulary.
+
+        >>> BPETokenizer().train("a b a b", vocab_size=257, verbose=False).id_to_token(256)
+        'Ġb'
+        """
+        return self._compiled().token_strings.get(check_integer("token_id", token_id))
+
     def convert_tokens_to_string(self, tokens: Iterable[str]) -> str:
-        """Return the text of token strings, as `tokenize` gives them; bytes outside UTF-8 become U+FFFD.
+        """Return the text of token strings, as `tokenize` gives them; unknown ones are left out.
+
+        Bytes that are not UTF-8 become U+FFFD.
 
         >>> tokenizer = BPETokenizer().train("a b a b", vocab_size=257, verbose=False)
         >>> tokenizer.convert_tokens_to_string(["a", "Ġb", "Ã", "©"])
@@ -1050,9 +1131,11 @@ class BPETokenizer:
         if compiled.model.core.decoder is not None:
             ids = (compiled.token_ids.get(token, changed.get(token)) for token in tokens)
             return compiled.encoder.decode([i for i in ids if i is not None]).decode(errors="replace")
+        known = compiled.token_ids
         return b"".join(
             token.encode() if token in compiled.added or token in changed else printable_bytes(token)
             for token in tokens
+            if token in known or token in changed
         ).decode(errors="replace")
 
     # Encoding
@@ -1062,6 +1145,7 @@ class BPETokenizer:
         text: str,
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
+        *,
         disallowed_special: DisallowedSpecial = (),
         threads: int | None = 1,
     ) -> list[int]:
@@ -1108,6 +1192,7 @@ class BPETokenizer:
         text: str,
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
+        *,
         disallowed_special: DisallowedSpecial = (),
         threads: int | None = 1,
     ) -> npt.NDArray[np.uint32]:
@@ -1143,6 +1228,7 @@ class BPETokenizer:
         data: bytes | bytearray | memoryview,
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
+        *,
         disallowed_special: DisallowedSpecial = (),
         threads: int | None = 1,
     ) -> list[int]:
@@ -1166,143 +1252,405 @@ class BPETokenizer:
     @overload
     def encode_batch(
         self,
-        texts: Iterable[str],
+        texts: Iterable[str] | Iterable[Iterable[str]],
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
-        disallowed_special: DisallowedSpecial = (),
         padding: Padding = False,
-        truncation: bool = False,
+        truncation: Truncation = False,
         max_length: int | None = None,
         return_tensors: None = None,
-        threads: int | None = None,
+        *,
+        return_dict: Literal[False] = False,
+        **options: Unpack[TextOptions],
     ) -> list[EncodingResult]: ...
     @overload
     def encode_batch(
         self,
-        texts: Iterable[str],
+        texts: Iterable[str] | Iterable[Iterable[str]],
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
-        disallowed_special: DisallowedSpecial = (),
         padding: Padding = False,
-        truncation: bool = False,
+        truncation: Truncation = False,
         max_length: int | None = None,
         *,
         return_tensors: Literal["np"],
-        threads: int | None = None,
+        **options: Unpack[RowOptions],
     ) -> dict[str, npt.NDArray[np.int64]]: ...
     @overload
     def encode_batch(
         self,
-        texts: Iterable[str],
+        texts: Iterable[str] | Iterable[Iterable[str]],
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
-        disallowed_special: DisallowedSpecial = (),
         padding: Padding = False,
-        truncation: bool = False,
+        truncation: Truncation = False,
         max_length: int | None = None,
-        return_tensors: Literal["np", "pt"] | None = None,
-        threads: int | None = None,
+        return_tensors: None = None,
+        *,
+        return_dict: Literal[True],
+        **options: Unpack[PairOptions],
+    ) -> dict[str, list[Any]]: ...
+    @overload
+    def encode_batch(
+        self,
+        texts: Iterable[str] | Iterable[Iterable[str]],
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        padding: Padding = False,
+        truncation: Truncation = False,
+        max_length: int | None = None,
+        return_tensors: ReturnTensors | None = None,
+        **options: Unpack[RowOptions],
     ) -> BatchEncoding: ...
     def encode_batch(
         self,
-        texts: Iterable[str],
+        texts: Iterable[str] | Iterable[Iterable[str]],
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
-        disallowed_special: DisallowedSpecial = (),
         padding: Padding = False,
-        truncation: bool = False,
+        truncation: Truncation = False,
         max_length: int | None = None,
-        return_tensors: Literal["np", "pt"] | None = None,
+        return_tensors: ReturnTensors | None = None,
+        *,
+        text_pair: Iterable[str] | Iterable[Iterable[str]] | None = None,
+        is_split_into_words: bool = False,
+        disallowed_special: DisallowedSpecial = (),
+        padding_side: Side = "right",
+        truncation_side: Side = "right",
+        pad_to_multiple_of: int | None = None,
+        stride: int = 0,
+        return_overflowing_tokens: bool = False,
+        return_offsets_mapping: bool = False,
+        return_dict: bool = False,
         threads: int | None = None,
     ) -> BatchEncoding:
         """Encode several texts in parallel.
 
         Args:
-            texts: The texts.
+            texts: The texts; with `is_split_into_words`, each is a list of words.
             add_special_tokens: Add the model's special tokens to each.
             allowed_special: As in `encode`.
-            disallowed_special: As in `encode`.
             padding: True or `"longest"` fills rows up to the longest (at most `max_length`), `"max_length"`
-                to `max_length`; with the pad token's id, or 0 without one.
-            truncation: Cut rows to `max_length`; the ids of `add_special_tokens` stay.
+                to `max_length`; with the pad token's id.
+            truncation: Cut rows to `max_length`; the ids of `add_special_tokens` stay. Of a pair, True or
+                `"longest_first"` cuts the longer text, `"only_first"` and `"only_second"` that text.
             max_length: In ids; has no effect without `padding` or `truncation`.
             return_tensors: `"np"` for NumPy arrays, `"pt"` for PyTorch tensors.
+            text_pair: A second text for each text. The model's post-processor says which ids
+                `add_special_tokens` puts around them.
+            is_split_into_words: The texts are lists of words. Each word is encoded alone.
+            disallowed_special: As in `encode`.
+            padding_side: `"right"` fills rows at their end, `"left"` at their beginning.
+            truncation_side: `"right"` cuts rows at their end, `"left"` at their beginning.
+            pad_to_multiple_of: Fill rows up to a multiple of this.
+            stride: How many ids an overflowing row repeats from the previous one.
+            return_overflowing_tokens: Keep the rest of truncated texts, as `EncodingResult.overflowing`; in a
+                dict as further rows, with `overflow_to_sample_mapping`, the number of each row's text.
+            return_offsets_mapping: Also return the span of the text that each id covers, as
+                `EncodingResult.offsets` or `offset_mapping`: each character of which the token has a byte.
+                Of a list of words, spans count from the beginning of the word.
+            return_dict: Return a dict of lists, as `datasets.Dataset.map` needs it.
             threads: Number of threads.
 
         Returns:
-            An `EncodingResult` for each text; or a dict of `input_ids` and `attention_mask`, both int64 of
-            shape (texts, longest row).
+            An `EncodingResult` for each text. With `return_dict`, a dict of `input_ids` and `attention_mask`,
+            lists of rows. With `return_tensors`, the same of dtype int64 and shape (texts, longest row).
 
         Raises:
             ArgumentTypeError: An item is not a `str`.
             MissingDependencyError: `return_tensors` is `"pt"`, and PyTorch is not installed.
             NotTrainedError: There is no vocabulary yet.
-            OptionError: The options contradict each other, or rows of different length cannot be a tensor.
+            OptionError: The options contradict each other, padding has no pad token, or rows of different
+                length cannot be a tensor.
             SpecialTokenError: A text contains a disallowed token, or a set names an unknown token.
 
-        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> tokenizer = BPETokenizer().train("ab ab", 258, special_tokens=["<pad>"], verbose=False)
         >>> [result.input_ids for result in tokenizer.encode_batch(["ab", "abc"], padding=True)]
-        [[256, 0], [256, 99]]
+        [[257, 256], [257, 99]]
         >>> tokenizer.encode_batch(["ab", "abc"], padding=True, return_tensors="np")["attention_mask"]
         array([[1, 0],
                [1, 1]])
         """
-        from bpe_tokenizer.results import (
-            BatchOptions,
-            check_return_tensors,
-            to_arrays,
-            to_results,
-            to_tensors,
-        )
+        from bpe_tokenizer import results
 
         compiled = self._compiled()
-        check_return_tensors(return_tensors)
+        results.check_return_tensors(return_tensors)
         prefix, suffix = compiled.added_ids(add_special_tokens)
-        options = BatchOptions(padding, truncation, max_length, prefix, suffix, compiled.pad_id or 0)
-        batch = check_texts("encode_batch", texts)
+        options = results.BatchOptions(
+            padding,
+            truncation,
+            max_length,
+            prefix,
+            suffix,
+            compiled.pad_id,
+            padding_side,
+            truncation_side,
+            pad_to_multiple_of,
+        )
+        with_overflow = check_flag("return_overflowing_tokens", return_overflowing_tokens)
+        with_offsets = check_flag("return_offsets_mapping", return_offsets_mapping)
+        has_words = check_flag("is_split_into_words", is_split_into_words)
+        as_dict = check_flag("return_dict", return_dict)
+        if with_overflow or with_offsets or has_words or text_pair is not None or stride:
+            from bpe_tokenizer import rows
+
+            encoder = rows.RowEncoder(
+                compiled, allowed_special, disallowed_special, threads, has_words, with_offsets
+            )
+            found = rows.to_rows(
+                encoder.encode("encode_batch", texts),
+                None if text_pair is None else encoder.encode("text_pair", text_pair),
+                options,
+                None if text_pair is None else compiled.pair_ids(add_special_tokens),
+                compiled.token_strings,
+                stride,
+                with_overflow,
+            )
+            if return_tensors is None and not as_dict:
+                return found
+            return results.to_dict(found, return_tensors, with_overflow)
+        batch = check_texts("encode_batch", cast("Iterable[str]", texts))
         special = resolve_allowed_special(compiled, batch, allowed_special, disallowed_special)
         if return_tensors is None:
-            rows = compiled.encoder.encode_batch(batch, special, thread_count(threads))
-            return to_results(rows, options, compiled.token_strings)
-        arrays = to_arrays(*compiled.encoder.encode_ragged(batch, special, thread_count(threads)), options)
-        return to_tensors(arrays) if return_tensors == "pt" else arrays
+            ids = compiled.encoder.encode_batch(batch, special, thread_count(threads))
+            found = results.to_results(ids, options, compiled.token_strings)
+            return results.to_dict(found, None) if as_dict else found
+        ragged = compiled.encoder.encode_ragged(batch, special, thread_count(threads))
+        arrays = results.to_arrays(*ragged, options)
+        return results.to_tensors(arrays) if return_tensors == "pt" else arrays
 
-    def __call__(
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
         self,
-        text: str | Iterable[str],
+        text: str,
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
-        disallowed_special: DisallowedSpecial = (),
-        padding: Padding = False,
-        truncation: bool = False,
+        padding: Literal[False] = False,
+        truncation: Truncation = False,
         max_length: int | None = None,
-        return_tensors: Literal["np", "pt"] | None = None,
+        return_tensors: None = None,
+        *,
+        text_pair: str | None = None,
+        disallowed_special: DisallowedSpecial = (),
+        truncation_side: Side = "right",
+        return_dict: Literal[False] = False,
         threads: int | None = None,
-    ) -> list[int] | BatchEncoding:
-        """Return `encode(text)` for a `str`, `encode_batch(texts)` for several.
+    ) -> list[int]: ...
+    @overload
+    def __call__(
+        self,
+        text: str | Iterable[str] | Iterable[Iterable[str]],
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        padding: Padding = False,
+        truncation: Truncation = False,
+        max_length: int | None = None,
+        *,
+        return_tensors: Literal["np"],
+        **options: Unpack[RowOptions],
+    ) -> dict[str, npt.NDArray[np.int64]]: ...
+    @overload
+    def __call__(
+        self,
+        text: str | Iterable[str] | Iterable[Iterable[str]],
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        padding: Padding = False,
+        truncation: Truncation = False,
+        max_length: int | None = None,
+        return_tensors: None = None,
+        *,
+        return_dict: Literal[True],
+        **options: Unpack[PairOptions],
+    ) -> dict[str, list[Any]]: ...
+    @overload
+    def __call__(
+        self,
+        text: Iterable[str],
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        padding: Padding = False,
+        truncation: Truncation = False,
+        max_length: int | None = None,
+        return_tensors: None = None,
+        *,
+        is_split_into_words: Literal[False] = False,
+        return_dict: Literal[False] = False,
+        **options: Unpack[TextOptions],
+    ) -> list[EncodingResult]: ...
+    @overload
+    def __call__(
+        self,
+        text: str | Iterable[str] | Iterable[Iterable[str]],
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        padding: Padding = False,
+        truncation: Truncation = False,
+        max_length: int | None = None,
+        return_tensors: ReturnTensors | None = None,
+        **options: Unpack[RowOptions],
+    ) -> list[int] | EncodingResult | BatchEncoding: ...
+    def __call__(
+        self,
+        text: str | Iterable[str] | Iterable[Iterable[str]],
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        padding: Padding = False,
+        truncation: Truncation = False,
+        max_length: int | None = None,
+        return_tensors: ReturnTensors | None = None,
+        *,
+        text_pair: str | Iterable[str] | Iterable[Iterable[str]] | None = None,
+        is_split_into_words: bool = False,
+        disallowed_special: DisallowedSpecial = (),
+        padding_side: Side = "right",
+        truncation_side: Side = "right",
+        pad_to_multiple_of: int | None = None,
+        stride: int = 0,
+        return_overflowing_tokens: bool = False,
+        return_offsets_mapping: bool = False,
+        return_dict: bool = False,
+        threads: int | None = None,
+    ) -> list[int] | EncodingResult | BatchEncoding:
+        """Encode a text as `encode` does, or several as `encode_batch` does, which documents the arguments.
 
-        Raises:
-            OptionError: `padding` or `return_tensors` is given for a single text.
+        Returns:
+            For several texts, what `encode_batch` returns. For one text:
+
+            - its ids, as a list;
+            - with `padding`, `return_offsets_mapping` or `return_overflowing_tokens`, and for a list of words
+              with `is_split_into_words`: an `EncodingResult`;
+            - with `return_dict`, a dict of lists (of lists of rows with `return_overflowing_tokens`);
+            - with `return_tensors`, a dict of arrays of shape (1, ids).
 
         >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
         >>> tokenizer("ab"), tokenizer(["ab"])
         ([256], [EncodingResult(input_ids=[256], attention_mask=[1])])
+        >>> tokenizer("abc", return_dict=True)
+        {'input_ids': [256, 99], 'attention_mask': [1, 1]}
         """
-        special = (add_special_tokens, allowed_special, disallowed_special)
-        if not isinstance(text, str):
-            return self.encode_batch(text, *special, padding, truncation, max_length, return_tensors, threads)
-        truncation = check_flag("truncation", truncation)
-        if (padding is not False and check_flag("padding", padding)) or return_tensors is not None:
-            raise OptionError("padding and return_tensors are for a batch; put the text into a list")
-        if truncation:
-            return self.encode_batch([text], *special, False, truncation, max_length)[0].input_ids
-        return self.encode(text, *special, 1 if threads is None else threads)
+        from bpe_tokenizer.results import padding_of_one
+        from bpe_tokenizer.rows import is_one_text
+
+        has_words = check_flag("is_split_into_words", is_split_into_words)
+        as_dict = check_flag("return_dict", return_dict)
+        has_rows = check_flag("return_overflowing_tokens", return_overflowing_tokens)
+        options: RowOptions = {
+            "is_split_into_words": has_words,
+            "disallowed_special": disallowed_special,
+            "padding_side": padding_side,
+            "truncation_side": truncation_side,
+            "pad_to_multiple_of": pad_to_multiple_of,
+            "stride": stride,
+            "return_overflowing_tokens": has_rows,
+            "return_offsets_mapping": return_offsets_mapping,
+            "return_dict": as_dict,
+            "threads": threads,
+        }
+        special = (add_special_tokens, allowed_special)
+        if not is_one_text(text, has_words):
+            options["text_pair"] = cast("Iterable[str] | None", text_pair)
+            return self.encode_batch(
+                text, *special, padding, truncation, max_length, return_tensors, **options
+            )
+        is_row = has_words or has_rows or bool(padding) or check_flag("offsets", return_offsets_mapping)
+        is_plain = not (is_row or as_dict or truncation or return_tensors or stride or text_pair is not None)
+        if is_plain and isinstance(text, str):
+            count = 1 if threads is None else threads
+            return self.encode(text, *special, disallowed_special=disallowed_special, threads=count)
+        if pad_to_multiple_of is None:
+            padding = padding_of_one(padding)
+        options["text_pair"] = None if text_pair is None else [cast("str", text_pair)]
+        rows = self.encode_batch(
+            [cast("str", text)], *special, padding, truncation, max_length, return_tensors, **options
+        )
+        if isinstance(rows, dict):
+            return rows if has_rows or return_tensors else {name: column[0] for name, column in rows.items()}
+        return rows[0] if is_row else rows[0].input_ids
+
+    @overload
+    def pad(
+        self,
+        rows: Rows,
+        padding: Padding = True,
+        max_length: int | None = None,
+        return_tensors: None = None,
+        *,
+        padding_side: Side = "right",
+        pad_to_multiple_of: int | None = None,
+    ) -> dict[str, list[Any]]: ...
+    @overload
+    def pad(
+        self,
+        rows: Rows,
+        padding: Padding = True,
+        max_length: int | None = None,
+        *,
+        return_tensors: Literal["np"],
+        padding_side: Side = "right",
+        pad_to_multiple_of: int | None = None,
+    ) -> dict[str, npt.NDArray[np.int64]]: ...
+    @overload
+    def pad(
+        self,
+        rows: Rows,
+        padding: Padding = True,
+        max_length: int | None = None,
+        return_tensors: ReturnTensors | None = None,
+        *,
+        padding_side: Side = "right",
+        pad_to_multiple_of: int | None = None,
+    ) -> dict[str, Any]: ...
+    def pad(
+        self,
+        rows: Rows,
+        padding: Padding = True,
+        max_length: int | None = None,
+        return_tensors: ReturnTensors | None = None,
+        *,
+        padding_side: Side = "right",
+        pad_to_multiple_of: int | None = None,
+    ) -> dict[str, Any]:
+        """Fill rows that were encoded before to one length, as a data collator does.
+
+        Args:
+            rows: Results, dicts with `input_ids`, or lists of ids; or one dict of columns.
+            padding: As in `encode_batch`.
+            max_length: As in `encode_batch`.
+            return_tensors: As in `encode_batch`.
+            padding_side: As in `encode_batch`.
+            pad_to_multiple_of: As in `encode_batch`.
+
+        Returns:
+            The columns: `input_ids`, `attention_mask`, and the rows' others. Those that padding does not
+            know, such as labels, stay as they are.
+
+        Raises:
+            ArgumentTypeError: The rows are something else.
+            OptionError: A row has no `input_ids`, the rows have different columns, or there is no pad token.
+
+        >>> tokenizer = BPETokenizer().train("ab ab", 258, special_tokens=["<pad>"], verbose=False)
+        >>> tokenizer.pad([[257, 99], {"input_ids": [257]}])
+        {'input_ids': [[257, 99], [257, 256]], 'attention_mask': [[1, 1], [1, 0]]}
+        """
+        from bpe_tokenizer import results
+
+        results.check_return_tensors(return_tensors)
+        options = results.BatchOptions(
+            padding,
+            max_length=max_length,
+            pad_id=self._compiled().pad_id,
+            padding_side=padding_side,
+            pad_to_multiple_of=pad_to_multiple_of,
+        )
+        return results.pad_rows(rows, options, return_tensors)
 
     def encode_ragged(
         self,
         texts: Iterable[str],
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
+        *,
         disallowed_special: DisallowedSpecial = (),
         threads: int | None = None,
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
@@ -1328,6 +1676,7 @@ class BPETokenizer:
         separator: str | None = None,
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
+        *,
         disallowed_special: DisallowedSpecial = (),
         threads: int | None = None,
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
@@ -1379,6 +1728,7 @@ class BPETokenizer:
         text: str,
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
+        *,
         disallowed_special: DisallowedSpecial = (),
         unit: Literal["char", "byte"] = "char",
         tile: bool = True,
@@ -1420,6 +1770,7 @@ class BPETokenizer:
     def tokenize(
         self,
         text: str,
+        *,
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
         disallowed_special: DisallowedSpecial = (),
@@ -1430,13 +1781,14 @@ class BPETokenizer:
         >>> tokenizer.tokenize("a bc")
         ['a', 'Ġb', 'c']
         """
-        ids = self.encode(text, add_special_tokens, allowed_special, disallowed_special)
+        ids = self.encode(text, add_special_tokens, allowed_special, disallowed_special=disallowed_special)
         strings = self._compiled().token_strings
         return [strings[token_id] for token_id in ids]
 
     def count_tokens(
         self,
         text: str,
+        *,
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
         disallowed_special: DisallowedSpecial = (),
@@ -1458,6 +1810,7 @@ class BPETokenizer:
         text: str,
         max_tokens: int,
         add_special_tokens: bool = False,
+        *,
         allowed_special: AllowedSpecial = "none",
         disallowed_special: DisallowedSpecial = (),
     ) -> str:
@@ -1492,6 +1845,7 @@ class BPETokenizer:
         text: str,
         max_tokens: int,
         overlap: int = 0,
+        *,
         allowed_special: AllowedSpecial = "none",
         disallowed_special: DisallowedSpecial = (),
     ) -> list[str]:
@@ -1531,17 +1885,17 @@ class BPETokenizer:
         return split_by_tokens(compiled.encoder, text, limit, overlap, special)
 
     def encode_streaming(
-        self, chunks: Iterable[str], allowed_special: AllowedSpecial = "none"
+        self, text_stream: Iterable[str], allowed_special: AllowedSpecial = "none"
     ) -> Iterator[list[int]]:
         """Encode a text that arrives in chunks, and yield its ids as soon as they are certain.
 
-        The ids are those of `encode("".join(chunks))`, even if a chunk ends inside a special token, a
+        The ids are those of `encode("".join(text_stream))`, even if a chunk ends inside a special token, a
         contraction, a run of spaces, or between a letter and its accent. The stream holds back only what a
         continuation can change: memory is bounded by a chunk and the longest piece. (Split patterns that no
         automaton can run, and a few steps of foreign files, need the whole text between two special tokens.)
 
         Args:
-            chunks: Parts of the text in order; a single `str` is one chunk.
+            text_stream: Parts of the text in order; a single `str` is one chunk.
             allowed_special: As in `encode`.
 
         Yields:
@@ -1558,10 +1912,11 @@ class BPETokenizer:
         >>> tokenizer.encode("low lower")
         [257, 32, 257, 101, 114]
         """
-        return self._encode_stream(allowed_special).encode([chunks] if isinstance(chunks, str) else chunks)
+        chunks = [text_stream] if isinstance(text_stream, str) else text_stream
+        return self._encode_stream(allowed_special).encode(chunks)
 
     def encode_streaming_async(
-        self, chunks: AsyncIterable[str], allowed_special: AllowedSpecial = "none"
+        self, text_stream: AsyncIterable[str], allowed_special: AllowedSpecial = "none"
     ) -> AsyncIterator[list[int]]:
         """Encode a text that arrives in asynchronous chunks; see `encode_streaming`.
 
@@ -1575,7 +1930,7 @@ class BPETokenizer:
         >>> asyncio.run(ids())
         [[257]]
         """
-        return self._encode_stream(allowed_special).encode_async(chunks)
+        return self._encode_stream(allowed_special).encode_async(text_stream)
 
     def _encode_stream(self, allowed_special: AllowedSpecial) -> EncodeStream:
         compiled = self._compiled()
@@ -1583,7 +1938,7 @@ class BPETokenizer:
 
     # Decoding
 
-    def decode(self, ids: Any, skip_special_tokens: bool = False, errors: str = "replace") -> str:
+    def decode(self, ids: Ids, skip_special_tokens: bool = False, errors: str = "replace") -> str:
         """Return the text of ids.
 
         Args:
@@ -1609,7 +1964,7 @@ class BPETokenizer:
         except UnicodeDecodeError as error:
             raise decoding_error(error) from None
 
-    def decode_bytes(self, ids: Any, skip_special_tokens: bool = False) -> bytes:
+    def decode_bytes(self, ids: Ids, skip_special_tokens: bool = False) -> bytes:
         r"""Return the bytes of ids, which need not be UTF-8; see `decode`.
 
         >>> BPETokenizer().train("ab ab", vocab_size=257, verbose=False).decode_bytes([256, 255])
@@ -1619,19 +1974,20 @@ class BPETokenizer:
 
     def decode_batch(
         self,
-        batch: Iterable[Any],
+        batch_ids: Iterable[Ids],
         skip_special_tokens: bool = False,
-        errors: str = "replace",
         skip_padding: bool = True,
+        *,
+        errors: str = "replace",
         threads: int | None = None,
     ) -> list[str]:
         """Return the texts of several rows of ids.
 
         Args:
-            batch: Rows of ids: lists, or a matrix.
+            batch_ids: Rows of ids: lists, or a matrix.
             skip_special_tokens: Leave special tokens out.
-            errors: As in `decode`.
             skip_padding: Leave the pad token out, if there is one.
+            errors: As in `decode`.
             threads: Number of threads.
 
         Raises:
@@ -1645,7 +2001,7 @@ class BPETokenizer:
         """
         compiled = self._compiled()
         check_error_handler(errors)
-        rows = id_rows(batch)
+        rows = id_rows(batch_ids)
         pad_id = compiled.pad_id if check_flag("skip_padding", skip_padding) else None
         try:
             return compiled.encoder.decode_text_batch(
@@ -1714,6 +2070,7 @@ class BPETokenizer:
         padding: Padding = False,
         truncation: bool = False,
         max_length: int | None = None,
+        padding_side: Side = "right",
         return_tensors: Literal["np", "pt"] | None = None,
         **variables: Any,
     ) -> Any:
@@ -1741,6 +2098,7 @@ class BPETokenizer:
             padding: As in `encode_batch`.
             truncation: Cut rows to `max_length` at their end; `trim_messages` removes whole turns.
             max_length: In ids; has no effect without `padding` or `truncation`.
+            padding_side: `"left"` for rows that a model continues.
             return_tensors: `"np"` for NumPy arrays, `"pt"` for PyTorch tensors, of shape (conversations,
                 longest row), in a dict.
             **variables: Variables of the template.
@@ -1794,6 +2152,7 @@ class BPETokenizer:
             padding=padding,
             truncation=truncation,
             max_length=max_length,
+            padding_side=padding_side,
             return_tensors=return_tensors,
         )
 
@@ -2035,10 +2394,10 @@ class BPETokenizer:
         backend: InferenceBackend | str | None = None,
         n_gpu_layers: int = -1,
         n_ctx: int = 8192,
-        seed: int | None = None,
-        stream: Literal[False] = False,
         verbose: bool = False,
         *,
+        seed: int | None = None,
+        stream: Literal[False] = False,
         stop_ids: Collection[int] = (),
         **options: Any,
     ) -> str: ...
@@ -2055,10 +2414,10 @@ class BPETokenizer:
         backend: InferenceBackend | str | None = None,
         n_gpu_layers: int = -1,
         n_ctx: int = 8192,
-        seed: int | None = None,
-        *,
-        stream: Literal[True],
         verbose: bool = False,
+        *,
+        seed: int | None = None,
+        stream: Literal[True],
         stop_ids: Collection[int] = (),
         **options: Any,
     ) -> Reply: ...
@@ -2074,10 +2433,10 @@ class BPETokenizer:
         backend: InferenceBackend | str | None = None,
         n_gpu_layers: int = -1,
         n_ctx: int = 8192,
-        seed: int | None = None,
-        stream: bool = False,
         verbose: bool = False,
         *,
+        seed: int | None = None,
+        stream: bool = False,
         stop_ids: Collection[int] = (),
         api_key: str | None = None,
         timeout: float = 600.0,
@@ -2103,9 +2462,9 @@ class BPETokenizer:
             backend: An `InferenceBackend` or its name; None for the best one that can load the model.
             n_gpu_layers: llama.cpp: how many layers the GPU computes; -1 for all.
             n_ctx: Largest number of ids of prompt and reply together, limited by the model.
+            verbose: Say on stderr which model replied, how long and how fast; not for streams.
             seed: The same seed gives the same reply, on the same backend and machine.
             stream: Return the text while it is generated.
-            verbose: Say on stderr which model replied, how long and how fast; not for streams.
             stop_ids: Further ids that end the reply.
             api_key: Servers: the API key.
             timeout: Servers: seconds to wait for a connection, and for each part of the reply.
@@ -2248,7 +2607,7 @@ class BPETokenizer:
 
         Returns:
             `hits` and `misses` since it was cleared, `size` in pieces, and `hit_rate_pct`, the percentage of
-            look-ups that were hits.
+            look-ups that were hits, to one decimal place.
 
         >>> sorted(BPETokenizer().train("ab ab", vocab_size=257, verbose=False).get_cache_stats())
         ['hit_rate_pct', 'hits', 'misses', 'size']
@@ -2256,7 +2615,7 @@ class BPETokenizer:
         counts = self._compiled().encoder.cache_statistics()
         hits, misses = counts["hits"], counts["misses"]
         rate = 100 * hits / (hits + misses) if hits + misses else 0.0
-        return {"hits": hits, "misses": misses, "size": counts["size"], "hit_rate_pct": rate}
+        return {"hits": hits, "misses": misses, "size": counts["size"], "hit_rate_pct": round(rate, 1)}
 
     def clear_cache(self) -> None:
         """Empty the piece cache and its statistics; ids never depend on it."""

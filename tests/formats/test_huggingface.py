@@ -95,6 +95,10 @@ def test_what_save_writes(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None
         "add_prefix_space": False,
         "clean_up_tokenization_spaces": False,
         "added_tokens_decoder": {},
+        "tokenizer_name": "tokenizer",
+        "split_pattern_name": "gpt2",
+        "num_merges": 344,
+        "model_max_length": 131_072,
     }
     core = plain_tokenizer.model.core
     assert own == {
@@ -107,30 +111,35 @@ def test_what_save_writes(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None
     }
 
 
-def test_another_name(plain_tokenizer: BPETokenizer, tokenizer: BPETokenizer, tmp_path: Path) -> None:
-    tokenizer.save(tmp_path)
-    plain_tokenizer.save(tmp_path, name="plain")
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "plain.json",
-        "plain_config.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-    ]
-    assert contents(huggingface.load(tmp_path / "plain.json")) == contents(plain_tokenizer.model)
-    assert contents(huggingface.load(tmp_path)) == contents(tokenizer.model)
-    assert contents(huggingface.load(str(tmp_path / "tokenizer.json"))) == contents(tokenizer.model)
+def test_the_name_is_recorded(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    plain_tokenizer.save(tmp_path, name="demo / 1")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tokenizer.json", "tokenizer_config.json"]
+    assert read(tmp_path / "tokenizer_config.json")["tokenizer_name"] == "demo / 1"
+    assert BPETokenizer.from_pretrained(tmp_path) == plain_tokenizer
+    with pytest.raises(OptionError, match="name is empty"):
+        plain_tokenizer.save(tmp_path, name="")
 
 
-def test_what_was_saved_under_another_name_is_found(
+def rename(directory: Path, old: str, new: str) -> None:
+    """Give the files of a directory another name, as versions before 0.2 saved them."""
+    for end in ("", "_config"):
+        (directory / f"{old}{end}.json").rename(directory / f"{new}{end}.json")
+
+
+def test_files_under_another_name_are_found(
     plain_tokenizer: BPETokenizer, tokenizer: BPETokenizer, tmp_path: Path
 ) -> None:
-    plain_tokenizer.save(tmp_path, name="plain")
+    plain_tokenizer.save(tmp_path)
+    rename(tmp_path, "tokenizer", "plain")
     assert contents(BPETokenizer.from_pretrained(tmp_path).model) == contents(plain_tokenizer.model)
-    plain_tokenizer.save(tmp_path, name="other")
+    plain_tokenizer.save(tmp_path)
+    rename(tmp_path, "tokenizer", "other")
     with pytest.raises(FormatError, match=r"tokenizer\.json"):
         BPETokenizer.from_pretrained(tmp_path)  # which of the two?
     tokenizer.save(tmp_path)
     assert contents(BPETokenizer.from_pretrained(tmp_path).model) == contents(tokenizer.model)
+    assert contents(huggingface.load(tmp_path / "plain.json")) == contents(plain_tokenizer.model)
+    assert contents(huggingface.load(str(tmp_path / "tokenizer.json"))) == contents(tokenizer.model)
 
 
 def test_a_path_that_is_too_long(tmp_path: Path) -> None:
@@ -141,19 +150,14 @@ def test_a_path_that_is_too_long(tmp_path: Path) -> None:
 def test_a_file_of_the_usual_name_hides_the_others(
     plain_tokenizer: BPETokenizer, tokenizer: BPETokenizer, tmp_path: Path
 ) -> None:
-    plain_tokenizer.save(tmp_path, name="plain")
+    plain_tokenizer.save(tmp_path)
+    rename(tmp_path, "tokenizer", "plain")
     tokenizer.save(tmp_path)
     (tmp_path / "tokenizer_config.json").unlink()
     assert BPETokenizer.from_pretrained(tmp_path).vocab == tokenizer.vocab
     (tmp_path / "tokenizer.json").rename(tmp_path / ".tokenizer.json.0.tmp")  # as a crash leaves it
     with pytest.raises(FormatError, match=r"holds no tokenizer\.json"):
         BPETokenizer.from_pretrained(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["", "a/b", "../x", "/tmp/x"])
-def test_a_name_that_is_none(name: str, plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="must be the stem of a file name"):
-        plain_tokenizer.save(tmp_path, name=name)
 
 
 @pytest.mark.parametrize("name", NAMED_PATTERNS)

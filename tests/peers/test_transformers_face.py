@@ -10,13 +10,16 @@ import copy
 import os
 import pickle
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import pytest
 
-from bpe_tokenizer import BPETokenizer, Model, _core
+from bpe_tokenizer import BPETokenizer, Model, OptionError, _core
 from bpe_tokenizer.formats import huggingface
 from hf_files import added_token, byte_level, tokenizer_json, write
 from hostile import hostile_texts, special_token_texts
@@ -39,6 +42,14 @@ CHAT_TEMPLATE = (
 )
 LLAMA = ("<|begin_of_text|>", "<|end_of_text|>", "<|right_pad_id|>", "<|im_start|>", "<|im_end|>")
 TEXTS = ["A short text", "and one that is quite a bit longer, Grüße 日本語!", "", " x", "  two  spaces\n\n"]
+
+
+PASSAGES = [
+    *TEXTS[:2],
+    "word",
+    "a longer passage of plain words that truncation has to cut, more than once",
+    "日本語 naïve",
+]
 
 
 class Pair(NamedTuple):
@@ -91,6 +102,13 @@ def pair(saved: Path) -> Pair:
     if theirs.pad_token is None:
         theirs.pad_token = theirs.eos_token
     return Pair(BPETokenizer.from_pretrained(saved), theirs, saved)
+
+
+@pytest.fixture
+def padding(pair: Pair) -> Pair:
+    """Both with a pad token."""
+    pair.ours.pad_token = pair.ours.pad_token or pair.ours.eos_token
+    return pair
 
 
 # -- the vocabulary ---------------------------------------------------------------------------------------
@@ -222,15 +240,15 @@ def test_a_batch_is_its_texts(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("max_length", [None, 12])
-def test_padding(max_length: int | None, pair: Pair) -> None:
-    ours, theirs, _ = pair
-    padding: Literal["longest", "max_length"] = "longest" if max_length is None else "max_length"
+def test_padding(max_length: int | None, padding: Pair) -> None:
+    ours, theirs, _ = padding
+    filling: Literal["longest", "max_length"] = "longest" if max_length is None else "max_length"
     theirs.padding_side = "right"
-    batch = theirs(TEXTS, padding=padding, max_length=max_length, truncation=max_length is not None)
+    batch = theirs(TEXTS, padding=filling, max_length=max_length, truncation=max_length is not None)
     results = ours.encode_batch(
         TEXTS,
         add_special_tokens=True,
-        padding=padding,
+        padding=filling,
         max_length=max_length,
         truncation=max_length is not None,
     )
@@ -240,20 +258,67 @@ def test_padding(max_length: int | None, pair: Pair) -> None:
         [i for i, m in zip(row, mask, strict=True) if m]
         for row, mask in zip(batch["input_ids"], masks, strict=True)
     ]
-    if ours.pad_token_id is not None:
-        assert batch["input_ids"] == [result.input_ids for result in results]
-    left = theirs(
-        TEXTS, padding=padding, max_length=max_length, truncation=max_length is not None, padding_side="left"
-    )
-    width = len(batch["input_ids"][0])
-    assert left["input_ids"] == [[pair.theirs.pad_token_id] * (width - len(row)) + row for row in kept]
-    assert left["attention_mask"] == [mask[::-1] for mask in masks]
+    assert batch["input_ids"] == [result.input_ids for result in results]
+    assert kept == [row.input_ids[: sum(row.attention_mask)] for row in results]
 
 
-def test_padding_to_a_multiple(pair: Pair) -> None:
-    batch = pair.theirs(TEXTS, padding=True, pad_to_multiple_of=8)
-    assert {len(row) % 8 for row in batch["input_ids"]} == {0}
-    assert len({len(row) for row in batch["input_ids"]}) == 1
+@pytest.mark.parametrize("seed", range(40))
+def test_options_of_a_batch_in_combination(seed: int, padding: Pair) -> None:
+    """Sides, multiples, strides, overflow, offsets, pairs and words: what transformers gives."""
+    random = Random(seed)
+    ours, theirs, _ = padding
+    has_pairs = random.random() < 0.5
+    has_words = random.random() < 0.3
+    has_overflow = random.random() < 0.4
+    strategies = ["only_first", "only_second"] if has_pairs else ["longest_first"]
+    truncation = random.choice([False, *strategies] if has_overflow else [False, True, *strategies])
+    multiple = random.choice([None, 8])
+    lengths = [24, 32, 40] if multiple else [26, 31, 40]  # others make transformers fail
+    max_length = random.choice(lengths) if truncation else None
+    options: dict[str, Any] = {
+        "add_special_tokens": random.random() < 0.7,
+        "padding": random.choice([False, True, "max_length"] if max_length else [False, True]),
+        "padding_side": random.choice(["left", "right"]),
+        "truncation": truncation,
+        "max_length": max_length,
+        "pad_to_multiple_of": multiple,
+        "stride": random.choice([0, 1, 2]) if has_overflow and truncation else 0,
+        "return_overflowing_tokens": has_overflow,
+        "return_offsets_mapping": random.random() < 0.5,
+        "is_split_into_words": has_words,
+    }
+    if options["padding"] is False:
+        options["pad_to_multiple_of"] = None
+    side = random.choice(["left", "right"])
+    theirs.truncation_side = side
+    call: Callable[..., Any] = ours
+    texts: list[Any] = [random.choice(PASSAGES) for _ in range(4)]
+    seconds: list[Any] | None = [random.choice(PASSAGES) for _ in range(4)] if has_pairs else None
+    if has_words:
+        texts = [text.split() for text in texts]
+        seconds = seconds and [text.split() for text in seconds]
+    try:
+        expected = theirs(texts, seconds, return_token_type_ids=False, **options)
+    except BaseException as error:  # of the tokenizers library, which panics if a stride is too long
+        if "too short" not in str(error) and "`stride` must be strictly less" not in str(error):
+            raise
+        with pytest.raises(OptionError, match=r"the other text alone is too long|stride is"):
+            call(texts, text_pair=seconds, return_dict=True, truncation_side=side, **options)
+        return
+    found = call(texts, text_pair=seconds, return_dict=True, truncation_side=side, **options)
+    assert isinstance(found, dict)
+    assert found.keys() == expected.keys()
+    for name, column in expected.items():
+        assert [list(row) if isinstance(row, list) else row for row in found[name]] == column, name
+
+
+def test_rows_that_are_padded_afterwards(padding: Pair) -> None:
+    rows = [{"input_ids": padding.ours.encode(text), "labels": 1} for text in TEXTS]
+    for options in ({}, {"pad_to_multiple_of": 8}, {"padding_side": "left"}, {"return_tensors": "np"}):
+        expected = padding.theirs.pad([dict(row) for row in rows], **options)
+        found = padding.ours.pad(rows, **options)
+        for name, column in expected.items():
+            assert np.array_equal(found[name], column), name
 
 
 @pytest.mark.parametrize("length", [4, 5, 9])
@@ -329,9 +394,9 @@ def test_texts_in_words(pair: Pair) -> None:
     assert batch.word_ids() == [number for number, count in enumerate(ids) for _ in range(count)]
 
 
-def test_arrays(pair: Pair) -> None:
-    batch = pair.theirs(TEXTS, padding=True, return_tensors="np")
-    ours = pair.ours.encode_batch(TEXTS, add_special_tokens=True, padding=True, return_tensors="np")
+def test_arrays(padding: Pair) -> None:
+    batch = padding.theirs(TEXTS, padding=True, return_tensors="np")
+    ours = padding.ours.encode_batch(TEXTS, add_special_tokens=True, padding=True, return_tensors="np")
     assert batch["input_ids"].shape == ours["input_ids"].shape
     assert (batch["attention_mask"] == ours["attention_mask"]).all()
     assert ((batch["input_ids"] == ours["input_ids"]) | (batch["attention_mask"] == 0)).all()

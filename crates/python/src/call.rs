@@ -5,6 +5,7 @@ use bpe_tokenizer_core::{Error, Interrupt, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::ffi::CString;
+use std::io;
 use std::sync::Mutex;
 
 /// Releasing the GIL pays off from this many bytes of text on.
@@ -91,6 +92,9 @@ pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         Error::Model(_) => "ModelError",
         Error::Option(_) => "OptionError",
         Error::UnknownId { .. } => "UnknownIdError",
+        Error::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            "CorpusFileNotFoundError"
+        }
         Error::NotUtf8 { .. } | Error::Read { .. } | Error::CountOverflow => "CorpusError",
         Error::Saved { .. } => "FormatError",
         Error::Disallowed { .. } => "SpecialTokenError",

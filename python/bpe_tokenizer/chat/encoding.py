@@ -26,7 +26,9 @@ from bpe_tokenizer.errors import OptionError, TokenizerError, caller_level
 from bpe_tokenizer.results import (
     BatchOptions,
     Padding,
+    Side,
     check_return_tensors,
+    padding_of_one,
     to_arrays,
     to_results,
     to_tensors,
@@ -94,6 +96,7 @@ def apply_chat_template(
     padding: Padding,
     truncation: bool,
     max_length: int | None,
+    padding_side: Side,
     return_tensors: Literal["np", "pt"] | None,
 ) -> Any:
     """Encode one or several conversations. `BPETokenizer.apply_chat_template` documents the results."""
@@ -109,7 +112,8 @@ def apply_chat_template(
     check_return_tensors(return_tensors)
     if return_message_spans and not (return_dict or return_tensors):
         raise OptionError("return_message_spans needs return_dict=True; message_spans() returns them alone")
-    shape = BatchOptions(padding, truncation, max_length, pad_id=compiled.pad_id or 0)
+    padding = padding if batched else padding_of_one(padding)
+    shape = BatchOptions(padding, truncation, max_length, pad_id=compiled.pad_id, padding_side=padding_side)
     rows = [
         _encode(compiled, conversation, allowed_special, return_assistant_mask, return_message_spans)
         for conversation in conversations
@@ -315,7 +319,13 @@ def _to_columns(
     if masks:
         unpadded = replace(options, pad_id=0)
         columns["assistant_masks"] = _to_rows(masks, unpadded, return_tensors)["input_ids"]
-    spans = [_clip(row.spans, options.body(len(row.ids))) for row in rows if row.spans is not None]
+    lengths = [options.body(len(row.ids)).stop for row in rows]
+    width = options.width(max(lengths, default=0)) if options.padding_side == "left" else 0
+    spans = [
+        _clip(row.spans, length, max(width - length, 0))
+        for row, length in zip(rows, lengths, strict=True)
+        if row.spans is not None
+    ]
     if spans:
         columns["message_spans"] = spans
     return columns
@@ -336,5 +346,10 @@ def _to_rows(
     return to_tensors(arrays) if return_tensors == "pt" else dict(arrays)
 
 
-def _clip(spans: Sequence[MessageSpan], length: int) -> list[MessageSpan]:
-    return [replace(span, end=min(span.end, length)) for span in spans if span.start < length]
+def _clip(spans: Sequence[MessageSpan], length: int, padding: int) -> list[MessageSpan]:
+    """The spans in a row that is cut to a length and then has padding at its beginning."""
+    return [
+        replace(span, start=span.start + padding, end=min(span.end, length) + padding)
+        for span in spans
+        if span.start < length
+    ]

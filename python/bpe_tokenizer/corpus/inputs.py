@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from bpe_tokenizer.corpus.compression import decompress
-from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError, shorten
+from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, CorpusFileNotFoundError, OptionError, shorten
 
 __all__ = ["Input", "PathLike", "find_inputs", "open_input"]
 
@@ -84,7 +84,7 @@ def _files(item: PathLike) -> Iterator[Input]:
         try:
             status = each.stat()
         except FileNotFoundError:
-            raise CorpusError(f"there is no file {each}") from None
+            raise CorpusFileNotFoundError(f"there is no file {each}") from None
         yield Input(str(each), each, status.st_size, status.st_mtime_ns)
 
 
@@ -117,7 +117,8 @@ def open_input(source: Input) -> Iterator[tuple[BinaryIO, BinaryIO]]:
 
 def _unreadable(name: PathLike, error: OSError | ValueError) -> CorpusError:
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return CorpusError(f"{shorten(os.fspath(name), 160)} cannot be read: {reason}")
+    kind = CorpusFileNotFoundError if isinstance(error, FileNotFoundError) else CorpusError
+    return kind(f"{shorten(os.fspath(name), 160)} cannot be read: {reason}")
 
 
 class _StandardInput(io.RawIOBase):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer.arguments import check_integer
-from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, CorpusFileNotFoundError, OptionError
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import AllowedSpecial
@@ -285,7 +285,7 @@ def _sizes(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
         name = os.path.abspath(os.fsdecode(path))  # noqa: PTH100  # keeps symbolic links
         if not Path(name).is_file():
-            raise CorpusError(f"there is no file {name}")
+            raise CorpusFileNotFoundError(f"there is no file {name}")
         yield name, Path(name).stat().st_size
 
 

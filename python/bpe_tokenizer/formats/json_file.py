@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from bpe_tokenizer.errors import FormatError, TokenizerError, shorten
+from bpe_tokenizer.errors import FormatError, TokenizerError, TokenizerFileNotFoundError, shorten
 from bpe_tokenizer.model import Decoder, Step
 
 __all__ = [
@@ -184,7 +184,8 @@ def read_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     except TokenizerError:
         raise
     except OSError as error:
-        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
+        kind = TokenizerFileNotFoundError if isinstance(error, FileNotFoundError) else FormatError
+        raise kind(f"{path}: cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         # A path with a zero byte or a lone surrogate.
         if not isinstance(error, UnicodeEncodeError) and "\0" not in os.fspath(path):

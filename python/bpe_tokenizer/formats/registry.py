@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bpe_tokenizer.arguments import check_path
-from bpe_tokenizer.errors import FormatError, OptionError
+from bpe_tokenizer.errors import FormatError, OptionError, TokenizerFileNotFoundError
 from bpe_tokenizer.formats import probe
 from bpe_tokenizer.formats.json_file import check_regular, read_errors
 from bpe_tokenizer.formats.probe import FileProbe
@@ -257,7 +257,7 @@ def _open_probe(path: Path) -> FileProbe:
             check_regular(path)
             return FileProbe.open(path)
         except FileNotFoundError as error:
-            raise FormatError(f"{path}: no such file or directory") from error
+            raise TokenizerFileNotFoundError(f"{path}: no such file or directory") from error
 
 
 def _match(file: FileProbe) -> Format | None:

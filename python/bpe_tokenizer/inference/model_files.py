@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 
 from bpe_tokenizer.arguments import check_path
-from bpe_tokenizer.errors import ArgumentTypeError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, ModelFileNotFoundError, OptionError
 
 __all__ = ["FileStates", "ModelKind", "file_states", "is_address", "kind_of"]
 
@@ -49,7 +49,7 @@ def kind_of(path: str | os.PathLike[str]) -> ModelKind:
     try:
         return _kind_of_directory(file) if file.is_dir() else _kind_of_file(file)
     except (FileNotFoundError, NotADirectoryError):
-        raise OptionError(
+        raise ModelFileNotFoundError(
             f"{file}: there is no such file or directory; models are not downloaded: a model is {_kinds()}"
         ) from None
     except OptionError:

@@ -13,7 +13,14 @@ from typing import TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path, items_in_turn, items_of
-from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError, caller_level, shorten
+from bpe_tokenizer.errors import (
+    ArgumentTypeError,
+    CorpusError,
+    CorpusFileNotFoundError,
+    OptionError,
+    caller_level,
+    shorten,
+)
 from bpe_tokenizer.train.options import check_weights
 from bpe_tokenizer.train.progress import ProgressBar
 
@@ -179,7 +186,7 @@ def _check_file(path: Path) -> None:
             f"{path} is a directory; give its files, such as sorted(Path(directory).rglob('*.txt'))"
         )
     if not path.exists():
-        raise CorpusError(f"there is no file {path}")
+        raise CorpusFileNotFoundError(f"there is no file {path}")
 
 
 def _named_file(text: str) -> Path | None:

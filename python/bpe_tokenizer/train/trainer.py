@@ -8,12 +8,11 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.console import count_noun
-from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
 from bpe_tokenizer.special_tokens import SpecialTokens
@@ -77,6 +76,7 @@ def train_model(
             each = check_weights(weights, len(files))
             counts = saved.count(counts, files, each, progress)
         check_not_empty(counts)
+        _print_counts(counts, options)
         core = _train(counts, options, progress, saved)
     if options.verbose:
         _print_summary(counts, len(core.merges), options, time.perf_counter() - began)
@@ -96,6 +96,7 @@ def train_model_from_counts(
     special = [token.content for token in options.added_tokens]
     check_same_pretokenizer(counts, split_patterns, normalization, special)
     check_not_empty(counts)
+    _print_counts(counts, options)
     with ProgressBar.shown(options.verbose) as progress:
         core = _train(counts, options, progress, None)
     if options.verbose:
@@ -116,7 +117,7 @@ def _train(
         added_tokens=options.added_tokens,
         max_token_length=options.max_token_length,
         threads=options.threads or 0,
-        progress=progress.update if progress.visible else None,
+        progress=_Log(progress) if options.verbose else None,
     )
     if saved is None:
         return train()
@@ -156,6 +157,7 @@ def train_bpe(
         The bytes of every id, special tokens included, and the merges in the order they were learned.
 
     Raises:
+        ArgumentTypeError: `input_path` is not a path.
         CorpusError: The file does not exist, holds no text, or is not UTF-8.
         ModelError: A special token is invalid.
         OptionError: `vocab_size` is 256 or less, or too small for the special tokens.
@@ -169,9 +171,38 @@ def train_bpe(
     >>> vocab[256], vocab[259]
     (b'<|end|>', b' low')
     """
+    if isinstance(input_path, bytes) or not isinstance(input_path, str | os.PathLike):
+        raise ArgumentTypeError(
+            f"train_bpe takes the path of a text file, not {type(input_path).__name__}; "
+            "BPETokenizer.train(texts, vocab_size) trains on texts"
+        )
     options = TrainingOptions(vocab_size, min_frequency=1, special_tokens=special_tokens, verbose=False)
-    model = train_model(Path(input_path), (GPT2_SPLIT_PATTERN,), None, options)
+    model = train_model(check_path("input_path", input_path), (GPT2_SPLIT_PATTERN,), None, options)
     return model.core.vocab, model.core.merges
+
+
+class _Log:
+    """Reports learned merges: to the progress bar, and a line on stderr after each tenth of them."""
+
+    def __init__(self, progress: ProgressBar) -> None:
+        self._progress = progress
+        self._tenths = 0
+
+    def __call__(self, learned: int, wanted: int) -> None:
+        self._progress.update(learned, wanted)
+        tenths = 10 * learned // max(wanted, 1)
+        if self._tenths < tenths < 10:
+            self._tenths = tenths
+            print(f"Learned {learned:,} of {count_noun(wanted, 'merge')}", file=sys.stderr)
+
+
+def _print_counts(counts: PieceCounts, options: TrainingOptions) -> None:
+    if options.verbose:
+        print(
+            f"Counted {count_noun(counts.documents, 'document')}: {count_noun(counts.pieces, 'piece')}, "
+            f"{counts.distinct:,} of them distinct",
+            file=sys.stderr,
+        )
 
 
 def _print_summary(counts: PieceCounts, merges: int, options: TrainingOptions, seconds: float) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ def save(model: Model, path: str | Path) -> None:
         "version": _VERSION,
         **{name: getattr(core, name) for name in _SETTINGS},
         "named_tokens": dict(model.named_tokens),
-        "post_processor": around and {"prefix": list(around.prefix), "suffix": list(around.suffix)},
+        "post_processor": around and _post_processor(around),
         "config": dict(model.config),
         "added_tokens": [token._asdict() for token in added],
         "vocab": {str(i): _to_base64(token) for i, token in core.vocab.items() if i not in outside},
@@ -148,6 +149,13 @@ def save(model: Model, path: str | Path) -> None:
     path = check_path("path", path)
     make_directory(path.parent)
     write_atomically({path: data})
+
+
+def _post_processor(around: PostProcessor) -> dict[str, Any]:
+    written: dict[str, Any] = {"prefix": list(around.prefix), "suffix": list(around.suffix)}
+    if around.pair is not None:
+        written["pair"] = [list(ids) for ids in around.pair]
+    return written
 
 
 def _to_base64(token: bytes) -> str:
@@ -199,11 +207,17 @@ def _read_post_processor(field: Field, core: _core.Model) -> PostProcessor | Non
     if field.is_null:
         return None
     known = core.vocab.keys()
-    ids: list[tuple[int, ...]] = []
-    for name in ("prefix", "suffix"):
-        items = field.need(name).items()
-        for item in items:
+
+    def ids(field: Field) -> tuple[int, ...]:
+        for item in field.items():
             if item.id() not in known:
                 raise item.refused("is not the id of a token")
-        ids.append(tuple(item.id() for item in items))
-    return PostProcessor(*ids)
+        return tuple(item.id() for item in field.items())
+
+    pair = field.get("pair")
+    around = PostProcessor(ids(field.need("prefix")), ids(field.need("suffix")))
+    if pair.is_null:
+        return around
+    if len(pair.items()) not in (0, 3):
+        raise pair.refused("must hold the ids before, between and after two texts")
+    return replace(around, pair=tuple(map(ids, pair.items())))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import unfinished
-from bpe_tokenizer.errors import FormatError, shorten
+from bpe_tokenizer.errors import FormatError, TokenizerFileNotFoundError, shorten
 from bpe_tokenizer.formats.huggingface.config import OWN_KEY
 from bpe_tokenizer.formats.json_file import Field, parse_json, read_bytes
 from bpe_tokenizer.formats.probe import GPT2_PAIRS
@@ -46,7 +46,7 @@ def find_pair(path: Path, merges: Path | None) -> tuple[Path, Path]:
             )
         raise FormatError(f"{path}: holds neither vocab.json and merges.txt nor encoder.json and vocab.bpe")
     if not path.exists():
-        raise FormatError(f"{path}: no such file or directory")
+        raise TokenizerFileNotFoundError(f"{path}: no such file or directory")
     for pair in GPT2_PAIRS:
         for name in pair:
             if path.name.endswith(name):

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bpe_tokenizer.arguments import check_path
-from bpe_tokenizer.errors import ArgumentTypeError, FormatError, HubError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, HubError, OptionError, TokenizerFileNotFoundError
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.formats.hub.objects import (
     TokenizersTokenizer,
@@ -127,7 +127,7 @@ def _parse_source(source: str) -> tuple[str, PurePosixPath]:
     found = parse_name(source)
     if found is None or (source.endswith(_FILES) and "/" not in source):
         hint = "" if found else ", and not the name of a repository like 'owner/name'"
-        raise FormatError(f"{source}: no such file or directory{hint}")
+        raise TokenizerFileNotFoundError(f"{source}: no such file or directory{hint}")
     return found
 
 

@@ -27,8 +27,9 @@ from typing import Any
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, unfinished, write_atomically
-from bpe_tokenizer.errors import FormatError, OptionError, shorten
+from bpe_tokenizer.errors import FormatError, OptionError, TokenizerFileNotFoundError, shorten
 from bpe_tokenizer.formats.huggingface.config import (
+    DEFAULT_CONFIG,
     OWN_KEY,
     PASSTHROUGH_KEY,
     Config,
@@ -36,6 +37,10 @@ from bpe_tokenizer.formats.huggingface.config import (
     config_path,
     digest,
     read_config,
+)
+from bpe_tokenizer.formats.huggingface.documents_layout import (
+    is_documents_layout,
+    load_documents_layout,
 )
 from bpe_tokenizer.formats.huggingface.post_processor import read_post_processor, write_post_processor
 from bpe_tokenizer.formats.huggingface.token_strings import TokenStrings
@@ -49,6 +54,7 @@ from bpe_tokenizer.formats.json_file import (
     write_json,
 )
 from bpe_tokenizer.model import Model, PostProcessor
+from bpe_tokenizer.patterns import pattern_name
 from bpe_tokenizer.special_tokens import ROLES, find_roles
 
 __all__ = ["load", "loads", "save", "saved_path", "to_json"]
@@ -133,6 +139,8 @@ def _load(path: Path) -> Model:
 def _read(path: Path, data: bytes, config: Config) -> Model:
     rest, table = _core.TokenTable.parse(data) or (data, None)
     document = parse_json(path, rest)
+    if is_documents_layout(document):
+        return load_documents_layout(parse_json(path, data), config)
     unknown = sorted(document.members().keys() - _FIELDS)
     if unknown:
         raise document.error(f"unknown field {shorten(unknown[0])} in tokenizer.json")
@@ -166,30 +174,30 @@ def saved_path(directory: str | os.PathLike[str]) -> Path:
 def save(model: Model, directory: str | Path, name: str = "tokenizer") -> list[Path]:
     """Save a tokenizer so that `tokenizers` and `transformers` read it.
 
-    With the default name `tokenizers.Tokenizer.from_file(directory / "tokenizer.json")` and
+    `tokenizers.Tokenizer.from_file(directory / "tokenizer.json")` and
     `transformers.AutoTokenizer.from_pretrained(directory)` open it. A crash leaves the old tokenizer or the
     new one.
 
     Args:
         model: The model to save.
         directory: The directory; created if necessary.
-        name: The stem of the files: `{name}.json` and `{name}_config.json`.
+        name: A name for people, which tokenizer_config.json records as `tokenizer_name`.
 
     Returns:
         The files.
 
     Raises:
         FormatError: The format cannot hold something of the model.
-        OptionError: `name` is not a file name.
+        OptionError: `name` is empty.
         WriteError: A file cannot be written.
     """
-    if not name or Path(name).name != name:
-        raise OptionError(f"name is {shorten(name)}; it must be the stem of a file name, like 'tokenizer'")
+    if not name:
+        raise OptionError("name is empty; it names the tokenizer in tokenizer_config.json")
     config = dict(model.config)
     config.pop(PASSTHROUGH_KEY, None)
     data = to_json(model)
-    config |= _config(model, digest(data))
-    path = check_path("directory", directory) / f"{name}.json"
+    config = _config(model, digest(data), name) | (config or dict(DEFAULT_CONFIG))
+    path = check_path("directory", directory) / "tokenizer.json"
     files = {path: data, config_path(path): _to_bytes(config, "tokenizer_config.json")}
     make_directory(path.parent)
     write_atomically(files)
@@ -212,7 +220,7 @@ def _tokenizer_json(path: Path) -> Path:
     if path.is_file():
         return path
     if not path.is_dir():
-        raise FormatError(f"{path}: no such file or directory")
+        raise TokenizerFileNotFoundError(f"{path}: no such file or directory")
     if (path / "tokenizer.json").exists():
         return path / "tokenizer.json"
     for vocab, merges in (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe")):
@@ -274,7 +282,7 @@ def _write_post_processor(model: Model, kept: object) -> dict[str, Any] | None:
     return write_post_processor(around, strings.__getitem__, strings.in_bytes)
 
 
-def _config(model: Model, tokenizer_json_sha256: str) -> dict[str, Any]:
+def _config(model: Model, tokenizer_json_sha256: str, name: str) -> dict[str, Any]:
     core = model.core
     added = core.added_tokens
     roles = _role_contents(core, model.named_tokens)
@@ -290,6 +298,9 @@ def _config(model: Model, tokenizer_json_sha256: str) -> dict[str, Any]:
         **{f"{role}_token": content or None for role, content in roles.items()},
         "add_prefix_space": core.add_prefix_space,
         "clean_up_tokenization_spaces": False,
+        "tokenizer_name": name,
+        "split_pattern_name": pattern_name(core.split_patterns),
+        "num_merges": len(core.merges),
         "added_tokens_decoder": added_tokens_decoder(added),
         OWN_KEY: {
             "version": 1,

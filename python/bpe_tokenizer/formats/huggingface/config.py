@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from bpe_tokenizer.atomic import unfinished
@@ -19,6 +20,7 @@ from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.special_tokens import ROLES
 
 __all__ = [
+    "DEFAULT_CONFIG",
     "OWN_KEY",
     "PASSTHROUGH_KEY",
     "Config",
@@ -36,6 +38,9 @@ OWN_KEY = "bpe_tokenizer"
 # The key of `Model.config` for parts of tokenizer.json that are saved again without interpretation.
 PASSTHROUGH_KEY = "tokenizer_json"
 
+# What is saved for a model without a `Model.config`: transformers warns of longer texts.
+DEFAULT_CONFIG: Mapping[str, Any] = MappingProxyType({"model_max_length": 131_072})
+
 _MEMBERS = itemgetter("content", *FLAGS)
 
 _INTERPRETED = frozenset(
@@ -45,6 +50,9 @@ _INTERPRETED = frozenset(
         "add_prefix_space",
         "auto_map",
         "clean_up_tokenization_spaces",
+        "num_merges",
+        "split_pattern_name",
+        "tokenizer_name",
         "tokenizer_class",
         PASSTHROUGH_KEY,
         OWN_KEY,
@@ -82,7 +90,7 @@ class Config:
         others = {name: value for name, value in self.fields.members().items() if name not in _INTERPRETED}
         if self.chat_template is not None:
             others["chat_template"] = self.chat_template
-        return others
+        return {} if not self.own.is_null and others == DEFAULT_CONFIG else others
 
 
 def digest(data: bytes) -> str:

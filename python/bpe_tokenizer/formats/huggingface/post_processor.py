@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from bpe_tokenizer.formats.huggingface.components import flatten_sequence
@@ -15,7 +17,7 @@ __all__ = ["read_post_processor", "write_post_processor"]
 def read_post_processor(field: Field, known: Container[int]) -> PostProcessor:
     """Read the `post_processor` of a tokenizer.json.
 
-    Its treatment of pairs of texts and of offsets is not read.
+    Its treatment of offsets is not read.
 
     Args:
         field: The post-processor; null adds nothing.
@@ -26,20 +28,21 @@ def read_post_processor(field: Field, known: Container[int]) -> PostProcessor:
     """
     around = PostProcessor()
     for step in flatten_sequence(field, "processors"):
+        if step.need("type").text() == "ByteLevel":
+            continue  # it trims offsets only
         added = _read_step(step, known)
         # The library passes the parts of the first step's result to the second one as if they were two texts.
-        if around != PostProcessor() and step.need("type").text() != "ByteLevel":
+        if around != PostProcessor():
             raise step.error("is the second step that adds tokens; use only one")
-        around = PostProcessor(added.prefix or around.prefix, added.suffix or around.suffix)
+        around = added
     return around
 
 
 def _read_step(step: Field, known: Container[int]) -> PostProcessor:
     kind = step.need("type").text()
-    if kind == "ByteLevel":
-        return PostProcessor()
     if kind in ("RobertaProcessing", "BertProcessing"):
-        return PostProcessor(_pair_id(step.need("cls"), known), _pair_id(step.need("sep"), known))
+        cls, sep = (_pair_id(step.need(name), known) for name in ("cls", "sep"))
+        return PostProcessor(cls, sep, pair=(cls, sep * 2 if kind == "RobertaProcessing" else sep, sep))
     if kind == "TemplateProcessing":
         return _read_template(step, known)
     raise step.get("type").refused(
@@ -63,21 +66,43 @@ def _known_id(field: Field, known: Container[int]) -> int:
 
 def _read_template(step: Field, known: Container[int]) -> PostProcessor:
     specials = step.need("special_tokens")
-    around: list[list[int]] = [[]]
+    names, around = _read_pieces(step.need("single"), specials, known)
     for piece in step.need("single").items():
+        name = piece.get("Sequence").get("id") if "Sequence" in piece.members() else None
+        if name is not None and name.text() != "A":
+            raise name.refused("must be A, the only sequence in the template of one text")
+    if len(names) != 1:
+        raise step.get("single").error(f"holds Sequence A {len(names)} times; it must hold it once")
+    single = PostProcessor(*around)
+    if step.get("pair").is_null:
+        return replace(single, pair=((), (), ()))
+    names, pair = _read_pieces(step.get("pair"), specials, known)
+    # Others are rare, and harmless until somebody encodes a pair.
+    return replace(
+        single, pair=None if pair == _default_pair(single) else pair if names == ["A", "B"] else ()
+    )
+
+
+def _read_pieces(
+    template: Field, specials: Field, known: Container[int]
+) -> tuple[list[str], tuple[tuple[int, ...], ...]]:
+    """The names of the sequences, and the ids before the first, after each, and at the end."""
+    names: list[str] = []
+    around: list[list[int]] = [[]]
+    for piece in template.items():
         if set(piece.members()) == {"Sequence"}:
-            name = piece.get("Sequence").need("id")
-            if name.text() != "A":
-                raise name.refused("must be A, the only sequence in the template of one text")
+            names.append(piece.get("Sequence").need("id").text())
             around.append([])
         elif set(piece.members()) == {"SpecialToken"}:
             special = specials.need(piece.get("SpecialToken").need("id").text())
             around[-1].extend(_known_id(item, known) for item in special.need("ids").items())
         else:
             raise piece.refused("must be a Sequence or a SpecialToken")
-    if len(around) != 2:
-        raise step.get("single").error(f"holds Sequence A {len(around) - 1} times; it must hold it once")
-    return PostProcessor(tuple(around[0]), tuple(around[1]))
+    return names, tuple(map(tuple, around))
+
+
+def _default_pair(single: PostProcessor) -> tuple[tuple[int, ...], ...]:
+    return single.prefix, single.suffix + single.prefix, single.suffix
 
 
 def write_post_processor(
@@ -88,32 +113,32 @@ def write_post_processor(
     Offsets are not trimmed: the space of a token belongs to its span.
 
     Args:
-        around: The ids before and after a text.
+        around: The ids around a text, and around the texts of a pair.
         token: Returns the token string of an id.
         in_bytes: Whether the file is byte-level.
     """
-    if not around.prefix and not around.suffix and not in_bytes:
+    if not around.prefix and not around.suffix and not any(around.pair or ()) and not in_bytes:
         return None
-    if not around.prefix and not around.suffix:
+    if not around.prefix and not around.suffix and not any(around.pair or ()):
         return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
-    single = _template(around, token, "A", type_id=0)
-    ids = sorted({*around.prefix, *around.suffix})
+
+    def specials(ids: Sequence[int], type_id: int) -> list[dict[str, Any]]:
+        return [{"SpecialToken": {"id": token(i), "type_id": type_id}} for i in ids]
+
+    def text(name: str, type_id: int) -> list[dict[str, Any]]:
+        return [{"Sequence": {"id": name, "type_id": type_id}}]
+
+    single = [*specials(around.prefix, 0), *text("A", 0), *specials(around.suffix, 0)]
+    if around.pair:
+        before, between, after = around.pair
+        pair = [*specials(before, 0), *text("A", 0), *specials(between, 0)]
+        pair += [*text("B", 1), *specials(after, 1)]
+    else:
+        pair = [*single, *specials(around.prefix, 1), *text("B", 1), *specials(around.suffix, 1)]
+    ids = sorted({*around.prefix, *around.suffix, *chain(*around.pair or ())})
     return {
         "type": "TemplateProcessing",
         "single": single,
-        "pair": single + _template(around, token, "B", type_id=1),
+        "pair": pair,
         "special_tokens": {token(i): {"id": token(i), "ids": [i], "tokens": [token(i)]} for i in ids},
     }
-
-
-def _template(
-    around: PostProcessor, token: Callable[[int], str], text: str, type_id: int
-) -> list[dict[str, Any]]:
-    def specials(ids: Sequence[int]) -> list[dict[str, Any]]:
-        return [{"SpecialToken": {"id": token(i), "type_id": type_id}} for i in ids]
-
-    return [
-        *specials(around.prefix),
-        {"Sequence": {"id": text, "type_id": type_id}},
-        *specials(around.suffix),
-    ]
