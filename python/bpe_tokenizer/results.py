@@ -24,7 +24,6 @@ __all__ = [
     "BatchOptions",
     "EncodingResult",
     "Padding",
-    "PairOptions",
     "ReturnTensors",
     "RowOptions",
     "Rows",
@@ -62,17 +61,11 @@ class TextOptions(TypedDict, total=False):
     threads: int | None
 
 
-class PairOptions(TextOptions, total=False):
-    """Those, and what else a text may be."""
+class RowOptions(TextOptions, total=False):
+    """All keyword arguments of `encode_batch` but `return_dict`."""
 
     text_pair: str | Iterable[str] | Iterable[Iterable[str]] | None
     is_split_into_words: bool
-
-
-class RowOptions(PairOptions, total=False):
-    """All keyword arguments of `encode_batch`."""
-
-    return_dict: bool
 
 
 # What padding adds to each column of a row, but `input_ids`, which get the pad token's id.

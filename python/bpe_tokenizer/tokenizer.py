@@ -71,7 +71,6 @@ if TYPE_CHECKING:
     from bpe_tokenizer.results import (
         EncodingResult,
         Padding,
-        PairOptions,
         ReturnTensors,
         RowOptions,
         Rows,
@@ -90,6 +89,7 @@ _Path: TypeAlias = str | os.PathLike[str]
 Normalization: TypeAlias = Literal["NFC", "NFD", "NFKC", "NFKD"]
 # `threads is _ONE_THREAD` is faster than comparing numbers, and True for the default argument.
 _ONE_THREAD = 1
+_NO_STRIDE = 0
 _Value = TypeVar("_Value", bound=str | int)
 BatchEncoding: TypeAlias = "list[EncodingResult] | dict[str, npt.NDArray[np.int64]] | dict[str, Any]"
 
@@ -1274,6 +1274,7 @@ class BPETokenizer:
         max_length: int | None = None,
         *,
         return_tensors: Literal["np"],
+        return_dict: bool = False,
         **options: Unpack[RowOptions],
     ) -> dict[str, npt.NDArray[np.int64]]: ...
     @overload
@@ -1288,7 +1289,7 @@ class BPETokenizer:
         return_tensors: None = None,
         *,
         return_dict: Literal[True],
-        **options: Unpack[PairOptions],
+        **options: Unpack[RowOptions],
     ) -> dict[str, list[Any]]: ...
     @overload
     def encode_batch(
@@ -1300,6 +1301,8 @@ class BPETokenizer:
         truncation: Truncation = False,
         max_length: int | None = None,
         return_tensors: ReturnTensors | None = None,
+        *,
+        return_dict: bool = False,
         **options: Unpack[RowOptions],
     ) -> BatchEncoding: ...
     def encode_batch(
@@ -1391,7 +1394,7 @@ class BPETokenizer:
         with_offsets = check_flag("return_offsets_mapping", return_offsets_mapping)
         has_words = check_flag("is_split_into_words", is_split_into_words)
         as_dict = check_flag("return_dict", return_dict)
-        if with_overflow or with_offsets or has_words or text_pair is not None or stride:
+        if with_overflow or with_offsets or has_words or text_pair is not None or stride is not _NO_STRIDE:
             from bpe_tokenizer import rows
 
             encoder = rows.RowEncoder(
@@ -1447,6 +1450,7 @@ class BPETokenizer:
         max_length: int | None = None,
         *,
         return_tensors: Literal["np"],
+        return_dict: bool = False,
         **options: Unpack[RowOptions],
     ) -> dict[str, npt.NDArray[np.int64]]: ...
     @overload
@@ -1461,7 +1465,7 @@ class BPETokenizer:
         return_tensors: None = None,
         *,
         return_dict: Literal[True],
-        **options: Unpack[PairOptions],
+        **options: Unpack[RowOptions],
     ) -> dict[str, list[Any]]: ...
     @overload
     def __call__(
@@ -1488,6 +1492,8 @@ class BPETokenizer:
         truncation: Truncation = False,
         max_length: int | None = None,
         return_tensors: ReturnTensors | None = None,
+        *,
+        return_dict: bool = False,
         **options: Unpack[RowOptions],
     ) -> list[int] | EncodingResult | BatchEncoding: ...
     def __call__(
@@ -1544,17 +1550,25 @@ class BPETokenizer:
             "stride": stride,
             "return_overflowing_tokens": has_rows,
             "return_offsets_mapping": return_offsets_mapping,
-            "return_dict": as_dict,
             "threads": threads,
         }
         special = (add_special_tokens, allowed_special)
         if not is_one_text(text, has_words):
             options["text_pair"] = cast("Iterable[str] | None", text_pair)
             return self.encode_batch(
-                text, *special, padding, truncation, max_length, return_tensors, **options
+                text,
+                *special,
+                padding,
+                truncation,
+                max_length,
+                return_tensors,
+                return_dict=as_dict,
+                **options,
             )
-        is_row = has_words or has_rows or bool(padding) or check_flag("offsets", return_offsets_mapping)
-        is_plain = not (is_row or as_dict or truncation or return_tensors or stride or text_pair is not None)
+        has_offsets = check_flag("return_offsets_mapping", return_offsets_mapping)
+        is_row = has_words or has_rows or has_offsets or check_flag("padding", padding)
+        is_cut = check_flag("truncation", truncation) or stride is not _NO_STRIDE
+        is_plain = not (is_row or is_cut or as_dict or return_tensors is not None or text_pair is not None)
         if is_plain and isinstance(text, str):
             count = 1 if threads is None else threads
             return self.encode(text, *special, disallowed_special=disallowed_special, threads=count)
@@ -1562,10 +1576,18 @@ class BPETokenizer:
             padding = padding_of_one(padding)
         options["text_pair"] = None if text_pair is None else [cast("str", text_pair)]
         rows = self.encode_batch(
-            [cast("str", text)], *special, padding, truncation, max_length, return_tensors, **options
+            [cast("str", text)],
+            *special,
+            padding,
+            truncation,
+            max_length,
+            return_tensors,
+            return_dict=as_dict,
+            **options,
         )
         if isinstance(rows, dict):
-            return rows if has_rows or return_tensors else {name: column[0] for name, column in rows.items()}
+            is_batch = has_rows or return_tensors is not None
+            return rows if is_batch else {name: column[0] for name, column in rows.items()}
         return rows[0] if is_row else rows[0].input_ids
 
     @overload
