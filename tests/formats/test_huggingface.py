@@ -108,6 +108,7 @@ def test_what_save_writes(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None
         "pre_tokenizers": [list(step) for step in core.pre_tokenizers],
         "vocab_size": 600,
         "post_processor": "roles",
+        "max_length": "default",
     }
 
 

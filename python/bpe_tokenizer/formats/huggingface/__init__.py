@@ -196,7 +196,7 @@ def save(model: Model, directory: str | Path, name: str = "tokenizer") -> list[P
     config = dict(model.config)
     config.pop(PASSTHROUGH_KEY, None)
     data = to_json(model)
-    config = _config(model, digest(data), name) | (config or dict(DEFAULT_CONFIG))
+    config = _config(model, digest(data), name, bool(config)) | (config or dict(DEFAULT_CONFIG))
     path = check_path("directory", directory) / "tokenizer.json"
     files = {path: data, config_path(path): _to_bytes(config, "tokenizer_config.json")}
     make_directory(path.parent)
@@ -282,7 +282,7 @@ def _write_post_processor(model: Model, kept: object) -> dict[str, Any] | None:
     return write_post_processor(around, strings.__getitem__, strings.in_bytes)
 
 
-def _config(model: Model, tokenizer_json_sha256: str, name: str) -> dict[str, Any]:
+def _config(model: Model, tokenizer_json_sha256: str, name: str, has_config: bool) -> dict[str, Any]:
     core = model.core
     added = core.added_tokens
     roles = _role_contents(core, model.named_tokens)
@@ -309,6 +309,7 @@ def _config(model: Model, tokenizer_json_sha256: str, name: str) -> dict[str, An
             "pre_tokenizers": core.pre_tokenizers,
             "vocab_size": core.vocab_size,
             "post_processor": "roles" if model.post_processor is None else "file",
+            "max_length": "file" if has_config else "default",
         },
     }
 

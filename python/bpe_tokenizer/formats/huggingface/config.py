@@ -41,6 +41,8 @@ PASSTHROUGH_KEY = "tokenizer_json"
 # What is saved for a model without a `Model.config`: transformers warns of longer texts.
 DEFAULT_CONFIG: Mapping[str, Any] = MappingProxyType({"model_max_length": 131_072})
 
+_DEFAULTS = tuple(DEFAULT_CONFIG.items())
+
 _MEMBERS = itemgetter("content", *FLAGS)
 
 _INTERPRETED = frozenset(
@@ -90,7 +92,9 @@ class Config:
         others = {name: value for name, value in self.fields.members().items() if name not in _INTERPRETED}
         if self.chat_template is not None:
             others["chat_template"] = self.chat_template
-        return {} if not self.own.is_null and others == DEFAULT_CONFIG else others
+        if not self.own.is_null and self.own.get("max_length").value == "default":
+            others = {name: value for name, value in others.items() if (name, value) not in _DEFAULTS}
+        return others
 
 
 def digest(data: bytes) -> str:
