@@ -160,7 +160,7 @@ def test_nothing_is_printed_unless_asked(chatml: BPETokenizer, capfd: pytest.Cap
     chatml.chat(TALK, loaded, "chatml")
     assert capfd.readouterr() == ("", "")
     chatml.chat(TALK, loaded, "chatml", verbose=True)
-    assert "1 tokens after a prompt of" in capfd.readouterr().err
+    assert "1 token after a prompt of" in capfd.readouterr().err
 
 
 def test_a_prompt_that_does_not_fit(chatml: BPETokenizer) -> None:

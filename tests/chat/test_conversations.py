@@ -319,10 +319,28 @@ def test_padding_and_truncation(tokenizer: BPETokenizer) -> None:
     assert len(filled) == 50
     question = tokenizer.apply_chat_template(QUESTION, "alpaca")
     without_padding_token = chat_tokenizer(special=())
-    filled = without_padding_token.apply_chat_template(
-        QUESTION, "alpaca", padding="max_length", max_length=len(question) + 2
+    with pytest.raises(OptionError, match="needs a pad token"):
+        without_padding_token.apply_chat_template(
+            QUESTION, "alpaca", padding="max_length", max_length=len(question) + 2
+        )
+    # One row is as long as the longest.
+    assert without_padding_token.apply_chat_template(QUESTION, "alpaca", padding=True) == question
+    left = tokenizer.apply_chat_template(
+        [TALK, QUESTION],
+        "chatml",
+        padding=True,
+        padding_side="left",
+        return_dict=True,
+        return_message_spans=True,
     )
-    assert filled == [*question, 0, 0]
+    alone = tokenizer.apply_chat_template(QUESTION, "chatml")
+    missing = len(ids) - len(alone)
+    assert left["input_ids"] == [ids, [tokenizer.pad_token_id] * missing + alone]
+    assert left["attention_mask"][1] == [0] * missing + [1] * len(alone)
+    assert left["message_spans"][1] == [
+        replace(span, start=span.start + missing, end=span.end + missing)
+        for span in tokenizer.message_spans(QUESTION, "chatml")
+    ]
     with pytest.raises(OptionError, match="truncation=True needs max_length"):
         tokenizer.apply_chat_template(TALK, "chatml", truncation=True)
     with pytest.raises(OptionError, match="rows of one length"):

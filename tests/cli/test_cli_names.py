@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,8 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServ
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     for name in ("BPE_TOKENIZER_DOWNLOAD", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
+    if "huggingface_hub.constants" in sys.modules:  # it has read the environment already
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     with running() as content:
         content.files["/o200k_base.tiktoken"] = TINY
         file = PublishedFile(f"{content.address}/o200k_base.tiktoken", hashlib.sha256(TINY).hexdigest())
