@@ -87,6 +87,7 @@ def test_the_environment_may_permit_downloads(
 
 
 def test_chat_takes_a_published_name(run: Run, server: FileServer) -> None:
+    Path("none.gguf").write_bytes(b"GGUF")
     refused = run("chat", "--model", "none.gguf", "--tokenizer", "gpt-4o", "--message", "hi")
     assert "no intact o200k_base.tiktoken" in refused.err
     run("chat", "--model", "none.gguf", "--tokenizer", "gpt-4o", "--message", "hi", "--download")
