@@ -63,7 +63,8 @@ def trained() -> Any:
     """A tokenizer.json with special tokens around a text."""
     tokenizer = BPETokenizer("gpt2", normalization=None)
     special = {"<s>": 400, "</s>": 401, "<pad>": 402}
-    tokenizer.train(TEXTS * 9, 400, special_tokens=special, verbose=False)
+    tokenizer.train([*TEXTS * 9, *map(str, range(3000))], 400, special_tokens=special, verbose=False)
+    assert sorted(tokenizer.vocab) == list(range(403))  # tokens that are added get the next ids
     return json.loads(tokenizer.to_tokenizers().to_str())
 
 
@@ -307,9 +308,27 @@ def test_encodings_are_made_when_they_are_asked_for(pair: tuple[Any, Any]) -> No
     ours.add_tokens(["text"])
     with pytest.raises(MismatchError, match="encode the texts again"):
         late.tokens()
+    late = ours(TEXTS[:2], padding=True)
+    ours.padding_side = "left"
+    with pytest.raises(MismatchError, match="encode the texts again"):
+        late.tokens()
+
+
+def test_arrays_of_empty_texts(pair: tuple[Any, Any]) -> None:
+    theirs, ours = pair
+    for texts in ("", [""], ["", ""], ["", "a"]):
+        for options in ({}, {"padding": True}, {"padding": True, "pad_to_multiple_of": 4}):
+            arguments: dict[str, Any] = {**options, "add_special_tokens": False, "return_tensors": "np"}
+            assert outcome(ours, texts, **arguments) == outcome(theirs, texts, **arguments), (texts, options)
 
 
 # -- changes --------------------------------------------------------------------------------------------
+
+
+def other_merges(tokenizer: Any) -> None:
+    model = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
+    merges = [tuple(merge) for merge in model["merges"]]
+    tokenizer.backend_tokenizer.model = tokenizers.models.BPE(model["vocab"], merges[:40])
 
 
 def new_backend(tokenizer: Any) -> None:
@@ -352,6 +371,7 @@ CHANGES: dict[str, Callable[[Any], object]] = {
         "model",
         tokenizers.models.BPE({c: n for n, c in enumerate(sorted(t.get_vocab(), reverse=True)[3:])}, []),
     ),
+    "backend merges": other_merges,
     "new backend": new_backend,
 }
 
@@ -364,6 +384,7 @@ def test_changes(name: str, pair: tuple[Any, Any]) -> None:
     for tokenizer in pair:
         CHANGES[name](tokenizer)
     texts = [*TEXTS, "a quite longer text", "<mask> te </s>"]
+    assert (ours._core() is None) == (name in ("backend decoder", "backend model"))
     for options in ({}, {"padding": True}, {"padding": True, "return_tensors": "np"}):
         assert plain(ours(texts, **options)) == plain(theirs(texts, **options))
     for row in theirs(texts)["input_ids"]:

@@ -139,7 +139,7 @@ def rows_with_spans(
 def tensor_fields(
     core: CoreTokenizer, texts: Sequence[str], names: Mapping[str, bool], options: BatchOptions, threads: int
 ) -> dict[str, npt.NDArray[np.int64]] | None:
-    """Return the fields of a batch as matrices; None if the rows have different lengths.
+    """Return the fields of a batch as matrices; None if the rows are empty or have different lengths.
 
     Args:
         core: Encodes the texts.
@@ -161,7 +161,8 @@ def tensor_fields(
     longest = int(totals.max())
     width = max(options.padded_width(longest), longest)
     is_uniform = bool((totals == totals[0]).all())
-    if not is_uniform and options.padded_width(longest) < longest:
+    # transformers makes other arrays of empty rows and of rows of different lengths.
+    if not longest or (not is_uniform and options.padded_width(longest) < longest):
         return None
     starts = (width - totals if options.pads_left else np.zeros_like(totals))[:, None]
     # Columns from the beginning of each row's ids.

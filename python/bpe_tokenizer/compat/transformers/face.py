@@ -253,7 +253,7 @@ class CoreMixin:
         arguments = {**options, "return_tensors": None}
 
         def make() -> Any:
-            if self._core() is not core:
+            if self._core() is not core or self._batch_options(core, wanted) != shape:
                 raise changed_error()
             return self._make_encodings(texts, arguments)
 

@@ -127,7 +127,7 @@ class Mirror:
 
     def _read(self, backend: Any) -> CoreTokenizer | None:
         self.refusal = None
-        if type(backend.model).__name__ != "BPE":
+        if not _is_bpe(backend):
             return None
         try:
             return CoreTokenizer(huggingface.loads(backend.to_str()), _steps(backend.post_processor))
@@ -147,16 +147,25 @@ class Mirror:
         return Mirror, ()
 
 
+def _is_bpe(backend: Any) -> bool:
+    return type(backend.model).__name__ == "BPE"
+
+
 def _fingerprint(backend: Any) -> tuple[object, ...]:
     """What distinguishes two states of a tokenizer, as far as ids and texts depend on it."""
+    if not _is_bpe(backend):
+        return ()  # whatever it is, the core does not represent it
     model = backend.model
     size = backend.get_vocab_size(with_added_tokens=False)
     sample = [backend.id_to_token(token_id) for token_id in range(0, size, size // _SAMPLE + 1)]
+    # With dropout the ids are random; the core does not represent it.
+    probe = [] if model.dropout else model.tokenize("".join(filter(None, sample)))
     parts = (backend.normalizer, backend.pre_tokenizer, backend.post_processor, backend.decoder)
     added = backend.get_added_tokens_decoder()
     return (
         size,
         tuple(sample),
+        tuple(token.id for token in probe),
         tuple((part and part.__getstate__()) for part in parts),
         type(model),
         tuple(getattr(model, name, None) for name in _MODEL_SETTINGS),
