@@ -5,18 +5,31 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from bpe_tokenizer import ArgumentTypeError, BPETokenizer, FormatError, HubError, Model, OptionError
-from bpe_tokenizer.formats import hub
+from bpe_tokenizer import (
+    AddedToken,
+    ArgumentTypeError,
+    BPETokenizer,
+    FormatError,
+    HubError,
+    MissingDependencyError,
+    Model,
+    OptionError,
+    _core,
+)
+from bpe_tokenizer.formats import hub, huggingface
+from bpe_tokenizer.formats.hub.repository import Repository
+from hf_files import small_model
 from hub_server import HubServer, requested_files, running
 
 with warnings.catch_warnings():
@@ -142,6 +155,7 @@ def test_the_token_is_sent(
     sent: str | None,
     server: HubServer,
     files: dict[str, bytes],
+    gpt2_files: dict[str, bytes],
     cache: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -149,6 +163,9 @@ def test_the_token_is_sent(
         monkeypatch.setenv("HF_TOKEN", environment)
     server.publish("owner/name", files)
     hub.load("owner/name", token=token, cache_dir=cache)
+    assert {request.authorization for request in server.take()} == {sent}
+    server.publish("owner/old", gpt2_files)  # its files are listed
+    hub.load("owner/old", token=token, cache_dir=cache)
     assert {request.authorization for request in server.take()} == {sent}
 
 
@@ -223,6 +240,74 @@ def test_a_pair_of_gpt2_files(
     openai = {"encoder.json": gpt2_files["vocab.json"], "vocab.bpe": gpt2_files["merges.txt"]}
     server.publish("owner/openai", openai)
     assert hub.load("owner/openai", cache_dir=cache).core.merges == plain_tokenizer.merges
+
+
+def test_every_request_names_this_package(
+    server: HubServer, gpt2_files: dict[str, bytes], cache: Path
+) -> None:
+    server.publish("owner/old", gpt2_files)
+    hub.load("owner/old", cache_dir=cache)
+    requests = server.take()
+    assert requests
+    for request in requests:
+        assert request.agent.startswith(f"bpe-tokenizer/{_core.__version__};")
+
+
+def test_the_files_of_a_pair_are_of_the_listed_commit(
+    server: HubServer, gpt2_files: dict[str, bytes], cache: Path
+) -> None:
+    commit = server.publish("owner/old", gpt2_files)
+    hub.load("owner/old", cache_dir=cache)
+    asked = [request.path.removeprefix("/owner/old/resolve/") for request in server.take()]
+    assert asked[:2] == ["main/tokenizer.json", "/api/models/owner/old/revision/main"]
+    assert {path.partition("/")[0] for path in asked[2:]} == {commit}
+
+
+def test_a_pair_of_a_revision_offline(
+    server: HubServer,
+    gpt2_files: dict[str, bytes],
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    merges = b"\n".join(gpt2_files["merges.txt"].splitlines()[:10]) + b"\n"
+    server.publish("owner/old", gpt2_files)
+    pair = {"vocab.json": gpt2_files["vocab.json"], "merges.txt": merges}
+    server.publish("owner/old", pair, revision="v2")
+    found = [
+        hub.load("owner/old", revision=revision, cache_dir=cache).core.merges for revision in ("main", "v2")
+    ]
+    assert found[0] != found[1]
+    server.take()
+    monkeypatch.setattr(CONSTANTS, "ENDPOINT", server.address)
+    for revision, expected in zip(("main", "v2"), found, strict=True):
+        model = hub.load("owner/old", revision=revision, cache_dir=cache, local_files_only=True)
+        assert model.core.merges == expected
+    assert server.take() == []
+
+
+def test_a_pair_offline_in_a_repository_of_which_another_program_fetched_a_part(
+    server: HubServer, gpt2_files: dict[str, bytes], cache: Path, plain_tokenizer: BPETokenizer
+) -> None:
+    server.publish("owner/old", gpt2_files | {"model.safetensors": b"\0"})
+    hub.load("owner/old", cache_dir=cache)
+    huggingface_hub.snapshot_download(
+        "owner/old",
+        allow_patterns=["*.json", "*.txt"],
+        cache_dir=cache,
+        endpoint=server.address,
+        token=False,
+    )
+    model = hub.load("owner/old", cache_dir=cache, local_files_only=True)
+    assert model.core.merges == plain_tokenizer.merges
+
+
+def test_a_list_of_files_that_the_hub_does_not_give(
+    server: HubServer, gpt2_files: dict[str, bytes], cache: Path
+) -> None:
+    server.publish("owner/old", gpt2_files)
+    server.is_unlisted = True
+    with pytest.raises(HubError, match=r"^owner/old: the list of its files cannot be fetched from .*418"):
+        hub.load("owner/old", cache_dir=cache)
 
 
 def test_what_was_added_to_a_pair_counts(
@@ -387,6 +472,58 @@ def test_without_a_connection(
         hub.load("owner/other", cache_dir=cache)
 
 
+NOT_CACHED = importlib.import_module("huggingface_hub.errors").LocalEntryNotFoundError("nothing is cached")
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "reason"),
+    [
+        (ValueError("no route\n  to X."), None, "no route to X"),
+        (ValueError("no route"), OSError("within"), "no route"),
+        (NOT_CACHED, OSError(".home is unknown"), ".home is unknown"),
+        (NOT_CACHED, None, "nothing is cached"),
+    ],
+)
+def test_why_a_file_cannot_be_fetched(
+    error: Exception,
+    cause: Exception | None,
+    reason: str,
+    server: HubServer,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_args: object, **_named: object) -> None:
+        raise error from cause
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
+    message = (
+        rf"tokenizer\.json cannot be fetched from {server.address}: {re.escape(reason)}\. Check the conn"
+    )
+    with pytest.raises(HubError, match=f"^owner/name: {message}"):
+        hub.load("owner/name", cache_dir=cache)
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9", "http://127.0.0.1:9/X"])
+def test_the_address_of_the_hub_may_end_with_a_slash(
+    address: str, server: HubServer, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", f"{address}/")
+    with pytest.raises(HubError, match=rf"cannot be fetched from {re.escape(address)}: "):
+        hub.load("owner/name", cache_dir=cache)
+
+
+def test_without_another_address_the_hub_is_that_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_ENDPOINT", raising=False)
+    monkeypatch.setattr(CONSTANTS, "ENDPOINT", "http://127.0.0.1:9")
+    assert Repository("owner/name", "main").page == "http://127.0.0.1:9/owner/name"
+
+
+def test_without_the_library(server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(MissingDependencyError, match=r"needs huggingface_hub, .*pip install 'bpe-tokenizer"):
+        hub.load("owner/name")
+
+
 def test_a_page_in_the_place_of_the_hub(server: HubServer, cache: Path) -> None:
     server.is_portal = True
     with pytest.raises(HubError, match=r"tokenizer\.json cannot be fetched from http"):
@@ -430,10 +567,13 @@ def test_local_paths_come_first(
         "tokenizer.json",
         "missing.gguf",
         "é",
+        "n" * 300,  # no path on this system
     ],
 )
 def test_what_is_no_repository(source: str, server: HubServer) -> None:
-    with pytest.raises(FormatError, match="no such file or directory"):
+    is_name = source in ("tokenizer.json", "missing.gguf")  # but not of a repository with a tokenizer
+    hint = "" if is_name else ", and not the name of a repository like 'owner/name'"
+    with pytest.raises(FormatError, match=f"{re.escape(source)}: no such file or directory{hint}$"):
         hub.load(source)
     assert server.take() == []
 
@@ -451,6 +591,88 @@ def test_what_is_no_source(source: Any) -> None:
         ArgumentTypeError, match="source must be the name of a repository, a path, a tokenizers"
     ):
         hub.load(source)
+
+
+class Tokenizer:
+    """Stands for a `tokenizers.Tokenizer`."""
+
+    __module__ = "tokenizers.implementations"
+
+    def __init__(self, text: str | Exception) -> None:
+        self.text = text
+
+    def to_str(self) -> str:
+        if isinstance(self.text, Exception):
+            raise self.text
+        return self.text
+
+
+class FastTokenizer:
+    """Stands for a tokenizer of `transformers`, which saves roles without a token as missing ones."""
+
+    __module__ = "transformers.models.gpt2"
+    is_fast = True
+    config: ClassVar[dict[str, Any]] = {
+        "chat_template": [{"name": "é", "template": "x"}],
+        "model_max_length": 5,
+    }
+
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+
+    def save_pretrained(self, save_directory: str, **options: Any) -> None:
+        directory, config = Path(save_directory), dict(self.config)
+        if options.get("save_jinja_files", True):
+            (directory / "chat_template.jinja").write_text("y")
+            del config["chat_template"]
+        text = json.dumps(config, ensure_ascii=False)
+        (directory / "tokenizer_config.json").write_text(text, encoding="utf-8")
+        if self.text is not None:
+            (directory / "tokenizer.json").write_text(self.text, encoding="utf-8")
+
+
+class SlowTokenizer(FastTokenizer):
+    __module__ = "transformers.models.gpt2"
+    is_fast = False
+
+
+def test_objects_of_other_libraries() -> None:
+    model = small_model(AddedToken("<eos>", 256), AddedToken("<é日>", 257))
+    text = huggingface.to_json(model).decode()
+    loaded = hub.load(Tokenizer(text))
+    assert loaded.core.added_tokens == model.core.added_tokens
+    assert BPETokenizer.from_model(loaded).eos_token == "<eos>"
+    loaded = hub.load(FastTokenizer(text))
+    assert loaded.core.added_tokens == model.core.added_tokens
+    assert loaded.config == FastTokenizer.config
+    assert BPETokenizer.from_model(loaded).eos_token is None
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (Tokenizer(ValueError("Python")), "tokenizers.Tokenizer: cannot be saved: Python"),
+        (Tokenizer("{}"), "tokenizers.Tokenizer: tokenizer.json: model: is missing"),
+        (FastTokenizer("{}"), "transformers.FastTokenizer: tokenizer.json: model: is missing"),
+        (FastTokenizer(None), "transformers.FastTokenizer: holds no tokenizer.json"),
+        (
+            SlowTokenizer("{}"),
+            "transformers.SlowTokenizer: is not a fast tokenizer of transformers, so no tokenizer.json "
+            "defines it; give the fast one, from AutoTokenizer.from_pretrained(...), or its files",
+        ),
+    ],
+)
+def test_objects_that_cannot_be_loaded(source: Any, message: str) -> None:
+    with pytest.raises(FormatError, match=f"^{re.escape(message)}$"):
+        hub.load(source)
+
+
+@pytest.mark.parametrize("given", [{"split_pattern": "gpt2"}, {"special_tokens": ["<eos>"]}])
+def test_an_object_holds_what_is_given(given: Any) -> None:
+    with pytest.raises(
+        OptionError, match="an object has its own split pattern and special tokens; leave out"
+    ):
+        hub.load(Tokenizer("{}"), **given)
 
 
 LOAD = """

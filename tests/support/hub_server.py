@@ -19,15 +19,16 @@ from typing import NamedTuple
 __all__ = ["HubServer", "Request", "commit_of", "requested_files", "running"]
 
 _RESOLVE = re.compile(r"/([^/]+(?:/[^/]+)?)/resolve/([^/]+)/(.+)")
-_API = re.compile(r"/api/models/([^/]+(?:/[^/]+)?)/revision/([^/]+)")
+_API = re.compile(r"/api/models/([^/]+(?:/[^/]+)?)/(revision|tree)/([^/?]+)(?:\?.*)?")
 
 
 class Request(NamedTuple):
-    """What was asked: `GET`, the path, and the authorisation that came with it."""
+    """What was asked: `GET`, the path, and the authorisation and the program that came with it."""
 
     method: str
     path: str
     authorization: str | None
+    agent: str
 
 
 @dataclass
@@ -42,6 +43,7 @@ class HubServer:
         cut: Files whose content ends halfway.
         large: Files that another host hands out.
         is_portal: Answers every question with a page of its own.
+        is_unlisted: Cannot list the files of a repository.
         requests: What was asked so far.
     """
 
@@ -52,6 +54,7 @@ class HubServer:
     cut: set[str] = field(default_factory=set)
     large: set[str] = field(default_factory=set)
     is_portal: bool = False
+    is_unlisted: bool = False
     requests: list[Request] = field(default_factory=list)
 
     def publish(self, name: str, files: Mapping[str, bytes], revision: str = "main") -> str:
@@ -84,7 +87,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         hub = self.server.hub
-        hub.requests.append(Request(self.command, self.path, self.headers["Authorization"]))
+        authorization, agent = self.headers["Authorization"], self.headers["User-Agent"]
+        hub.requests.append(Request(self.command, self.path, authorization, agent))
         if hub.is_portal:
             self._send(200, b"<html>Welcome to our network</html>", {})
         elif self.path.startswith("/blob/"):
@@ -98,8 +102,16 @@ class _Handler(BaseHTTPRequestHandler):
         elif match := _RESOLVE.fullmatch(self.path):
             self._file(*match.groups())
         elif match := _API.fullmatch(self.path):
-            files_ = self._files(*match.groups())
-            if files_ is not None:
+            files_ = self._files(match[1], match[3])
+            if files_ is not None and hub.is_unlisted:
+                self._send(418, b"", {})
+            elif files_ is not None and match[2] == "tree":
+                entries = [
+                    {"type": "file", "path": name, "size": len(data), "oid": _etag(data)}
+                    for name, data in files_.items()
+                ]
+                self._send(200, json.dumps(entries).encode(), {"Content-Type": "application/json"})
+            elif files_ is not None:
                 siblings = [{"rfilename": name} for name in files_]
                 info = {"id": match[1], "sha": commit_of(files_), "siblings": siblings}
                 self._send(200, json.dumps(info).encode(), {"Content-Type": "application/json"})

@@ -88,7 +88,7 @@ def _save_and_load(tokenizer: object, save: Callable[[Path], None]) -> Model:
         try:
             return huggingface.load(directory)
         except FormatError as error:
-            message = str(error).replace(f"{directory}{os.sep}", "").replace(str(directory), "")
+            message = str(error).replace(f"{directory}{os.sep}", "").replace(f"{directory}: ", "")
             raise FormatError(f"{_name(tokenizer)}: {message}") from error
 
 
