@@ -117,8 +117,14 @@ impl Checker {
         let is_fixed = count.is_some_and(|count| !count.contains(','));
         // Without a least count, as in `{,2}`, it is 0.
         let can_be_none = quantifier.bounds().is_none_or(|(least, _)| least == 0);
+        // Oniguruma reads `X{3,2}` as `X{2,3}`, ours as `X{3}`.
+        let is_reversed = quantifier
+            .bounds()
+            .is_some_and(|(least, most)| most.is_some_and(|most| most < least));
         let problem = if self.quantifier().is_some() {
             "two quantifiers in a row"
+        } else if is_reversed {
+            "a quantifier whose second count is less than the first"
         } else if is_nullable {
             "a quantifier of something that can match the empty text"
         } else if self.ignores_case && !"([\\'".contains(first) {
@@ -375,6 +381,17 @@ mod tests {
                 "a{2}?",
                 Engines::FromOniguruma,
                 Some("can match the empty text"),
+            ),
+            ("a{2,2}", Engines::FromOniguruma, None),
+            (
+                "a{3,2}b",
+                Engines::FromOniguruma,
+                Some("a quantifier whose second count is less than the first"),
+            ),
+            (
+                "a{3,2}b",
+                Engines::ToOniguruma,
+                Some("a quantifier whose second count is less than the first"),
             ),
             (r"a|\p{L}+|(?i:'s)", Engines::Python, None),
             (r"\w+", Engines::Python, Some(r"\w")),
