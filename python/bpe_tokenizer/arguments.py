@@ -98,15 +98,17 @@ def check_flag(name: str, value: object) -> bool:
         value: A value that is true or false, as in an `if`.
 
     Raises:
-        ArgumentTypeError: It is neither, such as an array.
+        ArgumentTypeError: It is neither, such as an array, or a text.
 
     >>> check_flag("padding", 1)
     True
     """
     try:
-        return bool(value)
+        if not isinstance(value, str | bytes | list):
+            return bool(value)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{name} must be True or False, not {type(value).__name__}") from None
+        pass
+    raise ArgumentTypeError(f"{name} must be True or False, not {type(value).__name__}")
 
 
 def items_of(values: Iterable[_Item]) -> list[_Item]:

@@ -160,9 +160,10 @@ class CompiledModel:
             return token in self.token_ids
         if isinstance(token, bytes):
             return token in self._known_bytes
-        if isinstance(token, SupportsIndex) and not isinstance(token, bool):
-            return operator.index(token) in self.vocab
-        return False
+        try:
+            return not isinstance(token, bool) and operator.index(cast("SupportsIndex", token)) in self.vocab
+        except TypeError:
+            return False
 
     @cached_property
     def _known_bytes(self) -> frozenset[bytes]:
@@ -191,7 +192,14 @@ class CompiledModel:
 
     def added_ids(self, add_special_tokens: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return `prefix_suffix_ids`, or nothing without `add_special_tokens`."""
-        if add_special_tokens is False or not check_flag("add_special_tokens", add_special_tokens):
+        if add_special_tokens is False:
+            return (), ()
+        if isinstance(add_special_tokens, str | list | tuple):
+            raise ArgumentTypeError(
+                f"add_special_tokens must be True or False, not {type(add_special_tokens).__name__}; the "
+                "second text of a pair is text_pair="
+            )
+        if not check_flag("add_special_tokens", add_special_tokens):
             return (), ()
         return self.prefix_suffix_ids
 

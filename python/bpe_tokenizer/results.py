@@ -319,7 +319,8 @@ class BatchOptions:
 def _check_flag_or(name: str, value: object, choices: tuple[str, ...]) -> None:
     if isinstance(value, str):
         check_choice(name, value, (True, False, *choices))
-    check_flag(name, value)
+    else:
+        check_flag(name, value)
 
 
 def padding_of_one(padding: Padding) -> Padding:

@@ -69,6 +69,7 @@ _ROLE_NAMES: Final[Mapping[Role, tuple[str, ...]]] = {
     "unk": ("unk", "unknown"),
 }
 ROLES: Final[tuple[Role, ...]] = tuple(_ROLE_NAMES)
+_ROLE_ATTRIBUTES: Final = frozenset(f"{role}_token" for role in ROLES)
 _ALL_ROLE_NAMES: Final = tuple(name for names in _ROLE_NAMES.values() for name in names)
 
 
@@ -83,6 +84,8 @@ def checked_tokens(special_tokens: SpecialTokens) -> Mapping[str, int] | list[st
         raise ArgumentTypeError(
             f"special_tokens must be a list or a dict, not a str: write [{shorten(special_tokens)}]"
         )
+    if isinstance(special_tokens, Mapping):
+        _check_no_roles(special_tokens)
     if isinstance(special_tokens, bytes) or not isinstance(special_tokens, Iterable):
         raise ArgumentTypeError(
             f"special_tokens must be a list or a dict, not {type(special_tokens).__name__}"
@@ -109,6 +112,20 @@ def checked_tokens(special_tokens: SpecialTokens) -> Mapping[str, int] | list[st
             raise ModelError(f"the special token {shorten(content)} is listed twice")
         seen.add(content)
     return tokens
+
+
+def _check_no_roles(special_tokens: Mapping[Any, Any]) -> None:
+    """Raise ArgumentTypeError for Hugging Face's form, a dict of roles to texts."""
+    for role, content in special_tokens.items():
+        if role == "additional_special_tokens" or role in _ROLE_ATTRIBUTES:
+            if isinstance(content, int):
+                continue  # an odd text for a special token, with its id
+            texts = [content] if isinstance(content, str) else content
+            assign = f"; tokenizer.{role} = {shorten(content, 40)}" if role in _ROLE_ATTRIBUTES else ""
+            raise ArgumentTypeError(
+                f"special tokens are a list of texts or a dict of text to id, not of roles such as "
+                f"{shorten(role)}: write tokenizer.add_special_tokens({shorten(texts, 60)}){assign}"
+            )
 
 
 def _exact(content: object) -> Any:

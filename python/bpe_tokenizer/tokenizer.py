@@ -202,6 +202,14 @@ class BPETokenizer:
         check_choice("normalization", normalization, ("NFC", "NFD", "NFKC", "NFKD", None))
         self._state = UntrainedModel(resolve_split_pattern(split_pattern), normalization)
 
+    if not TYPE_CHECKING:  # a type checker reports every unknown name
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise the error of an unknown attribute; for a name of other libraries, with ours."""
+            from bpe_tokenizer.other_names import missing_attribute
+
+            raise AttributeError(missing_attribute(self, name), name=name, obj=self)
+
     def _compiled(self) -> CompiledModel:
         state = self._state
         if isinstance(state, CompiledModel):
@@ -1261,7 +1269,7 @@ class BPETokenizer:
         return_tensors: None = None,
         *,
         return_dict: Literal[False] = False,
-        **options: Unpack[TextOptions],
+        **options: Unpack[RowOptions],
     ) -> list[EncodingResult]: ...
     @overload
     def encode_batch(
@@ -1566,8 +1574,10 @@ class BPETokenizer:
                 **options,
             )
         has_offsets = check_flag("return_offsets_mapping", return_offsets_mapping)
-        is_row = has_words or has_rows or has_offsets or check_flag("padding", padding)
-        is_cut = check_flag("truncation", truncation) or stride is not _NO_STRIDE
+        is_padded = isinstance(padding, str) or check_flag("padding", padding)
+        is_row = has_words or has_rows or has_offsets or is_padded
+        is_cut = isinstance(truncation, str) or check_flag("truncation", truncation)
+        is_cut = is_cut or stride is not _NO_STRIDE
         is_plain = not (is_row or is_cut or as_dict or return_tensors is not None or text_pair is not None)
         if is_plain and isinstance(text, str):
             count = 1 if threads is None else threads

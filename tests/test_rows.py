@@ -1,0 +1,269 @@
+"""Rows of a batch with offsets, pairs, words, the rest of long texts; padding afterwards.
+
+tests/peers/test_transformers_face.py compares them with transformers.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bpe_tokenizer import (
+    ArgumentTypeError,
+    BPETokenizer,
+    EncodingResult,
+    Model,
+    OptionError,
+    PostProcessor,
+    UnknownColumnError,
+)
+from bpe_tokenizer.rows import EncodedText, to_rows
+from small_tokenizers import tiny
+
+
+@pytest.fixture
+def letters() -> BPETokenizer:
+    """A tokenizer whose ids are the bytes, with BOS, EOS and a pad token."""
+    tokenizer = tiny()
+    tokenizer.add_special_tokens({"<s>": 256, "</s>": 257, "<pad>": 258})
+    return tokenizer
+
+
+def test_columns(letters: BPETokenizer) -> None:
+    row = letters("ab", padding="max_length", max_length=3, return_offsets_mapping=True)
+    assert isinstance(row, EncodingResult)
+    assert row.ids is row.input_ids
+    assert dict(row) == {
+        "input_ids": [97, 98, 258],
+        "attention_mask": [1, 1, 0],
+        "offset_mapping": [(0, 1), (1, 2), (0, 0)],
+    }
+    assert list(row) == row.keys() == list(dict(row))
+    assert "offset_mapping" in row
+    assert repr(row) == (
+        "EncodingResult(input_ids=[97, 98, 258], attention_mask=[1, 1, 0], offsets=[(0, 1), (1, 2), (0, 0)])"
+    )
+    assert pickle.loads(pickle.dumps(row)) == row
+    (plain,) = letters(["ab"])
+    assert plain.offsets is None
+    with pytest.raises(KeyError, match="no offset_mapping was asked for: pass return_offsets_mapping=True"):
+        plain["offset_mapping"]
+    wrongs: list[Any] = ["labels", 0, slice(2)]
+    for wrong in wrongs:
+        with pytest.raises(UnknownColumnError, match=r"has the columns 'input_ids', 'attention_mask', not"):
+            plain[wrong]
+
+
+def test_dicts(letters: BPETokenizer) -> None:
+    assert letters("ab", return_dict=True) == {"input_ids": [97, 98], "attention_mask": [1, 1]}
+    assert letters(["ab", ""], return_dict=True) == {
+        "input_ids": [[97, 98], []],
+        "attention_mask": [[1, 1], []],
+    }
+    assert letters([], return_dict=True) == {"input_ids": [], "attention_mask": []}
+    arrays = letters(["a", "bc"], padding=True, return_tensors="np", return_offsets_mapping=True)
+    assert arrays["offset_mapping"].shape == (2, 2, 2)
+    assert arrays["input_ids"].dtype == np.int64
+    assert arrays["input_ids"].tolist() == [[97, 258], [98, 99]]
+    with pytest.raises(OptionError, match="rows of one length, and these have 1 to 2 ids"):
+        letters(["a", "bc"], return_tensors="np", return_offsets_mapping=True)
+
+
+def test_sides_and_multiples(letters: BPETokenizer) -> None:
+    texts = ["abcd", "x"]
+    options: dict[str, Any] = {"truncation": True, "max_length": 3, "padding": True}
+    left = letters.encode_batch(texts, True, **options, truncation_side="left", padding_side="left")
+    assert [row.ids for row in left] == [[256, 100, 257], [256, 120, 257]]
+    wide = letters.encode_batch(texts, padding=True, padding_side="left", pad_to_multiple_of=3)
+    assert [row.ids for row in wide] == [[258, 258, 97, 98, 99, 100], [258] * 5 + [120]]
+    assert [row.attention_mask for row in wide] == [[0, 0, 1, 1, 1, 1], [0] * 5 + [1]]
+    arrays = letters.encode_batch(
+        texts, padding=True, padding_side="left", pad_to_multiple_of=3, return_tensors="np"
+    )
+    assert arrays["input_ids"].tolist() == [row.ids for row in wide]
+    assert arrays["attention_mask"].tolist() == [row.attention_mask for row in wide]
+    cut = letters.encode_batch(texts, True, **options, truncation_side="left", return_tensors="np")
+    assert cut["input_ids"].tolist() == [[256, 100, 257], [256, 120, 257]]
+    for name in ("padding_side", "truncation_side"):
+        with pytest.raises(OptionError, match=f"{name} is 'up'"):
+            letters.encode_batch(texts, **{name: "up"})  # type: ignore[call-overload]
+    with pytest.raises(OptionError, match="pad_to_multiple_of is 0"):
+        letters.encode_batch(texts, padding=True, pad_to_multiple_of=0)
+
+
+def test_the_rest_of_long_texts(letters: BPETokenizer) -> None:
+    options: dict[str, Any] = {"truncation": True, "return_overflowing_tokens": True}
+    (row,) = letters.encode_batch(["abcde"], max_length=3, stride=1, **options)
+    assert [each.ids for each in (row, *row.overflowing)] == [[97, 98, 99], [99, 100, 101]]
+    assert "overflowing=1" in repr(row)
+    columns = letters(["abcde", "f"], True, max_length=4, padding=True, return_dict=True, **options)
+    assert columns["input_ids"] == [
+        [256, 97, 98, 257],
+        [256, 99, 100, 257],
+        [256, 101, 257, 258],
+        [256, 102, 257, 258],
+    ]
+    assert columns["overflow_to_sample_mapping"] == [0, 0, 0, 1]
+    left = letters("abcde", max_length=2, truncation_side="left", return_dict=True, **options)
+    assert left["input_ids"] == [[100, 101], [98, 99], [97]]
+    with pytest.raises(OptionError, match="stride is 2; it must be less than the 2 ids of a row"):
+        letters("abcde", max_length=2, stride=2, **options)
+    with pytest.raises(OptionError, match="stride is -1; it must be at least 0"):
+        letters("abcde", max_length=2, stride=-1, **options)
+    # A stride has no effect without a rest.
+    assert letters("abcde", max_length=2, stride=9, truncation=True) == [97, 98]
+
+
+def test_pairs(letters: BPETokenizer) -> None:
+    assert letters("a", True, text_pair="b") == [256, 97, 257, 256, 98, 257]
+    assert letters("a", text_pair="b") == [97, 98]
+    (row,) = letters.encode_batch(["a"], True, text_pair=["bc"], return_offsets_mapping=True)
+    assert row.sequence_ids == [None, 0, None, None, 1, 1, None]
+    assert row.offsets == [(0, 0), (0, 1), (0, 0), (0, 0), (0, 1), (1, 2), (0, 0)]
+    cut = {
+        strategy: letters("abcd", truncation=strategy, max_length=5, text_pair="xyz")
+        for strategy in ("longest_first", "only_first", "only_second")
+    }
+    assert [bytes(ids) for ids in cut.values()] == [b"abcxy", b"abxyz", b"abcdx"]
+    assert bytes(letters("abcdefgh", truncation=True, max_length=5, text_pair="x")) == b"abcdx"
+    assert bytes(letters("a", truncation=True, max_length=5, text_pair="stuvwxyz")) == b"astuv"
+    call: Callable[..., object] = letters
+    for options, message in (
+        ({"truncation": "only_second", "max_length": 2}, "cannot bring a pair of 4 and 3 ids to 2"),
+        (
+            {"truncation": True, "max_length": 2, "return_overflowing_tokens": True},
+            "cannot cut both texts of a pair",
+        ),
+        ({"truncation": True, "max_length": 3, "add_special_tokens": True}, "leaves no room"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            call("abcd", text_pair="xyz", **options)
+    with pytest.raises(OptionError, match="text_pair has 1 texts for 2"):
+        letters.encode_batch(["a", "b"], text_pair=["c"])
+    with pytest.raises(ArgumentTypeError, match="text_pair expects a list of str"):
+        letters.encode_batch(["a"], text_pair="c")
+
+
+def test_the_ids_around_a_pair_are_those_of_the_file(letters: BPETokenizer, tmp_path: Path) -> None:
+    around = PostProcessor((256,), (257,), pair=((256,), (257, 257), (257,)))
+    roberta = BPETokenizer.from_model(Model(letters.model.core, post_processor=around))
+    assert roberta("a", True, text_pair="b") == [256, 97, 257, 257, 98, 257]
+    assert roberta != letters
+    roberta.save(tmp_path / "saved")
+    roberta.save_base64_json(tmp_path / "saved.json")
+    for path in (tmp_path / "saved", tmp_path / "saved.json"):
+        again = BPETokenizer.load(path)
+        assert again("a", True, text_pair="b") == [256, 97, 257, 257, 98, 257]
+        assert again == roberta
+    unusual = PostProcessor((256,), pair=())
+    odd = BPETokenizer.from_model(Model(letters.model.core, post_processor=unusual))
+    assert odd("a", text_pair="b") == [97, 98]
+    with pytest.raises(OptionError, match="orders pairs in an unusual way"):
+        odd("a", True, text_pair="b")
+
+
+def test_words(letters: BPETokenizer) -> None:
+    row = letters(["ab", "", "c"], True, is_split_into_words=True, return_offsets_mapping=True)
+    assert isinstance(row, EncodingResult)
+    assert row.ids == [256, 97, 98, 99, 257]
+    assert row.word_ids == [None, 0, 0, 2, None]
+    assert row.offsets == [(0, 0), (0, 1), (1, 2), (0, 1), (0, 0)]
+    rows = letters([["ab"], ["c", "d"]], is_split_into_words=True, return_dict=True)
+    assert rows["input_ids"] == [[97, 98], [99, 100]]
+    merged = tiny("a|b")
+    assert merged(["a", "b"], is_split_into_words=True).ids == [97, 98]  # type: ignore[union-attr]
+    wrongs: list[Any] = ["a b", [["a"], "b"], [["a"], 5], [5]]
+    for wrong in wrongs:
+        with pytest.raises(ArgumentTypeError, match=r"list of (words|str)|not int"):
+            letters(wrong, is_split_into_words=True)
+    assert letters([], is_split_into_words=True, return_dict=True) == {"input_ids": [], "attention_mask": []}
+
+
+def test_rows_without_texts(letters: BPETokenizer) -> None:
+    assert letters.encode_batch([], return_offsets_mapping=True) == []
+    assert letters.encode_batch([], text_pair=[]) == []
+    assert to_rows([EncodedText([])], None, _options(), None, {}, 0, True)[0].ids == []
+
+
+def _options() -> Any:
+    from bpe_tokenizer.results import BatchOptions
+
+    return BatchOptions(truncation=True, max_length=1)
+
+
+def test_padding_afterwards(letters: BPETokenizer) -> None:
+    rows = letters.encode_batch(["ab", "c"], return_offsets_mapping=True)
+    assert letters.pad(rows) == {
+        "input_ids": [[97, 98], [99, 258]],
+        "attention_mask": [[1, 1], [1, 0]],
+        "offset_mapping": [[(0, 1), (1, 2)], [(0, 1), (0, 0)]],
+    }
+    labelled = [{"input_ids": np.array([97]), "labels": [1, 2, 3]}, {"input_ids": (98, 99), "labels": [4]}]
+    assert letters.pad(labelled, padding_side="left") == {
+        "input_ids": [[258, 97], [98, 99]],
+        "labels": [[1, 2, 3], [4]],
+        "attention_mask": [[0, 1], [1, 1]],
+    }
+    columns = {"input_ids": [[97], [98, 99]], "special_tokens_mask": [[1], [0, 0]]}
+    padded = letters.pad(columns, padding="max_length", max_length=3, return_tensors="np")
+    assert padded["special_tokens_mask"].tolist() == [[1, 1, 1], [0, 0, 1]]
+    assert padded["input_ids"].dtype == np.int64
+    nothing: list[list[int]] = []
+    assert letters.pad(nothing) == {"input_ids": [], "attention_mask": []}
+    assert letters.pad([[97]], pad_to_multiple_of=4)["input_ids"] == [[97, 258, 258, 258]]
+    wrongs: list[tuple[Any, str]] = [
+        ([{"labels": [1]}], "pad needs input_ids, and the rows have"),
+        ([{"input_ids": [1]}, {"input_ids": [1], "labels": [2]}], "row 1 has the columns"),
+        ([{"input_ids": [1, 2], "attention_mask": [1]}], "attention_mask and input_ids must have a value"),
+        ([5], "item 0 is int"),
+        ({"input_ids": [1, 2]}, r"for one row, pass \[row\]"),
+        ("ab", "pad expects a list of rows, not str"),
+    ]
+    for wrong, message in wrongs:
+        with pytest.raises((OptionError, ArgumentTypeError), match=message):
+            letters.pad(wrong)
+
+
+def test_sizes_and_membership(letters: BPETokenizer) -> None:
+    gap = tiny("a|b")
+    gap.add_special_tokens({"<|end|>": 999})
+    assert (gap.n_vocab, len(gap), gap.vocab_size) == (1000, 258, 257)
+    assert BPETokenizer().n_vocab == 0
+    assert "ab" in gap
+    assert b"ab" in gap
+    assert 256 in gap
+    assert np.int64(999) in gap
+    assert "<|end|>" in gap
+    for absent in ("abc", b"abc", 257, True, 1.0, None, [97], np.array([97])):
+        assert absent not in gap
+    assert "a" not in BPETokenizer()
+    assert (gap.token_to_id("<|end|>"), gap.token_to_id("no")) == (999, None)
+    assert (gap.id_to_token(256), gap.id_to_token(500)) == ("ab", None)
+    with pytest.raises(ArgumentTypeError, match="expects a token string, not int"):
+        gap.token_to_id(5)  # type: ignore[arg-type]
+
+
+def test_equal_by_value(letters: BPETokenizer, tmp_path: Path) -> None:
+    one, two = tiny("a|b"), tiny("a|b")
+    assert one == two
+    assert hash(one) == hash(two)
+    assert len({one, two, letters}) == 2
+    letters.save(tmp_path)
+    assert BPETokenizer.from_pretrained(tmp_path) == letters
+    two.add_special_tokens(["<|end|>"])
+    assert one != two
+    assert one != "a tokenizer"
+    assert tiny("a|b", normalization="NFC") != one
+    eos = tiny("a|b")
+    eos.add_special_tokens(["<|end|>"])
+    eos.eos_token = "<|end|>"
+    assert eos != two  # add_special_tokens=True adds another id
+    assert BPETokenizer("gpt2") == BPETokenizer("gpt2")
+    assert hash(BPETokenizer("gpt2")) == hash(BPETokenizer("gpt2"))
+    assert BPETokenizer("gpt2") != BPETokenizer("cl100k")
+    assert BPETokenizer("gpt2") != one
