@@ -54,15 +54,15 @@ def test_roles_are_not_special_tokens() -> None:
 
 def test_positional_arguments_of_other_libraries() -> None:
     tokenizer: Any = tiny("a|b")
-    for call in (
-        lambda: tokenizer("a", "b"),
-        lambda: tokenizer(["a"], ["b"]),
-        lambda: tokenizer.encode("a", "all"),
+    for call, arguments in (
+        (tokenizer, ("a", "b")),
+        (tokenizer, (["a"], ["b"])),
+        (tokenizer.encode, ("a", "all")),
     ):
         with pytest.raises(
             ArgumentTypeError, match=r"True or False, not .*; the second text of a pair is text_pair="
         ):
-            call()
+            call(*arguments)
     with pytest.raises(ArgumentTypeError, match="verbose must be True or False, not str"):
         tokenizer.save("x", verbose="no")
     with pytest.raises(OptionError, match="truncation is 'left'"):

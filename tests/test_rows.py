@@ -203,7 +203,10 @@ def test_padding_afterwards(letters: BPETokenizer) -> None:
         "attention_mask": [[1, 1], [1, 0]],
         "offset_mapping": [[(0, 1), (1, 2)], [(0, 1), (0, 0)]],
     }
-    labelled = [{"input_ids": np.array([97]), "labels": [1, 2, 3]}, {"input_ids": (98, 99), "labels": [4]}]
+    labelled: list[dict[str, Any]] = [
+        {"input_ids": np.array([97]), "labels": [1, 2, 3]},
+        {"input_ids": (98, 99), "labels": [4]},
+    ]
     assert letters.pad(labelled, padding_side="left") == {
         "input_ids": [[258, 97], [98, 99]],
         "labels": [[1, 2, 3], [4]],
