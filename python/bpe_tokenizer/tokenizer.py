@@ -1543,6 +1543,21 @@ class BPETokenizer:
         >>> tokenizer("abc", return_dict=True)
         {'input_ids': [256, 99], 'attention_mask': [1, 1]}
         """
+        # The usual call, in which every check counts.
+        if (
+            isinstance(text, str)
+            and padding is truncation is is_split_into_words is return_dict is False
+            and return_overflowing_tokens is return_offsets_mapping is False
+            and return_tensors is text_pair is None
+            and stride is _NO_STRIDE
+        ):
+            return self.encode(
+                text,
+                add_special_tokens,
+                allowed_special,
+                disallowed_special=disallowed_special,
+                threads=_ONE_THREAD if threads is None else threads,
+            )
         from bpe_tokenizer.results import padding_of_one
         from bpe_tokenizer.rows import is_one_text
 
@@ -1576,12 +1591,6 @@ class BPETokenizer:
         has_offsets = check_flag("return_offsets_mapping", return_offsets_mapping)
         is_padded = isinstance(padding, str) or check_flag("padding", padding)
         is_row = has_words or has_rows or has_offsets or is_padded
-        is_cut = isinstance(truncation, str) or check_flag("truncation", truncation)
-        is_cut = is_cut or stride is not _NO_STRIDE
-        is_plain = not (is_row or is_cut or as_dict or return_tensors is not None or text_pair is not None)
-        if is_plain and isinstance(text, str):
-            count = 1 if threads is None else threads
-            return self.encode(text, *special, disallowed_special=disallowed_special, threads=count)
         if pad_to_multiple_of is None:
             padding = padding_of_one(padding)
         options["text_pair"] = None if text_pair is None else [cast("str", text_pair)]
