@@ -84,5 +84,5 @@ def expert() -> LanguageModel:
     tokenizer = library_tokenizer()
     talks = [[*asked(name), {"role": "assistant", "content": text}] for name, text in first_lines().items()]
     rows = [example["input_ids"] for example in tokenizer.training_examples(talks, "chatml")]
-    loaded: EngineModel = NextIds(rows, len(tokenizer), context_length=200)
+    loaded: EngineModel = NextIds(rows, tokenizer.n_vocab, context_length=200)
     return LanguageModel(loaded, "library expert")

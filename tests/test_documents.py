@@ -298,3 +298,13 @@ def test_every_printed_name_is_at_the_root() -> None:
         assert name in bpe_tokenizer.__all__
     assert {"gpt2", "cl100k"} <= SPLIT_PATTERNS.keys()
     assert type(SPLIT_PATTERNS) is dict
+
+
+def test_the_documents_extras() -> None:
+    toml = pytest.importorskip("tomllib", reason="needs Python 3.11")
+    settings = toml.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = settings["project"]["optional-dependencies"]
+    assert extras["apple"] == ["bpe-tokenizer[mlx]"]
+    named = {name for line in extras["full"] for name in line.split("[")[1].split("]")[0].split(",")}
+    for_developers, for_many_machines = {"test", "peers", "lint"}, {"ray", "spark"}
+    assert named == extras.keys() - {"apple", "full"} - for_developers - for_many_machines
