@@ -344,10 +344,125 @@ fn what_a_dfa_cannot_express_runs_on_the_regex_engine() {
         r"(?=ab)a|.",
         r"(?:ab|a)++c|.",
         r"(?:a*)*b|.",
+        r"((?i)a)b|.",
+        r"(?=(?s).)a|.",
     ] {
         let pattern = EveryEngine::new(pattern);
         assert!(pattern.dfa.automaton().is_none());
         pattern.check(b"foo aab aac food ab\n");
+    }
+}
+
+/// The characters of short patterns, and texts that tell their meanings apart.
+const SYNTAX: [char; 24] = [
+    '(', ')', '?', ':', '-', 'i', 'a', '|', '*', '+', '{', '}', '1', ',', '[', ']', '^', '\\', 'p',
+    'L', '.', '$', '=', '!',
+];
+const SYNTAX_TEXTS: [&str; 4] = [
+    "aAiIpLl1-1,a",
+    "aaa(a)?:{a}[a]^",
+    "\\p{L}|*+.$=!\n",
+    "a{1}11ii--",
+];
+
+/// Compares a pattern that has a DFA with the regex engine. The patterns without a DFA are the engine's.
+fn check_if_it_has_a_dfa(pattern: &str) -> bool {
+    let Ok(dfa) = SplitPattern::new(pattern) else {
+        return false;
+    };
+    if dfa.automaton().is_none() {
+        return false;
+    }
+    let regex = SplitPattern::on_regex_engine(pattern);
+    assert!(regex.is_ok(), "the regex engine refuses {pattern:?}");
+    let regex = regex.unwrap();
+    for text in SYNTAX_TEXTS {
+        let (ours, theirs) = (split(&dfa, text.as_bytes()), split(&regex, text.as_bytes()));
+        assert!(
+            ours == theirs,
+            "{pattern:?} on {text:?}: {ours:?}, {theirs:?}"
+        );
+    }
+    true
+}
+
+/// Checks every pattern of `length` characters between a beginning and an end.
+fn check_every_pattern(begin: &str, length: u32, end: &str) -> usize {
+    let of_length = |number: usize| {
+        let mut pattern = begin.to_owned();
+        let digits = (0..length).map(|place| number / SYNTAX.len().pow(place) % SYNTAX.len());
+        pattern.extend(digits.map(|digit| SYNTAX[digit]));
+        pattern + end
+    };
+    (0..SYNTAX.len().pow(length))
+        .filter(|&number| check_if_it_has_a_dfa(&of_length(number)))
+        .count()
+}
+
+#[test]
+fn short_patterns_with_a_dfa_mean_the_same_to_the_regex_engine() {
+    let mut compiled = 0;
+    for length in 0..=2 {
+        for (begin, end) in [
+            ("", ""),
+            ("(?", ")"),
+            ("(?", ":a)"),
+            ("(?", ")a"),
+            ("(?i", ")"),
+            ("a{", "}"),
+            ("[", "]"),
+            ("\\p{", "}"),
+            ("(?:(?i)", ")a"),
+        ] {
+            compiled += check_every_pattern(begin, length, end);
+        }
+    }
+    assert!(compiled > 500, "{compiled}");
+}
+
+/// `BPE_TOKENIZER_PATTERN_CHARS=4 cargo test --release --test split_patterns -- --ignored every_pattern`
+#[test]
+#[ignore = "slow: compiles every pattern of up to four characters"]
+fn every_pattern_of_a_few_characters() {
+    let longest = std::env::var("BPE_TOKENIZER_PATTERN_CHARS");
+    let longest = longest.ok().and_then(|chars| chars.parse().ok());
+    for length in 0..=longest.unwrap_or(4) {
+        for (begin, end) in [("", ""), ("(?", ")a"), ("(?:(?i)", ")a")] {
+            let compiled = check_every_pattern(begin, length, end);
+            println!("{begin}...{end}, {length} characters: {compiled} have a DFA, no difference");
+        }
+    }
+}
+
+#[test]
+fn flags_are_read_as_the_regex_engine_reads_them() {
+    let accepts = |pattern: &str| {
+        check_if_it_has_a_dfa(pattern);
+        SplitPattern::new(pattern).is_ok()
+    };
+    for pattern in [
+        "(?)", "(?)a", "a(?)", "((?)a)", "(?-)", "(?-)a", "(?-:a)", "(?--i)", "(?", "(?i",
+    ] {
+        assert!(!accepts(pattern), "{pattern}");
+    }
+    for pattern in [
+        "(?:)",
+        "(?:a)",
+        "(?i)",
+        "(?i)a",
+        "(?i-)a",
+        "(?i-:a)",
+        "(?-i)a",
+        "(?-i:a)",
+        "(?i-i)a",
+        "(?ii)a",
+        "(?im-s)a",
+        "(?ms)a|(?i)b|c",
+        "((?i)a)b",
+        "(?:(?i)a)b",
+        "(?i:(?-i)a)b",
+    ] {
+        assert!(accepts(pattern), "{pattern}");
     }
 }
 

@@ -114,7 +114,7 @@ fn just(c: char) -> ClassUnicode {
     ClassUnicode::new([ClassUnicodeRange::new(c, c)])
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Flags {
     ignore_case: bool,
     multi_line: bool,
@@ -122,8 +122,11 @@ struct Flags {
 }
 
 impl Flags {
-    /// Sets flags that are written as `im-s`.
+    /// Sets flags that are written as `im-s`. As in the regex engine, `(?)` and `(?-)` are errors.
     fn set(&mut self, flags: &str) -> Parsed<()> {
+        if matches!(flags, "" | "-") {
+            return Err(Unsupported);
+        }
         let mut value = true;
         for flag in flags.chars() {
             match flag {
@@ -252,6 +255,11 @@ impl Parser {
             Group::LookBehind { .. } | Group::Other => return Err(Unsupported),
         };
         self.depth -= 1;
+        // In the regex engine, flags hold after the end of such a group; in other engines, they do not.
+        let ends_flags = matches!(group, Group::Plain | Group::Flags { .. });
+        if !ends_flags && inner != *flags {
+            return Err(Unsupported);
+        }
         match self.lexer.next() {
             Some(Lexeme::Close) => Ok(Some(node)),
             _ => Err(Unsupported),
