@@ -2481,6 +2481,7 @@ class BPETokenizer:
         stop_ids: Collection[int] = (),
         api_key: str | None = None,
         timeout: float = 600.0,
+        device: str | None = None,
         **options: Any,
     ) -> str | Reply:
         """Let a language model reply to a conversation.
@@ -2509,6 +2510,8 @@ class BPETokenizer:
             stop_ids: Further ids that end the reply.
             api_key: Servers: the API key.
             timeout: Servers: seconds to wait for a connection, and for each part of the reply.
+            device: OpenVINO and Transformers: the device that computes, such as `"GPU"` or `"cuda:1"`; None
+                for the best one.
             **options: `tools`, `documents`, `continue_final_message`, and variables of the template.
 
         Returns:
@@ -2551,7 +2554,8 @@ class BPETokenizer:
         if isinstance(model_path, LanguageModel):
             model = model_path
         else:
-            loading = {"n_gpu_layers": n_gpu_layers, "n_ctx": n_ctx, "api_key": api_key, "timeout": timeout}
+            loading: dict[str, Any] = {"n_gpu_layers": n_gpu_layers, "n_ctx": n_ctx, "device": device}
+            loading |= {"api_key": api_key, "timeout": timeout}
             tokens, matched = compiled.model.core.vocab, compiled.matching_models
             model = load_matching_model(model_path, backend, tokens, matched, **loading)
         # Special tokens only: no file can make a word end every reply.

@@ -436,6 +436,21 @@ def test_an_openvino_directory(models: Models, tmp_path: Path, prompt: list[int]
     assert cache.free_all() == 1
 
 
+@pytest.mark.parametrize(
+    ("backend", "device"),
+    [(InferenceBackend.INTEL_OPENVINO, "CPU"), (InferenceBackend.HUGGINGFACE_TRANSFORMERS, "cpu")],
+)
+def test_the_device_is_a_choice(
+    backend: InferenceBackend, device: str, models: Models, prompt: list[int]
+) -> None:
+    cache = ModelCache()
+    model = cache.load(models.path(backend), backend, LoadOptions(device=device))
+    assert list(model.generate(prompt, GREEDY)) == models.greedy(prompt, 60)
+    with pytest.raises(GenerationError, match="cannot load it"):
+        cache.load(models.path(backend), backend, LoadOptions(device="abacus"))
+    cache.free_all()
+
+
 def test_llama_cpp_evaluates_the_same_whatever_was_before(
     models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def test_bad_generation_options(options: dict[str, Any], error: type[Exception])
     ("options", "error"),
     [
         ({"n_gpu_layers": -2}, OptionError),
+        ({"device": 0}, ArgumentTypeError),
         ({"n_ctx": -1}, OptionError),
         ({"n_ctx": "8k"}, ArgumentTypeError),
         ({"timeout": 0}, OptionError),

@@ -77,6 +77,9 @@ def chat(
     n_gpu_layers: Annotated[
         int, typer.Option(metavar="N", help="llama.cpp: layers on the GPU; -1 for all.")
     ] = -1,
+    device: Annotated[
+        str | None, option("NAME", "OpenVINO, Transformers: the device, such as GPU or cuda:1.", "the best")
+    ] = None,
     n_ctx: Annotated[int, typer.Option(metavar="N", help="Maximum length of the context, in tokens.")] = 8192,
     api_key: Annotated[
         str | None, option("KEY", "API key of a server.", envvar="BPE_TOKENIZER_API_KEY")
@@ -105,6 +108,7 @@ def chat(
         seed=seed,
         backend=backend,
         n_gpu_layers=n_gpu_layers,
+        device=device,
         n_ctx=n_ctx,
         api_key=api_key,
     )

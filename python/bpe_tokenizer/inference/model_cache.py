@@ -173,6 +173,7 @@ def load_model(
     verbose: bool = False,
     api_key: str | None = None,
     timeout: float = 600.0,
+    device: str | None = None,
 ) -> LanguageModel:
     """Load a language model, or return it if it is already loaded.
 
@@ -190,6 +191,8 @@ def load_model(
         verbose: Let llama.cpp print its log to stderr.
         api_key: Servers: the API key.
         timeout: Servers: seconds to wait for a connection, and for each piece of an answer.
+        device: OpenVINO and Transformers: the device that computes, such as `"GPU"` or `"cuda:1"`; None for
+            the best one.
 
     Returns:
         The model.
@@ -201,9 +204,9 @@ def load_model(
 
     >>> load_model("no-such-model.gguf")
     Traceback (most recent call last):
-    bpe_tokenizer.errors.OptionError: no-such-model.gguf: there is no such file or directory; ...
+    bpe_tokenizer.errors.ModelFileNotFoundError: no-such-model.gguf: there is no such file or directory; ...
     """
-    options = LoadOptions(n_gpu_layers, n_ctx, verbose, api_key, timeout)
+    options = LoadOptions(n_gpu_layers, n_ctx, verbose, api_key, timeout, device)
     return _cache.load(path, backend, options)
 
 

@@ -84,6 +84,8 @@ class LoadOptions:
         verbose: Let llama.cpp print its log to stderr.
         api_key: Servers: the API key.
         timeout: Servers: seconds to wait for a connection, and between two pieces of an answer.
+        device: OpenVINO (`"CPU"`, `"GPU"`, `"NPU"`) and Transformers (a device of PyTorch): where the model
+            computes; None for the best device.
 
     Raises:
         ArgumentTypeError: A value has the wrong type.
@@ -95,6 +97,7 @@ class LoadOptions:
     verbose: bool = field(default=False, compare=False)
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 600.0
+    device: str | None = None
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -108,6 +111,8 @@ class LoadOptions:
             raise OptionError(f"timeout={self.timeout} must be a number of seconds, more than 0")
         if self.api_key is not None and not isinstance(self.api_key, str):
             raise ArgumentTypeError(f"api_key must be a str, not {type(self.api_key).__name__}")
+        if self.device is not None and not isinstance(self.device, str):
+            raise ArgumentTypeError(f"device must be a str, not {type(self.device).__name__}")
         if self.api_key is not None and not (self.api_key.isascii() and self.api_key.isprintable()):
             raise OptionError("api_key must be printable ASCII, because it is sent in an HTTP header")
 

@@ -39,7 +39,7 @@ class OpenVinoModel:
 
     Args:
         path: A GGUF file, or a directory with an openvino_model.xml.
-        options: `n_ctx`.
+        options: `n_ctx` and `device`.
 
     Raises:
         FormatError: A GGUF file or config.json is damaged.
@@ -56,9 +56,10 @@ class OpenVinoModel:
             self.vocab_size, limit = read_sizes(path)
         self.context_length = min_limit(options.n_ctx, limit)
         has_gpu = any(device.startswith("GPU") for device in openvino.Core().available_devices)
+        device = options.device or ("GPU" if has_gpu else "CPU")
         try:
             self._pipeline: Any = openvino_genai.LLMPipeline(
-                str(path), "GPU" if has_gpu else "CPU", **({} if has_gpu else _EXACT)
+                str(path), device, **(_EXACT if device == "CPU" else {})
             )
         except MemoryError:
             raise

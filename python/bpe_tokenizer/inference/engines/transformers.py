@@ -29,7 +29,7 @@ class TransformersModel:
 
     Args:
         path: The directory.
-        options: `n_ctx`.
+        options: `n_ctx` and `device`.
 
     Raises:
         GenerationError: Transformers cannot load it.
@@ -43,7 +43,7 @@ class TransformersModel:
                 model = transformers.AutoModelForCausalLM.from_pretrained(
                     str(path), dtype="auto", local_files_only=True
                 )
-                self._model: Any = model.to(_device(torch)).eval()
+                self._model: Any = model.to(options.device or _device(torch)).eval()
             except MemoryError:
                 raise
             except Exception as error:
