@@ -255,7 +255,7 @@ def models_in_files(here: Path) -> None:
         load_model(here / "missing.gguf")
     own_cache = ModelCache(max_models=1)
     assert own_cache.max_models == 1
-    options = LoadOptions(n_gpu_layers=0, n_ctx=512, verbose=False, api_key=None, timeout=5)
+    options = LoadOptions(n_gpu_layers=0, n_ctx=512, verbose=False, api_key=None, timeout=5, device="CPU")
     with refused((MissingDependencyError, GenerationError), "The same with a separate cache"):
         own_cache.load(path, options=options)
     assert own_cache.models() == cached_models() == []

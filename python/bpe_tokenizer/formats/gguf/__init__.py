@@ -70,7 +70,7 @@ def load(path: str | Path) -> Model:
 
     >>> load("model.gguf")
     Traceback (most recent call last):
-    bpe_tokenizer.errors.FormatError: model.gguf: cannot be read: No such file or directory
+    bpe_tokenizer.errors.TokenizerFileNotFoundError: model.gguf: cannot be read: No such file or directory
     """
     metadata = read_metadata(check_path("path", path), _is_wanted)
     model = _read_model_name(metadata)
