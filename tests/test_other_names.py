@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,7 +53,7 @@ def test_roles_are_not_special_tokens() -> None:
     assert tokenizer.add_special_tokens({"pad_token": 300}) == 1
 
 
-def test_positional_arguments_of_other_libraries() -> None:
+def test_positional_arguments_of_other_libraries(tmp_path: Path) -> None:
     tokenizer: Any = tiny("a|b")
     for call, arguments in (
         (tokenizer, ("a", "b")),
@@ -64,6 +65,7 @@ def test_positional_arguments_of_other_libraries() -> None:
         ):
             call(*arguments)
     with pytest.raises(ArgumentTypeError, match="verbose must be True or False, not str"):
-        tokenizer.save("x", verbose="no")
+        tokenizer.save(tmp_path / "saved", verbose="no")
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(OptionError, match="truncation is 'left'"):
         tokenizer(["a"], truncation="left", max_length=3)

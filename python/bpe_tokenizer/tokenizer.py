@@ -655,8 +655,9 @@ class BPETokenizer:
         if not isinstance(name, str):
             raise ArgumentTypeError(f"name must be a str, not {type(name).__name__}")
         check_path("name", name)
+        verbose = check_flag("verbose", verbose)
         huggingface.save(self.model, check_path("directory", directory), name=name)
-        if check_flag("verbose", verbose):
+        if verbose:
             print(f"Saved {self} to {directory}", file=sys.stderr)
 
     @classmethod
