@@ -431,11 +431,22 @@ class PieceCounter:
     # Number of pieces dropped to save memory, the sum of their counts, and the largest error of any count.
     @property
     def dropped(self) -> tuple[int, int, int]: ...
+    # Whether normalisation changed text; not known of pieces that were counted elsewhere.
+    @property
+    def normalized(self) -> bool: ...
     # The pieces in byte order, in the form of `add_pieces`.
     def arrays(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]: ...
     # The counts as bytes after a header `begin`; and the counts that follow a header of `begin` bytes.
     def save(self, begin: bytes) -> bytes: ...
-    def load(self, data: bytes, begin: int, documents: int, dropped: tuple[int, int, int]) -> None: ...
+    def load(
+        self,
+        data: bytes,
+        begin: int,
+        documents: int,
+        dropped: tuple[int, int, int],
+        *,
+        normalized: bool = False,
+    ) -> None: ...
     # A model of the 256 bytes, the added tokens with ids below `vocab_size`, and learned tokens with the
     # other ids below it. Text is cut as this counter cuts it.
     # `model`: extend this model instead. Learned tokens get the ids after its largest; `added_tokens` is not

@@ -236,6 +236,26 @@ def test_a_run_says_what_it_dropped(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "Dropped rare pieces" in capsys.readouterr().err
 
 
+def test_counts_know_whether_normalisation_changed_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def is_said(counts: PieceCounts) -> bool:
+        train_from_counts(counts, 258)
+        return "NFC changed text" in capsys.readouterr().err
+
+    composed, decomposed = (count(text, "gpt2") for text in ("café café", "cafe\u0301 café"))
+    assert not is_said(composed)
+    assert is_said(decomposed)
+    assert composed == decomposed
+    assert is_said(pickle.loads(pickle.dumps(decomposed)))
+    assert not is_said(pickle.loads(pickle.dumps(composed)))
+    assert is_said(PieceCounts("gpt2").merge(decomposed))
+    assert is_said(PieceCounts("gpt2").add("plain").add("cafe\u0301"))
+    # A file of counts has nothing about it: equal counts give equal files.
+    decomposed.save(tmp_path / "a.counts")
+    assert not is_said(PieceCounts.load(tmp_path / "a.counts"))
+
+
 # -- the file -------------------------------------------------------------------------------------------
 
 
@@ -430,6 +450,10 @@ def test_the_commands_count_and_train(
     said = json.loads(counted.stdout)
     assert said["documents"] == 3
     assert said["dropped"] == {"distinct": 0, "pieces": 0, "most": 0}
+    assert "normalization" not in counted.stderr
+    Path("decomposed.txt").write_text("cafe\u0301", encoding="utf-8")
+    changed = run("count", "--corpus", "decomposed.txt", "--output", "c.counts")
+    assert "NFC changed text in the corpus; normalization=None" in changed.stderr
     assert run("count", "--corpus", *stdlib_files[3:], *options, "--output", "b.counts").returncode == 0
     from_counts = run("train", "--counts", "a.counts", "b.counts", "--output", "one", "--vocab-size", 600)
     assert from_counts.returncode == 0, from_counts.stderr

@@ -336,6 +336,30 @@ def test_the_summary_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Stopped 44 merges short of vocab_size=300" in capsys.readouterr().err
 
 
+def test_the_summary_says_that_normalisation_changed_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    composed, decomposed = "café " * 10, "cafe\u0301 " * 10
+    paths = [tmp_path / "composed.txt", tmp_path / "decomposed.txt"]
+    for path, text in zip(paths, (composed, decomposed), strict=True):
+        path.write_text(text, encoding="utf-8")
+
+    def notes(corpus: Any, normalization: Any = "NFC", **options: Any) -> list[str]:
+        BPETokenizer("gpt2", normalization).train(corpus, 258, **options)
+        return [line for line in capsys.readouterr().err.splitlines() if "normalization" in line]
+
+    note = "{} changed text in the corpus; normalization=None keeps every text as it is"
+    for corpus in ([composed, decomposed], decomposed, paths, paths[1], (text for text in [decomposed])):
+        assert notes(corpus) == [note.format("NFC")]
+    assert notes(composed, "NFD") == [note.format("NFD")]
+    for corpus in (composed, ["plain", composed], paths[:1]):
+        assert notes(corpus) == []
+    assert notes(paths, None) == []
+    assert notes(paths, verbose=False) == []
+    for _ in range(2):  # a finished run knows it too
+        assert notes(paths, checkpoint=tmp_path / "run") == [note.format("NFC")]
+
+
 def test_nothing_is_shown_when_not_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
     trained(WORDS)
     assert capfd.readouterr() == ("", "")

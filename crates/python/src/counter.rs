@@ -233,7 +233,9 @@ impl PieceCounter {
                 return Ok(std::mem::take(counted));
             }
             let counts = counted.counts()?.copy()?;
-            Ok(Counted::new(counts, counted.documents, counted.dropped))
+            let mut copy = Counted::new(counts, counted.documents, counted.dropped);
+            copy.normalized = counted.normalized;
+            Ok(copy)
         })?;
         self.with(py, |counted| self.counter.merge(added, weight, counted))
     }
@@ -261,6 +263,11 @@ impl PieceCounter {
         })
     }
 
+    #[getter]
+    fn normalized(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |counted| Ok(counted.normalized))
+    }
+
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Arrays<'py>> {
         let (data, offsets, counts) = self.with(py, |counted| {
             let pieces = counted.counts()?.sorted()?;
@@ -286,7 +293,7 @@ impl PieceCounter {
         objects::bytes(py, &bytes)
     }
 
-    #[pyo3(signature = (data, begin, documents, dropped))]
+    #[pyo3(signature = (data, begin, documents, dropped, *, normalized=false))]
     fn load(
         &self,
         py: Python<'_>,
@@ -294,6 +301,7 @@ impl PieceCounter {
         begin: usize,
         documents: u64,
         dropped: (u64, u64, u64),
+        normalized: bool,
     ) -> PyResult<()> {
         let (distinct, pieces, max_error) = dropped;
         let dropped = Dropped {
@@ -303,7 +311,8 @@ impl PieceCounter {
         };
         run(py, usize::MAX, |interrupt| {
             let counts = PieceCounts::load(data, begin, interrupt)?;
-            let loaded = Counted::new(counts, documents, dropped);
+            let mut loaded = Counted::new(counts, documents, dropped);
+            loaded.normalized = normalized;
             self.counter.merge(loaded, 1, &mut self.counted())
         })
     }

@@ -26,6 +26,7 @@ from bpe_tokenizer.cli.options import (
 )
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.train import piece_counts
+from bpe_tokenizer.train.trainer import print_normalized
 
 __all__ = ["count"]
 
@@ -77,5 +78,6 @@ def count(
         print(
             f"{count_noun(counts.pieces, 'piece')}, {counts.distinct:,} of them distinct, saved in {output}"
         )
+        print_normalized(counts)
         if counts.dropped.distinct:
             print(counts.dropped.said(), file=sys.stderr)

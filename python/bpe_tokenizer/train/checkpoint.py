@@ -31,9 +31,10 @@ class Checkpoint:
     """The counts and the merges of a run, in two files that are replaced atomically.
 
     `pieces.counts` is a file of `PieceCounts`. Its header also lists the counted files, with their sizes,
-    times and weights, and the position in them. `merges.json` holds the merges so far. A kill leaves the old
-    or the new version of each. What a run adds depends on the corpus and the options only, so the resumed run
-    gives the result of an uninterrupted one. One run at a time has the lock of the directory.
+    times and weights, the position in them, and whether normalisation changed text. `merges.json` holds the
+    merges so far. A kill leaves the old or the new version of each. What a run adds depends on the corpus and
+    the options only, so the resumed run gives the result of an uninterrupted one. One run at a time has the
+    lock of the directory.
 
     Args:
         directory: Holds the files; created if it does not exist.
@@ -87,8 +88,12 @@ class Checkpoint:
         def save(position: Position) -> None:
             if position == (len(files), 0) or timer.is_due():
                 with timer:
-                    counted = listed[: position[0] + (position[1] > 0)]
-                    self._write(path, counts_to_bytes(counts, files=counted, position=position))
+                    fields = {
+                        "files": listed[: position[0] + (position[1] > 0)],
+                        "position": position,
+                        "normalized": core_counter(counts).normalized,
+                    }
+                    self._write(path, counts_to_bytes(counts, **fields))
 
         count_files(core_counter(counts), files, weights, progress, position, save)
         return counts

@@ -366,7 +366,8 @@ class PieceCounts:
 
     def __reduce__(self) -> tuple[Any, ...]:
         settings = (self._patterns, self._normalization, self._special)
-        return _unpickle, (settings, self._threads, counts_to_bytes(self))
+        data = counts_to_bytes(self, normalized=self._counter.normalized)
+        return _unpickle, (settings, self._threads, data)
 
     def _take(self, added: _core.PieceCounter) -> None:
         """Add a counter that nobody else uses, and may be consumed."""
@@ -436,7 +437,13 @@ def counts_from_bytes(like: PieceCounts, data: bytes, name: str) -> tuple[PieceC
     counts = object.__new__(PieceCounts)
     vars(counts).update(vars(like), _counter=like._counter.empty())
     try:
-        counts._counter.load(data, begin, header["documents"], tuple(header["dropped"]))
+        counts._counter.load(
+            data,
+            begin,
+            header["documents"],
+            tuple(header["dropped"]),
+            normalized=header.get("normalized") is True,
+        )
     except FormatError as error:
         raise FormatError(f"{name}: {error}") from None
     return counts, header

@@ -27,7 +27,7 @@ from bpe_tokenizer.train.piece_counts import (
 )
 from bpe_tokenizer.train.progress import ProgressBar
 
-__all__ = ["print_shortfall", "train_bpe", "train_model", "train_model_from_counts"]
+__all__ = ["print_normalized", "print_shortfall", "train_bpe", "train_model", "train_model_from_counts"]
 
 
 def train_model(
@@ -213,9 +213,17 @@ def _print_summary(counts: PieceCounts, merges: int, options: TrainingOptions, s
         f"{counts.distinct:,} of them distinct; learned {count_noun(merges, 'merge')} in {seconds:.1f} s",
         file=sys.stderr,
     )
+    print_normalized(counts)
     if counts.dropped.distinct:
         print(counts.dropped.said(), file=sys.stderr)
     print_shortfall(wanted - merges, "vocab_size", options)
+
+
+def print_normalized(counts: PieceCounts) -> None:
+    """Print to stderr that normalisation changed text, if it did, and which option keeps every text."""
+    if core_counter(counts).normalized:
+        changed = f"{counts.normalization} changed text in the corpus"
+        print(f"{changed}; normalization=None keeps every text as it is", file=sys.stderr)
 
 
 def print_shortfall(missing: int, size: str, options: TrainingOptions) -> None:

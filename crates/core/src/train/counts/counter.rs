@@ -9,7 +9,7 @@ use crate::interrupt::{Interrupt, Poller};
 use crate::normalize::Normalization;
 use crate::pretokenize::{Block, Piece};
 use crate::threads::{lock, on_threads, thread_count};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Mutex;
 
 /// The settings of a count. The counts themselves are in [`Counted`].
@@ -41,6 +41,8 @@ pub struct Counted {
     pub documents: u64,
     /// The pieces that were dropped to save memory.
     pub dropped: Dropped,
+    /// Whether normalisation changed text.
+    pub normalized: bool,
     /// All pieces but the pending ones.
     counts: PieceCounts,
     /// Tables of worker threads, whose pieces each count `weight` times. The next call continues with them.
@@ -114,6 +116,7 @@ impl Counter {
         counted.counts.merge(&mut added, weight, self.threads)?;
         counted.documents += other.documents;
         counted.dropped.add(other.dropped, weight);
+        counted.normalized |= other.normalized;
         counted.unchecked_bytes = usize::MAX;
         self.limit_memory(counted)
     }
@@ -186,6 +189,7 @@ impl CountCall<'_> {
         counted.unchecked_bytes = counted.unchecked_bytes.saturating_add(bytes);
         let tables = counted.take_tables(self.weight, *threads)?;
         let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let normalized = AtomicBool::new(false);
         let progress = Mutex::new(progress);
         let threads = thread_count(*threads, bytes).min(sections.len().max(1));
         let outcomes = on_threads(threads, interrupt, || {
@@ -209,10 +213,12 @@ impl CountCall<'_> {
                     progress(done);
                 }
             };
+            normalized.fetch_or(worker.normalized, Ordering::Relaxed);
             lock(&tables).push(worker.counts);
             outcome
         });
         counted.pending = std::mem::take(&mut lock(&tables));
+        counted.normalized |= normalized.into_inner();
         let failures = outcomes.into_iter().filter_map(std::result::Result::err);
         let first: Option<(usize, Error)> = failures.min_by_key(|(number, _)| *number);
         first.map_or_else(|| interrupt.check(), |(_, error)| Err(error))
@@ -222,6 +228,8 @@ impl CountCall<'_> {
 /// One thread's counts and buffers.
 pub struct Worker<'a> {
     pub counts: PieceCounts,
+    /// Whether normalisation changed a section.
+    normalized: bool,
     /// Bytes of the file section that is being read.
     pub buffer: Vec<u8>,
     splitter: &'a TextSplitter,
@@ -238,6 +246,7 @@ impl<'a> Worker<'a> {
     ) -> Self {
         Self {
             counts,
+            normalized: false,
             buffer: Vec::new(),
             splitter,
             block: Block::default(),
@@ -252,6 +261,7 @@ impl<'a> Worker<'a> {
             Some(form) => form.rewrite(section, false, self.poller.interrupt())?,
             None => None,
         };
+        self.normalized |= rewritten.is_some();
         let text = match &rewritten {
             Some((normalized, _)) => normalized,
             None => section.as_bytes(),
@@ -331,6 +341,37 @@ mod tests {
         add(&text, 1, &mut again);
         counter.merge(again, 2, &mut sum).unwrap();
         assert_eq!(table(&mut sum), table(&mut repeated));
+    }
+
+    #[test]
+    fn it_is_known_whether_normalisation_changed_text() {
+        // In many sections, the last of which decides.
+        let plain = "café 日本 word ".repeat(200_000);
+        let changed = plain.clone() + "cafe\u{301} ";
+        for (form, text, expected) in [
+            (None, &changed, false),
+            (Some(Normalization::Nfc), &plain, false),
+            (Some(Normalization::Nfc), &changed, true),
+            (Some(Normalization::Nfkc), &plain, false),
+            (Some(Normalization::Nfd), &plain, true),
+        ] {
+            let counter = counter(PATTERN, form, 2);
+            let mut counted = Counted::default();
+            let add = |text: &str, counted: &mut Counted| {
+                call(&counter, counted, 1, &Interrupt::never())
+                    .add_texts(&[text])
+                    .unwrap();
+            };
+            add("<|end of text|>", &mut counted);
+            assert!(!counted.normalized);
+            add(text, &mut counted);
+            assert_eq!(counted.normalized, expected, "{form:?}");
+            add("more", &mut counted);
+            let mut sum = Counted::default();
+            counter.merge(counted, 2, &mut sum).unwrap();
+            counter.merge(Counted::default(), 1, &mut sum).unwrap();
+            assert_eq!(sum.normalized, expected, "{form:?}, merged");
+        }
     }
 
     #[test]

@@ -353,6 +353,7 @@ mod tests {
                 let mut counted = count(&counter, &paths, bytes).unwrap();
                 assert_eq!(table(&mut counted), whole);
                 assert_eq!(counted.documents, 5);
+                assert_eq!(counted.normalized, form.is_some());
             }
         }
     }

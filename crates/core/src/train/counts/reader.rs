@@ -128,6 +128,7 @@ mod tests {
                 for mut counted in [from_reader, from_text] {
                     assert_eq!(table(&mut counted), whole);
                     assert_eq!(counted.documents, 1);
+                    assert_eq!(counted.normalized, form.is_some());
                 }
             }
         }
