@@ -88,7 +88,7 @@ def test_unknown_special_tokens_are_named(tokenizer: BPETokenizer, option: str) 
 
 def test_a_text_of_a_special_token_is_not_a_set_of_characters(tokenizer: BPETokenizer) -> None:
     with pytest.raises(OptionError, match="a set of special tokens"):
-        tokenizer.encode("a", allowed_special="<|eos|>")
+        tokenizer.encode("a", allowed_special="<|eos|>")  # type: ignore[arg-type]
 
 
 def test_bos_and_eos_are_put_around(tokenizer: BPETokenizer) -> None:

@@ -29,6 +29,7 @@ from bpe_tokenizer import (
 )
 from bpe_tokenizer.model import AddedToken, Decoder, Metaspace, Model, Normalizer, Prepend, Replace
 from bpe_tokenizer.patterns import NAMED_PATTERNS
+from bpe_tokenizer.special_tokens import AllowedSpecial
 from hostile import LONE_SURROGATES, hostile_texts, special_token_texts
 
 SPECIAL = ["<|a|>", "<|a|><|b|>", "b|>", "<|"]
@@ -43,7 +44,7 @@ def cut(text: str, rng: random.Random) -> list[str]:
     return [text[start:end] for start, end in zip([0, *places], [*places, len(text)], strict=True)]
 
 
-def streamed(tokenizer: BPETokenizer, chunks: Iterable[str], allowed: str = "none") -> list[int]:
+def streamed(tokenizer: BPETokenizer, chunks: Iterable[str], allowed: AllowedSpecial = "none") -> list[int]:
     return [token_id for ids in tokenizer.encode_streaming(chunks, allowed) for token_id in ids]
 
 
@@ -77,7 +78,8 @@ def test_100_000_cuttings_of_hostile_text(name: str, stdlib_texts: list[str]) ->
     for _ in range(100):
         parts = rng.choices([*TEXTS, *SPECIAL, *stdlib_texts[0].splitlines(keepends=True)], k=6)
         text = "".join(part[:80] for part in parts)
-        expected = [(allowed, tokenizer.encode(text, allowed_special=allowed)) for allowed in ("none", "all")]
+        every: tuple[AllowedSpecial, ...] = ("none", "all")
+        expected = [(allowed, tokenizer.encode(text, allowed_special=allowed)) for allowed in every]
         for allowed, ids in expected * 500:
             chunks = cut(text, rng)
             assert streamed(tokenizer, chunks, allowed) == ids, chunks

@@ -7,11 +7,12 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import SupportsIndex, TypeVar, cast
+from typing import Protocol, SupportsIndex, TypeVar, cast
 
 from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError, TokenizerError, shorten
 
 __all__ = [
+    "TextCollection",
     "check_choice",
     "check_flag",
     "check_integer",
@@ -38,6 +39,16 @@ _MAX_THREADS = 1 << 16
 _MAX_ID = 2**32 - 2
 
 _forked = False
+
+
+class TextCollection(Protocol):
+    """A type of a collection of texts. A `str` does not have it: `in` of a `str` takes a `str` only."""
+
+    def __contains__(self, value: object, /) -> bool: ...
+
+    def __iter__(self) -> Iterator[str]: ...
+
+    def __len__(self) -> int: ...
 
 
 def _note_fork() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.arguments import check_choice, check_flag, check_integer
+from bpe_tokenizer.arguments import TextCollection, check_choice, check_flag, check_integer
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     MissingDependencyError,
@@ -29,6 +29,7 @@ __all__ = [
     "Rows",
     "Side",
     "TextOptions",
+    "Texts",
     "Truncation",
     "check_return_tensors",
     "pad_rows",
@@ -43,6 +44,8 @@ Padding: TypeAlias = bool | Literal["longest", "max_length"]
 Truncation: TypeAlias = bool | Literal["longest_first", "only_first", "only_second"]
 ReturnTensors: TypeAlias = Literal["np", "pt"]
 Side: TypeAlias = Literal["left", "right"]
+# Several texts: every iterable of texts whose type tells it from a single `str`.
+Texts: TypeAlias = TextCollection | Iterator[str]
 Offsets: TypeAlias = list[tuple[int, int]]
 # What `pad` takes: a row each, or one dict of columns.
 Rows: TypeAlias = "Iterable[EncodingResult | Mapping[str, Any] | Sequence[int]] | Mapping[str, Any]"
@@ -152,7 +155,13 @@ class EncodingResult:
         """The names of the columns: `input_ids`, `attention_mask`, and `offset_mapping` if it is known."""
         return ["input_ids", "attention_mask"] + ["offset_mapping"] * (self.offsets is not None)
 
-    def __getitem__(self, name: str) -> Any:
+    @overload
+    def __getitem__(self, name: Literal["input_ids", "attention_mask"]) -> list[int]: ...
+    @overload
+    def __getitem__(self, name: Literal["offset_mapping"]) -> Offsets: ...
+    @overload
+    def __getitem__(self, name: str) -> list[int] | Offsets: ...
+    def __getitem__(self, name: str) -> list[int] | Offsets:
         """Return a column by its name."""
         if name == "offset_mapping":
             if self.offsets is not None:
@@ -161,7 +170,7 @@ class EncodingResult:
                 "no offset_mapping was asked for: pass return_offsets_mapping=True when you encode"
             )
         if isinstance(name, str) and name in self.keys():
-            return getattr(self, name)
+            return self.input_ids if name == "input_ids" else self.attention_mask
         raise UnknownColumnError(
             f"a result has the columns {', '.join(map(repr, self.keys()))}, not {shorten(name)}; "
             "result.input_ids[0] is the first id"

@@ -9,7 +9,7 @@ from itertools import count
 from operator import attrgetter
 from typing import Any, Final, Literal, TypeAlias
 
-from bpe_tokenizer.arguments import check_integer, items_in_turn, items_of
+from bpe_tokenizer.arguments import TextCollection, check_integer, items_in_turn, items_of
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     ModelError,
@@ -39,8 +39,8 @@ __all__ = [
 ]
 
 SpecialTokens: TypeAlias = Mapping[str, int] | Iterable[str]
-AllowedSpecial: TypeAlias = Literal["none", "all"] | Collection[str]
-DisallowedSpecial: TypeAlias = Literal["all"] | Collection[str]
+AllowedSpecial: TypeAlias = Literal["none", "all"] | TextCollection
+DisallowedSpecial: TypeAlias = Literal["all"] | TextCollection
 Role: TypeAlias = Literal["bos", "eos", "pad", "unk"]
 
 # https://github.com/meta-llama/llama-models/blob/main/models/llama3/tokenizer.py

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import items_in_turn
-from bpe_tokenizer.decoding import check_error_handler, id_row, to_text
+from bpe_tokenizer.decoding import Ids, check_error_handler, id_row, to_text
 from bpe_tokenizer.encoding import SpecialSet
 from bpe_tokenizer.errors import ArgumentTypeError
 
@@ -113,7 +113,7 @@ class StreamDecoder:
         self._stream = _core.DecodeStream(encoder, skip_special_tokens, errors == "replace")
         self._errors = errors
 
-    def step(self, ids: Any) -> str:
+    def step(self, ids: Ids) -> str:
         """Decode further ids, and return the text that they complete.
 
         Args:
@@ -133,7 +133,7 @@ class StreamDecoder:
         """
         return to_text(self._stream.finish(), self._errors)
 
-    def decode(self, ids: Iterable[Any]) -> Iterator[str]:
+    def decode(self, ids: Iterable[Ids]) -> Iterator[str]:
         """Decode an iterable of ids, or of lists of ids, as they come.
 
         Yields:
@@ -150,7 +150,7 @@ class StreamDecoder:
         if text := self.flush():
             yield text
 
-    async def decode_async(self, ids: AsyncIterable[Any]) -> AsyncIterator[str]:
+    async def decode_async(self, ids: AsyncIterable[Ids]) -> AsyncIterator[str]:
         """Decode an asynchronous iterable of ids, like `decode`.
 
         >>> import asyncio

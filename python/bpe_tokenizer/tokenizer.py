@@ -61,12 +61,13 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
     from typing_extensions import Self, Unpack
 
-    from bpe_tokenizer.chat.encoding import ChatTemplateLike, MessageSpan
-    from bpe_tokenizer.chat.messages import Messages
+    from bpe_tokenizer.chat.encoding import ChatEncoding, ChatTemplateLike, MessageSpan
+    from bpe_tokenizer.chat.messages import Conversation
     from bpe_tokenizer.chat.reply import Reply
     from bpe_tokenizer.chat.segment import Segment
     from bpe_tokenizer.chat.training_examples import TrainingExamples
-    from bpe_tokenizer.formats.tiktoken import LoadKwargs
+    from bpe_tokenizer.formats.hub.objects import TokenizersTokenizer, TransformersTokenizer
+    from bpe_tokenizer.formats.tiktoken import LoadKwargs, TiktokenEncoding
     from bpe_tokenizer.inference import InferenceBackend, LanguageModel
     from bpe_tokenizer.results import (
         EncodingResult,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
         Rows,
         Side,
         TextOptions,
+        Texts,
         Truncation,
     )
     from bpe_tokenizer.train.corpus import Corpus
@@ -240,7 +242,7 @@ class BPETokenizer:
         max_memory: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,
-    ) -> BPETokenizer:
+    ) -> Self:
         """Learn a vocabulary from a corpus; it replaces the present one.
 
         The same corpus gives the same vocabulary in any order of the documents and with any number of
@@ -343,7 +345,7 @@ class BPETokenizer:
         tie_break: TieBreak = "largest",
         max_token_length: int | None = None,
         threads: int | None = None,
-    ) -> BPETokenizer:
+    ) -> Self:
         """Learn a vocabulary from piece counts: exactly the one that `train` learns from the corpus.
 
         The other arguments and errors are those of `train`.
@@ -401,7 +403,7 @@ class BPETokenizer:
         tie_break: TieBreak = "largest",
         max_token_length: int | None = None,
         threads: int | None = None,
-    ) -> BPETokenizer:
+    ) -> Self:
         """Learn further tokens from a corpus; every id, merge and special token keeps its meaning.
 
         So the embeddings of a language model keep their rows and get new ones. Each piece of the corpus
@@ -446,7 +448,7 @@ class BPETokenizer:
         self._state = CompiledModel.compile(extend_model(compiled.model, corpus, options), compiled)
         return self
 
-    def truncate_vocab(self, n: int) -> BPETokenizer:
+    def truncate_vocab(self, n: int) -> Self:
         """Remove the learned tokens with ids from `n` on, so that one training run serves many sizes.
 
         The result equals training with `vocab_size=n` and the same special tokens. Special tokens at or
@@ -504,7 +506,7 @@ class BPETokenizer:
             tokenizer._state = CompiledModel.compile(state.model.with_normalization(normalization), state)
         else:
             tokenizer._state = UntrainedModel(state.split_patterns, normalization)
-        return cast("Self", tokenizer)
+        return tokenizer
 
     # Models and files
 
@@ -525,7 +527,7 @@ class BPETokenizer:
         special_tokens: SpecialTokens | None = None,
         split_pattern: str | Sequence[str] = "gpt2",
         normalization: Normalization | None = None,
-    ) -> BPETokenizer:
+    ) -> Self:
         """Return the tokenizer of a vocabulary and its merges, as `train_bpe` returns them.
 
         Args:
@@ -663,7 +665,7 @@ class BPETokenizer:
     @classmethod
     def from_huggingface(
         cls,
-        model_name_or_path: Any,
+        model_name_or_path: _Path | TokenizersTokenizer | TransformersTokenizer,
         cache_dir: _Path | None = None,
         token: str | bool | None = None,
         verbose: bool = False,
@@ -710,7 +712,7 @@ class BPETokenizer:
     @classmethod
     def from_tiktoken(
         cls,
-        source: Any,
+        source: _Path | TiktokenEncoding,
         split_pattern: str | Sequence[str] | None = None,
         special_tokens: SpecialTokens | None = None,
         *,
@@ -1295,6 +1297,20 @@ class BPETokenizer:
         padding: Padding = False,
         truncation: Truncation = False,
         max_length: int | None = None,
+        *,
+        return_tensors: Literal["pt"],
+        return_dict: bool = False,
+        **options: Unpack[RowOptions],
+    ) -> dict[str, Any]: ...
+    @overload
+    def encode_batch(
+        self,
+        texts: Iterable[str] | Iterable[Iterable[str]],
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        padding: Padding = False,
+        truncation: Truncation = False,
+        max_length: int | None = None,
         return_tensors: None = None,
         *,
         return_dict: Literal[True],
@@ -1432,7 +1448,7 @@ class BPETokenizer:
         return results.to_tensors(arrays) if return_tensors == "pt" else arrays
 
     @overload
-    def __call__(  # type: ignore[overload-overlap]
+    def __call__(
         self,
         text: str,
         add_special_tokens: bool = False,
@@ -1448,6 +1464,56 @@ class BPETokenizer:
         return_dict: Literal[False] = False,
         threads: int | None = None,
     ) -> list[int]: ...
+    @overload
+    def __call__(
+        self,
+        text: str,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        *,
+        padding: Literal[True, "longest", "max_length"],
+        truncation: Truncation = False,
+        max_length: int | None = None,
+        return_tensors: None = None,
+        return_dict: Literal[False] = False,
+        **options: Unpack[RowOptions],
+    ) -> EncodingResult: ...
+    @overload
+    def __call__(
+        self,
+        text: str,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        padding: Padding = False,
+        truncation: Truncation = False,
+        max_length: int | None = None,
+        return_tensors: None = None,
+        *,
+        return_dict: Literal[False] = False,
+        return_offsets_mapping: Literal[True],
+        text_pair: str | None = None,
+        disallowed_special: DisallowedSpecial = (),
+        padding_side: Side = "right",
+        truncation_side: Side = "right",
+        pad_to_multiple_of: int | None = None,
+        stride: int = 0,
+        return_overflowing_tokens: bool = False,
+        threads: int | None = None,
+    ) -> EncodingResult: ...
+    @overload
+    def __call__(
+        self,
+        text: str,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        padding: Padding = False,
+        truncation: Truncation = False,
+        max_length: int | None = None,
+        return_tensors: None = None,
+        *,
+        return_dict: Literal[False] = False,
+        **options: Unpack[RowOptions],
+    ) -> list[int] | EncodingResult: ...
     @overload
     def __call__(
         self,
@@ -1471,6 +1537,20 @@ class BPETokenizer:
         padding: Padding = False,
         truncation: Truncation = False,
         max_length: int | None = None,
+        *,
+        return_tensors: Literal["pt"],
+        return_dict: bool = False,
+        **options: Unpack[RowOptions],
+    ) -> dict[str, Any]: ...
+    @overload
+    def __call__(
+        self,
+        text: str | Iterable[str] | Iterable[Iterable[str]],
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        padding: Padding = False,
+        truncation: Truncation = False,
+        max_length: int | None = None,
         return_tensors: None = None,
         *,
         return_dict: Literal[True],
@@ -1479,7 +1559,7 @@ class BPETokenizer:
     @overload
     def __call__(
         self,
-        text: Iterable[str],
+        text: Texts,
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
         padding: Padding = False,
@@ -1487,7 +1567,40 @@ class BPETokenizer:
         max_length: int | None = None,
         return_tensors: None = None,
         *,
+        text_pair: str | Iterable[str] | Iterable[Iterable[str]] | None = None,
         is_split_into_words: Literal[False] = False,
+        return_dict: Literal[False] = False,
+        **options: Unpack[TextOptions],
+    ) -> list[EncodingResult]: ...
+    @overload
+    def __call__(
+        self,
+        text: Texts,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        padding: Padding = False,
+        truncation: Truncation = False,
+        max_length: int | None = None,
+        return_tensors: None = None,
+        *,
+        text_pair: Iterable[str] | None = None,
+        is_split_into_words: Literal[True],
+        return_dict: Literal[False] = False,
+        **options: Unpack[TextOptions],
+    ) -> EncodingResult: ...
+    @overload
+    def __call__(
+        self,
+        text: Iterable[Texts],
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        padding: Padding = False,
+        truncation: Truncation = False,
+        max_length: int | None = None,
+        return_tensors: None = None,
+        *,
+        text_pair: str | Iterable[str] | Iterable[Iterable[str]] | None = None,
+        is_split_into_words: Literal[True],
         return_dict: Literal[False] = False,
         **options: Unpack[TextOptions],
     ) -> list[EncodingResult]: ...
@@ -2057,7 +2170,7 @@ class BPETokenizer:
     @overload
     def apply_chat_template(
         self,
-        messages: Messages,
+        messages: Conversation,
         template: ChatTemplateLike = None,
         add_generation_prompt: bool = True,
         system_prompt: str | None = None,
@@ -2068,41 +2181,166 @@ class BPETokenizer:
     @overload
     def apply_chat_template(
         self,
-        messages: Messages,
+        messages: Sequence[Conversation],
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        *,
+        tokenize: Literal[False],
+        **options: Any,
+    ) -> list[str]: ...
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Conversation,
         template: ChatTemplateLike = None,
         add_generation_prompt: bool = True,
         system_prompt: str | None = None,
         tokenize: Literal[True] = True,
         allowed_special: AllowedSpecial = "all",
         *,
-        tools: Sequence[Any] | None = None,
-        documents: Sequence[Any] | None = None,
-        continue_final_message: bool | str = False,
-        plain_markup: bool = False,
-        template_budget: float | None = None,
+        return_assistant_mask: Literal[False] = False,
+        return_dict: Literal[False] = False,
+        return_tensors: None = None,
+        **options: Any,
     ) -> list[int]: ...
     @overload
     def apply_chat_template(
         self,
-        messages: Any,
+        messages: Conversation,
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        tokenize: Literal[True] = True,
+        allowed_special: AllowedSpecial = "all",
+        *,
+        return_assistant_mask: Literal[True],
+        return_dict: Literal[False] = False,
+        return_tensors: None = None,
+        **options: Any,
+    ) -> tuple[list[int], list[int]]: ...
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Conversation,
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        tokenize: Literal[True] = True,
+        allowed_special: AllowedSpecial = "all",
+        *,
+        return_message_spans: Literal[False] = False,
+        return_dict: Literal[True],
+        return_tensors: None = None,
+        **options: Any,
+    ) -> dict[str, list[int]]: ...
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Sequence[Conversation],
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        tokenize: Literal[True] = True,
+        allowed_special: AllowedSpecial = "all",
+        *,
+        return_assistant_mask: Literal[False] = False,
+        return_dict: Literal[False] = False,
+        return_tensors: None = None,
+        **options: Any,
+    ) -> list[list[int]]: ...
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Sequence[Conversation],
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        tokenize: Literal[True] = True,
+        allowed_special: AllowedSpecial = "all",
+        *,
+        return_assistant_mask: Literal[True],
+        return_dict: Literal[False] = False,
+        return_tensors: None = None,
+        **options: Any,
+    ) -> list[tuple[list[int], list[int]]]: ...
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Sequence[Conversation],
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        tokenize: Literal[True] = True,
+        allowed_special: AllowedSpecial = "all",
+        *,
+        return_message_spans: Literal[False] = False,
+        return_dict: Literal[True],
+        return_tensors: None = None,
+        **options: Any,
+    ) -> dict[str, list[list[int]]]: ...
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Conversation | Sequence[Conversation],
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        tokenize: Literal[True] = True,
+        allowed_special: AllowedSpecial = "all",
+        *,
+        return_message_spans: Literal[False] = False,
+        return_tensors: Literal["np"],
+        **options: Any,
+    ) -> dict[str, npt.NDArray[np.int64]]: ...
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Conversation | Sequence[Conversation],
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        tokenize: Literal[True] = True,
+        allowed_special: AllowedSpecial = "all",
+        *,
+        return_tensors: Literal["np", "pt"],
+        **options: Any,
+    ) -> dict[str, Any]: ...
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Conversation | Sequence[Conversation],
+        template: ChatTemplateLike = None,
+        add_generation_prompt: bool = True,
+        system_prompt: str | None = None,
+        tokenize: Literal[True] = True,
+        allowed_special: AllowedSpecial = "all",
+        *,
+        return_dict: Literal[True],
+        **options: Any,
+    ) -> dict[str, Any]: ...
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Conversation | Sequence[Conversation],
         template: ChatTemplateLike = None,
         add_generation_prompt: bool = True,
         system_prompt: str | None = None,
         tokenize: bool = True,
         allowed_special: AllowedSpecial = "all",
         **options: Any,
-    ) -> Any: ...
+    ) -> ChatEncoding: ...
     def apply_chat_template(
         self,
-        messages: Any,
+        messages: Conversation | Sequence[Conversation],
         template: ChatTemplateLike = None,
         add_generation_prompt: bool = True,
         system_prompt: str | None = None,
         tokenize: bool = True,
         allowed_special: AllowedSpecial = "all",
         *,
-        tools: Sequence[Any] | None = None,
-        documents: Sequence[Any] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
         continue_final_message: bool | str = False,
         plain_markup: bool = False,
         template_budget: float | None = None,
@@ -2115,7 +2353,7 @@ class BPETokenizer:
         padding_side: Side = "right",
         return_tensors: Literal["np", "pt"] | None = None,
         **variables: Any,
-    ) -> Any:
+    ) -> ChatEncoding:
         r"""Return the ids of a conversation, or of several.
 
         Args:
@@ -2200,7 +2438,7 @@ class BPETokenizer:
 
     def message_spans(
         self,
-        messages: Messages,
+        messages: Conversation,
         template: ChatTemplateLike = None,
         add_generation_prompt: bool = True,
         system_prompt: str | None = None,
@@ -2229,7 +2467,7 @@ class BPETokenizer:
 
     def chat_segments(
         self,
-        messages: Messages,
+        messages: Conversation,
         template: ChatTemplateLike = None,
         add_generation_prompt: bool = True,
         system_prompt: str | None = None,
@@ -2282,7 +2520,7 @@ class BPETokenizer:
 
     def count_chat_tokens(
         self,
-        messages: Messages,
+        messages: Conversation,
         template: ChatTemplateLike = None,
         add_generation_prompt: bool = True,
         system_prompt: str | None = None,
@@ -2304,7 +2542,7 @@ class BPETokenizer:
 
     def trim_messages(
         self,
-        messages: Messages,
+        messages: Conversation,
         max_tokens: int,
         template: ChatTemplateLike = None,
         add_generation_prompt: bool = True,
@@ -2355,7 +2593,7 @@ class BPETokenizer:
 
     def training_examples(
         self,
-        conversations: Iterable[Any],
+        conversations: Iterable[Conversation | Mapping[str, Any]],
         template: ChatTemplateLike = None,
         max_length: int | None = None,
         system_prompt: str | None = None,
@@ -2426,7 +2664,7 @@ class BPETokenizer:
     @overload
     def chat(
         self,
-        messages: Messages,
+        messages: Conversation,
         model_path: _Path | LanguageModel,
         template: ChatTemplateLike = None,
         system_prompt: str | None = None,
@@ -2446,7 +2684,7 @@ class BPETokenizer:
     @overload
     def chat(
         self,
-        messages: Messages,
+        messages: Conversation,
         model_path: _Path | LanguageModel,
         template: ChatTemplateLike = None,
         system_prompt: str | None = None,
@@ -2465,7 +2703,7 @@ class BPETokenizer:
     ) -> Reply: ...
     def chat(
         self,
-        messages: Messages,
+        messages: Conversation,
         model_path: _Path | LanguageModel,
         template: ChatTemplateLike = None,
         system_prompt: str | None = None,
@@ -2571,8 +2809,48 @@ class BPETokenizer:
             print(f"{model}: {reply.summary()}", file=sys.stderr)
         return text
 
+    @overload
     async def chat_async(
-        self, messages: Messages, model_path: _Path | LanguageModel, *args: Any, **options: Any
+        self,
+        messages: Conversation,
+        model_path: _Path | LanguageModel,
+        template: ChatTemplateLike = None,
+        system_prompt: str | None = None,
+        max_new_tokens: int = 512,
+        temperature: float = 0.7,
+        top_p: float = 0.9,
+        backend: InferenceBackend | str | None = None,
+        n_gpu_layers: int = -1,
+        n_ctx: int = 8192,
+        verbose: bool = False,
+        *,
+        seed: int | None = None,
+        stream: Literal[False] = False,
+        stop_ids: Collection[int] = (),
+        **options: Any,
+    ) -> str: ...
+    @overload
+    async def chat_async(
+        self,
+        messages: Conversation,
+        model_path: _Path | LanguageModel,
+        template: ChatTemplateLike = None,
+        system_prompt: str | None = None,
+        max_new_tokens: int = 512,
+        temperature: float = 0.7,
+        top_p: float = 0.9,
+        backend: InferenceBackend | str | None = None,
+        n_gpu_layers: int = -1,
+        n_ctx: int = 8192,
+        verbose: bool = False,
+        *,
+        seed: int | None = None,
+        stream: Literal[True],
+        stop_ids: Collection[int] = (),
+        **options: Any,
+    ) -> Reply: ...
+    async def chat_async(
+        self, messages: Conversation, model_path: _Path | LanguageModel, *args: Any, **options: Any
     ) -> str | Reply:
         """Let a language model reply without blocking the event loop; see `chat`.
 
@@ -2706,13 +2984,13 @@ class BPETokenizer:
         parts = (model.core, dict(model.named_tokens), model.post_processor, dict(model.config))
         return _from_parts, (type(self), parts)
 
-    def __copy__(self) -> BPETokenizer:
+    def __copy__(self) -> Self:
         """Return a tokenizer that shares the state, which is immutable."""
         copied = type(self).__new__(type(self))
         copied.__dict__.update(self.__dict__)
         return copied
 
-    def __deepcopy__(self, memo: dict[int, object]) -> BPETokenizer:
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
         """As `__copy__`."""
         return self.__copy__()
 

@@ -139,7 +139,7 @@ def test_turns_with_calls_of_tools(name: str, tokenizer: BPETokenizer) -> None:
     if "tool_calls" not in source and "tool_call" not in source:
         pytest.skip("the template knows no tools")
     call = {"id": "abcdefghi", "type": "function", "function": {"name": "rain", "arguments": {"x": "Zug"}}}
-    talk = [
+    talk: list[dict[str, Any]] = [
         {"role": "user", "content": "QUESTION"},
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "abcdefghi", "name": "rain", "content": "RESULT"},

@@ -256,13 +256,14 @@ def test_forms_of_one_conversation(tokenizer: BPETokenizer) -> None:
     assert pair[0] == ids
     row = tokenizer.apply_chat_template(TALK, "chatml", False, return_dict=True)
     assert row == {"input_ids": ids, "attention_mask": [1] * len(ids)}
-    row = tokenizer.apply_chat_template(
+    whole = tokenizer.apply_chat_template(
         TALK, "chatml", False, return_dict=True, return_assistant_mask=True, return_message_spans=True
     )
-    assert row["assistant_masks"] == pair[1]
-    assert row["message_spans"] == tokenizer.message_spans(TALK, "chatml", False)
+    assert whole["assistant_masks"] == pair[1]
+    assert whole["message_spans"] == tokenizer.message_spans(TALK, "chatml", False)
     arrays = tokenizer.apply_chat_template(TALK, "chatml", False, return_tensors="np")
-    assert {name: (array.shape, array.dtype) for name, array in arrays.items()} == {
+    shapes: dict[str, object] = {name: (array.shape, array.dtype) for name, array in arrays.items()}
+    assert shapes == {
         "input_ids": ((1, len(ids)), np.int64),
         "attention_mask": ((1, len(ids)), np.int64),
     }
@@ -517,11 +518,12 @@ def test_training_rows_with_tools(tokenizer: BPETokenizer) -> None:
 
 
 def test_training_examples_that_cannot_be(tokenizer: BPETokenizer) -> None:
-    for wrong, message in [
+    wrongs: list[tuple[Any, str]] = [
         ([{"role": "wizard", "content": ""}], "conversation 1: message 0 has the role 'wizard'"),
         ({"text": "a"}, "conversation 1: messages must be a list of dicts"),
         ([], "conversation 1: there are no messages"),
-    ]:
+    ]
+    for wrong, message in wrongs:
         examples = iter(tokenizer.training_examples([TALK, wrong], "chatml"))
         next(examples)
         with pytest.raises(OptionError, match=message):

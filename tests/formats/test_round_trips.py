@@ -12,6 +12,7 @@ import pytest
 from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, PostProcessor
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.formats.verify import differences
+from bpe_tokenizer.special_tokens import AllowedSpecial
 from hostile import hostile_texts
 
 ALL = ("huggingface", "tiktoken", "gpt2", "gguf", "minbpe", "base64-json")
@@ -90,7 +91,8 @@ def assert_same(model: Model, other: Model) -> None:
     assert differences(model, other) == []
     ours, theirs = BPETokenizer.from_model(model), BPETokenizer.from_model(other)
     texts = [*hostile_texts(200), "a<|end|>b<s> <|x|><|endoftext|><|im_end|>word"]
-    for add, allowed in itertools.product((False, True), ("none", "all")):
+    every: tuple[AllowedSpecial, ...] = ("none", "all")
+    for add, allowed in itertools.product((False, True), every):
         ids: Any = [ours.encode(text, add, allowed) for text in texts]
         assert ids == [theirs.encode(text, add, allowed) for text in texts]
     assert [ours.decode_bytes(row) for row in ids] == [theirs.decode_bytes(row) for row in ids]

@@ -336,7 +336,7 @@ def test_a_source_of_any_kind(server: FileServer, tiny: PublishedFile, ranks: Pa
         assert format_.load_any(path, "gpt2", {}).core.split_patterns == [*NAMED_PATTERNS["gpt2"].patterns]
     assert format_.load_any(encoding("b+")).core.split_patterns is None
     with pytest.raises(ArgumentTypeError, match=r"expected a tiktoken\.Encoding, not int"):
-        format_.load_any(5)
+        format_.load_any(5)  # type: ignore[arg-type]
     cache = tmp_path / "other"
     with pytest.raises(HubError, match="local_files_only is True"):
         format_.load_any("tiny", cache_dir=cache, local_files_only=True)

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from bpe_tokenizer.chat.encoding import ChatTemplateLike, encode_messages
-from bpe_tokenizer.chat.messages import Messages, checked_messages
+from bpe_tokenizer.chat.messages import Conversation, Messages, checked_messages
 from bpe_tokenizer.chat.renderer import ChatOptions
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import ContextLengthError
@@ -20,7 +20,7 @@ Message = Mapping[str, Any]
 
 def trim_messages(
     compiled: CompiledModel,
-    messages: Messages,
+    messages: Conversation,
     max_tokens: int,
     template: ChatTemplateLike,
     options: ChatOptions,

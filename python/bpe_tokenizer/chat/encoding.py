@@ -15,7 +15,7 @@ from bpe_tokenizer.arguments import check_flag, items_of
 from bpe_tokenizer.chat.assistant_spans import assistant_spans
 from bpe_tokenizer.chat.control_tokens import encode_pieces, markup_tokens
 from bpe_tokenizer.chat.message_regions import message_regions
-from bpe_tokenizer.chat.messages import Messages, is_batch
+from bpe_tokenizer.chat.messages import Conversation, is_batch
 from bpe_tokenizer.chat.renderer import ChatOptions, ConversationRenderer
 from bpe_tokenizer.chat.segment import Rendered, Segment
 from bpe_tokenizer.chat.template import Template
@@ -36,6 +36,7 @@ from bpe_tokenizer.results import (
 from bpe_tokenizer.special_tokens import AllowedSpecial
 
 __all__ = [
+    "ChatEncoding",
     "ChatTemplateLike",
     "EncodedChat",
     "MessageSpan",
@@ -47,6 +48,16 @@ __all__ = [
 ]
 
 ChatTemplateLike: TypeAlias = str | Template | None
+# What `BPETokenizer.apply_chat_template` returns, of one conversation or of several.
+ChatEncoding: TypeAlias = (
+    list[int]
+    | tuple[list[int], list[int]]
+    | str
+    | dict[str, Any]
+    | list[list[int]]
+    | list[tuple[list[int], list[int]]]
+    | list[str]
+)
 Range = tuple[int, int]
 
 
@@ -98,7 +109,7 @@ def apply_chat_template(
     max_length: int | None,
     padding_side: Side,
     return_tensors: Literal["np", "pt"] | None,
-) -> Any:
+) -> ChatEncoding:
     """Encode one or several conversations. `BPETokenizer.apply_chat_template` documents the results."""
     tokenize = check_flag("tokenize", tokenize)
     return_assistant_mask = check_flag("return_assistant_mask", return_assistant_mask)
@@ -130,7 +141,7 @@ def apply_chat_template(
 
 def encode_messages(
     compiled: CompiledModel,
-    messages: Messages,
+    messages: Conversation,
     template: ChatTemplateLike,
     options: ChatOptions,
     allowed_special: AllowedSpecial,
@@ -145,7 +156,7 @@ def encode_messages(
 
 def chat_segments(
     compiled: CompiledModel,
-    messages: Messages,
+    messages: Conversation,
     template: ChatTemplateLike,
     options: ChatOptions,
     allowed_special: AllowedSpecial,
@@ -204,7 +215,7 @@ def _items_or_none(values: Any) -> Any:
 
 
 def _conversations(
-    compiled: CompiledModel, several: Iterable[Any], template: ChatTemplateLike, options: ChatOptions
+    compiled: CompiledModel, several: Iterable[Conversation], template: ChatTemplateLike, options: ChatOptions
 ) -> list[ConversationRenderer]:
     with options.in_budget():
         chosen = select_template(compiled, template, bool(options.tools))

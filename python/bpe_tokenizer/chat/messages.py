@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from bpe_tokenizer.arguments import items_of
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 
-__all__ = ["Messages", "checked_messages", "content_text", "is_batch", "with_system_prompt"]
+__all__ = [
+    "Conversation",
+    "HasMessages",
+    "Messages",
+    "checked_messages",
+    "content_text",
+    "is_batch",
+    "with_system_prompt",
+]
 
 Messages: TypeAlias = Sequence[Mapping[str, Any]]
+
+
+class HasMessages(Protocol):
+    """An object that holds the messages of a conversation, such as one of the pipelines of transformers."""
+
+    @property
+    def messages(self) -> Messages:
+        """The messages."""
+
+
+Conversation: TypeAlias = Messages | HasMessages
 
 # A message as errors show it.
 _EXAMPLE = "{'role': 'user', 'content': 'text'}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from bpe_tokenizer.chat.budget import drop_last_turns
 from bpe_tokenizer.chat.encoding import ChatTemplateLike, EncodedChat, chat_options, encode_messages
-from bpe_tokenizer.chat.messages import Messages, checked_messages
+from bpe_tokenizer.chat.messages import Conversation, Messages, checked_messages
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import OptionError, TokenizerError
 
@@ -21,7 +21,7 @@ Encode = Callable[[Messages, Mapping[str, Any]], EncodedChat]
 
 def training_examples(
     compiled: CompiledModel,
-    conversations: Iterable[Any],
+    conversations: Iterable[Conversation | Mapping[str, Any]],
     template: ChatTemplateLike,
     system_prompt: str | None,
     options: Mapping[str, Any],
@@ -46,7 +46,11 @@ class TrainingExamples:
     """
 
     def __init__(
-        self, conversations: Iterable[Any], encode: Encode, max_length: int | None, labels: bool
+        self,
+        conversations: Iterable[Conversation | Mapping[str, Any]],
+        encode: Encode,
+        max_length: int | None,
+        labels: bool,
     ) -> None:
         self._conversations = conversations
         self._encode = encode

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer import BPETokenizer, special_tokens
 from bpe_tokenizer.cli.id_formats import ID_FORMATS, write_ids
 from bpe_tokenizer.cli.inputs import check_inputs, text_blocks
 from bpe_tokenizer.cli.options import (
@@ -83,7 +83,10 @@ def encode(
 
 
 def _ids(
-    tokenizer: BPETokenizer, chunks: Iterable[str], special: str | set[str], adds_special_tokens: bool
+    tokenizer: BPETokenizer,
+    chunks: Iterable[str],
+    special: special_tokens.AllowedSpecial,
+    adds_special_tokens: bool,
 ) -> Iterator[npt.NDArray[np.uint32]]:
     """Yield the ids of a text in arrays."""
     prefix, suffix = tokenizer._compiled().added_ids(adds_special_tokens)

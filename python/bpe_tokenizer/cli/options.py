@@ -123,8 +123,8 @@ def normal_form(name: str) -> Literal["NFC", "NFD", "NFKC", "NFKD"] | None:
     return None if name == "none" else name  # type: ignore[return-value]
 
 
-def allowed_special_argument(tokens: list[str] | None) -> str | set[str]:
+def allowed_special_argument(tokens: list[str] | None) -> Literal["none", "all"] | set[str]:
     """Return the values of `--allowed-special` as the package's argument."""
-    if tokens is None:
+    if tokens is None or tokens == ["none"]:
         return "none"
-    return tokens[0] if tokens in (["all"], ["none"]) else set(tokens)
+    return "all" if tokens == ["all"] else set(tokens)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer import BPETokenizer, special_tokens
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.cli.inputs import read_text
 from bpe_tokenizer.cli.options import AllowedSpecial, Debug, Download, allowed_special_argument, option
@@ -65,7 +65,12 @@ def _load_all(names: list[str], download: bool) -> dict[str, BPETokenizer]:
 
 
 def _serve(
-    tokenizers: dict[str, BPETokenizer], text: str, special: str | set[str], port: int, *, opens_browser: bool
+    tokenizers: dict[str, BPETokenizer],
+    text: str,
+    special: special_tokens.AllowedSpecial,
+    port: int,
+    *,
+    opens_browser: bool,
 ) -> None:
     from bpe_tokenizer.view.server import open_socket, serve
 
@@ -73,7 +78,9 @@ def _serve(
         serve(tokenizers, text, special, listener, opens_browser=opens_browser)
 
 
-def _write(file: str, tokenizers: dict[str, BPETokenizer], text: str, special: str | set[str]) -> None:
+def _write(
+    file: str, tokenizers: dict[str, BPETokenizer], text: str, special: special_tokens.AllowedSpecial
+) -> None:
     data = page(tokenizers, text, special).encode("utf-8", errors="replace")
     if file == "-":
         sys.stdout.buffer.write(data)
@@ -81,7 +88,7 @@ def _write(file: str, tokenizers: dict[str, BPETokenizer], text: str, special: s
         write_atomically({Path(file): data})
 
 
-def _print(tokenizers: dict[str, BPETokenizer], text: str, special: str | set[str]) -> None:
+def _print(tokenizers: dict[str, BPETokenizer], text: str, special: special_tokens.AllowedSpecial) -> None:
     from bpe_tokenizer.console import new_console
 
     console = new_console(highlight=False, markup=False)

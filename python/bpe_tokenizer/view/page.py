@@ -10,6 +10,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.view.html import STYLE, visualization_html
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _SCRIPT = _FILES.joinpath("page.js").read_text(encoding="utf-8")
 def columns_html(
     tokenizers: Mapping[str, BPETokenizer],
     text: str,
-    allowed_special: str | set[str] = "none",
+    allowed_special: AllowedSpecial = "none",
     check: Callable[[], None] | None = None,
 ) -> str:
     """Return the tokens of a text as HTML, one column for each tokenizer.
@@ -57,7 +58,7 @@ def columns_html(
 
 
 def visualize_all(
-    tokenizers: Mapping[str, BPETokenizer], text: str, allowed_special: str | set[str] = "none"
+    tokenizers: Mapping[str, BPETokenizer], text: str, allowed_special: AllowedSpecial = "none"
 ) -> Iterator[tuple[str, Visualization]]:
     """Yield the name of each tokenizer and the tokens that it cuts a text into.
 
@@ -81,7 +82,7 @@ def visualize_all(
 def page(
     tokenizers: Mapping[str, BPETokenizer],
     text: str,
-    allowed_special: str | set[str] = "none",
+    allowed_special: AllowedSpecial = "none",
     *,
     is_live: bool = False,
 ) -> str:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bpe_tokenizer.errors import OptionError, TokenizerError, shorten
 from bpe_tokenizer.libraries import import_library
+from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.view.page import MAX_TEXT, columns_html, content_security_policy, page
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class _RequestError(Exception):
 def create_app(
     tokenizers: Mapping[str, BPETokenizer],
     text: str,
-    allowed_special: str | set[str] = "none",
+    allowed_special: AllowedSpecial = "none",
     *,
     token: str = "",
     one_time_token: str = "",
@@ -317,7 +318,7 @@ def open_socket(port: int) -> socket.socket:
 def serve(
     tokenizers: Mapping[str, BPETokenizer],
     text: str,
-    allowed_special: str | set[str],
+    allowed_special: AllowedSpecial,
     listener: socket.socket,
     *,
     opens_browser: bool,

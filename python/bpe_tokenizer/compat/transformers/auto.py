@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from bpe_tokenizer.compat.transformers.face import CoreMixin, adopt
 from bpe_tokenizer.errors import ArgumentTypeError
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.tokenizer import BPETokenizer
+
+if TYPE_CHECKING:
+    import os
+
+    from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 __all__ = ["AutoTokenizer", "from_tokenizer", "register", "unregister"]
 
@@ -17,7 +22,9 @@ class AutoTokenizer:
     """transformers' `AutoTokenizer`, whose tokenizers run on the core."""
 
     @staticmethod
-    def from_pretrained(pretrained_model_name_or_path: Any, *inputs: Any, **kwargs: Any) -> Any:
+    def from_pretrained(
+        pretrained_model_name_or_path: str | os.PathLike[str], *inputs: Any, **kwargs: Any
+    ) -> PreTrainedTokenizerBase:
         """Load a tokenizer with transformers' `AutoTokenizer.from_pretrained`.
 
         Args:
@@ -34,14 +41,16 @@ class AutoTokenizer:
         """
         auto = _auto_tokenizer()
         load = _replaced.get(auto, vars(auto)["from_pretrained"]).__get__(None, auto)
-        return _on_core(load(pretrained_model_name_or_path, *inputs, **kwargs))
+        return cast(
+            "PreTrainedTokenizerBase", _on_core(load(pretrained_model_name_or_path, *inputs, **kwargs))
+        )
 
 
 # transformers' class, while `register` is in effect, and the method of it that is replaced.
 _replaced: dict[Any, Any] = {}
 
 
-def from_tokenizer(tokenizer: Any) -> Any:
+def from_tokenizer(tokenizer: BPETokenizer | PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
     """Return a tokenizer with the interface of transformers that runs on the core.
 
     Args:
@@ -61,10 +70,10 @@ def from_tokenizer(tokenizer: Any) -> Any:
     [97, 32, 257]
     """
     if isinstance(tokenizer, BPETokenizer):
-        return adopt(tokenizer.to_transformers())
+        return cast("PreTrainedTokenizerFast", adopt(tokenizer.to_transformers()))
     if isinstance(tokenizer, import_library("transformers", "transformers").PreTrainedTokenizerFast):
         copied = copy.deepcopy(tokenizer)
-        return copied if isinstance(copied, CoreMixin) else adopt(copied)
+        return cast("PreTrainedTokenizerFast", copied if isinstance(copied, CoreMixin) else adopt(copied))
     raise ArgumentTypeError(
         f"expected a BPETokenizer or a fast tokenizer of transformers, not {type(tokenizer).__name__}"
     )

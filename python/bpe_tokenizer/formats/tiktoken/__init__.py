@@ -14,7 +14,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LoadKwargs",
+    "TiktokenEncoding",
     "cached_ranks",
     "from_encoding",
     "load",
@@ -62,6 +63,16 @@ __all__ = [
     "save",
     "to_encoding",
 ]
+
+
+class TiktokenEncoding(Protocol):
+    """The properties that identify a `tiktoken.Encoding`, or one of `bpe_tokenizer.compat.tiktoken`."""
+
+    name: str
+
+    @property
+    def special_tokens_set(self) -> set[str]:
+        """The texts of its special tokens."""
 
 
 class LoadKwargs(TypedDict):
@@ -127,7 +138,7 @@ def load(
 
 
 def load_any(
-    source: object,
+    source: str | os.PathLike[str] | TiktokenEncoding,
     split_pattern: str | Sequence[str] | None = None,
     special_tokens: SpecialTokens | None = None,
     *,

@@ -1,0 +1,160 @@
+"""The types of the public interface, as a type checker sees them."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FunctionType
+from typing import NamedTuple
+
+import pytest
+
+from bpe_tokenizer.chat.encoding import MessageSpan
+from bpe_tokenizer.chat.training_examples import TrainingExamples
+from bpe_tokenizer.view.reports.disagreements import Disagreements
+from bpe_tokenizer.view.reports.report import Report
+from bpe_tokenizer.view.visualization import Visualization
+
+REPOSITORY = Path(__file__).parents[1]
+CALLS = REPOSITORY / "tests" / "support" / "typed_calls.py"
+
+# The modules whose `__all__` is public, and the classes that public methods return.
+MODULES = [
+    "",
+    "chat",
+    "compat.tiktoken",
+    "compat.transformers",
+    "corpus",
+    "distributed",
+    "inference",
+    "patterns",
+]
+RETURNED = [Disagreements, MessageSpan, Report, TrainingExamples, Visualization]
+
+# Every `Any` of a public signature: a regular expression of its places, and the reason.
+ANY = {
+    r"tokenizer\.BPETokenizer\.\w+\(options\)": "variables of a template, which the template defines",
+    r"tokenizer\.BPETokenizer\.trim_messages ->": "fields of a message, which the template defines",
+    r"tokenizer\.BPETokenizer\.training_examples\(conversations\)": "fields of a conversation of a dataset",
+    r"tokenizer\.BPETokenizer\.apply_chat_template ->": "tensors of PyTorch, or message spans beside ids",
+    r"tokenizer\.BPETokenizer\.(__call__|encode_batch|pad) ->": "columns of several types; PyTorch",
+    r"chat\.session\.ChatSession\.__init__\(options\)": "arguments of `BPETokenizer.chat`",
+    r"chat\.session\.ChatSession\.conversation ->": "fields of a message, which the template defines",
+    r"chat\.session\.ChatSession\.messages": "fields of a message, which the template defines",
+    r"chat\.template\.Template\.render\((tools|documents|variables)\)": "variables of a template",
+    r"chat\.training_examples\.TrainingExamples\.__init__\(conversations\)": "fields of a conversation",
+    r"compat\.transformers\.auto\.AutoTokenizer\.\w+\((inputs|kwargs)\)": "options of transformers",
+    r"distributed\.arrow\.\w+( ->|\(\w+\))": "record batches of pyarrow, which has no types",
+    r"distributed\.ray\.\w+( ->|\((source|dataset)\))": "datasets of Ray, which few programs have",
+    r"distributed\.spark\.\w+( ->|\((source|frame|session)\))": "frames of Spark, which few programs have",
+    r"model\.Model\.config": "JSON of a tokenizer_config.json",
+    r"train\.piece_counts\.PieceCounts\.(add_arrow\(batch\)|add_column\(array\)|to_arrow ->)": "pyarrow",
+    r"view\.reports\.(report\.Report|disagreements\.Disagreements)\.to_dict ->": "JSON of a report",
+    r"view\.reports\.report\.Report\.scripts": "JSON of a report",
+}
+
+
+class _Place(NamedTuple):
+    """An annotation of a public signature."""
+
+    name: str
+    annotation: ast.expr | None
+
+
+def test_calls_have_the_types_that_a_program_expects() -> None:
+    """Strict mypy accepts the calls, and needs each comment that expects an error."""
+    pytest.importorskip("mypy")
+    expected = CALLS.read_text(encoding="utf-8").count("# type: ignore[")
+    assert expected > 30
+    cache = REPOSITORY / ".mypy_cache" / "typed_calls"
+    command = [
+        "-m",
+        "mypy",
+        "--follow-imports=silent",
+        f"--cache-dir={cache}",
+        "--no-error-summary",
+        str(CALLS),
+    ]
+    run = subprocess.run(
+        [sys.executable, *command], cwd=REPOSITORY, capture_output=True, encoding="utf-8", check=False
+    )
+    assert (run.stdout, run.returncode) == ("", 0), run.stderr
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (REPOSITORY / "python" / "bpe_tokenizer" / "py.typed").exists()
+
+
+def test_every_any_of_a_public_signature_has_a_reason() -> None:
+    """A new `Any` needs a type, or a line in `ANY`; a line that fits nothing is removed."""
+    places = {place.name for place in public_annotations() if _has_any(place.annotation)}
+    unexplained = {name for name in places if not any(re.fullmatch(pattern, name) for pattern in ANY)}
+    assert unexplained == set()
+    unused = {pattern for pattern in ANY if not any(re.fullmatch(pattern, name) for name in places)}
+    assert unused == set()
+
+
+def test_every_public_signature_is_annotated() -> None:
+    assert {place.name for place in public_annotations() if place.annotation is None} == set()
+
+
+def public_annotations() -> Iterator[_Place]:
+    """Yield the annotations of all public functions, methods and attributes, those of overloads included."""
+    modules = [importlib.import_module(f"bpe_tokenizer.{name}".rstrip(".")) for name in MODULES]
+    found = [getattr(module, name) for module in modules for name in module.__all__]
+    objects = dict.fromkeys(each for each in found if isinstance(each, type | FunctionType))
+    for each in [*objects, *RETURNED]:
+        (statement, *_) = _statements(each)
+        name = f"{each.__module__}.{each.__name__}".removeprefix("bpe_tokenizer.")
+        if isinstance(statement, ast.ClassDef):
+            yield from _in_class(name, statement)
+        else:
+            yield from _in_functions(name, _statements(each))
+
+
+def _statements(wanted: type | FunctionType) -> list[ast.stmt]:
+    source = inspect.getsource(importlib.import_module(wanted.__module__))
+    return [each for each in ast.parse(source).body if getattr(each, "name", "") == wanted.__name__]
+
+
+def _in_class(name: str, statement: ast.ClassDef) -> Iterator[_Place]:
+    methods: dict[str, list[ast.stmt]] = {}
+    for each in statement.body:
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+            methods.setdefault(each.name, []).append(each)
+    for node in ast.walk(statement):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name | ast.Attribute):
+            attribute = node.target.id if isinstance(node.target, ast.Name) else node.target.attr
+            is_public = node in statement.body or isinstance(node.target, ast.Attribute)
+            if is_public and not attribute.startswith("_"):
+                yield _Place(f"{name}.{attribute}", node.annotation)
+    for method, definitions in methods.items():
+        if not method.startswith("_") or method in ("__init__", "__call__", "__getitem__", "__iter__"):
+            yield from _in_functions(f"{name}.{method}", definitions)
+
+
+def _in_functions(name: str, definitions: list[ast.stmt]) -> Iterator[_Place]:
+    functions = [each for each in definitions if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+    overloads = [
+        each
+        for each in functions
+        if any(isinstance(mark, ast.Name) and mark.id == "overload" for mark in each.decorator_list)
+    ]
+    for function in overloads or functions:
+        arguments = function.args
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        every += [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
+        for argument in every:
+            if argument.arg not in ("self", "cls"):
+                yield _Place(f"{name}({argument.arg})", argument.annotation)
+        yield _Place(f"{name} ->", function.returns)
+
+
+def _has_any(annotation: ast.expr | None) -> bool:
+    return annotation is not None and re.search(r"\bAny\b", ast.unparse(annotation)) is not None
