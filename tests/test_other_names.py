@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import ArgumentTypeError, BPETokenizer, OptionError, other_names
+import bpe_tokenizer
+from bpe_tokenizer import (
+    ArgumentTypeError,
+    BPETokenizer,
+    OptionError,
+    TokenizerFileNotFoundError,
+    other_names,
+)
 from small_tokenizers import tiny
 
 NAMES = {name: ours for names, _ in other_names._FACES.values() for name, ours in names.items()}
@@ -40,6 +47,44 @@ def test_other_unknown_names() -> None:
     assert (
         copy.copy(tokenizer) == pickle.loads(pickle.dumps(tokenizer)) == copy.deepcopy(tokenizer) == tokenizer
     )
+
+
+@pytest.mark.parametrize("name", ["padding_side", "chat_template", "model_max_length"])
+def test_a_setting_of_another_library_cannot_be_set(name: str) -> None:
+    tokenizer: Any = tiny("a|b")
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'; use "):
+        setattr(tokenizer, name, "left")
+    tokenizer.note = "a program's own attribute"
+    assert copy.copy(tokenizer).note == tokenizer.note
+
+
+@pytest.mark.parametrize("name", other_names._OF_ROOTS)
+def test_a_name_of_another_package(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"has no attribute '{name}'; use ") as raised:
+        getattr(bpe_tokenizer, name)
+    ours = re.match(r".*; use (?:bpe_tokenizer\.)?(\w+)", str(raised.value))
+    assert ours is not None
+    assert ours[1] in [*dir(bpe_tokenizer), "compat"]
+
+
+def test_other_names_of_the_package() -> None:
+    with pytest.raises(AttributeError, match=r"has no attribute 'zzzzz'$"):
+        _ = bpe_tokenizer.zzzzz
+
+
+def test_a_directory_with_the_name_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    with pytest.raises(OptionError, match=r"save writes a directory.*to_tokenizers\(\)\.save\(path\)"):
+        tiny("a|b").save(path)
+    assert list(tmp_path.iterdir()) == []
+    path.mkdir()
+    tiny("a|b").save(path)
+    assert BPETokenizer.from_pretrained(path) == tiny("a|b")
+
+
+def test_from_pretrained_names_the_way_to_published_tokenizers() -> None:
+    with pytest.raises(TokenizerFileNotFoundError, match=r"no such file.*; BPETokenizer\.load takes"):
+        BPETokenizer.from_pretrained("no-such-name")
 
 
 def test_roles_are_not_special_tokens() -> None:

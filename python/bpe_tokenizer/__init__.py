@@ -122,7 +122,9 @@ def __getattr__(name: str) -> object:
     if name in _LAZY_ROOMS:
         return import_module(f"{__name__}.{name}")
     if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from bpe_tokenizer.other_names import missing_root_name
+
+        raise AttributeError(missing_root_name(name))
     value = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
     globals()[name] = value
     return value

@@ -61,7 +61,7 @@ class UntrainedModel(NamedTuple):
         """The error of a method that needs a vocabulary."""
         return NotTrainedError(
             "the tokenizer has no vocabulary yet: call train(corpus), or start from "
-            "BPETokenizer.from_pretrained(directory) or BPETokenizer.from_vocab(vocab, merges)"
+            "tokenizer = BPETokenizer.load(path or published name) or BPETokenizer.from_vocab(vocab, merges)"
         )
 
     @property

@@ -7,7 +7,7 @@ from typing import Final
 
 from bpe_tokenizer.errors import did_you_mean
 
-__all__ = ["missing_attribute"]
+__all__ = ["is_other_name", "missing_attribute", "missing_root_name"]
 
 _TIKTOKEN: Final = "bpe_tokenizer.compat.tiktoken has tiktoken's interface"
 _TRANSFORMERS: Final = "bpe_tokenizer.compat.transformers has the interface of transformers"
@@ -48,7 +48,11 @@ _OF_HUGGING_FACE: Final = {
     "train_from_iterator": "train(texts, vocab_size)",
     "train_new_from_iterator": "BPETokenizer(split_pattern).train(texts, vocab_size)",
     "model_max_length": "model.config.get('model_max_length')",
-    "chat_template": "model.config.get('chat_template')",
+    "chat_template": "apply_chat_template(messages, template), or model.config.get('chat_template')",
+    "cls_token": "special_tokens",
+    "sep_token": "special_tokens",
+    "mask_token": "special_tokens",
+    "clean_up_tokenization_spaces": "decode(ids), which never cleans up",
     "padding_side": "encode_batch(texts, padding=True, padding_side='left')",
     "truncation_side": "encode_batch(texts, truncation=True, truncation_side='left')",
     "build_inputs_with_special_tokens": "encode(text, add_special_tokens=True)",
@@ -87,6 +91,40 @@ _FACES: Final[Mapping[str, tuple[Mapping[str, str], str]]] = {
     "sentencepiece": (_OF_SENTENCEPIECE, ""),
     "minbpe": (_OF_MINBPE, ""),
 }
+
+
+# The same for the package: what programs that were written for the other libraries import.
+_OF_ROOTS: Final = {
+    "AutoTokenizer": "bpe_tokenizer.compat.transformers.AutoTokenizer, or load(path)",
+    "BasicTokenizer": "BPETokenizer().train(text, vocab_size)",
+    "GPT4Tokenizer": "load('cl100k_base')",
+    "RegexTokenizer": "BPETokenizer().train(text, vocab_size)",
+    "SentencePieceProcessor": "load(path)",
+    "SentencePieceTrainer": "BPETokenizer().train(Path('corpus.txt'), vocab_size)",
+    "Tokenizer": "BPETokenizer",
+    "encoding_for_model": "load('gpt-4o'), or bpe_tokenizer.compat.tiktoken.encoding_for_model",
+    "get_encoding": "load('o200k_base'), or bpe_tokenizer.compat.tiktoken.get_encoding",
+}
+
+
+def is_other_name(name: str) -> bool:
+    """Return whether another library gives this name to something of a tokenizer.
+
+    >>> is_other_name("padding_side"), is_other_name("note")
+    (True, False)
+    """
+    return any(name in names for names, _ in _FACES.values())
+
+
+def missing_root_name(name: str) -> str:
+    """Return the message of the error for an attribute that the package does not have.
+
+    >>> missing_root_name("get_encoding")
+    "module 'bpe_tokenizer' has no attribute 'get_encoding'; use load('o200k_base'), or ..."
+    """
+    return f"module 'bpe_tokenizer' has no attribute {name!r}" + (
+        f"; use {_OF_ROOTS[name]}" if name in _OF_ROOTS else ""
+    )
 
 
 def missing_attribute(tokenizer: object, name: str) -> str:

@@ -212,6 +212,15 @@ class BPETokenizer:
 
             raise AttributeError(missing_attribute(self, name), name=name, obj=self)
 
+        def __setattr__(self, name: str, value: object) -> None:
+            """Set an attribute; refuse a setting of other libraries, which would have no effect here."""
+            if name != "_state":
+                from bpe_tokenizer.other_names import is_other_name, missing_attribute
+
+                if is_other_name(name):
+                    raise AttributeError(missing_attribute(self, name), name=name, obj=self)
+            object.__setattr__(self, name, value)
+
     def _compiled(self) -> CompiledModel:
         state = self._state
         if isinstance(state, CompiledModel):
@@ -651,14 +660,20 @@ class BPETokenizer:
         Raises:
             FormatError: The format cannot represent this tokenizer.
             NotTrainedError: There is no vocabulary yet.
+            OptionError: The directory does not exist, and its name ends in `.json`.
         """
         from bpe_tokenizer.formats import huggingface
 
         if not isinstance(name, str):
             raise ArgumentTypeError(f"name must be a str, not {type(name).__name__}")
         check_path("name", name)
-        verbose = check_flag("verbose", verbose)
-        huggingface.save(self.model, check_path("directory", directory), name=name)
+        path, verbose = check_path("directory", directory), check_flag("verbose", verbose)
+        if path.suffix == ".json" and not path.is_dir():
+            raise OptionError(
+                f"{shorten(str(path))} has the name of a file, and save writes a directory: save(directory) "
+                "writes tokenizer.json into it, to_tokenizers().save(path) writes that file alone"
+            )
+        huggingface.save(self.model, path, name=name)
         if verbose:
             print(f"Saved {self} to {directory}", file=sys.stderr)
 

@@ -59,6 +59,9 @@ from bpe_tokenizer.special_tokens import ROLES, find_roles
 
 __all__ = ["load", "loads", "save", "saved_path", "to_json"]
 
+# A longer text is not the name of a published tokenizer.
+_MAX_NAME = 64
+
 _FIELDS = frozenset(
     (
         "version",
@@ -220,7 +223,10 @@ def _tokenizer_json(path: Path) -> Path:
     if path.is_file():
         return path
     if not path.is_dir():
-        raise TokenizerFileNotFoundError(f"{path}: no such file or directory")
+        hint = "; BPETokenizer.load takes published names too, such as gpt2, gpt-4o and hf:owner/name"
+        raise TokenizerFileNotFoundError(
+            f"{path}: no such file or directory{hint if len(str(path)) < _MAX_NAME else ''}"
+        )
     if (path / "tokenizer.json").exists():
         return path / "tokenizer.json"
     for vocab, merges in (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe")):
