@@ -1,0 +1,408 @@
+"""The migration pages: both columns of their tables give the same results."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from hashlib import sha1
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import bpe_tokenizer
+from bpe_tokenizer import BPETokenizer, EncodingResult, HubError
+from small_tokenizers import tiny
+
+DOCS = Path(__file__).parents[1] / "docs"
+TEXT = "low lower lowest, café 🙂"
+CORPUS = ["low lower lowest the lowest low", "the new newest, newer and lower"] * 4
+SPECIAL = ["<s>", "</s>", "<pad>"]
+TALK = [{"role": "user", "content": "low"}, {"role": "assistant", "content": "lower"}]
+TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+# tiktoken's cache names a file by the SHA-1 of its address.
+CL100K = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
+Names = dict[str, Any]
+
+
+class Row(NamedTuple):
+    """A row of a table: the same in their words and in ours."""
+
+    page: str
+    section: str
+    theirs: str
+    ours: str
+
+
+def rows(page: str, first: str) -> list[Row]:
+    """The rows of a page's tables of two columns of code, the first of which has this head."""
+    section, found, inside = "", [], False
+    for line in (DOCS / f"migrate-{page}.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            section = line[3:]
+        cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if len(cells) != 2:
+            inside = False
+        elif cells == [first, "here"]:
+            inside = True
+        elif inside and not cells[0].startswith("---"):
+            assert all(cell[0] == cell[-1] == "`" for cell in cells), line
+            found.append(Row(page, section, cells[0][1:-1], cells[1][1:-1]))
+    return found
+
+
+def run(code: str, names: Names) -> Any:
+    """The value of an expression; None for a statement."""
+    try:
+        compiled = compile(code, code, "eval")
+    except SyntaxError:
+        exec(code, names)
+        return None
+    return eval(compiled, names)
+
+
+def plain(value: Any) -> Any:
+    """A result as plain lists and dicts; a tokenizer as the ids of some texts."""
+    if isinstance(value, EncodingResult):
+        return value.ids
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping) or hasattr(value, "data"):
+        columns = getattr(value, "data", value)
+        return {name: plain(columns[name]) for name in columns if name != "overflow_to_sample_mapping"}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def check(row: Row, ours: Names, theirs: Callable[[], Names] | None) -> None:
+    """Run our column, and compare with theirs if their library is here."""
+    result = run(row.ours, ours)
+    if theirs is None:
+        return
+    expected = run(row.theirs, theirs())
+    if isinstance(result, BPETokenizer):
+        options = {"add_special_tokens": False} if hasattr(expected, "get_vocab") else {}
+        ids = expected.encode(TEXT, **options)
+        result, expected = result.encode(TEXT), getattr(ids, "ids", ids)
+    if result is not None:
+        assert plain(result) == plain(expected)
+
+
+def row_id(row: object) -> str:
+    return row.theirs if isinstance(row, Row) else str(row)
+
+
+def our_names(tokenizer: BPETokenizer, special: str) -> Names:
+    """What the lines of the pages use."""
+    prompt = f"low{special}lower"
+    return {
+        "BPETokenizer": BPETokenizer,
+        "bpe_tokenizer": bpe_tokenizer,
+        "tokenizer": tokenizer,
+        "text": "low lower lowest",
+        "pair": "lowest new",
+        "texts": ["low", "the lower newest", TEXT],
+        "words": ["low", " lower", "est"],
+        "prompt": prompt,
+        "ids": tokenizer.encode("low lower lowest"),
+        "rows": [tokenizer.encode("low"), tokenizer.encode("the newest")],
+        "tokens": tokenizer.tokenize("low lower"),
+        "talk": TALK,
+        "template": TEMPLATE,
+    }
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# tiktoken
+
+
+@pytest.fixture(scope="module")
+def without_normalization() -> BPETokenizer:
+    special = ["<|endoftext|>"]
+    return BPETokenizer("gpt2", None).train(CORPUS, 290, special_tokens=special, verbose=False)
+
+
+TIKTOKEN = rows("tiktoken", "tiktoken")
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("row", [row for row in TIKTOKEN if row.section == "Line for line"], ids=row_id)
+def test_a_line_of_tiktoken(row: Row, without_normalization: BPETokenizer) -> None:
+    pytest.importorskip("tiktoken")
+    names = our_names(without_normalization, "<|endoftext|>")
+    check(row, dict(names), lambda: names | {"enc": without_normalization.to_tiktoken()})
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("row", [row for row in TIKTOKEN if row.section != "Line for line"], ids=row_id)
+def test_getting_a_tokenizer_of_tiktoken(row: Row, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiktoken = pytest.importorskip("tiktoken")
+    special = {"<|endoftext|>": 258}
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"lo": 256, b"low": 257}
+    pattern = r"\w+|\W+"
+    names: Names = {"tiktoken": tiktoken, "ranks": ranks, "special": special, "pattern": pattern}
+    names |= {"BPETokenizer": BPETokenizer, "bpe_tokenizer": bpe_tokenizer}
+    if "load(" not in row.ours:
+        check(row, dict(names), lambda: names)
+        return
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(directory))
+    fixtures = os.environ.get("BPE_TOKENIZER_FIXTURES")
+    if not fixtures:
+        with pytest.raises(HubError, match=r"cl100k_base.*pass download=True"):
+            run(row.ours, names)
+        return
+    data = Path(fixtures, "vocab", "cl100k_base.tiktoken").read_bytes()
+    (directory / sha1(CL100K.encode()).hexdigest()).write_bytes(data)
+    check(row, dict(names), lambda: names)
+
+
+# transformers and tokenizers
+
+
+@pytest.fixture
+def saved(directory: Path) -> BPETokenizer:
+    tokenizer = BPETokenizer().train(CORPUS, 290, special_tokens=SPECIAL, verbose=False)
+    tokenizer.save("my-tokenizer")
+    return tokenizer
+
+
+@pytest.mark.parametrize("row", rows("transformers", "transformers"), ids=row_id)
+def test_our_side_of_a_line_of_transformers(row: Row, saved: BPETokenizer) -> None:
+    check(row, our_names(saved, "</s>"), None)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("row", rows("transformers", "transformers"), ids=row_id)
+def test_a_line_of_transformers(row: Row, saved: BPETokenizer) -> None:
+    transformers = pytest.importorskip("transformers")
+    names = our_names(saved, "</s>")
+    tok = transformers.AutoTokenizer.from_pretrained("my-tokenizer")
+    check(row, dict(names), lambda: names | {"tok": tok, "AutoTokenizer": transformers.AutoTokenizer})
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("row", rows("transformers", "tokenizers"), ids=row_id)
+def test_a_line_of_tokenizers(row: Row, saved: BPETokenizer) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    names = our_names(saved, "</s>")
+    theirs = names | vars(tokenizers) | {"hf": tokenizers.Tokenizer.from_file("my-tokenizer/tokenizer.json")}
+    if row.section != "Training":
+        check(row, dict(names), lambda: theirs)
+        return
+    page = (DOCS / "migrate-transformers.md").read_text(encoding="utf-8")
+    found = re.search(r"^def byte_level.*?(?=^```)", page, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    names["texts"] = theirs["texts"] = CORPUS
+    exec(found[0], theirs)
+    trained, expected = run(row.ours, names), json.loads(run(row.theirs, theirs).to_str())
+    merges = [" ".join(merge) if isinstance(merge, list) else merge for merge in expected["model"]["merges"]]
+    assert [" ".join(merge) for merge in trained.model.core.printable_merges()] == merges
+    assert len(merges) > 20
+
+
+# minbpe, by a stand-in
+
+
+class MiniTokenizer:
+    """The interface of minbpe's RegexTokenizer, over the merges of a tokenizer."""
+
+    def __init__(self, merges: list[tuple[bytes, bytes]], pattern: str, special: Mapping[str, int]) -> None:
+        regex = pytest.importorskip("regex")
+        self.pattern, self._split = pattern, regex.compile(pattern).findall
+        self.vocab = {byte: bytes([byte]) for byte in range(256)}
+        self.merges: dict[tuple[int, int], int] = {}
+        for left, right in merges:
+            known = {token: token_id for token_id, token in self.vocab.items()}
+            self.merges[known[left], known[right]] = 256 + len(self.merges)
+            self.vocab[255 + len(self.merges)] = left + right
+        self.register_special_tokens(special)
+
+    def register_special_tokens(self, special: Mapping[str, int]) -> None:
+        self.special_tokens = dict(special)
+        self.inverse_special_tokens = {token_id: text for text, token_id in special.items()}
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        return [token_id for piece in self._split(text) for token_id in self._merge(list(piece.encode()))]
+
+    def _merge(self, ids: list[int]) -> list[int]:
+        while made := min((self.merges[pair] for pair in pairwise(ids) if pair in self.merges), default=0):
+            at = 0
+            while at < len(ids) - 1:
+                if self.merges.get((ids[at], ids[at + 1])) == made:
+                    ids[at : at + 2] = [made]
+                at += 1
+        return ids
+
+    def encode(self, text: str, allowed_special: str = "none_raise") -> list[int]:
+        if allowed_special == "none_raise":
+            assert not any(token in text for token in self.special_tokens)
+        if allowed_special != "all" or not self.special_tokens:
+            return self.encode_ordinary(text)
+        parts = re.split(f"({'|'.join(map(re.escape, self.special_tokens))})", text)
+        known = self.special_tokens
+        return [i for part in parts for i in ([known[part]] if part in known else self.encode_ordinary(part))]
+
+    def decode(self, ids: list[int]) -> str:
+        special = self.inverse_special_tokens
+        parts = [special[i].encode() if i in special else self.vocab[i] for i in ids]
+        return b"".join(parts).decode(errors="replace")
+
+    def save(self, prefix: str) -> None:
+        lines = ["minbpe v1", self.pattern, str(len(self.special_tokens))]
+        lines += [f"{text} {token_id}" for text, token_id in self.special_tokens.items()]
+        lines += [f"{left} {right}" for left, right in self.merges]
+        Path(f"{prefix}.model").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def load(self, path: str) -> None:
+        assert Path(path).read_text(encoding="utf-8").startswith("minbpe v1")
+
+
+@pytest.mark.parametrize("row", rows("minbpe", "minbpe"), ids=row_id)
+def test_a_line_of_minbpe(row: Row) -> None:
+    tokenizer = BPETokenizer("gpt2", None).train(
+        CORPUS, 280, special_tokens={"<|endoftext|>": 300}, verbose=False
+    )
+    mini = MiniTokenizer(tokenizer.merges, str(tokenizer.split_pattern), tokenizer.special_tokens)
+    if "<|end|>" in row.theirs:
+        mini.register_special_tokens({"<|endoftext|>": 300, "<|end|>": 301})
+        if "register" not in row.theirs:
+            tokenizer.add_special_tokens({"<|end|>": 301})
+    names = our_names(tokenizer, "<|endoftext|>")
+    if "load" in row.ours:
+        mini.save("mine")
+        run(row.ours, names)
+        assert names["tokenizer"] == tokenizer
+    elif "save" in row.ours:
+        mini.save("mine")
+        expected = Path("mine.model").read_text(encoding="utf-8")
+        run(row.ours, names)
+        assert Path("mine.model").read_text(encoding="utf-8") == expected
+    elif "add_special_tokens" in row.ours:
+        run(row.ours, names)
+        assert tokenizer.special_tokens == mini.special_tokens
+    else:
+        check(row, names, lambda: names | {"mini": mini})
+
+
+# sentencepiece
+
+
+@pytest.fixture(scope="module")
+def sentencepiece(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """A BPE model with byte fallback that sentencepiece trains, and the same as tokenizer.json."""
+    spm = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed (the extra peers)")
+    directory = tmp_path_factory.mktemp("sentencepiece")
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=iter(CORPUS * 5),
+        model_prefix=str(directory / "sp"),
+        model_type="bpe",
+        vocab_size=320,
+        hard_vocab_limit=False,
+        byte_fallback=True,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        minloglevel=2,
+    )
+    sp = spm.SentencePieceProcessor(model_file=str(directory / "sp.model"))
+    (directory / "converted").mkdir()
+    path = directory / "converted" / "tokenizer.json"
+    path.write_text(json.dumps(tokenizer_json(sp)), encoding="utf-8")
+    return SimpleNamespace(directory=directory, sp=sp, spm=spm)
+
+
+def tokenizer_json(sp: Any) -> Any:
+    """A BPE model of sentencepiece in the form of LLaMA 2's tokenizer.json."""
+    vocab = {sp.id_to_piece(i): i for i in range(sp.get_piece_size())}
+    merges = [
+        (-sp.get_score(token_id), vocab[piece[:at]], vocab[piece[at:]], piece[:at], piece[at:])
+        for piece, token_id in vocab.items()
+        for at in range(1, len(piece))
+        if not sp.is_control(token_id) and piece[:at] in vocab and piece[at:] in vocab
+    ]
+    names = {token_id: sp.id_to_piece(token_id) for token_id in (sp.unk_id(), sp.bos_id(), sp.eos_id())}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    bos, eos = names[sp.bos_id()], names[sp.eos_id()]
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": i, "content": text, **flags} for i, text in sorted(names.items())],
+        "normalizer": {
+            "type": "Sequence",
+            "normalizers": [
+                {"type": "Prepend", "prepend": "▁"},
+                {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+            ],
+        },
+        "pre_tokenizer": None,
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [
+                {"SpecialToken": {"id": bos, "type_id": 0}},
+                {"Sequence": {"id": "A", "type_id": 0}},
+                {"SpecialToken": {"id": eos, "type_id": 0}},
+            ],
+            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+            "special_tokens": {
+                text: {"id": text, "ids": [vocab[text]], "tokens": [text]} for text in (bos, eos)
+            },
+        },
+        "decoder": {
+            "type": "Sequence",
+            "decoders": [
+                {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+                {"type": "ByteFallback"},
+                {"type": "Fuse"},
+                {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+            ],
+        },
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": names[sp.unk_id()],
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": True,
+            "byte_fallback": True,
+            "ignore_merges": False,
+            "vocab": vocab,
+            "merges": [f"{left} {right}" for *_, left, right in sorted(merges)],
+        },
+    }
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("row", rows("sentencepiece", "sentencepiece"), ids=row_id)
+def test_a_line_of_sentencepiece(
+    row: Row, sentencepiece: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(sentencepiece.directory)
+    tokenizer = BPETokenizer.load("converted/tokenizer.json")
+    names = our_names(tokenizer, "</s>") | {"pieces": tokenizer.tokenize("low lowest")}
+    check(row, dict(names), lambda: names | {"sp": sentencepiece.sp, "spm": sentencepiece.spm})
+
+
+def test_the_pages_have_rows() -> None:
+    assert len(TIKTOKEN) > 20
+    assert len(rows("transformers", "transformers")) > 25
+    assert len(rows("transformers", "tokenizers")) > 12
+    assert len(rows("minbpe", "minbpe")) > 12
+    assert len(rows("sentencepiece", "sentencepiece")) > 12
+
+
+def test_a_row_that_lies_fails() -> None:
+    tokenizer = tiny("a|b")
+    lie = Row("tiktoken", "", "[1]", "tokenizer.encode('ab')")
+    with pytest.raises(AssertionError):
+        check(lie, {"tokenizer": tokenizer}, dict)
