@@ -112,6 +112,7 @@ def our_names(tokenizer: BPETokenizer, special: str) -> Names:
         "prompt": prompt,
         "ids": tokenizer.encode("low lower lowest"),
         "rows": [tokenizer.encode("low"), tokenizer.encode("the newest")],
+        "padded": [[108, tokenizer.pad_token_id or 108], [108, 111]],
         "tokens": tokenizer.tokenize("low lower"),
         "talk": TALK,
         "template": TEMPLATE,
