@@ -1,8 +1,8 @@
 """Run the tests for each change of the core, from one build: a part of `mutants/run.py`.
 
 cargo-mutants lists the changes, and builds the core anew for each. Here, the body of a function becomes a
-`match` on the number of a change in the environment, with the changed bodies as its arms. What cannot be
-written so is left to cargo-mutants: constants, `const fn`, and functions that return `impl`.
+`match` on the number of a change in the environment, with the changed bodies as its arms, in a box where the
+function returns `impl`. What cannot be written so is left to cargo-mutants: constants and `const fn`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,13 @@ _TOKEN = re.compile(
 )
 
 
+_CONST = re.compile(r"\bconst\s+(unsafe\s+)?fn\b")
+_IMPL = re.compile(r"->.*\bimpl\b", re.DOTALL)
+# A function that returns one trait, perhaps with a lifetime.
+ELIDED = "'_"
+_RETURNED = re.compile(r"->\s*impl\s+([^+]+?)(?:\s*\+\s*('\w+))?\s*\{\s*$")
+
+
 @dataclass
 class Change:
     """A change: a range of a file, and what it becomes."""
@@ -63,10 +70,11 @@ class Change:
 
 @dataclass
 class Function:
-    """A function with its changes: the range of its body without the braces."""
+    """A function with its changes: the range of its body without the braces, and what its `impl` returns."""
 
     start: int
     end: int
+    returned: str | None = None
     changes: list[Change] = field(default_factory=list)
 
 
@@ -108,9 +116,12 @@ def _function(text: str, span: dict[str, Any], known: list[Function]) -> Functio
     for function in known:
         if function.start == body or (function.start <= start and end - 1 <= function.end):
             return function
-    if body is None:
+    head = text[start : body or start]
+    returned = _RETURNED.search(head)
+    if body is None or _CONST.search(head) or (returned is None and _IMPL.search(head)):
         return None
-    known.append(Function(body, end - 1))
+    trait = returned and f"dyn {returned[1]} + {returned[2] or ELIDED}"
+    known.append(Function(body, end - 1, trait))
     return known[-1]
 
 
@@ -121,7 +132,7 @@ def _range(text: str, span: dict[str, Any]) -> tuple[int, int]:
 
 
 def _body(text: str, start: int, end: int) -> int | None:
-    """Return the index after the opening brace of a function; None if a `match` cannot replace the body."""
+    """Return the index after the opening brace of a function."""
     depth = 0
     for token in _TOKEN.finditer(text, start, end):
         if token[0] in ("(", "["):
@@ -129,8 +140,7 @@ def _body(text: str, start: int, end: int) -> int | None:
         elif token[0] in (")", "]"):
             depth -= 1
         elif token[0] == "{" and depth == 0:
-            head = text[start : token.start()]
-            return None if re.search(r"\bconst\s+(unsafe\s+)?fn\b|->\s*impl\b", head) else token.end()
+            return token.end()
     return None
 
 
@@ -171,12 +181,16 @@ def _write(root: Path, place: Path, functions: Functions, refused: set[int]) -> 
                 continue
             bodies = [(change.number, _changed(text, function, change)) for change in changes]
             bodies.append((0, text[function.start : function.end]))
-            written += text[at : function.start] + "\nmatch crate::chosen_change::number() {\n"
+            begin, end, before, after = "", "", "", ""
+            if function.returned is not None:
+                begin, end = f"let chosen: Box<{function.returned}> = ", ";\nchosen\n"
+                before, after = "Box::new({", "})"
+            written += f"{text[at : function.start]}\n{begin}match crate::chosen_change::number() {{\n"
             for number, body in bodies:
                 arms[file].append((written.count("\n") + 1, number))
-                written += f"{number or '_'} => {{{body}\n}}\n"
+                written += f"{number or '_'} => {{{before}{body}\n{after}}}\n"
             arms[file].append((written.count("\n") + 1, -1))
-            written += "}\n"
+            written += f"}}{end}\n"
             at = function.end
         # Inlined, the changed bodies of callers would hold all changed bodies of what they call.
         written = (written + text[at:]).replace("#[inline(always)]", "")
