@@ -26,6 +26,7 @@ from hostile_templates import HOSTILE_TEMPLATES
 from jinja_rendering import TOKENS
 from jinja_templates import FAMILIES
 from sampling import sample
+from template_charges import CHARGES, CHARGES_OF_FAILURES
 
 HELLO = [{"role": "user", "content": "hello"}]
 LIMITED = """
@@ -65,7 +66,26 @@ def outcomes(sources: list[str], factor: float, seconds: float) -> Iterator[tupl
         yield tuple(json.loads(line))
 
 
-def test_hostile_templates_are_stopped() -> None:
+# What stops a hostile template, if it is not the budget.
+STOPPED_OTHERWISE = {
+    "{% include": "no loader", "{% import": "no loader", "{% extends": "no loader", "{% from": "no loader",
+    "{{ strftime_now('%10": r"the format of strftime_now\(\) is too long",
+    "{% macro f(n) %}{{ f": "maximum recursion depth", "recursive %}{{ loop([x": "maximum recursion depth",
+    "{% block": "maximum recursion depth", "{% set ns.a = ns %}": "nested more than 200 levels deep",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", HOSTILE_TEMPLATES)
+def test_what_stops_a_hostile_template(source: str) -> None:
+    """In this process, and without a measure."""
+    expected = [stop for part, stop in STOPPED_OTHERWISE.items() if part in source]
+    match = f"^the chat template, line 1: .*({expected[0] if expected else 'budget of operations'})"
+    with pytest.raises(ChatTemplateError, match=match) as raised, template_budget(0.03):
+        JinjaTemplate(source).render(HELLO)
+    assert len(str(raised.value)) <= 300
+
+
+def test_hostile_templates_need_little_time_and_memory() -> None:
     for source, outcome, took, peak in outcomes(sample(HOSTILE_TEMPLATES, 0.3, __name__), 0.03, 60):
         assert outcome == "refused", source
         assert took < 2, source
@@ -73,7 +93,7 @@ def test_hostile_templates_are_stopped() -> None:
 
 
 @pytest.mark.slow
-def test_hostile_templates_are_stopped_with_the_default_budget() -> None:
+def test_hostile_templates_need_little_time_and_memory_with_the_default_budget() -> None:
     for source, outcome, took, peak in outcomes([*HOSTILE_TEMPLATES], 1, 280):
         assert outcome == "refused", source
         assert took < 10, source
@@ -183,6 +203,11 @@ class Spent(budget.RenderBudget):
         Spent.last = self
 
     @classmethod
+    def used(cls) -> tuple[float, float]:
+        operations, characters = cls.last.given
+        return operations - cls.last.operations, characters - cls.last.characters
+
+    @classmethod
     def shares(cls) -> tuple[float, float]:
         operations, characters = cls.last.given
         return 1 - cls.last.operations / operations, 1 - cls.last.characters / characters
@@ -253,67 +278,42 @@ def test_appending_is_linear(name: str, spent: type[Spent]) -> None:
     assert work(2000) < 2.2 * work(1000)
 
 
-# Of a text, a list, words and lines of a size. What each does grows with it, so its charge does too.
-CHARGED = {
-    "{% set s = 'a' * N %}": """
-        s * 3; 3 * s; s ~ s == 'a'; '%s' % s; '%s%s' % (s, s); '{}'.format(s); s.upper(); s.find('b')
-        s.count('b')
-        s.center(3 * N); s.zfill(2 * N); s | center(3 * N); s.encode(); s.encode().upper()
-        s.encode().decode()
-        s.replace('a', 'bc'); s | replace('a', 'bc'); s.split('a'); s.rsplit('a'); s.split()
-        s.translate({97: 'b'})
-        s.expandtabs(); s | indent(3); s | wordwrap(9); s | upper; s | lower; s | e; s | safe; s | list
-        s | reverse
-        s | urlencode; s | title; s | wordcount; s | pprint; s | tojson; s | string; [s] | join
-        s.join(['a', 'b'])
-        s[1:]; s[::-1]; s == s ~ ''; s in [s]; s is lower; {s: 1}; {1: s}[1] == s; {s: 1}.get(s)
-        dict(a=s); s | trim
-        s.isalpha(); s.splitlines(); s | batch(2) | list; s | slice(3) | list; s | max; s | sort
-        s | unique | list
-        s.maketrans(s, s); s.startswith('b'); '%Nd' % 1; '%*d' % (N, 1); '%.*f' % (N, 1); '{:N}'.format(1)
-        '{:>{w}}'.format(1, w=N); '%(a)s' % {'a': s}; '%s' % [s]; lipsum(n=1, min=1, max=N)
-        s.encode('utf-16')
-        ''.join([s, s]); '' | center(N); '\\t'.expandtabs(N); [1] | batch(N, 1) | list
-        [1] | slice(N) | list
-        s.startswith((s, s)); s.rfind('ab'); s.rpartition('ab'); s.strip('ab' * 20); s.partition('b')
-        (s | safe).striptags() | length; [[1]] | tojson(indent=N); 1 | tojson(separators=(s, s)); s ~ [s]
-    """,
-    "{% set s = [1] * N %}": """
-        s * 3; s + s; s[1:]; s[::2]; s.copy(); s.count(1); s.index(2) if 2 in s else 1; s | list; s | sum
-        s | join
-        s | tojson; s | string; s | sort; s | max; s | unique | list; s | map('string') | list
-        s | select | list
-        s | batch(2) | list; s | slice(2) | list; s | reverse | list; 2 in s; s == s; s is eq(s); '%s' % s
-        s ~ ''
-        '{}'.format(s); [s, s] | sum(start=[]); dict(a=s); cycler(*s); dict.fromkeys(s); s | pprint
-        range(N) | list
-        range(N) | sum; 'a'.join(s | map('string')); {1: 1}.keys() - s; s | map('abs') | select | list
-    """,
-    "{% set s = 'ab ' * N %}": "s.split(); s | wordwrap(9); s | title; s.split(' '); s | urlize",
-    "{% set s = 'a\\n' * N %}": "s.splitlines(); s | indent(3); s | indent('12'); s | wordwrap(9)",
-}
-CASES = [
-    (before, use.strip())
-    for before, uses in CHARGED.items()
-    for line in uses.strip().splitlines()
-    for use in line.split("; ")
-]
+def table(groups: dict[str, str]) -> list[tuple[str, str, float, float]]:
+    """The rows of tables of charges: what comes before a use, the use, its operations and its characters."""
+    rows = [(before, *row.rsplit(None, 2)) for before, text in groups.items() for row in text.splitlines()]
+    return [(row[0], row[1].strip(), float(row[2]), float(row[3])) for row in rows if len(row) == 4]
 
 
-@pytest.mark.parametrize(("before", "use"), CASES)
-def test_an_operation_is_charged_for_its_size(before: str, use: str, spent: type[Spent]) -> None:
-    def work(source: str, size: int) -> float:
-        JinjaTemplate(source.replace("N", str(size))).render(HELLO)
-        operations, characters = spent.last.given
-        return operations - spent.last.operations + characters - spent.last.characters
+@pytest.mark.parametrize(("before", "use", "operations", "characters"), table(CHARGES))
+def test_an_operation_is_charged_for_its_size(
+    before: str, use: str, operations: float, characters: float, spent: type[Spent]
+) -> None:
+    """The growth of a charge with the size, to a tenth: what a use costs, and not the weight of a step."""
 
-    def charge(size: int) -> float:
-        return work(before + "{% set y = " + use + " %}", size) - work(before + "{% set y = 1 %}", size)
+    def charge(size: int) -> tuple[float, float]:
+        JinjaTemplate((before + "{% set y = " + use + " %}").replace("N", str(size))).render(HELLO)
+        with_use = spent.used()
+        JinjaTemplate((before + "{% set y = 1 %}").replace("N", str(size))).render(HELLO)
+        return with_use[0] - spent.used()[0], with_use[1] - spent.used()[1]
 
-    small, large = charge(500), charge(2000)
-    # More than a reading costs, and at most a few hundred, or a square of few of them.
-    assert large - small > 1500 / 20
-    assert large < 1000 * 2000
+    growth = [(large - small) / 1500 for small, large in zip(charge(500), charge(2000), strict=True)]
+    assert growth == pytest.approx([operations, characters], rel=0.1, abs=0.002)
+
+
+@pytest.mark.parametrize(("before", "use", "operations", "characters"), table(CHARGES_OF_FAILURES))
+def test_an_operation_is_charged_before_it_fails(
+    before: str, use: str, operations: float, characters: float, spent: type[Spent]
+) -> None:
+    def charge(size: int) -> tuple[float, float]:
+        template = JinjaTemplate((before + "{% set y = " + use + " %}").replace("N", str(size)))
+        with pytest.raises(ChatTemplateError, match="Error: "):
+            template.render(HELLO)
+        with_use = spent.used()
+        JinjaTemplate((before + "{% set y = 1 %}").replace("N", str(size))).render(HELLO)
+        return with_use[0] - spent.used()[0], with_use[1] - spent.used()[1]
+
+    growth = [(large - small) / 1500 for small, large in zip(charge(500), charge(2000), strict=True)]
+    assert growth == pytest.approx([operations, characters], rel=0.1, abs=0.002)
 
 
 ROPE_USES = """

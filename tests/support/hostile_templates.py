@@ -116,7 +116,7 @@ HOSTILE_TEMPLATES = tuple(
 {{ ('a'|e).ljust(1000000000)|length }}
 {{ ('a'|safe).join(['b']*10**7)|length }}
 {{ ('x'*10**6).join(['a']*10**5)|length }}
-{{ ['a']*10**5|length }}{{ (['a']*10**5)|join('x'*10**6)|length }}
+{{ (['a']*10**5)|length }}{{ (['a']*10**5)|join('x'*10**6)|length }}
 {{ ('a'*10**6)|replace('a', 'x'*10**6) }}
 {{ ('a'*10**6).replace('a', 'x'*10**6) }}
 {{ ('a'*10**6)|replace('', 'x'*10**6) }}
