@@ -316,6 +316,90 @@ def test_an_operation_is_charged_before_it_fails(
     assert growth == pytest.approx([operations, characters], rel=0.1, abs=0.002)
 
 
+# An integer beyond 2**17 bits, which 40,000 digits of a number with the base 16 have.
+LONG = "(('f' * 40000) | int(0, 16))"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "3 ** (10 ** 6)",
+        "(-2) ** (10 ** 6)",
+        "2 ** 65537",
+        "(2 ** 65536) * (2 ** 65536)",
+        "(0).from_bytes(('f' * 40000).encode(), 'big')",
+        "5 | round(1001)",
+        "5 | round(-1001)",
+        *(f"{LONG} {operator} 2" for operator in ("+", "-", "*", "//", "%", "**")),
+        f"2 + {LONG}",
+        f"-{LONG}",
+        f"+{LONG}",
+        f"{LONG} | round",
+        f"{LONG} | int",
+        f"{LONG} is odd",
+        f"{LONG} is eq(1)",
+        f"{LONG}.bit_length()",
+        f"{LONG} is divisibleby(2)",
+        f"2 is divisibleby({LONG})",
+    ],
+)
+def test_very_long_integers_are_refused(use: str) -> None:
+    with pytest.raises(
+        ChatTemplateError, match=r"line 1: calculates with very long integers: .*template_budget"
+    ):
+        JinjaTemplate("{% set y = " + use + " %}").render(HELLO)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "2 ** 65536",
+        "(2 ** 65535) * (2 ** 65535)",
+        "(2 ** 65536) // (2 ** 65536)",
+        "(2 ** 65536) + (2 ** 65536)",
+        "1 ** (10 ** 9)",
+        "(-1) ** (10 ** 9)",
+        "0 ** (10 ** 9)",
+        "2 ** 0",
+        "2 ** -3",
+        "5 * 10 ** 6",
+        "5 | round(1000)",
+        "5 | round(-1000)",
+    ],
+)
+def test_long_integers_up_to_a_bound(use: str) -> None:
+    JinjaTemplate("{% set y = " + use + " %}").render(HELLO)
+
+
+def test_a_value_has_a_greatest_depth() -> None:
+    source = (
+        "{% set ns = namespace(x=[1]) %}{% for i in range(N) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}"
+    )
+    assert JinjaTemplate(source.replace("N", "190")).render(HELLO).text == "[" * 191 + "1" + "]" * 191
+    with pytest.raises(ChatTemplateError, match="builds a value that is nested more than 200 levels deep"):
+        JinjaTemplate(source.replace("N", "210")).render(HELLO)
+
+
+def test_the_budget_grows_with_the_input(spent: type[Spent]) -> None:
+    def given(source: str, messages: list[Any], **variables: Any) -> tuple[float, float]:
+        JinjaTemplate(source).render(messages, variables=variables)
+        return spent.last.given
+
+    def more(large: tuple[float, float], small: tuple[float, float]) -> list[float]:
+        return [many - few for many, few in zip(large, small, strict=True)]
+
+    base = given("{{ 1 }}", HELLO)
+    assert base == pytest.approx((1_000_000, 64_000_000), rel=0.02)
+    # A message is a value, and so are its role and its content. Each character counts, also of the keys.
+    per_message = more(given("{{ 1 }}", HELLO * 1001), base)
+    assert per_message == pytest.approx([1000 * (3 * 500 + 20 * 4), 1000 * (3 * 1000 + 20 * 64)], rel=0.1)
+    longer = [{"role": "user", "content": "hello" + "a" * 1000}]
+    assert more(given("{{ 1 }}", longer), base) == pytest.approx([4_000, 64_000], rel=0.1)
+    assert more(given("{{ 1 }}" + " " * 1000 + "1", HELLO), base) == pytest.approx([4_000, 64_000], rel=0.1)
+    by_key = more(given("{{ 1 }}", HELLO, a={"b" * 1000: 1}), given("{{ 1 }}", HELLO, a={}))
+    assert by_key == pytest.approx([4_500, 65_000], rel=0.1)
+
+
 ROPE_USES = """
     x == 'ahellob'; 'hello' in x; x in ['ahellob']; x | upper; x[1:3]; x[0]; x | length; x is string; x
     is iterable; x is mapping; [x, x] | join('-'); {x: x}; (x, ); x * 2; '%s' % x; '{}'.format(x);
@@ -336,11 +420,11 @@ def test_a_rope_is_a_string_for_templates(use: str) -> None:
 
 # Raising the bound.
 
-LONG = "{{ messages[0].content }}{{ '-' * 70000000 }}"
+LONG_OUTPUT = "{{ messages[0].content }}{{ '-' * 70000000 }}"
 
 
 def test_the_budget_can_be_raised() -> None:
-    template = JinjaTemplate(LONG)
+    template = JinjaTemplate(LONG_OUTPUT)
     with pytest.raises(ChatTemplateError, match=r"line 1: .*template_budget=10"):
         template.render(HELLO)
     with template_budget(4):
@@ -406,7 +490,7 @@ def test_threads_have_their_own_budgets() -> None:
 
     def render() -> None:
         try:
-            JinjaTemplate(LONG).render(HELLO)
+            JinjaTemplate(LONG_OUTPUT).render(HELLO)
         except ChatTemplateError as error:
             failed.append(error)
 

@@ -233,5 +233,19 @@ HOSTILE_TEMPLATES = tuple(
 {% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {1: 1}.keys() - [ns.x] }}
 {% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ ns.x is filter }}
 {% for i in range(999) %}{{ range(99999)|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|list|length }}{% endfor %}
+{% set s = (['a' * 10**7] * 60) ~ '' %}
+{{ (['a' * 10**7] * 60) }}
+{% set s = (['a'.encode() * 10**6] * 2000) | string %}
+{% set s = (['a'.encode() * 10**6] * 2000) ~ '' %}
+{% set s = '%s' % (['a'.encode() * 10**6] * 2000) %}
+{% set s = '{}'.format(['a'.encode() * 10**6] * 2000) %}
+{% set s = ['a'.encode() * 10**6] * 5 %}{% for i in range(99999) %}{% set t = s | string %}{% endfor %}
+{% set s = 'a'.encode() * 10**6 %}{% for i in range(99999) %}{% set t = s ~ '' %}{% endfor %}
+{% set s = messages[0].content.encode() * 10**5 %}{% for i in range(99999) %}{% set t = s ~ '' %}{% endfor %}
+{% set s = messages[0].content.encode() * 10**5 %}{% for i in range(99999) %}{% set t = s | string %}{% endfor %}
+{% set s = messages[0].content.encode() * 10**5 %}{% for i in range(99999) %}{% set t = '%s' % s %}{% endfor %}
+{% set s = messages[0].content.encode() * 10**5 %}{% for i in range(99999) %}{% set t = '{}'.format(s) %}{% endfor %}
+{% set s = ['a'.encode() * 10**6] %}{% set t = ['a'.encode() * 10**6] %}{% for i in range(99999) %}{% set a = s == t %}{% endfor %}
+{% set s = messages[0].content.encode() * 10**5 %}{% set t = messages[0].content.encode() * 10**5 %}{% for i in range(99999) %}{% set a = s == t %}{% endfor %}
 """.strip().split("\n")
 )

@@ -1,13 +1,15 @@
 """What operations of templates charge the budget for, as tables.
 
-The numbers of a use are the operations and the characters that it charges for each item of its operands, which
-have N items: the growth between N = 500 and N = 2000. So a charge for the square of N has a large number.
+The numbers of a use are the operations and the characters that it charges for each item of its operands,
+which have N items: the growth between N = 500 and N = 2000. So a charge for the square is a large number.
 """
 
 from __future__ import annotations
 
 __all__ = ["CHARGES", "CHARGES_OF_FAILURES"]
 
+# A macro that takes anything.
+MACRO = "{% macro f() %}{% set a = varargs, kwargs %}{% endmacro %}"
 # By what comes before the use in the template.
 CHARGES: dict[str, str] = {
     "{% set s = 'a' * N %}": r"""
@@ -22,7 +24,7 @@ CHARGES: dict[str, str] = {
         ('%(a)s' * 50) % {'a': [s]}                                       0    50.1
         '%(a)s%(b)s' % {'a': s, 'b': s}                                   0    2.25
         s.encode() * 2                                                    0       9
-        'a%s'.encode() % s.encode()                                       0       5
+        'a%s'.encode() % s.encode()                                       0    6.06
         ('%%' * N) % ()                                                   1      16
         ('%%' * N).encode() % ()                                          1      26
         '%Nd' % 1                                                         0       1
@@ -35,7 +37,7 @@ CHARGES: dict[str, str] = {
         '%(a)Nd' % {'a': 1}                                               0       1
         '%Nd'.encode() % 1                                                0       1
         s ~ s == 'a'                                                  0.001       2
-        s ~ [s]                                                      0.000667  0.0625
+        s ~ [s]                                                      0.000667    1.06
         s == s ~ ''                                                   0.003    1.38
         s in [s]                                                          0   0.125
         {s: 1}                                                            0  0.0625
@@ -142,7 +144,7 @@ CHARGES: dict[str, str] = {
         s.encode().upper()                                                0       6
         (1).to_bytes(N, 'big')                                            0       1
         (1).to_bytes(length=N, byteorder='big')                           0       1
-        (0).from_bytes(s.encode(), 'big') // 9                            0      65
+        (0).from_bytes(s.encode(), 'big') // 9                            0    65.1
         dict(a=s)                                                         0    60.1
         dict([[s, s]])                                                    0   0.125
         namespace(a=s)                                                    0       0
@@ -183,7 +185,7 @@ CHARGES: dict[str, str] = {
         {s: s} | dictsort                                                 0    16.2
         {'a': s} | xmlattr                                                0    8.06
         [[s, s]] | groupby(0)                                             0    16.1
-        [s] | string                                                      0    8.12
+        [s] | string                                                      0    9.12
         [s, s] | unique | list                                            0    16.1
         s | title                                                    0.0625    8.06
         s | wordcount                                                0.0625    8.06
@@ -199,7 +201,7 @@ CHARGES: dict[str, str] = {
         [1] | slice(N) | list                                          2.25      64
         s | center(3 * N)                                                 0    3.06
         '' | center(N)                                                    0       1
-        [s] | center(3)                                                   0   0.125
+        [s] | center(3)                                                   0    1.12
         s | center                                                        0  0.0625
         '%Nd' | format(1)                                                 0       1
         '%s' | format(s)                                                  0    1.06
@@ -222,12 +224,12 @@ CHARGES: dict[str, str] = {
         5 | int                                                           0       0
         s | trim                                                          0       1
         s | trim('ab' * 20)                                               0    2.25
-        [s] | trim                                                        0   0.125
+        [s] | trim                                                        0    2.12
         'a' | trim(s)                                                     0  0.0312
         s | replace('a', 'bc')                                            1      35
         s | replace('a', 'bc', N // 2)                                  0.5    18.5
         s | replace('a', 'bc', 0)                                         0       2
-        [s] | replace('a', 'bc')                                          1    35.1
+        [s] | replace('a', 'bc')                                          1    37.1
         'a' | replace('a', s)                                             0       2
         s | replace('b', s)                                               0       2
         s | replace(5, 6)                                                 0       2
@@ -425,7 +427,19 @@ CHARGES: dict[str, str] = {
         s.translate({97: 'b'})                                          0.5      12
         s.format()                                                        0       0
     """,
-    "{% macro f() %}{% set a = varargs, kwargs %}{% endmacro %}{% set s = [1] * N %}{% set d = dict.fromkeys(range(N) | map('string')) %}": r"""
+    "{% set s = (messages[0].content * N).encode() %}": r"""
+        s * 3                                                             0      30
+        s.upper()                                                         0       5
+        s.decode()                                                        0      25
+        s + s                                                         0.625      20
+        s == s                                                            0   0.625
+        {}.get(1, [s])                                                    0   0.312
+        s.center(9 * N)                                                   0      14
+        s.split()                                                         0    23.8
+        (messages[0].content ~ '%Nd').encode() % 5                        0       1
+        s | list                                                       1.25      20
+    """,
+    MACRO + "{% set s, d = [1] * N, dict.fromkeys(range(N)|map('string')) %}": r"""
         f(*s)                                                             1       0
         f(**d)                                                            1       0
         f(s)                                                              0       0
@@ -461,6 +475,8 @@ CHARGES_OF_FAILURES: dict[str, str] = {
         s | round(2, 'floor')                                             0     100
         s | capitalize(s)                                              1.62      64
         s % 5                                                             0       0
+        messages[0].content.encode().join([messages[0].content.encode() * N] | select)      0      15
+        messages[0].content.encode() * N + 1                          0.312      20
         1[1:2:s]                                                          0       0
         5 | indent(N)                                                     0       1
         s is filter                                                     0.5       2

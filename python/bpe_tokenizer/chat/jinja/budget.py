@@ -153,7 +153,7 @@ def charge_tree(value: Any) -> tuple[int, int]:
     while level:
         following: list[Any] = []
         for item in level:
-            if isinstance(item, str):
+            if isinstance(item, (str, bytes)):
                 characters += len(item)
             elif isinstance(item, dict):
                 spend(len(item), 4 * len(item))

@@ -221,8 +221,10 @@ def to_output(value: Any) -> str:
         return value.joined()  # type: ignore[no-any-return]
     if kind is Markup or value is None or kind in (bool, int, float) or isinstance(value, Undefined):
         return str(value)
-    if isinstance(value, (str, TaintedInt, TaintedFloat, TaintedObject)):
+    if isinstance(value, (str, TaintedInt, TaintedFloat)):
         return value.__str__()
-    charge_tree(value)
+    spend(0, charge_tree(value)[1])
+    if isinstance(value, TaintedObject):
+        return value.__str__()
     provenances = tuple(provenances_of(value))
     return TaintedStr(str(value), merge_provenances(provenances)) if provenances else str(value)
