@@ -409,6 +409,139 @@ mod tests {
         assert_eq!(find(&|token, _| token.id == 3), [(3, 2..6)]);
     }
 
+    /// Every flag alone and together, contents that overlap and contain each other, and white space in one.
+    fn flagged() -> Vec<Vec<AddedToken>> {
+        let mut sets = vec![vec![token("ab", 1), token("b a", 2), token("aba", 3)]];
+        for flags in 0..8 {
+            let mut first = token("ab", 1);
+            first.single_word = flags & 1 != 0;
+            first.lstrip = flags & 2 != 0;
+            first.rstrip = flags & 4 != 0;
+            let mut second = token("b", 2);
+            second.lstrip = !first.lstrip;
+            second.rstrip = first.rstrip;
+            sets.push(vec![first.clone()]);
+            sets.push(vec![first.clone(), second]);
+            sets.push(vec![first, token("aba", 3), token(" ", 4)]);
+        }
+        sets
+    }
+
+    /// All texts of up to this many characters.
+    fn texts(longest: usize) -> Vec<String> {
+        let mut all = vec![String::new()];
+        let mut from = 0;
+        for _ in 0..longest {
+            let until = all.len();
+            for index in from..until {
+                for c in ['a', 'b', ' ', 'é'] {
+                    all.push(format!("{}{c}", all[index]));
+                }
+            }
+            from = until;
+        }
+        all
+    }
+
+    /// The tokens of a text that arrives in parts, as a stream finds them.
+    fn find_in_parts(matcher: &Matcher, parts: &[&str]) -> Vec<AddedTokenMatch> {
+        let shifted = |found: AddedTokenMatch, by: usize| AddedTokenMatch {
+            id: found.id,
+            range: found.range.start + by..found.range.end + by,
+            content: found.content.start + by..found.content.end + by,
+        };
+        let (mut held, mut done) = (String::new(), 0);
+        let mut before = LeftContext::default();
+        let mut all = Vec::new();
+        for part in parts {
+            held.push_str(part);
+            let stable = matcher.find_stable(&held, before);
+            all.extend(stable.found.into_iter().map(|found| shifted(found, done)));
+            before = LeftContext {
+                character: held[..stable.resume]
+                    .chars()
+                    .next_back()
+                    .or(before.character),
+                taken: stable.end - stable.resume,
+            };
+            done += stable.resume;
+            held.drain(..stable.resume);
+        }
+        let rest = matcher.find_after(held.as_bytes(), before);
+        all.extend(rest.map(|found| shifted(found, done)));
+        all
+    }
+
+    #[test]
+    fn the_tokens_of_a_text_in_parts_are_those_of_the_whole() {
+        for tokens in flagged() {
+            let matcher = Matcher::new(tokens).unwrap();
+            for text in texts(5) {
+                let whole: Vec<_> = matcher.find_iter(text.as_bytes()).collect();
+                for (at, _) in text.char_indices() {
+                    let (left, right) = text.split_at(at);
+                    assert_eq!(
+                        find_in_parts(&matcher, &[left, right]),
+                        whole,
+                        "{text:?} {at}"
+                    );
+                }
+                let characters: Vec<&str> = text.split("").collect();
+                assert_eq!(find_in_parts(&matcher, &characters), whole, "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_a_token_may_begin_in_is_held_back() {
+        let plain = Matcher::new(vec![token("ab", 1), token("aba", 2)]).unwrap();
+        for text in texts(5) {
+            let stable = plain.find_stable(&text, LeftContext::default());
+            let most = floor_char_boundary(&text, text.len().saturating_sub(2));
+            assert!(stable.resume >= most, "{text:?}");
+            assert_eq!(stable.end, stable.resume);
+        }
+        let mut left = token("ab", 1);
+        left.lstrip = true;
+        let matcher = Matcher::new(vec![left]).unwrap();
+        let resume = |text: &str| matcher.find_stable(text, LeftContext::default()).resume;
+        assert_eq!(resume("x  a"), 1); // the next token may include the white space
+        assert_eq!(resume("xyz"), 2);
+        assert_eq!(resume("ab  x"), 2);
+        let mut right = token("ab", 1);
+        right.rstrip = true;
+        let matcher = Matcher::new(vec![right]).unwrap();
+        let stable = |text: &str| matcher.find_stable(text, LeftContext::default());
+        assert_eq!(stable("ab").found, []); // white space may follow
+        assert_eq!((stable("ab x").end, stable("ab x").resume), (3, 3));
+        assert_eq!((stable("ab  x").end, stable("ab  x").resume), (4, 4));
+    }
+
+    #[test]
+    fn a_cut_is_where_no_token_touches_it() {
+        for tokens in flagged() {
+            let matcher = Matcher::new(tokens.clone()).unwrap();
+            let strips = tokens.iter().any(|token| token.lstrip || token.rstrip);
+            for text in texts(5) {
+                for at in (0..=text.len()).filter(|&at| text.is_char_boundary(at)) {
+                    let touches = |token: &AddedToken| {
+                        let length = token.content.len();
+                        (at.saturating_sub(length)..=at).any(|from| {
+                            text.as_bytes()[from..].starts_with(token.content.as_bytes())
+                        })
+                    };
+                    let follows_space = text[..at].ends_with(char::is_whitespace);
+                    let may_cut = !tokens.iter().any(touches) && !(strips && follows_space);
+                    assert_eq!(
+                        matcher.may_cut(text.as_bytes(), at).unwrap(),
+                        may_cut,
+                        "{text:?} {at}"
+                    );
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_hundred_thousand_tokens_are_one_automaton() {
         let tokens = (0..100_000).map(|id| token(&format!("<|token {id}|>"), id));
