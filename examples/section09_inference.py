@@ -185,6 +185,12 @@ def sessions(model: LanguageModel) -> None:
     assert other.messages[1]["content"] == first
     other.reset()
     assert other.conversation() == [{"role": "system", "content": "You know Python."}]
+    with other:
+        asking = other.send("What is copy?")
+        assert next(asking)
+        other.close()  # as the end of the block does: the running reply ends
+        assert other.reply is not None
+        assert other.reply.finish_reason == "cancelled"
 
 
 def what_goes_wrong(model: LanguageModel) -> None:

@@ -1,4 +1,19 @@
-"""Byte-level BPE tokenizers: train, encode, decode, save and load, exactly and fast."""
+"""Byte-level BPE tokenizers: train, encode, decode, save and load, exactly and fast.
+
+Train a tokenizer, or load one: `load` takes a file, a directory, or a published name such as `"gpt2"`.
+
+>>> from bpe_tokenizer import BPETokenizer
+>>> tokenizer = BPETokenizer().train("low low low lower lowest", vocab_size=259, verbose=False)
+>>> ids = tokenizer.encode("low lower")
+>>> ids, tokenizer.decode(ids)
+([257, 258, 101, 114], 'low lower')
+>>> tokenizer(["low", "lower"])[1].tokens
+['low', 'e', 'r']
+>>> tokenizer.save("my-tokenizer")  # doctest: +SKIP
+
+`help(BPETokenizer)` lists what a tokenizer can do. `StreamDecoder` decodes ids as they arrive, `ChatSession`
+talks to a language model, `PieceCounts` holds the counts of a corpus, and all errors are `TokenizerError`s.
+"""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

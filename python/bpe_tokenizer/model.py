@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import ModelError
+from bpe_tokenizer.errors import ModelError, shorten
 
 __all__ = [
     "NORMALIZERS",
@@ -182,6 +182,15 @@ class Model:
     named_tokens: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     post_processor: PostProcessor | None = None
     config: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __repr__(self) -> str:
+        """Show the sizes and the settings, not the tokens."""
+        core = self.core
+        return (
+            f"{type(self).__name__}(tokens={len(core):,}, merges={len(core.merges):,}, "
+            f"added_tokens={len(core.added_tokens):,}, split_patterns={shorten(core.split_patterns)}, "
+            f"normalization={core.normalization!r})"
+        )
 
     def with_normalization(self, form: str | None) -> Model:
         """Return the model with another Unicode normalisation form, and the same vocabulary.

@@ -43,6 +43,9 @@ class NamedPattern(NamedTuple):
     patterns: tuple[str, ...]
     source: str
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(patterns={shorten(self.patterns, 120)}, source={self.source!r})"
+
 
 GPT2_SPLIT_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 

@@ -81,6 +81,10 @@ _PADDING: Mapping[str, Any] = {
 }
 
 
+# Items of a column that `repr` shows.
+_SHOWN = 8
+
+
 class EncodingResult:
     """The encoding of one text of a batch, or of a pair of texts.
 
@@ -200,15 +204,22 @@ class EncodingResult:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        shown = f"input_ids={self.input_ids}, attention_mask={self.attention_mask}"
+        shown = f"input_ids={_few(self.input_ids)}, attention_mask={_few(self.attention_mask)}"
         if self.offsets is not None:
-            shown += f", offsets={self.offsets}"
+            shown += f", offsets={_few(self.offsets)}"
         if self.overflowing:
             shown += f", overflowing={len(self.overflowing)}"
         return f"EncodingResult({shown})"
 
     def __reduce__(self) -> tuple[object, ...]:
         return _result, (self.input_ids, self.attention_mask, self.tokens, *self._parts())
+
+
+def _few(column: Sequence[object]) -> str:
+    """Show a column, or the first items of a long one with the number of all."""
+    if len(column) <= _SHOWN:
+        return repr(column)
+    return f"[{', '.join(map(repr, column[:_SHOWN]))}, ... {len(column):,} in all]"
 
 
 def _result(

@@ -112,6 +112,10 @@ class StreamDecoder:
         encoder = tokenizer._compiled().encoder
         self._stream = _core.DecodeStream(encoder, skip_special_tokens, errors == "replace")
         self._errors = errors
+        self._skips = bool(skip_special_tokens)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(skip_special_tokens={self._skips}, errors={self._errors!r})"
 
     def step(self, ids: Ids) -> str:
         """Decode further ids, and return the text that they complete.

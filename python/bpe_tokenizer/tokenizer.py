@@ -105,6 +105,9 @@ class RoleToken(Generic[_Value]):
     def __init__(self, role: Role, field: Literal["content", "id"]) -> None:
         self.role: Role = role
         self.field = field
+        what = "text" if field == "content" else "id"
+        # What `help` shows.
+        self.__doc__ = f"The {what} of the {role.upper()} token; None for no such token. It can be set."
 
     @overload
     def __get__(self, instance: None, owner: type[BPETokenizer]) -> Self: ...
@@ -116,6 +119,9 @@ class RoleToken(Generic[_Value]):
             return self
         found = instance._role(self.role)
         return cast("_Value", found[self.field == "id"]) if found else None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.role!r}, {self.field!r})"
 
     def __set__(self, instance: BPETokenizer, value: _Value | None) -> None:
         """Choose the token by its text or its id."""
@@ -187,8 +193,6 @@ class BPETokenizer:
     'low lower'
     """
 
-    _state: CompiledModel | UntrainedModel
-
     bos_token = RoleToken[str]("bos", "content")
     eos_token = RoleToken[str]("eos", "content")
     pad_token = RoleToken[str]("pad", "content")
@@ -202,7 +206,9 @@ class BPETokenizer:
         self, split_pattern: str | Sequence[str] = "cl100k", normalization: Normalization | None = "NFC"
     ) -> None:
         check_choice("normalization", normalization, ("NFC", "NFD", "NFKC", "NFKD", None))
-        self._state = UntrainedModel(resolve_split_pattern(split_pattern), normalization)
+        self._state: CompiledModel | UntrainedModel = UntrainedModel(
+            resolve_split_pattern(split_pattern), normalization
+        )
 
     if not TYPE_CHECKING:  # a type checker reports every unknown name
 
@@ -2983,8 +2989,8 @@ class BPETokenizer:
         name = type(self).__name__
         compiled = self._compiled_or_none()
         if compiled is None:
-            pattern, form = self.split_pattern, self.normalization
-            return f"{name}(untrained, split_pattern={pattern!r}, normalization={form!r})"
+            pattern = shorten(self.split_pattern, 200)
+            return f"{name}(untrained, split_pattern={pattern}, normalization={self.normalization!r})"
         return (
             f"{name}(vocab_size={self.vocab_size:,}, merges={len(self.merges):,}, "
             f"special_tokens={len(compiled.special):,})"

@@ -33,6 +33,9 @@ class _DeclarativeTemplate:
 
     name: str
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({shorten(self.name)})"
+
     def render(
         self,
         messages: Messages,
@@ -75,7 +78,7 @@ class _DeclarativeTemplate:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TurnTemplate(_DeclarativeTemplate):
     r"""A template that writes each message between the markup of its role.
 
@@ -155,7 +158,7 @@ class TurnTemplate(_DeclarativeTemplate):
         written.markup("" if open_ended else markup.after)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InstructionTemplate(_DeclarativeTemplate):
     """A template for a single instruction, the last user message, and its response.
 

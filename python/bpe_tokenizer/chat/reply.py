@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 
 from bpe_tokenizer.console import count_noun
-from bpe_tokenizer.errors import UnknownIdError
+from bpe_tokenizer.errors import UnknownIdError, shorten
 from bpe_tokenizer.inference import FinishReason, Generation
 from bpe_tokenizer.streaming import StreamDecoder
 
@@ -34,6 +34,12 @@ class Reply(Iterator[str], AsyncIterator[str]):
         self._begin: float | None = None
         self._first: float | None = None
         self._last: float | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(text={shorten(self.text)}, prompt_tokens={self.prompt_tokens}, "
+            f"new_tokens={self.new_tokens}, finish_reason={self.finish_reason!r})"
+        )
 
     @property
     def prompt_tokens(self) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from bpe_tokenizer.errors import shorten
+
 __all__ = ["Origin", "Rendered", "Segment"]
 
 
@@ -34,6 +36,9 @@ class Segment(NamedTuple):
     text: str
     origin: Origin | None = None
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(text={shorten(self.text, 160)}, origin={self.origin})"
+
     @property
     def trusted(self) -> bool:
         """Whether it is the template's own text."""
@@ -58,6 +63,9 @@ class Rendered:
     generated: tuple[tuple[int, int], ...] | None = None
     untracked: tuple[str, ...] = ()
     written: tuple[tuple[int, int, tuple[int, ...]], ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(segments={len(self.segments)}, text={shorten(self.text, 160)})"
 
     @property
     def text(self) -> str:

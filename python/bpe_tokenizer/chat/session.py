@@ -14,7 +14,7 @@ from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.chat.messages import checked_messages
 from bpe_tokenizer.chat.reply import Reply
 from bpe_tokenizer.chat.segment import Segment
-from bpe_tokenizer.errors import ContextLengthError, FormatError, OptionError, TokenizerError
+from bpe_tokenizer.errors import ContextLengthError, FormatError, OptionError, TokenizerError, shorten
 from bpe_tokenizer.inference import LanguageModel
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ class ChatSession:
     """A conversation with a language model, with its history.
 
     A turn that fails is removed from the history, so that it can be repeated. The text of a reply that is
-    ended early stays.
+    ended early stays. The end of a `with` block ends a running reply. A model that the session loaded stays
+    in the cache; `inference.free_models` frees it.
 
     Args:
         model: A GGUF file, a model directory, the address of a server, or a `LanguageModel`.
@@ -84,6 +85,23 @@ class ChatSession:
         self._model = model
         self._trim = trim
         self._options = options
+
+    def __repr__(self) -> str:
+        prompt = "" if self.system_prompt is None else f", system_prompt={shorten(self.system_prompt)}"
+        name = self._model if isinstance(self._model, LanguageModel) else shorten(os.fspath(self._model))
+        return f"{type(self).__name__}({name!s}, messages={len(self.messages)}{prompt})"
+
+    def __enter__(self) -> ChatSession:
+        """Return itself; the end of the block closes it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End a running reply, and wait until the model is free again. The session can be used further."""
+        if self.reply is not None:
+            self.reply.close()
 
     def send(self, text: str) -> Generator[str, None, None]:
         """Send a user message, and yield the text of the reply as it arrives.

@@ -59,6 +59,14 @@ class TrainingExamples:
         self.skipped: list[int] = []
         self.shortened = 0
 
+    def __repr__(self) -> str:
+        given = self._conversations
+        number = f"conversations={len(given):,}, " if isinstance(given, list | tuple) else ""
+        return (
+            f"{type(self).__name__}({number}max_length={self._max_length}, labels={self._labels}, "
+            f"skipped={len(self.skipped):,}, shortened={self.shortened:,})"
+        )
+
     def __iter__(self) -> Iterator[dict[str, list[int]]]:
         """Make the examples."""
         self.skipped, self.shortened = [], 0

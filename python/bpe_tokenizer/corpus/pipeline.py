@@ -18,7 +18,7 @@ from bpe_tokenizer.corpus.packer import Encoded, ShardPacker
 from bpe_tokenizer.corpus.readers import DocumentEnd, InputFormat, RowReader
 from bpe_tokenizer.corpus.shard_directory import ShardDirectory
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType, choose_token_type
-from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError, shorten
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.progress import ProgressBar
@@ -44,6 +44,13 @@ class TokenizedCorpus(NamedTuple):
     skipped: int
     dtype: TokenType
     kept: int
+
+    def __repr__(self) -> str:
+        files = shorten([str(file) for file in self.files])
+        return (
+            f"{type(self).__name__}(files={files}, documents={self.documents}, tokens={self.tokens}, "
+            f"skipped={self.skipped}, dtype={self.dtype!r}, kept={self.kept})"
+        )
 
 
 def tokenize_corpus(

@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer.arguments import check_integer
-from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, CorpusFileNotFoundError, OptionError
+from bpe_tokenizer.errors import (
+    ArgumentTypeError,
+    CorpusError,
+    CorpusFileNotFoundError,
+    OptionError,
+    shorten,
+)
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import AllowedSpecial
@@ -66,6 +72,12 @@ class CountSettings:
         object.__setattr__(self, "split_pattern", resolve_split_pattern(self.split_pattern))
         object.__setattr__(self, "special_tokens", tuple(self.special_tokens))
         self.counts()
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(split_pattern={shorten(self.split_pattern)}, "
+            f"normalization={self.normalization!r}, special_tokens={shorten(self.special_tokens)})"
+        )
 
     @classmethod
     def of(cls, tokenizer: BPETokenizer) -> CountSettings:

@@ -28,6 +28,9 @@ class Cancellation:
         self._callbacks: list[Callable[[], object]] = []
         self._is_cancelled = False
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(is_cancelled={self._is_cancelled})"
+
     @property
     def is_cancelled(self) -> bool:
         """Whether the generation has to end."""

@@ -61,6 +61,12 @@ class Generation(Iterator[int], AsyncIterator[int]):
         self._is_stepping = False
         self._process = os.getpid()
 
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(prompt_tokens={self.prompt_tokens}, new_tokens={self.new_tokens}, "
+            f"finish_reason={self.finish_reason!r})"
+        )
+
     @property
     def new_tokens(self) -> int:
         """The number of ids so far, without the stop id."""

@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Collection, Sequence
 
-from bpe_tokenizer.errors import ArgumentTypeError, ContextLengthError, GenerationError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError, ContextLengthError, GenerationError, OptionError, shorten
 from bpe_tokenizer.inference.backend import InferenceBackend
 from bpe_tokenizer.inference.engine_model import EngineModel
 from bpe_tokenizer.inference.fair_lock import FairLock
@@ -64,7 +64,8 @@ class LanguageModel:
 
     def __repr__(self) -> str:
         backend = "" if self.backend is None else f", backend={self.backend.name}"
-        return f"{type(self).__name__}({self.name!r}{backend})"
+        closed = ", closed" if self.is_closed else ""
+        return f"{type(self).__name__}({shorten(self.name, 160)}{backend}{closed})"
 
     @property
     def vocab_size(self) -> int | None:

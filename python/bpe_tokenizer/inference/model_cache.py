@@ -45,10 +45,14 @@ class ModelCache:
     """The most recently used models. Threads can share it.
 
     An evicted model stays usable for its current users, and its memory is freed with the last reference.
-    `free` ends a model immediately.
+    `free` ends a model immediately, and the end of a `with` block ends all.
 
     Args:
         max_models: The maximum number of models to keep.
+
+    >>> with ModelCache(max_models=1) as cache:
+    ...     cache
+    ModelCache(models=0, max_models=1)
     """
 
     def __init__(self, max_models: int = 2) -> None:
@@ -56,6 +60,16 @@ class ModelCache:
         self._lock = threading.Lock()
         # The most recently used is last. Threads wait at the future of a model that another thread loads.
         self._models: OrderedDict[_Key, Future[LanguageModel]] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(models={len(self.models())}, max_models={self.max_models})"
+
+    def __enter__(self) -> ModelCache:
+        """Return itself; the end of the block frees all models."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.free_all()
 
     def load(
         self,

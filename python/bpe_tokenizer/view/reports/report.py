@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bpe_tokenizer.errors import shorten
 from bpe_tokenizer.view.reports.compression import CompressionPoint, compression_curve
 from bpe_tokenizer.view.reports.documents import Document, read_blocks
 from bpe_tokenizer.view.reports.reachability import Reachability, reachability
@@ -48,6 +49,12 @@ class Report:
     under_used_below: int
     reachability: Reachability
     compression: list[CompressionPoint] | str
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(name={shorten(self.name)}, tokenizer={self.tokenizer}, "
+            f"files={len(self.files):,}, tokens={self.total.tokens:,})"
+        )
 
     @property
     def total(self) -> CorpusStats:
