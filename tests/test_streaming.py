@@ -27,10 +27,24 @@ from bpe_tokenizer import (
     UnknownIdError,
     _core,
 )
-from bpe_tokenizer.model import AddedToken, Decoder, Metaspace, Model, Normalizer, Prepend, Replace
-from bpe_tokenizer.patterns import NAMED_PATTERNS
+from bpe_tokenizer.model import (
+    AddedToken,
+    Decoder,
+    Metaspace,
+    Model,
+    Normalizer,
+    PlainNormalizer,
+    PrefixSpace,
+    Prepend,
+    PreTokenizer,
+    Replace,
+    Split,
+    Strip,
+)
+from bpe_tokenizer.patterns import NAMED_PATTERNS, resolve_split_pattern
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from hostile import LONE_SURROGATES, hostile_texts, special_token_texts
+from sampling import sample
 
 SPECIAL = ["<|a|>", "<|a|><|b|>", "b|>", "<|"]
 TEXTS = [text for text in hostile_texts(300) if len(text) < 5000]
@@ -393,3 +407,80 @@ def test_large_chunks_give_the_ids_of_the_whole_text(normalization: Literal["NFC
             stream = tokenizer._encode_stream(allowed)
             arrays = [each for ids in stream.encode_numpy(chunks) for each in ids.tolist()]
             assert arrays == expected, (allowed, size)
+
+
+NAMED = [resolve_split_pattern(name)[0] for name in NAMED_PATTERNS]
+LARGE = [16_384, 16_385, 20_000, 70_000]
+
+
+@pytest.mark.parametrize("seed", sample(range(200), 0.1, "large chunks"))
+def test_large_chunks_of_any_model_stream(seed: int) -> None:
+    """Added tokens with flags, normalisers, patterns and further steps, in chunks of all sizes."""
+    rng = random.Random(seed)
+    contents = ["<m>", "ab", "a b", " x ", "é", "abc", "e\u0301", "中", "\n", "a" * 300, "x" * 9000]
+    tokens = [
+        AddedToken(content, 300 + index, **{flag: rng.random() < 0.3 for flag in ("special", *FLAGS)})
+        for index, content in enumerate(rng.sample(contents, rng.choice([0, 1, 3, 5])))
+    ]
+    merges = [
+        ("a", "b"),
+        ("ab", "c"),
+        (" ", " "),
+        (" ", "a"),
+        ("b", "a"),
+        ("\n", " "),
+        ("a", "a"),
+        ("x", " "),
+    ]
+    vocab = {byte: bytes([byte]) for byte in range(256)}
+    vocab |= {256 + rank: "".join(pair).encode() for rank, pair in enumerate(merges)}
+    forms: list[Any] = ["NFC", "NFD", "NFKC", "Lowercase", "StripAccents"]
+    normalizers: list[Normalizer] = [
+        *(PlainNormalizer(form) for form in forms),
+        *(Strip(strip_left=left, strip_right=not left) for left in (True, False)),
+        Replace("Replace", "x ", "ab"),
+    ]
+    steps: list[PreTokenizer] = [Split(pattern=rng.choice([*PATTERNS, *NAMED]))]
+    if rng.random() < 0.3:
+        schemes: list[Any] = ["always", "first", "never"]
+        further: list[PreTokenizer] = [PrefixSpace(), Split(pattern=r"\p{N}", behavior="MergedWithNext")]
+        steps.append(rng.choice([*further, *(Metaspace(prepend_scheme=each) for each in schemes)]))
+    core = _core.Model(
+        vocab | {token.id: token.content.encode() for token in tokens},
+        [(left.encode(), right.encode()) for left, right in merges],
+        normalizers=rng.sample(normalizers, rng.choice([0, 0, 1, 1, 2])),
+        pre_tokenizers=steps,
+        added_tokens=tokens,
+    )
+    tokenizer = BPETokenizer.from_model(Model(core))
+    parts = [
+        "<m>",
+        "ab",
+        " ",
+        "  ",
+        "a",
+        "b",
+        "c",
+        "é",
+        "\n",
+        "x",
+        "e\u0301",
+        "\u0301",
+        "中",
+        "가",
+        "\u11a8",
+        "ﬁ",
+    ]
+    parts += ["A", "İ", "'ll", "12", "\r\n", "🙂", "\u2003"]
+    few = rng.sample(parts, 3)
+    runs = (rng.choices(rng.choice([few, parts]), k=rng.choice([10, 3000, 20_000])) for _ in range(5))
+    text = "".join(part for run in [*runs, [rng.choice(parts)] * 9000] for part in run)
+    for allowed in ("none", "all"):
+        expected = tokenizer.encode(text, allowed_special=allowed)
+        for _ in range(3):
+            size, chunks, at = rng.choice(LARGE), list[str](), 0
+            while at < len(text):
+                end = at + rng.choice([size, size, rng.randrange(1, 60), rng.randrange(1, 40_000)])
+                chunks.append(text[at:end])
+                at = end
+            assert streamed(tokenizer, chunks, allowed) == expected, [len(chunk) for chunk in chunks]

@@ -115,5 +115,23 @@ mod tests {
             prop_assert_eq!(&text, &expected);
             prop_assert_eq!(read_all(&text), (ids, text.len()));
         }
+
+        #[test]
+        fn words_are_read_up_to_the_first_that_is_no_id(
+            text in "([0-9]{1,3}|42949672[0-9]{1,3}|0{15,22}|[ ,\\n\\x0b\\x1c]|[ ,]|[+x\\-/:é]){0,12}",
+        ) {
+            let (mut ids, mut start) = (Vec::new(), 0);
+            for word in text.split([' ', ',', '\n', '\x0b', '\x1c']) {
+                let has_digits = word.len() <= MAX_READ_DIGITS && !word.starts_with('+');
+                match word.parse() {
+                    Ok(id) if has_digits => ids.push(id),
+                    _ if word.is_empty() => {}
+                    _ => break,
+                }
+                start += word.len() + 1;
+            }
+            let end = start.min(text.len());
+            prop_assert_eq!(read_all(&text), (ids, end));
+        }
     }
 }
