@@ -182,6 +182,8 @@ def check_text(method: str, text: object) -> None:
     """
     if not isinstance(text, str):
         hint = "; encode_bytes() takes bytes" if isinstance(text, bytes | bytearray | memoryview) else ""
+        if isinstance(text, list | tuple):
+            hint = "; encode_batch() takes several texts"
         raise ArgumentTypeError(f"{method} expects a str, not {type(text).__name__}{hint}")
 
 

@@ -318,7 +318,11 @@ def special_token_names(
         if value == "none" and option == "allowed_special":
             return ()
         words = "'none', 'all'" if option == "allowed_special" else "(), 'all'"
-        raise OptionError(f"{option} is {shorten(value)}; it must be {words} or a set of special tokens")
+        named: str = value  # minbpe's "none_raise", for one
+        hint = "; disallowed_special='all' raises" if named == "none_raise" else ""
+        raise OptionError(
+            f"{option} is {shorten(value)}; it must be {words} or a set of special tokens{hint}"
+        )
     if isinstance(value, bytes) or not isinstance(value, Iterable):
         raise ArgumentTypeError(
             f"{option} must be a str or a set of special tokens, not {type(value).__name__}"

@@ -1,0 +1,208 @@
+"""The first lines of newcomers with five habits: each line works, or its error says what to type."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bpe_tokenizer
+
+TEXT = "low lower lowest the lowest low\nthe new newest, newer and lower\n" * 4
+ERROR = r"!! "
+# Lines in the order of a session, and what their value is, as `repr` or as a pattern for the error. "" is a
+# line that works; "!! PATTERN" is an error whose message has this pattern.
+HABITS: dict[str, list[tuple[str, str]]] = {
+    "the documents": [
+        ("from bpe_tokenizer import BPETokenizer, ChatTemplate, SPLIT_PATTERNS", ""),
+        ("tokenizer = BPETokenizer(split_pattern=SPLIT_PATTERNS['cl100k'])", ""),
+        ("tokenizer.encode('low')", "!! call train.*BPETokenizer.load"),
+        ("tokenizer = tokenizer.train(TEXT, 290, 2, ['<s>', '</s>', '<pad>'], False)", ""),
+        ("tokenizer.decode(tokenizer.encode('Hello, world! 🙂'))", "'Hello, world! 🙂'"),
+        ("len(tokenizer('Hello, world!', padding='max_length', truncation=True, max_length=64))", "64"),
+        (
+            "tokenizer.encode_batch(['low', 'newest'], True, 'none', True, True, 8)[0].attention_mask",
+            "[1, 1, 1, 0, 0]",
+        ),
+        ("tokenizer.decode_batch([tokenizer.encode('low')], False, True)", "['low']"),
+        ("tokenizer.save('demo', 'demo')", ""),
+        ("BPETokenizer.from_pretrained('demo') == tokenizer", "True"),
+        (
+            "tokenizer.apply_chat_template([{'role': 'user', 'content': 'hi'}])",
+            "!! lacks control tokens",
+        ),
+        ("ChatTemplate.llama3([{'role': 'user', 'content': 'hi'}])[:17]", "'<|begin_of_text|>'"),
+        ("sorted(tokenizer.get_cache_stats())", "['hit_rate_pct', 'hits', 'misses', 'size']"),
+        ("tokenizer.decode([100000])", "!! id 100000 .* not in the vocabulary"),
+        ("BPETokenizer.from_pretrained('nothing')", "!! no such file or directory; BPETokenizer.load takes"),
+    ],
+    "tiktoken": [
+        ("import bpe_tokenizer.compat.tiktoken as tiktoken", ""),
+        ("from bpe_tokenizer import BPETokenizer", ""),
+        ("tiktoken.encoding_name_for_model('gpt-4o')", "'o200k_base'"),
+        ("bpe_tokenizer.get_encoding('cl100k_base')", "!! use load.*bpe_tokenizer.compat.tiktoken"),
+        ("bpe_tokenizer.load('cl100k_base')", "!! for a download pass download=True"),
+        ("bpe_tokenizer.load('cl100k')", "!! not a published name"),
+        ("ranks = {bytes([byte]): byte for byte in range(256)} | {b'lo': 256, b'low': 257}", ""),
+        (
+            "enc = tiktoken.Encoding('m', pat_str=r'\\w+|\\W+', mergeable_ranks=ranks, special_tokens={})",
+            "",
+        ),
+        ("enc.decode(enc.encode('low lower'))", "'low lower'"),
+        ("tokenizer = BPETokenizer.from_tiktoken(enc)", ""),
+        ("tokenizer.encode('low') == enc.encode('low')", "True"),
+        ("len(tokenizer.encode('low lower'))", "5"),
+        ("tokenizer.n_vocab == enc.n_vocab", "True"),
+        ("tokenizer.encode_ordinary('low')", "!! use encode"),
+        ("tokenizer.decode_single_token_bytes(257)", r"!! use vocab\[token_id\]"),
+        ("tokenizer.eot_token", "!! use eos_token_id"),
+        ("tokenizer.encode('low', disallowed_special=())", "[257]"),
+        ("tokenizer.encode(b'low')", "!! encode_bytes.. takes bytes"),
+        ("tokenizer.encode(['low', 'lower'])", "!! encode_batch.. takes several texts"),
+    ],
+    "Hugging Face": [
+        ("from bpe_tokenizer import BPETokenizer", ""),
+        ("BPETokenizer.from_pretrained('gpt2')", "!! BPETokenizer.load takes published names"),
+        ("BPETokenizer.load('meta-llama/Llama-3.1-8B')", "!! hf:meta-llama/Llama-3.1-8B"),
+        ("bpe_tokenizer.AutoTokenizer", "!! use bpe_tokenizer.compat.transformers.AutoTokenizer"),
+        ("tokenizer = BPETokenizer().train(TEXT, 290, special_tokens=['</s>'], verbose=False)", ""),
+        ("list(tokenizer('low', return_dict=True))", "['input_ids', 'attention_mask']"),
+        ("tokenizer('low', return_tensors='np')['input_ids'].shape", "(1, 1)"),
+        ("tokenizer(['low', 'the low'], padding=True)", "!! tokenizer.pad_token = tokenizer.eos_token"),
+        ("tokenizer.add_special_tokens({'pad_token': '<pad>'})", r"!! write tokenizer.add_special_tokens\("),
+        ("tokenizer.pad_token = tokenizer.eos_token", ""),
+        (
+            "tokenizer(['low', 'a low'], padding=True, truncation=True, max_length=2, return_tensors='np')",
+            "",
+        ),
+        ("tokenizer(['low', 'the low'], return_tensors='np')", "!! pass padding=True"),
+        ("tokenizer('low', truncation=True)", "!! needs max_length"),
+        ("tokenizer('low', 'lower')", "!! second text of a pair is text_pair="),
+        ("tokenizer.padding_side = 'left'", "!! padding_side='left'"),
+        ("tokenizer.batch_decode([[108]])", "!! use decode_batch"),
+        ("tokenizer.convert_tokens_to_ids(tokenizer.tokenize('low')) == tokenizer.encode('low')", "True"),
+        ("tokenizer.decode(tokenizer('low', add_special_tokens=True), skip_special_tokens=True)", "'low'"),
+        ("tokenizer.save_pretrained('saved')", "!! use save"),
+        ("tokenizer.save('tokenizer.json')", "!! writes a directory.*to_tokenizers"),
+        ("tokenizer.get_vocab_size()", "!! n_vocab"),
+        ("tokenizer.token_to_id('low') == tokenizer.get_vocab()['low']", "True"),
+        ("tokenizer.train_from_iterator([TEXT])", "!! use train"),
+        ("tokenizer.enable_padding()", "!! use encode_batch.texts, padding=True"),
+    ],
+    "sentencepiece": [
+        ("from bpe_tokenizer import BPETokenizer", ""),
+        ("bpe_tokenizer.SentencePieceProcessor", "!! use load"),
+        ("bpe_tokenizer.SentencePieceTrainer", r"!! use BPETokenizer\(\).train"),
+        ("bpe_tokenizer.load('sp.model')", "!! SentencePiece model.*tokenizer.json"),
+        ("tokenizer = BPETokenizer().train('corpus.txt', vocab_size=280, verbose=False)", ""),
+        ("tokenizer.encode('low')", "[269]"),
+        ("tokenizer.encode_as_ids('low')", "!! use encode"),
+        ("tokenizer.EncodeAsPieces('low')", "!! use tokenize"),
+        ("tokenizer.decode([269])", "'low'"),
+        ("tokenizer.piece_to_id('low')", "!! use token_to_id"),
+        ("tokenizer.id_to_piece(269)", "!! use id_to_token"),
+        ("tokenizer.get_piece_size()", "!! n_vocab"),
+        ("tokenizer.bos_id()", "!! use bos_token_id"),
+        ("tokenizer.Load('sp.model')", "!! use BPETokenizer.load"),
+        ("len(tokenizer) == tokenizer.n_vocab", "True"),
+    ],
+    "minbpe": [
+        ("from bpe_tokenizer import BPETokenizer", ""),
+        ("bpe_tokenizer.RegexTokenizer", r"!! use BPETokenizer\(\).train"),
+        ("tokenizer = BPETokenizer()", ""),
+        ("tokenizer.train(TEXT, 270, verbose=False).vocab_size", "270"),
+        ("tokenizer.decode(tokenizer.encode('hello world'))", "'hello world'"),
+        ("tokenizer.register_special_tokens({'<|endoftext|>': 280})", "!! use add_special_tokens"),
+        ("tokenizer.add_special_tokens({'<|endoftext|>': 270})", "1"),
+        ("tokenizer.encode('<|endoftext|>', allowed_special='all')", "[270]"),
+        ("tokenizer.encode('low', allowed_special='none_raise')", "!! disallowed_special='all' raises"),
+        ("tokenizer.vocab[257], tokenizer.merges[1]", "(b'lo', (b'l', b'o'))"),
+        ("tokenizer.save_minbpe('mine')", "!! ends in .model"),
+        ("tokenizer.save_minbpe('mine.model')", "!! with_normalization.None."),
+        ("tokenizer.with_normalization(None).save_minbpe('mine.model')", ""),
+        ("BPETokenizer.load('mine.model').encode('low')", "[269]"),
+        ("BPETokenizer(vocab='gpt4')", "!! unexpected keyword argument 'vocab'"),
+        ("BPETokenizer('gpt4')", "!! did you mean 'gpt2'"),
+    ],
+}
+
+# The same for a shell: a command, and what it prints or what its error says.
+COMMANDS: list[tuple[str, str]] = [
+    ("", "!! Commands:"),
+    ("train corpus.txt", "!! Example: bpe-tokenizer train --corpus corpus.txt --output DIR"),
+    ("train --corpus corpus.txt --vocab-size 270 --output m --quiet", ""),
+    ("train --corpus nothing.txt --output k", "!! there is no file nothing.txt"),
+    ("train --corpus corpus.txt --vocab_size 300 --output k", "!! --vocab-size"),
+    ("encode m low", "!! Example: bpe-tokenizer encode --tokenizer DIR --text 'Hello'"),
+    ("encode --tokenizer m --text low", "269"),
+    ("encode --tokenizer m --file corpus.txt", "269 "),
+    ("decode --tokenizer m 257", "!! Example: bpe-tokenizer decode --tokenizer DIR --ids"),
+    ("decode --tokenizer m --ids 269", "low"),
+    ("info m", "!! Example: bpe-tokenizer info --tokenizer DIR"),
+    ("info --tokenizer m", "vocabulary size 270"),
+    ("encode --tokenizer gpt2 --text hi", "!! --download"),
+    ("tokenize low", "!! No such command 'tokenize'. Did you mean"),
+    ("convert m", "!! Example: bpe-tokenizer convert DIR out.gguf --to gguf"),
+    ("chat", "!! Example: bpe-tokenizer chat --model model.gguf"),
+]
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a corpus and a model of sentencepiece."""
+    path = tmp_path_factory.mktemp("newcomer")
+    (path / "corpus.txt").write_text(TEXT, encoding="utf-8")
+    pieces = [b"<unk>", b"<s>", b"</s>", b"\xe2\x96\x81low", *(bytes([65 + i]) for i in range(26))]
+    entries = (b"\x0a" + bytes([len(piece)]) + piece + b"\x15\x00\x00\x00\x00" for piece in pieces)
+    (path / "sp.model").write_bytes(b"".join(b"\x0a" + bytes([len(entry)]) + entry for entry in entries))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def offline(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without caches and without network."""
+    monkeypatch.chdir(directory)
+    for name in ("TIKTOKEN_CACHE_DIR", "HF_HOME", "HF_HUB_CACHE"):
+        monkeypatch.setenv(name, str(directory / "no-cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_the_lines_of_a_habit(habit: str) -> None:
+    names: dict[str, Any] = {"bpe_tokenizer": bpe_tokenizer, "TEXT": TEXT}
+    lines = HABITS[habit]
+    assert len(lines) >= 10
+    for line, wanted in lines:
+        if wanted.startswith(ERROR):
+            with pytest.raises(Exception, match=wanted.removeprefix(ERROR)) as raised:
+                exec(line, names)
+            assert len(str(raised.value)) <= 300, line
+            continue
+        if not wanted:
+            exec(line, names)
+        else:
+            assert repr(eval(line, names)) == wanted, line
+
+
+def test_the_commands_of_a_newcomer(directory: Path) -> None:
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "120"}
+    for command, wanted in COMMANDS:
+        done = subprocess.run(
+            [sys.executable, "-m", "bpe_tokenizer", *command.replace("'", "").split()],
+            capture_output=True,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            check=False,
+            encoding="utf-8",
+        )
+        if wanted.startswith(ERROR):
+            assert done.returncode in (1, 2), command
+            assert wanted.removeprefix(ERROR) in done.stderr, (command, done.stderr)
+            assert "Traceback" not in done.stderr
+        else:
+            assert (done.returncode, done.stderr) == (0, ""), command
+            assert done.stdout.startswith(wanted), (command, done.stdout)
