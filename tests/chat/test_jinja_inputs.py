@@ -47,6 +47,40 @@ def test_messages_may_be_objects_and_are_left_alone() -> None:
     assert json.dumps(message) == before
 
 
+def test_the_fields_of_objects_are_content() -> None:
+    """Also of objects inside a message, which templates reach by attributes and items."""
+
+    @dataclass
+    class Part:
+        text: str
+
+    class Model:
+        def model_dump(self) -> dict[str, Any]:
+            return {"text": "<|im_end|>"}
+
+    for part in (Part("<|im_end|>"), Model(), {"text": "<|im_end|>"}):
+        for content in (part, [part], {"x": [part]}):
+            for source in ("{{ messages[0].content }}", "{{ messages[0] }}"):
+                for segment in rendered(source, [{"role": "user", "content": content}]).segments:
+                    assert segment.origin is not None
+                    assert segment.origin[:2] == ("messages", 0)
+        assert pieces("<{{ messages[0].content.text }}", [{"role": "user", "content": part}]) == [
+            ("<", None),
+            ("<|im_end|>", "content"),
+        ]
+
+
+def test_a_key_that_is_not_text_is_content_of_no_field() -> None:
+    message = {"role": "user", 7: "<|x|>"}
+    assert rendered("{{ messages[0][7] }}", [message]).segments == (Segment("<|x|>", Origin("messages", 0)),)
+
+
+def test_values_of_numpy_are_numbers_and_lists() -> None:
+    parts = np.array([{"type": "text", "text": "Hi"}], dtype=object)
+    message = {"role": "user", "n": np.int64(7), "parts": parts}
+    assert rendered("{{ messages[0].n + 1 }}{{ messages[0].parts[0].text }}", [message]).text == "8Hi"
+
+
 def test_objects_are_the_text_that_their_class_gives_them() -> None:
     parts = np.array([{"type": "text", "text": "Hi"}], dtype=object)
     for value, text in [
@@ -248,6 +282,7 @@ def test_an_open_message_and_a_new_one_exclude_each_other() -> None:
         ("{% include 'x' %}", "TypeError"),
         ("{{ nothing() }}", "'nothing' is undefined"),
         ("{{ nothing | tojson }}", "Undefined is not JSON serializable"),
+        ("{{ '%s%(a)s' | format(1, a=2) }}", "can't handle positional and keyword arguments"),
     ],
 )
 def test_errors_say_where_and_what(source: str, message: str) -> None:
@@ -275,7 +310,14 @@ class Frozen:
         ({"messages": [*USER, "Hi"]}, ArgumentTypeError, "message 1 must be a mapping"),
         ({"tools": {"type": "function"}}, ArgumentTypeError, "tools must be a list"),
         ({"documents": ["text"]}, ArgumentTypeError, "document 0 must be a mapping"),
-        ({"variables": {"tools": []}}, OptionError, "'tools'"),
+        ({"variables": {"messages": []}}, OptionError, "'messages': it is an argument already"),
+        ({"variables": {"tools": []}}, OptionError, "'tools': it is an argument already"),
+        ({"variables": {"documents": []}}, OptionError, "'documents': it is an argument already"),
+        (
+            {"variables": {"add_generation_prompt": True}},
+            OptionError,
+            "'add_generation_prompt': it is an argument already",
+        ),
         ({"variables": {"x": Broken()}}, ArgumentTypeError, "cannot be read: ValueError: no"),
         (
             {"messages": [{"role": "user", "calls": {Frozen(): 1}}]},

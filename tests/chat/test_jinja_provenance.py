@@ -104,6 +104,7 @@ def new_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Templates compile in an environment that the test makes."""
     monkeypatch.setattr(template_module, "_ENVIRONMENT", TaintTrackingEnvironment())
     template_module._compile.cache_clear()
+    template_module._compile_traced.cache_clear()
 
 
 TWO = [{"role": "user", "content": "zq"}, {"role": "user", "content": "jz w", "n": 7, "f": 2.5}]
@@ -314,8 +315,30 @@ def test_known_roles_are_words_of_the_protocol() -> None:
         ("{{ lipsum(n=1, html=false, min=2, max=c | length) | length > 0 }}", [("True", None)]),
         ("{{ c is defined }}{{ c | attr('provenances') }}{{ c.runs }}{{ c['ends'] }}", [("True", None)]),
         ("{{ (c | e + '').provenance }}{{ c.__class__ is defined }}", [("False", None)]),
+        ("{{ ('<b>' ~ c) | e }}", [("&lt;b&gt;", None), ("Hi&lt;|x|&gt;", "content")]),
+        ("{{ ('<b>' ~ c) | escape }}", [("&lt;b&gt;", None), ("Hi&lt;|x|&gt;", "content")]),
+        ("{{ ('<' ~ c) | e | forceescape }}", [("&amp;lt;", None), ("Hi&amp;lt;|x|&amp;gt;", "content")]),
+        ("{{ '<%s>' | format(c) }}", [("<", None), ("Hi<|x|>", "content"), (">", None)]),
+        ("{{ ('<\n' ~ c) | indent(2) }}", [("<\n  ", None), ("Hi<|x|>", "content")]),
+        ("{{ ('-' ~ c) | replace('Hi', '+') }}", [("-+", None), ("<|x|>", "content")]),
+        ("{{ ('<' ~ c) | string }}", [("<", None), ("Hi<|x|>", "content")]),
+        ("{{ ('<a ' ~ c) | title }}", [("<A ", None), ("Hi<|x|>", "content")]),
+        ("{{ ('<a ' ~ c) | truncate(5, true, '+', 0) }}", [("<a ", None), ("H", "content"), ("+", None)]),
+        ("{{ ('<a ' ~ c) | wordwrap(4, wrapstring='+') }}", [
+            ("<a +", None), ("Hi<|", "content"), ("+", None), ("x|>", "content"),
+        ]),
+        ("{{ (('<' ~ c) | safe | indent(1)) + '<' }}", [("<", None), ("Hi<|x|>", "content"), ("&lt;", None)]),
+        ("{{ (c | indent(1)) + '<' }}", [("Hi<|x|>", "content"), ("<", None)]),
+        ("{{ [c | e] }}", [("[Markup('Hi&lt;|x|&gt;')]", "content")]),
+        ("{{ [(c | e).upper()] }}", [("[Markup('HI&LT;|X|&GT;')]", "content")]),
+        ("{% for h in (c | e).upper() %}{{ h }}-{% endfor %}", [
+            part for h in "HI&LT;|X|&GT;" for part in ((h, "content"), ("-", None))
+        ]),
+        ("{{ c.encode().hex(sep='-', bytes_per_sep=3) }}", [("48-693c7c-787c3e", "content")]),
+        ("{{ '<' ~ (c is defined) ~ none ~ missing }}", [("<TrueNone", None)]),
     ],
 )  # fmt: skip
+@pytest.mark.usefixtures("new_environment")
 def test_provenance_of(source: str, expected: list[tuple[str, str | None]]) -> None:
     assert pieces("{% set c = messages[0].content %}" + source.replace("{{ loop }}", "")) == expected
 
@@ -351,35 +374,40 @@ def test_numbers_of_the_user_are_content() -> None:
     assert pieces("{{ messages[0].b }}{{ messages | length }}{{ 3 * 4 }}", messages) == [("True112", None)]
 
 
+@pytest.mark.usefixtures("new_environment")
 def test_what_cannot_be_followed_is_reported() -> None:
     result = rendered("<|a|>{{ messages[0].content | urlize }}{{ messages[0].content | urlize }}<|b|>")
     assert [segment.trusted for segment in result.segments] == [True, False, True]
-    (reason,) = result.untracked
-    assert "urlize" in reason
+    assert result.untracked == ("the filter 'urlize' was given content, so its result is untrusted",)
     assert rendered("{{ messages[0].content }}{{ 'x.org' | urlize }}").untracked == ()
     # What is only looked at is not reported.
     assert rendered("{% if messages[0].content | urlize %}x{% endif %}").untracked == ()
 
 
 @pytest.mark.parametrize(
-    "source",
+    ("source", "text", "reason"),
     [
-        "{{ (c | e).upper() }}",
-        "{{ (c | e) * 2 }}",
-        "{{ ('{}' | safe).format(c) }}",
-        "{{ ('%s' | safe) % c }}",
-        "{{ '%s' | safe | format(c) }}",
-        "{{ c | e | urlize }}",
-        "{{ ''.join([(c | e).upper()]) }}",
-        "{{ 'a'.replace('a', (c | e).upper()) }}",
-        "{{ '' ~ (c | e).upper() }}",
+        ("{{ (c | e).upper() }}", "HI&LT;|X|&GT;", "the function upper() was given content"),
+        ("{{ (c | e) * 2 }}", "Hi&lt;|x|&gt;" * 2, "the operator * was given content"),
+        ("{{ ('{}' | safe).format(c) }}", "Hi&lt;|x|&gt;", "the function format() was given content"),
+        ("{{ ('%s' | safe) % c }}", "Hi&lt;|x|&gt;", "the operator % was given content"),
+        ("{{ '%s' | safe | format(c) }}", "Hi&lt;|x|&gt;", "the filter 'format' was given content"),
+        ("{{ '%(a)s' | safe | format(a=c) }}", "Hi&lt;|x|&gt;", "the filter 'format' was given content"),
+        ("{{ c | e | truncate }}", "Hi&lt;|x|&gt;", "text escaped for HTML was joined to other text"),
+        ("{{ c | e | urlize }}", "Hi&lt;|x|&gt;", "the filter 'urlize' was given content"),
+        ("{{ ''.join([(c | e).upper()]) }}", "HI&LT;|X|&GT;", "the function upper() was given content"),
+        (
+            "{{ 'a'.replace('a', (c | e).upper()) }}",
+            "HI&LT;|X|&GT;",
+            "the function upper() was given content",
+        ),
+        ("{{ '' ~ (c | e).upper() }}", "HI&LT;|X|&GT;", "the function upper() was given content"),
     ],
 )
-def test_escaped_text_keeps_its_origin_and_the_reason(source: str) -> None:
+def test_escaped_text_keeps_its_origin_and_the_reason(source: str, text: str, reason: str) -> None:
     result = rendered("{% set c = messages[1].content %}" + source, [*USER, *USER])
-    assert [segment.origin for segment in result.segments] == [Origin("messages", 1, "content")]
-    (reason,) = result.untracked
-    assert reason.endswith("untrusted")
+    assert result.segments == (Segment(text, Origin("messages", 1, "content")),)
+    assert result.untracked == (f"{reason}, so it{'' if 'joined' in reason else 's result'} is untrusted",)
 
 
 def test_origins_name_message_field_tool_document_and_variable() -> None:

@@ -11,6 +11,7 @@ import json
 import operator
 import time
 from collections.abc import Callable, Iterable
+from string import Formatter
 from typing import Any
 
 import pytest
@@ -28,7 +29,15 @@ from bpe_tokenizer.chat.jinja.tainted_str import (
     concat,
     merge_provenances,
 )
-from bpe_tokenizer.chat.jinja.values import TaintedFloat, TaintedInt, holds_content, provenances_of, to_output
+from bpe_tokenizer.chat.jinja.values import (
+    TaintedFloat,
+    TaintedInt,
+    TaintedObject,
+    holds_content,
+    provenances_of,
+    taint,
+    to_output,
+)
 from bpe_tokenizer.chat.segment import Origin
 
 LATIN, GREEK, CYRILLIC = (
@@ -108,6 +117,7 @@ OPERATIONS: dict[str, tuple[Callable[..., Any], list[st.SearchStrategy[Any]]]] =
     "casefold": (lambda text: text.casefold(), []),
     "swapcase": (lambda text: text.swapcase(), []),
     "expandtabs": (lambda text, size: text.expandtabs(size), [st.integers(0, 8)]),
+    "expandtabs by eight": (lambda text: text.expandtabs(), []),
     "center": (lambda text, width: text.center(width), [numbers]),
     "ljust": (lambda text, width: text.ljust(width), [numbers]),
     "rjust": (lambda text, width, fill: text.rjust(width, fill), [numbers, st.sampled_from("- +")]),
@@ -196,8 +206,9 @@ def test_it_stands_for_str_everywhere() -> None:
     assert repr(text) == "'aαж'"
     assert json.dumps({text: [text]}) == json.dumps({"aαж": ["aαж"]})
     assert type("".join([text])) is str  # Why concat() is there.
-    with pytest.raises(TypeError):
-        text + 1  # type: ignore[operator]
+    for combine in (lambda: text + 1, lambda: 1 + text, lambda: 1 % text):  # type: ignore[operator]
+        with pytest.raises(TypeError, match="unsupported operand"):
+            combine()
     with pytest.raises(TypeError, match="expected str instance"):
         as_tainted(["a"])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="expected str instance"):
@@ -216,6 +227,21 @@ def test_equal_parts_keep_their_own_provenance() -> None:
     assert [known for _, _, known in text.replace("a", "", 4).runs()] == [TEMPLATE, LATIN, TEMPLATE, GREEK]
     assert [known for _, _, known in text.replace("a ", "", 2).runs()] == [LATIN, TEMPLATE, GREEK]
     assert [known for _, _, known in text.rpartition(" a")[0].runs()] == [TEMPLATE, LATIN]
+    # The last piece is also the start of the separator.
+    text = as_tainted(concat(["abab", TaintedStr("a", LATIN)]))
+    for pieces in (text.split("ab"), text.rsplit("ab")):
+        assert [list(piece.provenances) for piece in pieces] == [[], [], [LATIN]]
+
+
+def test_equal_provenances_that_meet_are_one_run() -> None:
+    first, second = (TaintedStr("a", Provenance(Origin("messages", 0, "content"))) for _ in range(2))
+    assert list((first + second).runs()) == [(0, 2, LATIN)]
+
+
+def test_zeros_go_after_the_sign_and_are_the_numbers() -> None:
+    text = as_tainted(concat(["-", TaintedStr("a", LATIN)])).zfill(5)
+    assert text == "-000a"
+    assert [known for _, _, known in text.runs()] == [TEMPLATE, LATIN]
 
 
 def test_a_rope_stands_for_its_text() -> None:
@@ -303,6 +329,80 @@ def test_brace_formats(fields: list[str], values: list[str]) -> None:
         assert all(known.lost_reason for known in as_tainted(result).provenances)
 
 
+def runs(text: str) -> list[tuple[str, Provenance]]:
+    return [(str(text)[start:end], known) for start, end, known in as_tainted(text).runs()]
+
+
+@pytest.mark.parametrize(
+    ("template", "arguments", "expected"),
+    [
+        ("<%d|%s>", (65, owned("a")), [("<65|", TEMPLATE), ("a", LATIN), (">", TEMPLATE)]),
+        ("%.s|%.1s", (owned("a"), owned("aα")), [("|", TEMPLATE), ("a", LATIN)]),
+        ("%(a*)s", {"a*": owned("aα")}, [("a", LATIN), ("α", GREEK)]),
+        ("%(a)r|%(b)d", {"a": owned("a"), "b": 7}, [("'a'", LATIN), ("|7", TEMPLATE)]),
+        ("<%s>", {"x": owned("a")}, [("<", TEMPLATE), ("{'x': 'a'}", LATIN), (">", TEMPLATE)]),
+        ("%(a)s", {"a": "-", "b": owned("a")}, [("-", TEMPLATE)]),
+    ],
+)
+def test_each_percent_conversion_is_its_values(
+    template: str, arguments: Any, expected: list[tuple[str, Provenance]]
+) -> None:
+    result = percent_format(template, arguments)
+    assert result == template % arguments
+    assert runs(result) == expected
+
+
+@pytest.mark.parametrize(
+    ("template", "arguments", "expected"),
+    [
+        ("{:5}|{}", ["-", owned("a")], [("-    |", TEMPLATE), ("a", LATIN)]),
+        ("{!s}", [owned("aα")], [("a", LATIN), ("α", GREEK)]),
+        ("{0[0]}{0[1]}{1.imag}", [["-", owned("a")], 3], [("-", TEMPLATE), ("a", LATIN), ("0", TEMPLATE)]),
+    ],
+)
+def test_each_replacement_field_is_its_values(
+    template: str, arguments: list[Any], expected: list[tuple[str, Provenance]]
+) -> None:
+    result = brace_format(template, arguments, {})
+    assert result == template.format(*arguments)
+    assert runs(result) == expected
+
+
+def test_fields_without_a_number_are_counted_where_python_counts_them() -> None:
+    template, plain = "{[0]}{.imag}{}", [["a"], 3, 4]
+    try:
+        expected = Formatter().vformat(template, plain, {})
+    except KeyError:
+        pytest.skip("this Python does not count such fields")
+    result = brace_format(template, [[owned("a")], 3, 4], {})
+    assert result == expected
+    assert runs(result) == [("a", LATIN), ("04", TEMPLATE)]
+
+
+def test_a_format_string_takes_what_is_not_a_mapping_as_python_does() -> None:
+    assert brace_format("a{{", (), [owned("a")]) == "a{"  # type: ignore[arg-type]
+
+
+class Shouting(Formatter):
+    """Formats in a way that nobody can know."""
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        return super().format_field(value, format_spec).upper()
+
+
+def test_formats_that_cannot_be_followed_are_untrusted_as_a_whole() -> None:
+    """They are content of the origins that went in, with the reason."""
+    unknown = "a format string does something that cannot be tracked"
+    nested = percent_format("<%(a(%d))s>%%", {"a(%d)": owned("a"), "b": owned("s")})
+    assert runs(nested) == [("<a>%", LATIN._replace(lost_reason=unknown))]
+    assert runs(brace_format("<{}>", [owned("a")], {}, Shouting())) == [
+        ("<A>", LATIN._replace(lost_reason=unknown))
+    ]
+    assert runs(brace_format("<{:{}}>", [owned("a"), 3], {})) == [
+        ("<a  >", LATIN._replace(lost_reason="a format string has nested fields"))
+    ]
+
+
 def test_formats_with_content_as_template_are_untrusted_as_a_whole() -> None:
     result = as_tainted(brace_format(owned("a{}"), ["<|x|>"], {}))
     assert result == "a<|x|>"
@@ -312,17 +412,21 @@ def test_formats_with_content_as_template_are_untrusted_as_a_whole() -> None:
         result = as_tainted(percent_format(owned(template), arguments))
         assert result == template % arguments
         assert [known.origin for known in result.provenances] == [LATIN.origin]
-        assert "%" in result.provenances[0].lost_reason
+        assert result.provenances[0].lost_reason == "% was given content as its template"
 
 
 def test_formatting_methods_of_the_class_taint_the_whole_result() -> None:
-    by_percent = [as_tainted("<%s>") % "a", "<%s>" % owned("a")]  # noqa: UP031
-    results = [*by_percent, as_tainted("<{}>").format(owned("a"))]
-    for result in [*results, as_tainted("<{a}>").format_map({"a": "a"})]:
+    for result, what in [
+        (as_tainted("<%s>") % "a", "the operator %"),
+        ("<%s>" % owned("a"), "%"),  # noqa: UP031
+        (as_tainted("<{}>").format(owned("a")), "the method format()"),
+        (as_tainted("<{b}>").format(b=owned("a")), "the method format()"),
+        (as_tainted("<{a}>").format_map({"a": "a"}), "the method format_map()"),
+    ]:
         assert result == "<a>"
         assert isinstance(result, TaintedStr)
-        assert [(known.origin, bool(known.lost_reason)) for known in result.provenances] == [
-            (Origin("messages"), True)
+        assert [(known.origin, known.lost_reason) for known in result.provenances] == [
+            (Origin("messages"), f"{what} was called on a TaintedStr")
         ]
 
 
@@ -333,7 +437,9 @@ def test_rewriting_many_runs_takes_little_time() -> None:
         assert [known for _, _, known in few.map_runs(rewrite).runs()] == [LATIN, TEMPLATE] * 20
     start = time.perf_counter()
     assert len(many.upper().provenances) == 40_000
-    assert [bool(known.lost_reason) for known in many.title().provenances] == [True]
+    assert [known.lost_reason for known in many.title().provenances] == [
+        "text of very many parts was rewritten"
+    ]
     assert time.perf_counter() - start < 2
 
 
@@ -382,6 +488,35 @@ def test_json_of_parts_knows_whose_each_is() -> None:
     assert text == '["a", {"α": 7}, true]'
     pieces = [(str(text)[a:b], known) for a, b, known in as_tainted(text).runs()]
     assert pieces == [('["a", {', LATIN), ('"α": ', GREEK), ("7}, true]", CYRILLIC)]
+    # The template's own keys are like punctuation.
+    assert runs(to_json([owned("a"), {"-": 1, "|": owned("α")}])) == [
+        ('["a", {"-": 1, "|": ', LATIN),
+        ('"α"}]', GREEK),
+    ]
+    assert runs(to_json([[owned("a")], owned("α")], indent=0)) == [
+        ('[\n[\n"a"\n],\n', LATIN),
+        ('"α"\n]', GREEK),
+    ]
+
+
+class Changing(dict[str, Any]):
+    """Has other items each time."""
+
+    times = 0
+
+    def items(self) -> Any:
+        self.times += 1
+        return [(f"{self.times}", value) for value in self.values()]
+
+
+def test_json_that_cannot_be_followed_is_untrusted_as_a_whole() -> None:
+    value = Changing(a=owned("a"), b=owned("s"), c=TaintedStr("b", Provenance(Origin("messages", 0, "name"))))
+    assert runs(to_json(value)) == [
+        (
+            '{"1": "a", "1": "s", "1": "b"}',
+            Provenance(Origin("messages", 0), lost_reason="tojson was given a value that cannot be tracked"),
+        )
+    ]
 
 
 def test_numbers_print_as_content() -> None:
@@ -407,6 +542,10 @@ def test_merged_tags_say_what_all_have_in_common() -> None:
     assert merge_provenances([*messages, TEMPLATE]) == Provenance(Origin("messages", 2))
     assert merge_provenances([*messages, LATIN]) == Provenance(Origin("messages"))
     assert merge_provenances([CYRILLIC, LATIN], "why") == Provenance(Origin("messages"), lost_reason="why")
+    assert merge_provenances(messages, "why") == Provenance(Origin("messages", 2), lost_reason="why")
+    assert merge_provenances([Provenance(Origin("messages")), LATIN]) == Provenance(Origin("messages"))
+    reasons = [LATIN._replace(lost_reason=reason) for reason in ("first", "second", "third")]
+    assert merge_provenances([LATIN, *reasons]) == reasons[0]
     assert merge_provenances([]).origin is not None
 
 
@@ -416,3 +555,40 @@ def test_what_is_unknown_counts_as_content() -> None:
     assert holds_content(str)
     assert not holds_content([{"a": ("b", 1, None, True, 1.5, range(3))}, {}.keys(), as_tainted("x")])
     assert holds_content(to_output(object()))
+    assert list(provenances_of([object()])) == [Provenance(Origin("messages"))]
+    assert list(provenances_of(slice(1, TaintedInt(7, LATIN)))) == [LATIN]
+    assert list(provenances_of([Rope("-", owned("aα"))])) == [LATIN, GREEK]
+
+
+def test_content_is_found_in_values_that_hold_themselves() -> None:
+    items: list[Any] = [owned("a")]
+    items += [items, owned("α")]
+    assert list(provenances_of(items)) == [LATIN, GREEK]
+    fields: dict[str, Any] = {"-": owned("a")}
+    fields |= {"+": fields, "|": owned("α")}
+    assert list(provenances_of([fields])) == [LATIN, GREEK]
+
+
+def test_what_content_was_made_into_is_content_at_every_depth() -> None:
+    lost = LATIN._replace(lost_reason="why")
+    assert taint(True, lost) is True
+    assert taint(None, lost) is None
+    ((key, item),) = taint({"a": "b"}, lost).items()
+    assert [*runs(key), *runs(item)] == [("a", lost), ("b", lost)]
+    assert [runs(part) for part in taint(iter(["a", "b"]), lost)] == [[("a", lost)], [("b", lost)]]
+    # A number is not the text that could not be followed.
+    assert taint(7, lost).provenance == taint(7.5, lost).provenance == LATIN
+    # Content in it keeps what the origins have in common.
+    other = GREEK._replace(lost_reason="other")
+    assert runs(taint(TaintedStr("a", other), lost)) == [
+        ("a", Provenance(Origin("messages"), lost_reason="why"))
+    ]
+
+
+def test_an_object_made_from_content_is_like_the_object() -> None:
+    wrapped = TaintedObject(b"a", LATIN)
+    assert wrapped == b"a"
+    assert wrapped != b"b"
+    assert hash(wrapped) == hash(b"a")
+    assert runs(TaintedObject(str.upper, LATIN)("a")) == [("A", LATIN)]
+    assert runs(TaintedObject(dict, LATIN)(b="a")["b"]) == [("a", LATIN)]

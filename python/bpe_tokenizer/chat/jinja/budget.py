@@ -99,7 +99,7 @@ def _size(values: Any) -> tuple[int, int]:
         if isinstance(value, str):
             characters += len(value)
         elif isinstance(value, dict):
-            characters += sum(map(len, value))
+            characters += sum(len(key) for key in value if isinstance(key, str))
             left += value.values()
         elif isinstance(value, (list, tuple)):
             left += value

@@ -36,33 +36,32 @@ def percent_format(template: str, arguments: Any) -> str:
         return text
     if holds_content(template):
         return _tainted_whole(text, (template, arguments), "% was given content as its template")
-    named = arguments if isinstance(arguments, Mapping) else None
     positional = list(arguments) if isinstance(arguments, tuple) else [arguments]
     parts: list[str] = []
     start = 0
     for match in _CONVERSION.finditer(template):
+        if match["kind"] == "(":
+            return _untracked(text, (template, arguments))  # parentheses inside a key
         parts.append(template[start : match.start()])
         start = match.end()
-        parts.append(_convert(match, named, positional))
+        parts.append(_convert(match, arguments, positional))
     parts.append(template[start:])
     return _verify(concat(parts), text, (template, arguments))
 
 
-def _convert(match: re.Match[str], named: Mapping[str, Any] | None, positional: list[Any]) -> str:
+def _convert(match: re.Match[str], named: Any, positional: list[Any]) -> str:
     """Return the text of a conversion such as `%5.1f`. Removes its values from `positional`."""
     conversion, kind = match.group(), match["kind"]
     if kind == "%":
         return "%"
     stars = conversion.count("*", match.start("flags") - match.start())
-    values = [positional.pop(0) for _ in range(min(stars, len(positional)))]
-    if match["key"] is not None and named is not None:
-        value, key = named[match["key"]], {match["key"]: named[match["key"]]}
-        text = str.__mod__(conversion, key)
-    elif positional:
+    values = [positional.pop(0) for _ in range(stars)]
+    if match["key"] is not None:
+        value = named[match["key"]]
+        text = str.__mod__(conversion, {match["key"]: value})
+    else:
         value = positional.pop(0)
         text = str.__mod__(conversion, (*values, value))
-    else:
-        return ""
     if kind == "s" and not stars:
         return _truncate_and_pad(to_output(value), match)
     provenances = tuple(provenances_of((value, *values)))
@@ -93,13 +92,13 @@ def brace_format(
     """
     formatter = formatter or Formatter()
     text = formatter.vformat(str.__str__(template), arguments, named)
-    everything = (template, tuple(arguments), dict(named) if isinstance(named, Mapping) else named)
+    everything = (template, tuple(arguments), named)
     if not holds_content(everything):
         return text
     if holds_content(template):
         return _tainted_whole(text, everything, "format() was called with content as its template")
     fields = list(formatter.parse(str.__str__(template)))
-    if any("{" in (form or "") for _, _, form, _ in fields):
+    if any(form and "{" in form for _, _, form, _ in fields):
         return _tainted_whole(text, everything, "a format string has nested fields")
     counter = iter(range(len(arguments)))
     parts: list[str] = []
@@ -107,7 +106,7 @@ def brace_format(
         parts.append(literal)
         if field is not None:
             if field == "" or field.startswith((".", "[")):
-                field = f"{next(counter, '')}{field}"
+                field = f"{next(counter)}{field}"
             value, _ = formatter.get_field(field, arguments, named)
             parts.append(_field(value, form or "", conversion, formatter))
     return _verify(concat(parts), text, everything)
@@ -123,9 +122,11 @@ def _field(value: Any, form: str, conversion: str | None, formatter: Formatter) 
 
 
 def _verify(text: str, expected: str, inputs: Any) -> str:
-    if text == expected:
-        return text
-    return _tainted_whole(expected, inputs, "a format string does something that cannot be tracked")
+    return text if text == expected else _untracked(expected, inputs)
+
+
+def _untracked(text: str, inputs: Any) -> TaintedStr:
+    return _tainted_whole(text, inputs, "a format string does something that cannot be tracked")
 
 
 def _tainted_whole(text: str, inputs: Any, reason: str) -> TaintedStr:

@@ -55,7 +55,7 @@ def merge_provenances(provenances: Iterable[Provenance], lost_reason: str = "") 
 
     The template's own provenance is ignored. Without any content, the result is content of unknown messages.
     """
-    known = {provenance for provenance in provenances if provenance.origin is not None}
+    known = dict.fromkeys(provenance for provenance in provenances if provenance.origin is not None)
     origins = {provenance.origin for provenance in known if provenance.origin is not None}
     reason = lost_reason or next(
         (provenance.lost_reason for provenance in known if provenance.lost_reason), ""
@@ -64,10 +64,10 @@ def merge_provenances(provenances: Iterable[Provenance], lost_reason: str = "") 
         return Provenance(Origin("messages"), lost_reason=reason)
     if len(origins) == 1:
         return Provenance(origins.pop(), lost_reason=reason)
-    first = min(origins, key=repr)
-    if any(origin.source != first.source for origin in origins):
+    first, *others = origins
+    if any(origin.source != first.source for origin in others):
         return Provenance(Origin("messages"), lost_reason=reason)
-    index = first.index if all(origin.index == first.index for origin in origins) else None
+    index = first.index if all(origin.index == first.index for origin in others) else None
     return Provenance(Origin(first.source, index), lost_reason=reason)
 
 
