@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import pickle
 import threading
+from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from enum import Enum
+from functools import partial
+from inspect import Parameter, Signature
 from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 from bpe_tokenizer.chat.jinja.template import JinjaTemplate
+from bpe_tokenizer.chat.jinja.tool_schema import tool_schema
 from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
 from bpe_tokenizer.errors import ArgumentTypeError, ChatTemplateError, OptionError, TokenizerError
 from conversations import vary
@@ -144,8 +149,191 @@ def test_tools_may_be_functions() -> None:
     assert {segment.origin for segment in result.segments} == {Origin("tools", 0)}
 
 
+class Unit(Enum):
+    CELSIUS = "C"
+    KELVIN = 3
+
+
+class Mixed(Enum):
+    ONE = ()
+
+
+class Nothing(Enum):
+    pass
+
+
+def schema_of(hint: Any) -> Any:
+    """The schema of an argument with this hint."""
+
+    def tool(x):  # type: ignore[no-untyped-def]
+        """Do it.
+
+        Args:
+            x: It.
+        """
+
+    tool.__annotations__["x"] = hint
+    tool.__signature__ = Signature([Parameter("x", Parameter.POSITIONAL_ONLY, annotation=hint)])  # type: ignore[attr-defined]
+    schema = tool_schema(tool)["function"]["parameters"]["properties"]["x"]
+    assert schema.pop("description") == "It."
+    return schema
+
+
+@pytest.mark.parametrize(
+    ("hint", "schema"),
+    [
+        (list, {"type": "array"}),
+        (list[int], {"type": "array", "items": {"type": "integer"}}),
+        (dict, {"type": "object"}),
+        (dict[str, float], {"type": "object", "additionalProperties": {"type": "number"}}),
+        (tuple, {"type": "array"}),
+        (tuple[int, str], {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}]}),
+        (
+            tuple[int, str, bool],
+            {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}, {"type": "boolean"}]},
+        ),
+        (str | int, {"type": ["integer", "string"]}),
+        (list | tuple, {"type": "array"}),
+        (int | str | None, {"type": ["integer", "string"], "nullable": True}),
+        (list[int] | int, {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "integer"}]}),
+        (Any | int, {"anyOf": [{}, {"type": "integer"}]}),
+        (
+            Literal["a", 3] | None,
+            {"type": ["string", "integer"], "enum": ["a", 3], "nullable": True},
+        ),
+        (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
+        (Literal["a"] | int, {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "integer"}]}),
+        (
+            Literal["a", 3] | Literal[True],
+            {
+                "anyOf": [
+                    {"type": ["string", "integer"], "enum": ["a", 3]},
+                    {"type": "boolean", "enum": [True]},
+                ]
+            },
+        ),
+        (Unit, {"type": ["string", "integer"], "enum": ["C", 3]}),
+        (Any, {}),
+    ],
+)
+def test_the_schema_of_a_hint(hint: Any, schema: Any) -> None:
+    # As text, because the order is what a model sees.
+    assert str(schema_of(hint)) == str(schema)
+
+
+@pytest.mark.parametrize(
+    ("hint", "message"),
+    [
+        (tuple[int], "the argument 'x' of tool: tuple.int. has no JSON schema; use list for any number"),
+        (tuple[int, ...], "the argument 'x' of tool: tuple.*has no JSON schema; use list for any number"),
+        (set, "the argument 'x' of tool: .*set.* has no JSON schema; use int"),
+        (list[bytes], "the argument 'x' of tool: .*bytes.* has no JSON schema; use int"),
+        (dict[str, bytes], "the argument 'x' of tool: .*bytes.* has no JSON schema; use int"),
+        (tuple[bytes, int], "the argument 'x' of tool: .*bytes.* has no JSON schema; use int"),
+        (set[int], "the argument 'x' of tool: .*set.* has no JSON schema; use int"),
+        (Generator[int, int, str], "the argument 'x' of tool: .*Generator.* has no JSON schema; use int"),
+        (int | bytes, "the argument 'x' of tool: .*bytes.* has no JSON schema; use int"),
+        (Literal[b"a"], r"the argument 'x' of tool: .*b'a'.* are not values of JSON types"),
+        (Mixed, r"the argument 'x' of tool: .*\(\).* are not values of JSON types"),
+        (Nothing, r"the argument 'x' of tool: .* are not values of JSON types"),
+        ("Unknown", "the type hints of the tool tool cannot be read: name 'Unknown' is not defined"),
+    ],
+)
+def test_hints_without_a_schema_are_refused(hint: Any, message: str) -> None:
+    with pytest.raises(OptionError, match=f"^{message}"):
+        schema_of(hint)
+
+
+class Desk:
+    """Its methods are tools."""
+
+    def find(self, place: str, near: int = 0) -> list[str]:
+        """Find a place: quickly.
+
+        And slowly.
+
+        Args:
+            place: The name:
+              of the place
+                near: by (choices: [" a ", 3])
+            near: Where.
+
+        Returns:
+            The places.
+
+        Raises:
+            ValueError: Never.
+        """
+        return [place] * near
+
+    @classmethod
+    def make(cls) -> threading.Thread:
+        """Make one."""
+        raise NotImplementedError
+
+
+FIND = {
+    "name": "find",
+    "description": "Find a place: quickly.\n\nAnd slowly.",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "place": {"type": "string", "enum": ["a", 3], "description": "The name: of the place near: by"},
+            "near": {"type": "integer", "description": "Where."},
+        },
+        "required": ["place"],
+    },
+    "return": {"type": "array", "items": {"type": "string"}, "description": "The places."},
+}
+
+
+def test_methods_are_tools() -> None:
+    for method in (Desk().find, Desk.find):
+        schema = tool_schema(method)
+        assert schema == {"type": "function", "function": FIND}
+        assert json.loads(rendered("{{ tools | tojson }}", tools=[method]).text) == [schema]
+    # The model never writes the result, so any type is allowed; then it is left out.
+    for tool in (Desk.make, vars(Desk)["make"].__func__):
+        assert tool_schema(tool)["function"] == {
+            "name": "make",
+            "description": "Make one.",
+            "parameters": {"type": "object", "properties": {}},
+        }
+    with pytest.raises(OptionError, match="the type hints of the tool operation cannot be read"):
+        tool_schema(partial(Desk().find, "x"))
+
+
 def undocumented(a: int) -> int:
     return a
+
+
+def half_documented(a: int, b: int) -> None:
+    """Do it.
+
+    Args:
+        a: One.
+    """
+
+
+def bad_choices(a: str) -> None:
+    """Do it.
+
+    Args:
+        a: One (choices: x, y)
+    """
+
+
+def no_arguments_section(a: str) -> None:
+    """Do it."""
+
+
+def later_self(a: int, self) -> None:  # type: ignore[no-untyped-def]
+    """Do it.
+
+    Args:
+        a: One.
+        self: Other.
+    """
 
 
 def without_hints(a, b=1):  # type: ignore[no-untyped-def]
@@ -171,6 +359,13 @@ def unknown_hint(a: threading.Thread) -> None:
         (undocumented, "undocumented has no docstring"),
         (without_hints, "argument 'a' of the tool without_hints has no type hint"),
         (unknown_hint, "Thread.*has no JSON schema"),
+        (half_documented, "the docstring of the tool half_documented does not describe its argument 'b'"),
+        (no_arguments_section, "no_arguments_section does not describe its argument 'a'"),
+        (later_self, "the argument 'self' of the tool later_self has no type hint"),
+        (
+            bad_choices,
+            "the choices of the argument 'a' of the tool bad_choices are not a JSON list: x, y$",
+        ),
         ("weather", "tool 0 must be a JSON schema"),
     ],
 )

@@ -324,8 +324,8 @@ def test_known_roles_are_words_of_the_protocol() -> None:
         ("{{ ('<' ~ c) | string }}", [("<", None), ("Hi<|x|>", "content")]),
         ("{{ ('<a ' ~ c) | title }}", [("<A ", None), ("Hi<|x|>", "content")]),
         ("{{ ('<a ' ~ c) | truncate(5, true, '+', 0) }}", [("<a ", None), ("H", "content"), ("+", None)]),
-        ("{{ ('<a ' ~ c) | wordwrap(4, wrapstring='+') }}", [
-            ("<a +", None), ("Hi<|", "content"), ("+", None), ("x|>", "content"),
+        ("{{ ('<a ' ~ c[:4]) | wordwrap(4, wrapstring='+') }}", [
+            ("<a+", None), ("Hi<|", "content"),
         ]),
         ("{{ (('<' ~ c) | safe | indent(1)) + '<' }}", [("<", None), ("Hi<|x|>", "content"), ("&lt;", None)]),
         ("{{ (c | indent(1)) + '<' }}", [("Hi<|x|>", "content"), ("<", None)]),

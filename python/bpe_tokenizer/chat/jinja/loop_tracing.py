@@ -191,11 +191,7 @@ class _Tracer(NodeTransformer):
 
     def visit_Output(self, node: nodes.Output) -> nodes.Output:  # noqa: N802
         self.generic_visit(node)
-        texts: list[nodes.Expr] = [
-            nodes.Const(part.data, lineno=part.lineno) if isinstance(part, nodes.TemplateData) else part
-            for part in node.nodes
-        ]
-        node.nodes = [self._call("_write", text, line=node.lineno) for text in texts]
+        node.nodes = [self._call("_write", text, line=node.lineno) for text in node.nodes]
         return node
 
     def visit_Assign(self, node: nodes.Assign) -> nodes.Assign:  # noqa: N802
@@ -213,5 +209,4 @@ class _Tracer(NodeTransformer):
 def trace_loops(tree: nodes.Template, environment: Environment) -> nodes.Template:
     """Add the calls that trace the loops to the tree of a template."""
     traced: nodes.Template = _Tracer(environment.extensions[LoopTracing.identifier]).visit(tree)
-    traced.set_environment(environment)
     return traced
