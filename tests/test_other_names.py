@@ -114,3 +114,8 @@ def test_positional_arguments_of_other_libraries(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(OptionError, match="truncation is 'left'"):
         tokenizer(["a"], truncation="left", max_length=3)
+
+
+def test_training_needs_a_tokenizer() -> None:
+    with pytest.raises(ArgumentTypeError, match=r"write BPETokenizer\(\)\.train\(corpus, vocab_size\)"):
+        BPETokenizer.train("corpus.txt", 300)  # type: ignore[type-var,arg-type]

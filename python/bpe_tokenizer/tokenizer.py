@@ -297,6 +297,10 @@ class BPETokenizer:
         >>> tokenizer.vocab[256], tokenizer.vocab[257]
         (b'<|end|>', b'ab')
         """
+        if not isinstance(self, BPETokenizer):  # BPETokenizer.train("corpus.txt"), without a tokenizer
+            raise ArgumentTypeError(
+                "train is a method of a tokenizer: write BPETokenizer().train(corpus, vocab_size)"
+            )
         from bpe_tokenizer.train.options import TrainingOptions
         from bpe_tokenizer.train.trainer import train_model
 

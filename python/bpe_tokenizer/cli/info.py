@@ -43,6 +43,7 @@ def _describe(tokenizer: BPETokenizer, sample_text: str) -> dict[str, Any]:
     size = len(sample_text.encode("utf-8", errors="replace"))
     return {
         "vocab_size": tokenizer.vocab_size,
+        "n_vocab": tokenizer.n_vocab,
         "tokens": len(tokenizer),
         "merges": len(tokenizer.merges),
         "split_pattern": tokenizer.split_pattern,
@@ -89,6 +90,7 @@ def _show(tokenizer: BPETokenizer, sample_text: str) -> None:
     added = facts["tokens"] - facts["vocab_size"]
     note = f", and {count_noun(added, 'special token')} outside it" if added else ""
     line("vocabulary size", f"{facts['vocab_size']:,}{note}")
+    line("embedding rows", f"{facts['n_vocab']:,} (n_vocab, the largest id + 1)")
     line("merges", f"{facts['merges']:,}")
     pattern = facts["split_pattern"]
     line("split pattern", pattern if isinstance(pattern, str) else "  then  ".join(pattern))
