@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+from bpe_tokenizer.chat import template_budget
 from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 from bpe_tokenizer.chat.jinja.tool_schema import tool_schema
 from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
@@ -409,6 +410,8 @@ def test_generation_blocks_are_found_in_macros_and_variables() -> None:
         ("<a>{{ m.content | trim }}</a>", " Hi \n", "<a>Hi"),
         ("<a>{{ m.content[0].text }}</a>", [{"type": "text", "text": "Hi"}], "<a>Hi"),
         ("<a>{{ m.content }}</a>", "", "<a>"),
+        ("{{ m.content }}</a>", "", ""),
+        ("{{ m.content }}|{{ m.content }}</a>", "Hi", "HiCONTINUE_FINAL_MESSAGE_TAG |Hi"),
     ],
 )
 def test_a_final_message_is_left_open(source: str, content: Any, expected: str) -> None:
@@ -431,6 +434,8 @@ def test_reasoning_can_be_continued() -> None:
     ("source", "message", "error"),
     [
         ("{{ messages[0].content[:2] }}", {"content": "Hello"}, "leaves out or changes"),
+        ("Hello{{ messages[0].content[:2] }}", {"content": "Hello"}, "leaves out or changes"),
+        ("{{ messages[0].content | replace('H', 'J') }}", {"content": "Hello"}, "leaves out or changes"),
         ("{{ messages[0].text }}", {"content": "Hello", "text": "x"}, "does not use 'content'"),
         ("{{ messages[0].content }}", {"text": "x"}, "has no 'content'"),
         ("{{ messages[0].content }}", {"content": [{"type": "image"}]}, "no text to continue"),
@@ -477,6 +482,17 @@ def test_an_open_message_and_a_new_one_exclude_each_other() -> None:
         ("{% include 'x' %}", "TypeError"),
         ("{{ nothing() }}", "'nothing' is undefined"),
         ("{{ nothing | tojson }}", "Undefined is not JSON serializable"),
+        ("{{ 1[1:2] }}", "'int' object is not subscriptable"),
+        ("{{ 'a'.nothing.x }}", "has no attribute 'nothing'"),
+        ("{{ ('<' | safe) + 5 }}", "TypeError"),
+        ("{{ '{a}'.format_map({'a': 1}, b=2) }}", "TypeError"),
+        ("{{ ('{a}' | safe).format_map() }}", "ValueError"),
+        ("{{ raise_exception('') }}", "line 1: TemplateError: $"),
+        ("\n{% generation %}\n{{ 1 / 0 }}{% endgeneration %}", "line 3: ZeroDivisionError"),
+        ("\n{% generation %}a{% endgeneration %}{{ 1 / 0 }}", "line 2: ZeroDivisionError"),
+        ("{{ " + "(" * 1000 + "1" + ")" * 1000 + " }}", "'mine' is nested too deeply"),
+        ("{{ " + "9" * 5000 + " }}", "'mine': Exceeds the limit"),
+        ("a" * 400_001, "'mine' has 400,001 characters, and at most 400,000 .*template_budget=10"),
         ("{{ '%s%(a)s' | format(1, a=2) }}", "can't handle positional and keyword arguments"),
     ],
 )
@@ -484,6 +500,30 @@ def test_errors_say_where_and_what(source: str, message: str) -> None:
     with pytest.raises(ChatTemplateError, match=message) as raised:
         JinjaTemplate(source, "mine").render(USER)
     assert str(raised.value).startswith("the chat template 'mine'")
+
+
+def test_a_long_name_is_cut() -> None:
+    with pytest.raises(ChatTemplateError, match=r"^the chat template '?n{40,70}[^n]*(n*'?)?, line 1: "):
+        JinjaTemplate("{{ 1 / 0 }}", "n" * 500).render(USER)
+    with pytest.raises(ChatTemplateError, match=r"^the chat template, line 1: "):
+        rendered("{{ 1 / 0 }}")
+
+
+def test_an_error_outside_of_all_lines_has_no_line() -> None:
+    with pytest.raises(ChatTemplateError, match=r"^the chat template: .*budget"), template_budget(0.01):
+        rendered("{% set s = messages[0].content * 1000 %}" + "{{ s }}" * 300)
+
+
+def test_a_traced_template_has_the_same_name() -> None:
+    with pytest.raises(ChatTemplateError, match=r"^the chat template 'mine', line 1: "):
+        JinjaTemplate("{{ 1 / 0 }}", "mine").traced().render(USER)
+    assert JinjaTemplate("x").traced().render(USER).written == ()
+    assert JinjaTemplate("x").render(USER).written is None
+
+
+def test_what_a_template_may_write() -> None:
+    chat = JinjaTemplate("<a>{{ '<' ~ 'b>' }}{{ '\\x3cc>' }}")
+    assert [chat.may_write(text) for text in ("<a>", "<c>", "<d>")] == [True, True, False]
 
 
 class Broken:

@@ -153,6 +153,14 @@ EXPRESSIONS = (
     c.encode().join(['a'.encode()])
     [1] * n; n // 2; n * 2.5; f ** 2; -n; n % 4; {1: 1, 2: 1}.keys() - [1]; n - 1; 8 | round(1)
     12 | round(-1); f | round(1, 'ceil')
+    namespace({'a': c}).a; namespace([('a', c)], b=d).b; '{a[0]}{b.x}'.format_map({'a': [c], 'b': {'x': d}})
+    ('{a}' | safe).format(a=c); ('{a.b}' | safe).format_map({'a': {'b': c}}); ('{}-{}' | safe).format(c, d)
+    'a b c'.rsplit(sep=' ', maxsplit=1); 'a\tb'.expandtabs(tabsize=3); c.expandtabs(tabsize=3)
+    'aä'.encode(encoding='ascii', errors='replace').decode(); c['upper'](); n['real']; n.numerator; f.hex()
+    n.bit_length(); c.encode() + d.encode(); c.encode() * 2; c ~ 'a' ~ d; (c ~ 'a') * 2; 'a' * n; c + 'a' + d
+    ({1: 1, 7: 1}.keys() - ([n, 1] | map('int'))) | length; (c ~ 'a' ~ d)[::-1]; (c ~ 'a' ~ d)[1:3]
+    (c ~ 'a')[::2]; dict({'a': c}, b=d); dict([(c, d)] | map('list')); [1] is sequence; (c ~ 'a') is string; c is sequence
+    'a' is in ['a', c]; 6 is divisibleby(3); c is sameas(d)
 """.strip()
     .replace("\n    ", "; ")
     .split("; ")
@@ -297,6 +305,10 @@ def test_known_roles_are_words_of_the_protocol() -> None:
         ("{{ [c] | center(13) }}", [(" ['Hi<|x|>'] ", "content")]),
         ("{{ {c: 1} }}", [("{'Hi<|x|>': 1}", "content")]),
         ("{{ dict(a=c) }}", [("{'a': 'Hi<|x|>'}", "content")]),
+        ("{{ dict(a=c, b='<').b }}", [("<", None)]),
+        ("{{ namespace(a=c, b='<').b }}", [("<", None)]),
+        ("{{ (c ~ '!').translate({33: '?'}) }}", [("Hi<|x|>", "content"), ("?", None)]),
+        ("{% generation %}{{ c }}{% endgeneration %}{{ c }}", [("Hi<|x|>" * 2, "content")]),
         ("{{ 'a'.replace('a', c) }}", [("Hi<|x|>", "content")]),
         ("{{ 'a'.center(3, c[0]) }}", [("H", "content"), ("a", None), ("H", "content")]),
         ("{{ 'a'.translate({97: c}) }}", [("Hi<|x|>", "content")]),
@@ -372,6 +384,68 @@ def test_numbers_of_the_user_are_content() -> None:
             assert result.segments[1] == Segment(text, result.segments[1].origin)
     # None, booleans and counts are not content.
     assert pieces("{{ messages[0].b }}{{ messages | length }}{{ 3 * 4 }}", messages) == [("True112", None)]
+
+
+@pytest.mark.parametrize(
+    ("use", "named"),
+    [
+        ("c.swapcase().encode().hex()", "the method encode() of a string"),
+        ("(c | length ~ '').encode()", None),
+        ("c.encode() * 2", "the operator *"),
+        ("('%s' | safe) % c", "the operator %"),
+        ("(c | e).upper()", "the function upper()"),
+        ("lipsum(n=1, html=c)", "the function lipsum()"),
+        ("strftime_now(c)", "the function strftime_now()"),
+        ("'a'.translate({97: c})", "the method translate() of a string"),
+        ("n + 1", None),
+        ("'%s' is in [c]", None),
+    ],
+)
+def test_the_report_names_the_operation(use: str, named: str | None) -> None:
+    source = "{% set c, n = messages[0].content, messages[0].n %}{{ " + use + " }}"
+    (reason,) = rendered(source, [{"role": "user", "content": "a", "n": 7}]).untracked or (None,)
+    assert reason is None if named is None else named in (reason or "")
+
+
+@pytest.mark.usefixtures("new_environment")
+@pytest.mark.parametrize(
+    "source",
+    [
+        "a\n  {% if true %}\nb\n  {% endif %}\nc",
+        "{% for i in range(9) %}{% if i == 3 %}{% break %}{% endif %}{{ i }}{% endfor %}",
+        "{% generation %}a{% endgeneration %}",
+        "{{ dict(a=1).a }}{{ dict.fromkeys([1]) }}",
+        "{% set n = namespace(a=1) %}{% set n.b = 2 %}{{ n.a }}{{ n.b }}",
+        "{{ lipsum(n=1, html=false, min=2, max=3) | length > 0 }}",
+        "{{ messages is iterable }}{{ messages is sequence }}{{ ('a' ~ messages[0].content) is string }}",
+    ],
+)
+def test_the_dialect_is_that_of_hugging_face(source: str) -> None:
+    assert JinjaTemplate(source).render(USER).text == PLAIN.from_string(source).render(messages=USER)
+
+
+@pytest.mark.usefixtures("new_environment")
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("{{ raise_exception('No') }}", "line 1: No$"),
+        ("{{ namespace(_x=1) }}", "private name '_x'"),
+        ("{{ lipsum(n=10 ** 6) }}", "budget"),
+        ("{{ 'a' | center(1000000000) }}", "budget"),
+        ("{{ strftime_now('a' * 201) }}", "the format of strftime_now.. is too long"),
+        ("{{ strftime_now('%101Y') }}", "the format of strftime_now.. is too long"),
+        ("{{ strftime_now('a2000000000Y') }}", "the format of strftime_now.. is too long"),
+        ("{{ dict.mro() }}", "no attribute 'mro'"),
+    ],
+)
+def test_what_a_new_environment_refuses(source: str, message: str) -> None:
+    with pytest.raises(ChatTemplateError, match=message):
+        JinjaTemplate(source).render(USER)
+
+
+def test_formats_of_the_time_up_to_a_length() -> None:
+    text = "a100" + "b" * 196
+    assert rendered("{{ strftime_now('" + text + "') }}").text == text
 
 
 @pytest.mark.usefixtures("new_environment")

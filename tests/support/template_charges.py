@@ -412,7 +412,11 @@ CHARGES: dict[str, str] = {
         s.find('y')                                                     0.5   0.375
         s[::2]                                                          4.5     183
         s[1:]                                                             0       6
+        s[::1]                                                            0       6
         s[::-1]                                                           9     366
+        ('x' * N ~ messages[0].content)[::-1]                           1.5      64
+        (messages[0].content * N)[::-1]                                   0      15
+        (messages[0].content * N) | list                                  0     315
         s.split('x')                                                    0.5      66
         s | upper                                                         0     408
         s ~ s == 'a'                                                      0      12

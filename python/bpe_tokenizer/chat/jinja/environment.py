@@ -195,11 +195,11 @@ class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
         tests: Mapping[str, Any] = TESTS
         self.tests = {name: _limited_test(name, test) for name, test in tests.items()}
         self.globals |= {
-            "lipsum": _limited_lipsum,
+            "lipsum": lipsum,
             "dict": TemplateDict(),
             "namespace": TemplateNamespace,
-            "raise_exception": _raise_exception,
-            "strftime_now": _strftime_now,
+            "raise_exception": raise_exception,
+            "strftime_now": strftime_now,
         }
 
     def concat_outputs(self, operands: Iterable[Any]) -> str | Rope:
@@ -375,7 +375,7 @@ def _limited_test(name: str, test: Callable[..., Any]) -> Callable[..., Any]:
     return limited
 
 
-def _limited_lipsum(*arguments: Any, **named: Any) -> str:
+def lipsum(*arguments: Any, **named: Any) -> str:
     charge_lipsum(*arguments, **named)
     return generate_lorem_ipsum(*arguments, **named)
 
@@ -397,11 +397,11 @@ def _unwrap(value: Any) -> Any:
     return value._value if isinstance(value, TaintedObject) else value
 
 
-def _raise_exception(message: Any) -> None:
+def raise_exception(message: Any) -> None:
     raise TemplateError(to_output(message))
 
 
-def _strftime_now(form: str) -> str:
+def strftime_now(form: str) -> str:
     # The C library pads numbers to any width.
     if len(form) > 200 or any(int(number[:9]) > 100 for number in re.findall(r"[0-9]+", form)):
         raise TemplateError("the format of strftime_now() is too long")
