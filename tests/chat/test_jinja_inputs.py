@@ -482,6 +482,7 @@ def test_an_open_message_and_a_new_one_exclude_each_other() -> None:
         ("{% include 'x' %}", "TypeError"),
         ("{{ nothing() }}", "'nothing' is undefined"),
         ("{{ nothing | tojson }}", "Undefined is not JSON serializable"),
+        ("{{ '%*d' % 5 }}", "not enough arguments"),
         ("{{ 1[1:2] }}", "'int' object is not subscriptable"),
         ("{{ 'a'.nothing.x }}", "has no attribute 'nothing'"),
         ("{{ ('<' | safe) + 5 }}", "TypeError"),
@@ -500,6 +501,27 @@ def test_errors_say_where_and_what(source: str, message: str) -> None:
     with pytest.raises(ChatTemplateError, match=message) as raised:
         JinjaTemplate(source, "mine").render(USER)
     assert str(raised.value).startswith("the chat template 'mine'")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "expandtabs",
+        "replace",
+        "split",
+        "rsplit",
+        "rfind",
+        "strip",
+        "startswith",
+        "join",
+        "encode",
+        "translate",
+    ],
+)
+@pytest.mark.parametrize("arguments", ["unknown=1", "1, 2, 3, 4, 5"])
+def test_wrong_arguments_of_a_method_are_reported_by_python(method: str, arguments: str) -> None:
+    with pytest.raises(ChatTemplateError, match=r"line 1: TypeError: (?!_charge)"):
+        rendered("{{ 'a'." + method + "(" + arguments + ") }}")
 
 
 def test_a_long_name_is_cut() -> None:

@@ -159,7 +159,7 @@ EXPRESSIONS = (
     'aä'.encode(encoding='ascii', errors='replace').decode(); c['upper'](); n['real']; n.numerator; f.hex()
     n.bit_length(); c.encode() + d.encode(); c.encode() * 2; c ~ 'a' ~ d; (c ~ 'a') * 2; 'a' * n; c + 'a' + d
     ({1: 1, 7: 1}.keys() - ([n, 1] | map('int'))) | length; (c ~ 'a' ~ d)[::-1]; (c ~ 'a' ~ d)[1:3]
-    (c ~ 'a')[::2]; dict({'a': c}, b=d); dict([(c, d)] | map('list')); [1] is sequence; (c ~ 'a') is string; c is sequence
+    (c ~ 'a')[::2]; dict({'a': c}, b=d); dict([(c, d)] | map('list')); [1] is sequence; (c ~ 'a') is string
     'a' is in ['a', c]; 6 is divisibleby(3); c is sameas(d)
 """.strip()
     .replace("\n    ", "; ")

@@ -113,6 +113,7 @@ CHARGES: dict[str, str] = {
         s.startswith(s)                                                   0   0.125
         s.startswith((s, s))                                              0   0.188
         'a'.startswith(('b', ) * N)                                   0.625    2.06
+        '-'.join(s)                                                    1.38       2
         s.join(['a', 'b'])                                                0       3
         s.join({'a': 1, 'b': 1})                                          0       3
         s.join(('a', 'b'))                                                0       3
@@ -120,6 +121,7 @@ CHARGES: dict[str, str] = {
         ''.encode().join([s.encode()])                                    0       6
         s.encode().join(['a'.encode()])                                   0       7
         s.splitlines()                                                    0       1
+        ('X' * N).splitlines()                                            0       3
         s.encode().splitlines()                                           0      66
         s.translate({97: 'b'})                                            0       2
         s.translate({97: 'bcd'})                                          0       4
@@ -191,6 +193,7 @@ CHARGES: dict[str, str] = {
         s | wordcount                                                0.0625    8.06
         s | pprint                                                   0.0625    9.12
         [[s]] | pprint                                               0.0625    10.1
+        [[[[s]]]] | pprint                                           0.0625    12.1
         s | list                                                          0      61
         s | reverse                                                       0      61
         s.encode() | list                                                 0       8
@@ -220,6 +223,7 @@ CHARGES: dict[str, str] = {
         s | wordwrap(9, false)                                        0.125     294
         'a' | wordwrap(9, wrapstring=s)                                   0       1
         '' | wordwrap(N)                                                  0       0
+        (' ' * N) | wordwrap(9)                                       0.125    16.3
         s | int                                                           0    39.1
         5 | int                                                           0       0
         s | trim                                                          0       1
@@ -304,6 +308,7 @@ CHARGES: dict[str, str] = {
         s | length                                                        0       0
         '%s' % s                                                      0.625       2
         '%(a)s' % {'a': s}                                             1.12      14
+        ('%(a)s' * 50) % {'a': s}                                      1.12     504
         '%d' % (1, )                                                      0       0
         s ~ ''                                                        0.625       2
         '{}'.format(s)                                                0.625      12
@@ -479,6 +484,7 @@ CHARGES_OF_FAILURES: dict[str, str] = {
         s | round(2, 'floor')                                             0     100
         s | capitalize(s)                                              1.62      64
         s % 5                                                             0       0
+        strftime_now(*s)                                                  1       0
         messages[0].content.encode().join([messages[0].content.encode() * N] | select)      0      15
         messages[0].content.encode() * N + 1                          0.312      20
         1[1:2:s]                                                          0       0

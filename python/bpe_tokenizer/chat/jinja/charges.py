@@ -96,17 +96,17 @@ def charge_percent(template: str | bytes, arguments: Any) -> None:
     charge_text(template)
     named = arguments if isinstance(arguments, Mapping) else {}
     sizes: dict[str, int] = {}
-    stars = 0
+    has_stars = False
     for conversion in _CONVERSION.finditer(text):
         key, width, precision, _ = conversion.groups()
         if key is not None and key not in sizes:
             nodes, length = charge_tree(named.get(key))
             # The text of a number in a list has about 10 characters.
             sizes[key] = length + 10 * nodes
-        stars += (width == "*") + (precision == "*")
+        has_stars |= "*" in (width, precision)
         numbers = sum(int(number[:12]) for number in (width, precision) if number and number != "*")
         spend(1, numbers + sizes.get(key or "", 10))
-    if stars:
+    if has_stars:
         values = arguments if isinstance(arguments, tuple) else (arguments,)
         spend(1, sum(abs(value) for value in values if isinstance(value, int)))
     elif not named:
@@ -152,21 +152,20 @@ def _charge_width(text: str | bytes, width: Any = 0, *_: Any, **__: Any) -> None
     spend(1, _integer(width))
 
 
-def _charge_expandtabs(text: Any, tabsize: Any = 8, **named: Any) -> None:
+def _charge_expandtabs(text: Any, tabsize: Any = 8, *_: Any, **__: Any) -> None:
     tabs = text.count(b"\t" if isinstance(text, bytes) else "\t")
-    spend(1, tabs * max(_integer(named.get("tabsize", tabsize)), 0))
+    spend(1, tabs * max(_integer(tabsize), 0))
 
 
-def _charge_replace(text: Any, old: Any = None, new: Any = None, count: Any = -1, **_: Any) -> None:
+def _charge_replace(text: Any, old: Any = None, new: Any = None, count: Any = -1, *_: Any, **__: Any) -> None:
     if not isinstance(old, bytes if isinstance(text, bytes) else str):
         return
-    found = text.count(old) if old else len(text) + 1
+    found = text.count(old)
     times = _integer(count, -1)
     spend(1, (min(found, times) if times >= 0 else found) * (_length(new) + _PIECE / 2))
 
 
-def _charge_split(text: Any, sep: Any = None, maxsplit: Any = -1, **named: Any) -> None:
-    sep = named.get("sep", sep)
+def _charge_split(text: Any, sep: Any = None, maxsplit: Any = -1, *_: Any, **__: Any) -> None:
     if isinstance(sep, (str, bytes)) and sep and isinstance(sep, bytes) == isinstance(text, bytes):
         pieces = text.count(sep) + 1
     else:
@@ -176,11 +175,11 @@ def _charge_split(text: Any, sep: Any = None, maxsplit: Any = -1, **named: Any) 
             else (" ", "\n", "\t", "\r", "\u3000", "\xa0")
         )
         pieces = sum(map(text.count, spaces)) + len(text) // 16
-    times = _integer(named.get("maxsplit", maxsplit), -1)
+    times = _integer(maxsplit, -1)
     spend(1, _PIECE * (min(pieces, times + 1) if times >= 0 else pieces))
 
 
-def _charge_from_right(text: Any, part: Any = None, maxsplit: Any = -1, **named: Any) -> None:
+def _charge_from_right(text: Any, part: Any = None, *_: Any, **named: Any) -> None:
     """Charge for a search from the right, which Python does in the time of both lengths' product."""
     size = _length(named.get("sep", part))
     spend(1, max(len(text) - size, 0) * size / 16)
@@ -191,17 +190,17 @@ def _charge_rsplit(text: Any, *arguments: Any, **named: Any) -> None:
     _charge_split(text, *arguments, **named)
 
 
-def _charge_strip(text: Any, chars: Any = None, *_: Any) -> None:
+def _charge_strip(text: Any, chars: Any = None, *_: Any, **__: Any) -> None:
     """Charge for the search of each character in all of `chars`."""
     spend(1, len(text) * _length(chars) / 32)
 
 
-def _charge_affix(text: Any, affix: Any = None, *_: Any) -> None:
+def _charge_affix(text: Any, affix: Any = None, *_: Any, **__: Any) -> None:
     affixes = affix if isinstance(affix, tuple) else (affix,)
     spend(len(affixes) / 4, sum(map(_length, affixes)) / 16)
 
 
-def _charge_join(text: Any, pieces: Any = (), *_: Any) -> None:
+def _charge_join(text: Any, pieces: Any = (), *_: Any, **__: Any) -> None:
     lengths = map(_length, pieces) if isinstance(pieces, (list, tuple, dict)) else ()
     spend(1 + _length(pieces) / 4, len(text) * _length(pieces) + sum(lengths))
 
@@ -230,9 +229,9 @@ def _charge_translate(text: Any, table: Any = None, *_: Any, **__: Any) -> None:
     spend(1, len(text) * max((_length(value) for value in values), default=1))
 
 
-def _charge_codec(text: Any, encoding: Any = "utf-8", errors: Any = "strict", **named: Any) -> None:
-    name = re.sub(r"[-_ ]", "", str(named.get("encoding", encoding)).lower())
-    longest = 100 if named.get("errors", errors) in _LONG_ERRORS else 4
+def _charge_codec(text: Any, encoding: Any = "utf-8", errors: Any = "strict", *_: Any, **__: Any) -> None:
+    name = re.sub(r"[-_ ]", "", str(encoding).lower())
+    longest = 100 if errors in _LONG_ERRORS else 4
     spend(1, longest * len(text) if name in _CODECS else len(text) ** 2)
 
 
@@ -336,7 +335,7 @@ def _charge_wordwrap(
 def _charge_replace_filter(value: Any, old: Any = None, new: Any = None, count: Any = None) -> None:
     text, old, new = map(to_output, (value, old, new))
     charge_text(text)
-    _charge_replace(text, old, new, -1 if count is None else count)
+    _charge_replace(text, old, new, count)
 
 
 def _charge_percent_filter(value: Any, *arguments: Any, **named: Any) -> None:
