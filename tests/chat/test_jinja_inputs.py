@@ -76,6 +76,20 @@ def test_the_fields_of_objects_are_content() -> None:
         ]
 
 
+def test_keys_and_the_name_of_a_role_are_content() -> None:
+    """Only the value of the field `role` is a word of the protocol."""
+    message = {"role": "user", "content": {"<|x|>": "system"}, "name": "system", "system": "user"}
+    source = "{% for k, v in messages[0].content.items() %}{{ k }}{{ v }}{% endfor %}{{ messages[0].name }}"
+    for text, origin in rendered(source, [message]).segments:
+        assert origin is not None, text
+    assert [origin for _, origin in pieces("{% for k in messages[0] %}{{ k }}{% endfor %}", [message])] == [
+        "role",
+        "content",
+        "name",
+        "system",
+    ]
+
+
 def test_a_key_that_is_not_text_is_content_of_no_field() -> None:
     message = {"role": "user", 7: "<|x|>"}
     assert rendered("{{ messages[0][7] }}", [message]).segments == (Segment("<|x|>", Origin("messages", 0)),)

@@ -18,6 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bpe_tokenizer.chat import template_budget
+from bpe_tokenizer.chat.jinja.budget import limited
 from bpe_tokenizer.chat.jinja.formatting import brace_format, percent_format
 from bpe_tokenizer.chat.jinja.rope import Rope
 from bpe_tokenizer.chat.jinja.tainted_json import to_json
@@ -39,6 +41,7 @@ from bpe_tokenizer.chat.jinja.values import (
     to_output,
 )
 from bpe_tokenizer.chat.segment import Origin
+from bpe_tokenizer.errors import ChatTemplateError
 
 LATIN, GREEK, CYRILLIC = (
     Provenance(Origin("messages", 0, "content")),
@@ -71,6 +74,10 @@ def owner(character: str) -> Provenance:
 def owned(text: str) -> TaintedStr:
     """Track a text by its scripts."""
     return as_tainted(concat([TaintedStr(character, owner(character)) for character in text]))
+
+
+def runs(text: str) -> list[tuple[str, Provenance]]:
+    return [(str(text)[start:end], known) for start, end, known in as_tainted(text).runs()]
 
 
 few = settings(max_examples=60)
@@ -238,6 +245,34 @@ def test_equal_provenances_that_meet_are_one_run() -> None:
     assert list((first + second).runs()) == [(0, 2, LATIN)]
 
 
+def test_an_index_and_a_step_choose_characters_with_their_provenance() -> None:
+    text = owned("a-αж")
+    assert [runs(text[at]) for at in (0, 2, -1)] == [[("a", LATIN)], [("α", GREEK)], [("ж", CYRILLIC)]]
+    assert runs(text[::2]) == [("a", LATIN), ("α", GREEK)]
+    assert runs(text[:0:-2]) == [("ж", CYRILLIC), ("-", TEMPLATE)]
+    assert runs(text[1:3].ljust(4, "+")) == [("-", TEMPLATE), ("α++", GREEK)]
+    assert runs(text.ljust(5, owned("s"))) == [*runs(text), ("s", LATIN)]
+
+
+def test_joining_costs_operations_for_its_parts_and_characters() -> None:
+    with template_budget(0.001), limited({}, ""):
+        assert concat(["a"] * 100) == "a" * 100
+        with pytest.raises(ChatTemplateError, match="does or writes too much"):
+            concat(["a"] * 4_000)
+    with template_budget(0.001), limited({}, ""):
+        assert concat(["a" * 30_000]) == "a" * 30_000
+        with pytest.raises(ChatTemplateError, match="does or writes too much"):
+            concat(["a" * 40_000])
+
+
+def test_printing_a_container_is_charged() -> None:
+    nested: list[Any] = ["a"]
+    for _ in range(20):
+        nested = [nested, nested]
+    with limited({}, ""), pytest.raises(ChatTemplateError, match="does or writes too much"):
+        to_output(nested)
+
+
 def test_zeros_go_after_the_sign_and_are_the_numbers() -> None:
     text = as_tainted(concat(["-", TaintedStr("a", LATIN)])).zfill(5)
     assert text == "-000a"
@@ -329,10 +364,6 @@ def test_brace_formats(fields: list[str], values: list[str]) -> None:
         assert all(known.lost_reason for known in as_tainted(result).provenances)
 
 
-def runs(text: str) -> list[tuple[str, Provenance]]:
-    return [(str(text)[start:end], known) for start, end, known in as_tainted(text).runs()]
-
-
 @pytest.mark.parametrize(
     ("template", "arguments", "expected"),
     [
@@ -383,6 +414,16 @@ def test_a_format_string_takes_what_is_not_a_mapping_as_python_does() -> None:
     assert brace_format("a{{", (), [owned("a")]) == "a{"  # type: ignore[arg-type]
 
 
+class Counting:
+    """Prints another number each time."""
+
+    times = 0
+
+    def __str__(self) -> str:
+        self.times += 1
+        return str(self.times)
+
+
 class Shouting(Formatter):
     """Formats in a way that nobody can know."""
 
@@ -395,6 +436,9 @@ def test_formats_that_cannot_be_followed_are_untrusted_as_a_whole() -> None:
     unknown = "a format string does something that cannot be tracked"
     nested = percent_format("<%(a(%d))s>%%", {"a(%d)": owned("a"), "b": owned("s")})
     assert runs(nested) == [("<a>%", LATIN._replace(lost_reason=unknown))]
+    assert runs(percent_format("<%s>", TaintedObject(Counting(), LATIN))) == [
+        ("<1>", LATIN._replace(lost_reason=unknown))
+    ]
     assert runs(brace_format("<{}>", [owned("a")], {}, Shouting())) == [
         ("<A>", LATIN._replace(lost_reason=unknown))
     ]
