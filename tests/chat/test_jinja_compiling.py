@@ -105,8 +105,12 @@ def test_compiled_code_gives_what_the_source_says(
         # What is searched, also for a constant.
         "{% set big = range(1000) | list %}{% for i in range(500) %}{{ 'a' in big }}{% endfor %}",
         "{% set big = range(1000) | list %}{% for i in range(500) %}{{ 'a' not in big }}{% endfor %}",
+        # Constants are not computed before there is a budget.
+        "{{ 'a' | center(10000000) | length }}",
         # A text that is doubled again and again has many parts.
-        "{% set ns = namespace(x=messages[0].content[0]) %}{% for i in range(20) %}"
+        "{% set ns = namespace(x=messages[0].content[0]) %}{% for i in range(19) %}"
+        "{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x[0] }}",
+        "{% set ns = namespace(x='ab' * 512) %}{% for i in range(13) %}"
         "{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x[0] }}",
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import threading
+import typing
 from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -199,6 +200,9 @@ def schema_of(hint: Any) -> Any:
     [
         (list, {"type": "array"}),
         (list[int], {"type": "array", "items": {"type": "integer"}}),
+        (typing.List, {"type": "array"}),  # noqa: UP006
+        (typing.Tuple, {"type": "array"}),  # noqa: UP006
+        (typing.Dict, {"type": "object"}),  # noqa: UP006
         (dict, {"type": "object"}),
         (dict[str, float], {"type": "object", "additionalProperties": {"type": "number"}}),
         (tuple, {"type": "array"}),
@@ -262,13 +266,13 @@ def test_hints_without_a_schema_are_refused(hint: Any, message: str) -> None:
 class Desk:
     """Its methods are tools."""
 
-    def find(self, place: str, near: int = 0) -> list[str]:
+    def find(self, destination: str, near: int = 0) -> list[str]:
         """Find a place: quickly.
 
         And slowly.
 
         Args:
-            place: The name:
+            destination: The name:
               of the place
                 near: by (choices: [" a ", 3])
             near: Where.
@@ -279,7 +283,7 @@ class Desk:
         Raises:
             ValueError: Never.
         """
-        return [place] * near
+        return [destination] * near
 
     @classmethod
     def make(cls) -> threading.Thread:
@@ -293,10 +297,14 @@ FIND = {
     "parameters": {
         "type": "object",
         "properties": {
-            "place": {"type": "string", "enum": ["a", 3], "description": "The name: of the place near: by"},
+            "destination": {
+                "type": "string",
+                "enum": ["a", 3],
+                "description": "The name: of the place near: by",
+            },
             "near": {"type": "integer", "description": "Where."},
         },
-        "required": ["place"],
+        "required": ["destination"],
     },
     "return": {"type": "array", "items": {"type": "string"}, "description": "The places."},
 }
@@ -481,7 +489,10 @@ def test_an_open_message_and_a_new_one_exclude_each_other() -> None:
         ("\n{% for %}", "line 2"),
         ("{% nonsense %}", "line 1.*nonsense"),
         ("{{ x | nonsense }}", "nonsense"),
-        ("{% autoescape true %}{{ messages }}{% endautoescape %}", "autoescape"),
+        (
+            "{% autoescape true %}{{ messages }}{% endautoescape %}",
+            r": \{% autoescape %\} is not supported in a chat template$",
+        ),
         ("\n\n{{ missing.field }}", "line 3: 'missing' is undefined"),
         ("\n{{ raise_exception('No ' ~ messages[0].role) }}", "line 2: No user"),
         ("{{ ''.__class__.__mro__ }}", "SecurityError|unsafe|undefined"),

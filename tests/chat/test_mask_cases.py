@@ -205,6 +205,11 @@ END = "{% endfor %}"
             + "{{ ns.n | join }}",
             "+<>-<>0 +<>-<>1 +<>-<>2",
         ),
+        (STORED + EACH + "{% set ns.t = (ns.t ~ '<').strip() %}" + END + "{{ ns.t }}", "<0 <1 <2"),
+        (
+            STORED + EACH + "{% set ns.t = (ns.t ~ '<' ~ m.content).strip() %}" + END + "{{ ns.t }}",
+            "<0 <1 <2",
+        ),
         (STORED + EACH + "{{ ns.t }}{% set ns.t = '<' ~ m.content %}|" + END, "|<0 a1 |<1 b2 |2"),
         # Text that is escaped for HTML stays so, and a number a number.
         (STORED + EACH + "{% set ns.t = '|' | e %}{{ ns.t + '<' }}" + END, "|&lt;0 |&lt;1 |&lt;2"),

@@ -22,8 +22,8 @@ class Compiler(CodeGenerator):
     Nothing is computed while a template is compiled, because that would have no budget.
     """
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         # The bodies of loops and macros, with the operations of each.
         self._costs: dict[int, int] = {}
 

@@ -71,7 +71,7 @@ def tool_schema(function: Callable[..., Any]) -> Schema:
         if argument not in descriptions:
             raise OptionError(f"the docstring of the tool {name} does not describe its argument {argument!r}")
         schema |= _description_schema(descriptions[argument], name, argument)
-    about = text[: match.start()] if (match := _SECTION_START.search(text)) else text
+    about = _SECTION_START.split(text)[0]
     described: Schema = {"name": name, "description": about.strip(), "parameters": parameters}
     if returned is not None:
         returns = _RETURNS.search(text)
@@ -115,11 +115,14 @@ def _hint_schema(hint: Any, where: str) -> Schema:
         return _union_schema(arguments, where)
     if origin is Literal:
         return _values_schema(list(arguments), where)
+    if origin in (list, tuple) and not arguments:
+        return {"type": "array"}  # `List` and `Tuple` of typing
     if origin is list:
         return {"type": "array", "items": _hint_schema(arguments[0], where)}
+    if origin is dict and len(arguments) == 2:
+        return {"type": "object", "additionalProperties": _hint_schema(arguments[1], where)}
     if origin is dict:
-        values = {"additionalProperties": _hint_schema(arguments[1], where)}
-        return {"type": "object"} | (values if len(arguments) == 2 else {})
+        return {"type": "object"}
     if origin is tuple and len(arguments) > 1 and ... not in arguments:
         return {"type": "array", "prefixItems": [_hint_schema(argument, where) for argument in arguments]}
     if origin is tuple:
