@@ -578,13 +578,24 @@ def test_collators(pair: tuple[Any, Any]) -> None:
         }
 
 
-def test_warnings(pair: tuple[Any, Any], caplog: pytest.LogCaptureFixture) -> None:
+class Messages(logging.Handler):
+    """Keeps messages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+
+def test_warnings(pair: tuple[Any, Any]) -> None:
     logger = logging.getLogger("transformers")
     messages = []
     for tokenizer in pair:
         tokenizer.model_max_length = 3
-        caplog.clear()
-        logger.addHandler(caplog.handler)
+        handler = Messages()
+        logger.addHandler(handler)
         try:
             for call in (tokenizer, tokenizer.encode, lambda text, t=tokenizer: t(text, return_tensors="np")):
                 tokenizer.deprecation_warnings.clear()
@@ -592,8 +603,8 @@ def test_warnings(pair: tuple[Any, Any], caplog: pytest.LogCaptureFixture) -> No
                 call("quite a bit longer than three")
             tokenizer("quite a bit longer than three", truncation=True)
         finally:
-            logger.removeHandler(caplog.handler)
-        messages.append([record.getMessage() for record in caplog.records])
+            logger.removeHandler(handler)
+        messages.append(handler.texts)
     assert messages[0] == messages[1]
     assert len(messages[0]) == 3
 

@@ -21,7 +21,7 @@ __all__ = ["AutoTokenizer", "from_tokenizer", "register", "unregister"]
 
 def __getattr__(name: str) -> Any:
     """Return the subclass of a class of transformers; pickles find the classes here."""
-    if not name.startswith("_"):
+    if name[:1].isupper():  # not what pytest and others look up in every module
         transformers = import_library("transformers", "transformers")
         found = getattr(transformers, name, None)
         if isinstance(found, type) and issubclass(found, transformers.PreTrainedTokenizerFast):
