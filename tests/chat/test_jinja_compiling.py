@@ -105,6 +105,8 @@ def test_compiled_code_gives_what_the_source_says(
         # What is searched, also for a constant.
         "{% set big = range(1000) | list %}{% for i in range(500) %}{{ 'a' in big }}{% endfor %}",
         "{% set big = range(1000) | list %}{% for i in range(500) %}{{ 'a' not in big }}{% endfor %}",
+        # A body costs more the more is in it.
+        "{% for i in range(20000) %}{% set x = [" + "1, " * 60 + "] %}{% endfor %}",
         # Constants are not computed before there is a budget.
         "{{ 'a' | center(10000000) | length }}",
         # A text that is doubled again and again has many parts.
