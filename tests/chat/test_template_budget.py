@@ -66,6 +66,7 @@ def outcomes(sources: list[str], factor: float, seconds: float) -> Iterator[tupl
         yield tuple(json.loads(line))
 
 
+BUDGET = "(does or writes too|calculates with very|joins too much) .*: it exceeds its budget of operations"
 # What stops a hostile template, if it is not the budget.
 STOPPED_OTHERWISE = {
     "{% include": "no loader", "{% import": "no loader", "{% extends": "no loader", "{% from": "no loader",
@@ -79,7 +80,7 @@ STOPPED_OTHERWISE = {
 def test_what_stops_a_hostile_template(source: str) -> None:
     """In this process, and without a measure."""
     expected = [stop for part, stop in STOPPED_OTHERWISE.items() if part in source]
-    match = f"^the chat template, line 1: .*({expected[0] if expected else 'budget of operations'})"
+    match = f"^the chat template, line 1: .*({expected[0] if expected else BUDGET})"
     with pytest.raises(ChatTemplateError, match=match) as raised, template_budget(0.03):
         JinjaTemplate(source).render(HELLO)
     assert len(str(raised.value)) <= 300

@@ -455,6 +455,7 @@ CHARGES: dict[str, str] = {
         range(*[1, 2, 3])                                                 0       0
         f(*s, **d)                                                        2       0
         dict(**d)                                                         3       0
+        {}.get(1, d)                                                      1    4.23
         namespace(**d)                                                    1       0
         'a'.format(*s)                                                 1.12       0
         'a'.format(**d)                                                1.12       0
