@@ -277,3 +277,15 @@ def test_what_properties_return_cannot_harm_the_tokenizer(tokenizer: BPETokenize
         len(tokenizer.get_vocab()),
     )
     assert after == before
+
+
+def test_what_encoding_returns_can_be_decoded(tokenizer: BPETokenizer) -> None:
+    texts = ["def f(x):", "naïve", ""]
+    assert tokenizer.decode_batch(tokenizer.encode_batch(texts)) == texts
+    assert tokenizer.decode_batch(tokenizer(texts, return_dict=True)) == texts
+    assert tokenizer.decode_batch(tokenizer(texts, padding=True, return_tensors="np")) == texts
+    assert tokenizer.decode(tokenizer.encode_batch(texts)[0]) == texts[0]
+    assert tokenizer.decode(tokenizer(texts[1], return_dict=True)) == texts[1]
+    assert tokenizer.decode_bytes(tokenizer.encode_batch(texts)[1]) == texts[1].encode()
+    with pytest.raises(TypeError, match="ids must be integers"):
+        tokenizer.decode({"labels": [1]})

@@ -164,6 +164,7 @@ def test_a_printed_call(name: str, trained: BPETokenizer) -> None:
         (lambda path: BPETokenizer().encode("a"), (ValueError, RuntimeError, NotTrainedError)),
         (lambda path: BPETokenizer.from_pretrained(path / "no"), (FileNotFoundError, FormatError)),
         (lambda path: BPETokenizer.load(path / "no"), (FileNotFoundError, FormatError)),
+        (lambda path: BPETokenizer.load("no.json"), (FileNotFoundError, FormatError)),
         (lambda path: BPETokenizer.from_gguf(path / "no.gguf"), (FileNotFoundError, FormatError)),
         (lambda path: BPETokenizer.from_tiktoken(path / "no.tiktoken"), (FileNotFoundError, FormatError)),
         (lambda path: BPETokenizer.from_gpt2(path / "a", path / "b"), (FileNotFoundError, FormatError)),

@@ -15,6 +15,8 @@ from bpe_tokenizer.errors import ArgumentTypeError, DecodingError, OptionError, 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from bpe_tokenizer.results import EncodingResult
+
 __all__ = [
     "Ids",
     "build_byte_to_char",
@@ -29,7 +31,7 @@ __all__ = [
 ]
 
 # Ids as callers have them: one, or several in a list, an array or a tensor.
-Ids: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
+Ids: TypeAlias = "SupportsIndex | Iterable[SupportsIndex] | EncodingResult | Mapping[str, Any]"
 Row: TypeAlias = "Sequence[int] | npt.NDArray[Any]"
 
 
@@ -37,13 +39,15 @@ def to_ids(ids: Any) -> int | Sequence[int]:
     """Return ids as an `int` or a sequence of `int`.
 
     Args:
-        ids: An integer, a list, another iterable, or a NumPy array or PyTorch tensor of 0 or 1 dimensions.
+        ids: An integer, a list, another iterable, or a NumPy array or PyTorch tensor of 0 or 1 dimensions;
+            an `EncodingResult` or a dict with `input_ids`.
 
     Raises:
         ArgumentTypeError: It is none of these.
     """
     if type(ids) in (list, tuple):
         return cast("Sequence[int]", ids)
+    ids = _input_ids(ids)
     if hasattr(ids, "tolist"):
         ids = ids.tolist()
         if isinstance(ids, list) and ids and isinstance(ids[0], list):
@@ -57,10 +61,17 @@ def to_ids(ids: Any) -> int | Sequence[int]:
         raise ArgumentTypeError(f"ids must be an int or a sequence of int, not {name}") from None
 
 
+def _input_ids(ids: Any) -> Any:
+    """The ids of an `EncodingResult`, or of a dict with a column of that name; anything else unchanged."""
+    found = ids.get("input_ids") if isinstance(ids, Mapping) else getattr(ids, "input_ids", None)
+    return ids if found is None else found
+
+
 def _row_or_id(ids: Any) -> Any:
     """Return `int | Row`: what `to_ids` returns, but a flat array unchanged: the core reads its memory."""
     if type(ids) is list:
         return ids
+    ids = _input_ids(ids)
     numpy = sys.modules.get("numpy")  # not imported here: nobody can hold an array without it
     if numpy is not None and isinstance(ids, numpy.ndarray) and ids.ndim == 1:
         if type(ids) is numpy.ndarray:
@@ -85,6 +96,7 @@ def id_rows(batch: Iterable[Any]) -> list[Row]:
         ArgumentTypeError: An item is a single id.
     """
     rows: list[Row] = []
+    batch = _input_ids(batch)
     if isinstance(batch, str | bytes) or not isinstance(batch, Iterable):
         raise ArgumentTypeError(f"a batch must be an iterable of rows of ids, not {type(batch).__name__}")
     for number, ids in enumerate(items_in_turn(batch)):

@@ -2122,7 +2122,7 @@ class BPETokenizer:
         """Return the text of ids.
 
         Args:
-            ids: A list, a NumPy array, a PyTorch tensor, or a single id.
+            ids: A list, a NumPy array, a PyTorch tensor, an `EncodingResult`, or a single id.
             skip_special_tokens: Leave special tokens out.
             errors: The error handler for bytes that are not UTF-8: `"replace"` makes them U+FFFD,
                 `"strict"` raises; any handler of `bytes.decode`.
@@ -2154,7 +2154,7 @@ class BPETokenizer:
 
     def decode_batch(
         self,
-        batch_ids: Iterable[Ids],
+        batch_ids: Iterable[Ids] | Mapping[str, Any],
         skip_special_tokens: bool = False,
         skip_padding: bool = True,
         *,
@@ -2164,7 +2164,7 @@ class BPETokenizer:
         """Return the texts of several rows of ids.
 
         Args:
-            batch_ids: Rows of ids: lists, or a matrix.
+            batch_ids: Rows of ids: lists, a matrix, the results of `encode_batch`.
             skip_special_tokens: Leave special tokens out.
             skip_padding: Leave the pad token out, if there is one.
             errors: As in `decode`.

@@ -17,6 +17,7 @@ from bpe_tokenizer.errors import (
     HubError,
     MissingDependencyError,
     OptionError,
+    TokenizerFileNotFoundError,
     did_you_mean,
     shorten,
 )
@@ -97,7 +98,7 @@ def load(
     encoding = find_encoding(name)
     if encoding is not None:
         return _load_encoding(name, encoding, format_name, download, load_kwargs)
-    raise FormatError(_unknown(name))
+    raise TokenizerFileNotFoundError(_unknown(name))
 
 
 def find_encoding(name: str) -> str | None:
