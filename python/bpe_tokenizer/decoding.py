@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 # Ids as callers have them: one, or several in a list, an array or a tensor.
-Ids: TypeAlias = "SupportsIndex | Iterable[SupportsIndex] | EncodingResult | Mapping[str, Any]"
+Ids: TypeAlias = "SupportsIndex | Iterable[SupportsIndex] | EncodingResult | Mapping[str, object]"
 Row: TypeAlias = "Sequence[int] | npt.NDArray[Any]"
 
 

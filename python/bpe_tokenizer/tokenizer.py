@@ -2154,7 +2154,7 @@ class BPETokenizer:
 
     def decode_batch(
         self,
-        batch_ids: Iterable[Ids] | Mapping[str, Any],
+        batch_ids: Iterable[Ids] | Mapping[str, object],
         skip_special_tokens: bool = False,
         skip_padding: bool = True,
         *,
