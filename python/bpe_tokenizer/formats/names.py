@@ -85,7 +85,7 @@ def load(
 
     >>> load("gpt-4p")
     Traceback (most recent call last):
-    bpe_tokenizer.errors.TokenizerFileNotFoundError: gpt-4p: no such file or directory, and not a published name; ...
+    bpe_tokenizer.errors.TokenizerFileNotFoundError: gpt-4p: no such file or directory, and not a ...
     """
     path = check_path("path", source)
     if not isinstance(source, str):
