@@ -107,7 +107,7 @@ def around_a_text() -> None:
     assert other.pad_token == "<mask>"
     assert other.tokenize("a", add_special_tokens=True) == ["<s>", "<s>", "a", "<mask>"]
     assert other("a", True, text_pair="b") == [256, 97, 257, 98, 258]
-    assert around.pair is not None
+    assert around.pair == around.pair_ids
     show(
         "Around a text: as the names say, and as a model says",
         tokenizer.encode("a", True),

@@ -20,7 +20,7 @@ from bpe_tokenizer.errors import (
     did_you_mean,
     shorten,
 )
-from bpe_tokenizer.model import AddedToken, Model
+from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.special_tokens import Role, find_roles
 
 __all__ = ["CompiledModel", "PairIds", "UntrainedModel"]
@@ -184,11 +184,15 @@ class CompiledModel:
     @cached_property
     def prefix_suffix_ids(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The ids that `add_special_tokens=True` adds at the beginning and at the end of a text."""
-        post_processor = self.model.post_processor
-        if post_processor is not None:
-            return post_processor.prefix, post_processor.suffix
+        return self._post_processor.prefix, self._post_processor.suffix
+
+    @cached_property
+    def _post_processor(self) -> PostProcessor:
+        """What the model's post-processor adds, or else BOS and EOS."""
+        if self.model.post_processor is not None:
+            return self.model.post_processor
         bos, eos = self.role_ids.get("bos"), self.role_ids.get("eos")
-        return (bos[1],) if bos else (), (eos[1],) if eos else ()
+        return PostProcessor((bos[1],) if bos else (), (eos[1],) if eos else ())
 
     def added_ids(self, add_special_tokens: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return `prefix_suffix_ids`, or nothing without `add_special_tokens`."""
@@ -211,20 +215,16 @@ class CompiledModel:
         """
         if not check_flag("add_special_tokens", add_special_tokens):
             return (), (), ()
-        prefix, suffix = self.prefix_suffix_ids
-        pair = self.model.post_processor.pair if self.model.post_processor is not None else None
-        if pair is None:
-            return prefix, suffix + prefix, suffix
-        if not pair:
+        if not self._post_processor.pair_ids:
             raise OptionError("text_pair: this tokenizer's post-processor orders pairs in an unusual way")
-        before, between, after = pair
+        before, between, after = self._post_processor.pair_ids
         return before, between, after
 
     @cached_property
     def fingerprint(self) -> bytes:
         """A hash (BLAKE2b) of everything that ids and texts depend on."""
         arguments = self.model.core.__getnewargs_ex__()
-        others = self.prefix_suffix_ids, self.model.post_processor, sorted(self.role_ids.items())
+        others = self.prefix_suffix_ids, self._post_processor.pair_ids, sorted(self.role_ids.items())
         return hashlib.blake2b(repr((arguments, others)).encode(), digest_size=32).digest()
 
     @cached_property

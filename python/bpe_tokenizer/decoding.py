@@ -71,7 +71,6 @@ def _row_or_id(ids: Any) -> Any:
     """Return `int | Row`: what `to_ids` returns, but a flat array unchanged: the core reads its memory."""
     if type(ids) is list:
         return ids
-    ids = _input_ids(ids)
     numpy = sys.modules.get("numpy")  # not imported here: nobody can hold an array without it
     if numpy is not None and isinstance(ids, numpy.ndarray) and ids.ndim == 1:
         if type(ids) is numpy.ndarray:

@@ -96,6 +96,10 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 class TokenizerError(Exception):
     """The base class of the package's errors."""
 
+    def __str__(self) -> str:
+        """Return the message itself (`KeyError` would quote it, `OSError` add a number and a file)."""
+        return Exception.__str__(self)
+
 
 class OptionError(TokenizerError, ValueError):
     """An argument has a value that is not valid, alone or together with another argument."""
@@ -178,10 +182,6 @@ class WriteError(TokenizerError, OSError):
             name = f"...{name[-_MAX_SHOWN_PATH:]}"
         return cls(f"{name!s}: cannot be written: {reason[:80]}{advice}", number, path)
 
-    def __str__(self) -> str:
-        """Return the message itself (`OSError` would write the number and the file)."""
-        return Exception.__str__(self)
-
     def __reduce__(self) -> tuple[type[WriteError], tuple[str, int | None, Any]]:
         """Pickle all arguments."""
         return type(self), (str(self), self.errno, self.filename)
@@ -190,21 +190,17 @@ class WriteError(TokenizerError, OSError):
 class DecodingError(TokenizerError, UnicodeDecodeError):
     """The bytes of ids are not UTF-8, and `errors` is `"strict"`."""
 
+    def __str__(self) -> str:
+        """Return Python's message, which is made of the arguments."""
+        return UnicodeDecodeError.__str__(self)
+
 
 class UnknownIdError(TokenizerError, KeyError):
     """An id is not in the vocabulary."""
 
-    def __str__(self) -> str:
-        """Return the message itself (`KeyError` would quote it)."""
-        return Exception.__str__(self)
-
 
 class UnknownColumnError(TokenizerError, KeyError):
     """A result does not have a column; the message names those that it has."""
-
-    def __str__(self) -> str:
-        """Return the message itself (`KeyError` would quote it)."""
-        return Exception.__str__(self)
 
 
 class NotTrainedError(TokenizerError, ValueError, RuntimeError):

@@ -163,6 +163,13 @@ class PostProcessor:
     suffix: tuple[int, ...] = ()
     pair: tuple[tuple[int, ...], ...] | None = field(default=None, compare=False, kw_only=True)
 
+    @property
+    def pair_ids(self) -> tuple[tuple[int, ...], ...]:
+        """The ids before, between and after the two texts of a pair; empty if they are not supported."""
+        if self.pair is None:
+            return self.prefix, self.suffix + self.prefix, self.suffix
+        return self.pair
+
 
 @dataclass(frozen=True)
 class Model:

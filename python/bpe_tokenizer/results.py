@@ -32,6 +32,8 @@ __all__ = [
     "Texts",
     "Truncation",
     "check_return_tensors",
+    "cut_rows",
+    "fill_matrix",
     "pad_rows",
     "padding_of_one",
     "to_arrays",
@@ -408,28 +410,89 @@ def to_arrays(
     >>> to_arrays(flat, offsets, BatchOptions(padding=True, pad_id=0))["input_ids"].tolist()
     [[1, 0], [2, 3]]
     """
-    bodies = [options.body(int(length)) for length in np.diff(offsets)]
-    lengths = [body.stop - body.start + options.added for body in bodies]
-    width = _common_width(lengths, options.width(max(lengths, default=0)))
-    input_ids = np.full((len(lengths), width), options.fill_id, dtype=np.int64)
-    before, after = len(options.prefix), len(options.suffix)
-    is_left = options.padding_side == "left"
-    for row, start, body, length in zip(input_ids, offsets, bodies, lengths, strict=False):
-        filled = row[width - length :] if is_left else row[:length]
-        filled[:before] = options.prefix
-        filled[before : length - after] = ids[start + body.start : start + body.stop]
-        filled[length - after :] = options.suffix
-    columns = np.arange(width - 1, -1, -1) if is_left else np.arange(width)
-    mask = columns < np.array(lengths, dtype=np.int64)[:, None]
+    limit = None
+    if options.truncation and options.max_length is not None:
+        limit = options.max_length - options.added
+    ids, lengths = cut_rows(ids, offsets, limit, options.truncation_side)
+    totals = lengths + options.added
+    width = _common_width(totals, options.width(int(totals.max(initial=0))))
+    input_ids, mask = fill_matrix(
+        ids, lengths, options.prefix, options.suffix, width, options.fill_id, options.padding_side
+    )
     return {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}
 
 
-def _common_width(lengths: Sequence[int], filled: int) -> int:
+def cut_rows(
+    ids: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64], limit: int | None, side: Side
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    """Truncate rows of ids.
+
+    Args:
+        ids: uint32, the concatenated ids of all rows.
+        offsets: int64, the offset of each row in `ids` and of the end.
+        limit: Largest number of ids of a row; None for no limit.
+        side: The side that is cut.
+
+    Returns:
+        The concatenated ids that are kept, and the number of them in each row.
+
+    >>> cut_rows(np.array([1, 2, 3], np.uint32), np.array([0, 1, 3]), 1, "left")
+    (array([1, 3], dtype=uint32), array([1, 1]))
+    """
+    lengths = np.diff(offsets)
+    if limit is None or lengths.max(initial=0) <= limit:
+        return ids, lengths
+    kept = np.minimum(lengths, limit)
+    place = np.arange(len(ids)) - np.repeat(offsets[:-1], lengths)
+    skipped = np.repeat(lengths - kept, lengths) if side == "left" else 0
+    return ids[(place >= skipped) & (place < skipped + np.repeat(kept, lengths))], kept
+
+
+def fill_matrix(
+    ids: npt.NDArray[np.uint32],
+    lengths: npt.NDArray[np.int64],
+    prefix: Sequence[int],
+    suffix: Sequence[int],
+    width: int,
+    pad_id: int,
+    side: Side,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Put rows of ids into a matrix.
+
+    Args:
+        ids: uint32, the concatenated ids of all rows.
+        lengths: int64, the number of ids of each row.
+        prefix: Ids before each row.
+        suffix: Ids after each row.
+        width: The number of columns, at least that of the longest row with prefix and suffix.
+        pad_id: The id of padding.
+        side: The side that is padded.
+
+    Returns:
+        The ids, int64 of shape (rows, width), and which of them are not padding.
+
+    >>> fill_matrix(np.array([5, 6, 7], np.uint32), np.array([1, 2]), [1], [], 3, 0, "left")[0].tolist()
+    [[0, 1, 5], [1, 6, 7]]
+    """
+    before, after = len(prefix), len(suffix)
+    totals = (lengths + before + after)[:, None]
+    starts = width - totals if side == "left" else np.zeros_like(totals)
+    # Columns from the beginning of each row's ids.
+    columns = np.arange(width) - starts
+    matrix = np.full((len(lengths), width), pad_id, dtype=np.int64)
+    matrix[(columns >= before) & (columns < totals - after)] = ids
+    rows = np.arange(len(lengths))[:, None]
+    matrix[rows, starts + np.arange(before)] = prefix
+    matrix[rows, starts + totals - after + np.arange(after)] = suffix
+    return matrix, (columns >= 0) & (columns < totals)
+
+
+def _common_width(lengths: npt.NDArray[np.int64], filled: int) -> int:
     """The width of a matrix of rows of these lengths, which are filled up to a width."""
-    longest = max(lengths, default=0)
-    if filled < longest and any(length != longest for length in lengths):
+    longest = int(lengths.max(initial=0))
+    if filled < longest and lengths.min() != longest:
         raise OptionError(
-            f"return_tensors needs rows of one length, and these have {min(lengths)} to {longest} ids: "
+            f"return_tensors needs rows of one length, and these have {lengths.min()} to {longest} ids: "
             "pass padding=True, and truncation=True if max_length is to shorten the longest"
         )
     return max(filled, longest)
@@ -463,7 +526,7 @@ def to_columns(columns: Mapping[str, list[Any]], return_tensors: ReturnTensors |
     """Return columns as lists, arrays or tensors."""
     if return_tensors is None:
         return dict(columns)
-    _common_width([len(row) for row in columns["input_ids"]], 0)
+    _common_width(np.array([len(row) for row in columns["input_ids"]], dtype=np.int64), 0)
     try:
         arrays = {name: np.array(rows, dtype=np.int64) for name, rows in columns.items()}
     except (TypeError, ValueError, OverflowError):

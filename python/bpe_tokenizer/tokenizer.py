@@ -609,10 +609,10 @@ class BPETokenizer:
                 Face libraries. Without it nothing touches the network.
 
         Raises:
-            FormatError: There is no such path or name, the format is unknown, the file is broken, or it holds
-                what cannot be represented.
+            FormatError: The format is unknown, the file is broken, or it holds what cannot be represented.
             HubError: A published tokenizer is not on this machine, and may not or cannot be downloaded.
             OptionError: A `.tiktoken` file needs arguments that are missing, or another format does not.
+            TokenizerFileNotFoundError: The path does not exist, and the name is not a published one.
 
         >>> import tempfile
         >>> tokenizer = BPETokenizer(normalization=None).train("low low", 258, verbose=False)

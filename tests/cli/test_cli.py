@@ -311,9 +311,14 @@ def _interrupt(running: subprocess.Popen[bytes]) -> int:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_a_reader_that_goes_away_is_no_error(directory: Path, tmp_path: Path) -> None:
-    (tmp_path / "long.txt").write_text("lower newest " * 100_000)
-    with process("encode", "--tokenizer", directory, "--file", tmp_path / "long.txt") as running:
+@pytest.mark.parametrize(
+    ("command", "content"), [("encode", "lower newest " * 100_000), ("decode", "97 " * 1_000_000)]
+)
+def test_a_reader_that_goes_away_is_no_error(
+    command: str, content: str, directory: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "long.txt").write_text(content)
+    with process(command, "--tokenizer", directory, "--file", tmp_path / "long.txt") as running:
         assert running.stdout is not None
         assert running.stderr is not None
         running.stdout.read(1)

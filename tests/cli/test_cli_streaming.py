@@ -234,18 +234,6 @@ def test_output_is_written_in_blocks_without_a_buffer(directory: Path, long_file
     assert calls < size / 50_000
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_a_pipe_that_closes_early_ends_decode(directory: Path, tmp_path: Path) -> None:
-    (tmp_path / "ids").write_text("97 " * 1_000_000)
-    with process("decode", "--tokenizer", directory, "--file", tmp_path / "ids") as running:
-        assert running.stdout is not None
-        assert running.stderr is not None
-        running.stdout.read(1)
-        running.stdout.close()
-        assert running.stderr.read() == b""
-        assert running.wait(timeout=60) == 141
-
-
 def test_a_pipe_is_encoded_as_it_arrives(directory: Path, tokenizer: BPETokenizer) -> None:
     with process("encode", "--tokenizer", directory, "--output-format", "uint16") as running:
         assert running.stdin is not None

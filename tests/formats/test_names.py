@@ -23,17 +23,11 @@ from bpe_tokenizer.formats.tiktoken.ranks import write_ranks
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hub_server import HubServer
 from hub_server import running as running_hub
-from tiktoken_files import TINY, FileServer, bytes_and, running
+from tiktoken_files import TINY, FileServer, bytes_and
 
 PATTERN = NAMED_PATTERNS["r50k"].patterns[0]
 GPT2 = write_ranks(bytes_and("lo", "low"))
 MAX_MESSAGE = 300
-
-
-@pytest.fixture
-def server() -> Iterator[FileServer]:
-    with running() as content:
-        yield content
 
 
 @pytest.fixture

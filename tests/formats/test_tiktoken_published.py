@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -30,13 +29,7 @@ from bpe_tokenizer.formats.tiktoken.published import (
     PublishedFile,
 )
 from bpe_tokenizer.patterns import NAMED_PATTERNS
-from tiktoken_files import TINY, FileServer, encoding, ids, running
-
-
-@pytest.fixture
-def server() -> Iterator[FileServer]:
-    with running() as content:
-        yield content
+from tiktoken_files import TINY, FileServer, encoding, ids
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -82,7 +83,11 @@ def test_kills_change_nothing(
     for run in range(kills):
         # Each run is killed a little later than the one before it, and goes on from where that was.
         killed += run_and_kill(corpus, tmp_path / "run", chance.random() * length * (run + 1) / kills, memory)
-    assert killed > kills // 6 or kills < 6  # on a busy machine, a few may all come too late
+    while killed <= kills // 6:  # on a busy machine the measured time may be too long: begin again, earlier
+        length /= 2
+        shutil.rmtree(tmp_path / "run")
+        killed += run_and_kill(corpus, tmp_path / "run", length, memory)
+    assert killed > kills // 6
     assert trained(corpus, tmp_path / "run", **options) == whole
     names = ["merges.json", "pieces.counts"]
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == names

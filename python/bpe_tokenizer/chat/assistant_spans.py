@@ -161,7 +161,7 @@ class AssistantSpans:
         return self._leads[key]
 
     def _find_lead(self, index: int, before: str, is_plain: bool) -> int:
-        # There is no prompt in front of the first message, and a template can reject one elsewhere.
+        # The first message has no prompt, and a template can reject one elsewhere.
         prompted = self._try(index, True)
         prompt = "" if prompted is None else _final_markup(prompted)
         lead = before[len(prompt) :] if before.startswith(prompt) else ""

@@ -165,7 +165,7 @@ def _text_ids(blocks: Iterable[bytes]) -> Iterator[Ids]:
     rest, pending = b"", list[Ids]()
     for block in blocks:
         data = rest + block if rest else block
-        # The last word may continue in the next block. A longer one is no id, whatever follows.
+        # The last word may continue in the next block. A longer word is not an id.
         word = _LAST_WORD.search(data, max(0, len(data) - _MAX_DIGITS - 1))
         cut = word.start() if word and len(word[0]) <= _MAX_DIGITS else len(data)
         rest = data[cut:]

@@ -87,28 +87,17 @@ def read_text(source: str | None) -> str:
     """Read UTF-8 text exactly: line ends and a byte order mark stay.
 
     Args:
-        source: A file; `-` is standard input; None is standard input if it is not a terminal.
+        source: As an item of `check_inputs`, or None.
 
     Raises:
-        OptionError: The text is not UTF-8.
+        OptionError: The text is not UTF-8, or as in `check_inputs`.
         OSError: The file cannot be read.
-        typer.BadParameter: `source` is None and standard input is a terminal.
+        typer.BadParameter: As in `check_inputs`.
     """
-    if source is None and sys.stdin.isatty():
-        raise typer.BadParameter("no input: name it with an option, or pipe it in")
-    is_stdin = source is None or source == "-"
-    data = (
-        sys.stdin.buffer.read()
-        if source is None or source == "-"
-        else check_path("source", source).read_bytes()
-    )
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise _not_utf8("-" if is_stdin else str(source), error) from None
+    return "".join(map("".join, map(text_blocks, check_inputs(None if source is None else [source]))))
 
 
-def _not_utf8(source: str, error: UnicodeDecodeError, begin: int = 0) -> OptionError:
+def _not_utf8(source: str, error: UnicodeDecodeError, begin: int) -> OptionError:
     return OptionError(
         f"{'standard input' if source == '-' else source} is not UTF-8: byte "
         f"0x{error.object[error.start]:02x} at offset {begin + error.start}; convert it to UTF-8 first"

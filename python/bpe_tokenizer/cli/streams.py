@@ -58,10 +58,10 @@ def binary_output(is_binary: bool) -> Callable[[bytes | memoryview], None]:
     call.
 
     Args:
-        is_binary: Whether the bytes are no text. Then they are not written to a terminal.
+        is_binary: Whether the bytes are binary numbers, which are not written to a terminal.
 
     Raises:
-        typer.BadParameter: Standard output is a terminal, and the bytes are no text.
+        typer.BadParameter: Standard output is a terminal, and the bytes are binary numbers.
     """
     if is_binary and sys.stdout.isatty():
         import typer  # the program's version is printed without it

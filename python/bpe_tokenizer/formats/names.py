@@ -78,10 +78,11 @@ def load(
         load_kwargs: As in `registry.load`.
 
     Raises:
-        FormatError: There is no such path or name, or a file is broken or cannot be represented exactly.
+        FormatError: A file is broken or cannot be represented exactly, or a name is not that of a repository.
         HubError: The caches do not hold the published tokenizer, and it may not or cannot be downloaded.
         MissingDependencyError: A repository needs `huggingface_hub`, which is not installed.
         OptionError: As in `registry.load`; or arguments are given for an encoding, which has its own.
+        TokenizerFileNotFoundError: The path does not exist, and the name is not a published one.
 
     >>> load("gpt-4p")
     Traceback (most recent call last):

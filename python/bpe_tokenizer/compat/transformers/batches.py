@@ -14,6 +14,7 @@ import numpy.typing as npt
 from bpe_tokenizer.compat.transformers.mirror import CoreTokenizer
 from bpe_tokenizer.errors import MismatchError
 from bpe_tokenizer.libraries import import_library
+from bpe_tokenizer.results import cut_rows, fill_matrix
 
 __all__ = ["BatchOptions", "batch_fields", "changed_error", "lazy_batch", "rows_with_spans", "tensor_fields"]
 
@@ -149,30 +150,22 @@ def tensor_fields(
         threads: Number of threads.
     """
     ids, offsets = core.encoder.encode_ragged(texts, True, threads)
-    before, after = len(options.prefix), len(options.suffix)
-    lengths = np.diff(offsets)
-    if options.limit is not None and lengths.max() > options.limit:
-        kept = np.minimum(lengths, options.limit)
-        place = np.arange(len(ids)) - np.repeat(offsets[:-1], lengths)
-        skipped = np.repeat(lengths - kept, lengths) if options.truncates_left else 0
-        ids = ids[(place >= skipped) & (place < skipped + np.repeat(kept, lengths))]
-        lengths = kept
-    totals = lengths + (before + after)
+    ids, lengths = cut_rows(ids, offsets, options.limit, "left" if options.truncates_left else "right")
+    totals = lengths + len(options.prefix) + len(options.suffix)
     longest = int(totals.max())
-    width = max(options.padded_width(longest), longest)
-    is_uniform = bool((totals == totals[0]).all())
+    padded = options.padded_width(longest)
     # transformers makes other arrays of empty rows and of rows of different lengths.
-    if not longest or (not is_uniform and options.padded_width(longest) < longest):
+    if not longest or (padded < longest and totals.min() != longest):
         return None
-    starts = (width - totals if options.pads_left else np.zeros_like(totals))[:, None]
-    # Columns from the beginning of each row's ids.
-    columns = np.arange(width) - starts
-    input_ids = np.full((len(texts), width), options.pad_id, dtype=np.int64)
-    input_ids[(columns >= before) & (columns < before + lengths[:, None])] = ids
-    numbers = np.arange(len(texts))[:, None]
-    input_ids[numbers, starts + np.arange(before)] = options.prefix
-    input_ids[numbers, starts + before + lengths[:, None] + np.arange(after)] = options.suffix
-    mask = (columns >= 0) & (columns < totals[:, None])
+    input_ids, mask = fill_matrix(
+        ids,
+        lengths,
+        options.prefix,
+        options.suffix,
+        max(padded, longest),
+        options.pad_id,
+        "left" if options.pads_left else "right",
+    )
     fields = {"input_ids": input_ids}
     if names["token_type_ids"]:
         fields["token_type_ids"] = np.where(mask, 0, options.pad_type_id)

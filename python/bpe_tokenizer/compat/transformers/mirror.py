@@ -81,8 +81,8 @@ class CoreTokenizer:
     @cached_property
     def token_lengths(self) -> npt.NDArray[np.int64]:
         """The number of bytes of each id; 0 for an id without a token."""
-        vocab = self.model.core.vocab
-        lengths = np.zeros(max(vocab, default=-1) + 1, dtype=np.int64)
+        vocab = self.compiled.vocab
+        lengths = np.zeros(self.compiled.n_vocab, dtype=np.int64)
         lengths[list(vocab)] = list(map(len, vocab.values()))
         return lengths
 

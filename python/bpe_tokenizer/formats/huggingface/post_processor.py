@@ -67,9 +67,8 @@ def _known_id(field: Field, known: Container[int]) -> int:
 def _read_template(step: Field, known: Container[int]) -> PostProcessor:
     specials = step.need("special_tokens")
     names, around = _read_pieces(step.need("single"), specials, known)
-    for piece in step.need("single").items():
-        name = piece.get("Sequence").get("id") if "Sequence" in piece.members() else None
-        if name is not None and name.text() != "A":
+    for name in names:
+        if name.text() != "A":
             raise name.refused("must be A, the only sequence in the template of one text")
     if len(names) != 1:
         raise step.get("single").error(f"holds Sequence A {len(names)} times; it must hold it once")
@@ -77,21 +76,20 @@ def _read_template(step: Field, known: Container[int]) -> PostProcessor:
     if step.get("pair").is_null:
         return replace(single, pair=((), (), ()))
     names, pair = _read_pieces(step.get("pair"), specials, known)
-    # Others are rare, and harmless until somebody encodes a pair.
-    return replace(
-        single, pair=None if pair == _default_pair(single) else pair if names == ["A", "B"] else ()
-    )
+    if [name.text() for name in names] != ["A", "B"]:
+        return replace(single, pair=())  # rare, and harmless until somebody encodes a pair
+    return single if pair == single.pair_ids else replace(single, pair=pair)
 
 
 def _read_pieces(
     template: Field, specials: Field, known: Container[int]
-) -> tuple[list[str], tuple[tuple[int, ...], ...]]:
-    """The names of the sequences, and the ids before the first, after each, and at the end."""
-    names: list[str] = []
+) -> tuple[list[Field], tuple[tuple[int, ...], ...]]:
+    """The names of the sequences, and the ids before the first, between them, and after the last."""
+    names: list[Field] = []
     around: list[list[int]] = [[]]
     for piece in template.items():
         if set(piece.members()) == {"Sequence"}:
-            names.append(piece.get("Sequence").need("id").text())
+            names.append(piece.get("Sequence").need("id"))
             around.append([])
         elif set(piece.members()) == {"SpecialToken"}:
             special = specials.need(piece.get("SpecialToken").need("id").text())
@@ -99,10 +97,6 @@ def _read_pieces(
         else:
             raise piece.refused("must be a Sequence or a SpecialToken")
     return names, tuple(map(tuple, around))
-
-
-def _default_pair(single: PostProcessor) -> tuple[tuple[int, ...], ...]:
-    return single.prefix, single.suffix + single.prefix, single.suffix
 
 
 def write_post_processor(
@@ -117,9 +111,10 @@ def write_post_processor(
         token: Returns the token string of an id.
         in_bytes: Whether the file is byte-level.
     """
-    if not around.prefix and not around.suffix and not any(around.pair or ()) and not in_bytes:
+    ids = sorted({*around.prefix, *around.suffix, *chain(*around.pair or ())})
+    if not ids and not in_bytes:
         return None
-    if not around.prefix and not around.suffix and not any(around.pair or ()):
+    if not ids:
         return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
 
     def specials(ids: Sequence[int], type_id: int) -> list[dict[str, Any]]:
@@ -135,7 +130,6 @@ def write_post_processor(
         pair += [*text("B", 1), *specials(after, 1)]
     else:
         pair = [*single, *specials(around.prefix, 1), *text("B", 1), *specials(around.suffix, 1)]
-    ids = sorted({*around.prefix, *around.suffix, *chain(*around.pair or ())})
     return {
         "type": "TemplateProcessing",
         "single": single,
