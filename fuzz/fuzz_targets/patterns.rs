@@ -10,7 +10,7 @@ use bpe_tokenizer_core::pretokenize::{
 use bpe_tokenizer_core::processor::Processor;
 use bpe_tokenizer_core::Error;
 use bpe_tokenizer_fuzz::{input, mutate_parts, patterns, text};
-use fancy_regex::{Regex, RegexBuilder};
+use fancy_regex::{CompileError, Regex, RegexBuilder};
 use libfuzzer_sys::fuzz_target;
 use serde::Deserialize;
 use std::cell::RefCell;
@@ -81,6 +81,17 @@ fn pattern(setup: &[u8]) -> Option<String> {
     }
 }
 
+/// Whether the pattern needs more memory than the regex engine may use.
+fn is_too_large(error: &fancy_regex::Error) -> bool {
+    match error {
+        fancy_regex::Error::CompileError(error) => match &**error {
+            CompileError::InnerError(error) => error.size_limit().is_some(),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
 impl Engine {
     fn new(pattern: &str) -> Option<Self> {
         let regex = RegexBuilder::new(pattern)
@@ -92,6 +103,8 @@ impl Engine {
                 assert!(position <= pattern.chars().count());
                 return None;
             }
+            // An automaton holds repetitions of repetitions in less memory.
+            (Err(error), Ok(_)) if is_too_large(&error) => return None,
             (regex, compiled) => {
                 panic!(
                     "{pattern:?}: the engine {:?}, we {:?}",

@@ -24,7 +24,10 @@ with atheris.instrument_imports(include=["bpe_tokenizer"]):
         tiktoken,
     )
 
+# It makes the modules of tests/support importable.
 from harness import broken, expected_errors, fuzz, put
+
+# isort: split
 from hf_files import full_document, spaced_document
 from tekken_files import tekken_document
 

@@ -10,8 +10,11 @@ with atheris.instrument_imports(include=["bpe_tokenizer", "jinja2"]):
     from bpe_tokenizer import BPETokenizer
     from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 
-from conversations import ATTACKS, Conversation
+# It makes the modules of tests/support importable.
 from harness import expected_errors, fuzz
+
+# isort: split
+from conversations import ATTACKS, Conversation
 from provenance import assert_no_content_is_trusted, is_shifted, shifted
 
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}

@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, FormatError, Model, OptionError
+from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, OptionError
 from bpe_tokenizer.formats import gpt2, huggingface, minbpe, probe
 from bpe_tokenizer.formats.registry import FORMATS, Format, detect, get_format, load, save
 from bpe_tokenizer.reference import RegexBPETokenizer
 from formats.test_tekken import document as tekken_document
+from gguf_files import model
 from hf_files import bytes_vocab, tokenizer_json
 
 PACKAGE = Path(probe.__file__).parents[1]
@@ -325,6 +326,31 @@ def test_what_save_tells(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
     assert save(model, tmp_path / "hf", "huggingface").files == sorted((tmp_path / "hf").iterdir())
     assert save(model, tmp_path / "x.model", "minbpe") == ([tmp_path / "x.vocab", tmp_path / "x.model"], {})
     assert save(model, tmp_path / "x.txt", "readable") == ([tmp_path / "x.txt"], {})
+
+
+LONG_WORD = "<" + "x" * 5000 + ">"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        model(split_patterns=["|".join(["a"] * 2500)]),
+        model(added_tokens=[AddedToken(LONG_WORD, 256, lstrip=True)]),
+        model(added_tokens=[AddedToken(LONG_WORD, 256, single_word=True)]),
+        model(added_tokens=[AddedToken(LONG_WORD, 256, special=False)]),
+        model(added_tokens=[AddedToken(LONG_WORD + " ", 256)]),
+        model(added_tokens=[AddedToken(LONG_WORD, 256), AddedToken(LONG_WORD + LONG_WORD, 257)]),
+    ],
+    ids=["pattern", "lstrip", "single_word", "not special", "space", "overlap"],
+)
+@pytest.mark.parametrize("name", [name for name, entry in FORMATS.items() if entry.can_save])
+def test_what_a_format_cannot_hold_is_cut_in_the_message(name: str, made: Model, tmp_path: Path) -> None:
+    message = ""
+    try:
+        save(made, tmp_path / "saved.model", name)
+    except FormatError as error:
+        message = str(error)
+    assert len(message) < 300 + len(str(tmp_path))
 
 
 @pytest.mark.parametrize("entry", FORMATS.values(), ids=FORMATS)

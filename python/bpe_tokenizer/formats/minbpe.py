@@ -26,7 +26,7 @@ from pathlib import Path
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, write_atomically
-from bpe_tokenizer.errors import FormatError, ModelError, OptionError, PatternError
+from bpe_tokenizer.errors import FormatError, ModelError, OptionError, PatternError, shorten
 from bpe_tokenizer.formats.capabilities import require_mergeable
 from bpe_tokenizer.formats.json_file import read_bytes
 from bpe_tokenizer.formats.python_regex import COVERING, python_objection
@@ -157,7 +157,7 @@ def _read_pattern(path: Path, pattern: str) -> list[Split]:
         raise _error(path, 2, f"the pattern is not supported: {error}") from error
     problem = python_objection(pattern)
     if problem is not None:
-        raise _error(path, 2, f"the pattern {pattern!r} {problem}")
+        raise _error(path, 2, f"the pattern {shorten(pattern)} {problem}")
     if pattern in COVERING:
         return [Split(pattern=pattern)]
     return [Split(pattern=pattern, behavior="Removed", invert=True)]
@@ -218,12 +218,16 @@ def _read_special_tokens(path: Path, lines: Sequence[str], vocab_size: int) -> d
         text, token_id = parts[0], int(parts[1])
         if token_id < vocab_size:
             raise _error(
-                path, number, f"the id {token_id} of {text!r} is already the id of a byte or of a merge"
+                path,
+                number,
+                f"the id {token_id} of {shorten(text)} is already the id of a byte or of a merge",
             )
         if text in special:
-            raise _error(path, number, f"duplicate special token {text!r}")
+            raise _error(path, number, f"duplicate special token {shorten(text)}")
         if owners.setdefault(token_id, text) != text:
-            raise _error(path, number, f"{owners[token_id]!r} and {text!r} both have the id {token_id}")
+            raise _error(
+                path, number, f"{shorten(owners[token_id])} and {shorten(text)} both have the id {token_id}"
+            )
         special[text] = token_id
     shadowed = _shadowed(list(special))
     if shadowed is not None:
@@ -262,7 +266,7 @@ def _write_pattern(core: _core.Model) -> str:
         problem = python_objection(pattern) or (
             "may leave text unmatched, which minbpe drops and this package keeps; use a named pattern"
         )
-        raise FormatError(f"split_patterns: {_NAME} cannot hold {pattern!r}: it {problem}")
+        raise FormatError(f"split_patterns: {_NAME} cannot hold {shorten(pattern)}: it {problem}")
     return pattern
 
 
@@ -270,7 +274,7 @@ def _write_special_tokens(core: _core.Model) -> dict[str, int]:
     """The special tokens, the longest first: minbpe takes the first one that matches."""
     tokens = core.added_tokens
     for token in tokens:
-        where = f"added_tokens: {_NAME} cannot hold {token.content!r}"
+        where = f"added_tokens: {_NAME} cannot hold {shorten(token.content)}"
         if not token.special:
             raise FormatError(f"{where}: it is not a special token, and is found in every text")
         if token.single_word or token.lstrip or token.rstrip:
@@ -296,8 +300,8 @@ def _write_merges(core: _core.Model, special: frozenset[int]) -> list[tuple[int,
         if vocab.pop(token_id, None) != token:
             found = next(other for other, same in core.vocab.items() if same == token)
             raise FormatError(
-                f"vocab: {_NAME} numbers the bytes and then the merges from 0, so {token!r} must have the "
-                f"id {token_id}, not {found}; train without special tokens, or give them higher ids"
+                f"vocab: {_NAME} numbers the bytes and then the merges from 0, so {shorten(token)} must have "
+                f"the id {token_id}, not {found}; train without special tokens, or give them higher ids"
             )
     if vocab or len(ids) != 256 + len(merges):
         extra = next(iter(vocab.items()), None)

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bpe_tokenizer.arguments import check_path
-from bpe_tokenizer.errors import FormatError, OptionError, TokenizerFileNotFoundError
+from bpe_tokenizer.errors import FormatError, OptionError, TokenizerFileNotFoundError, shorten
 from bpe_tokenizer.formats import probe
 from bpe_tokenizer.formats.json_file import check_regular, read_errors
 from bpe_tokenizer.formats.probe import FileProbe
@@ -247,7 +247,7 @@ def get_format(name: str) -> Format:
         OptionError: There is no such format.
     """
     if name not in FORMATS:
-        raise OptionError(f"unknown format {name!r}; choose one of {', '.join(FORMATS)}")
+        raise OptionError(f"unknown format {shorten(name)}; choose one of {', '.join(FORMATS)}")
     return FORMATS[name]
 
 

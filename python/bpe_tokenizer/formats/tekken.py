@@ -25,7 +25,7 @@ from pathlib import Path
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
-from bpe_tokenizer.errors import ModelError, PatternError
+from bpe_tokenizer.errors import ModelError, PatternError, shorten
 from bpe_tokenizer.formats.json_file import Field, read_json
 from bpe_tokenizer.model import AddedToken, Model
 
@@ -131,7 +131,7 @@ def _special_tokens(document: Field, config: Field) -> list[str]:
     texts += [f"<SPECIAL_{token_id}>" for token_id in range(len(texts), count.id())]
     if len(set(texts)) < len(texts):
         content = Counter(texts).most_common(1)[0][0]
-        raise listed.error(f"duplicate special token {content!r}, counting the fillers <SPECIAL_n>")
+        raise listed.error(f"duplicate special token {shorten(content)}, counting the fillers <SPECIAL_n>")
     return texts
 
 
@@ -142,7 +142,7 @@ def _listed(field: Field) -> list[str]:
         if not text:
             raise item.get("token_str").error("is empty")
         if item.need("rank").id() != index:
-            raise item.get("rank").refused(f"must be {index}, the index of {text!r} in the list")
+            raise item.get("rank").refused(f"must be {index}, the index of {shorten(text)} in the list")
         texts.append(text)
     return texts
 

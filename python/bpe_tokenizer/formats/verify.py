@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bpe_tokenizer.compiled import CompiledModel
+from bpe_tokenizer.errors import shorten
 from bpe_tokenizer.formats.sample import sample_texts
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.special_tokens import ROLES
@@ -90,12 +91,12 @@ def _compare_added_tokens(before: CompiledModel, after: CompiledModel) -> Iterat
             lost = (
                 "was an added token, and is not any more" if new is None else "is an added token, and was not"
             )
-            yield Difference("added_tokens", f"{content!r} {lost}")
+            yield Difference("added_tokens", f"{shorten(content)} {lost}")
             return
         if not normalises:  # then `normalized` has no effect
             old, new = old._replace(normalized=False), new._replace(normalized=False)
         if old != new:
-            yield Difference("added_tokens", f"{content!r} was {old} and is {new}")
+            yield Difference("added_tokens", f"{shorten(content)} was {old} and is {new}")
             return
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, write_atomically
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.gguf.file import Metadata, read_metadata, write_metadata
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, CHARACTERS, PreTokenizer
 from bpe_tokenizer.formats.gguf.reading import read_byte_level, read_characters, read_scored
@@ -141,9 +141,11 @@ def _read_model_name(metadata: Metadata) -> str:
         )
     model = metadata.text(_MODEL)
     if model in _OTHER_MODELS:
-        raise metadata.error(_MODEL, f"{model!r} is {_OTHER_MODELS[model]}, which is not supported")
+        raise metadata.error(_MODEL, f"{shorten(model)} is {_OTHER_MODELS[model]}, which is not supported")
     if model not in _DEFAULT_IDS:
-        raise metadata.error(_MODEL, f"unknown tokenizer {model!r}; supported: {', '.join(_DEFAULT_IDS)}")
+        raise metadata.error(
+            _MODEL, f"unknown tokenizer {shorten(model)}; supported: {', '.join(_DEFAULT_IDS)}"
+        )
     return model
 
 
@@ -156,10 +158,10 @@ def _pre_tokenizer(metadata: Metadata, model: str) -> tuple[str, PreTokenizer | 
     pre = metadata.text(_PRE, "") or "default"
     pre_tokenizer = BYTE_LEVEL.get(pre, CHARACTERS.get(pre))
     if pre == "whitespace":
-        raise metadata.error(_PRE, f"{pre!r} is {_OTHER_MODELS[pre]}, which is not supported")
+        raise metadata.error(_PRE, f"{shorten(pre)} is {_OTHER_MODELS[pre]}, which is not supported")
     if pre_tokenizer is None:
         raise metadata.error(
-            _PRE, f"unknown pre-tokenizer {pre!r}; llama-cpp-python 0.3.36 does not know it either"
+            _PRE, f"unknown pre-tokenizer {shorten(pre)}; llama-cpp-python 0.3.36 does not know it either"
         )
     return pre, pre_tokenizer
 

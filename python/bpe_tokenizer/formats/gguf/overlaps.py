@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 
 __all__ = ["check_overlaps"]
 
@@ -55,8 +55,9 @@ def check_overlaps(contents: Sequence[str]) -> None:
                     within[characters] = [each for each in contents if characters.issuperset(each)]
                 if not _same_matches(text, within[characters]):
                     raise FormatError(
-                        f"the added tokens {content!r} and {other!r} overlap in {text!r}, where llama.cpp "
-                        "finds the longer one and this package the first; change the type of one of them"
+                        f"the added tokens {shorten(content)} and {shorten(other)} overlap in "
+                        f"{shorten(text)}, where llama.cpp finds the longer one and this package the first; "
+                        "change the type of one of them"
                     )
 
 

@@ -61,7 +61,7 @@ def matching_names(patterns: Sequence[str], vocab: Collection[bytes]) -> dict[st
             obstacles.append(
                 f"split_patterns: llama.cpp's {names.split()[0]!r} splits text like them except in a few "
                 "places, "
-                f"and the token {token!r} crosses such a place; train with split_pattern={fitting}"
+                f"and the token {shorten(token)} crosses such a place; train with split_pattern={fitting}"
             )
     if found:
         return found

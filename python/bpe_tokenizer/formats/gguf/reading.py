@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import FormatError, ModelError, PatternError
+from bpe_tokenizer.errors import FormatError, ModelError, PatternError, shorten
 from bpe_tokenizer.formats.capabilities import NOT_IN_UTF8
 from bpe_tokenizer.formats.gguf.file import Metadata
 from bpe_tokenizer.formats.gguf.patterns import split_patterns_for
@@ -100,7 +100,7 @@ def _check_spelling(
     if len(data) == 1 or (pre_tokenizer.ignore_merges and _is_text(data)):
         raise metadata.error(
             f"{TOKENS}[{token.id}]",
-            f"{token.content!r} is an added token, and also the spelling of the bytes {data!r}",
+            f"{shorten(token.content)} is an added token, and also the spelling of the bytes {shorten(data)}",
         )
 
 
@@ -193,7 +193,7 @@ def read_characters(
         # llama.cpp replaces a run of newlines by its token before it merges.
         unmade = unmergeable_newlines(tokens.texts, merges)
         if unmade is not None:
-            raise metadata.error(TOKENS, f"merging newlines does not make the token {unmade!r}")
+            raise metadata.error(TOKENS, f"merging newlines does not make the token {shorten(unmade)}")
     return _model(
         metadata,
         lambda: _core.Model(

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from graphlib import CycleError, TopologicalSorter
 from itertools import groupby, pairwise
 
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 
 __all__ = ["Pair", "last_merge", "merges_from_scores"]
 
@@ -84,7 +84,9 @@ def _check_characters(scores: Mapping[str, float]) -> None:
     for text in scores:
         if len(text) > 1 and not missing.isdisjoint(text) and " " not in text and last_merge(text, scores):
             character = next(character for character in text if character in missing)
-            raise FormatError(f"the token {text!r} has the character {character!r}, which is not a token")
+            raise FormatError(
+                f"the token {shorten(text)} has the character {character!r}, which is not a token"
+            )
 
 
 def _last_merges(

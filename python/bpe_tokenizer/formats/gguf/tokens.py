@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.gguf.file import Metadata
 from bpe_tokenizer.formats.gguf.overlaps import check_overlaps
 from bpe_tokenizer.model import AddedToken
@@ -308,6 +308,8 @@ def _stripping(
     if "phi-3" in name or "phi3" in name:
         for text in ("</s>", *_NEVER_STRIPPING):
             if text not in ids:
-                raise FormatError(f"general.name is {name!r}, for which llama.cpp needs a token {text!r}")
+                raise FormatError(
+                    f"general.name is {shorten(name)}, for which llama.cpp needs a token {shorten(text)}"
+                )
         return (), True
     return ("[MASK]",) if "modern-bert" in name else (), False

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.capabilities import drop_normalization, unmergeable_token
 from bpe_tokenizer.formats.gguf.file import ValueType
 from bpe_tokenizer.formats.gguf.patterns import matching_names
@@ -111,7 +111,7 @@ def _tokens(core: _core.Model) -> tuple[list[str], list[TokenType]]:
 def _ids_by_text(texts: Sequence[str]) -> dict[str, int]:
     zero = next((text for text in texts if "\0" in text), None)
     if zero is not None:
-        raise FormatError(f"vocab: the token {zero!r} has a zero byte, where llama.cpp ends its text")
+        raise FormatError(f"vocab: the token {shorten(zero)} has a zero byte, where llama.cpp ends its text")
     ids = {text: index for index, text in enumerate(texts)}
     if len(ids) < len(texts):
         index = next(index for index, text in enumerate(texts) if ids[text] != index)
@@ -127,9 +127,11 @@ def _check_added(core: _core.Model, tokens: Tokens, ids: Mapping[str, int], pre:
     wanted = core.added_tokens
     for token in wanted:
         if token.single_word:
-            raise FormatError(f"single_word: llama.cpp finds {token.content!r} inside words too")
+            raise FormatError(f"single_word: llama.cpp finds {shorten(token.content)} inside words too")
         if token.normalized and core.normalizers:
-            raise FormatError(f"normalized: llama.cpp does not find {token.content!r} in normalised text")
+            raise FormatError(
+                f"normalized: llama.cpp does not find {shorten(token.content)} in normalised text"
+            )
     wanted = [token._replace(normalized=False) for token in wanted]
     tokens = dataclasses.replace(tokens, types=final_types(tokens.ids, tokens.types, ids))
     for name in _MODEL_NAMES:
@@ -146,13 +148,13 @@ def _check_added(core: _core.Model, tokens: Tokens, ids: Mapping[str, int], pre:
     for token in added_tokens(tokens, pre=pre):
         if token.id not in expected:
             raise FormatError(
-                f"vocab: llama.cpp takes {token.content!r} for an added token because of its text; "
+                f"vocab: llama.cpp takes {shorten(token.content)} for an added token because of its text; "
                 f"add_special_tokens({{{token.content!r}: {token.id}}}) makes it one here too"
             )
         if token.special != expected[token.id].special:
             raise FormatError(
-                f"special: llama.cpp {'takes' if token.special else 'does not take'} {token.content!r} for "
-                "a control "
+                f"special: llama.cpp {'takes' if token.special else 'does not take'} "
+                f"{shorten(token.content)} for a control "
                 "token because of its text"
             )
     raise FormatError("lstrip, rstrip: llama.cpp has no model whose added tokens strip white space like this")
@@ -280,7 +282,9 @@ def _choose_pre(core: _core.Model, names: Mapping[str, PreTokenizer], kept_pre: 
         if unmade is None and not (names[name].ignore_merges and special):
             return name
     if unmade is None:
-        raise FormatError(f"added_tokens: llama.cpp would take the plain text {special!r} for the token")
+        raise FormatError(
+            f"added_tokens: llama.cpp would take the plain text {shorten(special)} for the token"
+        )
     rule = "always merges" if core.ignore_merges else "does not merge a piece that is a token"
     raise FormatError(
         f"ignore_merges: with these split patterns llama.cpp {rule}; that changes the token {unmade[1]!r}"

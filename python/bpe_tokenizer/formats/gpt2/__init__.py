@@ -200,7 +200,8 @@ def _given(vocab: Mapping[str, int], special_tokens: SpecialTokens) -> list[Adde
         token_id = checked_id(content, value)
         if vocab.get(content, token_id) != token_id:
             raise ModelError(
-                f"special token {content!r} has the id {vocab[content]} in the vocabulary, not {token_id}"
+                f"special token {shorten(content)} has the id {vocab[content]} in the vocabulary, not "
+                f"{token_id}"
             )
         if owners.setdefault(token_id, content) != content:
             raise ModelError(
@@ -232,8 +233,8 @@ def _inside(
     foreign = next((text for text in unused if _core.from_printable(text) is None), None)
     if foreign is not None:
         raise FormatError(
-            f"{vocab_path}: {foreign!r} has a character outside the 256 printable bytes, and is not an added "
-            "token; if it is a special token, pass it in special_tokens"
+            f"{vocab_path}: {shorten(foreign)} has a character outside the 256 printable bytes, and is not "
+            "an added token; if it is a special token, pass it in special_tokens"
         )
     inside = dict(vocab)
     for token in added:
@@ -257,13 +258,13 @@ def _write_vocab(core: _core.Model, added: Iterable[AddedToken]) -> dict[str, in
     for token in added:
         if vocab.setdefault(token.content, token.id) != token.id:
             raise FormatError(
-                f"added_tokens: {token.content!r} has the id {token.id}, but a token with the same spelling "
-                f"has {vocab[token.content]}; {_NAME} can give a text only one id"
+                f"added_tokens: {shorten(token.content)} has the id {token.id}, but a token with the same "
+                f"spelling has {vocab[token.content]}; {_NAME} can give a text only one id"
             )
     merged = {part for left, right in core.printable_merges() for part in (left, right, left + right)}
     for part in sorted(merged.difference(vocab)):
         raise FormatError(
-            f"added_tokens: the token {part!r} of the merges is an added token with another spelling"
+            f"added_tokens: the token {shorten(part)} of the merges is an added token with another spelling"
         )
     return dict(sorted(vocab.items(), key=lambda item: item[1]))
 

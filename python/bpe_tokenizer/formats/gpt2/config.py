@@ -223,8 +223,8 @@ def write_config(
     for role, content in roles.items():
         if content and content not in ids:
             raise FormatError(
-                f"{role}_token: {content!r} is not an added token, but transformers would make it one; "
-                "add it with add_special_tokens()"
+                f"{role}_token: {shorten(content)} is not an added token, but transformers would make it "
+                "one; add it with add_special_tokens()"
             )
     flags = {}
     for name, role, wanted in zip(_ADD_FLAGS, ("bos", "eos"), (around.prefix, around.suffix), strict=True):

@@ -115,8 +115,8 @@ def read_vocab(document: Field) -> dict[str, int]:
     for byte, written in enumerate(_BYTES):
         if written not in vocab:
             raise document.error(
-                f"has no token for the byte 0x{byte:02x}, written {written!r}; it is not a vocabulary of "
-                "GPT-2's kind"
+                f"has no token for the byte 0x{byte:02x}, written {shorten(written)}; it is not a vocabulary "
+                "of GPT-2's kind"
             )
     return vocab
 
@@ -152,7 +152,7 @@ def read_merges(path: Path, data: bytes, vocab: Mapping[str, int]) -> tuple[list
             )
         for token in (left, right, left + right):
             if token not in vocab:
-                raise FormatError(f"{where}: {token!r} is not in the vocabulary")
+                raise FormatError(f"{where}: {shorten(token)} is not in the vocabulary")
         # Of duplicate merges the last counts, as in every other reader.
         merges.pop((left, right), None)
         merges[left, right] = None

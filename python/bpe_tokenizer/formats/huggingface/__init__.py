@@ -296,8 +296,8 @@ def _config(model: Model, tokenizer_json_sha256: str, name: str, has_config: boo
     for role, content in roles.items():
         if content and content not in contents:
             raise FormatError(
-                f"{role}_token: {content!r} is not an added token, but transformers would make it one; "
-                "add it with add_special_tokens()"
+                f"{role}_token: {shorten(content)} is not an added token, but transformers would make it "
+                "one; add it with add_special_tokens()"
             )
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",

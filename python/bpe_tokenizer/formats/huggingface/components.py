@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import FormatError, PatternError
+from bpe_tokenizer.errors import FormatError, PatternError, shorten
 from bpe_tokenizer.formats.huggingface.regex import objection, regex_escape
 from bpe_tokenizer.formats.json_file import Field
 
@@ -115,7 +115,9 @@ def write_pattern(pattern: str, component: str) -> dict[str, str]:
         return {"String": text}
     problem = objection(pattern, oniguruma=False)
     if problem is not None:
-        raise FormatError(f"{component}: the pattern {pattern!r} {problem}: tokenizer.json cannot hold it")
+        raise FormatError(
+            f"{component}: the pattern {shorten(pattern)} {problem}: tokenizer.json cannot hold it"
+        )
     try:
         return {"Regex": _core.SplitPattern(pattern).to_oniguruma()}
     except PatternError as error:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from bpe_tokenizer.atomic import unfinished
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.huggingface.added_tokens import FLAGS
 from bpe_tokenizer.formats.huggingface.token_strings import added_token_fields
 from bpe_tokenizer.formats.huggingface.token_table import Table
@@ -226,7 +226,7 @@ def _check_added_tokens_decoder(decoder: Field, tokens: Mapping[str, AddedToken]
             )
         for flag in FLAGS:
             if entry.get(flag).flag(default=getattr(token, flag)) != getattr(token, flag):
-                raise entry.get(flag).refused(f"contradicts tokenizer.json about {token.content!r}")
+                raise entry.get(flag).refused(f"contradicts tokenizer.json about {shorten(token.content)}")
 
 
 def _is_identical(decoder: Field, tokens: Iterable[AddedToken]) -> bool:

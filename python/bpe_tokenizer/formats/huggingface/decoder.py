@@ -138,7 +138,7 @@ def _read_space(step: Field) -> str:
 def _check_bytes(field: Field, *tokens: Container[str]) -> None:
     for odd in _ODD_BYTES:
         if any(odd in some for some in tokens):
-            raise field.error(f"ByteFallback takes the token {odd!r} for a byte; rename the token")
+            raise field.error(f"ByteFallback takes the token {shorten(odd)} for a byte; rename the token")
 
 
 def _read_strip(step: Field) -> Literal["none", "one"]:
@@ -166,7 +166,7 @@ def write_decoder(decoder: Decoder | None, tokens: Container[str] = ()) -> dict[
     space, byte_fallback, strip = decoder or Decoder()
     if strip == "first":
         if byte_fallback:
-            raise FormatError(f"decoder: tokenizer.json cannot hold {decoder!r}")
+            raise FormatError(f"decoder: tokenizer.json cannot hold {shorten(decoder)}")
         return {"type": "Metaspace", "replacement": space, "prepend_scheme": "always", "split": True}
     steps: list[dict[str, Any]] = []
     if space != " ":

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.huggingface.components import (
     flatten_sequence,
     join_sequence,
@@ -97,7 +97,7 @@ def write_normalizer(steps: Sequence[Step]) -> dict[str, Any] | None:
 
 def _write_step(step: Step) -> dict[str, Any]:
     if step.type not in NORMALIZERS:
-        raise FormatError(f"normalizer: tokenizer.json cannot hold the step {step.type!r}")
+        raise FormatError(f"normalizer: tokenizer.json cannot hold the step {shorten(step.type)}")
     if isinstance(step, Replace):
         return step._asdict() | {"pattern": write_pattern(step.pattern, "normalizer")}
     return step._asdict()

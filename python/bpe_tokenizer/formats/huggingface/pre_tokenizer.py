@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.huggingface.components import (
     flatten_sequence,
     join_sequence,
@@ -237,7 +237,7 @@ def _write_step(steps: Sequence[Step], split: str, step: Step) -> dict[str, Any]
         raise FormatError(f"pre_tokenizer: tokenizer.json cannot hold add_prefix_space{with_pattern}")
     if not isinstance(step, Split) or step.type != split:
         raise FormatError(
-            f"pre_tokenizer: tokenizer.json cannot hold the step {step.type!r} at this position"
+            f"pre_tokenizer: tokenizer.json cannot hold the step {shorten(step.type)} at this position"
         )
     return _write_split(step._replace(type="Split"))
 

@@ -110,7 +110,7 @@ def _check_merged_spellings(inside: Sequence[AddedToken], merges: Sequence[tuple
             raise FormatError(
                 f"added_tokens: merges make {written[printable].content!r} (id {written[printable].id}) "
                 "too, as "
-                f"{printable!r}; tokenizer.json cannot hold both spellings of an id"
+                f"{shorten(printable)}; tokenizer.json cannot hold both spellings of an id"
             )
 
 

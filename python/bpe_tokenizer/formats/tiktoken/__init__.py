@@ -315,7 +315,7 @@ def from_encoding(encoding: tiktoken.Encoding) -> Model:
     """
     try:
         ranks, pat_str = encoding._mergeable_ranks, encoding._pat_str
-        special, name = dict(encoding._special_tokens), f"the encoding {encoding.name!r}"
+        special, name = dict(encoding._special_tokens), f"the encoding {shorten(encoding.name)}"
     except (AttributeError, TypeError) as error:
         raise ArgumentTypeError(
             f"expected a tiktoken.Encoding, not {type(encoding).__name__}; from_tiktoken() also takes the "
@@ -350,7 +350,7 @@ def to_encoding(model: Model, name: str) -> tiktoken.Encoding:
     try:
         return tiktoken.Encoding(name, pat_str=pat_str, mergeable_ranks=ranks, special_tokens=special)
     except ValueError as error:
-        raise FormatError(f"split_patterns: tiktoken cannot run {pat_str!r}: {error}") from error
+        raise FormatError(f"split_patterns: tiktoken cannot run {shorten(pat_str)}: {error}") from error
 
 
 def _model(

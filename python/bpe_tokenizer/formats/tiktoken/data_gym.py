@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.json_file import parse_json
 
 __all__ = ["ranks_from_data_gym"]
@@ -46,7 +46,7 @@ def ranks_from_data_gym(
     ranks = {bytes([byte]): rank for rank, byte in enumerate(_bytes_in_printable_order())}
     for token in _merged_tokens(vocab_bpe, names[0]):
         if token in ranks:
-            raise FormatError(f"{names[0]}: duplicate token {token!r}: two lines make it")
+            raise FormatError(f"{names[0]}: duplicate token {shorten(token)}: two lines make it")
         ranks[token] = len(ranks)
     listed = _listed(encoder_json, names[1])
     if clobber_one_byte_tokens:
@@ -54,7 +54,7 @@ def ranks_from_data_gym(
     if ranks != listed:
         token = min(token for token, _ in ranks.items() ^ listed.items())
         raise FormatError(
-            f"{names[1]}: the token {token!r} has the id {listed.get(token)}, "
+            f"{names[1]}: the token {shorten(token)} has the id {listed.get(token)}, "
             f"but the rank {ranks.get(token)} in {names[0]}"
         )
     return ranks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import FormatError, ModelError
+from bpe_tokenizer.errors import FormatError, ModelError, shorten
 from bpe_tokenizer.model import AddedToken
 
 __all__ = ["ranks_from_model"]
@@ -59,7 +59,7 @@ def ranks_from_model(core: _core.Model, name: str) -> dict[bytes, int]:
         if missing:
             left, right = min(missing, key=lambda pair: ranks[pair[0] + pair[1]])
             raise FormatError(
-                f"merges: {name} cannot hold that {left!r} and {right!r} are not merged: "
+                f"merges: {name} cannot hold that {shorten(left)} and {shorten(right)} are not merged: "
                 f"its readers merge them into the token {left + right!r}"
             )
     if not core.ignore_merges:
@@ -68,8 +68,8 @@ def ranks_from_model(core: _core.Model, name: str) -> dict[bytes, int]:
             made = {left + right for left, right in derived}
             token = next(token for token in unmade if token not in made)
             raise FormatError(
-                f"ignore_merges: no merges make the token {token!r}, but readers of {name} take the piece "
-                "for it"
+                f"ignore_merges: no merges make the token {shorten(token)}, but readers of {name} take the "
+                "piece for it"
             )
     return ranks
 
@@ -83,8 +83,8 @@ def _ranks(core: _core.Model, added: dict[int, AddedToken], name: str) -> dict[b
             continue
         if token in ranks:
             raise FormatError(
-                f"vocab: duplicate token {token!r}: ids {ranks[token]} and {token_id}; {name} can hold only "
-                "one"
+                f"vocab: duplicate token {shorten(token)}: ids {ranks[token]} and {token_id}; {name} can "
+                "hold only one"
             )
         ranks[token] = token_id
     for token_id in inside:
@@ -105,12 +105,12 @@ def _check_order(merges: list[tuple[bytes, bytes]], ranks: dict[bytes, int], nam
     for token in products:
         if token not in ranks:
             raise FormatError(
-                f"merges: {name} cannot hold a merge that makes the special token {token!r}; "
+                f"merges: {name} cannot hold a merge that makes the special token {shorten(token)}; "
                 "its readers never make one of text"
             )
     for before, after in pairwise(products):
         if ranks[before] > ranks[after]:
             raise FormatError(
-                f"merges: {name} cannot hold that the token {before!r} (id {ranks[before]}) is merged before "
-                f"{after!r} (id {ranks[after]}): its readers merge in the order of the ids"
+                f"merges: {name} cannot hold that the token {shorten(before)} (id {ranks[before]}) is merged "
+                f"before {shorten(after)} (id {ranks[after]}): its readers merge in the order of the ids"
             )

@@ -12,7 +12,7 @@ from itertools import chain, product
 from typing import Any
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import FormatError, PatternError
+from bpe_tokenizer.errors import FormatError, PatternError, shorten
 from bpe_tokenizer.model import Split
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 
@@ -71,19 +71,20 @@ def tiktoken_pattern(core: _core.Model, name: str) -> str:
     pattern = patterns[0]
     if _NOT_MOVABLE.search(pattern):
         raise FormatError(
-            f"split_patterns: {name} drops what a pattern leaves unmatched, and {pattern!r} cannot be made "
-            "to match everything, because it holds a back-reference, \\G or \\K"
+            f"split_patterns: {name} drops what a pattern leaves unmatched, and {shorten(pattern)} cannot be "
+            "made to match everything, because it holds a back-reference, \\G or \\K"
         )
     if _may_match_empty(pattern):
         raise FormatError(
-            f"split_patterns: {name} cannot hold {pattern!r}, which matches the empty text; it fails there"
+            f"split_patterns: {name} cannot hold {shorten(pattern)}, which matches the empty text; it fails "
+            "there"
         )
     try:
         _core.SplitPattern(cover_all(pattern))
     except PatternError as error:
         raise FormatError(
-            f"split_patterns: {name} drops what a pattern leaves unmatched, and {pattern!r} cannot be made "
-            f"to match everything: {error}"
+            f"split_patterns: {name} drops what a pattern leaves unmatched, and {shorten(pattern)} cannot be "
+            f"made to match everything: {error}"
         ) from error
     return cover_all(pattern)
 

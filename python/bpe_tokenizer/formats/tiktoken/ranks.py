@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from operator import itemgetter
 from typing import NoReturn
 
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 
 __all__ = ["parse_ranks", "write_ranks"]
 
@@ -46,7 +46,7 @@ def parse_ranks(data: bytes, file: str) -> dict[bytes, int]:
     found = dict(zip(tokens, ranks, strict=True))
     if len(found) < len(tokens):
         token = Counter(tokens).most_common(1)[0][0]
-        raise FormatError(f"{file}: duplicate token {token!r}")
+        raise FormatError(f"{file}: duplicate token {shorten(token)}")
     if len(set(ranks)) < len(ranks):
         _refuse_duplicate_rank(found, file)
     if not found:

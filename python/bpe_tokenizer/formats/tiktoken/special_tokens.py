@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.special_tokens import SpecialTokens, checked_id, checked_tokens, known_or_next_ids
 
@@ -55,11 +55,13 @@ def to_special_tokens(core: _core.Model, name: str) -> dict[str, int]:
     for token in tokens:
         flags = [flag for flag in ("single_word", "lstrip", "rstrip") if getattr(token, flag)]
         if flags:
-            raise FormatError(f"added_tokens: {name} cannot hold {', '.join(flags)} of {token.content!r}")
+            raise FormatError(
+                f"added_tokens: {name} cannot hold {', '.join(flags)} of {shorten(token.content)}"
+            )
         if not token.special:
             raise FormatError(
-                f"added_tokens: {name} cannot hold {token.content!r}, which is not special and found in "
-                "every text; its readers find allowed special tokens only"
+                f"added_tokens: {name} cannot hold {shorten(token.content)}, which is not special and found "
+                "in every text; its readers find allowed special tokens only"
             )
     if len({token.normalized for token in tokens}) > 1:
         raise FormatError(f"added_tokens: {name} cannot hold that only some of them have `normalized`")
@@ -80,6 +82,6 @@ def check_no_prefixes(special_tokens: Mapping[str, int]) -> None:
     for before, after in pairwise(ordered):
         if after.startswith(before):
             raise FormatError(
-                f"added_tokens: tiktoken cannot hold both {before!r} and {after!r}: one begins with the "
-                "other, and it may take either"
+                f"added_tokens: tiktoken cannot hold both {shorten(before)} and {shorten(after)}: one begins "
+                "with the other, and it may take either"
             )
