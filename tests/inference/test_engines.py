@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import itertools
 import shutil
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -254,6 +256,37 @@ def test_an_interrupt_ends_the_reply_alone(models: Models, model: LanguageModel,
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+class SignalStack(ctypes.Structure):
+    """`stack_t` of Linux: the memory that signal handlers of a thread run in."""
+
+    _fields_ = (("address", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t))
+
+
+def signal_stack() -> tuple[int | None, int]:
+    """The address and the size of this thread's."""
+    stack = SignalStack()
+    assert ctypes.CDLL(None).sigaltstack(None, ctypes.byref(stack)) == 0
+    return stack.address, stack.size
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the structure is Linux's")
+@pytest.mark.parametrize("closed", [True, False])
+def test_the_signals_of_the_program_keep_their_stack(
+    models: Models, backend: InferenceBackend, prompt: list[int], closed: bool
+) -> None:
+    """OpenVINO gives the thread that loads it a stack for signals, and frees it with the model."""
+    before = signal_stack()
+    for _ in range(2):
+        model = ModelCache(1).load(models.path(backend), backend)
+        list(model.generate(prompt, GenerationOptions(2, 1.0)))
+        assert signal_stack() == before
+        if closed:
+            model.close()
+        del model
+        gc.collect()
+        assert signal_stack() == before
 
 
 def test_prompts_around_the_context(models: Models, model: LanguageModel) -> None:

@@ -74,6 +74,14 @@ class EngineThread:
         self._jobs.put(job)
         return called.result()
 
+    def post(self, function: Callable[[], object]) -> None:
+        """Call a function in the thread, after what it does now, without waiting for it."""
+
+        def job() -> None:
+            function()
+
+        self._jobs.put(job)
+
     def iterate(self, run: Callable[[Callback], object], cancellation: Cancellation) -> Iterator[int]:
         """Yield the ids that an engine calls back with.
 

@@ -6,6 +6,7 @@ https://docs.openvino.ai/2026/openvino-workflow-generative/inference-with-genai.
 from __future__ import annotations
 
 import secrets
+import weakref
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -47,25 +48,23 @@ class OpenVinoModel:
     """
 
     def __init__(self, path: Path, options: LoadOptions) -> None:
-        openvino: Any = import_module("openvino")
-        openvino_genai: Any = import_module("openvino_genai")
-        if path.is_dir():
-            config = read_config(path)
-            self.vocab_size, limit = vocab_size(config) or _rows(openvino, path), context_length(config)
-        else:
-            self.vocab_size, limit = read_sizes(path)
-        self.context_length = min_limit(options.n_ctx, limit)
-        has_gpu = any(device.startswith("GPU") for device in openvino.Core().available_devices)
-        device = options.device or ("GPU" if has_gpu else "CPU")
-        try:
-            self._pipeline: Any = openvino_genai.LLMPipeline(
-                str(path), device, **(_EXACT if device == "CPU" else {})
-            )
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise GenerationError(f"{path}: OpenVINO cannot load it: {error!s:.150}") from error
+        # OpenVINO gives the thread that loads a model another stack for signals, and frees it with the model. A
+        # thread that lives on, such as the main one, would crash at its next signal.
         self._thread = EngineThread()
+        try:
+            config = read_config(path) if path.is_dir() else None
+            if config is None:
+                self.vocab_size, limit = read_sizes(path)
+            else:
+                self.vocab_size = vocab_size(config) or self._thread.call(lambda: _rows(path))
+                limit = context_length(config)
+            self.context_length = min_limit(options.n_ctx, limit)
+            self._pipeline = self._thread.call(lambda: _load(path, options.device))
+        except BaseException:
+            self._thread.close()
+            raise
+        self._free = weakref.finalize(self, self._thread.post, self._pipeline.clear)
+        self._free.atexit = False
 
     def generate(
         self, ids: Sequence[int], options: GenerationOptions, cancellation: Cancellation
@@ -75,7 +74,7 @@ class OpenVinoModel:
 
     def close(self) -> None:
         """Free its memory."""
-        self._pipeline = None
+        self._free()
         self._thread.close()
 
     def _run(self, ids: Sequence[int], options: GenerationOptions, callback: Callback) -> None:
@@ -92,12 +91,27 @@ class OpenVinoModel:
                 pass
 
         prompt = import_module("openvino").Tensor(np.array([ids], dtype=np.int64))
-        self._pipeline.generate(prompt, _config(openvino_genai, options), Streamer())
+        self._pipeline[0].generate(prompt, _config(openvino_genai, options), Streamer())
 
 
-def _rows(openvino: Any, path: Path) -> int | None:
+def _load(path: Path, device: str | None) -> list[Any]:
+    """Return a list of the pipeline alone: clearing it frees the pipeline in the thread that clears it."""
+    core: Any = import_module("openvino").Core()
+    has_gpu = any(name.startswith("GPU") for name in core.available_devices)
+    device = device or ("GPU" if has_gpu else "CPU")
+    settings = _EXACT if device == "CPU" else {}
+    try:
+        return [import_module("openvino_genai").LLMPipeline(str(path), device, **settings)]
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise GenerationError(f"{path}: OpenVINO cannot load it: {error!s:.150}") from error
+
+
+def _rows(path: Path) -> int | None:
     """Return the number of a model's logits; None if its file does not state it."""
-    last = openvino.Core().read_model(path / "openvino_model.xml").output(0).partial_shape[-1]
+    core: Any = import_module("openvino").Core()
+    last = core.read_model(path / "openvino_model.xml").output(0).partial_shape[-1]
     return int(last.get_length()) if last.is_static else None
 
 
