@@ -48,8 +48,8 @@ class OpenVinoModel:
     """
 
     def __init__(self, path: Path, options: LoadOptions) -> None:
-        # OpenVINO gives the thread that loads a model another stack for signals, and frees it with the model. A
-        # thread that lives on, such as the main one, would crash at its next signal.
+        # OpenVINO gives the thread that loads a model another stack for signals, and frees it with the model.
+        # A thread that lives on, such as the main one, would crash at its next signal.
         self._thread = EngineThread()
         try:
             config = read_config(path) if path.is_dir() else None
