@@ -88,12 +88,23 @@ def _write_json(blocks: _Blocks, write: _Write, tokens_of: _Tokens) -> None:
 
 
 def _with_tokens(blocks: _Blocks, tokens: IO[bytes], tokens_of: _Tokens) -> Iterator[Any]:
-    before = b""
+    before, token_of = b"", _JsonTokens(tokens_of)
     for ids in blocks:
         if ids.size:
-            tokens.write(before + json.dumps(tokens_of(ids.tolist()))[1:-1].encode("ascii"))
+            tokens.write(before + b", ".join(map(token_of.__getitem__, ids.tolist())))
             before = b", "
         yield ids
+
+
+class _JsonTokens(dict[int, bytes]):
+    """The token of each id as a JSON string, made when it is first asked for."""
+
+    def __init__(self, tokens_of: _Tokens) -> None:
+        self._tokens_of = tokens_of
+
+    def __missing__(self, token_id: int) -> bytes:
+        self[token_id] = token = json.dumps(self._tokens_of([token_id])[0]).encode("ascii")
+        return token
 
 
 def read_ids(format_: str | None, blocks: Iterable[bytes]) -> Iterator[Ids]:
@@ -195,7 +206,7 @@ def _numbers(data: bytes) -> list[Ids]:
     return found
 
 
-def _json_ids(blocks: Iterator[bytes]) -> Iterator[list[int]]:
+def _json_ids(blocks: Iterator[bytes]) -> Iterator[Ids]:
     """Yield the ids of JSON values in sequence. Only JSON of another form than ours is read as a whole."""
     data = b""
     while True:
@@ -213,22 +224,34 @@ def _json_ids(blocks: Iterator[bytes]) -> Iterator[list[int]]:
             data = _after_object(data, blocks)
 
 
-def _json_list(data: bytes, blocks: Iterator[bytes]) -> Generator[list[int], None, bytes]:
+def _json_list(data: bytes, blocks: Iterator[bytes]) -> Generator[Ids, None, bytes]:
     """Yield the ids of a list after its `[`, and return what follows its `]`."""
-    before = b"["
+    is_first = True
     while True:
         end = data.find(b"]")
         comma = data.rfind(b",")
         if end >= 0:
-            yield _ids_of(_json_value(before + data[: end + 1]))[len(before) > 1 :]
+            yield _items(data[:end], is_first)
             return data[end + 1 :]
         if comma > 0:
-            yield _ids_of(_json_value(before + data[:comma] + b"]"))[len(before) > 1 :]
-            data, before = data[comma + 1 :], b"[0,"
+            yield _items(data[:comma], is_first)
+            data, is_first = data[comma + 1 :], False
         block = next(blocks, b"")
         if not block:
             raise OptionError("the ids are not valid JSON: the list does not end")
         data += block
+
+
+def _items(data: bytes, is_first: bool) -> Ids:
+    """Return the ids of a list's items, the first ones or those that follow a comma."""
+    ids, _ = _core.read_ids(data)
+    # `read_ids` also takes what JSON does not: the same ids are written again, with a comma between two.
+    if ids.size and data.count(b",") == ids.size - 1:
+        plain = data.lstrip(b" ").replace(b", ", b",").replace(b",", b" ")
+        if plain == _core.write_ids(ids)[:-1]:
+            return ids
+    before = b"[" if is_first else b"[0,"
+    return _ids_of(_json_value(before + data + b"]"))[not is_first :]
 
 
 def _after_object(data: bytes, blocks: Iterator[bytes]) -> bytes:
