@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer, OptionError
 from bpe_tokenizer.cli.id_formats import ID_FORMATS, read_ids
@@ -151,10 +153,10 @@ def test_bytes_that_are_no_utf8_are_named_by_their_offset(run: Run, directory: P
 )
 def test_ids_in_blocks_of_any_size(format_: str, text: str, expected: list[int]) -> None:
     data = text.encode()
-    for given in (format_, None):
+    for asked in (format_, None):
         for size in (1, 2, 5, 100):
             parts = [data[at : at + size] for at in range(0, len(data), size)]
-            assert [int(each) for ids in read_ids(given, parts) for each in ids] == expected, size
+            assert [int(each) for ids in read_ids(asked, parts) for each in ids] == expected, size
 
 
 @pytest.mark.parametrize(
@@ -177,6 +179,24 @@ def test_what_is_not_of_the_format(format_: str | None, data: bytes) -> None:
         parts = [data[at : at + size] for at in range(0, len(data), size)]
         with pytest.raises(OptionError, match=r"\bids?\b"):
             list(read_ids(format_, parts))
+
+
+@given(
+    st.lists(st.sampled_from(["1", "20", "007", ",", ", ", ",  ", " ", "\n", "-"]), max_size=8),
+    st.sampled_from([1, 3, 99]),
+)
+def test_a_json_list_is_read_as_pythons_json_reads_it(items: list[str], size: int) -> None:
+    data = f"[{''.join(items)}]".encode()
+    parts = [data[start : start + size] for start in range(0, len(data), size)]
+    try:
+        expected = json.loads(data)
+    except ValueError:
+        expected = [-1]
+    if any(each < 0 for each in expected):
+        with pytest.raises(OptionError):
+            list(read_ids("json", parts))
+    else:
+        assert [int(each) for ids in read_ids("json", parts) for each in ids] == expected
 
 
 def test_an_unknown_id_is_named_with_its_position(run: Run, directory: Path) -> None:
