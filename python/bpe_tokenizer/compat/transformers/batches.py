@@ -129,12 +129,35 @@ def rows_with_spans(
     characters = np.cumsum((np.frombuffer(data, dtype=np.uint8) & 0xC0) != 0x80) - 1
     text_begins = np.cumsum([0, *map(len, texts[:-1])])
     before = np.repeat(text_begins, np.diff(offsets))
-    begins = (characters[ends - lengths] - before).tolist() if len(ids) else []
-    finishes = (characters[ends - 1] + 1 - before).tolist() if len(ids) else []
-    spans = list(zip(begins, finishes, strict=True))
+    begins = characters[ends - lengths] - before if len(ids) else ends
+    finishes = characters[ends - 1] + 1 - before if len(ids) else ends
+    spans = _pairs(begins, finishes)
     flat, places = ids.tolist(), offsets.tolist()
     cuts = list(pairwise(places))
     return [flat[start:end] for start, end in cuts], [spans[start:end] for start, end in cuts]
+
+
+def _pairs(firsts: npt.NDArray[np.int64], seconds: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Return the pairs of two rows of numbers from 0, the second not below the first.
+
+    Pairs of small numbers are made once: a tuple costs more than the rest of an encoding.
+    """
+    differences = seconds - firsts
+    width = int(differences.max(initial=0)) + 1
+    size = (int(firsts.max(initial=0)) + 1) * width
+    if size > len(firsts):
+        return list(zip(firsts.tolist(), seconds.tolist(), strict=True))
+    keys = firsts * width + differences
+    is_used = np.zeros(size, bool)
+    is_used[keys] = True
+    used = np.flatnonzero(is_used)
+    begins, lengths = np.divmod(used, width)
+    table = np.empty(size, object)
+    table[used] = np.fromiter(
+        zip(begins.tolist(), (begins + lengths).tolist(), strict=True), object, len(used)
+    )
+    pairs: list[tuple[int, int]] = table[keys].tolist()
+    return pairs
 
 
 def tensor_fields(
