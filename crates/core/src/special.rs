@@ -141,7 +141,7 @@ impl Matcher {
             let extended = self.extend(token, text.as_bytes(), content.clone(), done, before);
             let reach = extended.as_ref().map_or(content.end, |range| range.end);
             let asks_for_more = (token.single_word || token.rstrip) && reach == text.len();
-            if asks_for_more || extended.is_none() && reach > resume {
+            if asks_for_more {
                 resume = content.start; // the continuation decides about this token
                 break;
             }
@@ -161,7 +161,7 @@ impl Matcher {
         resume = self.without_white_space(text, done, resume);
         for content in rejected.into_iter().rev() {
             // No token begins inside a rejected content.
-            if content.start < resume && resume < content.end {
+            if content.contains(&resume) {
                 resume = self.without_white_space(text, done, content.start);
             }
         }
@@ -171,10 +171,9 @@ impl Matcher {
 
     /// The end of a text without the white space that a following token may include.
     fn without_white_space(&self, text: &str, start: usize, end: usize) -> usize {
-        if end > start && self.any_lstrip {
-            start + text[start..end].trim_end().len()
-        } else {
-            end
+        match text.get(start..end) {
+            Some(part) if self.any_lstrip => start + part.trim_end().len(),
+            _ => end,
         }
     }
 
@@ -508,6 +507,14 @@ mod tests {
         assert_eq!(resume("x  a"), 1); // the next token may include the white space
         assert_eq!(resume("xyz"), 2);
         assert_eq!(resume("ab  x"), 2);
+        let mut word = token("ab", 1);
+        word.single_word = true;
+        let matcher = Matcher::new(vec![word]).unwrap();
+        let resume = |text: &str| matcher.find_stable(text, LeftContext::default()).resume;
+        assert_eq!(resume("x ab"), 2); // a word character may follow
+        assert_eq!(resume("xab"), 1); // no token begins inside of an occurrence that is none
+        assert_eq!(resume("xaby"), 3);
+        assert_eq!(resume("xabyz"), 4);
         let mut right = token("ab", 1);
         right.rstrip = true;
         let matcher = Matcher::new(vec![right]).unwrap();
