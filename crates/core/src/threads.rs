@@ -24,11 +24,15 @@ const WAIT_POLL: Duration = Duration::from_millis(50);
 
 /// The number of threads for this much work: at most as requested; 0 requests one per processor.
 pub fn thread_count(requested: usize, bytes: usize) -> usize {
+    let useful = bytes / MIN_BYTES_PER_THREAD;
+    if useful <= 1 {
+        return 1; // before the system is asked, which takes longer than a short text
+    }
     let limit = match requested {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
-    limit.min(bytes / MIN_BYTES_PER_THREAD).max(1)
+    limit.min(useful)
 }
 
 /// Runs the same work on several threads, the calling one first, and returns each thread's result. If the system
@@ -157,6 +161,17 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn little_work_takes_few_threads() {
+        let threads = |bytes| thread_count(4, bytes);
+        let share = MIN_BYTES_PER_THREAD;
+        let bytes = [0, 1, share, 2 * share - 1, 2 * share, 4 * share, 5 * share];
+        assert_eq!(bytes.map(threads), [1, 1, 1, 1, 2, 4, 4]);
+        assert_eq!(thread_count(1, usize::MAX), 1);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        assert_eq!(thread_count(0, usize::MAX), processors);
+    }
 
     #[test]
     fn chunks_end_at_cuts() {
