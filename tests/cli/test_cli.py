@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli import main, repeat_options
 from bpe_tokenizer.cli.commands import COMMANDS, EXAMPLES
 from bpe_tokenizer.cli.streams import wrapped
@@ -101,6 +102,67 @@ def test_a_usage_error_shows_what_to_type(run: Run, arguments: Sequence[str], sa
     assert "Example: bpe-tokenizer " in result.err
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("encode gpt2 'low lower'", "write --tokenizer gpt2 --text 'low lower'"),
+        ("encode -t gpt2 low lower", "write --text 'low lower'"),
+        ("encode -t gpt2 --text low lower newest", "write --text 'low lower newest'"),
+        ("encode -t gpt2 corpus.txt corpus.txt", "write --file corpus.txt corpus.txt"),
+        ("encode gpt2", "write --tokenizer gpt2 or --text gpt2"),
+        ("encode gpt2 -f corpus.txt", "write --tokenizer gpt2\n"),
+        ("encode -t gpt2 \x1b[2J", "write --text ...\n"),
+        (f"encode -t gpt2 {'low' * 1000}", f"write --text {'low' * 13}l...\n"),
+        ("decode 1 2 3 --tokenizer gpt2", "write --ids 1 2 3\n"),
+        ("decode 1 2 3", "write --ids 1 2 3\n"),
+        ("decode gpt2 1 2 3 4 5", "write --tokenizer gpt2 --ids 1 2 3 4 ...\n"),
+        ("train corpus.txt -o dir", "write --corpus corpus.txt\n"),
+        ("info gpt2", "write --tokenizer gpt2\n"),
+        ("info -t gpt2 cl100k_base", "Unexpected argument 'cl100k_base'\n"),
+        ("chat model.gguf", "write --model model.gguf\n"),
+        ("convert gpt2 out hf", "write --to hf\n"),
+        ("report gpt2 a.txt b.txt", "write --tokenizer gpt2 --corpus a.txt b.txt"),
+        ("demo now", "Unexpected argument 'now'\n"),
+        ("encode -tokenizer gpt2 --text low", "No such option: -tokenizer; write --tokenizer\n"),
+        ("train --input corpus.txt", "No such option: --input; write --corpus\n"),
+        ("train --corpus corpus.txt -v 300", "No such option: -v; write --vocab-size\n"),
+        ("encode --model gpt2", "No such option: --model; write --tokenizer\n"),
+        ("encode -t gpt2 --text low -o ids.txt", "with > FILE"),
+        ("convert -t gpt2 -o out --to hf", "the two paths IN and OUT without a name"),
+        ("count --tokenizer gpt2 --file corpus.txt", "bpe-tokenizer encode --count --tokenizer"),
+        ("count gpt2 corpus.txt", "bpe-tokenizer encode --count --tokenizer"),
+    ],
+)
+def test_a_line_as_people_type_it_is_answered_by_what_to_type(
+    run: Run, line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("corpus.txt").touch()
+    result = run(*shlex.split(line))
+    assert (result.code, result.out) == (2, b"")
+    assert said in result.err
+    assert "\nExample: bpe-tokenizer " in result.err
+    assert "\x1b" not in result.err
+
+
+def test_short_options_and_underscores_work(run: Run, directory: Path, corpus: Path, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    line = ["train", "--corpus", corpus, "-o", made, "--vocab_size", 262, "--special_tokens", "<a>", "<b>"]
+    assert run(*line, "-q") == Result(0, b"", "")
+    assert BPETokenizer.load(made).special_tokens == {"<a>": 256, "<b>": 257}
+    assert BPETokenizer.load(made).vocab_size == 262
+    encoded = run("encode", "-t", made, "-f", corpus, corpus)
+    assert encoded == run("encode", "--tokenizer", made, "--file", corpus, corpus)
+    assert encoded.out.count(b"\n") == 2
+    assert run("decode", "-t", made, "-f", "-", stdin=encoded.out).out == corpus.read_bytes() * 2
+    assert (
+        run("tokenize_corpus", "-t", directory, "--corpus", corpus, "-o", tmp_path / "t", "--no_eos").code
+        == 0
+    )
+    assert run("-v").out == run("-V").out == run("--version").out
+    assert run("encode", "-t", made, "--text", "--vocab_size").text.split()[2:4] == ["118", "111"]
+
+
 def test_no_command_shows_the_help(run: Run) -> None:
     result = run()
     assert result.code in (0, 2)  # Typer changed its mind.
@@ -141,8 +203,11 @@ def test_a_wrong_command_line_is_a_usage_error(run: Run, arguments: Sequence[str
         (["--text", "a", "b"], ["--text", "a", "b"]),
         (["encode", "--file", "a", "b"], ["encode", "--file", "a", "--file", "b"]),
         (["view", "--file", "a", "b"], ["view", "--file", "a", "b"]),
-        (["train", "--pattern", "gpt2"], ["train", "--split-pattern", "gpt2"]),
-        (["count", "--pattern=gpt2"], ["count", "--split-pattern=gpt2"]),
+        (["encode", "-f", "a", "b"], ["encode", "-f", "a", "-f", "b"]),
+        (["view", "-f", "a", "b"], ["view", "-f", "a", "b"]),
+        (["--allowed_special", "a", "b"], ["--allowed_special", "a", "--allowed_special", "b"]),
+        (["--special-tokens", "a", "b"], ["--special-tokens", "a", "--special-tokens", "b"]),
+        (["--text", "--pattern"], ["--text", "--pattern"]),
         (["--ids", "1", "--ids", "2"], ["--ids", "1", "--ids", "2"]),
     ],
 )

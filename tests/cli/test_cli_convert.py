@@ -57,6 +57,32 @@ def names(directory: Path) -> list[str]:
     return sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
 
 
+@pytest.mark.parametrize(
+    ("name", "format_"),
+    [("hf", "huggingface"), ("Transformers", "huggingface"), ("llama.cpp", "gguf"), ("TIKTOKEN", "tiktoken")],
+)
+def test_usual_names_of_formats_work(run: Run, tmp_path: Path, name: str, format_: str) -> None:
+    source = tmp_path / "source"
+    BPETokenizer("gpt2", None).train(TEXT, 270, verbose=False).save(source)
+    result = run(source, tmp_path / "out", "--to", name, "--from", "hf", "--json")
+    assert (result.code, result.err) == (0, "")
+    assert json.loads(result.out)["to"] == format_
+    assert json.loads(result.out)["from"] == "huggingface"
+    assert BPETokenizer.load(tmp_path / "out", **json.loads(result.out)["load_with"]).vocab_size == 270
+
+
+def test_an_unknown_format_names_the_nearest(run: Run) -> None:
+    result = run("a", "b", "--to", "hugingface")
+    assert result.code == 2
+    assert "did you mean 'huggingface'?" in " ".join(result.err.split())
+
+
+def test_names_of_formats_differ() -> None:
+    names_ = [name for entry in registry.FORMATS.values() for name in (entry.name, *entry.aliases)]
+    assert len(names_) == len(set(names_))
+    assert names_ == [name.lower() for name in names_]
+
+
 def test_the_formats_are_those_of_the_registry(run: Run) -> None:
     formats = {
         "--to": [name for name, entry in registry.FORMATS.items() if entry.can_save],

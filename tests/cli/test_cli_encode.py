@@ -62,6 +62,25 @@ def test_encode_as_json(run: Run, directory: Path, tokenizer: BPETokenizer) -> N
     assert result["tokens"] == tokenizer.convert_ids_to_tokens(result["ids"])
 
 
+def test_encode_counts_the_ids(run: Run, directory: Path, tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(HOSTILE.encode())
+    (tmp_path / "empty").touch()
+    first = len(tokenizer.encode(HOSTILE))
+    count = ("encode", "--tokenizer", directory, "--count")
+    assert run(*count, "--file", tmp_path / "text", tmp_path / "empty") == Result(
+        0, f"{first}\n0\n".encode(), ""
+    )
+    assert run(*count, stdin=HOSTILE.encode()).text == f"{first}\n"
+    assert run(*count, "--text", HOSTILE, "--json").text == f'{{"count": {first}}}\n'
+    allowed = tokenizer.count_tokens(HOSTILE, allowed_special="all")
+    assert run(*count, "--text", HOSTILE, "--allowed-special", "all").text == f"{allowed}\n"
+    assert allowed < first
+    for other in (["--show-tokens"], ["--output-format", "uint16"]):
+        refused = run(*count, "--text", "low", *other)
+        assert (refused.code, refused.out) == (2, b"")
+        assert "--count" in refused.err
+
+
 def test_encode_shows_the_tokens(run: Run, directory: Path) -> None:
     result = run("encode", "--tokenizer", directory, "--text", "low newest", "--show-tokens")
     ids, tokens = result.text.splitlines()

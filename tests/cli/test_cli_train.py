@@ -80,6 +80,32 @@ def test_train_says_where_it_saved_and_json_says_what(run: Run, corpus: Path, tm
     assert result == {"output": str(tmp_path), "vocab_size": 260, "merges": 4}
 
 
+@pytest.mark.parametrize(
+    ("special", "said"),
+    [
+        ("<s>,</s>", "--special '<s>,</s>' is one token; for 2 tokens write --special '<s>' '</s>'"),
+        ("<a>, <b>, <c>", "for 3 tokens write --special '<a>' '<b>' '<c>'"),
+        ("a,b", "for 2 tokens write --special a b"),
+        (f"<{'a' * 100}>,<b>", "for 2 tokens write --special A B ..."),
+        ("<x,y>", ""),
+        (",,", ""),
+        ("<a>,", ""),
+        ("<a>", ""),
+    ],
+)
+def test_a_special_token_with_a_comma_between_tokens_is_told(
+    run: Run, corpus: Path, tmp_path: Path, special: str, said: str
+) -> None:
+    arguments = ("--corpus", corpus, "--output", tmp_path / "made", "--special", special, "--quiet")
+    for command in ("count", "train"):
+        result = run(command, *arguments, *(["--vocab-size", 258] if command == "train" else []))
+        assert (result.code, result.out) == (0, b"")
+        assert result.err.count("\n") == bool(said)
+        assert said in result.err
+        (tmp_path / "made").unlink(missing_ok=True) if command == "count" else None
+    assert list(BPETokenizer.load(tmp_path / "made").special_tokens) == [special]
+
+
 # info
 
 

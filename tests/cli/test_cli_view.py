@@ -65,6 +65,13 @@ def test_plain_shows_tokens_and_counts(run: Run, saved: tuple[Path, Path]) -> No
     assert len(tokens.split("|")) == tokenizer.count_tokens("lower [b]newest[/b]")
 
 
+def test_in_a_pipe_the_tokens_are_printed(run: Run, saved: tuple[Path, Path]) -> None:
+    plain = run("--tokenizer", saved[0], "--text", "lower newest", "--plain")
+    assert plain[0] == 0
+    assert run("-t", saved[0], "--text", "lower newest") == plain
+    assert run("-t", saved[0], stdin=b"lower newest") == plain
+
+
 def test_plain_shows_two_tokenizers_one_after_the_other(run: Run, saved: tuple[Path, Path]) -> None:
     both = ("--tokenizer", saved[0], "--tokenizer", saved[1])
     code, out, _ = run(*both, "--plain", "--allowed-special", "<|end|>", stdin=b"low<|end|>")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from bpe_tokenizer.cli.commands import ALIASES, COMMANDS, FILE_COMMANDS, REPEATABLE
+from bpe_tokenizer.cli.commands import COMMANDS, FILE_COMMANDS, REPEATABLE, option_name
 
 __all__ = ["main", "repeat_options"]
 
@@ -15,7 +15,7 @@ def repeat_options(arguments: Sequence[str]) -> list[str]:
     """Write an option's name before each of its values: `--ids 1 2` becomes `--ids 1 --ids 2`.
 
     Typer accepts one value for each option name. The values of an option end before the next argument that
-    starts with `-`; a lone `-` (standard input) is a value. Earlier names of options become their names.
+    starts with `-`; a lone `-` (standard input) is a value.
 
     Args:
         arguments: The command line without the program's name.
@@ -27,16 +27,15 @@ def repeat_options(arguments: Sequence[str]) -> list[str]:
         >>> repeat_options(["decode", "--ids", "9906", "11", "--debug"])
         ['decode', '--ids', '9906', '--ids', '11', '--debug']
     """
-    repeatable = REPEATABLE | {"--file"} if FILE_COMMANDS & {*arguments[:1]} else REPEATABLE
+    repeatable = REPEATABLE | {"--file", "-f"} if FILE_COMMANDS & {*arguments[:1]} else REPEATABLE
     repeated: list[str] = []
     option = ""
     is_first = False
     for argument in arguments:
         if argument.startswith("-") and argument != "-":
-            name, equals, value = argument.partition("=")
-            name = ALIASES.get(name, name)
-            argument = name + equals + value
-            option, is_first = (name if name in repeatable else ""), not equals
+            name, equals, _ = argument.partition("=")
+            known = f"--{option_name(name[2:])}" if name.startswith("--") else name
+            option, is_first = (name if known in repeatable else ""), not equals
         elif option and not is_first:
             repeated.append(option)
         else:
@@ -79,7 +78,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(arguments: list[str]) -> NoReturn:
-    if arguments in (["--version"], ["-V"]):  # Typer takes five times as long to import as this takes to run.
+    if arguments in (
+        ["--version"],
+        ["-V"],
+        ["-v"],
+    ):  # Typer takes five times as long to import as this takes to run.
         from bpe_tokenizer import __version__
 
         print(f"bpe-tokenizer {__version__}", flush=True)
@@ -88,6 +91,6 @@ def _run(arguments: list[str]) -> NoReturn:
 
     if arguments[:1] == ["help"]:
         arguments = [*(name for name in arguments[1:2] if name in COMMANDS), "--help"]
-    app = create_app(word_to_complete() or (arguments[0] if arguments else ""))
+    app = create_app(option_name(word_to_complete() or (arguments[0] if arguments else "")))
     app(args=repeat_options(arguments), prog_name="bpe-tokenizer")
     raise SystemExit(0)

@@ -14,8 +14,9 @@ from typing import Annotated, Any, ParamSpec
 import typer
 import typer.core
 
-from bpe_tokenizer.cli.commands import COMMANDS, EXAMPLES
+from bpe_tokenizer.cli.commands import COMMANDS, EXAMPLES, option_name
 from bpe_tokenizer.cli.streams import discard_output, wrapped
+from bpe_tokenizer.cli.usage import unexpected_arguments, unknown_option, wrong_dashes
 from bpe_tokenizer.errors import TokenizerError
 
 __all__ = ["create_app", "word_to_complete"]
@@ -42,7 +43,11 @@ def create_app(command: str) -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
-        context_settings={"help_option_names": ["--help", "-h"], "terminal_width": _width()},
+        context_settings={
+            "help_option_names": ["--help", "-h"],
+            "terminal_width": _width(),
+            "token_normalize_func": option_name,
+        },
     )
     app.callback(epilog=_example(""))(_options)
     if command in COMMANDS:
@@ -86,10 +91,15 @@ class _UsageErrors:
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
+            if not ctx.resilient_parsing:
+                self.check_args(ctx, args)
             parsed: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
         except _UsageError as error:
             raise _with_example(error, self.name or "") from None
         return parsed
+
+    def check_args(self, ctx: Any, args: list[str]) -> None:
+        """Refuse what Typer would accept or explain badly."""
 
 
 def _write_definitions(formatter: Any, rows: Sequence[tuple[str, str]], *_: Any, **__: Any) -> None:
@@ -114,12 +124,27 @@ def _write_usage(formatter: Any, program: str, arguments: str = "", *_: Any, **_
 def _with_example(error: Any, command: str) -> Any:
     """Let an error show an example after its message."""
     shown, example = error.format_message, _example(command if command in EXAMPLES else "")
+    if hasattr(error, "possibilities"):  # an unknown option
+        options = [name for each in error.ctx.command.get_params(error.ctx) for name in each.opts]
+        hint = unknown_option(command, error.option_name, options)
+        if hint:
+            shown = f"{error.message}; {hint}".format
     error.format_message = lambda: "\n".join(wrapped(line, sys.stderr) for line in (shown(), example))
     return error
 
 
 class _Command(_UsageErrors, typer.core.TyperCommand):
     """A command whose errors show an example."""
+
+    def check_args(self, ctx: Any, args: list[str]) -> None:
+        options = [name for each in self.get_params(ctx) for name in each.opts]
+        problem = wrong_dashes(args, options)
+        if not problem:
+            given, extra, _ = self.make_parser(ctx).parse_args(list(args))
+            if extra and not given.get("help"):
+                problem = unexpected_arguments(self.name or "", extra, given)
+        if problem:
+            raise _UsageError(problem, ctx)
 
 
 class _Group(_UsageErrors, typer.core.TyperGroup):
@@ -144,7 +169,12 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", "-V", help="Print the version and exit.", callback=_print_version, is_eager=True
+            "--version",
+            "-V",
+            "-v",
+            help="Print the version and exit.",
+            callback=_print_version,
+            is_eager=True,
         ),
     ] = False,
 ) -> None:

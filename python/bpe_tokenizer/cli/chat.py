@@ -13,7 +13,7 @@ from bpe_tokenizer import BPETokenizer, ChatSession, InferenceBackend
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.cli.chat_loop import ChatLoop
 from bpe_tokenizer.cli.inputs import read_text
-from bpe_tokenizer.cli.options import Debug, Download, completion, option
+from bpe_tokenizer.cli.options import MODEL, TOKENIZER, Debug, Download, completion, option
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.inference.model_files import kind_of
 
@@ -26,11 +26,14 @@ def chat(
         option(
             "PATH|URL",
             "A GGUF file, a model directory, or the address of a server (vLLM, SGLang, llama-server).",
+            names=MODEL,
         ),
     ],
     tokenizer: Annotated[
         str | None,
-        option("PATH|NAME", "A saved tokenizer of any format, or a published one.", "the model's own"),
+        option(
+            "PATH|NAME", "A saved tokenizer of any format, or a published one.", "the model's own", TOKENIZER
+        ),
     ] = None,
     template: Annotated[
         str | None,

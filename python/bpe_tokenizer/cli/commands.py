@@ -4,13 +4,13 @@ To add a command, write its function in a module of the same name, and add its l
 `EXAMPLES`.
 """
 
-__all__ = ["ALIASES", "COMMANDS", "EXAMPLES", "FILE_COMMANDS", "REPEATABLE"]
+__all__ = ["COMMANDS", "EXAMPLES", "FILE_COMMANDS", "OPERANDS", "REPEATABLE", "option_name"]
 
 # Each command with its line in the help, which fits into 80 columns. A command's module is imported only when
 # the command runs.
 COMMANDS = {
     "train": "Learn a vocabulary from text files, and save it.",
-    "count": "Count the distinct pieces of text files, to train later.",
+    "count": "Count pieces, to train later (tokens: `encode --count`).",
     "encode": "Turn text into ids.",
     "decode": "Turn ids into bytes.",
     "chat": "Talk to a language model.",
@@ -47,5 +47,33 @@ REPEATABLE = frozenset(
 # Commands in which --file takes several values too.
 FILE_COMMANDS = frozenset({"encode", "decode"})
 
-# Earlier names of options, which still work.
-ALIASES = {"--pattern": "--split-pattern"}
+# Options whose values people write without the option's name, in this order. A text may be that of a file.
+OPERANDS = {
+    "train": ("--corpus",),
+    "count": ("--corpus",),
+    "encode": ("--tokenizer", "--text"),
+    "decode": ("--tokenizer", "--ids"),
+    "chat": ("--model",),
+    "info": ("--tokenizer",),
+    "convert": ("--to",),
+    "report": ("--tokenizer", "--corpus"),
+    "tokenize-corpus": ("--tokenizer", "--corpus"),
+    "view": ("--tokenizer", "--text"),
+}
+
+# Earlier names of options, and those of the package's arguments.
+_ALIASES = {"pattern": "split-pattern", "special-tokens": "special"}
+
+
+def option_name(name: str) -> str:
+    """Return the name of an option or of a command, for a name that means the same.
+
+    Args:
+        name: The name without its dashes at the beginning.
+
+    Example:
+        >>> option_name("vocab_size"), option_name("pattern"), option_name("text")
+        ('vocab-size', 'split-pattern', 'text')
+    """
+    name = name.replace("_", "-")
+    return _ALIASES.get(name, name)

@@ -12,7 +12,15 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from bpe_tokenizer.atomic import is_temporary, make_directory, write_atomically
-from bpe_tokenizer.cli.options import AsJson, Debug, Download, choice, completion, option
+from bpe_tokenizer.cli.options import (
+    AsJson,
+    Debug,
+    Download,
+    choice,
+    completion,
+    option,
+    special_argument,
+)
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import FormatError, OptionError
 from bpe_tokenizer.formats import registry
@@ -26,6 +34,9 @@ __all__ = ["convert"]
 
 # Number of special tokens that are printed for people.
 _SHOWN = 10
+
+# Other names of the formats.
+_FORMAT_ALIASES = {alias: entry.name for entry in FORMATS.values() for alias in entry.aliases}
 
 # Fields that a conversion may drop. No id of a text depends on them.
 _DROPPABLE = ("post_processor", "bos_token", "eos_token", "pad_token", "unk_token")
@@ -57,6 +68,7 @@ def convert(
         str,
         choice(
             (name for name, entry in FORMATS.items() if entry.can_save),
+            aliases=_FORMAT_ALIASES,
             help="Format to write.",
             show_default=False,
         ),
@@ -66,6 +78,7 @@ def convert(
         choice(
             (name for name, entry in FORMATS.items() if entry.can_load),
             "--from",
+            aliases=_FORMAT_ALIASES,
             help="Format of IN.",
             show_default="detected",
         ),
@@ -146,7 +159,7 @@ def _load_kwargs(split_pattern: str | None, special: Sequence[str] | None) -> di
 def _special_tokens(special: Sequence[str]) -> dict[str, int] | list[str]:
     """Parse special tokens: a list, or ids by token if each value is TOKEN=ID."""
     ids: dict[str, int] = {}
-    for each in special:
+    for each in special_argument(list(special)):
         token, equals, digits = each.rpartition("=")
         if equals and token and digits.isascii() and digits.isdecimal() and len(digits) <= 10:
             if token in ids:

@@ -11,6 +11,7 @@ from typing import Annotated
 from bpe_tokenizer.cli.inputs import corpus_paths
 from bpe_tokenizer.cli.options import (
     NORMALIZATION,
+    OUTPUT,
     SPLIT_PATTERN,
     AsJson,
     Corpus,
@@ -23,6 +24,7 @@ from bpe_tokenizer.cli.options import (
     choice,
     normal_form,
     option,
+    special_argument,
 )
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.train import piece_counts
@@ -33,7 +35,7 @@ __all__ = ["count"]
 
 def count(
     corpus: Corpus,
-    output: Annotated[Path, option("FILE", "File to save the counts in.")],
+    output: Annotated[Path, option("FILE", "File to save the counts in.", names=OUTPUT)],
     split_pattern: Annotated[str | None, SPLIT_PATTERN] = None,
     special: Special = None,
     normalization: Annotated[str, choice(NORMALIZATION, help="Unicode normal form of the text.")] = "NFC",
@@ -44,11 +46,11 @@ def count(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Count the distinct pieces of text files, to train later.
+    """Count pieces, to train later (tokens: `encode --count`).
 
-    `bpe-tokenizer train --counts` learns a vocabulary from them. Counts of the parts of a corpus add up,
-    wherever they were made: training on them all is training on the corpus. To count the tokens of a text,
-    count its ids: `bpe-tokenizer encode ... | wc -w`.
+    `bpe-tokenizer train --counts` learns a vocabulary from the distinct pieces of text files. Counts of the
+    parts of a corpus add up, wherever they were made: training on them all is training on the corpus.
+    `bpe-tokenizer encode --count` prints the number of tokens of a text.
     """
     begin = time.perf_counter()
     with corpus_paths(corpus) as files:
@@ -56,7 +58,7 @@ def count(
             files,
             split_pattern or "cl100k",
             normal_form(normalization),
-            special or (),
+            special_argument(special),
             weights=weights,
             threads=threads,
             max_memory=max_memory,

@@ -11,7 +11,7 @@ import typer
 from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer.cli.id_formats import ID_FORMATS, Ids, parse_ids, read_ids
 from bpe_tokenizer.cli.inputs import blocks, check_inputs
-from bpe_tokenizer.cli.options import Debug, Download, TokenizerPath, choice, option
+from bpe_tokenizer.cli.options import FILE, Debug, Download, TokenizerPath, choice, option
 from bpe_tokenizer.cli.streams import binary_output
 from bpe_tokenizer.errors import OptionError, UnknownIdError
 
@@ -25,7 +25,7 @@ def decode(
         option("ID...", "Ids, or a JSON list of ids; - is standard input.", "standard input"),
     ] = None,
     file: Annotated[
-        list[str] | None, option("FILE...", "Files of ids, in order; - is standard input.")
+        list[str] | None, option("FILE...", "Files of ids, in order; - is standard input.", names=FILE)
     ] = None,
     input_format: Annotated[
         Any,

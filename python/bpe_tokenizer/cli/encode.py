@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from bpe_tokenizer import BPETokenizer, special_tokens
 from bpe_tokenizer.cli.id_formats import ID_FORMATS, write_ids
 from bpe_tokenizer.cli.inputs import check_inputs, text_blocks
 from bpe_tokenizer.cli.options import (
+    FILE,
     AllowedSpecial,
     Debug,
     Download,
@@ -33,8 +35,12 @@ def encode(
     tokenizer: TokenizerPath,
     text: Annotated[str | None, option("TEXT", "Text to encode.")] = None,
     file: Annotated[
-        list[str] | None, option("FILE...", "Files to encode, in UTF-8 and in order; - is standard input.")
+        list[str] | None,
+        option("FILE...", "Files to encode, in UTF-8 and in order; - is standard input.", names=FILE),
     ] = None,
+    count: Annotated[
+        bool, typer.Option("--count", help="Print the number of ids of each text or file, not the ids.")
+    ] = False,
     output_format: Annotated[
         Any,
         choice(
@@ -58,8 +64,8 @@ def encode(
 ) -> None:
     """Turn text into ids.
 
-    Each text or file gives a line of numbers. Files and standard input are read in blocks, so they may be
-    larger than the memory.
+    Each text or file gives a line of numbers, or with --count the number of its ids. Files and standard input
+    are read in blocks, so they may be larger than the memory.
     """
     if text is not None and file is not None:
         raise typer.BadParameter("give either --text or --file, not both")
@@ -68,13 +74,18 @@ def encode(
     format_ = "json" if as_json else output_format or "text"
     if show_tokens and format_ != "text":
         raise typer.BadParameter("--show-tokens needs --output-format text; JSON has the tokens already")
+    if count and (show_tokens or format_ not in ("text", "json")):
+        raise typer.BadParameter("--count prints a number: leave out --show-tokens, uint16 and uint32")
     inputs = check_inputs(file) if text is None else []
     loaded = BPETokenizer.load(tokenizer, download=download)
     special = allowed_special_argument(allowed_special)
     write = binary_output(format_ in ("uint16", "uint32"))
     for chunks in [[text]] if text is not None else map(text_blocks, inputs):
         blocks = _ids(loaded, chunks, special, add_special_tokens)
-        if show_tokens:
+        if count:
+            number = sum(ids.size for ids in blocks)
+            write(f"{json.dumps({'count': number}) if format_ == 'json' else number}\n".encode())
+        elif show_tokens:
             whole = list(blocks)
             write_ids(format_, whole, write, loaded.convert_ids_to_tokens)
             _show_tokens(loaded, [each for ids in whole for each in ids.tolist()])

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import typer
 
+from bpe_tokenizer.cli.streams import wrapped
+from bpe_tokenizer.errors import did_you_mean, shorten
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 
 __all__ = [
     "CORPUS",
+    "FILE",
+    "MODEL",
     "NORMALIZATION",
+    "OUTPUT",
     "SPLIT_PATTERN",
+    "TOKENIZER",
     "AllowedSpecial",
     "AsJson",
     "Corpus",
@@ -29,35 +37,45 @@ __all__ = [
     "completion",
     "normal_form",
     "option",
+    "special_argument",
 ]
 
 
-def option(metavar: str, description: str, default: str = "", **settings: Any) -> Any:
+def option(
+    metavar: str, description: str, default: str = "", names: Sequence[str] = (), **settings: Any
+) -> Any:
     """Return an option that has a value only if it is given.
 
     Args:
         metavar: What the help shows for the value.
         description: What the option does.
         default: What the help shows as the default; nothing by default.
+        names: The option's names, if it has a short one too; otherwise its parameter's name is its name.
         settings: Settings of `typer.Option`.
     """
-    return typer.Option(metavar=metavar, help=description, show_default=default or False, **settings)
+    return typer.Option(*names, metavar=metavar, help=description, show_default=default or False, **settings)
 
 
-def choice(names: Iterable[str], *declarations: str, **settings: Any) -> Any:
+def choice(
+    names: Iterable[str], *declarations: str, aliases: Mapping[str, str] | None = None, **settings: Any
+) -> Any:
     """Return an option that accepts one of several names. Its help lists them, and shells complete them.
 
     Args:
-        names: The names, from the list that defines them.
+        names: The names, from the list that defines them; upper and lower case are the same.
         declarations: The option's names on the command line, as for `typer.Option`.
+        aliases: Other names, in lower case, that mean one of the names.
         settings: Settings of `typer.Option`; `help` is needed.
     """
     known = list(names)
+    meant = {**(aliases or {}), **{name.lower(): name for name in known}}
 
     def parse(value: str) -> str:
-        if value not in known:
-            raise typer.BadParameter(f"{value!r} is not one of {', '.join(map(repr, known))}.")
-        return value
+        name = meant.get(value.lower())
+        if name is None:
+            near = did_you_mean(value.lower(), meant).removesuffix(".")
+            raise typer.BadParameter(f"{shorten(value)} is not one of {', '.join(map(repr, known))}{near}")
+        return name
 
     text = f"{settings.pop('help')} One of: {', '.join(known)}."
     return typer.Option(
@@ -77,11 +95,20 @@ def completion(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress and no summary.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
+# Options with short names, the same ones in every command.
+TOKENIZER = ("--tokenizer", "-t")
+FILE = ("--file", "-f")
+OUTPUT = ("--output", "-o")
+MODEL = ("--model", "-m")
 # A text, and not a Path: "./gpt2" is a path, and "gpt2" may be a published name.
 TokenizerPath = Annotated[
     str,
-    option("PATH|NAME", "A saved tokenizer of any format, or a published one: gpt-4o, hf:owner/name, ..."),
+    option(
+        "PATH|NAME",
+        "A saved tokenizer of any format, or a published one: gpt-4o, hf:owner/name, ...",
+        names=TOKENIZER,
+    ),
 ]
 Download = Annotated[
     bool,
@@ -128,3 +155,18 @@ def allowed_special_argument(tokens: list[str] | None) -> Literal["none", "all"]
     if tokens is None or tokens == ["none"]:
         return "none"
     return "all" if tokens == ["all"] else set(tokens)
+
+
+def special_argument(tokens: list[str] | None) -> list[str]:
+    """Return the values of `--special`, and say on standard error if one looks like several tokens."""
+    for token in tokens or ():
+        parts = [part.strip() for part in token.split(",")]
+        # "<s>,</s>" and "a,b", but not "<a,b>" or ",".
+        if len(parts) > 1 and all(part and (part[0] in "<[") == (part[-1] in ">]") for part in parts):
+            is_short = token.isprintable() and len(token) <= 100
+            written = " ".join(map(shlex.quote, parts)) if is_short else "A B ..."
+            line = (
+                f"--special {shorten(token)} is one token; for {len(parts)} tokens write --special {written}"
+            )
+            print(wrapped(f"bpe-tokenizer: {line}", sys.stderr), file=sys.stderr)
+    return tokens or []

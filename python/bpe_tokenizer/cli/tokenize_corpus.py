@@ -11,6 +11,7 @@ import typer
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer import corpus as corpora
 from bpe_tokenizer.cli.options import (
+    OUTPUT,
     AllowedSpecial,
     AsJson,
     Debug,
@@ -39,7 +40,7 @@ def tokenize_corpus(
             "Text, JSON Lines, Parquet or Arrow; patterns such as 'data/*.gz'; - is standard input.",
         ),
     ],
-    output: Annotated[Path, option("DIR", "Directory for the token files.")],
+    output: Annotated[Path, option("DIR", "Directory for the token files.", names=OUTPUT)],
     format_: Annotated[Any, choice(FORMATS, "--format", help="Format of the token files.")] = "nanogpt",
     input_format: Annotated[
         Any, choice(get_args(InputFormat), help="Format of the corpus.", show_default="by file name")

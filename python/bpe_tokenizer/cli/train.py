@@ -15,6 +15,7 @@ from bpe_tokenizer.cli.inputs import corpus_paths
 from bpe_tokenizer.cli.options import (
     CORPUS,
     NORMALIZATION,
+    OUTPUT,
     SPLIT_PATTERN,
     AsJson,
     Debug,
@@ -26,6 +27,7 @@ from bpe_tokenizer.cli.options import (
     choice,
     normal_form,
     option,
+    special_argument,
 )
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.train.options import TieBreak
@@ -35,7 +37,7 @@ __all__ = ["train"]
 
 
 def train(
-    output: Annotated[Path, option("DIR", "Directory to save the tokenizer in.")],
+    output: Annotated[Path, option("DIR", "Directory to save the tokenizer in.", names=OUTPUT)],
     corpus: Annotated[list[str] | None, CORPUS] = None,
     counts: Annotated[
         list[Path] | None, option("FILE...", "Piece counts of `bpe-tokenizer count`, instead of a corpus.")
@@ -81,7 +83,7 @@ def train(
     options: dict[str, Any] = {
         "vocab_size": vocab_size,
         "min_frequency": min_frequency,
-        "special_tokens": special,
+        "special_tokens": special and special_argument(special),
         "verbose": not quiet,
         "tie_break": tie_break,
         "max_token_length": max_token_length,

@@ -11,7 +11,15 @@ import typer
 from bpe_tokenizer import BPETokenizer, special_tokens
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.cli.inputs import read_text
-from bpe_tokenizer.cli.options import AllowedSpecial, Debug, Download, allowed_special_argument, option
+from bpe_tokenizer.cli.options import (
+    FILE,
+    TOKENIZER,
+    AllowedSpecial,
+    Debug,
+    Download,
+    allowed_special_argument,
+    option,
+)
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.view.page import page, visualize_all
 
@@ -21,28 +29,41 @@ __all__ = ["view"]
 def view(
     tokenizer: Annotated[
         list[str],
-        option("PATH|NAME", "A saved or published tokenizer; repeat the option to compare several."),
+        option(
+            "PATH|NAME",
+            "A saved or published tokenizer; repeat the option to compare several.",
+            "",
+            TOKENIZER,
+        ),
     ],
     text: Annotated[str | None, option("TEXT", "Text to show.")] = None,
-    file: Annotated[str | None, option("FILE", "File to show, in UTF-8; - is standard input.")] = None,
+    file: Annotated[
+        str | None, option("FILE", "File to show, in UTF-8; - is standard input.", names=FILE)
+    ] = None,
     html: Annotated[str | None, option("FILE", "Write a self-contained page; - is standard output.")] = None,
-    plain: Annotated[bool, typer.Option("--plain", help="Show the tokens in the terminal.")] = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Print the tokens, as also in a pipe or into a file.")
+    ] = False,
     allowed_special: AllowedSpecial = None,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the local page; 0 chooses a free port.")
     ] = 0,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Do not open the local page in a browser.")
+        bool, typer.Option("--no-browser", help="Serve the local page, but open no browser.")
     ] = False,
     download: Download = False,
     debug: Debug = False,
 ) -> None:
-    """Show the tokens of a text in a browser, file or terminal."""
+    """Show the tokens of a text in a browser, file or terminal.
+
+    Without --html and --plain, a local page opens, until Ctrl-C. If standard output is not a terminal, the
+    tokens are printed instead, unless --no-browser or --port asks for the page.
+    """
     if text is not None and file is not None:
         raise typer.BadParameter("give either --text or --file, not both")
     if html is not None and plain:
         raise typer.BadParameter("give either --html or --plain, not both")
-    is_live = html is None and not plain
+    is_live = html is None and not plain and (sys.stdout.isatty() or no_browser or port != 0)
     if text is None and (file is not None or not is_live):
         text = read_text(file)
     special = allowed_special_argument(allowed_special)

@@ -44,6 +44,7 @@ class Format:
         takes_load_kwargs: Whether `load` takes `split_pattern` and `special_tokens`, which a file may lack.
         is_directory: Whether `save` writes a directory.
         companions: Pairs of file names that are a tokenizer only together.
+        aliases: Other names that the command line accepts, in lower case.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Format:
     takes_load_kwargs: bool = False
     is_directory: bool = False
     companions: Mapping[str, str] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
 
     @property
     def module(self) -> str:
@@ -111,6 +113,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "llama.cpp's container: the tokenizer in the metadata of a model, or alone",
                 extensions=(".gguf",),
                 matches=probe.is_gguf,
+                aliases=("llama.cpp", "llamacpp", "llama-cpp"),
             ),
             Format(
                 "minbpe",
@@ -125,6 +128,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "everything that a model is, with tokens in base64",
                 extensions=(".json",),
                 matches=probe.is_base64_json,
+                aliases=("base64",),
             ),
             Format(
                 "tekken",
@@ -133,6 +137,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 extensions=("tekken.json",),
                 matches=probe.is_tekken,
                 can_save=False,
+                aliases=("mistral", "tekken.json"),
             ),
             Format(
                 "huggingface",
@@ -141,6 +146,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 extensions=("tokenizer.json",),
                 matches=probe.is_tokenizer_json,
                 is_directory=True,
+                aliases=("hf", "transformers", "tokenizers", "tokenizer.json", "hugging-face"),
             ),
             Format(
                 "tiktoken",
@@ -149,6 +155,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 extensions=(".tiktoken",),
                 matches=probe.is_tiktoken,
                 takes_load_kwargs=True,
+                aliases=("openai",),
             ),
             Format(
                 "gpt2",
@@ -159,6 +166,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 takes_load_kwargs=True,
                 is_directory=True,
                 companions=dict(probe.GPT2_PAIRS),
+                aliases=("gpt-2", "vocab.json", "merges.txt"),
             ),
             Format(
                 "readable",
@@ -166,6 +174,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "each token with its id and the two tokens it is merged from",
                 extensions=(".txt",),
                 can_load=False,
+                aliases=("text", "txt", "vocab"),
             ),
         )
     }
