@@ -304,6 +304,19 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_form_has_a_name() {
+        for (form, name) in FORMS.into_iter().zip(["NFC", "NFD", "NFKC", "NFKD"]) {
+            assert_eq!(form.to_string(), name);
+            assert_eq!(name.parse::<Normalization>().unwrap(), form);
+        }
+        let error = "nfc".parse::<Normalization>().unwrap_err().to_string();
+        assert!(
+            error.contains("\"nfc\" is not known; use \"NFC\""),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn a_normalised_text_is_not_copied() {
         for text in ["plain", "café", "日本語"] {
             assert!(rewritten(Normalization::Nfc, text, false).is_none());
@@ -396,6 +409,12 @@ pub(crate) mod tests {
         };
         assert_eq!(starts(Normalization::Nfkd, "ｗ\u{301}é"), [0, 3, 5, 5]);
         assert_eq!(starts(Normalization::Nfkc, "ﬁ\u{315}a"), [0, 0, 3, 5]);
+        assert_eq!(
+            starts(Normalization::Nfd, "xy\u{344}\u{344}"),
+            [0, 1, 2, 2, 4, 4]
+        );
+        // The accent composes, but the ligature after it is apart.
+        assert_eq!(starts(Normalization::Nfkc, "e\u{301}ﬁ"), [0, 3, 3]);
         // The dot below moves before the acute accent, and composes.
         assert_eq!(starts(Normalization::Nfd, "xé\u{323}"), [0, 1, 1, 1]);
         assert_eq!(starts(Normalization::Nfc, "xe\u{301}\u{323}"), [0, 1, 1]);
@@ -430,6 +449,17 @@ pub(crate) mod tests {
                     let apart = format!("{}{}", apply(form, before), apply(form, &c.to_string()));
                     assert_eq!(apply(form, &whole), apart, "{form} {before:?} {c:?}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_boundary_is_a_character_that_begins_a_run_and_does_not_change() {
+        for form in FORMS {
+            for c in '\0'..=char::MAX {
+                let text = c.to_string();
+                let is_boundary = form.begins_run(c) && whole(form, &text) == text;
+                assert_eq!(form.is_boundary(c), is_boundary, "{form} {c:?}");
             }
         }
     }
