@@ -62,7 +62,7 @@ def run_console(document: str, block: Block) -> None:
     ("document", "python", "console"),
     [
         ("README.md", 9, 1),
-        ("docs/training.md", 9, 0),
+        ("docs/training.md", 10, 0),
         ("docs/command-line.md", 0, 1),
         ("docs/tiktoken.md", 3, 0),
         ("docs/formats.md", 1, 0),

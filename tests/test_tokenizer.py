@@ -49,7 +49,11 @@ def test_repr() -> None:
     pairs = [(bytes([i // 256]), bytes([i % 256])) for i in range(31_744)]
     vocab = BYTES | {256 + rank: left + right for rank, (left, right) in enumerate(pairs)}
     tokenizer = BPETokenizer.from_vocab(vocab, pairs, {"<a>": 32000, "<b>": 32001, "<c>": 40000})
-    assert repr(tokenizer) == "BPETokenizer(vocab_size=32,000, merges=31,744, special_tokens=3)"
+    assert repr(tokenizer) == (
+        "BPETokenizer(vocab_size=32,000, n_vocab=40,001, merges=31,744, special_tokens=3)"
+    )
+    inside = BPETokenizer.from_vocab(vocab, pairs, {"<a>": 32000})
+    assert "n_vocab" not in repr(inside.train("low low", 257, verbose=False))
     assert (tokenizer.vocab_size, len(tokenizer)) == (32_000, 32_003)
     assert repr(BPETokenizer("gpt2", None)) == (
         f"BPETokenizer(untrained, split_pattern={GPT2_SPLIT_PATTERN!r}, normalization=None)"

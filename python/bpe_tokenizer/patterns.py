@@ -179,6 +179,9 @@ SPLIT_PATTERNS: dict[str, str | tuple[str, ...]] = {
 }
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]+")
+# Names of published tokenizers: OpenAI's models and encodings; and repositories of the Hugging Face hub.
+_PUBLISHED = re.compile(r"(chat)?gpt-.+|o[0-9](-.+)?|[a-z0-9]+_(base|edit|harmony)|(text|code)-.+")
+_REPOSITORY = re.compile(r"(hf:)?[A-Za-z][\w.-]+/[A-Za-z][\w.-]+(@[\w./-]+)?")
 
 
 def resolve_split_pattern(split_pattern: str | Sequence[str]) -> tuple[str, ...]:
@@ -198,14 +201,14 @@ def resolve_split_pattern(split_pattern: str | Sequence[str]) -> tuple[str, ...]
     '\\p{N}'
     >>> resolve_split_pattern(r"\w+|\W+")
     ('\\w+|\\W+',)
-    >>> resolve_split_pattern("gpt-2")
+    >>> resolve_split_pattern("gpt4")
     Traceback (most recent call last):
-    bpe_tokenizer.errors.PatternError: unknown split pattern 'gpt-2'; did you mean 'gpt2'? ...
+    bpe_tokenizer.errors.PatternError: unknown split pattern 'gpt4'; did you mean 'gpt2'? ...
     """
     if isinstance(split_pattern, str):
         if split_pattern in NAMED_PATTERNS:
             return NAMED_PATTERNS[split_pattern].patterns
-        if _NAME.fullmatch(split_pattern):
+        if _NAME.fullmatch(split_pattern) or _REPOSITORY.fullmatch(split_pattern):
             raise PatternError(_unknown_name(split_pattern))
         patterns: tuple[str, ...] = (split_pattern,)
     else:
@@ -229,6 +232,12 @@ def resolve_split_pattern(split_pattern: str | Sequence[str]) -> tuple[str, ...]
 
 
 def _unknown_name(name: str) -> str:
+    if _PUBLISHED.fullmatch(name) or _REPOSITORY.fullmatch(name):
+        source = name if _PUBLISHED.fullmatch(name) or name.startswith("hf:") else f"hf:{name}"
+        return (
+            f"unknown split pattern {shorten(name, 30)}: bpe_tokenizer.load({shorten(source, 40)}) loads a "
+            f"published tokenizer. The names of split patterns are {', '.join(NAMED_PATTERNS)}"
+        )
     hint = did_you_mean(name.lower(), NAMED_PATTERNS)
     return (
         f"unknown split pattern {shorten(name, 40)}{hint} The names are "

@@ -265,7 +265,8 @@ def _check_owner(vocab: Mapping[int, bytes], token_id: int, content: str) -> Non
 def find_roles(tokens: Iterable[AddedToken]) -> dict[Role, str]:
     """Find the tokens of the roles BOS, EOS, padding and unknown by their names.
 
-    The names are `bos`, `begin_of_text`, `<s>`; `eos`, `end_of_text`, `endoftext`, `</s>`; `pad`; `unk`.
+    The names are `bos`, `begin_of_text`, `<s>`; `eos`, `end_of_text`, `endoftext`, `</s>`; `pad`, `padding`;
+    `unk`, `unknown`.
     The first name that a token's text contains as a word, in either case, decides; of several tokens that
     contain it, the one with the smallest id. (A word: `<|videos|>` is not an EOS token.)
 

@@ -334,7 +334,7 @@ class BPETokenizer:
         """Count the distinct pieces of a corpus, the first step of training.
 
         The arguments and errors are those of `train`; `special_tokens` are the texts at which documents are
-        cut.
+        cut. `count_tokens(text)` returns the number of tokens of a text.
 
         >>> BPETokenizer("gpt2").count("low low lower")
         PieceCounts(documents=1, pieces=3, distinct=3)
@@ -959,7 +959,8 @@ class BPETokenizer:
 
         Args:
             special_tokens: A list, which takes the ids after the largest in use, or a dict of text to id.
-                Tokens that exist with this id are skipped.
+                Tokens that exist with this id are skipped. A name like `<s>`, `<|endoftext|>`, `<pad>` or
+                `<unk>` gives a token its role (`eos_token`, ...), unless the role was set or a file names it.
 
         Returns:
             The number of tokens that were added.
@@ -2995,8 +2996,9 @@ class BPETokenizer:
         if compiled is None:
             pattern = shorten(self.split_pattern, 200)
             return f"{name}(untrained, split_pattern={pattern}, normalization={self.normalization!r})"
+        n_vocab = f"n_vocab={self.n_vocab:,}, " if self.n_vocab != self.vocab_size else ""
         return (
-            f"{name}(vocab_size={self.vocab_size:,}, merges={len(self.merges):,}, "
+            f"{name}(vocab_size={self.vocab_size:,}, {n_vocab}merges={len(self.merges):,}, "
             f"special_tokens={len(compiled.special):,})"
         )
 

@@ -19,6 +19,7 @@ from bpe_tokenizer import (
     OptionError,
     _core,
 )
+from bpe_tokenizer.compat.tiktoken.load import load_tiktoken_bpe
 from bpe_tokenizer.formats import tiktoken as format_
 from bpe_tokenizer.formats.tiktoken import published
 from bpe_tokenizer.formats.tiktoken.cache import download
@@ -28,6 +29,7 @@ from bpe_tokenizer.formats.tiktoken.published import (
     PublishedEncoding,
     PublishedFile,
 )
+from bpe_tokenizer.formats.tiktoken.ranks import parse_ranks
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from tiktoken_files import TINY, FileServer, encoding, ids
 
@@ -130,9 +132,19 @@ def test_a_download_that_fails_is_an_error_that_says_so(
         format_.load_named("tiny")
     nowhere = PublishedEncoding(PublishedFile("http://127.0.0.1:9/x", "0" * 64), "a", {})
     monkeypatch.setattr(format_, "PUBLISHED", {"tiny": nowhere})
-    with pytest.raises(HubError, match="cannot be downloaded"):
+    with pytest.raises(HubError, match="cannot be downloaded") as raised:
         format_.load_named("tiny")
     assert not cache.exists()
+    # The file that the error names is found.
+    name = re.search(r"save it as ([0-9a-f]{40}) in TIKTOKEN_CACHE_DIR$", str(raised.value))
+    assert name
+    cache.mkdir()
+    (cache / name[1]).write_bytes(TINY)
+    digest = hashlib.sha256(TINY).hexdigest()
+    assert load_tiktoken_bpe("http://127.0.0.1:9/x", digest) == parse_ranks(TINY, "tiny")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
+    with pytest.raises(HubError, match=r"load it by its path$"):
+        format_.load_named("tiny")
 
 
 def test_no_more_is_read_than_a_tokenizer_file_has(

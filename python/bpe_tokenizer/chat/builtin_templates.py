@@ -7,7 +7,7 @@ from typing import Final
 
 from bpe_tokenizer.chat.declarative_template import InstructionTemplate, RoleMarkup, TurnTemplate
 
-__all__ = ["BUILT_IN"]
+__all__ = ["BUILT_IN", "DEFAULT_TEMPLATE"]
 
 
 def _llama3(role: str) -> RoleMarkup:
@@ -71,3 +71,5 @@ _TEMPLATES: Final = (
     ),
 )
 BUILT_IN: Final = MappingProxyType({template.name: template for template in _TEMPLATES})
+# The template of a tokenizer that has none of its own.
+DEFAULT_TEMPLATE: Final = "llama3"

@@ -13,6 +13,7 @@ import numpy as np
 
 from bpe_tokenizer.arguments import check_flag, items_of
 from bpe_tokenizer.chat.assistant_spans import assistant_spans
+from bpe_tokenizer.chat.builtin_templates import BUILT_IN, DEFAULT_TEMPLATE
 from bpe_tokenizer.chat.control_tokens import encode_pieces, markup_tokens
 from bpe_tokenizer.chat.message_regions import message_regions
 from bpe_tokenizer.chat.messages import Conversation, is_batch
@@ -220,7 +221,10 @@ def _conversations(
     with options.in_budget():
         chosen = select_template(compiled, template, bool(options.tools))
     special_tokens = named_special_tokens(compiled)
-    return [ConversationRenderer(messages, chosen, options, special_tokens) for messages in several]
+    is_default = template is None and chosen is BUILT_IN[DEFAULT_TEMPLATE]
+    return [
+        ConversationRenderer(messages, chosen, options, special_tokens, is_default) for messages in several
+    ]
 
 
 def _encode(

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from bpe_tokenizer.arguments import check_flag
+from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.messages import Messages, checked_messages, with_system_prompt
 from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
 from bpe_tokenizer.chat.template import Template
@@ -74,10 +75,16 @@ class ConversationRenderer:
         template: The template.
         options: The options.
         special_tokens: Texts of special tokens by name: `"bos_token"`, ...
+        is_default: Whether the template is the default, because neither the caller nor the model names one.
     """
 
     def __init__(
-        self, messages: Any, template: Template, options: ChatOptions, special_tokens: Mapping[str, str]
+        self,
+        messages: Any,
+        template: Template,
+        options: ChatOptions,
+        special_tokens: Mapping[str, str],
+        is_default: bool = False,
     ) -> None:
         given = checked_messages(messages)
         self.template = template
@@ -85,6 +92,7 @@ class ConversationRenderer:
         self.messages, self._has_prompt = with_system_prompt(given, options.system_prompt)
         self._options = options
         self._special_tokens = special_tokens
+        self._is_default = is_default
 
     def render(self, traced: bool = False) -> Rendered:
         """Render the conversation; with `traced`, it has `written` if the template can tell."""
@@ -119,6 +127,12 @@ class ConversationRenderer:
         missing = [text for text in control if text not in added]
         if missing and not self._options.plain_markup:
             name = shorten(getattr(self.template, "name", ""), 40)
+            if self._is_default:
+                raise OptionError(
+                    f"the tokenizer has no chat template, and lacks control tokens of the default {name}: "
+                    f"choose one of template={', '.join(map(repr, BUILT_IN))} or pass a Jinja source. "
+                    "add_special_tokens adds control tokens; plain_markup=True accepts forged turns"
+                )
             raise OptionError(
                 f"the vocabulary lacks control tokens of the template {name}, so a message could forge a "
                 f"turn: {', '.join(missing):.90}; add them with add_special_tokens, use another template, or "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bpe_tokenizer.chat.builtin_templates import BUILT_IN
+from bpe_tokenizer.chat.builtin_templates import BUILT_IN, DEFAULT_TEMPLATE
 from bpe_tokenizer.chat.template import ChatTemplate, Template, is_jinja, jinja_template, template_error
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
@@ -44,7 +44,7 @@ def select_template(compiled: CompiledModel, template: str | Template | None, ha
         return template
     own = _model_templates(compiled.model.config.get("chat_template"))
     if not own:
-        return BUILT_IN["llama3"]
+        return BUILT_IN[DEFAULT_TEMPLATE]
     for name in ("tool_use", "default") if has_tools else ("default",):
         if name in own:
             return jinja_template(own[name], "chat_template" if len(own) == 1 else name)

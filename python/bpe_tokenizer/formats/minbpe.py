@@ -103,7 +103,10 @@ def save(model: Model, path: str | Path) -> list[Path]:
     """
     path = check_path("path", path)
     if path.suffix != ".model":
-        raise OptionError(f"path is {str(path)!r}; minbpe only loads files whose name ends in .model")
+        raise OptionError(
+            f"path is {shorten(str(path))}; minbpe only loads files whose name ends in .model: write "
+            f"{shorten(f'{path.name}.model')}"
+        )
     core = require_mergeable(model, _NAME)
     pattern = _write_pattern(core)
     special = _write_special_tokens(core)

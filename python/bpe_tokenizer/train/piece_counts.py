@@ -468,7 +468,9 @@ def count(
     max_memory: int | str | None = None,
     verbose: bool = False,
 ) -> PieceCounts:
-    """Count the distinct pieces of a corpus.
+    """Count the distinct pieces of a corpus, the first step of training.
+
+    `BPETokenizer.load(path).count_tokens(text)` returns the number of tokens of a text.
 
     Args:
         corpus: As in `BPETokenizer.train`.

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -219,14 +220,23 @@ def to_json(model: Model) -> bytes:
 # -- reading --------------------------------------------------------------------------------------------
 
 
+def _published_hint(path: Path) -> str:
+    """Say how to load a published tokenizer, if the path may be its name."""
+    name = path.as_posix()
+    if len(name) >= _MAX_NAME:
+        return ""
+    if name.startswith("hf:"):
+        return f"; write BPETokenizer.load({name!r})"
+    if re.fullmatch(r"\w[\w.-]*/[\w.-]+", name):
+        return f"; for a repository of the Hugging Face hub write BPETokenizer.load('hf:{name}')"
+    return "; BPETokenizer.load takes published names too, such as gpt2, gpt-4o and hf:owner/name"
+
+
 def _tokenizer_json(path: Path) -> Path:
     if path.is_file():
         return path
     if not path.is_dir():
-        hint = "; BPETokenizer.load takes published names too, such as gpt2, gpt-4o and hf:owner/name"
-        raise TokenizerFileNotFoundError(
-            f"{path}: no such file or directory{hint if len(str(path)) < _MAX_NAME else ''}"
-        )
+        raise TokenizerFileNotFoundError(f"{path}: no such file or directory{_published_hint(path)}")
     if (path / "tokenizer.json").exists():
         return path / "tokenizer.json"
     for vocab, merges in (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe")):

@@ -88,13 +88,13 @@ class Cache:
             HubError: The file cannot be downloaded.
             WriteError: The file cannot be written into a chosen cache.
         """
-        data = download(url)
+        path = self.path(url)
+        data = download(url, "" if path is None else f"save it as {path.name} in TIKTOKEN_CACHE_DIR")
         if sha256 is not None and not has_sha256(data, sha256):
             raise FormatError(
                 f"{url}: the downloaded file has the SHA-256 {hashlib.sha256(data).hexdigest()}, not "
                 f"{sha256}; try again, or check for a proxy that answers instead of the server"
             )
-        path = self.path(url)
         if path is not None:
             try:
                 make_directory(path.parent)
@@ -105,8 +105,12 @@ class Cache:
         return data
 
 
-def download(url: str) -> bytes:
+def download(url: str, way_out: str = "") -> bytes:
     """Return the content of an HTTP or HTTPS URL.
+
+    Args:
+        url: The URL.
+        way_out: What the user may do with a file that another program downloads, for the error.
 
     Raises:
         HubError: The server cannot be reached, returns an error, or returns more than 256 MB.
@@ -120,8 +124,8 @@ def download(url: str) -> bytes:
             expected = response.headers.get("Content-Length")
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise HubError(
-            f"{url}: cannot be downloaded: {error}. Check the connection and try again, "
-            "or download the file yourself and load it by its path"
+            f"{url}: cannot be downloaded: {str(error)[:80]}. Check the connection and try again, "
+            f"or download the file yourself and {way_out or 'load it by its path'}"
         ) from error
     if len(data) > _MAX_BYTES:
         raise HubError(f"{url}: returns more than {_MAX_BYTES:,} bytes, too much for a tokenizer file")
