@@ -161,7 +161,7 @@ def _saved_vocab(tmp_path: Path) -> dict[str, str]:
         ({"vocab": {"0": "AA=="}}, "the vocabulary has no token for the byte 0x01"),
         ({"vocab": {"00": "AA=="}}, "vocab: '00' is not an id"),
         ({"vocab": {"-1": "AA=="}}, "vocab: '-1' is not an id"),
-        ({"vocab": {"9" * 5000: "AA=="}}, "vocab: '9{50}' is not an id"),
+        ({"vocab": {"9" * 5000: "AA=="}}, "vocab: '9{75}...' is not an id"),
         ({"vocab": {"4294967295": "AA=="}}, "4294967295 is not an id; the largest id is 4294967294"),
         ({"vocab": {"0": "A"}}, "vocab.0: 'A' is not a token in base64"),
         ({"vocab": {"0": "A*A=="}}, r"vocab.0: 'A\*A==' is not a token in base64"),

@@ -82,6 +82,7 @@ def test_spellings_that_tiktoken_reads_are_read(data: bytes) -> None:
         (b"", "holds no tokens"),
         (b"\n \n", "holds no tokens"),
         (b"YQ==\n", "line 1: must be a token in base64 and its rank, but has 1 fields: b'YQ=='"),
+        (b"\xdf" * 1000, r"line 1: .* 1 fields: b'(\\xdf){1,20}[^ ]{,9}'$"),
         (b" 5\n", "line 1: must be a token in base64 and its rank, but has 1 fields"),
         (b"YQ== 0 1\n", "line 1: .* has 3 fields"),
         (b"YQ== 0 YWI=\n1\n", "line 1: .* has 3 fields"),

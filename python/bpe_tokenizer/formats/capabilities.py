@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.model import Model
 
 __all__ = [
@@ -92,7 +92,7 @@ def require_mergeable(
     if found is not None:
         raise FormatError(
             f"ignore_merges: {name} cannot hold it; its readers would merge every piece step by step, "
-            f"which never makes the token {found[1]!r} (id {found[0]})"
+            f"which never makes the token {shorten(found[1])} (id {found[0]})"
         )
     return core
 

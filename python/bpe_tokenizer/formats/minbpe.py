@@ -178,7 +178,7 @@ def _read_merges(
         ids = line.split()
         if len(ids) != 2 or not (_is_number(ids[0]) and _is_number(ids[1])):
             raise _error(
-                path, number, f"{line[:100]!r} is not a merge: it must be two ids separated by a space"
+                path, number, f"{shorten(line)} is not a merge: it must be two ids separated by a space"
             )
         left, right = int(ids[0]), int(ids[1])
         if max(left, right) >= len(tokens):
@@ -216,7 +216,7 @@ def _read_special_tokens(path: Path, lines: Sequence[str], vocab_size: int) -> d
             raise _error(
                 path,
                 number,
-                f"{line[:100]!r} is not a special token: it must be a text without spaces and an id",
+                f"{shorten(line)} is not a special token: it must be a text without spaces and an id",
             )
         text, token_id = parts[0], int(parts[1])
         if token_id < vocab_size:
@@ -235,8 +235,8 @@ def _read_special_tokens(path: Path, lines: Sequence[str], vocab_size: int) -> d
     shadowed = _shadowed(list(special))
     if shadowed is not None:
         raise FormatError(
-            f"{path}: the special token {shadowed[0]!r} precedes {shadowed[1]!r}, which begins with it: "
-            "minbpe finds the first one, this package the longer one; list the longer one first"
+            f"{path}: the special token {shorten(shadowed[0])} precedes {shorten(shadowed[1])}, which begins "
+            "with it: minbpe finds the first one, this package the longer one; list the longer one first"
         )
     return special
 
@@ -296,7 +296,9 @@ def _write_merges(core: _core.Model, special: frozenset[int]) -> list[tuple[int,
     pairs: list[tuple[int, int]] = []
     for left, right in merges:
         if left not in ids or right not in ids:
-            raise FormatError(f"merges: {(left, right)!r} precedes the merge that makes one of its parts")
+            raise FormatError(
+                f"merges: {shorten((left, right))} precedes the merge that makes one of its parts"
+            )
         pairs.append((ids[left], ids[right]))
         ids.setdefault(left + right, 255 + len(pairs))
     for token, token_id in ids.items():
@@ -311,7 +313,7 @@ def _write_merges(core: _core.Model, special: frozenset[int]) -> list[tuple[int,
         what = (
             "two merges make the same token"
             if extra is None
-            else f"no merge makes {extra[1]!r} (id {extra[0]})"
+            else f"no merge makes {shorten(extra[1])} (id {extra[0]})"
         )
         raise FormatError(f"vocab: {_NAME} holds only bytes and the tokens of merges; {what}")
     return pairs

@@ -122,14 +122,14 @@ def _compare_ids(before: CompiledModel, after: CompiledModel) -> Iterator[Differ
             if was != became:
                 yield Difference(
                     "ids",
-                    f"{text[:100]!r} was {was[:20]} and is {became[:20]}{_changed_settings(before, after)}",
+                    f"{shorten(text)} was {was[:20]} and is {became[:20]}{_changed_settings(before, after)}",
                 )
                 return
         decoded = before.encoder.decode_batch(old), after.encoder.decode_batch(new)
         for ids, was_text, became_text in zip(old, *decoded, strict=True):
             if was_text != became_text:
                 yield Difference(
-                    "decoding", f"{ids[:20]} was {was_text[:100]!r} and is {became_text[:100]!r}"
+                    "decoding", f"{ids[:20]} was {shorten(was_text)} and is {shorten(became_text)}"
                 )
                 return
 

@@ -247,7 +247,7 @@ def _by_rank(ranks: Mapping[bytes, int]) -> dict[int, bytes]:
     tokens = {rank: token for token, rank in ranks.items()}
     if len(tokens) < len(ranks):
         first, second = next((token, tokens[rank]) for token, rank in ranks.items() if tokens[rank] != token)
-        raise ModelError(f"duplicate rank {ranks[first]}: tokens {first!r} and {second!r}")
+        raise ModelError(f"duplicate rank {ranks[first]}: tokens {shorten(first)} and {shorten(second)}")
     return tokens
 
 

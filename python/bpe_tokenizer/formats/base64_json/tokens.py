@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 
+from bpe_tokenizer.errors import shorten
 from bpe_tokenizer.formats.json_file import Field
 
 __all__ = ["read_merges", "read_vocab", "token_of"]
@@ -20,7 +21,7 @@ def read_vocab(field: Field) -> dict[int, bytes]:
     vocab: dict[int, bytes] = {}
     for key, value in field.members().items():
         if not (key.isascii() and key.isdecimal() and len(key) <= 10 and str(int(key)) == key):
-            raise field.error(f"{key[:50]!r} is not an id")
+            raise field.error(f"{shorten(key)} is not an id")
         if int(key) > _MAX_ID:
             raise field.error(f"{key} is not an id; the largest id is {_MAX_ID}")
         token = token_of(value)

@@ -167,7 +167,7 @@ def _read_rare_merge(
         return None
     for part in (left, right, left + right):
         if part not in of_text:
-            problem = f"{part.decode('utf-8', 'replace')!r} is not a token that merging can make"
+            problem = f"{shorten(part.decode('utf-8', 'replace'))} is not a token that merging can make"
             raise metadata.error(f"{MERGES}[{index}]", problem)
     return of_text[left], of_text[right]
 

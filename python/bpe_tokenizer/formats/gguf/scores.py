@@ -123,7 +123,8 @@ def _order_ties(texts: Sequence[str], made: Mapping[str, Pair], scores: Mapping[
     orders += [(by_left[symbol], by_right[symbol]) for symbol in by_left.keys() & by_right.keys()]
     if sum(len(first) * len(then) for first, then in orders) > _MAX_CONSTRAINTS:
         raise FormatError(
-            f"the token {texts[0]!r} and {len(texts) - 1} others have the same score, too many to order"
+            f"the token {shorten(texts[0])} and {len(texts) - 1} others have the same score, too many to "
+            "order"
         )
     before: dict[str, set[str]] = {text: set() for text in texts}
     for first, then in orders:

@@ -172,7 +172,9 @@ def read_tokens(metadata: Metadata) -> Tokens:
     ids = {text: index for index, text in enumerate(texts)}
     if len(ids) < len(texts):
         index = next(index for index, text in enumerate(texts) if ids[text] != index)
-        raise metadata.error(TOKENS, f"duplicate token {texts[index]!r}: ids {index} and {ids[texts[index]]}")
+        raise metadata.error(
+            TOKENS, f"duplicate token {shorten(texts[index])}: ids {index} and {ids[texts[index]]}"
+        )
     numbers = metadata.numbers(TYPES, "i")
     if numbers is None:
         types = [TokenType.NORMAL] * len(texts)
@@ -194,7 +196,7 @@ def _texts(metadata: Metadata) -> list[str]:
         texts = list(map(bytes.decode, strings))
     except UnicodeDecodeError as error:
         index = strings.index(error.object)
-        raise metadata.error(f"{TOKENS}[{index}]", f"{error.object[:100]!r} is not UTF-8") from error
+        raise metadata.error(f"{TOKENS}[{index}]", f"{shorten(error.object)} is not UTF-8") from error
     for index, text in enumerate(texts):
         if not text or "\0" in text:
             # llama.cpp reads up to the first zero byte.

@@ -116,7 +116,7 @@ def _ids_by_text(texts: Sequence[str]) -> dict[str, int]:
     if len(ids) < len(texts):
         index = next(index for index, text in enumerate(texts) if ids[text] != index)
         raise FormatError(
-            f"vocab: ids {index} and {ids[texts[index]]} are both written as {texts[index]!r}, "
+            f"vocab: ids {index} and {ids[texts[index]]} are both written as {shorten(texts[index])}, "
             "and llama.cpp refuses duplicate texts"
         )
     return ids
@@ -259,12 +259,12 @@ def _check_added_in_vocab(core: _core.Model, vocab: Mapping[int, bytes]) -> None
         for part in (left, right, left + right):
             if part in unlike:
                 raise FormatError(
-                    f"added_tokens: {part.decode()!r} is an added token that merging makes too; "
+                    f"added_tokens: {shorten(part.decode())} is an added token that merging makes too; "
                     "llama.cpp cannot do both"
                 )
     for part in unlike:
         if len(part) == 1:
-            raise FormatError(f"added_tokens: {part.decode()!r} is also the token of a byte")
+            raise FormatError(f"added_tokens: {shorten(part.decode())} is also the token of a byte")
 
 
 def _choose_pre(core: _core.Model, names: Mapping[str, PreTokenizer], kept_pre: object) -> str:
@@ -287,7 +287,8 @@ def _choose_pre(core: _core.Model, names: Mapping[str, PreTokenizer], kept_pre: 
         )
     rule = "always merges" if core.ignore_merges else "does not merge a piece that is a token"
     raise FormatError(
-        f"ignore_merges: with these split patterns llama.cpp {rule}; that changes the token {unmade[1]!r}"
+        f"ignore_merges: with these split patterns llama.cpp {rule}; that changes the token "
+        f"{shorten(unmade[1])}"
     )
 
 

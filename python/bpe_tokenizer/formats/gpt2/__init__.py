@@ -103,7 +103,7 @@ def load(
     unused = [token for token in unmerged if token not in contents]
     if unused and not complete:
         raise FormatError(
-            f"{merges_path}: the last line has no newline, and no merge makes {unused[0]!r}; "
+            f"{merges_path}: the last line has no newline, and no merge makes {shorten(unused[0])}; "
             "the file may be cut off"
         )
     patterns = NAMED_PATTERNS[config.splitting.pattern].patterns

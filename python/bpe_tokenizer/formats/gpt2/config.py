@@ -154,7 +154,7 @@ def _decoder_entries(field: Field) -> Iterator[tuple[Field, AddedToken]]:
     for key in field.members():
         entry = field.get(key)
         if not (key.isascii() and key.isdecimal() and len(key) <= 10):
-            raise field.error(f"{key[:50]!r} is not an id")
+            raise field.error(f"{shorten(key)} is not an id")
         content = entry.need("content").text()
         special = entry.get("special").flag(default=False)
         yield entry, _flagged(entry, content, int(key))._replace(special=special)

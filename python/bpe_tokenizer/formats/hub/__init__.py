@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bpe_tokenizer.arguments import check_path
-from bpe_tokenizer.errors import ArgumentTypeError, HubError, OptionError, TokenizerFileNotFoundError
+from bpe_tokenizer.errors import ArgumentTypeError, HubError, OptionError, TokenizerFileNotFoundError, shorten
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.formats.hub.objects import (
     TokenizersTokenizer,
@@ -159,7 +159,9 @@ def fetch(repository: Repository, folder: PurePosixPath, is_given: bool = False)
         name = _choose_file(repository, [name for name in names if name.parent == folder], is_given)
         path = repository.file(name)
     if path is None:
-        raise HubError(f"{repository}: holds no file {str(name)!r}; see {repository.page} for its files")
+        raise HubError(
+            f"{repository}: holds no file {shorten(str(name))}; see {repository.page} for its files"
+        )
     snapshot = path.parents[len(name.parts) - 1]  # .../snapshots/COMMIT
     repository = replace(repository, revision=snapshot.name)
     for other in _COMPANIONS.get(name.name, ()):

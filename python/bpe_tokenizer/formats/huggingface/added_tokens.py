@@ -170,7 +170,7 @@ def _check_normal_forms(field: Field, normalized: Sequence[tuple[AddedToken, str
         if not text:
             raise _refused(field, token, "is empty after normalisation; set its normalized to false")
         if text in found:
-            raise _refused(field, token, f"is the same as {found[text].content!r} after normalisation")
+            raise _refused(field, token, f"is the same as {shorten(found[text].content)} after normalisation")
         found[text] = token
 
 

@@ -232,7 +232,7 @@ def _write_step(steps: Sequence[Step], split: str, step: Step) -> dict[str, Any]
     if isinstance(step, PrefixSpace):
         patterns = [step.pattern for step in steps if isinstance(step, Split) and step.type == "Split"]
         with_pattern = (
-            f" together with the split pattern {patterns[0]!r}; only with GPT-2's" if patterns else ""
+            f" together with the split pattern {shorten(patterns[0])}; only with GPT-2's" if patterns else ""
         )
         raise FormatError(f"pre_tokenizer: tokenizer.json cannot hold add_prefix_space{with_pattern}")
     if not isinstance(step, Split) or step.type != split:

@@ -108,8 +108,8 @@ def _check_merged_spellings(inside: Sequence[AddedToken], merges: Sequence[tuple
     for left, right in merges:
         for printable in different.intersection((left, right, left + right)):
             raise FormatError(
-                f"added_tokens: merges make {written[printable].content!r} (id {written[printable].id}) "
-                "too, as "
+                f"added_tokens: merges make {shorten(written[printable].content)} (id "
+                f"{written[printable].id}) too, as "
                 f"{shorten(printable)}; tokenizer.json cannot hold both spellings of an id"
             )
 

@@ -75,7 +75,7 @@ def _merged_tokens(vocab_bpe: bytes, name: str) -> list[bytes]:
     for number, line in enumerate(lines[1 : -1 if not lines[-1] else None], start=2):
         parts = [_core.from_printable(part) for part in line.split(" ")]
         if len(parts) != 2 or not parts[0] or not parts[1]:
-            raise FormatError(f"{name}: line {number}: must be the two tokens of a merge: {line[:80]!r}")
+            raise FormatError(f"{name}: line {number}: must be the two tokens of a merge: {shorten(line)}")
         tokens.append(parts[0] + parts[1])
     return tokens
 
@@ -86,7 +86,7 @@ def _listed(encoder_json: bytes, name: str) -> dict[bytes, int]:
     for written in document.members():
         token = _core.from_printable(written)
         if token is None:
-            raise FormatError(f"{name}: {written[:80]!r} has a character outside the 256 printable bytes")
+            raise FormatError(f"{name}: {shorten(written)} has a character outside the 256 printable bytes")
         if token not in _SPECIAL:
             listed[token] = document.get(written).id()
     return listed

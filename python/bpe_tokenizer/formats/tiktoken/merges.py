@@ -60,7 +60,7 @@ def ranks_from_model(core: _core.Model, name: str) -> dict[bytes, int]:
             left, right = min(missing, key=lambda pair: ranks[pair[0] + pair[1]])
             raise FormatError(
                 f"merges: {name} cannot hold that {shorten(left)} and {shorten(right)} are not merged: "
-                f"its readers merge them into the token {left + right!r}"
+                f"its readers merge them into the token {shorten(left + right)}"
             )
     if not core.ignore_merges:
         unmade = [token for token in ranks if len(token) > 1]

@@ -109,8 +109,7 @@ def _read_by_line(data: bytes, file: str) -> _Entries:
             continue
         problem = _problem(fields)
         if problem:
-            shown = repr(line if len(line) <= 80 else line[:77] + b"...")
-            raise FormatError(f"{file}: line {number}: {problem}: {shown}")
+            raise FormatError(f"{file}: line {number}: {problem}: {shorten(line)}")
         tokens.append(binascii.a2b_base64(fields[0]))
         ranks.append(int(fields[1]))
     return tokens, ranks
@@ -132,4 +131,4 @@ def _problem(fields: list[bytes]) -> str | None:
 def _refuse_duplicate_rank(ranks: Mapping[bytes, int], file: str) -> NoReturn:
     rank = Counter(ranks.values()).most_common(1)[0][0]
     first, second, *_ = (token for token, other in ranks.items() if other == rank)
-    raise FormatError(f"{file}: duplicate rank {rank}: tokens {first!r} and {second!r}")
+    raise FormatError(f"{file}: duplicate rank {rank}: tokens {shorten(first)} and {shorten(second)}")
