@@ -239,7 +239,6 @@ impl PendingText {
             text = rest;
         }
         self.replace(automaton, content, text, ends, &mut rewritten)?;
-        poller.advance(text.len() / 4)?;
         Ok(rewritten)
     }
 
@@ -483,10 +482,6 @@ mod tests {
 
     #[test]
     fn each_step_does_what_it_says() {
-        let replace = |pattern: &str, content: &str| Normalizer::Replace {
-            pattern: pattern.to_owned(),
-            content: content.to_owned(),
-        };
         let strip = |left, right| Normalizer::Strip { left, right };
         assert_eq!(apply(&[Normalizer::Lowercase], "ÀΣİ x"), "àσi\u{307} x");
         assert_eq!(
@@ -552,18 +547,14 @@ mod tests {
     #[test]
     fn every_step_polls_in_every_text() {
         const BYTES: usize = 1 << 21;
-        let replace = |pattern: &str| Normalizer::Replace {
-            pattern: pattern.to_owned(),
-            content: "_".to_owned(),
-        };
         let strip = |left, right| Normalizer::Strip { left, right };
         let steps = [
             Normalizer::Form(Normalization::Nfkd),
             Normalizer::Lowercase,
             Normalizer::StripAccents,
-            replace(" "),
-            replace(r"\s+|x+"),
-            replace(r"(?<=y)\s"),
+            replace(" ", "_"),
+            replace(r"\s+|x+", "_"),
+            replace(r"(?<=y)\s", "_"),
             strip(true, false),
             strip(false, true),
         ];
@@ -585,7 +576,102 @@ mod tests {
                     "{step:?} {unit:?}"
                 );
             }
+            let stop = || true;
+            let interrupt = Interrupt::new(&stop);
+            if let Some(mut incremental) = IncrementalNormalizer::new(&normalizers) {
+                let stopped = incremental.push(&normalizers, &text, false, &interrupt);
+                assert!(
+                    matches!(stopped, Err(Error::Interrupted)),
+                    "{step:?} {unit:?}"
+                );
+            }
         }
+    }
+
+    fn replace(pattern: &str, content: &str) -> Normalizer {
+        Normalizer::Replace {
+            pattern: pattern.to_owned(),
+            content: content.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_part_returns_what_no_continuation_changes() {
+        let strip = Normalizer::Strip {
+            left: true,
+            right: true,
+        };
+        for (step, parts) in [
+            (
+                Normalizer::Form(Normalization::Nfc),
+                [("ab e", "ab "), ("\u{301}x", "é"), ("y", "xy")],
+            ),
+            (Normalizer::Lowercase, [("AB", "ab"), ("C", "c"), ("", "")]),
+            (strip, [(" a ", "a"), ("b c ", " b c"), (" ", "")]),
+            (
+                Normalizer::Prepend("_".to_owned()),
+                [("a", "_a"), ("b", "b"), ("", "")],
+            ),
+            (
+                replace("x+y", "_"),
+                [("axx", "a"), ("yb", "_b"), ("x", "x")],
+            ),
+        ] {
+            let normalizers = Normalizers::new(std::slice::from_ref(&step)).unwrap();
+            let mut incremental = IncrementalNormalizer::new(&normalizers).unwrap();
+            for (at, (part, expected)) in parts.into_iter().enumerate() {
+                let never = Interrupt::never();
+                let normalized = incremental.push(&normalizers, part, at == 2, &never);
+                assert_eq!(normalized.unwrap(), expected, "{step:?} {part:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_is_where_normalisation_changes_neither_side() {
+        let strip = |left, right| vec![Normalizer::Strip { left, right }];
+        let (form, lowercase) = (Normalizer::Form(Normalization::Nfc), Normalizer::Lowercase);
+        let characters = ['a', 'A', 'é', '\u{301}', ' '];
+        // The characters that may not be before a cut, and those that may not be after it.
+        for (steps, not_before, not_after) in [
+            (vec![], "", ""),
+            (vec![form.clone()], "\u{301}", "\u{301}"),
+            (vec![lowercase.clone()], "A", "A"),
+            (vec![Normalizer::StripAccents], "\u{301}", "\u{301}"),
+            (vec![form, lowercase], "\u{301}A", "\u{301}A"),
+            (strip(false, false), "", ""),
+            (strip(true, false), "", " "),
+            (strip(false, true), " ", ""),
+            (strip(true, true), " ", " "),
+            (vec![Normalizer::Prepend("_".to_owned())], "aAé\u{301} ", ""),
+            (vec![replace("x", "_")], "aAé\u{301} ", ""),
+        ] {
+            let normalizers = Normalizers::new(&steps).unwrap();
+            assert_eq!(normalizers.is_empty(), steps.is_empty());
+            for (before, after) in characters.iter().flat_map(|a| characters.map(|b| (*a, b))) {
+                let may_cut = !not_before.contains(before) && !not_after.contains(after);
+                assert_eq!(
+                    normalizers.may_cut(before, after),
+                    may_cut,
+                    "{steps:?} {before:?} {after:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_replacement_has_the_offsets_of_the_last_character() {
+        let normalizers = Normalizers::new(&[replace("bcé| ", "__")]).unwrap();
+        let text = Text::Str("xa bcéd");
+        let (normalized, alignments) = normalizers.apply(text, true, &Interrupt::never()).unwrap();
+        assert_eq!(*normalized, *b"xa____d");
+        let [alignment] = &alignments[..] else {
+            panic!("{alignments:?}");
+        };
+        let starts = (0..7).map(|at| alignment.start(at));
+        assert_eq!(starts.collect::<Vec<_>>(), [0, 1, 2, 2, 5, 5, 7]);
+        let ends = (1..8).map(|at| alignment.end(at));
+        assert_eq!(ends.collect::<Vec<_>>(), [1, 2, 3, 3, 7, 7, 8]);
     }
 
     #[test]
