@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cas
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import (
+    argument_error,
     check_choice,
     check_flag,
     check_integer,
@@ -18,6 +19,7 @@ from bpe_tokenizer.arguments import (
     check_text,
     check_texts,
     check_vocab,
+    checks_names,
     items_in_turn,
     thread_count,
 )
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
     from typing_extensions import Self, Unpack
 
+    from bpe_tokenizer.arguments import NoArguments
     from bpe_tokenizer.chat.encoding import ChatEncoding, ChatTemplateLike, MessageSpan
     from bpe_tokenizer.chat.messages import Conversation
     from bpe_tokenizer.chat.reply import Reply
@@ -202,9 +205,15 @@ class BPETokenizer:
     pad_token_id = RoleToken[int]("pad", "id")
     unk_token_id = RoleToken[int]("unk", "id")
 
+    @checks_names
     def __init__(
-        self, split_pattern: str | Sequence[str] = "cl100k", normalization: Normalization | None = "NFC"
+        self,
+        split_pattern: str | Sequence[str] = "cl100k",
+        normalization: Normalization | None = "NFC",
+        **unknown: Unpack[NoArguments],
     ) -> None:
+        if unknown:
+            raise argument_error(BPETokenizer.__init__, unknown)
         check_choice("normalization", normalization, ("NFC", "NFD", "NFKC", "NFKD", None))
         self._state: CompiledModel | UntrainedModel = UntrainedModel(
             resolve_split_pattern(split_pattern), normalization
@@ -242,6 +251,7 @@ class BPETokenizer:
 
     # Training
 
+    @checks_names
     def train(
         self,
         corpus: Corpus,
@@ -257,6 +267,7 @@ class BPETokenizer:
         max_memory: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,
+        **unknown: Unpack[NoArguments],
     ) -> Self:
         """Learn a vocabulary from a corpus; it replaces the present one.
 
@@ -301,6 +312,8 @@ class BPETokenizer:
             raise ArgumentTypeError(
                 "train is a method of a tokenizer: write BPETokenizer().train(corpus, vocab_size)"
             )
+        if unknown:
+            raise argument_error(BPETokenizer.train, unknown)
         from bpe_tokenizer.train.options import TrainingOptions
         from bpe_tokenizer.train.trainer import train_model
 
@@ -586,6 +599,7 @@ class BPETokenizer:
         return cls.from_model(with_special_tokens(Model(core), special)[0])
 
     @classmethod
+    @checks_names
     def load(
         cls,
         path: _Path,
@@ -593,6 +607,7 @@ class BPETokenizer:
         split_pattern: str | Sequence[str] | None = None,
         special_tokens: SpecialTokens | None = None,
         download: bool = False,
+        **unknown: Unpack[NoArguments],
     ) -> Self:
         """Load a tokenizer from a file or a directory, whose content tells the format, or by its name.
 
@@ -621,6 +636,8 @@ class BPETokenizer:
         ...     BPETokenizer.load(f"{directory}/small.model")
         BPETokenizer(vocab_size=258, merges=2, special_tokens=0)
         """
+        if unknown:
+            raise argument_error(BPETokenizer.load, unknown)
         from bpe_tokenizer.formats import names
 
         allowed = check_flag("download", download)
@@ -641,7 +658,8 @@ class BPETokenizer:
         registry.save(self.model, path, format_name)
 
     @classmethod
-    def from_pretrained(cls, directory: _Path, verbose: bool = False) -> Self:
+    @checks_names
+    def from_pretrained(cls, directory: _Path, verbose: bool = False, **unknown: Unpack[NoArguments]) -> Self:
         """Load a tokenizer from a Hugging Face directory.
 
         Args:
@@ -652,6 +670,8 @@ class BPETokenizer:
         Raises:
             FormatError: A file is missing or broken, or holds what cannot be represented.
         """
+        if unknown:
+            raise argument_error(BPETokenizer.from_pretrained, unknown)
         from bpe_tokenizer.formats import huggingface
 
         tokenizer = cls.from_model(huggingface.load(huggingface.saved_path(directory)))
@@ -659,7 +679,10 @@ class BPETokenizer:
             print(f"Loaded {tokenizer} from {directory}", file=sys.stderr)
         return tokenizer
 
-    def save(self, directory: _Path, name: str = "tokenizer", verbose: bool = False) -> None:
+    @checks_names
+    def save(
+        self, directory: _Path, name: str = "tokenizer", verbose: bool = False, **unknown: Unpack[NoArguments]
+    ) -> None:
         """Save as a Hugging Face directory: `tokenizer.json` and `tokenizer_config.json`.
 
         Args:
@@ -672,6 +695,8 @@ class BPETokenizer:
             NotTrainedError: There is no vocabulary yet.
             OptionError: The directory does not exist, and its name ends in `.json`.
         """
+        if unknown:
+            raise argument_error(BPETokenizer.save, unknown)
         from bpe_tokenizer.formats import huggingface
 
         if not isinstance(name, str):
@@ -688,6 +713,7 @@ class BPETokenizer:
             print(f"Saved {self} to {directory}", file=sys.stderr)
 
     @classmethod
+    @checks_names
     def from_huggingface(
         cls,
         model_name_or_path: _Path | TokenizersTokenizer | TransformersTokenizer,
@@ -699,6 +725,7 @@ class BPETokenizer:
         local_files_only: bool = False,
         split_pattern: str | Sequence[str] | None = None,
         special_tokens: Mapping[str, int] | None = None,
+        **unknown: Unpack[NoArguments],
     ) -> Self:
         """Load a tokenizer from the Hugging Face hub, a local path, or another library's object.
 
@@ -718,6 +745,8 @@ class BPETokenizer:
             HubError: The repository or a file of it is not available.
             MissingDependencyError: `huggingface_hub` is not installed.
         """
+        if unknown:
+            raise argument_error(BPETokenizer.from_huggingface, unknown)
         from bpe_tokenizer.formats import hub
 
         model = hub.load(
@@ -954,7 +983,8 @@ class BPETokenizer:
 
     # Vocabulary
 
-    def add_special_tokens(self, special_tokens: SpecialTokens) -> int:
+    @checks_names
+    def add_special_tokens(self, special_tokens: SpecialTokens, **unknown: Unpack[NoArguments]) -> int:
         """Add special tokens; every other token keeps its id.
 
         Args:
@@ -975,6 +1005,8 @@ class BPETokenizer:
         >>> tokenizer.special_tokens
         {'<|user|>': 257, '<|end|>': 258}
         """
+        if unknown:
+            raise argument_error(BPETokenizer.add_special_tokens, unknown)
         compiled = self._compiled()
         model, added = with_special_tokens(compiled.model, special_tokens)
         if added:
@@ -1076,7 +1108,8 @@ class BPETokenizer:
         state = self._state
         return hash(state.fingerprint if isinstance(state, CompiledModel) else state)
 
-    def get_vocab(self) -> dict[str, int]:
+    @checks_names
+    def get_vocab(self, **unknown: Unpack[NoArguments]) -> dict[str, int]:
         """Return the id of every token string, in the order of the ids.
 
         Token strings write bytes as GPT-2's printable characters, and added tokens as their text.
@@ -1085,6 +1118,8 @@ class BPETokenizer:
         >>> vocab["Ġb"], vocab["Ġ"]
         (256, 32)
         """
+        if unknown:
+            raise argument_error(BPETokenizer.get_vocab, unknown)
         return dict(sorted(self._compiled().token_ids.items(), key=lambda item: item[1]))
 
     @overload
@@ -1112,7 +1147,10 @@ class BPETokenizer:
     def convert_ids_to_tokens(self, ids: int) -> str: ...
     @overload
     def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]: ...
-    def convert_ids_to_tokens(self, ids: int | Iterable[int]) -> str | list[str]:
+    @checks_names
+    def convert_ids_to_tokens(
+        self, ids: int | Iterable[int], **unknown: Unpack[NoArguments]
+    ) -> str | list[str]:
         """Return the token string of an id, or a list for several; "" for an id outside the vocabulary.
 
         Args:
@@ -1122,6 +1160,8 @@ class BPETokenizer:
         >>> tokenizer.convert_ids_to_tokens([97, 256, 999])
         ['a', 'Ġb', '']
         """
+        if unknown:
+            raise argument_error(BPETokenizer.convert_ids_to_tokens, unknown)
         strings = self._compiled().token_strings
         values = to_ids(ids)
         if isinstance(values, int):
@@ -1141,12 +1181,15 @@ class BPETokenizer:
             raise ArgumentTypeError(f"token_to_id expects a token string, not {type(token).__name__}")
         return self._compiled().token_ids.get(token)
 
-    def id_to_token(self, token_id: int) -> str | None:
+    @checks_names
+    def id_to_token(self, token_id: int, **unknown: Unpack[NoArguments]) -> str | None:
         """Return the token string of an id; None for an id outside the vocabulary.
 
         >>> BPETokenizer().train("a b a b", vocab_size=257, verbose=False).id_to_token(256)
         'Ġb'
         """
+        if unknown:
+            raise argument_error(BPETokenizer.id_to_token, unknown)
         return self._compiled().token_strings.get(check_integer("token_id", token_id))
 
     def convert_tokens_to_string(self, tokens: Iterable[str]) -> str:
@@ -1177,6 +1220,7 @@ class BPETokenizer:
 
     # Encoding
 
+    @checks_names
     def encode(
         self,
         text: str,
@@ -1185,6 +1229,7 @@ class BPETokenizer:
         *,
         disallowed_special: DisallowedSpecial = (),
         threads: int | None = 1,
+        **unknown: Unpack[NoArguments],
     ) -> list[int]:
         """Return the ids of a text.
 
@@ -1207,18 +1252,19 @@ class BPETokenizer:
         Traceback (most recent call last):
         bpe_tokenizer.errors.SpecialTokenError: the text holds the disallowed special token '<|end|>' at ...
         """
-        encoder = self._state.encoder
-        if not isinstance(text, str):
-            check_text("encode", text)
+        if unknown:
+            raise argument_error(BPETokenizer.encode, unknown)
         # The defaults need no further look, which would take as long as encoding a short text.
         if (
-            allowed_special is NO_SPECIAL
+            type(text) is str
+            and allowed_special is NO_SPECIAL
             and disallowed_special is NONE_DISALLOWED
             and threads is _ONE_THREAD
             and add_special_tokens is False
         ):
-            return encoder.encode(text)
+            return self._state.encoder.encode(text)
         compiled = self._compiled()
+        check_text("encode", text)
         special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
         ids = compiled.encoder.encode(text, special, thread_count(threads))
         prefix, suffix = compiled.added_ids(add_special_tokens)
@@ -1356,6 +1402,7 @@ class BPETokenizer:
         return_dict: bool = False,
         **options: Unpack[RowOptions],
     ) -> BatchEncoding: ...
+    @checks_names
     def encode_batch(
         self,
         texts: Iterable[str] | Iterable[Iterable[str]],
@@ -1377,6 +1424,7 @@ class BPETokenizer:
         return_offsets_mapping: bool = False,
         return_dict: bool = False,
         threads: int | None = None,
+        **unknown: Unpack[NoArguments],
     ) -> BatchEncoding:
         """Encode several texts in parallel.
 
@@ -1425,6 +1473,8 @@ class BPETokenizer:
         array([[1, 0],
                [1, 1]])
         """
+        if unknown:
+            raise argument_error(BPETokenizer.encode_batch, unknown)
         from bpe_tokenizer import results
 
         compiled = self._compiled()
@@ -1644,6 +1694,7 @@ class BPETokenizer:
         return_dict: bool = False,
         **options: Unpack[RowOptions],
     ) -> list[int] | EncodingResult | BatchEncoding: ...
+    @checks_names
     def __call__(
         self,
         text: str | Iterable[str] | Iterable[Iterable[str]],
@@ -1665,6 +1716,7 @@ class BPETokenizer:
         return_offsets_mapping: bool = False,
         return_dict: bool = False,
         threads: int | None = None,
+        **unknown: Unpack[NoArguments],
     ) -> list[int] | EncodingResult | BatchEncoding:
         """Encode a text as `encode` does, or several as `encode_batch` does, which documents the arguments.
 
@@ -1683,14 +1735,18 @@ class BPETokenizer:
         >>> tokenizer("abc", return_dict=True)
         {'input_ids': [256, 99], 'attention_mask': [1, 1]}
         """
+        if unknown:
+            raise argument_error(BPETokenizer.__call__, unknown)
         # The usual call, in which every check counts.
         if (
-            isinstance(text, str)
+            type(text) is str
             and padding is truncation is is_split_into_words is return_dict is False
             and return_overflowing_tokens is return_offsets_mapping is False
             and return_tensors is text_pair is None
             and stride is _NO_STRIDE
         ):
+            if threads is None and disallowed_special is NONE_DISALLOWED:
+                return self.encode(text, add_special_tokens, allowed_special)
             return self.encode(
                 text,
                 add_special_tokens,
@@ -1782,6 +1838,7 @@ class BPETokenizer:
         padding_side: Side = "right",
         pad_to_multiple_of: int | None = None,
     ) -> dict[str, Any]: ...
+    @checks_names
     def pad(
         self,
         rows: Rows,
@@ -1791,6 +1848,7 @@ class BPETokenizer:
         *,
         padding_side: Side = "right",
         pad_to_multiple_of: int | None = None,
+        **unknown: Unpack[NoArguments],
     ) -> dict[str, Any]:
         """Fill rows that were encoded before to one length, as a data collator does.
 
@@ -1814,6 +1872,8 @@ class BPETokenizer:
         >>> tokenizer.pad([[257, 99], {"input_ids": [257]}])
         {'input_ids': [[257, 99], [257, 256]], 'attention_mask': [[1, 1], [1, 0]]}
         """
+        if unknown:
+            raise argument_error(BPETokenizer.pad, unknown)
         from bpe_tokenizer import results
 
         results.check_return_tensors(return_tensors)
@@ -1948,6 +2008,7 @@ class BPETokenizer:
         spans[:0], spans[len(spans) :] = [(0, 0)] * len(prefix), [(end, end)] * len(suffix)
         return ids, spans
 
+    @checks_names
     def tokenize(
         self,
         text: str,
@@ -1955,6 +2016,7 @@ class BPETokenizer:
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
         disallowed_special: DisallowedSpecial = (),
+        **unknown: Unpack[NoArguments],
     ) -> list[str]:
         """Return the token strings of a text, bytes written as GPT-2's printable characters; see `encode`.
 
@@ -1962,6 +2024,8 @@ class BPETokenizer:
         >>> tokenizer.tokenize("a bc")
         ['a', 'Ġb', 'c']
         """
+        if unknown:
+            raise argument_error(BPETokenizer.tokenize, unknown)
         ids = self.encode(text, add_special_tokens, allowed_special, disallowed_special=disallowed_special)
         strings = self._compiled().token_strings
         return [strings[token_id] for token_id in ids]
@@ -2119,7 +2183,14 @@ class BPETokenizer:
 
     # Decoding
 
-    def decode(self, ids: Ids, skip_special_tokens: bool = False, errors: str = "replace") -> str:
+    @checks_names
+    def decode(
+        self,
+        ids: Ids,
+        skip_special_tokens: bool = False,
+        errors: str = "replace",
+        **unknown: Unpack[NoArguments],
+    ) -> str:
         """Return the text of ids.
 
         Args:
@@ -2138,21 +2209,32 @@ class BPETokenizer:
         >>> tokenizer.decode([256, 33])
         'ab!'
         """
+        if unknown:
+            raise argument_error(BPETokenizer.decode, unknown)
         encoder = self._state.encoder
-        check_error_handler(errors)
+        # The usual arguments need no calls, which would take as long as decoding a few ids.
+        if errors != "replace":
+            check_error_handler(errors)
+        row = ids if type(ids) is list else id_row(ids)
         try:
-            return encoder.decode_text(id_row(ids), skip_special_tokens, errors)
+            return encoder.decode_text(row, skip_special_tokens, errors)
         except UnicodeDecodeError as error:
             raise decoding_error(error) from None
 
-    def decode_bytes(self, ids: Ids, skip_special_tokens: bool = False) -> bytes:
+    @checks_names
+    def decode_bytes(
+        self, ids: Ids, skip_special_tokens: bool = False, **unknown: Unpack[NoArguments]
+    ) -> bytes:
         r"""Return the bytes of ids, which need not be UTF-8; see `decode`.
 
         >>> BPETokenizer().train("ab ab", vocab_size=257, verbose=False).decode_bytes([256, 255])
         b'ab\xff'
         """
+        if unknown:
+            raise argument_error(BPETokenizer.decode_bytes, unknown)
         return self._compiled().encoder.decode(id_row(ids), skip_special_tokens)
 
+    @checks_names
     def decode_batch(
         self,
         batch_ids: Iterable[Ids] | Mapping[str, object],
@@ -2161,6 +2243,7 @@ class BPETokenizer:
         *,
         errors: str = "replace",
         threads: int | None = None,
+        **unknown: Unpack[NoArguments],
     ) -> list[str]:
         """Return the texts of several rows of ids.
 
@@ -2180,6 +2263,8 @@ class BPETokenizer:
         >>> tokenizer.decode_batch([[257, 33], [257, 256]])
         ['ab!', 'ab']
         """
+        if unknown:
+            raise argument_error(BPETokenizer.decode_batch, unknown)
         compiled = self._compiled()
         check_error_handler(errors)
         rows = id_rows(batch_ids)
@@ -2356,6 +2441,7 @@ class BPETokenizer:
         allowed_special: AllowedSpecial = "all",
         **options: Any,
     ) -> ChatEncoding: ...
+    @checks_names
     def apply_chat_template(
         self,
         messages: Conversation | Sequence[Conversation],
@@ -3027,12 +3113,14 @@ def _from_parts(kind: type[BPETokenizer], parts: tuple[Any, ...]) -> BPETokenize
     return kind.from_model(Model(*parts))
 
 
+@checks_names
 def load(
     path: _Path,
     *,
     split_pattern: str | Sequence[str] | None = None,
     special_tokens: SpecialTokens | None = None,
     download: bool = False,
+    **unknown: Unpack[NoArguments],
 ) -> BPETokenizer:
     """Load a tokenizer from a file, a directory, or by its published name.
 
@@ -3044,6 +3132,8 @@ def load(
     ...     load(directory)
     BPETokenizer(vocab_size=258, merges=2, special_tokens=0)
     """
+    if unknown:
+        raise argument_error(load, unknown)
     return BPETokenizer.load(
         path, split_pattern=split_pattern, special_tokens=special_tokens, download=download
     )

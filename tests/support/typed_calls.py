@@ -8,6 +8,7 @@ Nothing here runs.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,10 @@ TALK = [{"role": "user", "content": "Why?"}]
 
 
 class Own(BPETokenizer):
-    """A tokenizer of a user's class."""
+    """A tokenizer of a user's class, which overrides a method with the signature that `help` shows."""
+
+    def save(self, directory: str | PathLike[str], name: str = "tokenizer", verbose: bool = False) -> None:
+        super().save(directory, name, verbose)
 
 
 def encode(tokenizer: BPETokenizer, data: bytes) -> None:
@@ -46,6 +50,10 @@ def encode(tokenizer: BPETokenizer, data: bytes) -> None:
     assert_type(tokenizer.visualize("a"), Visualization)
     tokenizer.encode(data)  # type: ignore[arg-type]
     tokenizer.encode(["a"])  # type: ignore[arg-type]
+    tokenizer.encode()  # type: ignore[call-arg]
+    tokenizer.encode("a", oops=1)  # type: ignore[call-arg]
+    tokenizer.encode(input="a", out_type=str)  # type: ignore[call-arg]
+    tokenizer.tokenize("a", pair="b")  # type: ignore[call-arg]
     tokenizer.encode("a", allowed_special="some")  # type: ignore[arg-type]
     tokenizer.encode_bytes("a")  # type: ignore[arg-type]
     tokenizer.encode_to_numpy(5)  # type: ignore[arg-type]
@@ -75,6 +83,7 @@ def call(tokenizer: BPETokenizer, text: str, texts: list[str], either: str | lis
     tokenizer(5)  # type: ignore[call-overload]
     tokenizer(text, return_tensors="tf")  # type: ignore[call-overload]
     tokenizer(text, padding="longer")  # type: ignore[call-overload]
+    tokenizer(text, return_length=True)  # type: ignore[call-overload]
 
 
 def encode_batch(tokenizer: BPETokenizer, texts: list[str], flag: bool) -> None:
@@ -91,8 +100,10 @@ def encode_batch(tokenizer: BPETokenizer, texts: list[str], flag: bool) -> None:
     assert_type(tokenizer.pad([[1], [2, 3]]), dict[str, list[Any]])
     assert_type(tokenizer.pad(tokenizer.encode_batch(texts), return_tensors="np"), dict[str, Array])
     tokenizer.encode_batch(texts, truncate=True)  # type: ignore[call-overload]
+    tokenizer.encode_batch(texts, num_threads=2)  # type: ignore[call-overload]
     tokenizer.encode_batch([5])  # type: ignore[list-item]
     tokenizer.pad(["a"])  # type: ignore[list-item]
+    tokenizer.pad([[1]], verbose=False)  # type: ignore[call-overload]
 
 
 def decode(tokenizer: BPETokenizer, ids: list[int], array: Ids) -> None:
@@ -103,6 +114,9 @@ def decode(tokenizer: BPETokenizer, ids: list[int], array: Ids) -> None:
     assert_type(tokenizer.decode_bytes(range(5)), bytes)
     assert_type(tokenizer.decode_batch([ids, array]), list[str])
     tokenizer.decode("oops")  # type: ignore[arg-type]
+    tokenizer.decode(token_ids=ids)  # type: ignore[call-arg]
+    tokenizer.decode(ids, clean_up_tokenization_spaces=False)  # type: ignore[call-arg]
+    tokenizer.decode_batch([ids], num_threads=2)  # type: ignore[call-arg]
     tokenizer.decode(["oops"])  # type: ignore[list-item]
     tokenizer.decode(1.5)  # type: ignore[arg-type]
     tokenizer.decode(None)  # type: ignore[arg-type]
@@ -167,6 +181,13 @@ def own_class(own: Own, counts: PieceCounts) -> None:
     Own.from_tiktoken(5)  # type: ignore[arg-type]
     own.with_normalization("nfc")  # type: ignore[arg-type]
     own.train("corpus", tie_break="smallest")  # type: ignore[arg-type]
+    own.train("corpus", show_progress=False)  # type: ignore[call-arg]
+    own.train(files=["corpus.txt"])  # type: ignore[call-arg]
+    own.save("directory", pretty=True)  # type: ignore[call-arg]
+    own.add_special_tokens(special_tokens_dict={})  # type: ignore[call-arg]
+    Own(vocab_size=300)  # type: ignore[call-arg]
+    Own.load("hf:owner/name", revision="main")  # type: ignore[call-arg]
+    Own.from_pretrained("directory", use_fast=True)  # type: ignore[call-arg]
 
 
 def templates(tokenizer: BPETokenizer, flag: bool, variables: dict[str, Any]) -> None:

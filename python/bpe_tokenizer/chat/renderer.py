@@ -15,11 +15,9 @@ from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
 from bpe_tokenizer.chat.template import Template
 from bpe_tokenizer.chat.template_budget import check_template_budget, template_budget
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
+from bpe_tokenizer.other_names import other_arguments, unknown_argument
 
 __all__ = ["ChatOptions", "ConversationRenderer"]
-
-# Arguments of transformers that have other names here. As template variables they would have no effect.
-_TRANSFORMERS_NAMES = {"chat_template": "template", "return_assistant_tokens_mask": "return_assistant_mask"}
 
 
 @dataclass(frozen=True)
@@ -59,8 +57,9 @@ class ChatOptions:
             check_template_budget(self.template_budget)
         if not isinstance(self.plain_markup, bool):
             raise ArgumentTypeError(f"plain_markup must be a bool, not {type(self.plain_markup).__name__}")
-        for name in _TRANSFORMERS_NAMES.keys() & self.variables.keys():
-            raise OptionError(f"{name} is not an argument here; use {_TRANSFORMERS_NAMES[name]}")
+        # Arguments of transformers with other names here would have no effect as variables of a template.
+        for name in other_arguments("apply_chat_template", self.variables):
+            raise ArgumentTypeError(unknown_argument("apply_chat_template", name, ()))
 
     def in_budget(self) -> AbstractContextManager[None]:
         """Return a block in which templates have the budget."""
