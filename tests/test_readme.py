@@ -61,7 +61,7 @@ def run_console(document: str, block: Block) -> None:
 @pytest.mark.parametrize(
     ("document", "python", "console"),
     [
-        ("README.md", 9, 1),
+        ("README.md", 10, 1),
         ("docs/training.md", 10, 0),
         ("docs/command-line.md", 0, 1),
         ("docs/tiktoken.md", 3, 0),

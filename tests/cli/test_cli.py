@@ -19,6 +19,7 @@ from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli import main, repeat_options
 from bpe_tokenizer.cli.commands import COMMANDS, EXAMPLES
 from bpe_tokenizer.cli.streams import wrapped
+from bpe_tokenizer.cli.usage import in_options
 from bpe_tokenizer.errors import TokenizerError
 from command_line import Result, Run, process
 
@@ -328,6 +329,78 @@ def test_an_expected_error_is_one_line(run: Run, directory: Path, tmp_path: Path
         assert said in result.err, result
         assert result.err.count("\n") == 1, result
     assert not (tmp_path / "out").exists()
+
+
+def test_errors_name_options_and_not_python(
+    run: Run, directory: Path, tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "none"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "none"))
+    ranks = tmp_path / "vocab_size" / "small.tiktoken"
+    ranks.parent.mkdir()
+    BPETokenizer("gpt2", None).train("low low", 258, verbose=False).save_tiktoken(ranks)
+    normalizes = tmp_path / "nfc"
+    BPETokenizer().train("low low", 258, verbose=False).save(normalizes)
+    train = ("train", "--corpus", corpus, "--output", tmp_path / "out")
+    for arguments, said in (
+        ((*train, "--vocab-size", 5), ": --vocab-size is 5; it must"),
+        ((*train, "--vocab-size", 257, "--special", "<a>", "<b>"), "do not fit into --vocab-size 257; ask"),
+        ((*train, "--max-token-length", 0), ": --max-token-length is 0"),
+        ((*train, "--max-memory", "5XB"), ": --max-memory is '5XB'"),
+        ((*train, "--threads", 0), ": --threads is 0"),
+        ((*train, "--checkpoint", tmp_path / "ck", "--checkpoint-every", -1), ": --checkpoint-every is -1"),
+        ((*train, "--split-pattern", "gpt-4o"), ": a published tokenizer is --tokenizer gpt-4o."),
+        (
+            ("encode", "-t", directory, "--text", "x", "--allowed-special", "<|no|>"),
+            ": --allowed-special names '<|no|>', which is not a special token of this tokenizer; did you "
+            "mean '<|end|>'? `bpe-tokenizer info` lists them\n",
+        ),
+        (("encode", "-t", "gpt-4o", "--text", "x"), "; for a download pass --download, or give its path"),
+        (("info", "-t", ranks), f"{ranks}: a rank file"),
+        (("info", "-t", ranks), "; `bpe-tokenizer convert` takes it as --split-pattern"),
+        (("convert", ranks, tmp_path / "x", "--to", "hf"), "; pass --split-pattern\n"),
+        (("convert", normalizes, tmp_path / "x", "--to", "gguf"), " --normalization none drops it: texts"),
+        (("convert", directory, tmp_path / "x", "--to", "hf", "--special", "<a>"), "; leave out --special\n"),
+        (("convert", directory, tmp_path / "x", "--to", "minbpe"), ": path is 'x'; minbpe only loads"),
+        (
+            (
+                "tokenize-corpus",
+                "-t",
+                directory,
+                "--corpus",
+                corpus,
+                "-o",
+                tmp_path / "t",
+                "--eos-token",
+                "a",
+            ),
+            ": --eos-token is 'a', which is not",
+        ),
+    ):
+        result = run(*arguments)
+        assert (result.code, result.out) == (1, b""), result
+        assert said in result.err, result
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("use on_error='skip' (on the command line: --on-error skip)", "use --on-error skip"),
+        ("pass template= with 'a'", "pass --template with 'a'"),
+        ("the ids that add_special_tokens=True adds", "the ids that --add-special-tokens adds"),
+        (
+            "/tmp/vocab_size/x: vocab_size.json, 'vocab_size'",
+            "/tmp/vocab_size/x: vocab_size.json, 'vocab_size'",
+        ),
+        (
+            "`vocab_size` and vocab_size() and my_vocab_size",
+            "`vocab_size` and vocab_size() and my_vocab_size",
+        ),
+        ("a template is 1", "a template is 1"),
+    ],
+)
+def test_only_the_names_of_arguments_become_options(message: str, said: str) -> None:
+    assert in_options(message, ["vocab_size", "template", "add_special_tokens", "on_error"]) == said
 
 
 def test_ids_that_are_piped_in_and_wrong_are_an_expected_error(run: Run, directory: Path) -> None:

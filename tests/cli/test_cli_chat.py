@@ -166,7 +166,7 @@ def test_a_template_may_be_a_file(
         (["--temperature", "-1"], "temperature"),
         (["--backend", "nonsense"], "nonsense"),
         (["--tokenizer", "nowhere"], "nowhere"),
-        (["--template", "llama3"], "plain_markup"),
+        (["--template", "llama3"], "--plain-markup"),
     ],
 )
 def test_an_error_is_one_line(

@@ -33,7 +33,7 @@ def test_values_that_ended_in_tracebacks(run: Run, directory: Path, corpus: Path
     for arguments, said in (
         ((*train, "--threads", 2**70), "threads"),
         ((*train, "--pattern", "\udcff+"), "lone surrogate"),
-        ((*train, "--max-memory", "9" * 400 + "x"), "max_memory"),
+        ((*train, "--max-memory", "9" * 400 + "x"), "--max-memory"),
         (("encode", "--tokenizer", directory, "--file", "a\0b"), "NUL"),
         (("info", "--tokenizer", "a\0b"), "NUL"),
         (("report", "--tokenizer", directory, "--corpus", "a\0b"), "NUL"),

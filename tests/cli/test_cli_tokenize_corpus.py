@@ -155,7 +155,7 @@ def test_options_reach_the_package(run: Run, saved: Path, tmp_path: Path) -> Non
         (["--corpus", "nothing.txt"], 1, "bpe-tokenizer: there is no file nothing.txt"),
         (["--corpus", "bad.jsonl"], 1, "bad.jsonl, row 2 has no field 'text'"),
         (["--corpus", "bad.jsonl", "--eos-token", "<x>"], 1, "not a special token"),
-        (["--corpus", "bad.jsonl", "--shard-tokens", "-1"], 1, "shard_tokens is -1"),
+        (["--corpus", "bad.jsonl", "--shard-tokens", "-1"], 1, "--shard-tokens is -1"),
         (["--corpus", "bad.jsonl", "--format", "zip"], 2, "zip"),
         (["--corpus", "bad.jsonl", "--eos-token", "<|eos|>", "--no-eos"], 2, "not both"),
         ([], 2, "--corpus"),

@@ -16,7 +16,7 @@ import typer.core
 
 from bpe_tokenizer.cli.commands import COMMANDS, EXAMPLES, option_name
 from bpe_tokenizer.cli.streams import discard_output, wrapped
-from bpe_tokenizer.cli.usage import unexpected_arguments, unknown_option, wrong_dashes
+from bpe_tokenizer.cli.usage import in_options, unexpected_arguments, unknown_option, wrong_dashes
 from bpe_tokenizer.errors import TokenizerError
 
 __all__ = ["create_app", "word_to_complete"]
@@ -212,7 +212,8 @@ def _exit_with_code(command: Callable[_Parameters, None]) -> Callable[_Parameter
                 sys.stdout.flush()
             except OSError:
                 discard_output()
-            print(wrapped(f"bpe-tokenizer: {_one_line(error)}", sys.stderr), file=sys.stderr)
+            said = in_options(_one_line(error), kwargs)
+            print(wrapped(f"bpe-tokenizer: {said}", sys.stderr), file=sys.stderr)
             raise typer.Exit(1) from None
 
         except (typer.BadParameter, typer.Exit, typer.Abort):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from bpe_tokenizer.cli.usage import in_options
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import TokenizerError
 from bpe_tokenizer.view.text import printable
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ChatLoop"]
 
+# The parameters of `bpe-tokenizer chat` that errors of a turn name.
+_OPTIONS = ("template", "plain_markup", "template_budget")
 _HELP = """\
 /system TEXT  set the system prompt; without TEXT show it, with - remove it
 /undo         remove the last turn
@@ -82,7 +85,7 @@ class ChatLoop:
                 _tell("\nstopped; /undo removes the turn" if has_begun else "\nstopped")
             except (TokenizerError, OSError) as error:
                 # The session has removed the failed turn, so the user can send it again.
-                _tell(f"error: {' '.join(str(error).splitlines())}")
+                _tell(f"error: {in_options(' '.join(str(error).splitlines()), _OPTIONS)}")
 
     def handle(self, line: str) -> bool:
         """Handle a line: a slash command or a message.

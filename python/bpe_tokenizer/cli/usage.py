@@ -1,8 +1,9 @@
-"""What to type instead of a wrong command line."""
+"""What to type instead of a wrong command line, and the errors of the package with names of options."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from bpe_tokenizer.cli.commands import OPERANDS, REPEATABLE, option_name
 from bpe_tokenizer.errors import shorten
 
-__all__ = ["unexpected_arguments", "unknown_option", "wrong_dashes"]
+__all__ = ["in_options", "unexpected_arguments", "unknown_option", "wrong_dashes"]
 
 _COUNT_TOKENS = "to count tokens, type bpe-tokenizer encode --count --tokenizer NAME --file FILE"
 _REDIRECT = "the output goes to a file with > FILE at the end of the line"
@@ -40,6 +41,24 @@ _MEANT: Mapping[str, Sequence[str]] = {
     "--model": ("--tokenizer",),
     "--model-prefix": ("--output",),
 }
+# Parts of the package's messages that name calls, and what they are on the command line.
+_PHRASES = (
+    (r"[a-z_]+=\S+ \((?:on the command line: )?(--[^)]*?)(?: on the command line)?\)", r"\1"),
+    (r"with_normalization\(None\), or `convert (--normalization none)`,", r"\1"),
+    (r"`special_tokens` lists them; add_special_tokens\(\) adds one", "`bpe-tokenizer info` lists them"),
+    (
+        r"bpe_tokenizer\.load\('([^']*)'\) loads a published tokenizer",
+        r"a published tokenizer is --tokenizer \1",
+    ),
+)
+# Arguments of the package whose parameters of commands have other names.
+_PARAMETERS = {
+    "special_tokens": "special",
+    "checkpoint_seconds": "checkpoint_every",
+    "max_new_tokens": "max_tokens",
+}
+# Neither in a path, a quotation or code, nor a part of another name.
+_BEFORE, _AFTER = r"(?<![\w./'\"`=-])", r"(?![\w/('\"`=-]|\.\w)"
 # Values of a suggestion that are shown, and characters of each.
 _SHOWN, _MAX_SHOWN = 4, 40
 
@@ -123,3 +142,35 @@ def wrong_dashes(arguments: Sequence[str], options: Collection[str]) -> str:
             if known in options:
                 return f"No such option: {name}; write {known}"
     return ""
+
+
+def in_options(message: str, parameters: Collection[str]) -> str:
+    """Return an error's message with the options of a command instead of the package's arguments.
+
+    Args:
+        message: The message.
+        parameters: The names of the command's parameters.
+
+    Example:
+        >>> in_options("vocab_size is 5; or accept it with plain_markup=True", ["vocab_size", "plain_markup"])
+        '--vocab-size is 5; or accept it with --plain-markup'
+    """
+    for pattern, text in _PHRASES:
+        message = re.sub(pattern, text, message)
+    if "split_pattern" not in parameters:
+        message = message.replace(
+            "; pass split_pattern=",
+            "; `bpe-tokenizer convert` takes it as --split-pattern and writes other formats",
+        )
+    names = {name: name for name in parameters} | {
+        name: parameter for name, parameter in _PARAMETERS.items() if parameter in parameters
+    }
+    for name, parameter in names.items():
+        option = f"--{option_name(parameter.rstrip('_'))}"
+        message = re.sub(rf"{_BEFORE}{name}=True\b", option, message)
+        message = re.sub(rf"{_BEFORE}{name}= ?(?=\S|$)", f"{option} ", message).rstrip()
+        if "_" in name:
+            message = re.sub(rf"{_BEFORE}{name}{_AFTER}", option, message)
+        elif message.startswith((f"{name} is ", f"{name} must ")):
+            message = f"--{message}"
+    return message

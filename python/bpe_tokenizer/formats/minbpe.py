@@ -104,7 +104,7 @@ def save(model: Model, path: str | Path) -> list[Path]:
     path = check_path("path", path)
     if path.suffix != ".model":
         raise OptionError(
-            f"path is {shorten(str(path))}; minbpe only loads files whose name ends in .model: write "
+            f"path is {shorten(path.name)}; minbpe only loads files whose name ends in .model: write "
             f"{shorten(f'{path.name}.model')}"
         )
     core = require_mergeable(model, _NAME)
