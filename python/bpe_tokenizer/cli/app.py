@@ -124,7 +124,7 @@ def _write_usage(formatter: Any, program: str, arguments: str = "", *_: Any, **_
 def _with_example(error: Any, command: str) -> Any:
     """Let an error show an example after its message."""
     shown, example = error.format_message, _example(command if command in EXAMPLES else "")
-    if hasattr(error, "possibilities"):  # an unknown option
+    if hasattr(error, "option_name") and hasattr(error, "possibilities"):  # an unknown option
         options = [name for each in error.ctx.command.get_params(error.ctx) for name in each.opts]
         hint = unknown_option(command, error.option_name, options)
         if hint:
