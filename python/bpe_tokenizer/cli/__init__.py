@@ -78,11 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(arguments: list[str]) -> NoReturn:
-    if arguments in (
-        ["--version"],
-        ["-V"],
-        ["-v"],
-    ):  # Typer takes five times as long to import as this takes to run.
+    # Typer takes five times as long to import as this takes to run.
+    if arguments in (["--version"], ["-V"], ["-v"]):
         from bpe_tokenizer import __version__
 
         print(f"bpe-tokenizer {__version__}", flush=True)
