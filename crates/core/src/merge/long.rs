@@ -256,6 +256,26 @@ mod tests {
         }
     }
 
+    /// A key of a scan holds a rank and an index, and a slot of the table a pair and a rank.
+    #[test]
+    fn ranks_of_any_size_merge_alike() {
+        for ranks in [1 << 22, 1 << 25, 1 << 26, 1 << 27, 1 << 31] {
+            for rank in [ranks - 2, ranks - 1, ranks] {
+                // The first merge competes with the second one, and the third is possible only at the end.
+                let merges = [(0, 1, 500), (1, 0, rank - 1), (2, 2, rank)];
+                let table = PairTable::with_ranks(&merges, true);
+                for length in [2, 16, MAX_SHORT, WINDOW, WINDOW + 40] {
+                    let mut piece = [1, 0].repeat(length)[..length].to_vec();
+                    piece[length - 2..].fill(2);
+                    let expected = naive(&table, &piece);
+                    assert!(expected.ends_with(&[rank]));
+                    let kept = merge_symbols(&table, &mut piece, &Interrupt::never()).unwrap();
+                    assert_eq!(&piece[..kept], &expected, "{rank} {length}");
+                }
+            }
+        }
+    }
+
     /// The last symbol decides how all symbols before it merge, so only a window of the whole piece is exact.
     #[test]
     fn a_piece_may_have_no_common_token() {

@@ -156,3 +156,168 @@ impl Merger {
         self.model.vocabulary().token(id).map_or(0, <[u8]>::len)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Alphabet, Settings, Unknown};
+    use crate::special::AddedToken;
+
+    /// A merger of tokens with the ids from 0 on. Its only merge, if any, joins `a` and `b`.
+    fn merger(tokens: &[&[u8]], settings: Settings) -> Merger {
+        let tokens: Vec<_> = (0..)
+            .zip(tokens.iter().map(|token| token.to_vec()))
+            .collect();
+        let merges = [(b"a".to_vec(), b"b".to_vec())];
+        let joins = tokens.iter().any(|(_, token)| token == b"ab");
+        let merges = &merges[..usize::from(joins)];
+        let added = tokens.iter().filter(|(_, token)| token == b"<s>");
+        let added = added
+            .map(|(id, _)| AddedToken::special("<s>", *id))
+            .collect();
+        Merger::new(&Model::new(tokens, Some(merges), settings, added).unwrap())
+    }
+
+    fn bytes_and<'a>(bytes: &'a [[u8; 1]], tokens: &[&'a [u8]]) -> Vec<&'a [u8]> {
+        let bytes = bytes.iter().map(|byte| &byte[..]);
+        bytes.chain(tokens.iter().copied()).collect()
+    }
+
+    fn all_bytes() -> Vec<[u8; 1]> {
+        (0..=255).map(|byte| [byte]).collect()
+    }
+
+    fn encoded(merger: &Merger, piece: &[u8]) -> (Vec<u32>, Vec<(u32, usize)>) {
+        let (mut ids, mut tokens) = (Vec::new(), Vec::new());
+        let never = Interrupt::never();
+        merger.encode(piece, &mut ids, &never).unwrap();
+        merger
+            .encode_with_widths(piece, &mut tokens, &never)
+            .unwrap();
+        (ids, tokens)
+    }
+
+    #[test]
+    fn a_piece_that_is_a_token_need_not_be_merged() {
+        let bytes = all_bytes();
+        let (a, b, c, ab, abc) = (97, 98, 99, 256, 257);
+        let tokens = bytes_and(&bytes, &[b"ab", b"abc", b"<s>", "龙".as_bytes()]);
+        for (ignore_merges, expected) in [(true, vec![(abc, 3)]), (false, vec![(ab, 2), (c, 1)])] {
+            let settings = Settings {
+                ignore_merges,
+                ..Settings::default()
+            };
+            let merger = merger(&tokens, settings);
+            for _ in 0..2 {
+                let (ids, widths) = encoded(&merger, b"abc");
+                assert_eq!(widths, expected);
+                assert!(ids.iter().eq(widths.iter().map(|(id, _)| id)));
+                assert_eq!(encoded(&merger, b"cba").1, [(c, 1), (b, 1), (a, 1)]);
+                // Text never becomes a special token.
+                assert_eq!(encoded(&merger, b"<s>").0, [60, 115, 62]);
+                let split_points = merger.compute_split_points().as_ref().unwrap();
+                assert_eq!(split_points.parts_are_pieces(), !ignore_merges);
+            }
+        }
+        // Where merging makes every token, the split points say so, and no token is looked up.
+        let settings = Settings {
+            ignore_merges: true,
+            ..Settings::default()
+        };
+        let merger = merger(&bytes_and(&bytes, &[b"ab", b"<s>"]), settings);
+        assert_eq!(merger.whole_token(b"ab"), Some(ab));
+        assert!(merger.compute_split_points().is_some());
+        assert_eq!(merger.whole_token(b"ab"), None);
+        assert_eq!(encoded(&merger, b"ab"), (vec![ab], vec![(ab, 2)]));
+    }
+
+    #[test]
+    fn split_points_are_computed_when_they_pay() {
+        let merger = merger(&bytes_and(&all_bytes(), &[b"ab"]), Settings::default());
+        let piece = "é".repeat(50);
+        for _ in 0..SPLIT_POINTS_COST.div_ceil(piece.len()) {
+            assert!(merger.split_points(b"ascii").is_none());
+            assert!(merger.split_points(piece.as_bytes()).is_none());
+        }
+        assert!(merger.split_points(piece.as_bytes()).is_some());
+        assert!(merger.split_points("é".as_bytes()).is_some());
+        assert!(merger.split_points(b"ascii").is_none());
+    }
+
+    #[test]
+    fn every_token_has_the_width_of_what_it_replaces() {
+        let (a, b, ab, e, unknown) = (0, 1, 2, 3, 4);
+        let characters: [&[u8]; 5] = [b"a", b"b", b"ab", "é".as_bytes(), b"<unk>"];
+        let tokens = |unknown, byte_fallback, piece: &str| {
+            let settings = Settings {
+                alphabet: Alphabet::Characters,
+                unknown,
+                byte_fallback,
+                ..Settings::default()
+            };
+            let byte_tokens: [&[u8]; 3] = [b"<0xC3>", b"<0x9F>", b"<0x7A>"];
+            let merger = merger(&[&characters[..], &byte_tokens].concat(), settings);
+            assert!(!merger.widths_follow_from_ids());
+            let (ids, tokens) = encoded(&merger, piece.as_bytes());
+            let known = tokens.iter().map(|&(id, _)| id).filter(|&id| id != NONE);
+            assert!(ids.into_iter().eq(known), "{piece}");
+            tokens
+        };
+        let fused = |fuse| Unknown::Token { id: unknown, fuse };
+        let (text, gap) = ("abé龙xaxb", NONE);
+        assert_eq!(
+            tokens(fused(true), false, text),
+            [(ab, 2), (e, 2), (unknown, 4), (a, 1), (unknown, 1), (b, 1)]
+        );
+        assert_eq!(
+            tokens(fused(false), false, text),
+            [
+                (ab, 2),
+                (e, 2),
+                (unknown, 3),
+                (unknown, 1),
+                (a, 1),
+                (unknown, 1),
+                (b, 1)
+            ]
+        );
+        assert_eq!(
+            tokens(Unknown::Gap, false, text),
+            [
+                (ab, 2),
+                (e, 2),
+                (gap, 3),
+                (gap, 1),
+                (a, 1),
+                (gap, 1),
+                (b, 1)
+            ]
+        );
+        let dropped = tokens(Unknown::Dropped, false, text);
+        assert_eq!(
+            dropped.iter().map(|token| token.0).collect::<Vec<_>>(),
+            [ab, e, ab]
+        );
+        // Of the bytes of "龙", none has a token. Those of "ß" and "z" have one.
+        assert_eq!(
+            tokens(fused(true), true, "aß龙zb"),
+            [(a, 1), (5, 1), (6, 1), (7, 1), (unknown, 3), (b, 1)]
+        );
+    }
+
+    #[test]
+    fn widths_follow_from_ids_where_each_byte_has_a_token() {
+        let bytes = all_bytes();
+        let whole = merger(&bytes_and(&bytes, &[b"ab"]), Settings::default());
+        assert!(whole.widths_follow_from_ids());
+        assert_eq!(
+            [whole.width(256), whole.width(97), whole.width(1000)],
+            [2, 1, 0]
+        );
+        // Without a token for "z", its neighbours merge.
+        let bytes: Vec<_> = bytes.into_iter().filter(|byte| byte != b"z").collect();
+        let partial = merger(&bytes_and(&bytes, &[b"ab"]), Settings::default());
+        assert!(!partial.widths_follow_from_ids());
+        assert_eq!(encoded(&partial, b"azbz").0, [255]);
+    }
+}

@@ -41,11 +41,15 @@ pub struct PairTable {
 impl PairTable {
     /// `merges` are (left, right, product) in order of rank. Of equal pairs, the last counts.
     pub fn new(merges: &[(u32, u32, u32)]) -> Self {
+        Self::with_ranks(merges, are_ranks(merges))
+    }
+
+    /// As `new`. The products serve as ranks only if they ascend.
+    pub(super) fn with_ranks(merges: &[(u32, u32, u32)], products_are_ranks: bool) -> Self {
         let bits = (2 * merges.len())
             .next_power_of_two()
             .max(2)
             .trailing_zeros();
-        let products_are_ranks = are_ranks(merges);
         let ranks = match merges.last() {
             Some(&(_, _, last)) if products_are_ranks => last as usize + 1,
             _ => merges.len(),
@@ -200,6 +204,14 @@ mod tests {
         }
         assert_eq!(PairTable::new(&[]).rank(1, 2), NO_MERGE);
         assert_eq!(PairTable::new(&[]).rank(1, 2000), NO_MERGE);
+    }
+
+    #[test]
+    fn merges_with_the_same_product_keep_their_order() {
+        let table = PairTable::new(&[(1, 2, 300), (2, 1, 300)]);
+        assert!(table.rank(1, 2) < table.rank(2, 1));
+        let products = [(1, 2), (2, 1)].map(|(left, right)| table.product(table.rank(left, right)));
+        assert_eq!(products, [300, 300]);
     }
 
     #[test]
