@@ -95,7 +95,10 @@ def rows() -> None:
     result = tokenizer(texts[1], return_offsets_mapping=True)
     assert isinstance(result, EncodingResult)
     assert (result.ids, result["offset_mapping"]) == (result.input_ids, result.offsets)
-    assert list(result) == list(result.keys()) == ["input_ids", "attention_mask", "offset_mapping"]
+    assert result.keys() == ["input_ids", "attention_mask", "offset_mapping"]
+    assert result == list(result) == result.ids
+    assert result[0] == result.ids[0]
+    assert result.ids[0] in result
     with refused(UnknownColumnError, "A column that nobody asked for"):
         result["labels"]
     pair = tokenizer.encode_batch(texts[:1], text_pair=texts[1:])[0]

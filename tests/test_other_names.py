@@ -67,6 +67,20 @@ def test_a_name_of_another_package(name: str) -> None:
     assert ours[1] in [*dir(bpe_tokenizer), "compat"]
 
 
+@pytest.mark.parametrize("name", other_names._OF_ROOTS)
+def test_an_import_of_a_name_of_another_package(name: str) -> None:
+    with pytest.raises(ImportError, match=rf"has no attribute '{name}'; use "):
+        exec(f"from bpe_tokenizer import {name}", {})
+    assert not hasattr(bpe_tokenizer, name)
+
+
+def test_the_interfaces_of_other_packages_are_attributes() -> None:
+    root: Any = bpe_tokenizer
+    assert root.compat.tiktoken.get_encoding.__module__.startswith("bpe_tokenizer.compat.tiktoken")
+    assert root.compat.transformers.AutoTokenizer.__name__ == "AutoTokenizer"
+    assert not hasattr(root.compat, "sentencepiece")
+
+
 def test_other_names_of_the_package() -> None:
     with pytest.raises(AttributeError, match=r"has no attribute 'zzzzz'$"):
         _ = bpe_tokenizer.zzzzz
@@ -103,12 +117,16 @@ def test_positional_arguments_of_other_libraries(tmp_path: Path) -> None:
     for call, arguments in (
         (tokenizer, ("a", "b")),
         (tokenizer, (["a"], ["b"])),
-        (tokenizer.encode, ("a", "all")),
+        (tokenizer.encode, ("a", "b")),
     ):
         with pytest.raises(
             ArgumentTypeError, match=r"True or False, not .*; the second text of a pair is text_pair="
         ):
             call(*arguments)
+    with pytest.raises(
+        ArgumentTypeError, match="not str; allowed_special='all' is the argument for such values"
+    ):
+        tokenizer.encode("a", "all")
     with pytest.raises(ArgumentTypeError, match="verbose must be True or False, not str"):
         tokenizer.save(tmp_path / "saved", verbose="no")
     assert list(tmp_path.iterdir()) == []

@@ -43,8 +43,15 @@ def test_columns(letters: BPETokenizer) -> None:
         "attention_mask": [1, 1, 0],
         "offset_mapping": [(0, 1), (1, 2), (0, 0)],
     }
-    assert list(row) == row.keys() == list(dict(row))
+    assert row.keys() == list(dict(row))
     assert "offset_mapping" in row
+    assert "labels" not in row
+    assert list(row) == [97, 98, 258] == row
+    assert row != [97, 98]
+    assert (row[0], row[-1], row[:2], row[np.int64(1)]) == (97, 258, [97, 98], 98)
+    assert 258 in row
+    assert 1 not in row
+    assert np.array([row, row]).tolist() == [row.ids, row.ids]
     assert repr(row) == (
         "EncodingResult(input_ids=[97, 98, 258], attention_mask=[1, 1, 0], offsets=[(0, 1), (1, 2), (0, 0)])"
     )
@@ -53,7 +60,9 @@ def test_columns(letters: BPETokenizer) -> None:
     assert plain.offsets is None
     with pytest.raises(KeyError, match="no offset_mapping was asked for: pass return_offsets_mapping=True"):
         plain["offset_mapping"]
-    wrongs: list[Any] = ["labels", 0, slice(2)]
+    with pytest.raises(IndexError):
+        plain[2]
+    wrongs: list[Any] = ["labels", None, 1.5]
     for wrong in wrongs:
         with pytest.raises(UnknownColumnError, match=r"has the columns 'input_ids', 'attention_mask', not"):
             plain[wrong]
@@ -246,8 +255,9 @@ def test_sizes_and_membership(letters: BPETokenizer) -> None:
         assert absent not in gap
     assert "a" not in BPETokenizer()
     assert (gap.token_to_id("<|end|>"), gap.token_to_id("no")) == (999, None)
+    assert (gap.token_to_id(b"ab"), gap.token_to_id(b"<|end|>"), gap.token_to_id(b"no")) == (256, 999, None)
     assert (gap.id_to_token(256), gap.id_to_token(500)) == ("ab", None)
-    with pytest.raises(ArgumentTypeError, match="expects a token string, not int"):
+    with pytest.raises(ArgumentTypeError, match="expects a str or bytes, not int"):
         gap.token_to_id(5)  # type: ignore[arg-type]
 
 

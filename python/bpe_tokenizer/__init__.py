@@ -128,7 +128,7 @@ _LAZY = {
     "detect_best_backend": "inference",
     "train_bpe": "train.trainer",
 }
-_LAZY_ROOMS = frozenset({"chat", "formats", "inference", "results", "train", "view"})
+_LAZY_ROOMS = frozenset({"chat", "compat", "formats", "inference", "results", "train", "view"})
 
 
 def __getattr__(name: str) -> object:
@@ -137,9 +137,9 @@ def __getattr__(name: str) -> object:
     if name in _LAZY_ROOMS:
         return import_module(f"{__name__}.{name}")
     if name not in _LAZY:
-        from bpe_tokenizer.other_names import missing_root_name
+        from bpe_tokenizer.other_names import missing_root_error
 
-        raise AttributeError(missing_root_name(name))
+        raise missing_root_error(name)
     value = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
     globals()[name] = value
     return value

@@ -253,7 +253,7 @@ def check_path(name: str, path: object) -> Path:
 
     Raises:
         ArgumentTypeError: It is neither.
-        OptionError: It holds a NUL, or a surrogate that stands for no byte.
+        OptionError: It is empty, or holds a NUL or a surrogate that stands for no byte.
 
     >>> check_path("path", "a\0b")
     Traceback (most recent call last):
@@ -278,6 +278,8 @@ def check_path(name: str, path: object) -> Path:
         )
     if b"\0" in encoded:
         raise OptionError(f"{name} is {shorten(text)}; a path cannot hold a NUL")
+    if not encoded:
+        raise OptionError(f"{name} is empty; write '.' for the current directory")
     return Path(text)
 
 

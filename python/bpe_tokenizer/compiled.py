@@ -159,15 +159,16 @@ class CompiledModel:
         if isinstance(token, str):
             return token in self.token_ids
         if isinstance(token, bytes):
-            return token in self._known_bytes
+            return token in self.ids_of_bytes
         try:
             return not isinstance(token, bool) and operator.index(cast("SupportsIndex", token)) in self.vocab
         except TypeError:
             return False
 
     @cached_property
-    def _known_bytes(self) -> frozenset[bytes]:
-        return frozenset(self.vocab.values())
+    def ids_of_bytes(self) -> dict[bytes, int]:
+        """The id of each token's bytes, the lowest if several have the same."""
+        return {data: token_id for token_id, data in reversed(self.vocab.items())}
 
     def id_of_content(self, content: str) -> int | None:
         """Return the id of the added token with this text, or else of the token."""
@@ -199,9 +200,14 @@ class CompiledModel:
         if add_special_tokens is False:
             return (), ()
         if isinstance(add_special_tokens, str | list | tuple):
+            # minbpe's `encode(text, "all")`, or transformers' `encode(text, pair)`.
+            meant = (
+                f"allowed_special={add_special_tokens!r} is the argument for such values"
+                if add_special_tokens in ("all", "none")
+                else "the second text of a pair is text_pair="
+            )
             raise ArgumentTypeError(
-                f"add_special_tokens must be True or False, not {type(add_special_tokens).__name__}; the "
-                "second text of a pair is text_pair="
+                f"add_special_tokens must be True or False, not {type(add_special_tokens).__name__}; {meant}"
             )
         if not check_flag("add_special_tokens", add_special_tokens):
             return (), ()

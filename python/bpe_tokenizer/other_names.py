@@ -5,7 +5,9 @@ The name is an attribute, or a keyword argument of a call.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
+from opcode import opname
 from typing import Final
 
 from bpe_tokenizer.errors import did_you_mean, shorten
@@ -13,7 +15,7 @@ from bpe_tokenizer.errors import did_you_mean, shorten
 __all__ = [
     "is_other_name",
     "missing_attribute",
-    "missing_root_name",
+    "missing_root_error",
     "other_arguments",
     "unknown_argument",
 ]
@@ -25,7 +27,7 @@ _TRANSFORMERS: Final = "bpe_tokenizer.compat.transformers has the interface of t
 _OF_TIKTOKEN: Final = {
     "encode_ordinary": "encode(text), where special tokens are text",
     "encode_ordinary_batch": "encode_batch(texts), where special tokens are text",
-    "encode_single_token": "token_to_id(token), or `token in tokenizer`",
+    "encode_single_token": "token_to_id(text.encode()), None if the text is not one token",
     "encode_with_unstable": "truncate(text, max_tokens) or split_by_tokens(text, max_tokens)",
     "decode_single_token_bytes": "vocab[token_id]",
     "decode_tokens_bytes": "vocab[token_id] for each id",
@@ -112,7 +114,7 @@ _OF_ROOTS: Final = {
     "SentencePieceTrainer": "BPETokenizer().train(Path('corpus.txt'), vocab_size)",
     "Tokenizer": "BPETokenizer",
     "encoding_for_model": "load('gpt-4o'), or bpe_tokenizer.compat.tiktoken.encoding_for_model",
-    "get_encoding": "load('o200k_base'), or bpe_tokenizer.compat.tiktoken.get_encoding",
+    "get_encoding": "load('cl100k_base'), or bpe_tokenizer.compat.tiktoken.get_encoding",
 }
 
 
@@ -474,15 +476,22 @@ def is_other_name(name: str) -> bool:
     return any(name in names for names, _ in _FACES.values())
 
 
-def missing_root_name(name: str) -> str:
-    """Return the message of the error for an attribute that the package does not have.
+def missing_root_error(name: str) -> Exception:
+    """Return the error for an attribute that the package does not have, for its `__getattr__` to raise.
 
-    >>> missing_root_name("get_encoding")
-    "module 'bpe_tokenizer' has no attribute 'get_encoding'; use load('o200k_base'), or ..."
+    `from bpe_tokenizer import Tokenizer` asks `__getattr__` too, and replaces the message of an
+    `AttributeError` by its own, but not that of an `ImportError`.
+
+    >>> missing_root_error("get_encoding")
+    AttributeError("module 'bpe_tokenizer' has no attribute 'get_encoding'; use load('cl100k_base'), or ...")
     """
-    return f"module 'bpe_tokenizer' has no attribute {name!r}" + (
-        f"; use {_OF_ROOTS[name]}" if name in _OF_ROOTS else ""
-    )
+    message = f"module 'bpe_tokenizer' has no attribute {name!r}"
+    if name not in _OF_ROOTS:
+        return AttributeError(message)
+    message += f"; use {_OF_ROOTS[name]}"
+    asking = sys._getframe(2)  # beyond the `__getattr__` of the package
+    instruction = asking.f_code.co_code[asking.f_lasti] if asking.f_lasti >= 0 else 0
+    return ImportError(message) if opname[instruction] == "IMPORT_FROM" else AttributeError(message)
 
 
 def missing_attribute(tokenizer: object, name: str) -> str:

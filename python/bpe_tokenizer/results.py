@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypedDict, overload
+from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -90,7 +90,8 @@ _SHOWN = 8
 class EncodingResult:
     """The encoding of one text of a batch, or of a pair of texts.
 
-    It reads like a dict as well: `result["input_ids"]`, `dict(result)`.
+    It is a sequence of its ids: `result[0]`, `for token_id in result`, `result == [104, 105]`. It reads like
+    a dict as well: `result["input_ids"]`, `dict(result)`.
 
     Args:
         input_ids: The ids, with the padding.
@@ -105,7 +106,7 @@ class EncodingResult:
     >>> result = EncodingResult([104, 105], [1, 1], ["h", "i"])
     >>> len(result), result.tokens, result.token_type_ids
     (2, ['h', 'i'], None)
-    >>> result.ids == result["input_ids"]
+    >>> result.ids == result["input_ids"] == list(result)
     True
     """
 
@@ -167,8 +168,14 @@ class EncodingResult:
     def __getitem__(self, name: Literal["offset_mapping"]) -> Offsets: ...
     @overload
     def __getitem__(self, name: str) -> list[int] | Offsets: ...
-    def __getitem__(self, name: str) -> list[int] | Offsets:
-        """Return a column by its name."""
+    @overload
+    def __getitem__(self, name: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, name: slice) -> list[int]: ...
+    def __getitem__(self, name: str | SupportsIndex | slice) -> int | list[int] | Offsets:
+        """Return a column by its name, or ids by their positions."""
+        if isinstance(name, slice | SupportsIndex):
+            return self.input_ids[name]
         if name == "offset_mapping":
             if self.offsets is not None:
                 return self.offsets
@@ -178,13 +185,16 @@ class EncodingResult:
         if isinstance(name, str) and name in self.keys():
             return self.input_ids if name == "input_ids" else self.attention_mask
         raise UnknownColumnError(
-            f"a result has the columns {', '.join(map(repr, self.keys()))}, not {shorten(name)}; "
-            "result.input_ids[0] is the first id"
+            f"a result has the columns {', '.join(map(repr, self.keys()))}, not {shorten(name)}"
         )
 
-    def __iter__(self) -> Iterator[str]:
-        """Return the names of the columns, as a dict does."""
-        return iter(self.keys())
+    def __iter__(self) -> Iterator[int]:
+        """Return the ids in turn; `keys()` are the names of the columns."""
+        return iter(self.input_ids)
+
+    def __contains__(self, item: object) -> bool:
+        """Whether it has this id, or a column of this name."""
+        return item in (self.keys() if isinstance(item, str) else self.input_ids)
 
     def __len__(self) -> int:
         """The number of ids, padding included."""
@@ -194,6 +204,8 @@ class EncodingResult:
         return (self.offsets, self.word_ids, self.sequence_ids, self.overflowing)
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, list):
+            return self.input_ids == other
         if not isinstance(other, EncodingResult):
             return NotImplemented
         return (self.input_ids, self.attention_mask, self.tokens, *self._parts()) == (
@@ -612,7 +624,7 @@ def _columns(rows: object) -> dict[str, list[Any]]:
 
 def _row_columns(number: int, row: object) -> dict[str, Any]:
     if isinstance(row, EncodingResult | Mapping):
-        return {str(name): _to_list(row[name]) for name in row}
+        return {str(name): _to_list(column) for name, column in dict(row).items()}
     ids = _to_list(row)
     if isinstance(ids, list):
         return {"input_ids": ids}

@@ -1171,15 +1171,21 @@ class BPETokenizer:
         except TypeError:
             raise ArgumentTypeError("ids must be integers, in a list of one dimension") from None
 
-    def token_to_id(self, token: str) -> int | None:
-        """Return the id of a token string; None for an unknown one. See `convert_tokens_to_ids`.
+    def token_to_id(self, token: str | bytes) -> int | None:
+        """Return the id of a token string, or of a token's bytes; None for an unknown one.
 
-        >>> BPETokenizer().train("a b a b", vocab_size=257, verbose=False).token_to_id("Ġb")
-        256
+        A token string writes bytes as GPT-2's printable characters: " b" is "Ġb".
+
+        >>> tokenizer = BPETokenizer().train("a b a b", vocab_size=257, verbose=False)
+        >>> tokenizer.token_to_id("Ġb"), tokenizer.token_to_id(b" b"), tokenizer.token_to_id(" b")
+        (256, 256, None)
         """
-        if not isinstance(token, str):
-            raise ArgumentTypeError(f"token_to_id expects a token string, not {type(token).__name__}")
-        return self._compiled().token_ids.get(token)
+        compiled = self._compiled()
+        if isinstance(token, str):
+            return compiled.token_ids.get(token)
+        if isinstance(token, bytes):
+            return compiled.ids_of_bytes.get(token)
+        raise ArgumentTypeError(f"token_to_id expects a str or bytes, not {type(token).__name__}")
 
     @checks_names
     def id_to_token(self, token_id: int, **unknown: Unpack[NoArguments]) -> str | None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import pickle
 import sys
 import types
@@ -17,7 +18,7 @@ from bpe_tokenizer import (
     OptionError,
     SpecialTokenError,
 )
-from bpe_tokenizer.chat import ChatTemplate, Origin
+from bpe_tokenizer.chat import ChatTemplate, Origin, renderer
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.encoding import MessageSpan
 from bpe_tokenizer.errors import ChatTemplateError, ContextLengthError, MissingDependencyError
@@ -195,6 +196,25 @@ def test_variables_tools_and_documents_reach_the_template(tokenizer: BPETokenize
     for name in ("tokenize", "return_assistant_mask", "return_message_spans", "return_dict"):
         with pytest.raises(ArgumentTypeError, match=f"^{name} must be True or False, not ndarray"):
             tokenizer.apply_chat_template(QUESTION, source, **{name: neither})
+
+
+def test_a_misspelt_argument_is_no_variable(tokenizer: BPETokenizer) -> None:
+    wrong: dict[str, Any]
+    for wrong, meant in (
+        ({"tokenise": False}, "tokenize"),
+        ({"add_generation_promt": False}, "add_generation_prompt"),
+        ({"template_budgets": 3}, "template_budget"),
+    ):
+        (name,) = wrong
+        with pytest.raises(ArgumentTypeError, match=rf"no argument '{name}'; did you mean '{meant}'\?"):
+            tokenizer.apply_chat_template(QUESTION, "{{ messages[0].content }}", **wrong)
+        # A variable that the template has is one.
+        source = f"{{{{ {name} }}}}"
+        assert tokenizer.apply_chat_template(QUESTION, source, tokenize=False, **wrong) == str(wrong[name])
+    options: Any = {"enable_thinking": True, "date": 1}
+    assert tokenizer.apply_chat_template(QUESTION, "{{ 1 }}", tokenize=False, **options) == "1"
+    parameters = inspect.signature(BPETokenizer.apply_chat_template).parameters
+    assert set(renderer._ARGUMENTS) == {*parameters} - {"self", "messages", "variables"}
 
 
 class Lying(list[Any]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +19,30 @@ from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 from bpe_tokenizer.other_names import other_arguments, unknown_argument
 
 __all__ = ["ChatOptions", "ConversationRenderer"]
+
+# Arguments of `apply_chat_template`, which a variable of a template may be a misspelling of.
+_ARGUMENTS = (
+    "template",
+    "add_generation_prompt",
+    "system_prompt",
+    "tokenize",
+    "allowed_special",
+    "tools",
+    "documents",
+    "continue_final_message",
+    "plain_markup",
+    "template_budget",
+    "return_assistant_mask",
+    "return_message_spans",
+    "return_dict",
+    "return_tensors",
+    "padding",
+    "padding_side",
+    "truncation",
+    "max_length",
+)
+# How alike the two are, as `difflib` measures it: two letters of a long name may differ.
+_MISSPELT = 0.85
 
 
 @dataclass(frozen=True)
@@ -92,6 +117,14 @@ class ConversationRenderer:
         self._options = options
         self._special_tokens = special_tokens
         self._is_default = is_default
+        self._check_variables()
+
+    def _check_variables(self) -> None:
+        """Refuse a variable that the template does not have and that looks like an argument."""
+        for name in self._options.variables:
+            meant = get_close_matches(name, _ARGUMENTS, n=1, cutoff=_MISSPELT)
+            if meant and name not in self.template.source:
+                raise ArgumentTypeError(unknown_argument("apply_chat_template", name, meant))
 
     def render(self, traced: bool = False) -> Rendered:
         """Render the conversation; with `traced`, it has `written` if the template can tell."""
