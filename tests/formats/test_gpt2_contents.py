@@ -216,7 +216,7 @@ def test_a_config_that_is_replaced_meanwhile_is_read_again(
         try:
             return read_config_files(*arguments)
         finally:
-            write(tmp_path, tokenizer_config={})
+            (tmp_path / "tokenizer_config.json").write_text("{}")
 
     monkeypatch.setattr(gpt2, "read_config_files", read_and_replace)
     assert gpt2.load(tmp_path).named_tokens["eos"] == "<|endoftext|>"

@@ -161,12 +161,11 @@ def _decoder_entries(field: Field) -> Iterator[tuple[Field, AddedToken]]:
 
 
 def _added_entries(path: Path, named: Mapping[str, Field]) -> Iterator[tuple[Field, AddedToken]]:
-    """The tokens of added_tokens.json, an object of texts and ids; special if the config names them."""
+    """The tokens of added_tokens.json, an object of texts and ids."""
     document = read_json(path) if path.exists() else Field(path, "", {})
     for content in document.members():
         field = document.get(content)
-        special = content in named
-        yield field, AddedToken(content, field.id(), special=special, normalized=not special)
+        yield field, AddedToken(content, field.id(), special=False, normalized=content not in named)
 
 
 def _flagged(field: Field, content: str, token_id: int) -> AddedToken:
