@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_tokenizer import (
+    ArgumentTypeError,
     BPETokenizer,
     DecodingError,
     OptionError,
@@ -289,3 +290,18 @@ def test_what_encoding_returns_can_be_decoded(tokenizer: BPETokenizer) -> None:
     assert tokenizer.decode_bytes(tokenizer.encode_batch(texts)[1]) == texts[1].encode()
     with pytest.raises(TypeError, match="ids must be integers"):
         tokenizer.decode({"labels": [1]})
+
+
+def test_items_that_are_not_ids_name_the_call_that_takes_them() -> None:
+    tokenizer: Any = BPETokenizer().train("ab ab", 257, verbose=False)
+    for rows in ([[97, 98], [97]], ([97, 98], [97]), [np.array([97])], iter([[97]])):
+        for decode in (tokenizer.decode, tokenizer.decode_bytes):
+            with pytest.raises(
+                ArgumentTypeError, match=r"at position 0; decode_batch\(\) takes rows of ids$"
+            ):
+                decode(copy.copy(rows))
+    for decode in (tokenizer.decode, tokenizer.decode_bytes):
+        with pytest.raises(ArgumentTypeError, match=r"'b' at position 1; convert_tokens_to_string\(\) takes"):
+            decode([97, "b"])
+        with pytest.raises(ArgumentTypeError, match=r"not 1\.5 at position 1(?!;)"):
+            decode([97, 1.5])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import subprocess
 import sys
@@ -38,6 +39,22 @@ HABITS: dict[str, list[tuple[str, str]]] = {
         ("ChatTemplate.llama3([{'role': 'user', 'content': 'hi'}])[:17]", "'<|begin_of_text|>'"),
         ("sorted(tokenizer.get_cache_stats())", "['hit_rate_pct', 'hits', 'misses', 'size']"),
         ("tokenizer.decode([100000])", "!! id 100000 .* not in the vocabulary"),
+        ("tokenizer.decode([[108, 111], [119]])", r"!! not \[108, 111\] at.*; decode_batch\(\) takes rows"),
+        ("tokenizer.decode(['lo', 'w'])", r"!! not 'lo' at.*; convert_tokens_to_string\(\) takes tokens"),
+        ("tokenizer.save('demo.gguf')", r"!! the name of a file, .*: save_gguf\(path\) writes a .gguf file"),
+        ("tokenizer.save('demo', format='minbpe')", r"!! has no argument 'format'; use save_minbpe\(path\)"),
+        ("bpe_tokenizer.load('demo.model')", r"!! no such file or directory; did you mean 'demo'\?"),
+        ("bpe_tokenizer.load('chat.jinja')", "!! is a Jinja template, .*: pass its text as template= to"),
+        (
+            "bpe_tokenizer.load('corpus.txt')",
+            r"!! is not of a known tokenizer format \(GGUF, minbpe .model, ",
+        ),
+        ("tokenizer.encode_files('corpus.txt.gz')", r"!! is compressed: unpack it first \(gzip -dk FILE\)"),
+        ("ChatTemplate('chatml')", r"!! takes no arguments: ChatTemplate.get_template\(name\)\(messages\)"),
+        ("bpe_tokenizer.StreamDecoder()", r"!! takes a BPETokenizer, .*: write StreamDecoder\(tokenizer\)"),
+        ("bpe_tokenizer.StreamDecoder('low')", "!! takes a BPETokenizer, not str"),
+        ("bpe_tokenizer.StreamDecoder(tokenizer)(108)", r"!! is not a function: step\(ids\) decodes"),
+        ("bpe_tokenizer.encode('low')", r"!! use load\(path\).encode\(text\)"),
         ("BPETokenizer.from_pretrained('nothing')", "!! no such file or directory; BPETokenizer.load takes"),
     ],
     "tiktoken": [
@@ -68,6 +85,15 @@ HABITS: dict[str, list[tuple[str, str]]] = {
             "tokenizer.count_chat_tokens([{'role': 'user', 'content': 'hi'}])",
             "!! no chat template.*choose one of template='llama3', 'chatml', 'alpaca'",
         ),
+        (
+            "tokenizer.count_chat_tokens([{'role': 'user', 'content': 'hi'}], model='gpt-4')",
+            "!! no chat template, which could read model: leave it out, and choose one of template='llama3'",
+        ),
+        ("enc.decode(5)", "!! tokens must be a sequence of int, not int"),
+        ("bpe_tokenizer.list_encoding_names()", "!! use bpe_tokenizer.compat.tiktoken.list_encoding_names"),
+        ("tokenizer._special_tokens", r"!! use add_special_tokens\(\{text: token_id\}\) to extend"),
+        ("tokenizer._mergeable_ranks", r"!! use add_special_tokens\(\{text: token_id\}\) to extend"),
+        ("tokenizer.name", r"!! use to_tiktoken\(name\) for an Encoding with a name"),
         ("tokenizer.encode_batch(['low'], num_threads=4)", "!! tiktoken has; use threads=n"),
         ("tokenizer.decode(tokens=[257])", r"!! use decode\(ids\)"),
         ("tokenizer.encode(['low', 'lower'])", "!! encode_batch.. takes several texts"),
@@ -102,6 +128,13 @@ HABITS: dict[str, list[tuple[str, str]]] = {
         ("tokenizer.get_vocab_size()", "!! n_vocab"),
         ("tokenizer.token_to_id('low') == tokenizer.get_vocab()['low']", "True"),
         ("tokenizer.train_from_iterator([TEXT])", "!! use train"),
+        (
+            "tokenizer.push_to_hub('owner/name')",
+            r"!! use save\(directory\), then huggingface_hub.upload_folder",
+        ),
+        ("tokenizer.decode_stream", r"!! use bpe_tokenizer.StreamDecoder\(tokenizer\)"),
+        ("bpe_tokenizer.PreTrainedTokenizerFast", r"!! use load\(path\)"),
+        ("bpe_tokenizer.ByteLevelBPETokenizer()", r"!! use BPETokenizer\(\).train\(corpus, vocab_size\)"),
         ("tokenizer.enable_padding()", "!! use encode_batch.texts, padding=True"),
         ("tokenizer('low', return_attention_mask=True)", r"!! tokenizer\(text, return_dict=True\)"),
         ("tokenizer('low', return_token_type_ids=False)", "!! transformers has; leave it out"),
@@ -121,7 +154,12 @@ HABITS: dict[str, list[tuple[str, str]]] = {
         ("tokenizer.encode('low')", "[269]"),
         ("tokenizer.encode_as_ids('low')", "!! use encode"),
         ("tokenizer.EncodeAsPieces('low')", "!! use tokenize"),
-        ("tokenizer.encode('low', out_type=str)", r"!! sentencepiece has; use tokenize\(text\)"),
+        ("tokenizer.encode('low', out_type=str)", r"!! sentencepiece has; .* use tokenize\(text\) for token"),
+        ("tokenizer.encode('low', out_type=int)", "!! sentencepiece has; leave it out for ids, use"),
+        ("tokenizer.set_encode_extra_options('bos')", r"!! use encode\(text, add_special_tokens=True\)"),
+        ("tokenizer.sample_encode_as_ids('low', 1, 0.1)", "!! other segmentations .* are not available"),
+        ("tokenizer.is_control(1)", "!! use special_tokens"),
+        ("tokenizer.serialized_model_proto()", r"!! use save_base64_json\(path\)"),
         ("tokenizer.encode('low', add_bos=True)", "!! use add_special_tokens=True"),
         ("tokenizer.train(input='corpus.txt', model_prefix='m')", r"!! use train\(Path\(file\)\)"),
         ("tokenizer.decode([269])", "'low'"),
@@ -147,6 +185,9 @@ HABITS: dict[str, list[tuple[str, str]]] = {
         ("tokenizer.save_minbpe('mine.model')", "!! with_normalization.None."),
         ("tokenizer.with_normalization(None).save_minbpe('mine.model')", ""),
         ("BPETokenizer.load('mine.model').encode('low')", "[269]"),
+        ("bpe_tokenizer.GPT4_SPLIT_PATTERN", "!! use CL100K_SPLIT_PATTERN"),
+        ("bpe_tokenizer.get_stats([1, 2])", "!! from bpe_tokenizer.reference import count_pairs"),
+        ("tokenizer.to_minbpe('mine.model')", r"!! use save_minbpe\(path\)"),
         ("BPETokenizer(vocab='gpt4')", "!! use BPETokenizer.from_gpt2"),
         ("BPETokenizer(pattern=r'\\w+')", r"!! minbpe has; use BPETokenizer\(split_pattern\)"),
         ("tokenizer.save(file_prefix='mine')", r"!! use save_minbpe\(path\)"),
@@ -170,6 +211,17 @@ COMMANDS: list[tuple[str, str]] = [
     ("count --tokenizer m --file corpus.txt", "!! bpe-tokenizer encode --count --tokenizer"),
     ("view -t m --text low", "low\n1 token"),
     ("encode --tokenizer m --text low", "269"),
+    ("encode -t m --text low --text lower", "!! --text is one text; run the command once for each"),
+    (
+        "encode --count -t m corpus.txt nothing.txt",
+        "!! write --file corpus.txt; there is no file nothing.txt",
+    ),
+    ("encode -t m --text low --pieces", "!! --show-tokens shows the tokens too"),
+    ("encode -t m --text low --max-length 1", "!! end the line with | cut -d ' ' -f -N"),
+    ("encode -t m --lines -f corpus.txt", "!! bpe-tokenizer tokenize-corpus --tokenizer NAME"),
+    ("encode -t m -f corpus.txt.gz", "!! corpus.txt.gz is compressed: unpack it first (gzip -dk FILE)"),
+    ("train --corpus corpus.txt.gz -o k -q", "!! corpus.txt.gz is compressed: unpack it first"),
+    ("train --corpus corpus.txt -o k.model", "!! `bpe-tokenizer convert IN OUT --to gguf`"),
     ("encode --tokenizer m --file corpus.txt", "269 "),
     ("decode --tokenizer m 257", "!! write --ids 257"),
     ("convert m h --to hf", "270 tokens saved in h (huggingface)"),
@@ -185,9 +237,11 @@ COMMANDS: list[tuple[str, str]] = [
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a corpus and a model of sentencepiece."""
+    """A directory with a corpus, the same compressed, a chat template, and a model of sentencepiece."""
     path = tmp_path_factory.mktemp("newcomer")
     (path / "corpus.txt").write_text(TEXT, encoding="utf-8")
+    (path / "corpus.txt.gz").write_bytes(gzip.compress(TEXT.encode()))
+    (path / "chat.jinja").write_text("{% for message in messages %}{{ message.content }}{% endfor %}")
     pieces = [b"<unk>", b"<s>", b"</s>", b"\xe2\x96\x81low", *(bytes([65 + i]) for i in range(26))]
     entries = (b"\x0a" + bytes([len(piece)]) + piece + b"\x15\x00\x00\x00\x00" for piece in pieces)
     (path / "sp.model").write_bytes(b"".join(b"\x0a" + bytes([len(entry)]) + entry for entry in entries))

@@ -31,8 +31,8 @@ def test_a_name_of_another_library(name: str) -> None:
     assert len(str(raised.value)) <= 300
     assert not hasattr(tokenizer, name)
     # Each name in the advice is one of ours.
-    known = [*dir(BPETokenizer), "text", "texts", "token", "tokens", "ids", "model"]
-    first = re.match(r"(?:BPETokenizer\.|BPETokenizer\([^)]*\)\.)?(\w+)", NAMES[name])
+    known = [*dir(BPETokenizer), "StreamDecoder", "text", "texts", "token", "tokens", "ids", "model"]
+    first = re.match(r"(?:BPETokenizer\.|BPETokenizer\([^)]*\)\.|bpe_tokenizer\.)?(\w+)", NAMES[name])
     assert first is not None
     assert first[1] in known
 
@@ -54,8 +54,9 @@ def test_a_setting_of_another_library_cannot_be_set(name: str) -> None:
     tokenizer: Any = tiny("a|b")
     with pytest.raises(AttributeError, match=rf"no attribute '{name}'; use "):
         setattr(tokenizer, name, "left")
-    tokenizer.note = "a program's own attribute"
-    assert copy.copy(tokenizer).note == tokenizer.note
+    for own in ("note", "name", "_special_tokens"):
+        setattr(tokenizer, own, "a program's own attribute")
+        assert getattr(copy.copy(tokenizer), own) == getattr(tokenizer, own)
 
 
 @pytest.mark.parametrize("name", other_names._OF_ROOTS)
@@ -94,6 +95,35 @@ def test_a_directory_with_the_name_of_a_file(tmp_path: Path) -> None:
     path.mkdir()
     tiny("a|b").save(path)
     assert BPETokenizer.from_pretrained(path) == tiny("a|b")
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("toy.model", "save_minbpe"),
+        ("toy.vocab", "save_minbpe"),
+        ("toy.gguf", "save_gguf"),
+        ("toy.GGUF", "save_gguf"),
+        ("toy.tiktoken", "save_tiktoken"),
+        ("toy.txt", "save_readable"),
+    ],
+)
+def test_a_directory_with_the_name_of_another_file(
+    name: str, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tokenizer = BPETokenizer(normalization=None).train("low low", 258, verbose=False)
+    with pytest.raises(OptionError, match=rf"'{name}' has the name of a file.*: {call}\(path\) writes a \."):
+        tokenizer.save(name)
+    assert list(tmp_path.iterdir()) == []
+    getattr(tokenizer, call)(name.replace("vocab", "model"))
+    assert Path(name).is_file()
+    tokenizer.save("v1.2")
+    with pytest.raises(
+        TokenizerFileNotFoundError, match=r"no such file or directory; did you mean 'v1\.2'\?$"
+    ):
+        BPETokenizer.load("v1.2.model")
+    assert BPETokenizer.load("v1.2") == tokenizer
 
 
 def test_from_pretrained_names_the_way_to_published_tokenizers() -> None:

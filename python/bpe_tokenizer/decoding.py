@@ -26,6 +26,7 @@ __all__ = [
     "id_row",
     "id_rows",
     "printable_bytes",
+    "row_error",
     "to_ids",
     "to_text",
 ]
@@ -86,6 +87,20 @@ def id_row(ids: Any) -> Row:
         return ids  # the usual case, where every call counts
     row = _row_or_id(ids)
     return [row] if isinstance(row, int) else row
+
+
+def row_error(error: ArgumentTypeError, row: Iterable[Any]) -> ArgumentTypeError:
+    """Return the error for a row whose items are not ids, with the call that takes such items.
+
+    >>> row_error(ArgumentTypeError("ids must be integers, not 'lo' at position 0"), ["lo", "w"])
+    ArgumentTypeError("ids must be integers, not 'lo' at position 0; convert_tokens_to_string() takes tokens")
+    """
+    for item in row:
+        if isinstance(item, str):
+            return ArgumentTypeError(f"{error}; convert_tokens_to_string() takes tokens")
+        if isinstance(item, Iterable):
+            return ArgumentTypeError(f"{error}; decode_batch() takes rows of ids")
+    return error
 
 
 def id_rows(batch: Iterable[Any]) -> list[Row]:

@@ -22,6 +22,7 @@ __all__ = [
 
 _TIKTOKEN: Final = "bpe_tokenizer.compat.tiktoken has tiktoken's interface"
 _TRANSFORMERS: Final = "bpe_tokenizer.compat.transformers has the interface of transformers"
+_STREAM_DECODER: Final = "bpe_tokenizer.StreamDecoder(tokenizer), whose step(token_id) returns text"
 
 # tiktoken: https://github.com/openai/tiktoken/blob/main/tiktoken/core.py
 _OF_TIKTOKEN: Final = {
@@ -37,6 +38,10 @@ _OF_TIKTOKEN: Final = {
     "max_token_value": "n_vocab - 1",
     "special_tokens_set": "special_tokens",
     "is_special_token": "special_tokens.values()",
+    "name": "to_tiktoken(name) for an Encoding with a name: a tokenizer has none",
+    "_pat_str": "split_pattern",
+    "_mergeable_ranks": "add_special_tokens({text: token_id}) to extend a tokenizer, vocab for its tokens",
+    "_special_tokens": "add_special_tokens({text: token_id}) to extend a tokenizer, or special_tokens",
 }
 # transformers and tokenizers: https://huggingface.co/docs/transformers/main_classes/tokenizer
 _OF_HUGGING_FACE: Final = {
@@ -68,6 +73,10 @@ _OF_HUGGING_FACE: Final = {
     "truncation_side": "encode_batch(texts, truncation=True, truncation_side='left')",
     "build_inputs_with_special_tokens": "encode(text, add_special_tokens=True)",
     "num_special_tokens_to_add": "count_tokens('', add_special_tokens=True)",
+    "push_to_hub": "save(directory), then huggingface_hub.upload_folder: saving never touches the network",
+    "decode_stream": _STREAM_DECODER,
+    "DecodeStream": _STREAM_DECODER,
+    "to_huggingface": "save(directory), or to_transformers() and to_tokenizers() for objects",
 }
 # sentencepiece: https://github.com/google/sentencepiece/blob/master/python/README.md
 _OF_SENTENCEPIECE: Final = {
@@ -90,31 +99,79 @@ _OF_SENTENCEPIECE: Final = {
     "pad_id": "pad_token_id",
     "unk_id": "unk_token_id",
     "Load": "BPETokenizer.load(path)",
+    "piece_size": "n_vocab, the rows of an embedding",
+    **dict.fromkeys(
+        ("set_encode_extra_options", "SetEncodeExtraOptions"),
+        "encode(text, add_special_tokens=True), which adds BOS and EOS as the tokenizer's files say",
+    ),
+    **dict.fromkeys(
+        (
+            *("nbest_encode", "nbest_encode_as_ids", "NBestEncodeAsIds"),
+            *("sample_encode_as_ids", "SampleEncodeAsIds"),
+        ),
+        "encode(text): other segmentations of a text are not available",
+    ),
+    **dict.fromkeys(
+        (
+            *("nbest_encode_as_pieces", "NBestEncodeAsPieces"),
+            *("sample_encode_as_pieces", "SampleEncodeAsPieces"),
+        ),
+        "tokenize(text): other segmentations of a text are not available",
+    ),
+    **dict.fromkeys(("is_control", "IsControl"), "special_tokens.values()"),
+    **dict.fromkeys(("is_unknown", "IsUnknown"), "unk_token_id"),
+    **dict.fromkeys(("is_unused", "IsUnused"), "vocab, which holds no unused ids"),
+    **dict.fromkeys(("is_byte", "IsByte"), "vocab[token_id], whose length is 1 for a byte"),
+    **dict.fromkeys(("get_score", "GetScore"), "merges, whose order is their rank: tokens have no scores"),
+    "serialized_model_proto": "save_base64_json(path), or pickle.dumps(tokenizer) for bytes",
 }
 # minbpe: https://github.com/karpathy/minbpe
 _OF_MINBPE: Final = {
     "register_special_tokens": "add_special_tokens({text: token_id})",
     "inverse_special_tokens": "special_tokens",
 }
+# Names that no library has, or several: what people expect beside ours.
+_OF_OTHERS: Final = {
+    "encode_iterable": "encode_streaming(chunks) for one text, or encode_batch(texts)",
+    "stream_decoder": _STREAM_DECODER,
+    "to_gguf": "save_gguf(path)",
+    "to_minbpe": "save_minbpe(path)",
+    "export": "save(directory), save_gguf(path), save_tiktoken(path) or save_minbpe(path)",
+}
 _FACES: Final[Mapping[str, tuple[Mapping[str, str], str]]] = {
     "tiktoken": (_OF_TIKTOKEN, _TIKTOKEN),
     "Hugging Face": (_OF_HUGGING_FACE, _TRANSFORMERS),
     "sentencepiece": (_OF_SENTENCEPIECE, ""),
     "minbpe": (_OF_MINBPE, ""),
+    "": (_OF_OTHERS, ""),
 }
+# Names among them that a program may give to attributes of its own.
+_OWN: Final = frozenset({"name", "export", "_pat_str", "_mergeable_ranks", "_special_tokens"})
 
 
 # The same for the package: what programs that were written for the other libraries import.
 _OF_ROOTS: Final = {
     "AutoTokenizer": "bpe_tokenizer.compat.transformers.AutoTokenizer, or load(path)",
     "BasicTokenizer": "BPETokenizer().train(text, vocab_size)",
+    "ByteLevelBPETokenizer": "BPETokenizer().train(corpus, vocab_size), or load(path)",
+    "Encoding": "bpe_tokenizer.compat.tiktoken.Encoding, or BPETokenizer",
+    "GPT4_SPLIT_PATTERN": "CL100K_SPLIT_PATTERN",
     "GPT4Tokenizer": "load('cl100k_base')",
+    "PreTrainedTokenizerFast": "load(path), or bpe_tokenizer.compat.transformers.from_tokenizer(tokenizer)",
     "RegexTokenizer": "BPETokenizer().train(text, vocab_size)",
     "SentencePieceProcessor": "load(path)",
     "SentencePieceTrainer": "BPETokenizer().train(Path('corpus.txt'), vocab_size)",
     "Tokenizer": "BPETokenizer",
+    "decode": "load(path).decode(ids)",
+    "encode": "load(path).encode(text)",
     "encoding_for_model": "load('gpt-4o'), or bpe_tokenizer.compat.tiktoken.encoding_for_model",
+    "from_pretrained": "load(path)",
     "get_encoding": "load('cl100k_base'), or bpe_tokenizer.compat.tiktoken.get_encoding",
+    "get_stats": "train_bpe(corpus, vocab_size), or `from bpe_tokenizer.reference import count_pairs`",
+    "list_encoding_names": "bpe_tokenizer.compat.tiktoken.list_encoding_names",
+    "merge": "train_bpe(corpus, vocab_size), or `from bpe_tokenizer.reference import merge_pair`",
+    "tiktoken": "bpe_tokenizer.compat.tiktoken",
+    "transformers": "bpe_tokenizer.compat.transformers",
 }
 
 
@@ -381,6 +438,13 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
         ),
         "transformers": _SAVING_OF_TRANSFORMERS,
         "minbpe": _rows(("file_prefix", "use save_minbpe(path)")),
+        "": _rows(
+            (
+                "format format_name",
+                "use save_minbpe(path), save_gguf(path), save_tiktoken(path), save_gpt2(directory) or "
+                "save_base64_json(path)",
+            ),
+        ),
     },
     "encode": {
         "transformers": _ENCODE_OF_TRANSFORMERS,
@@ -394,7 +458,8 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
             ("input", "use encode(text), or encode_batch(texts) for several"),
             (
                 "out_type return_type",
-                "use tokenize(text) for token strings, encode_with_offsets(text) for spans",
+                "leave it out for ids, use tokenize(text) for token strings, encode_with_offsets(text) for "
+                "spans",
             ),
             ("return_bytes", "use encode_with_offsets(text, unit='byte')"),
             ("num_threads thread_pool", "use threads=n"),
@@ -422,7 +487,11 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
         "sentencepiece": _ENCODE_OF_SENTENCEPIECE
         | _rows(
             ("input", "use tokenize(text)"),
-            ("out_type return_type", "use encode(text) for ids, encode_with_offsets(text) for spans"),
+            (
+                "out_type return_type",
+                "leave it out for token strings, use encode(text) for ids, encode_with_offsets(text) for "
+                "spans",
+            ),
             ("return_bytes", "use encode_with_offsets(text, unit='byte')"),
             ("num_threads thread_pool", "use encode_batch(texts, threads=n), whose rows hold tokens"),
         ),
@@ -432,7 +501,7 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
         "transformers": _DECODE_OF_TRANSFORMERS | _rows(("token_ids", "use decode(ids)")),
         "sentencepiece": _rows(
             ("input", "use decode(ids), or convert_tokens_to_string(tokens) for token strings"),
-            ("out_type return_type", "use decode(ids) for a str, decode_bytes(ids) for bytes"),
+            ("out_type return_type", "leave it out for a str, use decode_bytes(ids) for bytes"),
             ("return_bytes", "use decode_bytes(ids)"),
             ("num_threads thread_pool", "use decode_batch(rows, threads=n)"),
         ),
@@ -470,10 +539,12 @@ _SHOWN_CALLS: Final = {"__init__": "BPETokenizer", "__call__": "tokenizer"}
 def is_other_name(name: str) -> bool:
     """Return whether another library gives this name to something of a tokenizer.
 
-    >>> is_other_name("padding_side"), is_other_name("note")
-    (True, False)
+    Names that are usual for attributes of a program's own do not count.
+
+    >>> is_other_name("padding_side"), is_other_name("note"), is_other_name("name")
+    (True, False, False)
     """
-    return any(name in names for names, _ in _FACES.values())
+    return name not in _OWN and any(name in names for names, _ in _FACES.values())
 
 
 def missing_root_error(name: str) -> Exception:

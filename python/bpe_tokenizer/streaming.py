@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.arguments import items_in_turn
+from bpe_tokenizer.arguments import checks_names, items_in_turn
 from bpe_tokenizer.decoding import Ids, check_error_handler, id_row, to_text
 from bpe_tokenizer.encoding import SpecialSet
 from bpe_tokenizer.errors import ArgumentTypeError
@@ -94,6 +94,7 @@ class StreamDecoder:
         errors: The error handler for bytes that are not UTF-8, as in `decode`.
 
     Raises:
+        ArgumentTypeError: `tokenizer` is something else.
         NotTrainedError: The tokenizer has no vocabulary yet.
         OptionError: There is no such error handler.
 
@@ -105,10 +106,16 @@ class StreamDecoder:
     'ab\ufffd'
     """
 
+    @checks_names
     def __init__(
         self, tokenizer: BPETokenizer, skip_special_tokens: bool = False, errors: str = "replace"
     ) -> None:
         check_error_handler(errors)
+        if not hasattr(tokenizer, "_compiled"):
+            raise ArgumentTypeError(
+                f"StreamDecoder takes a BPETokenizer, not {type(tokenizer).__name__}: write "
+                "StreamDecoder(tokenizer), whose step(ids) decodes"
+            )
         encoder = tokenizer._compiled().encoder
         self._stream = _core.DecodeStream(encoder, skip_special_tokens, errors == "replace")
         self._errors = errors
@@ -116,6 +123,12 @@ class StreamDecoder:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(skip_special_tokens={self._skips}, errors={self._errors!r})"
+
+    if not TYPE_CHECKING:  # a type checker reports the call
+
+        def __call__(self, *ids: object) -> NoReturn:
+            """Raise an error that names the calls."""
+            raise ArgumentTypeError("a StreamDecoder is not a function: step(ids) decodes, flush() ends")
 
     def step(self, ids: Ids) -> str:
         """Decode further ids, and return the text that they complete.

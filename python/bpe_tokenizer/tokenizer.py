@@ -32,6 +32,7 @@ from bpe_tokenizer.decoding import (
     id_row,
     id_rows,
     printable_bytes,
+    row_error,
     to_ids,
 )
 from bpe_tokenizer.encoding import (
@@ -693,21 +694,17 @@ class BPETokenizer:
         Raises:
             FormatError: The format cannot represent this tokenizer.
             NotTrainedError: There is no vocabulary yet.
-            OptionError: The directory does not exist, and its name ends in `.json`.
+            OptionError: The directory does not exist, and its name is that of a file, such as `toy.gguf`.
         """
         if unknown:
             raise argument_error(BPETokenizer.save, unknown)
-        from bpe_tokenizer.formats import huggingface
+        from bpe_tokenizer.formats import huggingface, registry
 
         if not isinstance(name, str):
             raise ArgumentTypeError(f"name must be a str, not {type(name).__name__}")
         check_path("name", name)
         path, verbose = check_path("directory", directory), check_flag("verbose", verbose)
-        if path.suffix == ".json" and not path.is_dir():
-            raise OptionError(
-                f"{shorten(str(path))} has the name of a file, and save writes a directory: save(directory) "
-                "writes tokenizer.json into it, to_tokenizers().save(path) writes that file alone"
-            )
+        registry.check_directory(path)
         huggingface.save(self.model, path, name=name)
         if verbose:
             print(f"Saved {self} to {directory}", file=sys.stderr)
@@ -1960,15 +1957,18 @@ class BPETokenizer:
         ...     tokenizer.encode_files(path, separator="\n")
         (array([256, 256,  99], dtype=uint32), array([0, 1, 3]))
         """
+        from bpe_tokenizer.train.text_files import names_compressed
+
         compiled = self._compiled()
         files = check_paths("encode_files", paths)
         if not isinstance(separator, str | None):
             raise ArgumentTypeError(f"separator must be a str or None, not {type(separator).__name__}")
         special, disallowed = resolve_special_sets(compiled, allowed_special, disallowed_special)
         added = compiled.added_ids(add_special_tokens)
-        return compiled.encoder.encode_files(
-            files, separator, special, disallowed, thread_count(threads), added
-        )
+        with names_compressed(files):
+            return compiled.encoder.encode_files(
+                files, separator, special, disallowed, thread_count(threads), added
+            )
 
     def encode_with_offsets(
         self,
@@ -2226,6 +2226,8 @@ class BPETokenizer:
             return encoder.decode_text(row, skip_special_tokens, errors)
         except UnicodeDecodeError as error:
             raise decoding_error(error) from None
+        except ArgumentTypeError as error:
+            raise row_error(error, row) from None
 
     @checks_names
     def decode_bytes(
@@ -2238,7 +2240,11 @@ class BPETokenizer:
         """
         if unknown:
             raise argument_error(BPETokenizer.decode_bytes, unknown)
-        return self._compiled().encoder.decode(id_row(ids), skip_special_tokens)
+        row = id_row(ids)
+        try:
+            return self._compiled().encoder.decode(row, skip_special_tokens)
+        except ArgumentTypeError as error:
+            raise row_error(error, row) from None
 
     @checks_names
     def decode_batch(

@@ -110,6 +110,17 @@ def test_a_usage_error_shows_what_to_type(run: Run, arguments: Sequence[str], sa
         ("encode -t gpt2 low lower", "write --text 'low lower'"),
         ("encode -t gpt2 --text low lower newest", "write --text 'low lower newest'"),
         ("encode -t gpt2 corpus.txt corpus.txt", "write --file corpus.txt corpus.txt"),
+        ("encode -t gpt2 corpus.txt a.txt b.txt", "write --file corpus.txt; there is no file a.txt\n"),
+        ("encode -t gpt2 corpus.txt .", "write --file corpus.txt; there is no file .\n"),
+        ("encode -t gpt2 corpus.txt is a file", "write --text 'corpus.txt is a file'\n"),
+        ("encode -t gpt2 absent.txt", "write --text absent.txt; there is no file absent.txt\n"),
+        ("view -t gpt2 corpus.txt corpus.txt", "write --file corpus.txt\n"),
+        ("view -t gpt2 --text a --text b", "--text is one text; run the command once for each\n"),
+        ("view -t gpt2 -f a --file b", "--file is one file; run the command once for each\n"),
+        ("train --corpus corpus.txt -o a -o b", "--output is one path; run"),
+        ("encode -t gpt2 --text low --out_type str", "ids are the default, and --show-tokens"),
+        ("encode -t gpt2 --text low --truncate", "| cut -d ' ' -f -N"),
+        ("encode -t gpt2 -f corpus.txt --lines", "bpe-tokenizer tokenize-corpus --tokenizer"),
         ("encode gpt2", "write --tokenizer gpt2 or --text gpt2"),
         ("encode gpt2 -f corpus.txt", "write --tokenizer gpt2\n"),
         ("encode -t gpt2 \x1b[2J", "write --text ...\n"),
@@ -144,6 +155,39 @@ def test_a_line_as_people_type_it_is_answered_by_what_to_type(
     assert said in result.err
     assert "\nExample: bpe-tokenizer " in result.err
     assert "\x1b" not in result.err
+
+
+def test_repetition_that_loses_nothing_is_allowed(run: Run, directory: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("low")
+    encode = ("encode", "-t", tmp_path / "unused", "-t", directory)
+    assert run(*encode, "-f", text, "-f", text, "--json", "--json").text.count("\n") == 2
+    assert run("decode", "-t", directory, "--ids", 108, "--ids", 111, 119).out == b"low"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [("encode", "--text or --file"), ("decode", "--ids or --file"), ("view", "--text or")],
+)
+def test_a_terminal_without_input_is_told_the_options(
+    run: Run, directory: Path, command: str, said: str
+) -> None:
+    result = run(command, "-t", directory, stdin=None)
+    assert (result.code, result.out) == (2, b"")
+    assert f"no input: name it with {said}" in result.err
+
+
+def test_the_output_is_a_directory(run: Run, corpus: Path, directory: Path, tmp_path: Path) -> None:
+    for line in (
+        ("train", "--corpus", corpus, "--output", tmp_path / "toy.gguf"),
+        ("convert", directory, tmp_path / "toy.gguf", "--to", "hf"),
+    ):
+        result = run(*line)
+        assert (result.code, result.out) == (1, b"")
+        assert "'toy.gguf' has the name of a file, and this format is a directory; `bpe-" in result.err
+    assert list(tmp_path.iterdir()) == []
+    converted = run("convert", directory, tmp_path / "toy.gguf", "--to", "gguf")
+    assert (converted.code, converted.err) == (0, "")
 
 
 def test_short_options_and_underscores_work(run: Run, directory: Path, corpus: Path, tmp_path: Path) -> None:

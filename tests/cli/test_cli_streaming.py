@@ -135,7 +135,7 @@ def test_bytes_that_are_no_utf8_are_named_by_their_offset(run: Run, directory: P
     for data, at in ((whole + b"\xff.", len(whole)), (whole + "中".encode()[:2], len(whole))):
         result = run("encode", "--tokenizer", directory, stdin=data)
         assert result.code == 1
-        assert f"byte 0x{data[at]:02x} at offset {at};" in result.err
+        assert f"byte 0x{data[at]:02x} at offset {at:,};" in result.err
 
 
 @pytest.mark.parametrize(

@@ -120,11 +120,17 @@ class ConversationRenderer:
         self._check_variables()
 
     def _check_variables(self) -> None:
-        """Refuse a variable that the template does not have and that looks like an argument."""
+        """Refuse a variable that looks like an argument, or that the default template cannot have."""
         for name in self._options.variables:
             meant = get_close_matches(name, _ARGUMENTS, n=1, cutoff=_MISSPELT)
             if meant and name not in self.template.source:
                 raise ArgumentTypeError(unknown_argument("apply_chat_template", name, meant))
+        if self._is_default and self._options.variables:
+            given = ", ".join(self._options.variables)
+            raise OptionError(
+                f"the tokenizer has no chat template, which could read {given:.60}: leave it out, and choose "
+                f"one of template={', '.join(map(repr, BUILT_IN))}; or pass a Jinja source that reads it"
+            )
 
     def render(self, traced: bool = False) -> Rendered:
         """Render the conversation; with `traced`, it has `written` if the template can tell."""

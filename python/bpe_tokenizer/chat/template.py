@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.messages import Messages, checked_messages, with_system_prompt
@@ -100,6 +100,16 @@ class ChatTemplate:
     """
 
     _registered: ClassVar[dict[str, Template]] = {}
+
+    if not TYPE_CHECKING:  # a type checker reports the arguments
+
+        def __init__(self, *arguments: object) -> None:
+            """Refuse arguments: the templates are functions of the class."""
+            if arguments:
+                raise ArgumentTypeError(
+                    "ChatTemplate takes no arguments: ChatTemplate.get_template(name)(messages) returns a "
+                    "text, tokenizer.apply_chat_template(messages, name) ids"
+                )
 
     @staticmethod
     def llama3(

@@ -16,7 +16,13 @@ import typer.core
 
 from bpe_tokenizer.cli.commands import COMMANDS, EXAMPLES, option_name
 from bpe_tokenizer.cli.streams import discard_output, wrapped
-from bpe_tokenizer.cli.usage import in_options, unexpected_arguments, unknown_option, wrong_dashes
+from bpe_tokenizer.cli.usage import (
+    in_options,
+    repeated_option,
+    unexpected_arguments,
+    unknown_option,
+    wrong_dashes,
+)
 from bpe_tokenizer.errors import TokenizerError
 
 __all__ = ["create_app", "word_to_complete"]
@@ -140,9 +146,11 @@ class _Command(_UsageErrors, typer.core.TyperCommand):
         options = [name for each in self.get_params(ctx) for name in each.opts]
         problem = wrong_dashes(args, options)
         if not problem:
-            given, extra, _ = self.make_parser(ctx).parse_args(list(args))
-            if extra and not given.get("help"):
-                problem = unexpected_arguments(self.name or "", extra, given)
+            given, extra, order = self.make_parser(ctx).parse_args(list(args))
+            if not given.get("help"):
+                problem = repeated_option(each.opts[0] for each in order if not each.multiple)
+                if extra:
+                    problem = unexpected_arguments(self.name or "", extra, given)
         if problem:
             raise _UsageError(problem, ctx)
 

@@ -122,6 +122,8 @@ def convert(
     load_kwargs = _load_kwargs(split_pattern, special)
     model, format_name = load_tokenizer(source, from_, download=download, **load_kwargs)
     target = registry.get_format(to)
+    if target.is_directory:
+        registry.check_directory(output)
     form = model.core.normalization
     if normalization is not None:
         model = model.with_normalization(None)

@@ -48,7 +48,7 @@ def decode(
         raise typer.BadParameter("give either --ids or --file, not both")
     inputs: Iterator[Ids]
     if ids is None or ids == ["-"]:
-        sources = check_inputs(file if ids is None else ids)
+        sources = check_inputs(file if ids is None else ids, "--ids or --file")
         inputs = (each for source in sources for each in read_ids(input_format, blocks(source)))
     else:
         inputs = iter([_parse(ids)])

@@ -18,6 +18,7 @@ import typer
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.corpus.inputs import find_inputs
 from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.train.text_files import HEAD_BYTES, not_utf8
 
 __all__ = ["blocks", "check_inputs", "corpus_paths", "read_text", "text_blocks"]
 
@@ -25,11 +26,12 @@ __all__ = ["blocks", "check_inputs", "corpus_paths", "read_text", "text_blocks"]
 _BLOCK_BYTES = 1 << 20
 
 
-def check_inputs(sources: Sequence[str] | None) -> list[str]:
+def check_inputs(sources: Sequence[str] | None, options: str = "--text or --file") -> list[str]:
     """Return the inputs of a command. A wrong name is an error before any output.
 
     Args:
         sources: Files; `-` is standard input; None is standard input if it is not a terminal.
+        options: The options that name an input, for messages.
 
     Raises:
         OptionError: An input is a directory, or standard input is named twice.
@@ -38,7 +40,7 @@ def check_inputs(sources: Sequence[str] | None) -> list[str]:
     """
     if sources is None:
         if sys.stdin.isatty():
-            raise typer.BadParameter("no input: name it with an option, or pipe it in")
+            raise typer.BadParameter(f"no input: name it with {options}, or pipe it in")
         return ["-"]
     for source in sources:
         if source == "-":
@@ -74,12 +76,16 @@ def text_blocks(source: str) -> Iterator[str]:
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     done = 0
+    head = b""
     for block in itertools.chain(blocks(source), (b"",)):
+        head = head or block[:HEAD_BYTES]
         begin = done - len(decoder.getstate()[0])  # of a character that began in an earlier block
         try:
             yield decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
-            raise _not_utf8(source, error, begin) from None
+            name = "standard input" if source == "-" else source
+            byte, offset = error.object[error.start], begin + error.start
+            raise OptionError(not_utf8(name, head, byte, offset)) from None
         done += len(block)
 
 
@@ -95,13 +101,6 @@ def read_text(source: str | None) -> str:
         typer.BadParameter: As in `check_inputs`.
     """
     return "".join(map("".join, map(text_blocks, check_inputs(None if source is None else [source]))))
-
-
-def _not_utf8(source: str, error: UnicodeDecodeError, begin: int) -> OptionError:
-    return OptionError(
-        f"{'standard input' if source == '-' else source} is not UTF-8: byte "
-        f"0x{error.object[error.start]:02x} at offset {begin + error.start}; convert it to UTF-8 first"
-    )
 
 
 @contextmanager

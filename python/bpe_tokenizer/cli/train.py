@@ -30,6 +30,7 @@ from bpe_tokenizer.cli.options import (
     special_argument,
 )
 from bpe_tokenizer.console import count_noun
+from bpe_tokenizer.formats.registry import check_directory
 from bpe_tokenizer.train.options import TieBreak
 from bpe_tokenizer.train.piece_counts import merged_counts
 
@@ -80,6 +81,7 @@ def train(
     """
     if (corpus is None) == (counts is None):
         raise typer.BadParameter("give either --corpus or --counts")
+    check_directory(output)  # now, not after hours of training
     options: dict[str, Any] = {
         "vocab_size": vocab_size,
         "min_frequency": min_frequency,

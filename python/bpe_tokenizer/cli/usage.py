@@ -5,22 +5,34 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from bpe_tokenizer.cli.commands import OPERANDS, REPEATABLE, option_name
+from bpe_tokenizer.cli.commands import FILE_COMMANDS, OPERANDS, REPEATABLE, option_name
 from bpe_tokenizer.errors import shorten
 
-__all__ = ["in_options", "unexpected_arguments", "unknown_option", "wrong_dashes"]
+__all__ = ["in_options", "repeated_option", "unexpected_arguments", "unknown_option", "wrong_dashes"]
 
 _COUNT_TOKENS = "to count tokens, type bpe-tokenizer encode --count --tokenizer NAME --file FILE"
 _REDIRECT = "the output goes to a file with > FILE at the end of the line"
 _ARGUMENTS = "write the two paths IN and OUT without a name"
+_LINES = (
+    "to encode each line as a document, type "
+    "bpe-tokenizer tokenize-corpus --tokenizer NAME --corpus FILE --output DIR"
+)
+_TOKENS = "the ids are the default, and --show-tokens shows the tokens too"
+_FIRST_IDS = "for the first N ids, end the line with | cut -d ' ' -f -N"
 
 # What to type instead of an option that a command does not have.
 _INSTEAD: Mapping[str, Mapping[str, str]] = {
     "count": dict.fromkeys(("--tokenizer", "-t", "--text", "--file", "-f"), _COUNT_TOKENS),
-    "encode": dict.fromkeys(("--output", "-o"), _REDIRECT),
+    "encode": {
+        **dict.fromkeys(("--output", "-o"), _REDIRECT),
+        "--lines": _LINES,
+        **dict.fromkeys(("--pieces", "--tokens", "--out-type", "--output-type"), _TOKENS),
+        **dict.fromkeys(("--max-length", "--max-tokens", "--truncate", "--truncation"), _FIRST_IDS),
+    },
     "decode": dict.fromkeys(("--output", "-o"), _REDIRECT),
     "convert": dict.fromkeys(("--tokenizer", "-t", "--input", "-i", "--output", "-o"), _ARGUMENTS),
 }
@@ -43,6 +55,11 @@ _MEANT: Mapping[str, Sequence[str]] = {
 }
 # Parts of the package's messages that name calls, and what they are on the command line.
 _PHRASES = (
+    (
+        r"save writes a directory: .*",
+        "this format is a directory; `bpe-tokenizer convert IN OUT --to gguf` (or minbpe, tiktoken) writes "
+        "a file",
+    ),
     (r"[a-z_]+=\S+ \((?:on the command line: )?(--[^)]*?)(?: on the command line)?\)", r"\1"),
     (r"with_normalization\(None\), or `convert (--normalization none)`,", r"\1"),
     (r"`special_tokens` lists them; add_special_tokens\(\) adds one", "`bpe-tokenizer info` lists them"),
@@ -57,6 +74,15 @@ _PARAMETERS = {
     "checkpoint_seconds": "checkpoint_every",
     "max_new_tokens": "max_tokens",
 }
+# Options that name an input or an output, and what. A command that takes several of one has it as a list.
+_SINGLE = {
+    "--text": "text",
+    "--file": "file",
+    "--output": "path",
+    "--html": "path",
+}
+# The name of a file that need not exist.
+_FILE_NAME = re.compile(r"\S+\.[A-Za-z][A-Za-z0-9]{0,4}")
 # Neither in a path, a quotation or code, nor a part of another name.
 _BEFORE, _AFTER = r"(?<![\w./'\"`=-])", r"(?![\w/('\"`=-]|\.\w)"
 # Values of a suggestion that are shown, and characters of each.
@@ -83,26 +109,51 @@ def unexpected_arguments(command: str, extra: Sequence[str], given: Mapping[str,
         missing = ["--ids"]
     written = ""
     if not missing and given.get("text") is not None:
-        written = _written("--text", [given["text"], *extra])
+        written = _written("--text", [given["text"], *extra], several_files=command in FILE_COMMANDS)
     elif len(extra) < len(missing):
         written = " or ".join(_written(name, extra) for name in missing)
     elif missing and (len(extra) == len(missing) or missing[-1] in REPEATABLE | {"--text"}):
         single = len(missing) - 1
         parts = [_written(name, [value]) for name, value in zip(missing, extra[:single], strict=False)]
-        written = " ".join([*parts, _written(missing[-1], extra[single:])])
+        several = command in FILE_COMMANDS
+        written = " ".join([*parts, _written(missing[-1], extra[single:], several_files=several)])
     message = f"Unexpected argument {shorten(extra[0])}" + (f"; write {written}" if written else "")
     return f"{message}; {_COUNT_TOKENS}" if command == "count" else message
 
 
-def _written(option: str, values: Sequence[str]) -> str:
+def repeated_option(options: Iterable[str]) -> str:
+    """Return the message for an input or an output that is given twice, and would be lost; "" if none is.
+
+    Args:
+        options: The options that have a single value, once for each time that they are given. Of a setting
+            that is given twice, the last value counts.
+
+    Example:
+        >>> repeated_option(["--text", "--threads", "--text", "--threads"])
+        '--text is one text; run the command once for each'
+    """
+    counts = Counter(options)
+    repeated = (f"{name} is one {noun}" for name, noun in _SINGLE.items() if counts[name] > 1)
+    return next((f"{each}; run the command once for each" for each in repeated), "")
+
+
+def _written(option: str, values: Sequence[str], *, several_files: bool = False) -> str:
     """Return an option with its values, as a shell reads them."""
     if option == "--text":
-        if all(map(os.path.isfile, values)):
-            option = "--file"
-        else:
-            values = [" ".join(values)]
+        files = [*filter(os.path.isfile, values)]
+        others = [value for value in values if value not in files]
+        directories = [*filter(os.path.isdir, others)]
+        if all(value in directories or _FILE_NAME.fullmatch(value) for value in others):
+            absent = f"; there is no file {_listed(others[:1])}" if others else ""
+            shown = f"--file {_listed(files if several_files else files[:1])}" if files else ""
+            return (shown or f"--text {_listed([' '.join(values)])}") + absent
+        values = [" ".join(values)]
+    return f"{option} {_listed(values)}"
+
+
+def _listed(values: Sequence[str]) -> str:
     shown = [shlex.quote(value) if value.isprintable() else "..." for value in map(_cut, values[:_SHOWN])]
-    return " ".join([option, *shown, *(["..."] if len(values) > _SHOWN else [])])
+    return " ".join([*shown, *(["..."] if len(values) > _SHOWN else [])])
 
 
 def _cut(value: str) -> str:

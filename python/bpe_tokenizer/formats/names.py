@@ -235,6 +235,9 @@ def _fetch(name: str, download: bool) -> Path:
 def _unknown(name: str) -> str:
     """Say that there is neither such a path nor such a name, and which names there are."""
     problem = f"{name}: no such file or directory"
+    stem = name.removesuffix(Path(name).suffix)
+    if stem not in ("", name) and Path(stem).exists():
+        return f"{problem}; did you mean {shorten(stem)}?"
     if _has_separator(name):
         is_repository = name.count("/") == 1 and hub.parse_name(name) is not None
         return problem + (f"; a repository of the hub is {HUB_PREFIX}{name}" if is_repository else "")

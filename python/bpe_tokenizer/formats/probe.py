@@ -203,6 +203,10 @@ _OTHER_FILES = (
         "is an archive or a PyTorch checkpoint, not a tokenizer: load the tokenizer.json",
     ),
     (rb"\x1f\x8b|\xfd7zXZ|BZh|\x28\xb5\x2f\xfd", "is compressed: unpack it first"),
+    (
+        rb"\s*\{[{%#]",
+        "is a Jinja template, not a tokenizer: pass its text as template= to apply_chat_template",
+    ),
     (rb"\xef\xbb\xbf|\xff\xfe|\xfe\xff", "begins with a byte order mark: save it as UTF-8 without one"),
 )
 

@@ -24,7 +24,7 @@ from bpe_tokenizer.formats.json_file import check_regular, read_errors
 from bpe_tokenizer.formats.probe import FileProbe
 from bpe_tokenizer.model import Model
 
-__all__ = ["FORMATS", "Format", "Saved", "detect", "get_format", "load", "save"]
+__all__ = ["FORMATS", "Format", "Saved", "check_directory", "detect", "get_format", "load", "save"]
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def detect(path: str | os.PathLike[str]) -> tuple[Format, Path]:
         file = _open_probe(path)
     found = _match(file)
     if found is None:
-        raise FormatError(f"{path}: {probe.explain(file)}")
+        raise FormatError(f"{path}: {_unknown_format(file)}")
     return found, path
 
 
@@ -247,6 +247,35 @@ def save(model: Model, path: str | os.PathLike[str], format_name: str) -> Saved:
         WriteError: A file cannot be written.
     """
     return get_format(format_name).save(model, check_path("path", path))
+
+
+def check_directory(path: Path) -> None:
+    """Check that a new directory for a tokenizer does not have the name of a file.
+
+    Raises:
+        OptionError: It has; the message names the call that writes such a file.
+
+    >>> check_directory(Path("toy.gguf"))
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.OptionError: 'toy.gguf' has the name of a file, and save writes a directory: ...
+    """
+    try:
+        if path.is_dir():
+            return
+    except OSError:  # a name that is too long, which writing reports
+        return
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        advice = (
+            "save(directory) writes tokenizer.json into it, to_tokenizers().save(path) writes that file alone"
+        )
+    else:
+        written = ".model" if suffix == ".vocab" else suffix  # minbpe writes both
+        known = [each for each in FORMATS.values() if each.can_save and written in each.extensions]
+        if not known:
+            return
+        advice = f"save_{known[0].module}(path) writes a {suffix} file"
+    raise OptionError(f"{shorten(path.name)} has the name of a file, and save writes a directory: {advice}")
 
 
 def get_format(name: str) -> Format:
@@ -292,6 +321,14 @@ def _detect_in_directory(directory: Path) -> tuple[Format, Path]:
     names = ", ".join(sorted(path.name for _, path in candidates)[:5])
     kinds = ", ".join(sorted({entry.name for entry, _ in candidates}))
     raise FormatError(f"{directory}: holds several tokenizers ({names}; {kinds}); give the path of one")
+
+
+def _unknown_format(file: FileProbe) -> str:
+    """Say what a file is, and if nothing is known about it, which formats are."""
+    explanation = probe.explain(file)
+    if not explanation.endswith("known tokenizer format"):
+        return explanation
+    return f"{explanation} ({', '.join(entry.title for entry in FORMATS.values() if entry.can_load)})"
 
 
 def _has_companion(path: Path, entry: Format) -> bool:

@@ -23,6 +23,7 @@ from bpe_tokenizer.errors import (
 )
 from bpe_tokenizer.train.options import check_weights
 from bpe_tokenizer.train.progress import ProgressBar
+from bpe_tokenizer.train.text_files import names_compressed
 
 __all__ = [
     "START",
@@ -137,13 +138,14 @@ def count_files(
             def report(counted: int, before: int = before) -> None:
                 progress.update(before + counted)
 
-            position = counter.add_files(
-                files[:end],
-                position,
-                most=_STEP_BYTES,
-                weight=weight,
-                progress=report if progress.visible else None,
-            )
+            with names_compressed(files[:end]):
+                position = counter.add_files(
+                    files[:end],
+                    position,
+                    most=_STEP_BYTES,
+                    weight=weight,
+                    progress=report if progress.visible else None,
+                )
             if on_step is not None:
                 on_step(position)
 

@@ -144,6 +144,8 @@ class CoreBPE:
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
         """Return the bytes of ids."""
+        if not isinstance(tokens, Iterable):
+            raise ArgumentTypeError(f"tokens must be a sequence of int, not {type(tokens).__name__}")
         if self._missing_bytes:
             return b"".join(map(self.decode_single_token_bytes, tokens))
         try:

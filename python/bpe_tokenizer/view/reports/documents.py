@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.errors import CorpusError, OptionError
+from bpe_tokenizer.train.text_files import HEAD_BYTES, not_utf8
 
 __all__ = ["Document", "documents", "read_blocks", "read_lines"]
 
@@ -90,11 +91,10 @@ def read_blocks(document: Document, progress: Callable[[int], None] | None = Non
                 text = decoder.decode(data, final=not data)
             except UnicodeDecodeError as error:
                 offset = file.tell() - len(data) - pending + error.start
+                file.seek(0)
+                head = file.read(HEAD_BYTES)
                 byte = error.object[error.start]
-                raise CorpusError(
-                    f"{document.name} is not UTF-8: byte 0x{byte:02x} at offset {offset:,}; "
-                    "convert it to UTF-8 first"
-                ) from None
+                raise CorpusError(not_utf8(document.name, head, byte, offset)) from None
             if text:
                 yield text
             if not data:
