@@ -81,6 +81,8 @@ fn impossible_merges_are_named() {
         ..options.clone()
     };
     assert!(fail(None, &twice, &short).contains("longer than max_token_length"));
+    let begun = [(b"a".to_vec(), b"b".to_vec())];
+    assert!(train_from(&words, None, &begun, &short).is_ok());
     let few = MergeOptions {
         vocab_size: 258,
         ..options.clone()
@@ -120,13 +122,58 @@ fn only_byte_level_vocabularies_are_extended() {
         ..Settings::default()
     };
     let characters = Model::new(bytes()[..128].to_vec(), Some(&[]), characters, Vec::new());
-    assert!(refusal(characters).contains("byte-level"));
+    assert!(refusal(characters).contains("only a byte-level"));
+    let falls_back = Settings {
+        byte_fallback: true,
+        ..Settings::default()
+    };
+    let falls_back = Model::new(bytes(), Some(&[]), falls_back, Vec::new());
+    assert!(refusal(falls_back).contains("only a byte-level"));
     let mut twice = bytes();
     twice.extend([(256, b"ab".to_vec()), (257, b"ab".to_vec())]);
     let vocabulary = Vocabulary::new(twice).unwrap();
     let merges = vec![(97, 98, 257)];
     let twice = Model::with_merge_ids(vocabulary, merges, Settings::default(), Vec::new());
     assert!(refusal(twice).contains("the ids 256 and 257"));
+}
+
+#[test]
+fn the_longest_token_joins_long_parts() {
+    let begun = [("a", "b"), ("ab", "c"), ("d", "e"), ("de", "f")];
+    let begun = begun.map(|(left, right)| (left.as_bytes().to_vec(), right.as_bytes().to_vec()));
+    let options = MergeOptions {
+        max_token_length: Some(6),
+        ..options(300, Largest)
+    };
+    let pieces = vec![(b"abcdef".to_vec(), 3)];
+    let learned = train_from(&pieces, None, &begun, &options).unwrap();
+    assert_eq!(learned.tokens.last(), Some(&(260, b"abcdef".to_vec())));
+}
+
+#[test]
+fn a_piece_that_is_a_token_has_no_pair() {
+    let mut tokens: Vec<(u32, Bytes)> = (0..=255).map(|b| (u32::from(b), vec![b])).collect();
+    tokens.extend([(256, b"abc".to_vec()), (257, b"xyz".to_vec())]);
+    let added = vec![AddedToken::special("xyz", 257)];
+    let pieces = vec![
+        (b"abc".to_vec(), 5),
+        (b"abcd".to_vec(), 3),
+        (b"xyz".to_vec(), 4),
+    ];
+    let options = MergeOptions {
+        min_frequency: 4,
+        ..options(300, Largest)
+    };
+    for (ignore_merges, first) in [(true, (121, 122)), (false, (98, 99))] {
+        let settings = Settings {
+            ignore_merges,
+            ..Settings::default()
+        };
+        let model = Model::new(tokens.clone(), Some(&[]), settings, added.clone()).unwrap();
+        let learned = train_from(&pieces, Some(&model), &[], &options).unwrap();
+        let (left, right, _) = learned.merges[0];
+        assert_eq!((left, right), first);
+    }
 }
 
 /// A vocabulary over the bytes of `any_pieces`: merges in any order, some of the same token, tokens

@@ -77,3 +77,73 @@ impl Learned {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn learned() -> Learned {
+        Learned {
+            tokens: vec![(258, b"ab".to_vec()), (260, b"abc".to_vec())],
+            merges: vec![(97, 98, 258), (258, 99, 260)],
+        }
+    }
+
+    fn bytes() -> Vec<(u32, Vec<u8>)> {
+        (0..=255).map(|byte| (byte, vec![byte as u8])).collect()
+    }
+
+    #[test]
+    fn a_model_has_the_learned_tokens_and_the_added_ones_below_its_size() {
+        let added = [("<s>", 259), ("<e>", 261)];
+        let added = added.map(|(content, id)| AddedToken::special(content, id));
+        let model = learned().into_model(261, Settings::default(), added.to_vec());
+        let model = model.unwrap();
+        assert_eq!(model.merges(), learned().merges);
+        assert_eq!(model.added(), added);
+        let others = model.vocabulary().iter().skip(256);
+        let expected: [(u32, &[u8]); 3] = [(258, b"ab"), (259, b"<s>"), (260, b"abc")];
+        assert!(others.eq(expected));
+    }
+
+    #[test]
+    fn an_extended_model_has_its_own_tokens_first() {
+        let mut tokens = bytes();
+        tokens.extend([(256, b"bc".to_vec()), (257, b"<s>".to_vec())]);
+        let added = [("<s>", 257), ("<e>", 259)];
+        let added = added.map(|(content, id)| AddedToken::special(content, id));
+        let merges = [(b"b".to_vec(), b"c".to_vec())];
+        let settings = Settings::default();
+        let model = Model::new(tokens, Some(&merges), settings, added.to_vec()).unwrap();
+        let larger = learned().extend(&model).unwrap();
+        assert_eq!(
+            larger.merges(),
+            [(98, 99, 256), (97, 98, 258), (258, 99, 260)]
+        );
+        assert_eq!(larger.added(), added);
+        let others = larger.vocabulary().iter().skip(256);
+        let expected: [(u32, &[u8]); 5] = [
+            (256, b"bc"),
+            (257, b"<s>"),
+            (258, b"ab"),
+            (259, b"<e>"),
+            (260, b"abc"),
+        ];
+        assert!(others.eq(expected));
+        let same = Learned::default().extend(&model).unwrap();
+        assert_eq!(same.vocabulary().len(), 258);
+    }
+
+    #[test]
+    fn tokens_of_one_spelling_are_extended_only_if_one_is_added() {
+        let extend = |added: Vec<AddedToken>| {
+            let mut tokens = bytes();
+            tokens.extend([(256, b"xy".to_vec()), (257, b"xy".to_vec())]);
+            let model = Model::new(tokens, Some(&[]), Settings::default(), added).unwrap();
+            learned().extend(&model).map(|model| model.merges().len())
+        };
+        assert_eq!(extend(vec![AddedToken::special("xy", 257)]).unwrap(), 2);
+        let error = extend(Vec::new()).unwrap_err().to_string();
+        assert!(error.contains("two ids"), "{error}");
+    }
+}

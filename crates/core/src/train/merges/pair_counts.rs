@@ -121,3 +121,27 @@ impl PairIndex {
         Ok(self.others.entry(pair).or_insert(NONE))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pair_has_an_index_of_its_own() {
+        let symbols = [0, 1, 2, 254, 255, 256, 257, 300, 511, 512, 513];
+        let pairs = || {
+            let pairs = symbols
+                .iter()
+                .flat_map(|&left| symbols.map(|right| (left, right)));
+            (0..).zip(pairs.map(|(left, right)| Pair { left, right }))
+        };
+        let mut indices = PairIndex::new();
+        for (number, pair) in pairs() {
+            assert_eq!(*indices.of(pair).unwrap(), NONE);
+            *indices.of(pair).unwrap() = number;
+        }
+        for (number, pair) in pairs() {
+            assert_eq!(*indices.of(pair).unwrap(), number, "{pair:?}");
+        }
+    }
+}
