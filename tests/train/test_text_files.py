@@ -43,6 +43,7 @@ READERS: dict[str, Callable[[Path], object]] = {
         (b"\x28\xb5\x2f\xfd\xff\xff", "zstd -d"),
         (b"PK\x03\x04\xff\xff", "unzip"),
     ],
+    ids=["gzip", "xz", "bzip2", "zstd", "zip"],
 )
 def test_a_compressed_file(reader: str, data: bytes, command: str, tmp_path: Path) -> None:
     path = tmp_path / "corpus"
