@@ -314,7 +314,7 @@ impl<'a> Worker<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{call, count_whole, counter, sample, table, PATTERN};
+    use super::super::samples::{call, count_whole, counter, sample, table, PATTERN, WORDS};
     use super::*;
 
     #[test]
@@ -341,6 +341,47 @@ mod tests {
         add(&text, 1, &mut again);
         counter.merge(again, 2, &mut sum).unwrap();
         assert_eq!(table(&mut sum), table(&mut repeated));
+    }
+
+    #[test]
+    fn a_text_counts_its_pieces() {
+        let text = sample(100_000);
+        for (pattern, form) in [
+            (PATTERN, None),
+            (PATTERN, Some(Normalization::Nfc)),
+            (WORDS, None),
+        ] {
+            let counter = counter(pattern, form, 1);
+            let mut counted = Counted::default();
+            let never = Interrupt::never();
+            let mut call = call(&counter, &mut counted, 1, &never);
+            call.add_texts(&[&text]).unwrap();
+            let mut expected = count_whole(&counter, &text);
+            assert!(table(&mut counted) == expected);
+            counter.add_piece(b"piece", 7, &mut counted).unwrap();
+            *expected.entry(b"piece".to_vec()).or_insert(0) += 7;
+            assert!(table(&mut counted) == expected);
+        }
+    }
+
+    #[test]
+    fn documents_and_what_was_dropped_add_up() {
+        let counter = counter(PATTERN, None, 1);
+        let dropped = Dropped {
+            distinct: 2,
+            pieces: 3,
+            max_error: 1,
+        };
+        let counted = || Counted::new(PieceCounts::default(), 5, dropped);
+        let mut sum = counted();
+        counter.merge(counted(), 10, &mut sum).unwrap();
+        assert_eq!(sum.documents, 10);
+        let Dropped {
+            distinct,
+            pieces,
+            max_error,
+        } = sum.dropped;
+        assert_eq!((distinct, pieces, max_error), (4, 33, 11));
     }
 
     #[test]

@@ -534,6 +534,78 @@ mod tests {
     }
 
     #[test]
+    fn a_merge_that_fails_changes_nothing() {
+        const HALF: u64 = 1 << 63;
+        let long = "a piece that does not fit a key";
+        let words: Vec<String> = (0..500).map(|number| format!("w{number}")).collect();
+        let with = |more: &[(&'static str, u64)]| -> Vec<(String, u64)> {
+            let words = words.iter().map(|word| (word.clone(), 2));
+            let more = more
+                .iter()
+                .map(|(piece, count)| ((*piece).to_owned(), *count));
+            words.chain(more).collect()
+        };
+        let few = |pieces: &[(&'static str, u64)]| {
+            let pieces = pieces
+                .iter()
+                .map(|(piece, count)| ((*piece).to_owned(), *count));
+            pieces.collect::<Vec<_>>()
+        };
+        let counts_of = |pieces: &[(String, u64)]| {
+            let pieces = pieces.iter().map(|(piece, count)| (piece.as_str(), *count));
+            counts_of(&pieces.collect::<Vec<_>>())
+        };
+        for top in ["w1", long] {
+            let (large, small) = (with(&[(top, HALF)]), few(&[("x", 1), (top, HALF)]));
+            for (own, other, weight) in [
+                (&large, &small, 1),
+                (&small, &large, 1),
+                (&with(&[]), &small, 2),
+                (&small, &with(&[(top, 1)]), HALF),
+                (&Vec::new(), &large, 2),
+                (&few(&[("x", 1)]), &large, 2),
+            ] {
+                let (mut counts, mut others) = (counts_of(own), vec![counts_of(other)]);
+                let result = counts.merge(&mut others, weight, 2);
+                assert!(matches!(result, Err(Error::CountOverflow)));
+                assert_eq!(table(&counts), table(&counts_of(own)));
+                assert_eq!(others.len(), 1);
+                assert_eq!(table(&others[0]), table(&counts_of(other)));
+            }
+            // These sums fit.
+            let mut counts = counts_of(&few(&[("y", 1), (top, HALF - 1)]));
+            let larger = counts_of(&with(&[(long, HALF - 5)]));
+            counts.merge(&mut vec![larger], 1, 2).unwrap();
+            assert_eq!(counts.len(), 502);
+        }
+    }
+
+    #[test]
+    fn many_pieces_outlast_the_rarest() {
+        let words: Vec<String> = (0..3000).map(|number| format!("w{number}")).collect();
+        let frequent = words.iter().take(2000).map(|word| (word.as_str(), 2));
+        let frequent: Vec<_> = frequent.collect();
+        let rare = words.iter().skip(2000).map(|word| (word.as_str(), 1));
+        let mut counts = counts_of(&frequent);
+        assert!(!counts.is_empty() && PieceCounts::default().is_empty());
+        let limit = counts.cost();
+        rare.for_each(|(word, count)| {
+            counts.add(word.as_bytes(), 0..word.len(), count).unwrap();
+        });
+        let mut dropped = Dropped::default();
+        counts.drop_rare(limit, &mut dropped).unwrap();
+        assert_eq!(table(&counts), table(&counts_of(&frequent)));
+        let expected = |times: u64| Dropped {
+            distinct: 1000 * (1 + u64::from(times > 1)),
+            pieces: 1000 * times,
+            max_error: times,
+        };
+        assert_eq!(dropped, expected(1));
+        dropped.add(dropped, 3);
+        assert_eq!(dropped, expected(4));
+    }
+
+    #[test]
     fn the_rarest_go_all_together() {
         let long = "a piece that does not fit a key";
         let pieces = [
