@@ -533,6 +533,15 @@ mod tests {
         }
     }
 
+    /// Fails if a shard is too full or too large for its pieces.
+    fn check_sizes(counts: &PieceCounts) {
+        for shard in &counts.shards {
+            let (slots, taken) = (shard.slots.len(), shard.taken);
+            assert!(3 * taken <= 2 * (slots + 1), "{taken} of {slots}");
+            assert!(slots <= MIN_SLOTS.max(5 * taken / 2), "{taken} of {slots}");
+        }
+    }
+
     #[test]
     fn a_merge_that_fails_changes_nothing() {
         const HALF: u64 = 1 << 63;
@@ -577,6 +586,11 @@ mod tests {
             let larger = counts_of(&with(&[(long, HALF - 5)]));
             counts.merge(&mut vec![larger], 1, 2).unwrap();
             assert_eq!(counts.len(), 502);
+            check_sizes(&counts);
+            let more = (0..1500).map(|number| (format!("v{number}"), 1));
+            let mut more = vec![counts_of(&more.collect::<Vec<_>>())];
+            counts.merge(&mut more, 1, 2).unwrap();
+            check_sizes(&counts);
         }
     }
 
@@ -589,12 +603,14 @@ mod tests {
         let mut counts = counts_of(&frequent);
         assert!(!counts.is_empty() && PieceCounts::default().is_empty());
         let limit = counts.cost();
+        check_sizes(&counts);
         rare.for_each(|(word, count)| {
             counts.add(word.as_bytes(), 0..word.len(), count).unwrap();
         });
         let mut dropped = Dropped::default();
         counts.drop_rare(limit, &mut dropped).unwrap();
         assert_eq!(table(&counts), table(&counts_of(&frequent)));
+        check_sizes(&counts);
         let expected = |times: u64| Dropped {
             distinct: 1000 * (1 + u64::from(times > 1)),
             pieces: 1000 * times,
