@@ -189,11 +189,15 @@ mod tests {
         assert_eq!(to(r"a{2}?b"), r"a{2}b");
         assert_eq!(to(r"[]a]"), r"[\]a]");
         assert_eq!(to(r"\$[$]"), r"\$[$]");
+        assert_eq!(to(r"a]\Z"), r"a]\Z");
+        assert_eq!(to(r"\w"), format!("[{WORD}]"));
+        assert_eq!(to(r"\W"), format!("[^{WORD}]"));
         let from = |pattern| from_oniguruma(pattern).unwrap();
         assert_eq!(from(r"\p{N}{1,3}+"), r"(?:\p{N}{1,3})+");
         assert_eq!(from(r"a$|^b\Z"), r"a(?=\n|$)|(?m:^)b(?=\n?\z)");
         assert_eq!(from(r"(?m:.)a{,2}"), r"(?s:.)a{0,2}");
         assert_eq!(from(r"a{2}?"), r"(?:a{2})?");
+        assert_eq!(from(r"\w\W[\Z]a]"), r"\w\W[\Z]a]");
     }
 
     #[test]

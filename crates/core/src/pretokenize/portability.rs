@@ -403,4 +403,149 @@ mod tests {
             assert_eq!(found.as_deref(), expected, "{pattern} {engines:?}");
         }
     }
+
+    const ALL: [Engines; 3] = [
+        Engines::ToOniguruma,
+        Engines::FromOniguruma,
+        Engines::Python,
+    ];
+
+    /// What an objection names.
+    fn named(pattern: &str, engines: Engines) -> Option<String> {
+        let objection = objection(pattern, engines)?;
+        let what = objection.strip_prefix("holds ").unwrap_or(&objection);
+        Some(what.split(", ").next().unwrap_or_default().to_owned())
+    }
+
+    #[test]
+    fn what_every_engine_reads_alike_passes() {
+        for pattern in [
+            r"^a",
+            r"a|^b",
+            r"\u0041",
+            r"(?i:[a]+)",
+            r"(?i:(?:a)+)",
+            r"é",
+            r"(?i:sa)",
+            r"(?i:[a])",
+            r"[é]",
+            r"a{2}?b",
+            r"a{2}b",
+            r"(?:a?)b+",
+            r"(?=a)b",
+            r"(?:a)(?=b)",
+            r"\p{L}",
+            r"\p{^L}",
+            r"\p{Latin}",
+            r"\.",
+            r"\!",
+            r"[\d]",
+            r"\d",
+            r"a{1,2}b",
+            r"(?>a)b",
+            r"[a]",
+            r"[^a]b",
+            r"(?i:k)",
+        ] {
+            for engines in ALL {
+                assert_eq!(named(pattern, engines), None, "{pattern} {engines:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_other_engine_reads_alike_is_named() {
+        for (pattern, what) in [
+            (r"a||b", r"can match the empty text"),
+            (r"a?|b", r"can match the empty text"),
+            (r"a|b?", r"can match the empty text"),
+            (r"\x41+", r"a quantifier of \x without braces"),
+            (r"\u0041+", r"a quantifier of \u without braces"),
+            (r"\u004", r"\u004"),
+            (r"\x4g", r"\x4g"),
+            (r"\xe9", r"\xe9"),
+            (r"\x{110000}", r"\x{110000}"),
+            (r"\x{}", r"\x{}"),
+            (r"(?i:\x41)", r"\x41"),
+            (r"(?i:\u0041)", r"\u0041"),
+            (
+                r"(?i:a+)",
+                r"a quantifier of a letter whose case is ignored",
+            ),
+            (r"(?i:é)", r"'é' with its case ignored"),
+            (r"(?i:ss)", r"'ss' with its case ignored"),
+            (r"(?i:sS)", r"'ss' with its case ignored"),
+            (r"(?i:[é])", r"'é' with its case ignored"),
+            (r"(?s:a)", r"(?s:..."),
+            (r"(?x:a)", r"(?x:..."),
+            (r"a(?i)b", r"(?i)..."),
+            (r"(?=a)", r"can match the empty text"),
+            (r"[\z]", r"\z"),
+            (r"[\Z]", r"\Z"),
+            (r"(?i:\pL)", r"\pL"),
+            (r"(?i:\p{L})", r"\p with its case ignored"),
+            (r"\p{Lx}", r"\p{Lx}"),
+            (r"\p{LL}", r"\p{LL}"),
+            (r"\p{C}", r"\p{C}"),
+            (r"\p{Foo}", r"\p{Foo}"),
+            (r"\<", r"\<"),
+            (r"\>", r"\>"),
+            (r"\q", r"\q"),
+            (r"[[:alpha:]]", r"[: in a class"),
+            (r"[a--b]", r"-- in a class"),
+            (r"[a~~b]", r"~~ in a class"),
+            (r"[\q]", r"\q"),
+            (r"a{,2}", r"can match the empty text"),
+            (r"(?<n>a)", r"(?<n..."),
+        ] {
+            for engines in ALL {
+                let found = named(pattern, engines);
+                assert_eq!(found.as_deref(), Some(what), "{pattern} {engines:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_one_engine_reads_alike_is_named_for_the_others() {
+        for (pattern, expected) in [
+            (r"a^", [None, Some(r"^ inside"), None]),
+            (r"(?:^a)", [None, Some(r"^ inside"), None]),
+            (r"\x{41}+", [None, None, Some(r"\x")]),
+            (r"a{,}b", [None, None, Some(r"{")]),
+            (r"a{1,2,3}b", [None, None, Some(r"{")]),
+            (r"(?i)a", [None, None, Some(r"(")]),
+            (r"(?m:a)", [Some(r"(?m:..."), None, Some(r"(?m:...")]),
+            (r"\Aa", [None, None, Some(r"\A")]),
+            (r"a\z", [None, None, Some(r"\z")]),
+            (r"a\Z", [Some(r"\Z"), None, Some(r"\Z")]),
+            (r"[\w]", [None, Some(r"\w"), Some(r"[")]),
+            (r"(a)", [None, None, Some(r"(")]),
+            (
+                r"(?i:i)",
+                [None, None, Some(r"(?i: with an i or a range after it")],
+            ),
+            (
+                r"(?i:[a-z])",
+                [None, None, Some(r"(?i: with an i or a range after it")],
+            ),
+        ] {
+            let found = ALL.map(|engines| named(pattern, engines));
+            let found = found.each_ref().map(Option::as_deref);
+            assert_eq!(found, expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn an_objection_names_the_engine_and_deep_groups() {
+        let python = objection("a*", Engines::Python).unwrap_or_default();
+        assert!(python.contains("not every engine skips"), "{python}");
+        let others = objection("a*", Engines::ToOniguruma).unwrap_or_default();
+        assert!(others.contains("Hugging Face"), "{others}");
+        let python = objection(r"\q", Engines::Python).unwrap_or_default();
+        assert!(python.contains("Python's regex module"), "{python}");
+        let nested = |depth| format!("{}a{}", "(?:".repeat(depth), ")".repeat(depth));
+        assert_eq!(named(&nested(MAX_DEPTH), Engines::ToOniguruma), None);
+        let deeper = named(&nested(MAX_DEPTH + 1), Engines::ToOniguruma);
+        assert_eq!(deeper.as_deref(), Some("groups nested too deeply"));
+    }
 }
