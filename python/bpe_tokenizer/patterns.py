@@ -232,7 +232,8 @@ def resolve_split_pattern(split_pattern: str | Sequence[str]) -> tuple[str, ...]
 
 
 def _unknown_name(name: str) -> str:
-    if _PUBLISHED.fullmatch(name) or _REPOSITORY.fullmatch(name):
+    is_pattern = name.replace("-", "") in NAMED_PATTERNS  # "gpt-2"
+    if not is_pattern and (_PUBLISHED.fullmatch(name) or _REPOSITORY.fullmatch(name)):
         source = name if _PUBLISHED.fullmatch(name) or name.startswith("hf:") else f"hf:{name}"
         return (
             f"unknown split pattern {shorten(name, 30)}: bpe_tokenizer.load({shorten(source, 40)}) loads a "

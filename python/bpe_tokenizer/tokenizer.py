@@ -2219,7 +2219,7 @@ class BPETokenizer:
             raise argument_error(BPETokenizer.decode, unknown)
         encoder = self._state.encoder
         # The usual arguments need no calls, which would take as long as decoding a few ids.
-        if errors != "replace":
+        if type(errors) is not str or errors != "replace":
             check_error_handler(errors)
         row = ids if type(ids) is list else id_row(ids)
         try:

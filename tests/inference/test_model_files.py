@@ -54,7 +54,7 @@ def test_kinds_of_paths(tmp_path: Path) -> None:
         ("missing/model.gguf", OptionError, "model"),
         (__file__, OptionError, "model"),
         (5, ArgumentTypeError, "model"),
-        ("", OptionError, "model"),
+        ("", OptionError, "path is empty"),
         ("a\0b", OptionError, "a path cannot hold a NUL"),
     ],
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from bpe_tokenizer.arguments import check_choice, check_integer, thread_count
+from bpe_tokenizer.arguments import check_choice, check_flag, check_integer, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.special_tokens import SpecialTokens, assign_ids
@@ -64,6 +64,7 @@ class TrainingOptions:
             length = check_integer("max_token_length", self.max_token_length, 1)
             object.__setattr__(self, "max_token_length", min(length, sys.maxsize))
         thread_count(self.threads)
+        object.__setattr__(self, "verbose", check_flag("verbose", self.verbose))
         added = assign_ids(self.special_tokens, self.vocab_size)
         object.__setattr__(self, "added_tokens", tuple(added))
 
