@@ -19,6 +19,7 @@ from bpe_tokenizer.formats.gguf import file
 from bpe_tokenizer.formats.gguf.file import ValueType, read_metadata, write_metadata
 from bpe_tokenizer.formats.gguf.overlaps import check_overlaps
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, CHARACTERS, FAMILIES
+from bpe_tokenizer.formats.gguf.tokens import TokenType, final_types, read_tokens
 from bpe_tokenizer.model import AddedToken, PostProcessor
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from gguf_files import (
@@ -79,6 +80,13 @@ def test_every_type_of_value_comes_back(path: Path) -> None:
             assert type(found) is type(value)
             assert found == value
     assert read_metadata(path, lambda key: key == "a.text").values == {"a.text": "日本"}
+
+
+def test_the_bytes_of_a_file() -> None:
+    header = b"GGUF" + struct.pack("<IQQ", 3, 0, 1)  # version, tensors, pairs
+    assert write_metadata([("k", ValueType.UINT8, 7)]) == header + struct.pack("<Qs", 1, b"k") + struct.pack(
+        "<IB", 0, 7
+    )
 
 
 def test_a_value_of_another_type_is_named(path: Path) -> None:
@@ -189,8 +197,10 @@ def test_claims_are_checked_before_anything_is_made_of_them(path: Path) -> None:
     assert "\0" not in message
     assert "claims a string" in attempt(key, struct.pack("<I", 8), huge)
     assert "array of arrays" in attempt(key, struct.pack("<IIQ", 9, 9, 1))
-    assert "claims" in attempt(key, struct.pack("<II", 9, 8), huge)
-    assert "claims" in attempt(key, struct.pack("<II", 9, 12), huge)
+    more = "; the file has 0 more bytes"
+    assert attempt(key, struct.pack("<II", 9, 8), huge).endswith(f": k: claims {2**63} strings{more}")
+    items = attempt(key, struct.pack("<II", 9, 12), huge)
+    assert items.endswith(f": k: claims {2**63} items of 8 bytes{more}")
     short = struct.pack("<Q", 8)
     assert "string 1 starts after the end" in attempt(key, struct.pack("<IIQ", 9, 8, 2), short, b"12345678")
     assert "string 0 continues after the end" in attempt(key, struct.pack("<IIQ", 9, 8, 1), huge, b"12345678")
@@ -349,7 +359,9 @@ def test_types_of_tokens(path: Path) -> None:
         ("<unused>", UNUSED),
         ("<plain>", NORMAL),
         ("", NORMAL),
-        ("cut\0off", CONTROL),
+        ("cut\0off\0twice", CONTROL),
+        ("<unused 268>", NORMAL),
+        ("<unused 269>", UNUSED),
     ]
     tokenizer = load(byte_level(path, H_E, more))
     added = [AddedToken(*token) for token in tokenizer.model.core.added_tokens]
@@ -363,7 +375,10 @@ def test_types_of_tokens(path: Path) -> None:
     assert tokenizer.encode("<ctrl>") == list(b"<ctrl>")
     assert tokenizer.encode("<ctrl><unk>", allowed_special="all") == [261, 262]
     assert tokenizer.encode("<unused>", allowed_special="all") == list(b"<unused>")
-    assert tokenizer.convert_ids_to_tokens([266]) == ["[EMPTY_266]"]
+    assert tokenizer.convert_ids_to_tokens([264, 266]) == ["<unused>", "[EMPTY_266]"]
+    # An unused token that only fills a hole is none.
+    assert 268 in tokenizer.model.core.vocab
+    assert 269 not in tokenizer.model.core.vocab
 
 
 def test_without_types_all_tokens_are_normal(path: Path) -> None:
@@ -388,6 +403,7 @@ def test_without_types_all_tokens_are_normal(path: Path) -> None:
             {"<|flush|>": True, "<|calls|>": True, "<|end|>": False},
         ),
         (["<|return|>", "<|end|>"], CONTROL, {"<|return|>": True, "<|end|>": True}),
+        (["<|call|>", "<|end|>"], CONTROL, {"<|call|>": True, "<|end|>": True}),
         (["<|tool_response>", "</s>"], CONTROL, {"<|tool_response>": True}),
         (["<fim_prefix>"], NORMAL, {"<fim_prefix>": True}),
         (["<|file_sep|>"], USER_DEFINED, {"<|file_sep|>": True}),
@@ -401,10 +417,20 @@ def test_llama_cpp_goes_by_texts(path: Path, texts: list[str], kind: int, expect
 
 def test_a_part_that_two_tokens_could_play(path: Path) -> None:
     more = [("<PRE>", NORMAL), ("<fim_prefix>", NORMAL)]
-    assert "each of '<fim_prefix>', '<PRE>' may be" in refusal(byte_level(path, more=more))
+    message = refusal(byte_level(path, more=more))
+    role = "tokenizer.ggml.fim_pre_token_id"
+    beginning = f"tokenizer.ggml.tokens: each of '<fim_prefix>', '<PRE>' may be the token of {role}, which is"
+    assert beginning in message
+    assert message.endswith(f" Set {role}")
     model = gguf.load(byte_level(path, more=more, tokenizer__ggml__fim_pre_token_id=256))
     assert model.core.added_tokens == []
     assert model.config["gguf"]["fim_pre_token_id"] == 256
+
+
+def test_a_token_that_no_longer_ends_a_text_is_a_normal_one() -> None:
+    ids = {"<|tool_response>": 0, "</s>": 1}
+    types = final_types(ids, [TokenType.CONTROL] * 2, {})
+    assert types == [TokenType.CONTROL, TokenType.NORMAL]
 
 
 @pytest.mark.parametrize("role", ["eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep"])
@@ -415,6 +441,9 @@ def test_the_end_token_of_plamo_makes_another_normal(path: Path, role: str) -> N
     for keys, expected in ((ends, ["<|plamo:eos|>"]), (others, ["<|plamo:eos|>", "</s>"])):
         added = gguf.load(byte_level(path, more=more, **keys)).core.added_tokens
         assert [token.content for token in added] == expected
+    ends[f"tokenizer__ggml__{role}_token_id"] = 1
+    added = gguf.load(byte_level(path, more=[("</s>", CONTROL)], **ends)).core.added_tokens
+    assert [token.content for token in added] == ["</s>"]
 
 
 @pytest.mark.parametrize(
@@ -455,6 +484,8 @@ def test_kinds_of_tokens_and_ids_that_mean_nothing(path: Path) -> None:
     keys: dict[str, Any] = {f"tokenizer__ggml__{name}_token_id": 258 for name in ("eos", "eot", "bos")}
     keys |= {"tokenizer__ggml__eom_token_id": 0, "tokenizer__ggml__x_token_id": 257}
     model = gguf.load(byte_level(path, more=[("<a>", 0), ("<b>", 9)], **keys))
+    types_found = read_tokens(read_metadata(path, lambda _: True)).types
+    assert types_found == [TokenType.NORMAL] * 256 + [TokenType.UNDEFINED] * 2
     assert model.core.added_tokens == []
     assert model.config["gguf"] == {"model": "gpt2", "pre": "gpt-2", "eom_token_id": 0, "x_token_id": 257}
     assert model.named_tokens == {}
@@ -465,9 +496,10 @@ def test_kinds_of_tokens_and_ids_that_mean_nothing(path: Path) -> None:
 
 def test_broken_tokens(path: Path) -> None:
     twice = byte_level(path, more=[("xy", NORMAL), ("xy", NORMAL)])
-    assert "duplicate token 'xy': ids 256 and 257" in refusal(twice)
+    assert "tokenizer.ggml.tokens: duplicate token 'xy': ids 256 and 257" in refusal(twice)
     assert "tokens[256]: b'\\xff' is not UTF-8" in refusal(byte_level(path, more=[(b"\xff", NORMAL)]))
-    assert "has 1 entries for 256 tokens" in refusal(byte_level(path, tokenizer__ggml__token_type=[1]))
+    short = refusal(byte_level(path, tokenizer__ggml__token_type=[1]))
+    assert "tokenizer.ggml.token_type: has 1 entries for 256 tokens" in short
     assert "token_type: must be an array" in refusal(byte_level(path, tokenizer__ggml__token_type="a"))
     assert "tokens: the list is empty" in refusal(byte_level(path, tokenizer__ggml__tokens=[]))
     assert "tokens: is missing" in refusal(byte_level(path, tokenizer__ggml__tokens=None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer.errors import FormatError, TokenizerError
 from bpe_tokenizer.formats import gguf, huggingface
+from bpe_tokenizer.formats.capabilities import drop_normalization
+from bpe_tokenizer.formats.gguf import writing
 from bpe_tokenizer.formats.gguf.file import read_metadata
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, LINES
 from bpe_tokenizer.model import (
@@ -26,7 +29,9 @@ from bpe_tokenizer.model import (
 )
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from gguf_files import (
+    BYTE,
     CONTROL,
+    NORMAL,
     WORDS,
     byte_level,
     gemma,
@@ -455,6 +460,159 @@ def test_a_failed_save_leaves_the_old_file(path: Path) -> None:
     with pytest.raises(TokenizerError):
         gguf.save(trained("o200k").model, path)
     assert path.read_bytes() == before
+
+
+def written(path: Path, made: Model) -> dict[str, Any]:
+    """Save the model, and return the metadata of the file."""
+    gguf.save(made, path)
+    return read_metadata(path, lambda _: True).values
+
+
+def test_the_holes_a_file_may_have(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "_MAX_HOLES", 2)
+    gguf.save(model(added_tokens=[AddedToken("<|a|>", 258)]), path)
+    message = "^ids: .* for each id up to the largest, 259; this model has 257 tokens$"
+    with pytest.raises(FormatError, match=message):
+        gguf.save(model(added_tokens=[AddedToken("<|a|>", 259)]), path)
+
+
+def test_only_tokens_of_bytes_have_the_type_of_bytes(path: Path) -> None:
+    core = characters(("a", "b"))
+    types = written(path, Model(core))["tokenizer.ggml.token_type"].tolist()
+    assert types == [BYTE] * 256 + [NORMAL] * (len(core.vocab) - 256)
+    # In a byte-level model, "<0x41>" is plain text.
+    merges = ["< 0", "<0 x", "<0x 4", "<0x4 1", "<0x41 >"]
+    assert set(written(path, model(merges))["tokenizer.ggml.token_type"].tolist()) == {NORMAL}
+
+
+def test_a_pre_tokenizer_with_which_mask_strips_white_space(path: Path) -> None:
+    config = {"gguf": {"pre": "jina-v2-de"}}
+    patterns = NAMED_PATTERNS["gpt2"].patterns
+    made = model(split_patterns=patterns, added_tokens=[AddedToken("<mask>", 256, lstrip=True)])
+    values = written(path, Model(made.core, config=config))
+    assert values["tokenizer.ggml.pre"] == "jina-v2-de"
+    assert "general.name" not in values
+    assert gguf.load(path).core.added_tokens == made.core.added_tokens
+    made = model(split_patterns=patterns, added_tokens=[AddedToken("<mask>", 256)])
+    with pytest.raises(FormatError, match=r"^lstrip, rstrip: "):
+        gguf.save(Model(made.core, config=config), path)
+
+
+@pytest.mark.parametrize("kept", ["starcoder", "no such name", [], 5])
+def test_a_kept_name_that_splits_otherwise_is_not_written(path: Path, kept: object) -> None:
+    made = model(split_patterns=NAMED_PATTERNS["gpt2"].patterns)
+    values = written(path, Model(made.core, config={"gguf": {"pre": kept}}))
+    assert values["tokenizer.ggml.pre"] == "gpt-2"
+
+
+@pytest.mark.parametrize(
+    ("content", "special", "verb"), [("<|im_end|>", False, "takes"), ("<|channel|>", True, "does not take")]
+)
+def test_a_text_that_makes_llama_cpp_see_another_kind_of_token(
+    path: Path, content: str, special: bool, verb: str
+) -> None:
+    message = f"special: llama.cpp {verb} '{content}' for a control token because of its text"
+    with pytest.raises(FormatError, match=f"^{re.escape(message)}$"):
+        gguf.save(model(added_tokens=[AddedToken(content, 300, special)]), path)
+
+
+def test_a_role_is_played_by_the_added_token_of_its_text(path: Path) -> None:
+    """Not by a learned token of the same bytes, whose text in the file is another."""
+    core = model(["æ Ĺ", "æĹ ¥"], added_tokens=[AddedToken("日", 300)]).core
+    assert core.vocab[257] == "日".encode()
+    assert written(path, Model(core, {"bos": "日"}))["tokenizer.ggml.bos_token_id"] == 300
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("{{ x }}", {"": "{{ x }}"}),
+        (
+            [{"name": "rag", "template": "two"}, {"name": "default", "template": "one"}],
+            {"": "one", ".rag": "two"},
+        ),
+    ],
+)
+def test_the_keys_of_chat_templates(path: Path, template: object, expected: dict[str, str]) -> None:
+    values = written(path, Model(TWO, config={"chat_template": template}))
+    key = "tokenizer.chat_template"
+    assert {name: value for name, value in values.items() if name.startswith(key)} == {
+        key + suffix: text for suffix, text in expected.items()
+    }
+    assert gguf.load(path).config["chat_template"] == template
+
+
+def split_on(pattern: str) -> Split:
+    return Split(pattern=pattern, behavior="Removed")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"normalization": "NFC"},
+            "normalization: llama.cpp does not normalise text, so a GGUF file cannot hold NFC. "
+            f"{drop_normalization('NFC')}",
+        ),
+        (
+            {"normalizers": [Replace(pattern="a", content="b"), PlainNormalizer("NFC")]},
+            "normalization: llama.cpp does not normalise text, so a GGUF file cannot hold Replace, NFC",
+        ),
+        (
+            {"split_patterns": [], "pre_tokenizers": [split_on("a"), split_on("b")]},
+            "pre_tokenizers: llama.cpp splits with patterns only, not with Split, Split",
+        ),
+    ],
+)
+def test_steps_that_llama_cpp_does_not_have_are_listed(
+    path: Path, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(FormatError, match=f"^{re.escape(message)}$"):
+        gguf.save(model(**settings), path)
+
+
+def test_a_byte_without_a_token_is_dropped_or_refused(path: Path, tmp_path: Path) -> None:
+    first = gguf.load(byte_level(path, ["a b"], missing=[0x0B]))
+    gguf.save(first, tmp_path / "again.gguf")
+    assert gguf.load(tmp_path / "again.gguf").core.vocab == first.core.vocab
+    settings: dict[str, Any] = {"split_patterns": FALCON, "keeps_gaps": True, "requires_all_bytes": False}
+    unknown = _core.Model(first.core.vocab, [], unk_id=0, **settings)
+    with pytest.raises(FormatError, match=r"^unk_id: llama\.cpp drops a byte without a token"):
+        gguf.save(Model(unknown), path)
+
+
+def test_added_tokens_that_no_plain_text_becomes(path: Path) -> None:
+    """With `ignore_merges`, only the text of a special token must be no piece of plain text."""
+    added = [AddedToken("STOP", 256, special=False), AddedToken("<|a|>", 257)]
+    settings: dict[str, Any] = {"split_patterns": YOUTU, "ignore_merges": True}
+    assert written(path, model(added_tokens=added, **settings))["tokenizer.ggml.pre"] == "youtu"
+    # The special token is what stands in the way, not the token that merging does not make.
+    core = _core.Model(BYTES | {256: b"xyz"}, [], added_tokens=[AddedToken("STOP", 300)], **settings)
+    with pytest.raises(FormatError, match=r"^added_tokens: .* plain text 'STOP' for the token"):
+        gguf.save(Model(core), path)
+
+
+def test_a_token_across_a_difference_names_the_pattern_to_train_with(path: Path) -> None:
+    own = BYTE_LEVEL["llama-bpe"].patterns[0]
+    message = (
+        "split_patterns: llama.cpp's 'llama-bpe' splits text like them except in a few places, and the token "
+        rf"b'\xc5\xbfs' crosses such a place; train with split_pattern='llama3' or {own!r}"
+    )
+    with pytest.raises(FormatError, match=f"^{re.escape(message)}$"):
+        gguf.save(model(["Å ¿", "Å¿ s"]), path)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "shown"), [(NAMED_PATTERNS["o200k"].patterns, "'o200k'"), ((r"\d+",), r"['\\d+']")]
+)
+def test_patterns_without_a_name_are_shown_beside_those_with_one(
+    path: Path, patterns: Sequence[str], shown: str
+) -> None:
+    with pytest.raises(FormatError) as caught:
+        gguf.save(model(split_patterns=patterns), path)
+    message, _, usable = str(caught.value).partition("; train with one of ")
+    assert message == f"split_patterns: no tokenizer.ggml.pre of llama.cpp splits text like {shown}"
+    assert {*SAVEABLE, "bailing", "seed-coder"} == set(usable.split(", "))
 
 
 def fixtures() -> Path:

@@ -261,8 +261,8 @@ def final_types(
     calls = ids.keys() & {"<|call|>", "<|calls|>"}
     if "<|end|>" in ids and calls and ids.keys() & {"<|return|>", "<|flush|>"}:
         final[ids["<|end|>"]] = TokenType.USER_DEFINED
-    ends = {given.get(name) for name in _END_ROLES}
-    if "</s>" in ids and ("<|tool_response>" in ids or ids.get("<|plamo:eos|>", -1) in ends):
+    ends = {given[name] for name in _END_ROLES if name in given}
+    if "</s>" in ids and ("<|tool_response>" in ids or ids.get("<|plamo:eos|>") in ends):
         final[ids["</s>"]] = TokenType.NORMAL
     return final
 

@@ -87,9 +87,9 @@ def metadata_pairs(model: Model) -> Pairs:
 def _tokens(core: _core.Model) -> tuple[list[str], list[TokenType]]:
     """The text and type of every id up to the largest."""
     vocab = core.vocab
-    count = max(vocab, default=-1) + 1
     if not vocab:
         raise FormatError("vocab: the model has no tokens, and llama.cpp cannot open such a file")
+    count = max(vocab) + 1
     if count - len(vocab) > _MAX_HOLES:
         raise FormatError(
             f"ids: llama.cpp needs a token for each id up to the largest, {count - 1}; "
@@ -145,7 +145,7 @@ def _check_added(core: _core.Model, tokens: Tokens, ids: Mapping[str, int], pre:
             if found == wanted:
                 return name
     expected = {token.id: token for token in wanted}
-    for token in added_tokens(tokens, pre=pre):
+    for token in added_tokens(tokens):
         if token.id not in expected:
             raise FormatError(
                 f"vocab: llama.cpp takes {shorten(token.content)} for an added token because of its text; "
