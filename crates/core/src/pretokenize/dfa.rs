@@ -392,3 +392,79 @@ pub fn minimise(rows: &[Vec<u32>], mut group: Vec<u32>) -> Partition {
         groups = first.len();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::pattern::parse;
+    use super::*;
+
+    const WORDS: &str = r"'s| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+
+    fn dfa(pattern: &str) -> Dfa {
+        Dfa::new(&parse(pattern).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn equivalent_states_are_one() {
+        for (pattern, states, classes) in [("a", 2, 2), ("ab|cb", 3, 4), ("(?:a|b)*c", 2, 4)] {
+            let dfa = dfa(pattern);
+            assert_eq!(
+                (dfa.states(), dfa.class_count()),
+                (states, classes),
+                "{pattern}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_text_may_be_cut_where_a_piece_always_ends() {
+        let dfa = dfa(WORDS);
+        for (text, from, avoided, cut) in [
+            ("ab cd  ef", 0, None, Some(5)),
+            ("ab cd  ef", 3, None, Some(5)),
+            ("ab cd  ef", 4, None, Some(5)),
+            ("ab cd  ef", 5, None, None),
+            ("ab cd  ef", 0, Some('d'), Some(2)),
+            ("ab cd  ef", 2, Some('d'), None),
+            ("é日 b", 0, None, Some(5)),
+            ("é日 b", 2, None, Some(5)),
+            ("'s", 0, None, None),
+            ("x's", 0, None, Some(1)),
+            ("a1", 0, None, Some(1)),
+            ("a", 0, None, None),
+            ("", 0, None, None),
+        ] {
+            let found = dfa.last_safe_cut(text, from, |before, _| Some(before) != avoided);
+            assert_eq!(found, cut, "{text:?} from {from}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_not_cut_where_something_near_moves_the_end_of_a_piece() {
+        for (pattern, text) in [
+            ("ab|a", "ab"),
+            ("b", "ab"),
+            ("a(?!$)", "ab"),
+            ("a+?", "ba"),
+            ("xab|a", "ab"),
+            ("a$|b", "ab"),
+        ] {
+            assert_eq!(
+                dfa(pattern).last_safe_cut(text, 0, |_, _| true),
+                None,
+                "{pattern}"
+            );
+        }
+        assert_eq!(dfa("a|b").last_safe_cut("ab", 0, |_, _| true), Some(1));
+    }
+
+    #[test]
+    fn a_code_point_is_in_no_match_if_no_match_reads_it() {
+        let dfa = dfa("ab+|c(?=d)");
+        let is_in_none = |c: char| dfa.is_in_no_match(dfa.classes.of(u32::from(c)));
+        assert_eq!(
+            ['a', 'b', 'c', 'd', 'e'].map(is_in_none),
+            [false, false, false, true, true]
+        );
+    }
+}

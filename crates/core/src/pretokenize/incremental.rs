@@ -312,3 +312,296 @@ fn split_whole(steps: &[Step], text: &[u8], range: Range<usize>, sink: &mut Sink
         false
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alignment::OffsetMap;
+    use crate::pretokenize::{Metaspace, PreTokenizer, Split};
+
+    const WORDS: &str = r"'s| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+
+    /// Cuts before each full stop.
+    struct BeforeStops;
+
+    impl PieceCutter for BeforeStops {
+        fn cut_open(
+            &self,
+            text: &[u8],
+            range: Range<usize>,
+            from: usize,
+            piece: &mut dyn FnMut(Range<usize>) -> bool,
+        ) -> Option<usize> {
+            assert!((range.start..=range.end).contains(&from));
+            let mut start = range.start;
+            let positions = from.max(start + 1)..range.end;
+            for at in positions.filter(|&at| text[at] == b'.') {
+                if !piece(start..at) {
+                    return None;
+                }
+                start = at;
+            }
+            Some(start)
+        }
+    }
+
+    fn splits(pattern: &str, behavior: Behavior, invert: bool) -> PreTokenizer {
+        PreTokenizer::Split(Split {
+            pattern: pattern.to_owned(),
+            behavior,
+            invert,
+            bytes: false,
+        })
+    }
+
+    fn metaspace(prepend: Prepend, split: bool) -> PreTokenizer {
+        PreTokenizer::Metaspace(Metaspace {
+            replacement: '▁',
+            prepend,
+            split,
+        })
+    }
+
+    /// Pipelines whose steps pass on whole pieces, parts of pieces, or nothing before the end.
+    fn pipelines() -> Vec<Vec<PreTokenizer>> {
+        let mut pipelines = vec![
+            vec![],
+            vec![PreTokenizer::isolated(WORDS)],
+            vec![PreTokenizer::isolated(r"\d"), PreTokenizer::isolated(WORDS)],
+            vec![PreTokenizer::isolated("--"), PreTokenizer::isolated("-|x")],
+            vec![PreTokenizer::PrefixSpace, PreTokenizer::isolated(WORDS)],
+            vec![
+                PreTokenizer::isolated("-"),
+                PreTokenizer::PrefixSpace,
+                PreTokenizer::isolated("x"),
+            ],
+            vec![
+                PreTokenizer::isolated(r"(?<=a)b"),
+                PreTokenizer::isolated("x"),
+            ],
+            vec![PreTokenizer::Split(Split {
+                pattern: r"\p{N}+|Ġ".to_owned(),
+                behavior: Behavior::Isolated,
+                invert: false,
+                bytes: true,
+            })],
+            vec![
+                metaspace(Prepend::Always, true),
+                PreTokenizer::isolated("-"),
+            ],
+            vec![
+                metaspace(Prepend::Always, false),
+                PreTokenizer::isolated("-"),
+            ],
+            vec![metaspace(Prepend::Never, true)],
+            vec![
+                metaspace(Prepend::Never, false),
+                PreTokenizer::isolated("-"),
+            ],
+        ];
+        for behavior in [
+            Behavior::Isolated,
+            Behavior::Removed,
+            Behavior::MergedWithPrevious,
+            Behavior::MergedWithNext,
+            Behavior::Contiguous,
+        ] {
+            for invert in [false, true] {
+                pipelines.push(vec![splits("-", behavior, invert)]);
+                pipelines.push(vec![
+                    splits("-|b+", behavior, invert),
+                    PreTokenizer::isolated(r"x|\s+"),
+                ]);
+                pipelines.push(vec![
+                    PreTokenizer::isolated(r"[^-]+|-"),
+                    splits(r"\s+|x", behavior, invert),
+                ]);
+            }
+        }
+        pipelines
+    }
+
+    fn whole(pre_tokenizers: &PreTokenizers, text: &str, is_cut: bool) -> Vec<String> {
+        let mut pieces = Vec::new();
+        let show = |piece: &[u8]| String::from_utf8_lossy(piece).into_owned();
+        let outcome =
+            pre_tokenizers.split(text.as_bytes(), &OffsetMap::original(0), false, |piece| {
+                if is_cut {
+                    BeforeStops.cut(piece.text, piece.range, &mut |part| {
+                        pieces.push(show(&piece.text[part]));
+                        true
+                    })
+                } else {
+                    pieces.push(show(&piece.text[piece.range]));
+                    true
+                }
+            });
+        outcome.unwrap();
+        pieces
+    }
+
+    /// The first `most` pieces of a text in parts of some characters.
+    fn in_parts(
+        pre_tokenizers: &PreTokenizers,
+        splitter: &mut IncrementalSplitter,
+        text: &str,
+        chars: usize,
+        cutter: Option<&dyn PieceCutter>,
+        most: usize,
+    ) -> Vec<String> {
+        let mut pieces = Vec::new();
+        let all: Vec<char> = text.chars().collect();
+        let parts: Vec<String> = all
+            .chunks(chars)
+            .map(|part| part.iter().collect())
+            .collect();
+        for at in 0..=parts.len() {
+            let (part, ends) = (parts.get(at).map_or("", String::as_str), at == parts.len());
+            let mut add = |text: &[u8], range: Range<usize>| {
+                assert!(pieces.len() < most, "a piece after the last wanted one");
+                pieces.push(String::from_utf8_lossy(&text[range]).into_owned());
+                pieces.len() < most
+            };
+            splitter
+                .push(pre_tokenizers, part, true, ends, cutter, &mut add)
+                .unwrap();
+            if pieces.len() == most {
+                break;
+            }
+        }
+        pieces
+    }
+
+    const TEXTS: [&str; 8] = [
+        "",
+        "a",
+        "-- a.b--x -abbb b-1.5x--",
+        "It's 12  naïve 日本 -x--b.\n\n  a.b.c .. x1-",
+        "--------bbbb----",
+        " ▁a b▁ c  d",
+        "xx ab.ab -  \n -",
+        "A text of more than sixty-four bytes without any hyphen or x.y in its middle part-a part x that ends.",
+    ];
+
+    #[test]
+    fn parts_of_a_text_have_the_pieces_of_the_whole() {
+        for steps in pipelines() {
+            let pre_tokenizers = PreTokenizers::new(&steps).unwrap();
+            for (text, is_cut) in TEXTS.iter().flat_map(|text| [(text, false), (text, true)]) {
+                let cutter: Option<&dyn PieceCutter> =
+                    if is_cut { Some(&BeforeStops) } else { None };
+                let expected = whole(&pre_tokenizers, text, is_cut);
+                let mut splitter = IncrementalSplitter::new(&pre_tokenizers).unwrap();
+                for chars in [1, 2, 3, 7, 200] {
+                    let found = in_parts(
+                        &pre_tokenizers,
+                        &mut splitter,
+                        text,
+                        chars,
+                        cutter,
+                        usize::MAX,
+                    );
+                    assert_eq!(found, expected, "{steps:?}, {chars} characters");
+                }
+                for most in 1..expected.len() {
+                    for chars in [1, 7, 200] {
+                        let mut splitter = IncrementalSplitter::new(&pre_tokenizers).unwrap();
+                        let found =
+                            in_parts(&pre_tokenizers, &mut splitter, text, chars, cutter, most);
+                        assert_eq!(found, expected[..most], "{steps:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_piece_comes_as_soon_as_no_continuation_changes_it() {
+        for (steps, cutter, parts) in [
+            (
+                vec![PreTokenizer::isolated(WORDS)],
+                None,
+                vec![
+                    ("It", ""),
+                    ("'s", "It"),
+                    (" an", "'s"),
+                    (" x1", " an| x"),
+                    ("", "1"),
+                ],
+            ),
+            (
+                vec![PreTokenizer::isolated("-"), PreTokenizer::isolated(WORDS)],
+                None,
+                vec![
+                    ("one two", "one"),
+                    (" b-", " two"),
+                    ("a", " b|-"),
+                    ("", "a"),
+                ],
+            ),
+            (
+                vec![metaspace(Prepend::Always, true)],
+                None,
+                vec![("one two", "▁one"), ("s three", "▁twos"), ("", "▁three")],
+            ),
+            (
+                vec![
+                    splits("-", Behavior::MergedWithPrevious, false),
+                    PreTokenizer::isolated("x"),
+                ],
+                None,
+                vec![("axb", "a|x"), ("x-c-d", "b|x|-"), ("", "c-|d")],
+            ),
+            (
+                vec![],
+                Some(&BeforeStops as &dyn PieceCutter),
+                vec![("a.b.c", "a|.b"), ("d", ""), (".", ".cd"), ("", ".")],
+            ),
+        ] {
+            let pre_tokenizers = PreTokenizers::new(&steps).unwrap();
+            let mut splitter = IncrementalSplitter::new(&pre_tokenizers).unwrap();
+            let count = parts.len();
+            for (at, (part, expected)) in parts.into_iter().enumerate() {
+                let mut pieces = Vec::new();
+                let mut add = |text: &[u8], range: Range<usize>| {
+                    pieces.push(String::from_utf8_lossy(&text[range]).into_owned());
+                    true
+                };
+                splitter
+                    .push(
+                        &pre_tokenizers,
+                        part,
+                        true,
+                        at + 1 == count,
+                        cutter,
+                        &mut add,
+                    )
+                    .unwrap();
+                assert_eq!(pieces.join("|"), expected, "{steps:?}, {part:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_first_stretch_of_a_text_begins_with_a_prepended_space() {
+        let pre_tokenizers = PreTokenizers::new(&[metaspace(Prepend::First, true)]).unwrap();
+        assert!(IncrementalSplitter::new(&pre_tokenizers).is_some());
+        for (is_first, expected) in [(true, "▁a|▁b"), (false, "a|▁b")] {
+            let mut splitter = IncrementalSplitter::new(&pre_tokenizers).unwrap();
+            let mut pieces = Vec::new();
+            for (part, ends) in [("", false), ("a", false), (" b", true)] {
+                let mut add = |text: &[u8], range: Range<usize>| {
+                    pieces.push(String::from_utf8_lossy(&text[range]).into_owned());
+                    true
+                };
+                splitter
+                    .push(&pre_tokenizers, part, is_first, ends, None, &mut add)
+                    .unwrap();
+            }
+            assert_eq!(pieces.join("|"), expected);
+        }
+        let steps = [PreTokenizer::isolated("-"), metaspace(Prepend::First, true)];
+        let pre_tokenizers = PreTokenizers::new(&steps).unwrap();
+        assert!(IncrementalSplitter::new(&pre_tokenizers).is_none());
+    }
+}

@@ -196,3 +196,54 @@ fn as_str(text: &[u8]) -> Result<(Cow<'_, str>, Option<Vec<usize>>)> {
     positions.push(at);
     Ok((Cow::Owned(string), Some(positions)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interrupt::Interrupt;
+
+    #[test]
+    fn a_long_text_has_the_matches_that_it_has_at_once() {
+        let mut text = "é-naïve 日本 12\n".repeat(POLL_BYTES / 10);
+        text.insert_str(0, &"x".repeat(POLL_BYTES - 1));
+        text.push('\u{3042}');
+        for pattern in [r"\p{L}+|\d", r"(?:\p{L}|-)+(?!\S)", r"(?<=a)\S+"] {
+            let pattern = SplitPattern::new(pattern).unwrap();
+            let (mut expected, mut found) = (Vec::new(), Vec::new());
+            let add = |range, is_match| {
+                if is_match {
+                    expected.push(range);
+                }
+                true
+            };
+            pattern.matches(text.as_bytes(), add).unwrap();
+            let interrupt = Interrupt::never();
+            let poller = &mut Poller::new(&interrupt);
+            let add = |range| found.push(range);
+            pattern
+                .for_each_match(text.as_bytes(), poller, add)
+                .unwrap();
+            assert!(
+                expected.len() > 1000 && found == expected,
+                "{}",
+                pattern.pattern()
+            );
+        }
+    }
+
+    #[test]
+    fn a_split_stops_where_its_caller_asks() {
+        for pattern in ["a", "(?<=-)a"] {
+            let pattern = SplitPattern::new(pattern).unwrap();
+            for most in 1..=5 {
+                let mut pieces = Vec::new();
+                let add = |range| {
+                    pieces.push(range);
+                    pieces.len() < most
+                };
+                pattern.split(b"-a-ab", add).unwrap();
+                assert_eq!(pieces, [0..1, 1..2, 2..3, 3..4, 4..5][..most]);
+            }
+        }
+    }
+}
