@@ -15,7 +15,7 @@ import gguf_files
 from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats import gguf
-from bpe_tokenizer.formats.gguf import file
+from bpe_tokenizer.formats.gguf import file, overlaps, reading
 from bpe_tokenizer.formats.gguf.file import ValueType, read_metadata, write_metadata
 from bpe_tokenizer.formats.gguf.overlaps import check_overlaps
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, CHARACTERS, FAMILIES
@@ -504,14 +504,31 @@ def test_broken_tokens(path: Path) -> None:
     assert "tokens: the list is empty" in refusal(byte_level(path, tokenizer__ggml__tokens=[]))
     assert "tokens: is missing" in refusal(byte_level(path, tokenizer__ggml__tokens=None))
     assert "merges: is missing" in refusal(byte_level(path, tokenizer__ggml__merges=None))
-    assert gguf.load(byte_level(path, pre="kimi-k2", tokenizer__ggml__merges=None)).core.merges == []
+    without = byte_level(path, pre="kimi-k2", more=[("ab", NORMAL)], tokenizer__ggml__merges=None)
+    assert gguf.load(without).core.merges == []
 
 
 def test_tokens_that_stand_for_no_bytes(path: Path) -> None:
     """Command-R has such, and llama.cpp shows them so."""
-    tokenizer = load(byte_level(path, H_E, [("™", NORMAL), ("â Ħ¢", NORMAL)]))
+    tokenizer = load(byte_level(path, H_E, [("™", NORMAL), ("â Ħ¢", NORMAL), ("Ġé™b", NORMAL)]))
     assert tokenizer.encode("™") == list("™".encode())
     assert tokenizer.decode([261]) == "[UNK_BYTE_0xe284a2™]"
+    assert tokenizer.decode_bytes([263]) == b" \xe9" + "[UNK_BYTE_0xe284a2Ġé™b]b".encode()
+    same = _core.to_printable("[UNK_BYTE_0xe284a2™]".encode())
+    message = refusal(byte_level(path, more=[("™", NORMAL), (same, NORMAL)]))
+    assert message.endswith(": tokenizer.ggml.tokens: two tokens are the same bytes")
+
+
+def test_tokens_that_stand_for_no_bytes_are_not_long(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What llama.cpp shows grows with the square of their length."""
+    message = refusal(byte_level(path, more=[("™" * 10_000, NORMAL)]))
+    assert message.endswith(
+        ": tokenizer.ggml.tokens: the tokens that encode no bytes are too long for a vocabulary"
+    )
+    monkeypatch.setattr(reading, "_MAX_UNREACHABLE", 13)
+    more = [("™™™", NORMAL), ("a long token with spaces", CONTROL), ("a" * 9, NORMAL)]
+    load(byte_level(path, more=[*more, ("™™", NORMAL)]))
+    assert "are too long" in refusal(byte_level(path, more=[*more, ("™™", NORMAL), ("™", NORMAL)]))
 
 
 def test_a_text_for_a_byte_that_no_text_holds(path: Path) -> None:
@@ -522,7 +539,7 @@ def test_a_text_for_a_byte_that_no_text_holds(path: Path) -> None:
     assert tokenizer.decode([260]) == "õ"
     assert not tokenizer.model.core.keeps_gaps
     message = refusal(byte_level(path, H_E, [("é", USER_DEFINED)], missing=[0xE9]))
-    assert "'é' is an added token, and also the spelling of the bytes" in message
+    assert "tokenizer.ggml.tokens[260]: 'é' is an added token, and also the spelling of the bytes" in message
 
 
 def test_a_text_that_would_also_be_a_piece(path: Path) -> None:
@@ -544,7 +561,7 @@ def test_missing_bytes_are_dropped_after_merging(path: Path) -> None:
 
 def test_merges(path: Path) -> None:
     # Of equal merges the first counts; what has no space, or ends at a zero byte, is nothing.
-    merges = ["a b", "b c", "a b", "nothing", "x\0 y", "ab c", "a bc"]
+    merges = ["a b", "b c", "a b", "nothing", " a", "x\0 y", "ab c\0 d", "a bc"]
     byte_level(path, tokenizer__ggml__merges=merges, more=[(t, NORMAL) for t in ("ab", "bc", "abc")])
     tokenizer = load(path)
     assert tokenizer.model.core.merges == [(b"a", b"b"), (b"b", b"c"), (b"ab", b"c"), (b"a", b"bc")]
@@ -553,17 +570,56 @@ def test_merges(path: Path) -> None:
     assert "merges[0]: 'ab' is not a token" in refusal(path)
     byte_level(path, tokenizer__ggml__merges=["a zz"])
     assert "merges[0]: 'zz' is not a token" in refusal(path)
+    byte_level(path, tokenizer__ggml__merges=["zz a"], more=[("zza", NORMAL)])
+    assert "merges[0]: 'zz' is not a token that merging can make" in refusal(path)
+
+
+@pytest.mark.parametrize("merge", [b"\xff a", b"a \xff", "õ a", "a õ", "™ a", "a ™", "a b c"])
+def test_a_merge_of_what_no_text_becomes_is_nothing(path: Path, merge: str | bytes) -> None:
+    """One part encodes no bytes, or the byte 0xF5, which is not in UTF-8."""
+    byte_level(path, tokenizer__ggml__merges=[merge, "a b"], more=[("ab", NORMAL)], missing=[0xF5])
+    assert gguf.load(path).core.merges == [(b"a", b"b")]
 
 
 def test_overlapping_tokens() -> None:
     runs = [" " * count for count in range(2, 25)]
     check_overlaps([*runs, "\t\t", "<|im_start|>", "<|im_end|>", "[PAD1]", "[PAD2]", "[PAD10]"])
-    for contents in (["ab", "bcd"], ["ab", "bc"], ["<a>>", ">>b>>c"]):
+    for contents in (["ab", "bcd"], ["ab", "bc"], ["<a>>", ">>b>>c"], ["ab", "b", "bcd"]):
         with pytest.raises(FormatError, match="overlap in"):
             check_overlaps(contents)
     check_overlaps(["x" * 1000])
     with pytest.raises(FormatError, match="the limit is 1000"):
         check_overlaps(["x" * 2000])
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        # A longer token covers the place where two overlap.
+        ["ab", "bc", "abc"],
+        # And what follows has short tokens beside and inside a long one.
+        [
+            f"{'0' * 30}q",
+            f"q{'z' * 20}ababab[ababab]",
+            f"{'0' * 30}q{'z' * 20}",
+            "[ababab]",
+            "ab",
+        ],
+    ],
+)
+def test_overlaps_that_make_no_difference(contents: list[str]) -> None:
+    check_overlaps(contents)
+    check_overlaps(contents[::-1])
+
+
+def test_the_overlaps_that_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a token with itself, with a shorter one, and with its own beginning do not count."""
+    contents = ["ab", "abc", "bcde", "abcde", "xyx", "pq", "qr", "pqr"]
+    monkeypatch.setattr(overlaps, "_MAX_OVERLAPS", 2)
+    check_overlaps(contents)
+    monkeypatch.setattr(overlaps, "_MAX_OVERLAPS", 1)
+    with pytest.raises(FormatError, match=r"^the added tokens overlap in more than 1 ways, the limit$"):
+        check_overlaps(contents)
 
 
 def test_overlapping_special_tokens_are_accepted(path: Path) -> None:

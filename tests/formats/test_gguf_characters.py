@@ -14,10 +14,13 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats import gguf
 from bpe_tokenizer.formats.gguf import scores
+from bpe_tokenizer.formats.gguf.file import ValueType, write_metadata
 from bpe_tokenizer.formats.gguf.scores import merges_from_scores
 from bpe_tokenizer.model import Decoder, PostProcessor, Replace
 from gguf_files import (
     CONTROL,
+    NORMAL,
+    UNUSED,
     USER_DEFINED,
     WORDS,
     gemma,
@@ -108,8 +111,14 @@ def test_runs_of_spaces_of_one_score(path: Path) -> None:
 def test_scores_that_no_merges_amount_to(path: Path) -> None:
     tied = {"a": -1.0, "b": -1.0, "ab": -2.0, "ba": -2.0}
     assert "'ab', 'ba' have the same score" in refusal(spm(path, tied)).replace("'ba', 'ab'", "'ab', 'ba'")
-    assert "'xy' has" in refusal(spm(path, {"x": -1.0, "xy": -2.0}))
-    assert "numbers, one for each token" in refusal(spm(path, WORDS, tokenizer__ggml__scores=[0.0]))
+    message = refusal(spm(path, {"x": -1.0, "xy": -2.0}))
+    assert message.endswith(
+        ": tokenizer.ggml.tokens: the token 'xy' has the character 'y', which is not a token"
+    )
+    # A text to merge has no space.
+    load(spm(path, {"x": -1.0, "x ": -2.0, "x y": -3.0, "z": -4.0}))
+    message = refusal(spm(path, WORDS, tokenizer__ggml__scores=[0.0]))
+    assert message.endswith(": tokenizer.ggml.scores: must be 269 numbers, one for each token")
     assert "numbers, one for each" in refusal(
         spm(path, {}, byte_tokens=False, tokenizer__ggml__scores=[0.0, 0.0, float("nan")])
     )
@@ -121,7 +130,8 @@ def test_scores_that_take_too_much_work(path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(scores, "_MAX_CONSTRAINTS", 15)
     load(spm(path, runs, byte_tokens=False))
     monkeypatch.setattr(scores, "_MAX_CONSTRAINTS", 14)
-    assert "have the same score, too many to order" in refusal(spm(path, runs, byte_tokens=False))
+    message = refusal(spm(path, runs, byte_tokens=False))
+    assert "the token '▁▁' and 14 others have the same score, too many to order" in message
     monkeypatch.setattr(scores, "_MAX_WORK", 25 + 9 + 16)  # "<unk>", "<s>", "</s>"
     assert load(spm(path, {}, byte_tokens=False)).vocab_size == 3
     assert "tokens: the tokens are too long" in refusal(spm(path, {"a": 0.0}, byte_tokens=False))
@@ -134,11 +144,40 @@ def test_no_scores_are_equal_scores(path: Path) -> None:
     assert load(spm(path, {"a": 0.0}, byte_tokens=False, **more)).vocab_size == 4
 
 
+def test_scores_have_32_bits(path: Path) -> None:
+    """So scores that differ less are equal, as in llama.cpp."""
+    for second, tied in ((-2.0 - 1e-6, False), (-2.0 - 1e-12, True)):
+        rows: list[tuple[str, ValueType, Any]] = [
+            ("tokenizer.ggml.model", ValueType.STRING, "llama"),
+            ("tokenizer.ggml.tokens", ValueType.STRING, ["a", "b", "ab", "ba"]),
+            ("tokenizer.ggml.scores", ValueType.FLOAT64, [-1.0, -1.0, -2.0, second]),
+        ]
+        path.write_bytes(write_metadata(rows))
+        if tied:
+            assert "have the same score" in refusal(path)
+        else:
+            assert gguf.load(path).core.merges == [(b"a", b"b"), (b"b", b"a")]
+
+
+def test_every_cut_of_a_token_is_a_merge() -> None:
+    scores = {"a": 0.0, "b": 0.0, "ab": -1.0, "abb": -2.0, "bb": -3.0}
+    assert merges_from_scores(scores) == [("a", "b"), ("a", "bb"), ("ab", "b"), ("b", "b")]
+
+
 @pytest.mark.parametrize("text", ["<0x0A>b", "b<0x0A>", "\n<0x0A>", "<0x0A>\n"])
 def test_byte_tokens_within_tokens(path: Path, text: str) -> None:
     characters = dict.fromkeys("<0xA>b\n", -9.0)
-    assert "a byte token like <0x0A> is part" in refusal(spm(path, characters | {text: -1.0}))
+    message = ": tokenizer.ggml.tokens: a byte token like <0x0A> is part of another token"
+    assert refusal(spm(path, characters | {text: -1.0})).endswith(message)
     load(spm(path, characters | {"<0": -1.0}))
+    load(spm(path, {text: -1.0}))  # nothing makes the token
+
+
+def test_a_byte_token_within_a_merge(path: Path) -> None:
+    texts = ["b", "<0x0A>b"]
+    message = ": tokenizer.ggml.tokens: a byte token like <0x0A> is part of another token"
+    assert refusal(gemma(path, ["<0x0A> b"], texts)).endswith(message)
+    load(gemma(path, [], texts))
 
 
 def test_what_a_config_keeps(path: Path) -> None:
@@ -147,11 +186,18 @@ def test_what_a_config_keeps(path: Path) -> None:
     assert model.named_tokens == {"bos": "<s>", "eos": "</s>", "unk": "<unk>"}
     assert gguf.load(gemma(path, [], ["a"])).config == {"gguf": {"model": "gemma4", "pre": "gemma4"}}
     assert gguf.load(spm(path, WORDS, byte_tokens=False)).core.unk_id == 0
+    assert gguf.load(spm(path, WORDS)).core.unk_id is None  # no character is unknown
 
 
 def test_characters_without_tokens_and_bytes_are_unknown(path: Path) -> None:
     tokenizer, ids = spm_tokenizer(path, WORDS, byte_tokens=False)
     assert tokenizer.encode("a日") == [ids["▁a"], 0]
+    hole = 3 + len(WORDS)
+    more = [(f"<unused {hole}>", UNUSED)]
+    message = refusal(spm(path, WORDS, more, byte_tokens=False, tokenizer__ggml__unknown_token_id=hole))
+    assert message.endswith(
+        f": tokenizer.ggml.tokens: the unknown token's id {hole} is not in the vocabulary"
+    )
 
 
 # -- SentencePiece-style BPE by merges ------------------------------------------------------------------
@@ -165,10 +211,11 @@ def test_gemma4(path: Path) -> None:
     assert tokenizer.encode("a日") == [ids["a"], *(3 + byte for byte in "日".encode())]
     assert tokenizer.encode("a", add_special_tokens=True) == [2, ids["a"]]  # whatever the file says
     assert tokenizer.decode(tokenizer.encode(" ab日 ")) == " ab日 "
-    assert "merging newlines does not make the token '\\n\\n'" in refusal(gemma(path, ["a b"], texts))
-    assert "some of the tokens <0x00>" in refusal(
-        gemma(path, [], [], **{"tokenizer.ggml.tokens": ["<pad>", "<eos>", "<bos>", "<0x00>"]})
-    )
+    message = ": tokenizer.ggml.tokens: merging newlines does not make the token '\\n\\n'"
+    assert refusal(gemma(path, ["a b"], texts)).endswith(message)
+    some: dict[str, Any] = {"tokenizer.ggml.tokens": ["<pad>", "<eos>", "<bos>", "<0x00>"]}
+    message = ": tokenizer.ggml.tokens: some of the tokens <0x00> to <0xFF> are missing"
+    assert refusal(gemma(path, [], [], **some)).endswith(message)
     granite = gemma(
         path,
         ["\n \n", "a b"],
@@ -179,3 +226,46 @@ def test_gemma4(path: Path) -> None:
     named: dict[str, Any] = {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "sarvam-moe"}
     other = load(gemma(path, ["a b"], texts, **named))
     assert other.encode("\n\nab", add_special_tokens=True) == [ids["\n"], ids["\n"], ids["ab"]]
+
+
+def test_merges_of_characters(path: Path) -> None:
+    texts = ["a", "b", "c", "ab", "a b", "b c", "ab c", "a bc"]
+    # The first space separates; what has a further one, no text becomes.
+    merges = gguf.load(gemma(path, ["a b", "a  b", "a x y", "x y b", "a b c"], texts)).core.merges
+    assert merges == [(b"a", b"b"), (b"a", b"b c")]
+    for merge, part in (("a zz", "zz"), ("zz a", "zz"), (b"a \xff", "\ufffd"), ("b a", "ba")):
+        message = refusal(gemma(path, ["a b", merge], texts))  # type: ignore[list-item]
+        assert message.endswith(
+            f": tokenizer.ggml.merges[1]: {part!r} is not a token that merging can make"
+        ), merge
+
+
+def test_characters_without_tokens_and_bytes_keep_their_neighbours_apart(path: Path) -> None:
+    tokens: dict[str, Any] = {
+        "tokenizer.ggml.tokens": ["a", "b", "ab"],
+        "tokenizer.ggml.token_type": [NORMAL] * 3,
+    }
+    assert load(gemma(path, ["a b"], [], **tokens)).encode("aba日b") == [2, 0, 1]
+
+
+NEWLINES = ["\n" * count for count in range(1, 6)]
+
+
+@pytest.mark.parametrize(
+    ("merges", "unmade"),
+    [
+        (["\n \n", "\n\n \n\n", "\n\n \n", "\n\n\n\n \n"], None),
+        (["\n \n", "\n\n \n", "\n\n\n \n", "\n\n\n\n \n"], "\n" * 4),
+        (["\n\n \n", "\n \n", "\n\n \n\n", "\n\n\n\n \n"], "\n" * 4),
+        (["\n \n", "\n\n \n\n", "\n\n \n"], "\n" * 5),
+    ],
+)
+def test_runs_of_newlines(path: Path, merges: list[str], unmade: str | None) -> None:
+    """llama.cpp replaces a run by its token before it merges."""
+    gemma(path, merges, ["a", *NEWLINES])
+    if unmade is None:
+        tokenizer = load(path)
+        for index, text in enumerate(NEWLINES, 260):
+            assert tokenizer.encode(f"a{text}") == [259, index]
+    else:
+        assert f"merging newlines does not make the token {unmade!r}" in refusal(path)

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import FormatError, ModelError, PatternError, shorten
+from bpe_tokenizer.errors import FormatError, ModelError, shorten
 from bpe_tokenizer.formats.capabilities import NOT_IN_UTF8
 from bpe_tokenizer.formats.gguf.file import Metadata
 from bpe_tokenizer.formats.gguf.patterns import split_patterns_for
@@ -45,6 +45,9 @@ Pair = tuple[bytes, bytes]
 _BYTE_TOKEN_IN_TOKEN = re.compile("<0x[0-9A-F]{2}>.|.<0x[0-9A-F]{2}>$", re.DOTALL)
 # Longer tokens of newlines are refused.
 _MAX_NEWLINES = 1000
+# The bound on copied characters for tokens that encode no bytes: each character becomes a text that names the
+# token.
+_MAX_UNREACHABLE = 30_000_000
 
 
 # -- bytes ----------------------------------------------------------------------------------------------
@@ -59,15 +62,16 @@ def read_byte_level(
         FormatError: The model cannot be represented; names the problem.
     """
     data_of = list(map(_core.from_printable, tokens.texts))
-    vocab: dict[int, bytes] = {}
-    for index, text in tokens.used():
-        data = data_of[index]
-        vocab[index] = _unreachable_bytes(text) if data is None else data
+    outside: set[int] = set()
     for token in added:
         data = data_of[token.id]
         if data != token.content.encode():
             _check_spelling(metadata, token, data, pre_tokenizer)
-            del vocab[token.id]
+            outside.add(token.id)
+    used = [(index, text, data_of[index]) for index, text in tokens.used() if index not in outside]
+    if sum(len(text) ** 2 for _, text, data in used if data is None) > _MAX_UNREACHABLE:
+        raise metadata.error(TOKENS, "the tokens that encode no bytes are too long for a vocabulary")
+    vocab = {index: _unreachable_bytes(text) if data is None else data for index, text, data in used}
     if len(set(vocab.values())) < len(vocab):
         raise metadata.error(TOKENS, "two tokens are the same bytes")
     of_text = {
@@ -77,17 +81,14 @@ def read_byte_level(
         merges = []
     else:
         merges = _merges(metadata, of_text, _is_unreachable)
-    return _model(
-        metadata,
-        lambda: _core.Model(
-            vocab,
-            merges,
-            added_tokens=added,
-            split_patterns=split_patterns_for(pre_tokenizer, vocab.values()),
-            ignore_merges=pre_tokenizer.ignore_merges,
-            requires_all_bytes=False,
-            keeps_gaps=lacks_bytes(vocab.values()),
-        ),
+    return _core.Model(
+        vocab,
+        merges,
+        added_tokens=added,
+        split_patterns=split_patterns_for(pre_tokenizer, vocab.values()),
+        ignore_merges=pre_tokenizer.ignore_merges,
+        requires_all_bytes=False,
+        keeps_gaps=lacks_bytes(vocab.values()),
     )
 
 
@@ -194,19 +195,16 @@ def read_characters(
         unmade = unmergeable_newlines(tokens.texts, merges)
         if unmade is not None:
             raise metadata.error(TOKENS, f"merging newlines does not make the token {shorten(unmade)}")
-    return _model(
-        metadata,
-        lambda: _core.Model(
-            dict(enumerate(of_text)),
-            merges,
-            added_tokens=added,
-            normalizers=[Replace(pattern=" ", content=SPACE)],
-            split_patterns=pre_tokenizer.patterns,
-            alphabet="characters",
-            byte_fallback=True,
-            keeps_gaps=True,
-            decoder=Decoder(SPACE, byte_fallback=True),
-        ),
+    return _core.Model(
+        dict(enumerate(of_text)),
+        merges,
+        added_tokens=added,
+        normalizers=[Replace(pattern=" ", content=SPACE)],
+        split_patterns=pre_tokenizer.patterns,
+        alphabet="characters",
+        byte_fallback=True,
+        keeps_gaps=True,
+        decoder=Decoder(SPACE, byte_fallback=True),
     )
 
 
@@ -232,9 +230,8 @@ def read_scored(
     _check_byte_tokens(metadata, tokens, merges)
     prefixed = metadata.flag("tokenizer.ggml.add_space_prefix", True)
     replace = Replace(pattern=" ", content=SPACE)
-    return _model(
-        metadata,
-        lambda: _core.Model(
+    try:
+        return _core.Model(
             {index: text.encode() for index, text in tokens.used()},
             merges,
             added_tokens=added,
@@ -243,10 +240,10 @@ def read_scored(
             byte_fallback=True,
             # llama.cpp fails on a character that has neither a token nor byte tokens.
             unk_id=None if all(has_byte_tokens(tokens.ids)) else unk_id,
-            keeps_gaps=True,
             decoder=Decoder(SPACE, byte_fallback=True, strip="one" if prefixed else "none"),
-        ),
-    )
+        )
+    except ModelError as error:
+        raise metadata.error(TOKENS, str(error)) from error
 
 
 def has_byte_tokens(texts: Container[str]) -> list[bool]:
@@ -276,10 +273,3 @@ def unmergeable_newlines(texts: Iterable[str], merges: Sequence[Pair]) -> str | 
             if symbols != [text.encode()]:
                 return text
     return None
-
-
-def _model(metadata: Metadata, make: Callable[[], _core.Model]) -> _core.Model:
-    try:
-        return make()
-    except (ModelError, PatternError) as error:
-        raise metadata.error(TOKENS, str(error)) from error

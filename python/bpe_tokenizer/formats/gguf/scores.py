@@ -51,7 +51,7 @@ def merges_from_scores(scores: Mapping[str, float]) -> list[Pair]:
             "much time"
         )
     _check_characters(scores)
-    cuts = {text: found for text in scores if len(text) > 1 and (found := _cuts(text, scores))}
+    cuts = {text: found for text in scores if (found := _cuts(text, scores))}
     order = sorted(cuts, key=scores.__getitem__, reverse=True)
     tied = {text for pair in pairwise(order) if scores[pair[0]] == scores[pair[1]] for text in pair}
     if not tied:
@@ -78,11 +78,11 @@ def _cuts(text: str, scores: Mapping[str, float]) -> list[Pair]:
 def _check_characters(scores: Mapping[str, float]) -> None:
     """Check that every token that text can become consists of characters that are tokens."""
     missing = {character for character in set().union(*scores) if character not in scores}
-    missing.discard(" ")  # normalisation replaces spaces before merging
     if not missing:
         return
     for text in scores:
-        if len(text) > 1 and not missing.isdisjoint(text) and " " not in text and last_merge(text, scores):
+        # A text to merge has no space.
+        if not missing.isdisjoint(text) and " " not in text and last_merge(text, scores):
             character = next(character for character in text if character in missing)
             raise FormatError(
                 f"the token {shorten(text)} has the character {character!r}, which is not a token"
