@@ -181,8 +181,8 @@ mod tests {
     #[test]
     fn every_code_point_has_the_class_that_its_sets_say() {
         let sets = [
-            set(&[('a', 'z'), ('À', 'ÿ')]),
-            set(&[('m', 'm'), ('一', '龥')]),
+            set(&[('\0', '\0'), ('a', 'z'), ('À', 'ÿ')]),
+            set(&[('m', 'm'), ('ж', 'ж'), ('一', '龥')]),
             set(&[('\u{10000}', char::MAX)]),
             set(&[('\0', '\u{d7ff}'), ('\u{f900}', char::MAX)]),
         ];
@@ -190,14 +190,20 @@ mod tests {
         assert_eq!(classes.count, 6);
         let lead =
             |c: char| classes.of_first_byte.leads[usize::from(c.to_string().as_bytes()[0] - 0xc0)];
-        assert!("äя虎".chars().all(|c| lead(c) != NO_CLASS));
+        assert!("äࠀ虎퀀".chars().all(|c| lead(c) != NO_CLASS));
         for c in '\0'..=char::MAX {
             let class = usize::from(classes.of(u32::from(c)));
             for (index, set) in sets.iter().enumerate() {
                 let inside = set.iter().any(|r| r.start() <= c && c <= r.end());
                 assert_eq!(classes.is_member(index, class), inside, "{c:?}");
             }
-            let first = c.encode_utf8(&mut [0; 4]).as_bytes()[0];
+            let mut bytes = [0; 4];
+            let bytes = c.encode_utf8(&mut bytes).as_bytes();
+            if let &[first, second, third] = bytes {
+                let of_three = classes.of_three(first, second, third);
+                assert_eq!(usize::from(of_three), class, "{c:?}");
+            }
+            let first = bytes[0];
             match first {
                 0..0x80 => assert_eq!(usize::from(classes.of_ascii(first)), class),
                 0xc0.. => {

@@ -121,10 +121,6 @@ impl Translator {
         let Group::Flags { flags, has_body } = group else {
             self.open.push(self.out.len());
             self.copy_since(start);
-            if !matches!(group, Group::Capture | Group::Other) {
-                // A count here has no atom to repeat. It breaks the group, and the pattern is refused.
-                self.atom = self.out.len() - 1;
-            }
             return Ok(());
         };
         if *has_body {
@@ -173,6 +169,8 @@ mod tests {
             r"[^\r\n\p{L}\p{N}]?+\p{L}++",
             r"\{a{1,3}?",
             r"a{",
+            r"a{}+|a{b}+",
+            r"[(?s:)|]+",
         ] {
             assert_eq!(to_oniguruma(pattern).unwrap(), pattern);
             assert_eq!(from_oniguruma(pattern).unwrap(), pattern);

@@ -229,3 +229,44 @@ impl Lexer {
         Some(letter)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lexemes(pattern: &str) -> Vec<Lexeme> {
+        let mut lexer = Lexer::new(pattern);
+        std::iter::from_fn(|| lexer.next()).collect()
+    }
+
+    #[test]
+    fn a_group_begins_with_all_characters_that_say_its_kind() {
+        let (a, negated) = (Lexeme::Char('a'), true);
+        let flags = |text: &str, has_body| Group::Flags {
+            flags: text.to_owned(),
+            has_body,
+        };
+        for (begin, group) in [
+            ("(", Group::Capture),
+            ("(?:", Group::Plain),
+            ("(?>", Group::Atomic),
+            ("(?=", Group::LookAhead { negated: false }),
+            ("(?!", Group::LookAhead { negated }),
+            ("(?<=", Group::LookBehind { negated: false }),
+            ("(?<!", Group::LookBehind { negated }),
+            ("(?i-s:", flags("i-s", true)),
+            ("(?m)", flags("m", false)),
+        ] {
+            let found = lexemes(&format!("{begin}a)"));
+            assert_eq!(found, [Lexeme::Group(group), a.clone(), Lexeme::Close]);
+        }
+    }
+
+    #[test]
+    fn a_bar_separates_branches_outside_of_classes_alone() {
+        let (bar, char) = (Lexeme::Bar, Lexeme::Char);
+        assert_eq!(lexemes("a|b"), [char('a'), bar, char('b')]);
+        let class = [Lexeme::Class, char('|'), char('('), Lexeme::ClassEnd];
+        assert_eq!(lexemes("[|(]"), class);
+    }
+}

@@ -219,7 +219,7 @@ impl Parser {
                 Node::Class(self.class_since(start, *flags)?)
             }
             Some(Lexeme::Escape(letter)) => {
-                self.check_escape(letter, start)?;
+                Self::check_escape(letter)?;
                 Node::Class(self.class_since(start, *flags)?)
             }
             Some(Lexeme::Char('^' | '?' | '*' | '+' | '{' | '}' | ']')) => return Err(Unsupported),
@@ -269,27 +269,19 @@ impl Parser {
     /// Skips the rest of a class.
     fn skip_class(&mut self) -> Parsed<()> {
         while self.lexer.in_class() {
-            let start = self.lexer.at;
             if let Lexeme::Escape(letter) = self.lexer.next().ok_or(Unsupported)? {
-                self.check_escape(letter, start)?;
+                Self::check_escape(letter)?;
             }
         }
         Ok(())
     }
 
-    /// Refuses the escape that began at `start` unless it is a set of code points.
-    fn check_escape(&self, letter: Option<char>, start: usize) -> Parsed<()> {
-        let text = self.lexer.since(start);
-        let digits = text.get(2..).unwrap_or_default();
-        let is_braced = digits.starts_with('{') && digits.ends_with('}');
-        let are_hex =
-            |count| digits.len() == count && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    /// Refuses an escape unless it is a set of code points. `regex-syntax` refuses wrong digits and names.
+    fn check_escape(letter: Option<char>) -> Parsed<()> {
         let is_set = match letter {
-            Some('p' | 'P') => is_braced || !digits.is_empty() && !digits.starts_with('{'),
-            Some('x') => is_braced || are_hex(2),
-            Some('u') => is_braced || are_hex(4),
+            Some('p' | 'P' | 'x' | 'u') => true,
             Some('s' | 'S' | 'd' | 'D' | 'w' | 'W' | 'n' | 'r' | 't' | 'f' | 'v') => true,
-            Some(c) => c.is_ascii_punctuation() && c != '<' && c != '>',
+            Some(c) => c.is_ascii_punctuation(),
             None => false,
         };
         is_set.then_some(()).ok_or(Unsupported)
@@ -304,7 +296,6 @@ impl Parser {
             .map_err(|_| Unsupported)?;
         match hir.kind() {
             HirKind::Class(Class::Unicode(set)) => Ok(set.clone()),
-            HirKind::Class(Class::Bytes(set)) => set.to_unicode_class().ok_or(Unsupported),
             HirKind::Literal(literal) => {
                 let text = std::str::from_utf8(&literal.0).map_err(|_| Unsupported)?;
                 let mut chars = text.chars();
@@ -360,5 +351,202 @@ fn condition(node: &Node) -> Parsed<Look> {
             Ok(whole)
         }
         _ => Err(Unsupported),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::split_pattern::SplitPattern;
+    use super::*;
+
+    /// All texts of up to five of these characters, with everything in ASCII at the end.
+    fn texts() -> Vec<String> {
+        let mut texts = vec![String::new()];
+        let mut begin = 0;
+        for _ in 0..5 {
+            let end = texts.len();
+            for text in begin..end {
+                texts.extend(['a', 'b', 'A', '\n'].map(|c| format!("{}{c}", texts[text])));
+            }
+            begin = end;
+        }
+        texts.push(('\0'..='\u{7f}').collect());
+        texts
+    }
+
+    fn split(pattern: &SplitPattern, text: &str) -> Vec<usize> {
+        let mut ends = Vec::new();
+        let result = pattern.split(text.as_bytes(), |piece| {
+            ends.push(piece.end);
+            true
+        });
+        result.unwrap();
+        ends
+    }
+
+    fn check(pattern: &str, texts: &[String]) {
+        let dfa = SplitPattern::new(pattern).unwrap();
+        let regex = SplitPattern::on_regex_engine(pattern).unwrap();
+        assert!(dfa.automaton().is_some(), "{pattern}");
+        for text in texts {
+            assert_eq!(split(&dfa, text), split(&regex, text), "{pattern} {text:?}");
+        }
+    }
+
+    #[test]
+    fn each_part_of_the_language_means_the_same_to_the_regex_engine() {
+        let texts = texts();
+        for pattern in [
+            "a",
+            "ab|a",
+            "a?b",
+            "a*b",
+            "a+b|b+",
+            "a{2}",
+            "a{2,}",
+            "a{1,2}b",
+            "a{0}b",
+            "a??b",
+            "a*?b",
+            "a+?",
+            "a{1,2}?",
+            "a?+a",
+            "a*+a",
+            "a++a",
+            "a{1,2}+a",
+            "(?>a)b",
+            "(?>a+)a",
+            "(?>a*)b",
+            "(?>a{1,2})a",
+            "(?>$)|a",
+            "(?:ab)+",
+            "(ab|b)a",
+            "(?i)a",
+            "(?i:a)b",
+            "(?-i:a)",
+            "(?i:a(?-i)b)",
+            "(?m)a$",
+            "(?m:a$)|b$",
+            "a$",
+            r"a\z",
+            "a.",
+            "(?s:a.)",
+            "(?s)a.",
+            "(?sm-i:a.$)",
+            "a(?=b)",
+            "a(?!b)",
+            "a(?=b|$)",
+            "a(?=$|b)",
+            "a(?!b|$)",
+            "a(?!$)",
+            "a(?=b|A|$)",
+            "[ab]+",
+            r"[^\nA]+",
+            "[]a]+",
+            "[a-z&&[^b]]",
+            r"\x41\u0061|\x{62}",
+            r"\p{Lu}|\pN|\PL",
+        ] {
+            check(pattern, &texts);
+        }
+    }
+
+    #[test]
+    fn each_escape_means_the_same_to_the_regex_engine() {
+        let all: String = ('\0'..='\u{7f}').collect();
+        let mut supported = String::new();
+        for c in '\0'..='\u{7f}' {
+            for (begin, end) in [
+                ("", ""),
+                ("", "61"),
+                ("", "{61}"),
+                ("[", "]"),
+                ("[", "{61}]"),
+            ] {
+                let pattern = format!("{begin}\\{c}{end}");
+                if parse(&pattern).is_ok() {
+                    check(&pattern, std::slice::from_ref(&all));
+                    supported.extend((begin.len() + end.len() == 0).then_some(c));
+                }
+            }
+        }
+        let punctuation = ('\0'..='\u{7f}').filter(char::is_ascii_punctuation);
+        let mut expected: Vec<char> = punctuation.chain("DSWdfnrstvwz".chars()).collect();
+        expected.retain(|c| !"<>".contains(*c));
+        expected.sort_unstable();
+        assert!(supported.chars().eq(expected), "{supported}");
+    }
+
+    #[test]
+    fn what_a_dfa_cannot_express_is_refused() {
+        for pattern in [
+            "a)",
+            "(a",
+            "[a",
+            r"[\q]",
+            "*a",
+            "a**",
+            "a+{2}",
+            "(?:a?)*",
+            "(?:)*",
+            "a{2,1}",
+            "a{1,2,3}",
+            "(?:ab)++",
+            "(?>ab|a)",
+            "(?>a+?)",
+            "(?>(?:ab)+)",
+            "(?>ab)",
+            "a(?=bc)",
+            "a(?=b+)",
+            "(?<=a)b",
+            "(?<name>a)",
+            "(?)a",
+            "(?-)a",
+            "(?i--s)a",
+            "(?x)a",
+            "((?i)a)b",
+            "(?=(?i)a)a",
+            "^a",
+            "a}",
+            "a]",
+            r"\b",
+            r"\Aa",
+            r"\Z",
+            r"\1",
+            r"\a",
+            r"\<",
+            r"[\<]",
+            r"\p",
+            r"\p{",
+            r"\p{L",
+            r"\x4",
+            r"\xg1",
+            r"\x{41",
+            r"\x{g}",
+            r"\u004",
+            r"\u{",
+            r"\p{Nonsense}",
+            r"[\x4]",
+            "\\",
+        ] {
+            assert!(parse(pattern).is_err(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn counts_and_depths_have_limits() {
+        for count in [MAX_REPEAT + 1, MAX_REPEAT + 2, u32::MAX] {
+            assert!(parse(&format!("a{{{count}}}")).is_err());
+            assert!(parse(&format!("a{{1,{count}}}")).is_err());
+        }
+        assert!(parse(&format!("a{{1,{MAX_REPEAT}}}")).is_ok());
+        let nested = |depth| format!("{}a{}", "(".repeat(depth), ")".repeat(depth));
+        assert!(parse(&nested(MAX_DEPTH)).is_ok());
+        for depth in [MAX_DEPTH + 1, MAX_DEPTH + 2] {
+            assert!(parse(&nested(depth)).is_err());
+        }
+        for group in ["(?:a)", "(?i)a"] {
+            assert!(parse(&group.repeat(2 * MAX_DEPTH)).is_ok());
+        }
     }
 }

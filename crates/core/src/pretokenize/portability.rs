@@ -156,12 +156,15 @@ impl Checker {
 
     fn atom(&mut self, depth: usize) -> Nullable {
         let start = self.lexer.at;
+        // Ours reads a count with nothing before it as text.
+        if let Some(quantifier) = self.quantifier() {
+            return Err(format!("{} with nothing before it", quantifier.symbol));
+        }
         match self.lexer.next() {
             Some(Lexeme::Group(group)) => self.group(&group, start, depth),
             Some(Lexeme::Class) => self.class().map(|()| false),
             Some(Lexeme::Escape(letter)) => self.escape(letter, start, false),
             Some(Lexeme::Char('^' | '$')) => Ok(true),
-            Some(Lexeme::Char(c @ ('?' | '*' | '+'))) => Err(format!("{c} with nothing before it")),
             Some(Lexeme::Char(c)) => self.check_case(c).map(|()| false),
             Some(Lexeme::Bar | Lexeme::Close | Lexeme::ClassEnd) | None => Ok(true),
         }
@@ -500,6 +503,10 @@ mod tests {
             (r"[\q]", r"\q"),
             (r"a{,2}", r"can match the empty text"),
             (r"(?<n>a)", r"(?<n..."),
+            (r"{2}a", r"{ with nothing before it"),
+            (r"a|{1,}b", r"{ with nothing before it"),
+            (r"(?:{,2}a)", r"{ with nothing before it"),
+            (r"(+a)", r"+ with nothing before it"),
         ] {
             for engines in ALL {
                 let found = named(pattern, engines);
@@ -515,6 +522,8 @@ mod tests {
             (r"(?:^a)", [None, Some(r"^ inside"), None]),
             (r"\x{41}+", [None, None, Some(r"\x")]),
             (r"a{,}b", [None, None, Some(r"{")]),
+            (r"a{,}", [None, None, Some(r"{")]),
+            (r"[]a]", [None, None, Some(r"[")]),
             (r"a{1,2,3}b", [None, None, Some(r"{")]),
             (r"(?i)a", [None, None, Some(r"(")]),
             (r"(?m:a)", [Some(r"(?m:..."), None, Some(r"(?m:...")]),

@@ -319,3 +319,87 @@ fn states_that_must_match(dfa: &Dfa) -> Vec<bool> {
         must_match = refined;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::alignment::OffsetMap;
+    use crate::pretokenize::{Block, PreTokenizer, PreTokenizers};
+
+    /// The beginnings of the pieces that the transducers find.
+    fn begins(pre_tokenizers: &PreTokenizers, text: &str, block: &mut Block) -> Vec<usize> {
+        let (mut found, mut from) = (Vec::new(), 0);
+        while from < text.len() {
+            let to = pre_tokenizers.next_block(text.as_bytes(), true, from, block);
+            let begins = block.bounds().split_last().unwrap().1;
+            found.extend(begins.iter().map(|&begin| from + begin as usize));
+            from = to.unwrap();
+        }
+        found
+    }
+
+    /// All texts of up to seven characters.
+    fn texts(alphabet: [char; 3]) -> Vec<String> {
+        let mut texts = vec![String::new()];
+        let mut begin = 0;
+        for _ in 0..7 {
+            let end = texts.len();
+            for text in begin..end {
+                texts.extend(alphabet.map(|c| format!("{}{c}", texts[text])));
+            }
+            begin = end;
+        }
+        texts
+    }
+
+    #[test]
+    fn transducers_find_the_pieces_of_the_automata() {
+        let texts = texts(['a', 'b', 'é']);
+        let mut block = Block::default();
+        for patterns in [
+            &["a"][..],
+            &["a+"],
+            &["a+b"],
+            &["ab"],
+            &["abé|a"],
+            &["aba|b"],
+            &["aaab|a"],
+            &["abab|a"],
+            &["ab?é|a"],
+            &["a*b|a"],
+            &["a+bé|a"],
+            &["a(?:ba)*"],
+            &["a+(?!b)|b"],
+            &["a+(?=b|$)|é+"],
+            &["a(?!$)"],
+            &["(?:ab)+é|a|b"],
+            &["a{1,3}"],
+            &["a{2,3}é|ab"],
+            &["[ab]+é|a+"],
+            &["a", "b"],
+            &["é+", "a+b|a"],
+            &["é", "abab|a"],
+            &["b+", "[^b]é|a"],
+            &["ab", "a*é|a|b"],
+            &["a?b", "b|é{2}", "a"],
+        ] {
+            let steps: Vec<_> = patterns
+                .iter()
+                .map(|pattern| PreTokenizer::isolated(*pattern))
+                .collect();
+            let pre_tokenizers = PreTokenizers::new(&steps).unwrap();
+            assert!(pre_tokenizers.has_blocks(), "{patterns:?}");
+            for text in &texts {
+                let mut expected = Vec::new();
+                let add = |piece: crate::pretokenize::Piece<'_>| {
+                    expected.push(piece.range.start);
+                    true
+                };
+                let outcome =
+                    pre_tokenizers.split(text.as_bytes(), &OffsetMap::original(0), false, add);
+                outcome.unwrap();
+                let found = begins(&pre_tokenizers, text, &mut block);
+                assert_eq!(found, expected, "{patterns:?} {text:?}");
+            }
+        }
+    }
+}
