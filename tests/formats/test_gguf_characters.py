@@ -125,6 +125,38 @@ def test_scores_that_no_merges_amount_to(path: Path) -> None:
     assert "must be an array of numbers" in refusal(spm(path, WORDS, tokenizer__ggml__scores=True))
 
 
+def characters_and(**words: float) -> dict[str, float]:
+    return {"a": 0.0, "b": 0.0} | words
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        characters_and(aa=-1, ab=-1, aba=-1),
+        characters_and(ba=-2, bb=-2, abb=-1),
+        characters_and(ab=-2, bb=-2, bab=-1),
+        characters_and(ba=-2, bb=-2, bab=-1),
+        characters_and(aa=-3, aab=-2, baa=-3, baaaa=-2),
+    ],
+)
+def test_equal_scores_whose_places_decide(scores: dict[str, float]) -> None:
+    with pytest.raises(FormatError, match="have the same score, so their places in a text decide"):
+        merges_from_scores(scores)
+
+
+@pytest.mark.parametrize(
+    ("scores", "merges"),
+    [
+        # Of three equal scores, two are of tokens that merging does not make.
+        (characters_and(bbaa=-1, bb=-1, baa=-1), [("b", "b")]),
+        # The left of two neighbours takes the symbol between them.
+        (characters_and(ab=-2, aa=-2), [("a", "a"), ("a", "b")]),
+    ],
+)
+def test_equal_scores_that_merges_express(scores: dict[str, float], merges: list[tuple[str, str]]) -> None:
+    assert merges_from_scores(scores) == merges
+
+
 def test_scores_that_take_too_much_work(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = {"▁" * count: -1e9 for count in range(1, 17)}
     monkeypatch.setattr(scores, "_MAX_CONSTRAINTS", 15)
