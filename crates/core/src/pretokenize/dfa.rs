@@ -10,7 +10,7 @@ use super::classes::Classes;
 use super::nfa::{Inst, Program};
 use super::pattern::Node;
 use crate::text::code_point;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// The largest automaton to build, in states. A larger pattern runs on the regex engine.
@@ -279,9 +279,12 @@ struct Closure<'a> {
     program: &'a Program,
     classes: &'a Classes,
     class: usize,
-    seen: FxHashSet<usize>,
+    /// For each instruction, whether it was followed.
+    seen: Vec<bool>,
     /// The threads after the code point, in order of preference.
     threads: Vec<usize>,
+    /// For each instruction, whether it is one of the threads.
+    reached: Vec<bool>,
 }
 
 impl Closure<'_> {
@@ -289,7 +292,7 @@ impl Closure<'_> {
     fn follow(&mut self, start: usize) -> bool {
         let mut stack = vec![start];
         while let Some(at) = stack.pop() {
-            if !self.seen.insert(at) {
+            if std::mem::replace(&mut self.seen[at], true) {
                 continue;
             }
             match &self.program.insts[at] {
@@ -301,7 +304,8 @@ impl Closure<'_> {
                     }
                 }
                 Inst::Class(set, next) => {
-                    if self.holds(*set, false) && !self.threads.contains(next) {
+                    if self.holds(*set, false) && !std::mem::replace(&mut self.reached[*next], true)
+                    {
                         self.threads.push(*next);
                     }
                 }
@@ -333,8 +337,9 @@ fn determinise(program: &Program, classes: &Classes) -> Option<Vec<Vec<u32>>> {
                 program,
                 classes,
                 class,
-                seen: FxHashSet::default(),
+                seen: vec![false; program.insts.len()],
                 threads: Vec::new(),
+                reached: vec![false; program.insts.len()],
             };
             let matched = states[rows.len()].iter().any(|&at| closure.follow(at));
             let mut target = DEAD;
@@ -406,7 +411,12 @@ mod tests {
 
     #[test]
     fn equivalent_states_are_one() {
-        for (pattern, states, classes) in [("a", 2, 2), ("ab|cb", 3, 4), ("(?:a|b)*c", 2, 4)] {
+        for (pattern, states, classes) in [
+            ("a", 2, 2),
+            ("aaa", 4, 2),
+            ("ab|cb", 3, 4),
+            ("(?:a|b)*c", 2, 4),
+        ] {
             let dfa = dfa(pattern);
             assert_eq!(
                 (dfa.states(), dfa.class_count()),
@@ -466,5 +476,13 @@ mod tests {
             ['a', 'b', 'c', 'd', 'e'].map(is_in_none),
             [false, false, false, true, true]
         );
+    }
+
+    #[test]
+    fn a_large_pattern_has_no_automaton() {
+        let automaton = |pattern: &str| Dfa::new(&parse(pattern).unwrap());
+        assert!(automaton("(?:a|b)*a(?:a|b){8}").is_some());
+        assert!(automaton("(?:a|b)*a(?:a|b){12}").is_none(), "states");
+        assert!(automaton(&"a?".repeat(4000)).is_none(), "threads");
     }
 }
