@@ -121,7 +121,7 @@ impl IncrementalSplitter {
         let separators = separator
             .iter()
             .flat_map(|it| memchr::memmem::find_iter(text, it));
-        for at in separators.filter(|&at| at > 0 || !begins) {
+        for at in separators {
             if !advance(steps, stages, text, start..at, true, &mut sink) {
                 return sink.outcome;
             }
@@ -210,7 +210,7 @@ fn advance(
         continues: stage.continues,
     };
     let done = splitting.advance(automaton, joiner, &stage.text, ends);
-    stage.continues = splitting.continues && !ends;
+    stage.continues = splitting.continues;
     stage.drop_done(done);
     done.is_some()
 }

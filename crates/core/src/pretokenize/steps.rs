@@ -260,7 +260,7 @@ fn split_before(
     let (first, mut start) = (whole.range.start, whole.range.start);
     let found = memchr::memmem::find_iter(whole.bytes(), character);
     let ends = found.map(|at| first + at).chain([whole.range.end]);
-    for end in ends.filter(|&end| end > first) {
+    for end in ends {
         if !run(rest, whole.with_range(start..end), aligned, piece)? {
             return Ok(false);
         }
