@@ -9,7 +9,6 @@ use super::classes::Classes;
 use super::simd::{self, NonAscii, NO_CLASS};
 use super::steps::{run, Piece, Step};
 use super::transducer::{Transducer, BEGIN, COMMIT, ENTER, MAX_LOOKBACK, RESCAN};
-use crate::alignment::OffsetMap;
 use crate::error::Result;
 use crate::processor::Processor;
 use crate::reserve::reserve;
@@ -62,7 +61,7 @@ struct Bounds {
 
 impl Bounds {
     fn push(&mut self, position: usize) -> Result<()> {
-        if self.positions.len() < self.count + 64 {
+        if self.positions.len() == self.count {
             let more = self.count + LANE_BYTES;
             reserve(&mut self.positions, more)?;
             self.positions.resize(self.positions.len() + more, 0);
@@ -413,22 +412,12 @@ impl Lane {
                 let position = position - self.range.start;
                 self.begins[position / 64] &= !(1 << (position % 64));
             }
-            run(steps, piece(text, from..done), false, &mut |piece| {
+            run(steps, Piece::new(text, from..done), false, &mut |piece| {
                 self.begin(piece.range.start - self.range.start);
                 true
             })?;
         }
         Ok(())
-    }
-}
-
-/// A piece whose offsets nobody needs: the steps of a [`BlockSplitter`] only split.
-fn piece(text: &[u8], range: Range<usize>) -> Piece<'_> {
-    const OFFSETS: &OffsetMap<'static> = &OffsetMap::original(0);
-    Piece {
-        text,
-        range,
-        offsets: OFFSETS,
     }
 }
 
@@ -490,7 +479,7 @@ fn split_without_cuts(
     let (mut to, mut outcome, mut room) = (from, Ok(true), Ok(()));
     dfa.matches(&text[from..], |range, _| {
         to = from + range.end;
-        let whole = piece(text, from + range.start..to);
+        let whole = Piece::new(text, from + range.start..to);
         outcome = run(rest, whole, false, &mut |piece| {
             room = bounds.push(piece.range.start - from);
             room.is_ok()
@@ -501,4 +490,114 @@ fn split_without_cuts(
     room?;
     bounds.push(to - from)?;
     Ok(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alignment::OffsetMap;
+    use crate::pretokenize::{PreTokenizer, PreTokenizers};
+
+    const WORDS: &str = r"'s| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+
+    /// Patterns in sequence: with gaps, without cuts, and with pieces that are certain late or never.
+    const PIPELINES: [&[&str]; 10] = [
+        &[WORDS],
+        &[r"\d", WORDS],
+        &[r"\d", "[a-z]+|é"],
+        &["."],
+        &[r"\p{L}+"],
+        &["aaa|aa|a"],
+        &["abcdefg|ab|[b-f]| +"],
+        &["abcdefg|[b-f]| +"],
+        &[r"\d", "abcdefg|[b-f]| +"],
+        &[r"[^\na]*[b-z]\d|[^\n]|\n", "x|日+"],
+    ];
+
+    const PARTS: [&[u8]; 20] = [
+        b"a",
+        b"ab",
+        b"abcdef",
+        b"abcdefg",
+        b"abcdefabcdefg",
+        b" ",
+        b"   ",
+        b"1",
+        b"234",
+        b"!",
+        b"'s",
+        b"\n",
+        b"the words of a sentence, ",
+        b"\r\n\n",
+        "é".as_bytes(),
+        "ß日本".as_bytes(),
+        "😀".as_bytes(),
+        "\u{fffd}".as_bytes(),
+        b"\x80",
+        b"\xe6\x97",
+    ];
+
+    /// Texts of parts in an arbitrary order, and of one part. The last two parts are not UTF-8.
+    fn texts() -> Vec<Vec<u8>> {
+        let mut random = 1u64;
+        let mut text = |length: usize, choice: usize| {
+            let mut text = Vec::new();
+            while text.len() < length {
+                random = random.wrapping_mul(6364136223846793005).wrapping_add(1);
+                text.extend(PARTS[(random >> 33) as usize % choice]);
+            }
+            text
+        };
+        let mut texts = Vec::new();
+        for length in (1..300).step_by(7).chain([700, 1500, 3000, 5000]) {
+            texts.extend([text(length, PARTS.len() - 2), text(length, PARTS.len())]);
+        }
+        texts.extend([text(50_000, PARTS.len() - 2), b"a".repeat(40_000)]);
+        texts
+    }
+
+    #[test]
+    fn blocks_have_the_pieces_of_the_steps() {
+        let (mut block, texts) = (Block::default(), texts());
+        for (patterns, processor) in PIPELINES
+            .iter()
+            .flat_map(|patterns| Processor::all().into_iter().map(move |it| (patterns, it)))
+        {
+            let steps: Vec<_> = patterns
+                .iter()
+                .map(|it| PreTokenizer::isolated(*it))
+                .collect();
+            let pre_tokenizers = PreTokenizers::on(processor, &steps).unwrap();
+            assert!(pre_tokenizers.has_blocks(), "{patterns:?}");
+            for text in &texts {
+                let mut expected = Vec::new();
+                let add = |piece: Piece<'_>| {
+                    expected.push(piece.range.start);
+                    true
+                };
+                let offsets = OffsetMap::original(0);
+                pre_tokenizers.split(text, &offsets, false, add).unwrap();
+                for is_utf8 in [false, true] {
+                    if is_utf8 && std::str::from_utf8(text).is_err() {
+                        continue;
+                    }
+                    let (mut from, mut found) = (0, Vec::new());
+                    while from < text.len() {
+                        let to = pre_tokenizers
+                            .next_block(text, is_utf8, from, &mut block)
+                            .unwrap();
+                        let (last, begins) = block.bounds().split_last().unwrap();
+                        assert!(from < to && from + *last as usize == to);
+                        found.extend(begins.iter().map(|&begin| from + begin as usize));
+                        from = to;
+                    }
+                    assert!(
+                        found == expected,
+                        "{patterns:?} on {processor:?}: {:?}",
+                        String::from_utf8_lossy(text)
+                    );
+                }
+            }
+        }
+    }
 }

@@ -196,4 +196,39 @@ mod tests {
             .unwrap();
         assert_eq!(ranges, [0..2, 2..4, 4..5, 5..6]);
     }
+
+    #[test]
+    fn what_the_steps_allow_is_known() {
+        let metaspace = |prepend| {
+            PreTokenizer::Metaspace(Metaspace {
+                replacement: '▁',
+                prepend,
+                split: true,
+            })
+        };
+        let words = PreTokenizer::isolated(r"\w+|\W");
+        let [removed] = with(Behavior::Removed, false);
+        for (steps, has_blocks, may_be_cut, needs_offsets) in [
+            (vec![], false, false, false),
+            (vec![words.clone()], true, true, false),
+            (vec![words.clone(), words.clone()], true, true, false),
+            (vec![PreTokenizer::isolated("(?<=a)b")], false, false, false),
+            (vec![words.clone(), removed.clone()], false, true, false),
+            (vec![removed], false, false, false),
+            (
+                vec![words.clone(), metaspace(Prepend::Always)],
+                false,
+                true,
+                false,
+            ),
+            (vec![words, metaspace(Prepend::First)], false, true, true),
+        ] {
+            let pre_tokenizers = PreTokenizers::new(&steps).unwrap();
+            assert_eq!(pre_tokenizers.has_blocks(), has_blocks, "{steps:?}");
+            assert_eq!(pre_tokenizers.may_be_cut(), may_be_cut, "{steps:?}");
+            assert_eq!(pre_tokenizers.needs_offsets(), needs_offsets, "{steps:?}");
+            let cut = pre_tokenizers.last_safe_cut("ab cd", 0, |_, _| true);
+            assert_eq!(cut, may_be_cut.then_some(3), "{steps:?}");
+        }
+    }
 }

@@ -201,6 +201,98 @@ fn as_str(text: &[u8]) -> Result<(Cow<'_, str>, Option<Vec<usize>>)> {
 mod tests {
     use super::*;
     use crate::interrupt::Interrupt;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Every text of up to four of these characters.
+    fn texts() -> Vec<Vec<&'static [u8]>> {
+        let characters: [&[u8]; 5] = [b"a", b"b", b"c", "é".as_bytes(), b"\x80"];
+        let mut texts = vec![Vec::new()];
+        for at in 0..1 + 5 + 25 + 125 {
+            for character in characters {
+                let mut longer = texts[at].clone();
+                longer.push(character);
+                texts.push(longer);
+            }
+        }
+        texts
+    }
+
+    #[test]
+    fn an_automaton_finds_what_the_regex_engine_finds_also_in_parts() {
+        let texts = texts();
+        for pattern in [
+            "a",
+            "abc|a",
+            "abcé|ab|b",
+            "(?:a|b)*c",
+            "(?:ab)+c|b",
+            "a+?",
+            "a(?!b)",
+            "a$|b",
+            "b+|.é?",
+            "[^a]+|aaa",
+            "\u{fffd}+",
+        ] {
+            let automaton = SplitPattern::new(pattern).unwrap();
+            let regex = SplitPattern::on_regex_engine(pattern).unwrap();
+            assert_eq!((automaton.pattern(), regex.pattern()), (pattern, pattern));
+            for text in &texts {
+                let whole = text.concat();
+                let pieces = |pattern: &SplitPattern| {
+                    let mut pieces = Vec::new();
+                    let add = |range, is_match| {
+                        pieces.push((range, is_match));
+                        true
+                    };
+                    pattern.matches(&whole, add).unwrap();
+                    pieces
+                };
+                let expected = pieces(&regex);
+                let shown = String::from_utf8_lossy(&whole);
+                assert_eq!(pieces(&automaton), expected, "{pattern} on {shown:?}");
+                let expected: Vec<_> = expected
+                    .into_iter()
+                    .filter_map(|(range, is_match)| is_match.then_some(range))
+                    .collect();
+                let dfa = automaton.automaton().unwrap();
+                let (mut from, mut end) = (0, 0);
+                let (mut progress, mut found) = (Progress::default(), Vec::new());
+                let mut add = |range| found.push(range);
+                for character in text {
+                    end += character.len();
+                    let add = if_match(from, &mut add);
+                    from += dfa.stable_matches(&whole[from..end], &mut progress, add).1;
+                }
+                dfa.last_matches(&whole[from..], progress, if_match(from, &mut add));
+                assert_eq!(found, expected, "{pattern} on the parts of {shown:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_polls_after_some_text() {
+        let short = "aaaaaaab".repeat(128);
+        let long = "aaaaaaab".repeat(POLL_BYTES * 3 / 16);
+        for (pattern, text, times, expected) in [
+            ("a+b", &short, 1000, 3), // one poll each 256 KiB
+            ("a+b", &long, 4, 4),     // a poll each time, which begins another interval
+            ("(?<!x)a+b", &short, 400, 2),
+        ] {
+            let polls = AtomicUsize::new(0);
+            let poll = || {
+                polls.fetch_add(1, Ordering::Relaxed);
+                false
+            };
+            let interrupt = Interrupt::new(&poll);
+            let poller = &mut Poller::new(&interrupt);
+            let pattern = SplitPattern::new(pattern).unwrap();
+            for _ in 0..times {
+                let found = pattern.for_each_match(text.as_bytes(), poller, |_| {});
+                found.unwrap();
+            }
+            assert_eq!(polls.into_inner(), expected, "{}", pattern.pattern());
+        }
+    }
 
     #[test]
     fn a_long_text_has_the_matches_that_it_has_at_once() {
