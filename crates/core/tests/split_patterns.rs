@@ -277,6 +277,15 @@ fn group(inner: String) -> String {
     format!("({}{inner})", if is_lazy { "?:" } else { "" })
 }
 
+/// Whether a pattern has a repeated lazy quantifier in an optional group. fancy-regex 0.20 finds only the first
+/// `b` of `bb` with `(?:(?:b+?)+)?`.
+fn repeats_lazy(pattern: &str) -> bool {
+    pattern.split("?)").skip(1).any(|rest| {
+        let repeated = rest.trim_start_matches(')').strip_prefix("+)");
+        repeated.is_some_and(|rest| rest.trim_start_matches(')').starts_with(['?', '*']))
+    })
+}
+
 /// Patterns over a few characters, so that alternatives overlap and need backtracking.
 fn pattern() -> impl Strategy<Value = String> {
     let class = prop::sample::select(&ATOMS[..]);
@@ -304,7 +313,7 @@ proptest! {
         pattern in pattern(),
         texts in prop::collection::vec("[abB1 \nés]{0,12}", 6),
     ) {
-        if SplitPattern::new(&pattern).is_ok() {
+        if SplitPattern::new(&pattern).is_ok() && !repeats_lazy(&pattern) {
             let pattern = EveryEngine::new(&pattern);
             for text in &texts {
                 pattern.check(text.as_bytes());
