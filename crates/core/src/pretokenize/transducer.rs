@@ -193,15 +193,15 @@ impl Builder<'_> {
         Some(machine)
     }
 
-    /// Reads a symbol.
+    /// Reads a symbol. The beginning that an earlier split has found is known without an output.
     fn read(&self, from: &Configuration, symbol: usize) -> Step {
         let end = self.dfa.class_count();
         if symbol <= end {
             return self.step(from, symbol);
         }
-        let (ended, _) = self.step(from, end);
-        let (begun, to) = self.step(&start(), symbol - end - 1);
-        (ended | begun | BEGIN, to)
+        let (output, _) = self.step(from, end);
+        let (_, to) = self.step(&start(), symbol - end - 1);
+        (output, to)
     }
 
     /// Reads a class.
@@ -253,11 +253,10 @@ impl Builder<'_> {
                 if self.must_match(at.state) {
                     accept(&mut at, &mut output);
                 }
+                // A queue only holds what was pending, so it is empty here.
                 if at.pending.len() > self.lookback {
-                    return match self.remember(&at) {
-                        Some(remembered) if queue.is_empty() => (output | ENTER, remembered),
-                        _ => rescan(),
-                    };
+                    let remembered = self.remember(&at);
+                    return remembered.map_or_else(rescan, |to| (output | ENTER, to));
                 }
             } else if begun {
                 let was_match = at.accepted;
@@ -322,8 +321,9 @@ fn states_that_must_match(dfa: &Dfa) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::alignment::OffsetMap;
-    use crate::pretokenize::{Block, PreTokenizer, PreTokenizers};
+    use crate::pretokenize::{Block, PreTokenizer, PreTokenizers, SplitPattern};
 
     /// The beginnings of the pieces that the transducers find.
     fn begins(pre_tokenizers: &PreTokenizers, text: &str, block: &mut Block) -> Vec<usize> {
@@ -337,7 +337,7 @@ mod tests {
         found
     }
 
-    /// All texts of up to seven characters.
+    /// All texts of up to seven characters, and texts of three runs of up to nine.
     fn texts(alphabet: [char; 3]) -> Vec<String> {
         let mut texts = vec![String::new()];
         let mut begin = 0;
@@ -348,7 +348,32 @@ mod tests {
             }
             begin = end;
         }
+        let [a, b, c] = alphabet.map(String::from);
+        for runs in 0..1000 {
+            let [first, second, third] = [runs / 100, runs / 10 % 10, runs % 10];
+            texts.push(a.repeat(first) + &b.repeat(second) + &c.repeat(third));
+            texts.push(b.repeat(first) + &a.repeat(second) + &b.repeat(third));
+        }
         texts
+    }
+
+    #[derive(serde::Deserialize)]
+    struct Vector {
+        patterns: Vec<String>,
+    }
+
+    #[test]
+    fn common_patterns_need_no_rescan() {
+        let json = include_str!("../../../../tests/vectors/split_patterns.json");
+        let vectors: Vec<Vector> = serde_json::from_str(json).unwrap();
+        let published = vectors.into_iter().flat_map(|vector| vector.patterns);
+        for pattern in published.chain(["a(?:b+é)?|b+".to_owned()]) {
+            let split = SplitPattern::new(&pattern).unwrap();
+            let machine = Transducer::new(split.automaton().unwrap(), false).unwrap();
+            let needs_rescan = machine.outputs.iter().any(|output| output & RESCAN != 0);
+            // This one looks for the end of the text behind any number of spaces.
+            assert_eq!(needs_rescan, pattern == r"\s+$", "{pattern}");
+        }
     }
 
     #[test]
@@ -375,7 +400,15 @@ mod tests {
             &["a{1,3}"],
             &["a{2,3}é|ab"],
             &["[ab]+é|a+"],
+            &["a(?:b+é)?|b{6}"],
+            &["a+b|a{5}|é"],
+            &["a(?:b+é)?|b{5}é"],
+            &["a(?:[ab]+é)?|b+"],
+            &["a(?:b+é)?|b+"],
             &["a", "b"],
+            &["ab", "ba|a|b"],
+            &["b", "aab|ab|a+é|a"],
+            &["é", "éa|a+b|a"],
             &["é+", "a+b|a"],
             &["é", "abab|a"],
             &["b+", "[^b]é|a"],
