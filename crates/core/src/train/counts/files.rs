@@ -18,8 +18,6 @@ use std::path::Path;
 
 /// A file has at most one cut per cell.
 const CELL_BYTES: u64 = 1 << 12;
-/// Bytes on each side of a cut that decide whether it is safe, besides those of special tokens.
-const CONTEXT_BYTES: u64 = 8;
 
 /// Progress in a list of files: the earlier files are counted, and this file up to its first cut at or after
 /// `byte`.
@@ -153,9 +151,9 @@ impl Counter {
         Ok(())
     }
 
-    /// Bytes on each side of a place that decide whether it is a cut.
+    /// Bytes on each side of a place that decide whether it is a cut: those of a special token.
     fn context(&self) -> u64 {
-        self.splitter.special.longest as u64 + CONTEXT_BYTES
+        self.splitter.special.longest as u64
     }
 
     /// The cuts at which a section begins and ends; None if no cut lies in its range.
