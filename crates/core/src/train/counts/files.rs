@@ -315,6 +315,18 @@ mod tests {
         Ok(counted)
     }
 
+    /// Counts a file in ranges of `step` bytes.
+    fn count_ranges(counter: &Counter, path: &Path, step: u64) -> Counted {
+        let size = fs::metadata(path).unwrap().len();
+        let mut counted = Counted::default();
+        for start in (0..size).step_by(step as usize) {
+            call(counter, &mut counted, 1, &Interrupt::never())
+                .add_range(path, start..start + step)
+                .unwrap();
+        }
+        counted
+    }
+
     fn added(tables: impl IntoIterator<Item = Counts>) -> Counts {
         let mut sum = Counts::new();
         for (piece, count) in tables.into_iter().flatten() {
@@ -369,18 +381,113 @@ mod tests {
             let counter = counter(pattern, form, 2);
             let whole = count_whole(&counter, &text);
             for step in [1_000_003, 70_001, 2 << 20, size, 10 * size] {
-                let mut counted = Counted::default();
-                for start in (0..size).step_by(step as usize) {
-                    let range = start..start + step;
-                    let never = Interrupt::never();
-                    call(&counter, &mut counted, 1, &never)
-                        .add_range(&file.0, range)
-                        .unwrap();
-                }
+                let mut counted = count_ranges(&counter, &file.0, step);
                 assert_eq!(table(&mut counted), whole, "{step}");
                 assert_eq!(counted.documents, 1);
             }
         }
+    }
+
+    #[test]
+    fn small_ranges_count_what_a_file_holds() {
+        let token = "<|end of text|>";
+        let texts = [
+            sample(50_000),
+            format!("{token} word ").repeat(2000),
+            // Cells that a token begins or ends, and that could otherwise only be cut in it.
+            format!("{token}{}", ">".repeat(4086)).repeat(15),
+        ];
+        for text in &texts {
+            let file = Temporary::new(text.as_bytes());
+            for (pattern, form) in [
+                (PATTERN, Some(Normalization::Nfc)),
+                (PATTERN, None),
+                (WORDS, None),
+            ] {
+                let counter = counter(pattern, form, 1);
+                let whole = count_whole(&counter, text);
+                for step in [1000, CELL_BYTES, 5000, 20_000, 1 << 40] {
+                    let mut counted = count_ranges(&counter, &file.0, step);
+                    assert!(table(&mut counted) == whole, "{pattern} {form:?} {step}");
+                    assert_eq!(counted.documents, 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_counts_its_part_where_a_pattern_can_be_cut() {
+        let words = 5000;
+        let file = Temporary::new("word ".repeat(words as usize).as_bytes());
+        let parts = |pattern, byte| {
+            let counter = counter(pattern, None, 1);
+            let mut counted = Counted::default();
+            let never = Interrupt::never();
+            [0..byte, byte..5 * words].map(|range| {
+                let mut call = call(&counter, &mut counted, 1, &never);
+                call.add_range(&file.0, range).unwrap();
+                let counts = table(&mut counted);
+                let words = counts.iter().filter(|(word, _)| word.ends_with(b"word"));
+                words.map(|(_, count)| count).sum::<u64>()
+            })
+        };
+        let [first, both] = parts(PATTERN, 10_000);
+        assert!((2000..2000 + 2 * CELL_BYTES / 5).contains(&first));
+        assert_eq!(both, words);
+        assert_eq!(parts(WORDS, 10_000), [words, words]);
+    }
+
+    #[test]
+    fn a_cell_is_cut_at_its_last_safe_place() {
+        let patterns = [PATTERN.to_owned()];
+        let plain = Counter::new(&patterns, None, Vec::new(), 1, None).unwrap();
+        let counter = counter(PATTERN, None, 1);
+        for (word, counter) in [
+            ("word ", &counter),
+            ("日本語 ", &counter),
+            ("日本語 ", &plain),
+        ] {
+            let text = word.repeat(5000);
+            let file = Temporary::new(text.as_bytes());
+            let (size, mut buffer) = (text.len() as u64, Vec::new());
+            let mut window = Window::open(&file.0, size, 0..1, &mut buffer).unwrap();
+            for cell in 0..size / CELL_BYTES {
+                let (start, end) = (cell * CELL_BYTES, (cell + 1) * CELL_BYTES);
+                let bytes = &text.as_bytes()[..end as usize];
+                let last = bytes.iter().rposition(|&byte| byte == b' ').unwrap() as u64;
+                assert!(last > start);
+                let cut = counter.cut_of_cell(cell, &mut window).unwrap();
+                assert_eq!(cut, Some(last), "{word} {cell}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_of_files_goes_on_where_it_stopped() {
+        let files = [&b"word "[..], b"", b"two words "].map(|text| text.repeat(300_000));
+        let files = files.map(|text| Temporary::new(&text));
+        let paths = files.each_ref().map(|file| &*file.0);
+        let counter = counter(PATTERN, None, 1);
+        let (mut counted, mut position) = (Counted::default(), Position::default());
+        let never = Interrupt::never();
+        let mut add = |bytes| {
+            let mut reports = Vec::new();
+            let progress = &mut |bytes| reports.push(bytes);
+            position = call(&counter, &mut counted, 1, &never)
+                .add_files(&paths, position, bytes, progress)
+                .unwrap();
+            ((position.file, position.byte), counted.documents, reports)
+        };
+        const SECTION: u64 = SECTION_BYTES as u64;
+        assert_eq!(add(SECTION), ((0, SECTION), 0, vec![SECTION]));
+        assert_eq!(add(SECTION), ((1, 0), 1, vec![1_500_000 - SECTION]));
+        assert_eq!(add(1), ((2, 0), 2, vec![0]));
+        let ends = vec![SECTION, 2 * SECTION, 3_000_000];
+        assert_eq!(add(3 * SECTION), ((3, 0), 3, ends));
+        assert_eq!(add(1), ((3, 0), 3, vec![]));
+        let counts = table(&mut counted);
+        assert_eq!(counts[&b" word"[..]], 299_999);
+        assert_eq!(counts[&b" words"[..]], 300_000);
     }
 
     #[test]
@@ -421,6 +528,19 @@ mod tests {
                 .err()
                 .map(|e| e.to_string());
             assert!(error.unwrap().starts_with(&path.display().to_string()));
+        }
+    }
+
+    #[test]
+    fn a_file_that_shrinks_is_named() {
+        let file = Temporary::new(b"word ");
+        let mut buffer = Vec::new();
+        for (size, is_read) in [(4, true), (5, true), (6, false)] {
+            let window = Window::open(&file.0, size, 0..size, &mut buffer);
+            let error = window.err().map(|error| error.to_string());
+            let changed = format!("{}: ", file.0.display());
+            assert_eq!(error.is_none(), is_read);
+            assert!(error.is_none_or(|error| error.starts_with(&changed)));
         }
     }
 }

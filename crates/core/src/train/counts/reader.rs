@@ -135,6 +135,28 @@ mod tests {
     }
 
     #[test]
+    fn each_stream_is_a_document() {
+        let counter = counter(PATTERN, None, 1);
+        let mut counted = Counted::default();
+        for documents in 1..4 {
+            let text = "more words ".repeat(documents as usize - 1);
+            read(&counter, text.as_bytes(), &mut counted).unwrap();
+            assert_eq!(counted.documents, documents);
+        }
+        assert_eq!(table(&mut counted)[&b" words"[..]], 3);
+    }
+
+    #[test]
+    fn text_without_a_safe_cut_is_read_as_a_whole() {
+        let word = "a".repeat(READ_BYTES + SECTION_BYTES);
+        let mut counted = Counted::default();
+        let text = format!("{word} b");
+        read(&counter(PATTERN, None, 1), text.as_bytes(), &mut counted).unwrap();
+        let expected = [(word.into_bytes(), 1), (b" b".to_vec(), 1)];
+        assert!(table(&mut counted) == expected.into());
+    }
+
+    #[test]
     fn bytes_that_are_not_utf8_are_named() {
         let mut counted = Counted::default();
         let counter = counter(PATTERN, None, 2);

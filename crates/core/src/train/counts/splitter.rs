@@ -88,3 +88,51 @@ impl TextSplitter {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::counter::Counter;
+    use super::super::samples::{count_whole, sample, PATTERN};
+    use super::*;
+
+    fn counter(form: Option<Normalization>, tokens: &[&str]) -> Counter {
+        let tokens = tokens.iter().map(|&token| token.to_owned()).collect();
+        Counter::new(&[PATTERN.to_owned()], form, tokens, 1, None).unwrap()
+    }
+
+    /// Fails if the two sides of a cut do not count what the whole does.
+    fn check_cut(counter: &Counter, text: &str, cut: usize) {
+        let mut sum = count_whole(counter, &text[..cut]);
+        for (piece, count) in count_whole(counter, &text[cut..]) {
+            *sum.entry(piece).or_insert(0) += count;
+        }
+        assert!(
+            sum == count_whole(counter, text),
+            "{:?}",
+            text.split_at(cut)
+        );
+    }
+
+    #[test]
+    fn a_beginning_is_cut_where_the_rest_changes_nothing() {
+        let text = sample(600);
+        let overlapping = "ab abab ba\u{301} bab ".repeat(12);
+        for (text, tokens) in [
+            (&text, &["<|end of text|>", "<|end"][..]),
+            (&text, &[]),
+            (&overlapping, &["ab", "ba", "abab", "b b", " "]),
+        ] {
+            for form in [None, Some(Normalization::Nfc), Some(Normalization::Nfkd)] {
+                let counter = counter(form, tokens);
+                for end in (0..=text.len()).filter(|&end| text.is_char_boundary(end)) {
+                    let cut = counter.splitter.last_cut(&text[..end]);
+                    // Far enough from the beginning, there is a cut close to the end.
+                    assert!(cut.map_or(end < 60, |cut| 0 < cut && cut + 60 > end));
+                    if let Some(cut) = cut {
+                        check_cut(&counter, text, cut);
+                    }
+                }
+            }
+        }
+    }
+}
