@@ -45,7 +45,6 @@ const MASKS: [[u64; 4]; KEY_BYTES + 2] = {
 /// The key of the piece of `length` bytes at `start`.
 #[inline(always)]
 pub fn key(text: &[u8], start: usize, length: usize) -> Key {
-    let [low, high, tag, _] = MASKS[length.min(KEY_BYTES + 1)];
     let mut whole = [0; 16];
     match text.get(start..start + 16) {
         Some(bytes) => whole.copy_from_slice(bytes),
@@ -54,7 +53,14 @@ pub fn key(text: &[u8], start: usize, length: usize) -> Key {
             whole[..end - start].copy_from_slice(&text[start..end]);
         }
     }
-    let whole = u128::from_le_bytes(whole);
+    masked(whole, length)
+}
+
+/// The key of the first bytes.
+#[inline(always)]
+fn masked(bytes: [u8; 16], length: usize) -> Key {
+    let [low, high, tag, _] = MASKS[length.min(KEY_BYTES + 1)];
+    let whole = u128::from_le_bytes(bytes);
     [whole as u64 & low, (whole >> 64) as u64 & high | tag]
 }
 
@@ -116,10 +122,20 @@ impl KeyBatch {
     #[inline]
     pub fn pack(&mut self, text: &[u8], from: usize, bounds: &[u32], buckets: usize) {
         let pieces = bounds.len().saturating_sub(1).min(PIECES_PER_BATCH);
-        if pieces == 0 {
+        let Some(bounds) = bounds.get(..=pieces) else {
             return;
+        };
+        // Pieces that begin up to `last` have 16 readable bytes: all but the last ones.
+        let mut packed = 0;
+        if let Some(last) = text.len().checked_sub(from + 16) {
+            let begins = bounds[..pieces].iter();
+            let readable = begins.rev().position(|&bound| bound as usize <= last);
+            packed = readable.map_or(0, |unreadable| pieces - unreadable);
+            if packed > 0 {
+                // SAFETY: `from + last + 16` bytes are the text.
+                unsafe { self.pack_readable(text, from, last, &bounds[..=packed], buckets) };
+            }
         }
-        let packed = self.pack_vectors(text, from, &bounds[..=pieces], buckets);
         for piece in packed..pieces {
             let length = (bounds[piece + 1] - bounds[piece]) as usize;
             let key = key(text, from + bounds[piece] as usize, length);
@@ -128,51 +144,69 @@ impl KeyBatch {
         }
     }
 
-    /// Packs as many of the first pieces as possible, eight at a time. Returns their number.
-    #[cfg(target_arch = "x86_64")]
-    fn pack_vectors(&mut self, text: &[u8], from: usize, bounds: &[u32], buckets: usize) -> usize {
-        // A piece that begins before `limit` has 16 readable bytes.
-        let limit = text.len().saturating_sub(from + 15);
-        let is_readable = |bound: &u32| (*bound as usize) < limit;
-        let pieces = bounds[..bounds.len() - 1].partition_point(is_readable) / 8 * 8;
-        // `partition_point` assumes ascending bounds; the reads must be sound for any.
-        let are_readable = || {
-            bounds[..pieces]
-                .iter()
-                .fold(true, |all, bound| all & is_readable(bound))
-        };
-        if self.has_avx512 && pieces > 0 && are_readable() {
-            // SAFETY: `has_avx512` says that the processor has both features; `are_readable` says that each
-            // of the pieces has 16 readable bytes; `pieces` is a multiple of 8.
-            unsafe { self.pack_avx512(text, from, &bounds[..=pieces], buckets as u64) };
-            return pieces;
+    /// Packs all pieces: eight at a time if the processor can. The number of pieces, one less than that of `bounds`,
+    /// is 1 to [`PIECES_PER_BATCH`]. A piece that begins after `last` gets a wrong key.
+    ///
+    /// # Safety
+    ///
+    /// The text must have 16 bytes after `from + last`.
+    #[inline(always)]
+    unsafe fn pack_readable(
+        &mut self,
+        text: &[u8],
+        from: usize,
+        last: usize,
+        bounds: &[u32],
+        buckets: usize,
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        if self.has_avx512 && bounds.len() > 8 {
+            // SAFETY: `has_avx512` says that the processor has both features; there are eight pieces or more; the
+            // rest is the caller's promise.
+            unsafe { self.pack_avx512(text, from, last, bounds, buckets as u64) };
+            return;
         }
-        0
-    }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    fn pack_vectors(&mut self, _: &[u8], _: usize, _: &[u32], _: usize) -> usize {
-        0
+        let places = self.keys.iter_mut().zip(&mut self.buckets);
+        for (bounds, (key, bucket)) in bounds.windows(2).zip(places) {
+            let length = bounds[1].wrapping_sub(bounds[0]) as usize;
+            let start = from + (bounds[0] as usize).min(last);
+            // SAFETY: 16 bytes follow `start` (the caller's promise).
+            let whole = unsafe {
+                let start = text.as_ptr().add(start);
+                start.cast::<[u8; 16]>().read_unaligned()
+            };
+            *key = masked(whole, length);
+            *bucket = bucket_of(*key, buckets);
+        }
     }
 
     /// # Safety
     ///
-    /// The processor must have AVX-512 F and DQ. The number of pieces, one less than that of `bounds`, must be
-    /// a multiple of 8 and at most [`PIECES_PER_BATCH`], and each piece must begin at least 16 bytes before the
-    /// end of the text.
+    /// The processor must have AVX-512 F and DQ. The number of pieces, one less than that of `bounds`, must be 8 to
+    /// [`PIECES_PER_BATCH`], and the text must have 16 bytes after `from + last`.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512dq")]
-    unsafe fn pack_avx512(&mut self, text: &[u8], from: usize, bounds: &[u32], buckets: u64) {
+    unsafe fn pack_avx512(
+        &mut self,
+        text: &[u8],
+        from: usize,
+        last: usize,
+        bounds: &[u32],
+        buckets: u64,
+    ) {
         use std::arch::x86_64::*;
         let word = |number: u64| _mm512_set1_epi64(number as i64);
-        // SAFETY: a piece begins after `from` and before the end of the text (the caller's promise).
+        // SAFETY: the text has bytes after `from` (the caller's promise).
         let text = unsafe { text.as_ptr().add(from) };
         let (one, too_long) = (word(1), word(KEY_BYTES as u64 + 1));
         let all_buckets = word(buckets);
         // Interleaves the lower halves of eight keys (lanes 0 to 7) with the upper halves (lanes 8 to 15).
-        let first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
-        let last = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
-        for piece in (0..bounds.len() - 1).step_by(8) {
+        let first_four = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+        let last_four = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+        let pieces = bounds.len() - 1;
+        for piece in (0..pieces).step_by(8) {
+            // The last eight overlap those before them.
+            let piece = piece.min(pieces - 8);
             // SAFETY: eight bounds follow `piece`, and another one after them.
             let at = |index| unsafe { _mm256_loadu_si256(bounds.as_ptr().add(index).cast()) };
             let start = _mm512_cvtepu32_epi64(at(piece));
@@ -183,7 +217,8 @@ impl KeyBatch {
             let high_bits = _mm512_max_epi64(_mm512_sub_epi64(bits, word(64)), word(0));
             let low_mask = _mm512_sub_epi64(_mm512_sllv_epi64(one, bits), one);
             let high_mask = _mm512_sub_epi64(_mm512_sllv_epi64(one, high_bits), one);
-            // SAFETY: each piece has 16 readable bytes (the caller's promise).
+            let start = _mm512_min_epu64(start, word(last as u64));
+            // SAFETY: 16 bytes follow each start (the caller's promise).
             let (low, high) = unsafe {
                 (
                     _mm512_i64gather_epi64::<1>(start, text.cast()),
@@ -202,10 +237,10 @@ impl KeyBatch {
             // SAFETY: eight keys and eight buckets follow `piece` (the caller's promise).
             unsafe {
                 let keys = self.keys.as_mut_ptr().add(piece);
-                _mm512_storeu_si512(keys.cast(), _mm512_permutex2var_epi64(low, first, high));
+                _mm512_storeu_si512(keys.cast(), _mm512_permutex2var_epi64(low, first_four, high));
                 _mm512_storeu_si512(
                     keys.add(4).cast(),
-                    _mm512_permutex2var_epi64(low, last, high),
+                    _mm512_permutex2var_epi64(low, last_four, high),
                 );
                 _mm256_storeu_si256(self.buckets.as_mut_ptr().add(piece).cast(), buckets);
             }
