@@ -309,12 +309,13 @@ fn step_lanes<const N: usize>(
     };
     let (symbols, states): (&[u8; LANES * LANE_BYTES], &mut [u8; LANES * LANE_BYTES]) =
         (symbols, states);
-    let mut at = [0u8; N];
+    let mut at = [0usize; N];
     for byte in 0..bytes.min(LANE_BYTES) {
         for lane in 0..N {
             let symbol = symbols[lane * LANE_BYTES + byte];
-            at[lane] = next[usize::from(symbol)][usize::from(at[lane])];
-            states[lane * LANE_BYTES + byte] = at[lane];
+            let state = next[usize::from(symbol)][at[lane] & 0xff];
+            states[lane * LANE_BYTES + byte] = state;
+            at[lane] = usize::from(state);
         }
     }
 }
