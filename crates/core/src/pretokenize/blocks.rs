@@ -10,6 +10,7 @@ use super::simd::{self, NonAscii, NO_CLASS};
 use super::steps::{run, Piece, Step};
 use super::transducer::{Transducer, BEGIN, COMMIT, ENTER, MAX_LOOKBACK, RESCAN};
 use crate::error::Result;
+use crate::memory::prefetch;
 use crate::processor::Processor;
 use crate::reserve::reserve;
 use crate::text::{code_point, code_point_before};
@@ -145,6 +146,10 @@ impl BlockSplitter {
     ) -> Result<usize> {
         block.bounds.count = 0;
         let target = ((text.len() - from) / LANES).clamp(MIN_LANE, TARGET_LANE);
+        for lane in 1..LANES {
+            // The searches for the lanes' ends overlap these.
+            prefetch(text, from + lane * target);
+        }
         let (mut lanes, mut to) = (0, from);
         while lanes < LANES && to < text.len() {
             let Some(end) = lane_end(steps, text, to, target) else {
