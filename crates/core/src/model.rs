@@ -236,6 +236,7 @@ impl Settings {
 pub struct Model {
     vocabulary: Arc<Vocabulary>,
     merges: Arc<Vec<MergeIds>>,
+    merges_make_all: bool,
     settings: Arc<Settings>,
     /// By ascending id.
     added: Arc<Vec<AddedToken>>,
@@ -254,15 +255,19 @@ impl Model {
         added: Vec<AddedToken>,
     ) -> Result<Self> {
         let vocabulary = Vocabulary::new(tokens)?;
-        let merges = match merges {
-            Some(merges) => resolve(&vocabulary, merges)?,
+        let (merges, make_all) = match merges {
+            Some(merges) => (resolve(&vocabulary, merges)?, false),
             None => {
                 settings.ignore_merges = true;
                 let added: FxHashSet<u32> = added.iter().map(|token| token.id).collect();
                 merges_of_ranks(&vocabulary, &added)
             }
         };
-        Self::from_parts(vocabulary, merges, settings, added)
+        let model = Self::from_parts(vocabulary, merges, settings, added)?;
+        Ok(Self {
+            merges_make_all: make_all,
+            ..model
+        })
     }
 
     /// A model of a vocabulary and merges as ids.
@@ -313,6 +318,7 @@ impl Model {
         let model = Self {
             vocabulary: Arc::new(vocabulary),
             merges: Arc::new(merges),
+            merges_make_all: false,
             settings: Arc::new(settings),
             added: Arc::default(),
             normal_forms: Arc::default(),
@@ -372,6 +378,11 @@ impl Model {
     /// The merges by rank.
     pub fn merges(&self) -> &[MergeIds] {
         &self.merges
+    }
+
+    /// Whether merging is known to make every token that a piece may be. False: not known.
+    pub fn merges_make_all(&self) -> bool {
+        self.merges_make_all
     }
 
     /// The settings.
@@ -460,15 +471,23 @@ fn resolve(vocabulary: &Vocabulary, merges: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec
 /// As long as no merge crosses its ends, the bytes of a token inside a piece merge as they do alone, so no
 /// other pair makes the token. A token whose bytes do not merge into one symbol has no merge; `ignore_merges`
 /// finds a piece of its bytes.
-fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Vec<MergeIds> {
+///
+/// Returns also whether merging makes every token: each one's bytes merge, by the lower ranks alone, into the two
+/// symbols of its merge.
+fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> (Vec<MergeIds>, bool) {
     let byte_ids: Vec<u32> = (0..=255)
         .map(|byte| vocabulary.id(&[byte]).unwrap_or(NONE))
         .collect();
     let mut products: FxHashMap<(u32, u32), u32> =
         FxHashMap::with_capacity_and_hasher(vocabulary.len(), FxBuildHasher);
     let (mut symbols, mut ranks, mut merges) = (Vec::new(), Vec::new(), Vec::new());
+    let mut make_all = true;
     for (id, token) in vocabulary.iter() {
-        if token.len() < 2 || added.contains(&id) || vocabulary.id(token) != Some(id) {
+        if token.len() < 2 || vocabulary.id(token) != Some(id) {
+            continue;
+        }
+        if added.contains(&id) {
+            make_all = false;
             continue;
         }
         symbols.clear();
@@ -494,16 +513,21 @@ fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Vec<Merge
         }
         let pair = match symbols.as_slice() {
             &[left, right] => Some((left, right)),
-            _ => last_pair(token, |part| {
-                vocabulary.id(part).filter(|id| !added.contains(id))
-            }),
+            _ => {
+                make_all = false;
+                last_pair(token, |part| {
+                    vocabulary.id(part).filter(|id| !added.contains(id))
+                })
+            }
         };
         if let Some((left, right)) = pair.filter(|pair| pair.0 != NONE && pair.1 != NONE) {
             products.insert((left, right), id);
             merges.push((left, right, id));
+        } else {
+            make_all = false;
         }
     }
-    merges
+    (merges, make_all)
 }
 
 /// The last two symbols of a token's bytes, for parts with higher ranks than the token.

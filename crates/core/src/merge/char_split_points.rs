@@ -7,7 +7,6 @@
 //! boundary: their pieces are long and rarely repeat, but the parts are few.
 
 use crate::model::{Alphabet, Model};
-use rustc_hash::FxHashSet;
 use std::ops::Range;
 
 /// The limits of the filter's size in words. Between them, it has about one word for each joined pair.
@@ -48,35 +47,59 @@ impl CharSplitPoints {
         if model.settings().alphabet != Alphabet::Bytes || vocabulary.missing_byte().is_some() {
             return None;
         }
-        let mut joined = FxHashSet::default();
-        for &(left, right, _) in model.merges() {
-            let (left, right) = (vocabulary.token(left)?, vocabulary.token(right)?);
-            let pair = Character::last(left).zip(Character::first(right));
-            joined.extend(pair.filter(|(last, first)| last.bytes.max(first.bytes) >= 0x80));
-        }
-        let [min, max] = FILTER_WORDS;
-        let words = joined.len().next_power_of_two().clamp(min, max);
         let mut points = Self {
-            filter: vec![0; words].into_boxed_slice(),
+            filter: vec![0; FILTER_WORDS[1]].into_boxed_slice(),
             partial: Box::new([0; ROWS]),
             parts_are_pieces: reaches_all,
         };
-        for (left, right) in joined {
-            let both = u64::from(left.bytes) | (u64::from(right.bytes) << (8 * left.width));
-            let (word, bits) = points.filter_bits(both, left.width + right.width);
-            points.filter[word] |= bits;
-            if left.is_whole && right.is_whole {
+        let mut joined = 0;
+        for &(left, _, product) in model.merges() {
+            // The product's bytes are those of both parts. Products mostly ascend, so they are near in memory.
+            let (left, right) = vocabulary
+                .token(product)?
+                .split_at_checked(vocabulary.token(left)?.len())?;
+            let is_ascii = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii);
+            if is_ascii(left.last()) && is_ascii(right.first()) {
                 continue;
             }
+            if let Some((left, right)) = Character::last(left).zip(Character::first(right)) {
+                joined += usize::from(points.insert(left, right));
+            }
+        }
+        points.fold_filter(joined);
+        Some(points)
+    }
+
+    /// Adds a joined pair. Returns whether the filter tells that it is new.
+    fn insert(&mut self, left: Character, right: Character) -> bool {
+        let both = u64::from(left.bytes) | (u64::from(right.bytes) << (8 * left.width));
+        let (word, bits) = self.filter_bits(both, left.width + right.width);
+        let is_new = !self.filter[word] & bits != 0;
+        self.filter[word] |= bits;
+        if !(left.is_whole && right.is_whole) {
             let last = left.bytes >> (8 * (left.width - 1));
             // After a right side of one byte, any continuation byte may follow.
             let seconds = if right.width > 1 { 1 } else { 64 };
             for second in 0..seconds {
                 let row = row(u64::from(right.bytes) | (second << 8), last < 0x80);
-                points.partial[row] |= 1 << (last % 64);
+                self.partial[row] |= 1 << (last % 64);
             }
         }
-        Some(points)
+        is_new
+    }
+
+    /// Halves the filter to about one word for each joined pair: a word's index is the lower bits of a hash, so
+    /// the words of a smaller filter are unions.
+    fn fold_filter(&mut self, joined: usize) {
+        let [min, max] = FILTER_WORDS;
+        let words = joined.next_power_of_two().clamp(min, max);
+        let mut folded = vec![0; words];
+        for part in self.filter.chunks_exact(words) {
+            for (word, bits) in folded.iter_mut().zip(part) {
+                *word |= bits;
+            }
+        }
+        self.filter = folded.into_boxed_slice();
     }
 
     /// Whether a part has the same ids as a piece of the same bytes.

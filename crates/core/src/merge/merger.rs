@@ -55,7 +55,7 @@ impl Merger {
     pub fn compute_split_points(&self) -> &Option<CharSplitPoints> {
         self.split_points.get_or_init(|| {
             let mut reaches_all = true;
-            if self.model.settings().ignore_merges {
+            if self.model.settings().ignore_merges && !self.model.merges_make_all() {
                 let unreachable = self.unreachable_tokens().ok()?;
                 reaches_all = unreachable.iter().all(|&id| self.model.is_special(id));
             }

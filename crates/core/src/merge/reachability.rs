@@ -126,6 +126,7 @@ mod tests {
     use super::super::short::MAX_SHORT;
     use super::*;
     use crate::model::{Model, Settings};
+    use crate::special::AddedToken;
     use proptest::prelude::*;
 
     fn bytes() -> Vec<(u32, Vec<u8>)> {
@@ -176,6 +177,34 @@ mod tests {
             let origins = Origins::new(model.merges()).unwrap();
             let expected = merger.unreachable_by_merging().unwrap();
             prop_assert_eq!(origins.unreachable(&merger), expected);
+        }
+
+        /// A model of ranks knows it if the parts of each token have lower ranks.
+        #[test]
+        fn a_model_of_ranks_knows_whether_merging_makes_its_tokens(
+            mut tokens in prop::collection::vec("[ab]{2,5}", 1..8),
+            sorted in any::<bool>(),
+            added in 0..20u32,
+        ) {
+            if sorted {
+                tokens.sort_by_key(String::len);
+            }
+            let tokens = (256..).zip(tokens.iter().map(|token| token.clone().into_bytes()));
+            let tokens: Vec<_> = bytes().into_iter().chain(tokens).collect();
+            let added = tokens.iter().find(|(id, _)| *id == 256 + added);
+            let added = added.map(|(id, token)| AddedToken {
+                special: false,
+                ..AddedToken::special(str::from_utf8(token).unwrap(), *id)
+            });
+            let added: Vec<_> = added.into_iter().collect();
+            let model = Model::new(tokens, None, Settings::default(), added).unwrap();
+            let vocabulary = model.vocabulary();
+            let is_first = |id: &u32| vocabulary.id(vocabulary.token(*id).unwrap()) == Some(*id);
+            let mut unreachable = Merger::new(&model).unreachable_by_merging().unwrap();
+            unreachable.retain(is_first);
+            let mut merges = model.merges().iter();
+            let are_known = merges.all(|&(left, right, made)| left.max(right) < made);
+            prop_assert_eq!(model.merges_make_all(), are_known && unreachable.is_empty());
         }
     }
 }
