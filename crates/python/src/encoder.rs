@@ -180,9 +180,7 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let mut ids = self.ids(py, text, special.0, threads)?;
-        ids.shrink_to_fit();
-        objects::array(py, ids)
+        objects::array(py, self.ids(py, text, special.0, threads)?)
     }
 
     #[pyo3(signature = (text, special=PySpecial::none(), unit="char", tile=true))]

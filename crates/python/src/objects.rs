@@ -158,6 +158,7 @@ pub fn array<T: Element + Copy + 'static>(
         unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), array.data(), values.len()) };
         return Ok(array);
     }
+    values.shrink_to_fit();
     let (start, length) = (values.as_mut_ptr(), values.len());
     let _values: Box<dyn Any + Send + Sync> = Box::new(values);
     let owner = Bound::new(py, Owner { _values })?;

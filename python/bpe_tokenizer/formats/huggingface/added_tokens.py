@@ -71,11 +71,11 @@ def read_added_tokens(field: Field, table: Table) -> list[AddedToken]:
 def _plain_added_token(value: Any) -> AddedToken | None:
     """Return a valid token, or None: the fast path, for hundreds of thousands of tokens."""
     try:
-        token = AddedToken(*_MEMBERS(value))
+        members = _MEMBERS(value)
     except (KeyError, TypeError):
         return None
-    if tuple(map(type, token)) == _TYPES and token.content and 0 <= token.id < 2**32 - 1:
-        return token
+    if tuple(map(type, members)) == _TYPES and members[0] and 0 <= members[1] < 2**32 - 1:
+        return AddedToken._make(members)
     return None
 
 

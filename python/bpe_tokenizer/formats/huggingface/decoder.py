@@ -67,7 +67,8 @@ def is_decoded_as_bytes(text: str) -> bool:
     >>> [is_decoded_as_bytes(text) for text in ("a", "a b", "é", "日")]
     [False, False, True, False]
     """
-    return _core.from_printable(text) not in (None, text.encode())
+    # An ASCII character is no byte's, or that of its own byte.
+    return not text.isascii() and _core.from_printable(text) not in (None, text.encode())
 
 
 def write_byte_level_decoder(added: Sequence[AddedToken]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from bpe_tokenizer import _core
@@ -27,8 +28,11 @@ class TokenStrings:
 
     def __init__(self, core: _core.Model) -> None:
         self._core = core
-        self._contents = {token.id: token.content for token in core.added_tokens}
         self.in_bytes = core.alphabet == "bytes"
+
+    @cached_property
+    def _contents(self) -> dict[int, str]:
+        return {token.id: token.content for token in self._core.added_tokens}
 
     def __contains__(self, token_id: object) -> bool:
         """Return whether an id has a token."""

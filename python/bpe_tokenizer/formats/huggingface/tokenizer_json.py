@@ -137,6 +137,8 @@ def _find_byte_spelling(forms: Mapping[int, str], table: Container[str]) -> str 
 
 def _decoded(added: Sequence[AddedToken], forms: Mapping[int, str]) -> list[AddedToken]:
     """The added tokens with the texts that the library decodes: their normal forms."""
+    if not forms:
+        return list(added)
     return [token._replace(content=forms.get(token.id, token.content)) for token in added]
 
 
