@@ -1,7 +1,7 @@
 //! Short pieces as 16-byte keys, one or many at a time.
 //!
-//! `unsafe`: [`KeyBatch::pack`] runs AVX-512 instructions, which read through addresses. It checks that the
-//! processor has them, and that each piece begins at least 16 bytes before the end of the text.
+//! `unsafe`: [`KeyBatch::pack`] reads 16 bytes of text at each piece, and runs AVX-512 instructions. It checks that
+//! the processor has them, and no read is later than 16 bytes before the end of the text.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -237,7 +237,10 @@ impl KeyBatch {
             // SAFETY: eight keys and eight buckets follow `piece` (the caller's promise).
             unsafe {
                 let keys = self.keys.as_mut_ptr().add(piece);
-                _mm512_storeu_si512(keys.cast(), _mm512_permutex2var_epi64(low, first_four, high));
+                _mm512_storeu_si512(
+                    keys.cast(),
+                    _mm512_permutex2var_epi64(low, first_four, high),
+                );
                 _mm512_storeu_si512(
                     keys.add(4).cast(),
                     _mm512_permutex2var_epi64(low, last_four, high),
