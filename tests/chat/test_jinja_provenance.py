@@ -160,7 +160,8 @@ EXPRESSIONS = (
     n.bit_length(); c.encode() + d.encode(); c.encode() * 2; c ~ 'a' ~ d; (c ~ 'a') * 2; 'a' * n; c + 'a' + d
     ({1: 1, 7: 1}.keys() - ([n, 1] | map('int'))) | length; (c ~ 'a' ~ d)[::-1]; (c ~ 'a' ~ d)[1:3]
     (c ~ 'a')[::2]; dict({'a': c}, b=d); dict([(c, d)] | map('list')); [1] is sequence; (c ~ 'a') is string
-    'a' is in ['a', c]; 6 is divisibleby(3); c is sameas(d)
+    'a' is in ['a', c]; 6 is divisibleby(3); c is sameas(d); c.rsplit(sep='q', maxsplit=1)
+    (c ~ 'a' * 600)[1]; (c ~ 'a' * 600)['upper']()[:3]
 """.strip()
     .replace("\n    ", "; ")
     .split("; ")
@@ -417,6 +418,8 @@ def test_the_report_names_the_operation(use: str, named: str | None) -> None:
         "{{ dict(a=1).a }}{{ dict.fromkeys([1]) }}",
         "{% set n = namespace(a=1) %}{% set n.b = 2 %}{{ n.a }}{{ n.b }}",
         "{{ lipsum(n=1, html=false, min=2, max=3) | length > 0 }}",
+        "{{ lipsum(1, false, 2, 3).split() | length }}",
+        "{{ lipsum(n=1, html=false, min=2, max=3).split() | length }}",
         "{{ messages is iterable }}{{ messages is sequence }}{{ ('a' ~ messages[0].content) is string }}",
     ],
 )
@@ -436,6 +439,10 @@ def test_the_dialect_is_that_of_hugging_face(source: str) -> None:
         ("{{ strftime_now('%101Y') }}", "the format of strftime_now.. is too long"),
         ("{{ strftime_now('a2000000000Y') }}", "the format of strftime_now.. is too long"),
         ("{{ dict.mro() }}", "no attribute 'mro'"),
+        ("{{ '%1000000000d' is odd }}", "budget"),
+        ("{{ messages[0].content.name.first }}", "line 1: 'str object' has no attribute 'name'$"),
+        ("{{ messages[0].content - 1 }}", "unsupported operand type.s. for -: 'str' and 'int'$"),
+        ("{{ ('{0}' | safe).format_map({}) }}", "line 1: IndexError: tuple index out of range$"),
     ],
 )
 def test_what_a_new_environment_refuses(source: str, message: str) -> None:

@@ -317,7 +317,7 @@ class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
     def _plain_attribute(self, kind: type, obj: Any, attribute: str) -> Any:
         """Return an attribute of the plain class; attributes that a tainted class adds are undefined."""
         if not hasattr(kind, attribute):
-            return self.undefined(obj=obj, name=attribute)
+            return self.undefined(obj=kind(), name=attribute)  # the message names the plain class
         value = super().getattr(obj, attribute)
         if kind is str and self.is_safe_attribute(obj, attribute, value):
             return StringMethod(self, obj, attribute)
