@@ -272,10 +272,10 @@ mod tests {
     #[test]
     fn a_search_polls_after_some_text() {
         let short = "aaaaaaab".repeat(128);
-        let long = "aaaaaaab".repeat(POLL_BYTES * 3 / 16);
+        let long = "aaaaaaab".repeat(POLL_BYTES * 7 / 16);
         for (pattern, text, times, expected) in [
             ("a+b", &short, 1000, 3), // one poll each 256 KiB
-            ("a+b", &long, 4, 4),     // a poll each time, which begins another interval
+            ("a+b", &long, 2, 6),     // a poll after each part, which begins another interval
             ("(?<!x)a+b", &short, 400, 2),
         ] {
             let polls = AtomicUsize::new(0);
