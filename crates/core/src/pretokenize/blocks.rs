@@ -507,7 +507,7 @@ mod tests {
     const WORDS: &str = r"'s| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 
     /// Patterns in sequence: with gaps, without cuts, and with pieces that are certain late or never.
-    const PIPELINES: [&[&str]; 10] = [
+    const PIPELINES: [&[&str]; 12] = [
         &[WORDS],
         &[r"\d", WORDS],
         &[r"\d", "[a-z]+|é"],
@@ -517,12 +517,17 @@ mod tests {
         &["abcdefg|ab|[b-f]| +"],
         &["abcdefg|[b-f]| +"],
         &[r"\d", "abcdefg|[b-f]| +"],
+        &["abcd(?!x)|[b-d]| +"],
+        &["[a-p]{5}!|aa|bb|cc|dd|ee|ff|gg|hh|ii|jj|kk|ll|mm|nn|oo|pp| +"],
         &[r"[^\na]*[b-z]\d|[^\n]|\n", "x|日+"],
     ];
 
-    const PARTS: [&[u8]; 20] = [
+    const PARTS: [&[u8]; 23] = [
         b"a",
         b"ab",
+        b"baa",
+        b"abcd",
+        b"abcdx",
         b"abcdef",
         b"abcdefg",
         b"abcdefabcdefg",
@@ -554,7 +559,12 @@ mod tests {
             }
             text
         };
-        let mut texts = vec![b"a".repeat(40_000)];
+        let (sentences, word) = (b"a sentence ".repeat(100), b"a".repeat(9000));
+        let mut texts = vec![
+            b"a".repeat(40_000),
+            b"a".repeat(1000),
+            [&sentences[..], &word, &sentences].concat(),
+        ];
         for length in (1..300).step_by(7).chain([700, 1500, 3000, 5000]) {
             texts.extend([text(length, PARTS.len() - 2), text(length, PARTS.len())]);
         }
