@@ -151,6 +151,11 @@ def test_equal_scores_whose_places_decide(scores: dict[str, float]) -> None:
         (characters_and(bbaa=-1, bb=-1, baa=-1), [("b", "b")]),
         # The left of two neighbours takes the symbol between them.
         (characters_and(ab=-2, aa=-2), [("a", "a"), ("a", "b")]),
+        # Two groups of equal scores, of tokens that do not meet.
+        (
+            characters_and(c=0, d=0, aa=-1, bb=-1, cc=-2, dd=-2),
+            [("a", "a"), ("b", "b"), ("c", "c"), ("d", "d")],
+        ),
     ],
 )
 def test_equal_scores_that_merges_express(scores: dict[str, float], merges: list[tuple[str, str]]) -> None:
