@@ -7,6 +7,7 @@ mod call;
 mod counter;
 mod decimal;
 mod encoder;
+mod gguf;
 mod ids;
 mod items;
 mod model;
@@ -43,6 +44,8 @@ mod _core {
     use super::encoder::Encoder;
     #[pymodule_export]
     use super::from_printable;
+    #[pymodule_export]
+    use super::gguf::{read_strings, split_merges};
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]

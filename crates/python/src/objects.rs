@@ -124,7 +124,7 @@ pub fn pair_of_strings<'py>(
 
 /// A tuple of two integers, two `bytes` or two strings. The garbage collector does not visit it: it is in no cycle. Visits of
 /// millions take seconds, which no signal ends.
-fn tuple<'py, T>(
+pub fn tuple<'py, T>(
     py: Python<'py>,
     first: &Bound<'py, T>,
     second: &Bound<'py, T>,

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.json_file import check_regular, read_errors
 
@@ -323,20 +324,12 @@ class _Reader:
         if count > min(self.rest // _LENGTH.size, _MAX_STRINGS):
             raise self.error(f"claims {count} strings{self._more()}")
         strings: list[bytes] = []
-        length_at, append = _LENGTH.unpack_from, strings.append
-        window, at = self.window, self.at
-        for _ in range(count):
-            start = at + 8
-            if start <= len(window):
-                at = start + length_at(window, at)[0]
-                if at <= len(window):
-                    append(window[start:at])
-                    continue
-            self.at = start - 8
-            append(self._item(len(strings)))
-            window, at = self.window, self.at
-        self.at = at
-        return strings
+        while True:
+            found, self.at = _core.read_strings(self.window, self.at, count - len(strings))
+            strings += found
+            if len(strings) == count:
+                return strings
+            strings.append(self._item(len(strings)))
 
     def _item(self, index: int) -> bytes:
         """Return an item of an array of strings."""

@@ -68,15 +68,16 @@ def read_byte_level(
         if data != token.content.encode():
             _check_spelling(metadata, token, data, pre_tokenizer)
             outside.add(token.id)
-    used = [(index, text, data_of[index]) for index, text in tokens.used() if index not in outside]
-    if sum(len(text) ** 2 for _, text, data in used if data is None) > _MAX_UNREACHABLE:
+    removed = outside | tokens.fillers()
+    of_id = {index: data for index, data in enumerate(data_of) if index not in removed}
+    without_bytes = {index: tokens.texts[index] for index, data in of_id.items() if data is None}
+    if sum(len(text) ** 2 for text in without_bytes.values()) > _MAX_UNREACHABLE:
         raise metadata.error(TOKENS, "the tokens that encode no bytes are too long for a vocabulary")
-    vocab = {index: _unreachable_bytes(text) if data is None else data for index, text, data in used}
+    encoded = {index: data for index, data in of_id.items() if data is not None}
+    of_text = dict(zip((tokens.texts[index].encode() for index in encoded), encoded.values(), strict=True))
+    vocab = encoded | {index: _unreachable_bytes(text) for index, text in without_bytes.items()}
     if len(set(vocab.values())) < len(vocab):
         raise metadata.error(TOKENS, "two tokens are the same bytes")
-    of_text = {
-        tokens.texts[index].encode(): data for index, data in vocab.items() if data_of[index] is not None
-    }
     if MERGES not in metadata.values and metadata.values.get("tokenizer.ggml.pre") == "kimi-k2":
         merges = []
     else:
@@ -137,7 +138,7 @@ def _is_unreachable(part: bytes) -> bool:
 
 
 def _merges(
-    metadata: Metadata, of_text: Mapping[bytes, bytes], is_unreachable: Callable[[bytes], bool]
+    metadata: Metadata, of_text: dict[bytes, bytes], is_unreachable: Callable[[bytes], bool]
 ) -> list[Pair]:
     """Read the merges, each once, without those whose parts no text can become.
 
@@ -146,15 +147,12 @@ def _merges(
         of_text: The bytes of each token, by its text.
         is_unreachable: Whether no text can become a part.
     """
-    merges: list[Pair] = []
-    for index, data in enumerate(metadata.strings(MERGES)):
-        left, _, right = data.partition(b" ")
-        if left + right in of_text and left in of_text and right in of_text:
-            merges.append((of_text[left], of_text[right]))
-        else:
-            pair = _read_rare_merge(metadata, index, of_text, is_unreachable)
-            merges += [pair] if pair is not None else []
-    return list(dict.fromkeys(merges))
+    merges = _core.split_merges(metadata.strings(MERGES), of_text)
+    if None in merges:
+        for index, pair in enumerate(merges):
+            if pair is None:
+                merges[index] = _read_rare_merge(metadata, index, of_text, is_unreachable)
+    return list(dict.fromkeys(filter(None, merges)))
 
 
 def _read_rare_merge(
@@ -230,9 +228,10 @@ def read_scored(
     _check_byte_tokens(metadata, tokens, merges)
     prefixed = metadata.flag("tokenizer.ggml.add_space_prefix", True)
     replace = Replace(pattern=" ", content=SPACE)
+    fillers = tokens.fillers()
     try:
         return _core.Model(
-            {index: text.encode() for index, text in tokens.used()},
+            {index: text.encode() for index, text in enumerate(tokens.texts) if index not in fillers},
             merges,
             added_tokens=added,
             normalizers=[Prepend(prepend=SPACE), replace] if prefixed else [replace],

@@ -6,7 +6,7 @@ llama.cpp decides by `tokenizer.ggml.token_type`, by the texts of tokens and by 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -142,11 +142,10 @@ class Tokens:
     types: Sequence[TokenType]
     ids: Mapping[str, int]
 
-    def used(self) -> Iterator[tuple[int, str]]:
-        """Yield every id with its text, except those that fill a hole between the ids."""
-        for index, (text, kind) in enumerate(zip(self.texts, self.types, strict=True)):
-            if kind is not TokenType.UNUSED or text != filler_text(index):
-                yield index, text
+    def fillers(self) -> set[int]:
+        """Return the ids that have no token: those of texts that fill a hole between the ids."""
+        unused = [index for index, kind in enumerate(self.types) if kind is TokenType.UNUSED]
+        return {index for index in unused if self.texts[index] == filler_text(index)}
 
 
 def filler_text(index: int) -> str:

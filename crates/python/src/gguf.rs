@@ -1,0 +1,72 @@
+//! Functions for the strings and merges of a GGUF file: hundreds of thousands of small values.
+
+use crate::call::to_python;
+use crate::objects;
+use bpe_tokenizer_core::reserve;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use rustc_hash::FxHashMap;
+
+/// Bytes of a string's length.
+const LENGTH_BYTES: usize = 8;
+
+#[pyfunction]
+pub fn read_strings<'py>(
+    py: Python<'py>,
+    window: &[u8],
+    at: usize,
+    count: usize,
+) -> PyResult<(Bound<'py, PyList>, usize)> {
+    let (mut strings, mut next) = (Vec::new(), at);
+    while strings.len() < count {
+        let Some((string, after)) = string_at(window, next) else {
+            break;
+        };
+        reserve::push(&mut strings, string).map_err(|error| to_python(py, &error))?;
+        next = after;
+    }
+    let strings = strings.iter().map(|string| objects::bytes(py, string));
+    Ok((objects::list(py, strings)?, next))
+}
+
+/// The string at a position, and the position after it.
+fn string_at(window: &[u8], at: usize) -> Option<(&[u8], usize)> {
+    let (length, rest) = window.get(at..)?.split_first_chunk::<LENGTH_BYTES>()?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+    Some((rest.get(..length)?, at + LENGTH_BYTES + length))
+}
+
+#[pyfunction]
+pub fn split_merges<'py>(
+    py: Python<'py>,
+    merges: &Bound<'py, PyList>,
+    of_text: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyList>> {
+    let tokens: Vec<(Bound<'_, PyBytes>, Bound<'_, PyBytes>)> = of_text
+        .iter()
+        .map(|(text, token)| Ok((text.cast_into()?, token.cast_into()?)))
+        .collect::<PyResult<_>>()?;
+    let tokens: FxHashMap<&[u8], &Bound<'_, PyBytes>> = tokens
+        .iter()
+        .map(|(text, token)| (text.as_bytes(), token))
+        .collect();
+    let mut joined = Vec::new();
+    let mut pair = |merge: &[u8]| {
+        let space = merge.iter().position(|&byte| byte == b' ')?;
+        let (left, right) = (&merge[..space], &merge[space + 1..]);
+        joined.clear();
+        joined.extend_from_slice(left);
+        joined.extend_from_slice(right);
+        tokens.get(joined.as_slice())?;
+        Some((*tokens.get(left)?, *tokens.get(right)?))
+    };
+    let merges: Vec<Bound<'_, PyBytes>> = merges
+        .iter()
+        .map(|merge| Ok(merge.cast_into()?))
+        .collect::<PyResult<_>>()?;
+    let pairs = merges.iter().map(|merge| match pair(merge.as_bytes()) {
+        Some((left, right)) => objects::tuple(py, left, right),
+        None => Ok(py.None().into_bound(py)),
+    });
+    objects::list(py, pairs)
+}
