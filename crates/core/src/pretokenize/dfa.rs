@@ -415,6 +415,7 @@ mod tests {
             ("a", 2, 2),
             ("aaa", 4, 2),
             ("ab|cb", 3, 4),
+            ("abe|cbe", 4, 5),
             ("(?:a|b)*c", 2, 4),
         ] {
             let dfa = dfa(pattern);
