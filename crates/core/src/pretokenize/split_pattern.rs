@@ -338,4 +338,14 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn an_error_counts_the_characters_before_it() {
+        for (pattern, expected) in [("éé)", 2), ("é*|*a", 3), ("éa[a", 4)] {
+            match SplitPattern::new(pattern) {
+                Err(Error::Pattern { position, .. }) => assert_eq!(position, expected, "{pattern}"),
+                _ => panic!("{pattern} is valid"),
+            }
+        }
+    }
 }
