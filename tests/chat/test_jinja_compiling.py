@@ -62,6 +62,13 @@ def test_a_template_can_write_roles_between_its_literals() -> None:
     assert "-" not in literals("")
 
 
+def test_a_template_can_write_single_characters_of_its_literals() -> None:
+    assert "<think>" in literals("<think", "> hello")
+    assert "</think>" in literals("<", "/", "think>")
+    assert "<s>" in literals("a <", "s", "> t")
+    assert "<s>" not in literals("< a", "s", ">")
+
+
 def test_fields_of_formats_split_a_literal() -> None:
     assert "<think:x>" in literals("", "<think{}>", ":x")
     assert "<think:x>" in literals("", "<think%s>", ":x")

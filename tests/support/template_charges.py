@@ -460,6 +460,13 @@ CHARGES: dict[str, str] = {
         'a'.format(*s)                                                 1.12       0
         'a'.format(**d)                                                1.12       0
     """,
+    # A text that is joined when it is needed.
+    "{% set n = namespace(s='a' * 600) %}{% for i in range(N) %}{% set n.s = n.s + 'a' %}{% endfor %}": r"""
+        n.s == 'b'                                                      0.5       1
+    """,
+    "{% set n = namespace(s='a' * 600) %}{% for i in range(N) %}{% set n.s = 'a' + n.s %}{% endfor %}": r"""
+        n.s == 'b'                                                      0.5       1
+    """,
 }
 
 # Uses that fail, because the operand has a wrong type or the text is missing.

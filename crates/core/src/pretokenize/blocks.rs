@@ -502,7 +502,7 @@ fn split_without_cuts(
 mod tests {
     use super::*;
     use crate::alignment::OffsetMap;
-    use crate::pretokenize::{PreTokenizer, PreTokenizers};
+    use crate::pretokenize::{PreTokenizer, PreTokenizers, SplitPattern};
 
     const WORDS: &str = r"'s| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 
@@ -571,21 +571,17 @@ mod tests {
         texts
     }
 
-    #[test]
-    fn blocks_have_the_pieces_of_the_steps() {
-        let texts = texts();
-        for (patterns, processor) in PIPELINES
+    /// Checks that the blocks of texts have the pieces of the patterns.
+    fn check(patterns: &[&str], texts: &[Vec<u8>]) {
+        let steps: Vec<_> = patterns
             .iter()
-            .flat_map(|patterns| Processor::all().into_iter().map(move |it| (patterns, it)))
-        {
-            let steps: Vec<_> = patterns
-                .iter()
-                .map(|it| PreTokenizer::isolated(*it))
-                .collect();
+            .map(|it| PreTokenizer::isolated(*it))
+            .collect();
+        for processor in Processor::all() {
             let pre_tokenizers = PreTokenizers::on(processor, &steps).unwrap();
             assert!(pre_tokenizers.has_blocks(), "{patterns:?}");
             let mut block = Block::default();
-            for text in &texts {
+            for text in texts {
                 let mut expected = Vec::new();
                 let add = |piece: Piece<'_>| {
                     expected.push(piece.range.start);
@@ -615,5 +611,34 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn blocks_have_the_pieces_of_the_steps() {
+        let texts = texts();
+        for patterns in PIPELINES {
+            check(patterns, &texts);
+        }
+    }
+
+    #[test]
+    fn rescans_next_to_a_cut_find_the_pieces_where_only_a_lookback_of_one_fits() {
+        // Each pair of letters has other third letters, and so a state of its own.
+        let pairs = ('a'..='r').flat_map(|first| ('A'..='R').map(move |second| (first, second)));
+        let words: Vec<_> = pairs
+            .map(|(first, second)| format!("{first}{second}[{first}{second}]"))
+            .collect();
+        let pattern = words.join("|") + r"|\n";
+        let step = SplitPattern::new(&pattern).unwrap();
+        let machine = Transducer::new(step.automaton().unwrap(), false).unwrap();
+        assert_eq!(machine.lookback, 1);
+        let texts = [
+            "\naAab",
+            "aAaaAA\naBaB\naBBbBb",
+            "\n\naR\naRa\na",
+            "\naAarRr\n",
+        ];
+        let texts = texts.map(|text| text.as_bytes().to_vec());
+        check(&[&pattern], &texts);
     }
 }
