@@ -122,11 +122,17 @@ impl Cache {
     #[inline(always)]
     pub fn find(&self, bucket: u32, key: Key) -> Option<&Packed> {
         self.find_in(bucket, key)
-            .or_else(|| self.find_in(alternate_bucket(bucket, key), key))
+            .or_else(|| self.find_in_alternate(bucket, key))
     }
 
+    /// The ids of a short piece, given its first bucket, if they are in the other one.
+    pub fn find_in_alternate(&self, bucket: u32, key: Key) -> Option<&Packed> {
+        self.find_in(alternate_bucket(bucket, key), key)
+    }
+
+    /// The ids of a short piece, if they are in this bucket.
     #[inline(always)]
-    fn find_in(&self, bucket: u32, key: Key) -> Option<&Packed> {
+    pub fn find_in(&self, bucket: u32, key: Key) -> Option<&Packed> {
         let bucket = self.buckets.get(bucket as usize)?;
         // No branch predicts which slot it is, so the choice is an address.
         let slot = &bucket[usize::from(bucket[0].key != key)];
@@ -147,12 +153,17 @@ impl Cache {
         let Some(packed) = self.find(bucket_of(key, self.buckets.len()), key) else {
             return false;
         };
+        self.append(packed, ids);
+        self.hits += 1;
+        true
+    }
+
+    /// Appends the ids of a short piece.
+    pub fn append(&self, packed: &Packed, ids: &mut Vec<u32>) {
         match packed.spilled() {
             None => packed.append_to(ids),
             Some(start) => ids.extend_from_slice(&self.spilled(start)[..packed.count()]),
         }
-        self.hits += 1;
-        true
     }
 
     /// Caches the ids of a short piece that is not cached. May evict another piece.
@@ -220,9 +231,10 @@ impl Cache {
             };
             let old = std::mem::replace(&mut self.buckets, grown);
             self.used_slots = 0;
-            for slot in old.as_flattened() {
-                if slot.key != [0; 2] {
-                    self.insert_slot(*slot);
+            // First slots stay first: early pieces.
+            for place in 0..2 {
+                for bucket in old.iter().filter(|bucket| bucket[place].key != [0; 2]) {
+                    self.insert_slot(bucket[place]);
                 }
             }
         }
@@ -314,7 +326,7 @@ impl Cache {
 /// The other bucket of a key: a bucket of the same group, which is an involution by XOR.
 #[inline(always)]
 fn alternate_bucket(bucket: u32, key: Key) -> u32 {
-    bucket ^ (1 | (hash(key) >> 8) as u32 & (BUCKETS_PER_GROUP as u32 - 1))
+    bucket ^ (1 | hash(key) & (BUCKETS_PER_GROUP as u32 - 1))
 }
 
 #[cfg(test)]

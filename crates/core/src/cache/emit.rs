@@ -49,13 +49,14 @@ fn emit_with(
         ids.reserve(KEY_BYTES);
         let room = ids.spare_capacity_mut();
         let (mut count, last) = (0, room.len() - KEY_BYTES);
-        let mut is_missing = false;
+        let mut is_elsewhere = false;
         for (&key, &bucket) in keys[piece..].iter().zip(&buckets[piece..]) {
             if count > last {
                 break;
             }
-            let Some(packed) = cache.find(bucket, key) else {
-                is_missing = true;
+            // Nearly all pieces are in their first bucket. The loop calls nothing.
+            let Some(packed) = cache.find_in(bucket, key) else {
+                is_elsewhere = true;
                 break;
             };
             // SAFETY: `count <= last`, so there is room for KEY_BYTES ids after `count`; no write is longer.
@@ -75,8 +76,12 @@ fn emit_with(
         }
         // SAFETY: the loop wrote the first `count` ids of the room: no piece has more than KEY_BYTES.
         unsafe { ids.set_len(ids.len() + count) };
-        if is_missing {
-            break;
+        if is_elsewhere {
+            let Some(packed) = cache.find_in_alternate(buckets[piece], keys[piece]) else {
+                break;
+            };
+            cache.append(packed, ids);
+            piece += 1;
         }
     }
     piece

@@ -1,11 +1,12 @@
 //! Short pieces as 16-byte keys, one or many at a time.
 //!
-//! `unsafe`: [`KeyBatch::pack`] reads 16 bytes of text at each piece, and runs AVX-512 instructions. It checks that
+//! `unsafe`: [`KeyBatch::pack`] reads 16 bytes of text at each piece, and runs vector instructions. It checks that
 //! the processor has them, and no read is later than 16 bytes before the end of the text.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
-use crate::processor::{InstructionSet, Processor};
+use crate::processor::InstructionSet;
+use crate::processor::Processor;
 
 /// The longest piece that a key holds.
 pub const KEY_BYTES: usize = 15;
@@ -25,21 +26,24 @@ pub enum KeySpace {
     Part,
 }
 
-/// Odd multipliers of the hash.
-const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
+/// Odd multipliers of the hash, one for each 32 bits of a key.
+const FACTORS: [u64; 4] = [0x9e37_79b1, 0x85eb_ca77, 0xc2b2_ae3d, 0x27d4_eb2f];
 
-/// By length: the masks of both halves of a key, and the length in the top byte. The last entry, for longer
-/// pieces, makes a key that no slot has.
-const MASKS: [[u64; 4]; KEY_BYTES + 2] = {
+/// By length: the masks of both halves of a key, and its other bits, the length in the top byte. The last entry, for
+/// longer pieces, makes a key that no slot has.
+#[repr(align(32))]
+struct Masks([[u64; 4]; KEY_BYTES + 2]);
+
+static MASKS: Masks = {
     let mut masks = [[0; 4]; KEY_BYTES + 2];
     let mut length = 0;
     while length <= KEY_BYTES {
         let mask: u128 = (1 << (8 * length)) - 1;
-        masks[length] = [mask as u64, (mask >> 64) as u64, (length as u64) << 56, 0];
+        masks[length] = [mask as u64, (mask >> 64) as u64, 0, (length as u64) << 56];
         length += 1;
     }
-    masks[length][2] = (length as u64) << 56;
-    masks
+    masks[length][3] = (length as u64) << 56;
+    Masks(masks)
 };
 
 /// The key of the piece of `length` bytes at `start`.
@@ -59,7 +63,7 @@ pub fn key(text: &[u8], start: usize, length: usize) -> Key {
 /// The key of the first bytes.
 #[inline(always)]
 fn masked(bytes: [u8; 16], length: usize) -> Key {
-    let [low, high, tag, _] = MASKS[length.min(KEY_BYTES + 1)];
+    let [low, high, _, tag] = MASKS.0[length.min(KEY_BYTES + 1)];
     let whole = u128::from_le_bytes(bytes);
     [whole as u64 & low, (whole >> 64) as u64 & high | tag]
 }
@@ -78,17 +82,23 @@ pub fn has_key(length: usize) -> bool {
     length <= KEY_BYTES
 }
 
-/// A multiplicative hash. Its upper half depends on every bit of the key.
+/// A multiplicative hash of products of 32 bits, which vector instructions have. Its upper bits and its lower bits
+/// depend on every bit of the key.
 #[inline(always)]
-pub fn hash([low, high]: Key) -> u64 {
-    (low ^ high.wrapping_mul(FACTORS[1])).wrapping_mul(FACTORS[0])
+pub fn hash([low, high]: Key) -> u32 {
+    let parts = [low & LOWER, low >> 32, high & LOWER, high >> 32];
+    let products = parts.into_iter().zip(FACTORS);
+    let mixed = products.fold(0, |mixed, (part, factor)| mixed ^ part.wrapping_mul(factor));
+    (mixed ^ mixed >> 32) as u32
 }
 
-/// The first bucket of a key. Scales the upper half of the hash to the number of buckets, which need not be
-/// a power of two (Lemire, "Fast random integer generation in an interval").
+const LOWER: u64 = u32::MAX as u64;
+
+/// The first bucket of a key. Scales the hash to the number of buckets, which need not be a power of two (Lemire,
+/// "Fast random integer generation in an interval").
 #[inline(always)]
 pub fn bucket_of(key: Key, buckets: usize) -> u32 {
-    (((hash(key) >> 32) * buckets as u64) >> 32) as u32
+    ((u64::from(hash(key)) * buckets as u64) >> 32) as u32
 }
 
 /// The keys of pieces that are looked up together.
@@ -96,8 +106,7 @@ pub struct KeyBatch {
     keys: [Key; PIECES_PER_BATCH],
     /// The first bucket of each key.
     buckets: [u32; PIECES_PER_BATCH],
-    #[cfg(target_arch = "x86_64")]
-    has_avx512: bool,
+    processor: Processor,
 }
 
 impl Default for KeyBatch {
@@ -105,8 +114,7 @@ impl Default for KeyBatch {
         Self {
             keys: [[0; 2]; PIECES_PER_BATCH],
             buckets: [0; PIECES_PER_BATCH],
-            #[cfg(target_arch = "x86_64")]
-            has_avx512: Processor::best().has(InstructionSet::Avx512),
+            processor: Processor::best(),
         }
     }
 }
@@ -144,7 +152,7 @@ impl KeyBatch {
         }
     }
 
-    /// Packs all pieces: eight at a time if the processor can. The number of pieces, one less than that of `bounds`,
+    /// Packs all pieces, four at a time if the processor can. The number of pieces, one less than that of `bounds`,
     /// is 1 to [`PIECES_PER_BATCH`]. A piece that begins after `last` gets a wrong key.
     ///
     /// # Safety
@@ -160,11 +168,10 @@ impl KeyBatch {
         buckets: usize,
     ) {
         #[cfg(target_arch = "x86_64")]
-        if self.has_avx512 && bounds.len() > 8 {
-            // SAFETY: `has_avx512` says that the processor has both features; there are eight pieces or more; the
-            // rest is the caller's promise.
-            unsafe { self.pack_avx512(text, from, last, bounds, buckets as u64) };
-            return;
+        if self.processor.has(InstructionSet::Avx2) && bounds.len() > 4 {
+            // SAFETY: `Processor` exists only for detected instructions; there are four pieces or more; the rest is
+            // the caller's promise.
+            return unsafe { self.pack_avx2(text, from, last, bounds, buckets as u64) };
         }
         let places = self.keys.iter_mut().zip(&mut self.buckets);
         for (bounds, (key, bucket)) in bounds.windows(2).zip(places) {
@@ -182,11 +189,11 @@ impl KeyBatch {
 
     /// # Safety
     ///
-    /// The processor must have AVX-512 F and DQ. The number of pieces, one less than that of `bounds`, must be 8 to
+    /// The processor must have AVX2. The number of pieces, one less than that of `bounds`, must be 4 to
     /// [`PIECES_PER_BATCH`], and the text must have 16 bytes after `from + last`.
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512dq")]
-    unsafe fn pack_avx512(
+    #[target_feature(enable = "avx2")]
+    unsafe fn pack_avx2(
         &mut self,
         text: &[u8],
         from: usize,
@@ -195,57 +202,60 @@ impl KeyBatch {
         buckets: u64,
     ) {
         use std::arch::x86_64::*;
-        let word = |number: u64| _mm512_set1_epi64(number as i64);
+        let word = |number: u64| _mm256_set1_epi64x(number as i64);
+        let number = |number: usize| _mm_set1_epi32(number.min(u32::MAX as usize) as i32);
         // SAFETY: the text has bytes after `from` (the caller's promise).
         let text = unsafe { text.as_ptr().add(from) };
-        let (one, too_long) = (word(1), word(KEY_BYTES as u64 + 1));
-        let all_buckets = word(buckets);
-        // Interleaves the lower halves of eight keys (lanes 0 to 7) with the upper halves (lanes 8 to 15).
-        let first_four = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
-        let last_four = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
         let pieces = bounds.len() - 1;
-        for piece in (0..pieces).step_by(8) {
-            // The last eight overlap those before them.
-            let piece = piece.min(pieces - 8);
-            // SAFETY: eight bounds follow `piece`, and another one after them.
-            let at = |index| unsafe { _mm256_loadu_si256(bounds.as_ptr().add(index).cast()) };
-            let start = _mm512_cvtepu32_epi64(at(piece));
-            let length = _mm512_sub_epi64(_mm512_cvtepu32_epi64(at(piece + 1)), start);
-            let length = _mm512_min_epu64(length, too_long);
-            let bits = _mm512_slli_epi64::<3>(length);
-            // A shift by 64 or more gives 0, and 0 - 1 sets all bits.
-            let high_bits = _mm512_max_epi64(_mm512_sub_epi64(bits, word(64)), word(0));
-            let low_mask = _mm512_sub_epi64(_mm512_sllv_epi64(one, bits), one);
-            let high_mask = _mm512_sub_epi64(_mm512_sllv_epi64(one, high_bits), one);
-            let start = _mm512_min_epu64(start, word(last as u64));
-            // SAFETY: 16 bytes follow each start (the caller's promise).
-            let (low, high) = unsafe {
-                (
-                    _mm512_i64gather_epi64::<1>(start, text.cast()),
-                    _mm512_i64gather_epi64::<1>(start, text.add(8).cast()),
-                )
+        for piece in (0..pieces).step_by(4) {
+            // The last four overlap those before them.
+            let piece = piece.min(pieces - 4);
+            // SAFETY: four bounds follow `piece`, and another one after them.
+            let at = |index| unsafe { _mm_loadu_si128(bounds.as_ptr().add(index).cast()) };
+            let (begin, end) = (at(piece), at(piece + 1));
+            let length = _mm_min_epu32(_mm_sub_epi32(end, begin), number(KEY_BYTES + 1));
+            let start = _mm_min_epu32(begin, number(last));
+            let (mut starts, mut lengths) = ([0u32; 4], [0u32; 4]);
+            // SAFETY: the arrays have the register's size.
+            unsafe {
+                _mm_storeu_si128(starts.as_mut_ptr().cast(), start);
+                _mm_storeu_si128(lengths.as_mut_ptr().cast(), length);
+            }
+            let key = |index: usize| {
+                let masks = &MASKS.0[lengths[index] as usize];
+                // SAFETY: 16 bytes follow each start (the caller's promise), and a row of masks has 32 bytes.
+                unsafe {
+                    let bytes = _mm_loadu_si128(text.add(starts[index] as usize).cast());
+                    let bytes = _mm_and_si128(bytes, _mm_load_si128(masks.as_ptr().cast()));
+                    _mm_or_si128(bytes, _mm_load_si128(masks.as_ptr().add(2).cast()))
+                }
             };
-            // The key of a longer piece holds no bytes.
-            let fits = _mm512_cmplt_epu64_mask(length, too_long);
-            let low = _mm512_maskz_and_epi64(fits, low, low_mask);
-            let high = _mm512_maskz_and_epi64(fits, high, high_mask);
-            let high = _mm512_or_epi64(high, _mm512_slli_epi64::<56>(length));
-            let mixed = _mm512_xor_epi64(low, _mm512_mullo_epi64(high, word(FACTORS[1])));
-            let hash = _mm512_mullo_epi64(mixed, word(FACTORS[0]));
-            let upper = |numbers| _mm512_srli_epi64::<32>(numbers);
-            let buckets = _mm512_cvtepi64_epi32(upper(_mm512_mul_epu32(upper(hash), all_buckets)));
-            // SAFETY: eight keys and eight buckets follow `piece` (the caller's promise).
+            let (first, last) = (
+                _mm256_set_m128i(key(1), key(0)),
+                _mm256_set_m128i(key(3), key(2)),
+            );
+            // The halves of the keys 0, 2, 1 and 3.
+            let (low, high) = (
+                _mm256_unpacklo_epi64(first, last),
+                _mm256_unpackhi_epi64(first, last),
+            );
+            let upper = |numbers| _mm256_srli_epi64::<32>(numbers);
+            let mix = |half, at: usize| {
+                let lower = _mm256_mul_epu32(half, word(FACTORS[at]));
+                _mm256_xor_si256(lower, _mm256_mul_epu32(upper(half), word(FACTORS[at + 1])))
+            };
+            let mixed = _mm256_xor_si256(mix(low, 0), mix(high, 2));
+            let hash = _mm256_xor_si256(mixed, upper(mixed));
+            let buckets = upper(_mm256_mul_epu32(hash, word(buckets)));
+            let in_order = _mm256_setr_epi32(0, 4, 2, 6, 0, 4, 2, 6);
+            let buckets = _mm256_permutevar8x32_epi32(buckets, in_order);
+            // SAFETY: four keys and four buckets follow `piece` (the caller's promise).
             unsafe {
                 let keys = self.keys.as_mut_ptr().add(piece);
-                _mm512_storeu_si512(
-                    keys.cast(),
-                    _mm512_permutex2var_epi64(low, first_four, high),
-                );
-                _mm512_storeu_si512(
-                    keys.add(4).cast(),
-                    _mm512_permutex2var_epi64(low, last_four, high),
-                );
-                _mm256_storeu_si256(self.buckets.as_mut_ptr().add(piece).cast(), buckets);
+                _mm256_storeu_si256(keys.cast(), first);
+                _mm256_storeu_si256(keys.add(2).cast(), last);
+                let buckets = _mm256_castsi256_si128(buckets);
+                _mm_storeu_si128(self.buckets.as_mut_ptr().add(piece).cast(), buckets);
             }
         }
     }
@@ -284,19 +294,22 @@ mod tests {
                     }
                 }
                 for text in [&text[..], &text[..from + bounds[bounds.len() - 1] as usize]] {
-                    let (mut eight, mut one) = (KeyBatch::default(), KeyBatch::default());
-                    #[cfg(target_arch = "x86_64")]
-                    {
-                        one.has_avx512 = false;
-                    }
-                    one.pack(text, from, &bounds, buckets);
-                    eight.pack(text, from, &bounds, buckets);
-                    assert_eq!(eight.get(bounds.len() - 1), one.get(bounds.len() - 1));
-                    for (piece, pair) in bounds.windows(2).enumerate() {
-                        let length = (pair[1] - pair[0]) as usize;
-                        let key = key(text, from + pair[0] as usize, length);
-                        assert_eq!(one.keys[piece], key);
-                        assert_eq!(one.buckets[piece], bucket_of(key, buckets));
+                    let expected: (Vec<Key>, Vec<u32>) = bounds
+                        .windows(2)
+                        .map(|pair| {
+                            let (start, length) = (from + pair[0] as usize, pair[1] - pair[0]);
+                            let key = key(text, start, length as usize);
+                            (key, bucket_of(key, buckets))
+                        })
+                        .unzip();
+                    for processor in Processor::all() {
+                        let mut batch = KeyBatch {
+                            processor,
+                            ..KeyBatch::default()
+                        };
+                        batch.pack(text, from, &bounds, buckets);
+                        let (keys, firsts) = batch.get(bounds.len() - 1);
+                        assert_eq!((keys, firsts), (&expected.0[..], &expected.1[..]));
                     }
                 }
             }

@@ -299,6 +299,7 @@ impl BlockSplitter {
 }
 
 /// Steps through `bytes` bytes of `N` lanes side by side.
+#[inline(never)]
 fn step_lanes<const N: usize>(
     transducer: &Transducer,
     bytes: usize,
