@@ -490,8 +490,8 @@ def test_an_open_message_and_a_new_one_exclude_each_other() -> None:
         ("{% nonsense %}", "line 1.*nonsense"),
         ("{{ x | nonsense }}", "nonsense"),
         (
-            "{% autoescape true %}{{ messages }}{% endautoescape %}",
-            r": \{% autoescape %\} is not supported in a chat template$",
+            "\n{% autoescape true %}{{ messages }}{% endautoescape %}",
+            r"line 2: \{% autoescape %\} is not supported in a chat template$",
         ),
         ("\n\n{{ missing.field }}", "line 3: 'missing' is undefined"),
         ("\n{{ raise_exception('No ' ~ messages[0].role) }}", "line 2: No user"),
