@@ -18,7 +18,7 @@ pub enum InstructionSet {
     /// NEON of 64-bit ARM.
     #[cfg(target_arch = "aarch64")]
     Neon,
-    /// AVX2.
+    /// AVX2, BMI1 and POPCNT.
     #[cfg(target_arch = "x86_64")]
     Avx2,
     /// AVX-512 F, DQ and BW.
@@ -37,14 +37,16 @@ impl Processor {
         all.push(InstructionSet::Neon);
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx2") {
+            if is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("popcnt")
+            {
                 all.push(InstructionSet::Avx2);
             }
             if all.len() == 2
                 && is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("popcnt")
             {
                 all.push(InstructionSet::Avx512);
             }

@@ -137,6 +137,11 @@ pub fn bit_positions(
         // SAFETY: `Processor` exists only for detected instructions, here AVX-512 BW and VBMI2.
         #[cfg(target_arch = "x86_64")]
         InstructionSet::Avx512Vbmi => unsafe { x86::bit_positions_avx512(words, base, positions) },
+        // SAFETY: `Processor` exists only for detected instructions, and AVX-512 includes AVX2.
+        #[cfg(target_arch = "x86_64")]
+        InstructionSet::Avx512 | InstructionSet::Avx2 => unsafe {
+            x86::bit_positions_avx2(words, base, positions)
+        },
         // SAFETY: `Portable` needs no vector instructions.
         _ => unsafe { bit_positions_with::<Portable>(words, base, positions) },
     }
@@ -449,6 +454,13 @@ mod x86 {
     pub fn compare_avx2(states: &[[u8; 64]], least: [u8; 2], masks: &mut [[u64; 2]]) {
         // SAFETY: this function's `target_feature` has the instructions.
         unsafe { super::compare_with::<Avx2>(states, least, masks) }
+    }
+
+    /// Not AVX2 itself: the instructions for single bits that its processors have.
+    #[target_feature(enable = "avx2,bmi1,popcnt")]
+    pub fn bit_positions_avx2(words: &[u64], base: u32, positions: &mut [u32]) -> usize {
+        // SAFETY: this function's `target_feature` has the instructions.
+        unsafe { super::bit_positions_with::<Avx2>(words, base, positions) }
     }
 
     #[target_feature(enable = "avx512bw,avx512vbmi2,popcnt")]
