@@ -209,11 +209,16 @@ impl BlockSplitter {
                 for_each_bit(&lane.begins[..words], |at| symbols[at] += after_cut);
             }
         }
+        let (symbols, states) = (&block.symbols, &mut block.states);
         match lanes.len() {
-            1 => step_lanes::<1>(transducer, longest, &block.symbols, &mut block.states),
-            2 => step_lanes::<2>(transducer, longest, &block.symbols, &mut block.states),
-            3 | 4 => step_lanes::<4>(transducer, longest, &block.symbols, &mut block.states),
-            _ => step_lanes::<8>(transducer, longest, &block.symbols, &mut block.states),
+            1 => step_lanes::<1>(transducer, longest, symbols, states),
+            2 => step_lanes::<2>(transducer, longest, symbols, states),
+            3 => step_lanes::<3>(transducer, longest, symbols, states),
+            4 => step_lanes::<4>(transducer, longest, symbols, states),
+            5 => step_lanes::<5>(transducer, longest, symbols, states),
+            6 => step_lanes::<6>(transducer, longest, symbols, states),
+            7 => step_lanes::<7>(transducer, longest, symbols, states),
+            _ => step_lanes::<8>(transducer, longest, symbols, states),
         }
         for (lane, states) in lanes.iter_mut().zip(block.states.iter()) {
             self.decode_outputs(transducer, lane, states, &mut block.masks.outputs);
