@@ -206,6 +206,7 @@ HOSTILE_TEMPLATES = tuple(
 {{ ''.join(['a'*10**6] * 10**4)|length }}
 {{ ''.encode().join(['a'.encode()*10**6] * 10**4)|length }}
 {{ ''.encode().join((['a'.encode()*10**6] * 10**4)|select)|length }}
+{{ ''.encode().join(dict.fromkeys(range(10**3), ('a'*700000).encode()).values())|length }}
 {{ ('ä'*8*10**6).encode('ascii', 'namereplace')|length }}
 {{ (('<!-- -->'*10**6)|safe).striptags() }}
 {{ ('a.com '*10**4)|urlize(target='x'*10**6) }}

@@ -119,6 +119,8 @@ CHARGES: dict[str, str] = {
         s.join(('a', 'b'))                                                0       3
         ''.join([s, s])                                                   0       2
         ''.encode().join([s.encode()])                                    0       6
+        ''.encode().join({s.encode(): 1}.keys())                          0    6.06
+        ''.encode().join({1: s.encode()}.values())                        0       6
         s.encode().join(['a'.encode()])                                   0       7
         s.splitlines()                                                    0       1
         ('X' * N).splitlines()                                            0       3

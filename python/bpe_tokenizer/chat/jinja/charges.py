@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sized
 from typing import Any
 
 from bpe_tokenizer.chat.jinja.budget import charge_tree, over_budget, spend, wrapped
-from bpe_tokenizer.chat.jinja.values import to_output
+from bpe_tokenizer.chat.jinja.values import CONTAINERS, to_output
 
 __all__ = [
     "charge_call",
@@ -136,11 +136,9 @@ def charge_method(owner: Any, name: str, arguments: tuple[Any, ...], named: Mapp
         return
     if isinstance(owner, int):
         charge_integer(owner)
+        # No other method of an integer takes an operand.
         if name == "to_bytes":
             spend(1, sum(value for value in (*arguments, *named.values()) if isinstance(value, int)))
-        else:
-            for value in arguments:
-                charge_text(value)
         return
     visited = sum(charge_tree(value)[0] for value in (*arguments, *named.values()))
     size = _length(owner)
@@ -201,7 +199,7 @@ def _charge_affix(text: Any, affix: Any = None, *_: Any, **__: Any) -> None:
 
 
 def _charge_join(text: Any, pieces: Any = (), *_: Any, **__: Any) -> None:
-    lengths = map(_length, pieces) if isinstance(pieces, (list, tuple, dict)) else ()
+    lengths = map(_length, pieces) if isinstance(pieces, CONTAINERS) else ()
     spend(1 + _length(pieces) / 4, len(text) * _length(pieces) + sum(lengths))
 
 
