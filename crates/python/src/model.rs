@@ -276,6 +276,15 @@ impl Model {
         tokens.map(|token| added_token_tuple(py, token)).collect()
     }
 
+    fn added_token<'py>(
+        &self,
+        py: Python<'py>,
+        token_id: u32,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let token = self.core.added_token(token_id);
+        token.map(|token| added_token_tuple(py, token)).transpose()
+    }
+
     #[getter]
     fn normal_forms(&self) -> BTreeMap<u32, &str> {
         let ids = self.core.added().iter().map(|token| token.id);

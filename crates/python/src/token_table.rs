@@ -4,6 +4,7 @@ use crate::objects;
 use crate::tokenizer_json::TokenizerJson;
 use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyBytes;
 use rustc_hash::FxHashMap;
 use std::collections::HashSet;
@@ -55,6 +56,10 @@ impl TokenTable {
 
     fn get(&self, token: &str) -> Option<u32> {
         self.strings.id(token.as_bytes())
+    }
+
+    fn ids(&self, tokens: Vec<PyBackedStr>) -> Vec<Option<u32>> {
+        tokens.iter().map(|token| self.get(token)).collect()
     }
 
     fn merged(&self, tokens: HashSet<String>) -> HashSet<String> {

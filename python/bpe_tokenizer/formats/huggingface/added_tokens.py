@@ -43,40 +43,44 @@ def read_added_tokens(field: Field, table: Table) -> list[AddedToken]:
     """
     if field.is_null:
         return []
-    tokens: dict[str, AddedToken] = {}
+    tokens = _plain_added_tokens(field.values())
+    if tokens is None:
+        tokens = [_read_added_token(item) for item in field.items()]
+    ids: dict[str, int] = {}
     next_id = len(table)
-    for index, value in enumerate(field.values()):
-        token = _plain_added_token(value) or _read_added_token(field.item(index))
-        if token.content in tokens:
-            first = tokens[token.content].id
-            raise field.error(f"duplicate token {shorten(token.content)}: ids {first} and {token.id}")
-        given = table.get(token.content)
+    in_table = table.ids([token.content for token in tokens])
+    for index, (token, given) in enumerate(zip(tokens, in_table, strict=True)):
+        content, token_id = token[:2]
+        if content in ids:
+            raise field.error(f"duplicate token {shorten(content)}: ids {ids[content]} and {token_id}")
         if given is None:
             given = next_id
             next_id += 1
-        if token.id != given:
+        if token_id != given:
             raise (
                 field.item(index)
                 .get("id")
                 .refused(
-                    f"is not the id that Hugging Face tokenizers gives {shorten(token.content)}, which is "
-                    f"{given}; "
+                    f"is not the id that Hugging Face tokenizers gives {shorten(content)}, which is {given}; "
                     "correct it, or add the token to model.vocab with its id"
                 )
             )
-        tokens[token.content] = token
-    return list(tokens.values())
+        ids[content] = token_id
+    return tokens
 
 
-def _plain_added_token(value: Any) -> AddedToken | None:
-    """Return a valid token, or None: the fast path, for hundreds of thousands of tokens."""
+def _plain_added_tokens(values: Sequence[Any]) -> list[AddedToken] | None:
+    """Return valid tokens, or None: the fast path, for hundreds of thousands of tokens."""
     try:
-        members = _MEMBERS(value)
+        rows = list(map(_MEMBERS, values))
     except (KeyError, TypeError):
         return None
-    if tuple(map(type, members)) == _TYPES and members[0] and 0 <= members[1] < 2**32 - 1:
-        return AddedToken._make(members)
-    return None
+    columns = zip(zip(*rows, strict=True), _TYPES, strict=False)
+    if not all(set(map(type, column)) == {kind} for column, kind in columns):
+        return None
+    tokens = list(map(AddedToken._make, rows))
+    is_valid = all(token.content and 0 <= token.id < 2**32 - 1 for token in tokens)
+    return tokens if is_valid else None
 
 
 def _read_added_token(item: Field) -> AddedToken:

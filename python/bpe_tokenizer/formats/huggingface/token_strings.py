@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from bpe_tokenizer import _core
@@ -30,19 +29,15 @@ class TokenStrings:
         self._core = core
         self.in_bytes = core.alphabet == "bytes"
 
-    @cached_property
-    def _contents(self) -> dict[int, str]:
-        return {token.id: token.content for token in self._core.added_tokens}
-
     def __contains__(self, token_id: object) -> bool:
         """Return whether an id has a token."""
         return isinstance(token_id, int) and self._core.token(token_id) is not None
 
     def __getitem__(self, token_id: int) -> str:
         """Return the token string of an id."""
-        content = self._contents.get(token_id)
-        if content is not None:
-            return content
+        added = self._core.added_token(token_id)
+        if added is not None:
+            return added.content
         token = self._core.token(token_id)
         if token is None:
             raise KeyError(token_id)

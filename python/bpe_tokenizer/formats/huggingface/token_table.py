@@ -6,7 +6,7 @@ The core's `TokenTable` reads valid ones much faster.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -44,6 +44,10 @@ class StringTable:
     def get(self, token: str) -> int | None:
         """Return the id of a token string, if it has one."""
         return self.vocab.get(token)
+
+    def ids(self, tokens: Sequence[str]) -> list[int | None]:
+        """Return the id of each of these token strings, if it has one."""
+        return list(map(self.vocab.get, tokens))
 
     def merged(self, tokens: Set[str]) -> set[str]:
         """Return those of these tokens that a merge joins or makes."""

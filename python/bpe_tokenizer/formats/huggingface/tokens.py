@@ -67,8 +67,9 @@ class Tokens:
         Args:
             recorded_size: The recorded size of the vocabulary; used if the ids agree with it.
         """
-        ids = {token.content: self.table.get(token.content) for token in self.added}
-        contents = {content: token_id for content, token_id in ids.items() if token_id is not None}
+        texts = [token.content for token in self.added]
+        ids = zip(texts, self.table.ids(texts), strict=True)
+        contents = {content: token_id for content, token_id in ids if token_id is not None}
         outside = self._outside(contents, recorded_size)
         if outside:
             used = self._used(set(contents))
