@@ -16,11 +16,17 @@ from bpe_tokenizer import BPETokenizer
 from case_ids import case_id
 from sampling import DAY, SHARE, sample
 
+_FIXTURES = "BPE_TOKENIZER_FIXTURES"
+
 # A deadline would only measure what else the machine does.
 settings.register_profile("tests", deadline=None)
 # For `make mutants`, where a failure is only counted.
 settings.register_profile("changes", deadline=None, phases=[Phase.explicit, Phase.generate])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
+
+# Tests change the working directory.
+if os.environ.get(_FIXTURES):
+    os.environ[_FIXTURES] = str(Path(os.environ[_FIXTURES]).resolve())
 
 
 def pytest_report_header(config: pytest.Config) -> str:

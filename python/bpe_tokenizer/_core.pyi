@@ -21,6 +21,8 @@ __all__ = [
     "__version__",
     "from_printable",
     "read_ids",
+    "read_strings",
+    "split_merges",
     "to_printable",
     "write_ids",
 ]
