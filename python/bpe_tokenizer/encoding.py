@@ -35,10 +35,10 @@ def resolve_special_sets(
         OptionError: A value is another `str` than `"all"` or `"none"`.
         SpecialTokenError: A set names an unknown token.
     """
-    if allowed_special is NO_SPECIAL and disallowed_special is NONE_DISALLOWED:
-        return False, False
-    allowed = special_token_names("allowed_special", allowed_special, compiled.special)
     names_all = isinstance(allowed_special, str) and allowed_special == "all"
+    if disallowed_special is NONE_DISALLOWED and (names_all or allowed_special is NO_SPECIAL):
+        return names_all, False  # without the table of special tokens, which may be large
+    allowed = special_token_names("allowed_special", allowed_special, compiled.special)
     special = True if names_all else allowed or False
     disallowed = special_token_names("disallowed_special", disallowed_special, compiled.special)
     if isinstance(disallowed_special, str):
