@@ -24,6 +24,7 @@ from typing import Any
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import FormatError, shorten
+from bpe_tokenizer.formats.gc_pause import gc_paused
 from bpe_tokenizer.formats.gguf.file import Metadata, read_metadata, write_metadata
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, CHARACTERS, PreTokenizer
 from bpe_tokenizer.formats.gguf.reading import read_byte_level, read_characters, read_scored
@@ -55,6 +56,7 @@ _DEFAULT_IDS: Mapping[str, Mapping[str, int]] = {
 }
 
 
+@gc_paused()
 def load(path: str | Path) -> Model:
     """Load the tokenizer of a GGUF file.
 
