@@ -28,14 +28,52 @@ const CHARS_BYTES: usize = CHARS * size_of::<Packed>();
 
 /// A piece's key and ids. The top byte of a key is the piece's length, so a zero key marks a free slot.
 #[derive(Clone, Copy, Default)]
-#[repr(C, align(32))]
 struct Slot {
     key: Key,
     ids: Packed,
 }
 
-/// A cache line.
-type Bucket = [Slot; 2];
+/// Two slots: a cache line. A slot has at most as many ids as a key has bytes.
+#[derive(Clone, Copy, Default)]
+#[repr(C, align(64))]
+pub struct Bucket {
+    keys: [Key; 2],
+    ids: [Packed; 2],
+}
+
+impl Bucket {
+    /// The slot of a key, if it has one here.
+    #[inline(always)]
+    pub fn slot(&self, key: &Key) -> Option<usize> {
+        // No branch predicts which slot it is.
+        let slot = usize::from(self.keys[0] != *key);
+        (self.keys[slot] == *key).then_some(slot)
+    }
+
+    /// The ids of a slot.
+    #[inline(always)]
+    pub fn ids(&self, slot: usize) -> &Packed {
+        &self.ids[slot]
+    }
+
+    /// Both keys.
+    #[inline(always)]
+    pub fn keys(&self) -> &[Key; 2] {
+        &self.keys
+    }
+
+    fn used(&self, slot: usize) -> Option<Slot> {
+        let (key, ids) = (self.keys[slot], self.ids[slot]);
+        (key != [0; 2]).then_some(Slot { key, ids })
+    }
+
+    /// Stores a slot, and returns the one that was there.
+    fn replace(&mut self, place: usize, slot: Slot) -> Option<Slot> {
+        let old = self.used(place);
+        (self.keys[place], self.ids[place]) = (slot.key, slot.ids);
+        old
+    }
+}
 
 type LongPieces = FxHashMap<Box<[u8]>, Box<[u32]>>;
 
@@ -112,6 +150,12 @@ impl Cache {
         self.buckets.len()
     }
 
+    /// The table.
+    #[inline(always)]
+    pub fn buckets(&self) -> &[Bucket] {
+        &self.buckets
+    }
+
     /// Prefetches a bucket that a later lookup reads.
     #[inline(always)]
     pub fn prefetch(&self, bucket: u32) {
@@ -134,9 +178,7 @@ impl Cache {
     #[inline(always)]
     pub fn find_in(&self, bucket: u32, key: Key) -> Option<&Packed> {
         let bucket = self.buckets.get(bucket as usize)?;
-        // No branch predicts which slot it is, so the choice is an address.
-        let slot = &bucket[usize::from(bucket[0].key != key)];
-        (slot.key == key).then_some(&slot.ids)
+        Some(&bucket.ids[bucket.slot(&key)?])
     }
 
     /// [`KEY_BYTES`] ids of the spill area. Those after the piece's own are arbitrary.
@@ -203,14 +245,17 @@ impl Cache {
         };
         for _ in 0..kicks {
             for bucket in [bucket, alternate_bucket(bucket, slot.key)] {
-                let slots = &mut self.buckets[bucket as usize];
-                if let Some(free) = slots.iter_mut().find(|slot| slot.key == [0; 2]) {
-                    *free = slot;
+                let bucket = &mut self.buckets[bucket as usize];
+                if let Some(free) = bucket.slot(&[0; 2]) {
+                    bucket.replace(free, slot);
                     self.used_slots += 1;
                     return;
                 }
             }
-            std::mem::swap(&mut slot, &mut self.buckets[bucket as usize][1]);
+            let Some(kicked) = self.buckets[bucket as usize].replace(1, slot) else {
+                return;
+            };
+            slot = kicked;
             bucket = alternate_bucket(bucket, slot.key);
         }
     }
@@ -233,8 +278,8 @@ impl Cache {
             self.used_slots = 0;
             // First slots stay first: early pieces.
             for place in 0..2 {
-                for bucket in old.iter().filter(|bucket| bucket[place].key != [0; 2]) {
-                    self.insert_slot(bucket[place]);
+                for slot in old.iter().filter_map(|bucket| bucket.used(place)) {
+                    self.insert_slot(slot);
                 }
             }
         }
@@ -243,10 +288,12 @@ impl Cache {
     #[cold]
     fn drop_spilled(&mut self) {
         self.spilled.clear();
-        for slot in self.buckets.as_flattened_mut() {
-            if slot.ids.spilled().is_some() {
-                *slot = Slot::default();
-                self.used_slots -= 1;
+        for bucket in self.buckets.iter_mut() {
+            for place in 0..2 {
+                if bucket.ids[place].spilled().is_some() {
+                    bucket.replace(place, Slot::default());
+                    self.used_slots -= 1;
+                }
             }
         }
     }
@@ -367,8 +414,8 @@ mod tests {
         }
         assert!(cache.long_bytes <= 2 << 20 && 4 * cache.spilled.len() <= 5 << 20);
         assert_eq!(cache.buckets.len() * size_of::<Bucket>(), 16 << 20);
-        let slots = cache.buckets.as_flattened().iter();
-        let kept = slots.filter(|slot| slot.key != [0; 2]).count();
+        let slots = cache.buckets.iter().flat_map(|bucket| bucket.keys);
+        let kept = slots.filter(|key| *key != [0; 2]).count();
         assert_eq!(cache.size(), kept + cache.long[0].len());
     }
 }

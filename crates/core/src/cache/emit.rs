@@ -4,8 +4,8 @@
 //! that count become part of it. The room is checked before each write, and the processor before AVX2.
 #![allow(unsafe_code)]
 
-use super::cache::Cache;
-use super::keys::{KeyBatch, KEY_BYTES};
+use super::cache::{Bucket, Cache};
+use super::keys::{Key, KeyBatch, KEY_BYTES};
 use super::packed::{Packed, UNPACKED_IDS};
 use crate::merge::CharSplitPoints;
 #[cfg(target_arch = "x86_64")]
@@ -23,13 +23,14 @@ pub fn emit(cache: &Cache, batch: &KeyBatch, pieces: Range<usize>, ids: &mut Vec
         // SAFETY: `Processor` reports only detected instructions.
         return unsafe { emit_avx2(cache, batch, pieces, ids) };
     }
-    emit_with(cache, batch, pieces, ids, Packed::unpack)
+    emit_with(cache, batch, pieces, ids, Bucket::slot, Packed::unpack)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn emit_avx2(cache: &Cache, batch: &KeyBatch, pieces: Range<usize>, ids: &mut Vec<u32>) -> usize {
-    emit_with(cache, batch, pieces, ids, |packed| packed.unpack_avx2())
+    let slot = |bucket: &Bucket, key: &Key| bucket.slot_avx2(key);
+    emit_with(cache, batch, pieces, ids, slot, |packed| packed.unpack_avx2())
 }
 
 #[inline(always)]
@@ -38,6 +39,7 @@ fn emit_with(
     batch: &KeyBatch,
     pieces: Range<usize>,
     ids: &mut Vec<u32>,
+    slot: impl Fn(&Bucket, &Key) -> Option<usize>,
     unpack: impl Fn(&Packed) -> [u32; UNPACKED_IDS],
 ) -> usize {
     let Range {
@@ -46,36 +48,33 @@ fn emit_with(
     } = pieces;
     let (keys, buckets) = batch.get(end);
     while piece < end {
-        ids.reserve(KEY_BYTES);
-        let room = ids.spare_capacity_mut();
-        let (mut count, last) = (0, room.len() - KEY_BYTES);
+        ids.reserve(KEY_BYTES * (end - piece + 1));
+        let mut to = ids.spare_capacity_mut().as_mut_ptr().cast::<u32>();
+        let first = to;
         let mut is_elsewhere = false;
-        for (&key, &bucket) in keys[piece..].iter().zip(&buckets[piece..]) {
-            if count > last {
-                break;
-            }
+        for (key, &bucket) in keys[piece..].iter().zip(&buckets[piece..]) {
             // Nearly all pieces are in their first bucket. The loop calls nothing.
-            let Some(packed) = cache.find_in(bucket, key) else {
+            let bucket = unsafe { cache.buckets().get_unchecked(bucket as usize) };
+            let Some(slot) = slot(bucket, key) else {
                 is_elsewhere = true;
                 break;
             };
-            // SAFETY: `count <= last`, so there is room for KEY_BYTES ids after `count`; no write is longer.
+            let packed = bucket.ids(slot);
+            // SAFETY: no piece has more than KEY_BYTES ids, and there is room for one piece more than those left; no
+            // write is longer.
             unsafe {
-                let to = room.as_mut_ptr().add(count).cast::<u32>();
-                match packed.spilled() {
-                    None => to
-                        .cast::<[u32; UNPACKED_IDS]>()
-                        .write_unaligned(unpack(packed)),
-                    Some(start) => to
-                        .cast::<[u32; KEY_BYTES]>()
-                        .write_unaligned(*cache.spilled(start)),
+                let unpacked = to.cast::<[u32; UNPACKED_IDS]>();
+                unpacked.write_unaligned(unpack(packed));
+                if let Some(start) = packed.spilled() {
+                    let spilled = to.cast::<[u32; KEY_BYTES]>();
+                    spilled.write_unaligned(*cache.spilled(start));
                 }
+                to = to.add(packed.count());
             }
-            count += packed.count();
             piece += 1;
         }
-        // SAFETY: the loop wrote the first `count` ids of the room: no piece has more than KEY_BYTES.
-        unsafe { ids.set_len(ids.len() + count) };
+        // SAFETY: the loop wrote the ids from `first` to `to`, inside the room.
+        unsafe { ids.set_len(ids.len() + to.offset_from_unsigned(first)) };
         if is_elsewhere {
             let Some(packed) = cache.find_in_alternate(buckets[piece], keys[piece]) else {
                 break;
@@ -85,6 +84,25 @@ fn emit_with(
         }
     }
     piece
+}
+
+impl Bucket {
+    /// `slot` with AVX2: one comparison.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn slot_avx2(&self, key: &Key) -> Option<usize> {
+        use std::arch::x86_64::*;
+        // SAFETY: a key has the 16 bytes of the first load, and two keys the 32 bytes of the second.
+        let (key, keys) = unsafe {
+            let key = _mm_loadu_si128(key.as_ptr().cast());
+            let keys = _mm256_load_si256(self.keys().as_ptr().cast());
+            (_mm256_broadcastsi128_si256(key), keys)
+        };
+        let halves = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(key, keys))) as usize;
+        let whole = halves & halves >> 1 & 0b101;
+        (whole != 0).then_some(whole >> 2)
+    }
 }
 
 /// Appends the ids of the three-byte characters that a piece begins with, as long as each is a part and
