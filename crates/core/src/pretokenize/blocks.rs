@@ -298,8 +298,7 @@ impl BlockSplitter {
             });
         }
         let end = decoder.lane.range.len();
-        let last = usize::from(states[end - 1]);
-        decoder.emit(transducer.next[usize::from(transducer.end())][last], end);
+        decoder.emit(transducer.next(states[end - 1], transducer.end()), end);
     }
 }
 
@@ -311,7 +310,7 @@ fn step_lanes<const N: usize>(
     symbols: &LaneBytes,
     states: &mut LaneBytes,
 ) {
-    let next = &*transducer.next;
+    let rows = &*transducer.rows;
     let (symbols, states) = (symbols.as_flattened(), states.as_flattened_mut());
     let (symbols, states) = (symbols.as_flattened(), states.as_flattened_mut());
     // Arrays of known lengths, so that the compiler drops the bounds checks.
@@ -324,9 +323,9 @@ fn step_lanes<const N: usize>(
     for byte in 0..bytes.min(LANE_BYTES) {
         for lane in 0..N {
             let symbol = symbols[lane * LANE_BYTES + byte];
-            let state = next[usize::from(symbol)][at[lane] & 0xff];
-            states[lane * LANE_BYTES + byte] = state;
-            at[lane] = usize::from(state);
+            let row = rows[(at[lane] & 0xffff) + usize::from(symbol)];
+            states[lane * LANE_BYTES + byte] = row as u8;
+            at[lane] = usize::from(row);
         }
     }
 }

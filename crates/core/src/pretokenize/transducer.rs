@@ -26,6 +26,8 @@ pub const COMMIT: u8 = 1 << 5;
 pub const RESCAN: u8 = 1 << 7;
 /// The table's states: a state is a byte.
 const MAX_STATES: usize = 256;
+/// The distance of two rows: the 256 symbols, and one entry more.
+const ROW: usize = 257;
 /// States during construction, before minimisation.
 const MAX_CONFIGURATIONS: usize = 4096;
 
@@ -35,8 +37,9 @@ const MAX_CONFIGURATIONS: usize = 4096;
 /// State 0 is the start. The states are sorted by output: first those without one, then those with
 /// [`BEGIN`] alone, then all others.
 pub struct Transducer {
-    /// For each symbol, for each state, the next state.
-    pub next: Box<[[u8; MAX_STATES]; 256]>,
+    /// The rows of the states: for each symbol, where the row of the next state begins. The lower byte of that is the
+    /// state's number.
+    pub rows: Box<[u16; MAX_STATES * ROW]>,
     /// For each state, its output.
     pub outputs: Box<[u8; MAX_STATES]>,
     /// The first state with an output, and the first with another output than [`BEGIN`].
@@ -60,6 +63,11 @@ impl Transducer {
             };
             builder.build(follows_split)
         })
+    }
+
+    /// The state after a symbol.
+    pub fn next(&self, state: u8, symbol: u8) -> u8 {
+        self.rows[usize::from(state) * ROW + usize::from(symbol)] as u8
     }
 
     /// The symbol of the end of a text.
@@ -173,9 +181,9 @@ impl Builder<'_> {
             number[group] = u8::try_from(new).ok()?;
         }
         let first_of = |least| order.iter().position(|&group| rank(group) >= least);
-        let unchanged: [u8; MAX_STATES] = std::array::from_fn(|state| state as u8);
+        let unchanged = |entry: usize| (entry / ROW * ROW) as u16;
         let mut machine = Transducer {
-            next: Box::new([unchanged; 256]),
+            rows: Box::new(std::array::from_fn(unchanged)),
             outputs: Box::new([0; MAX_STATES]),
             first_outputs: [
                 u8::try_from(first_of(1)?).ok()?,
@@ -186,8 +194,9 @@ impl Builder<'_> {
         };
         for (&new, &old) in number.iter().zip(&first) {
             machine.outputs[usize::from(new)] = outputs[old];
-            for (next, &target) in machine.next.iter_mut().zip(&rows[old]) {
-                next[usize::from(new)] = number[group[target as usize] as usize];
+            let row = &mut machine.rows[usize::from(new) * ROW..];
+            for (next, &target) in row.iter_mut().zip(&rows[old]) {
+                *next = u16::from(number[group[target as usize] as usize]) * ROW as u16;
             }
         }
         Some(machine)
