@@ -33,8 +33,12 @@ type LaneBytes = [[[u8; 64]; LANE_WORDS]; LANES];
 /// The transducers of a pre-tokeniser whose steps only split.
 pub struct BlockSplitter {
     transducers: Vec<Transducer>,
+    safe_cuts: AsciiCuts,
     processor: Processor,
 }
+
+/// For each ASCII character, the characters before which a text can be cut after it, as bits.
+type AsciiCuts = Box<[u128; 128]>;
 
 /// The pieces of a block, and the buffers to find them.
 pub struct Block {
@@ -130,6 +134,7 @@ impl BlockSplitter {
         let transducers = transducers.filter(|transducers| !transducers.is_empty())?;
         Some(Self {
             transducers,
+            safe_cuts: ascii_cuts(steps),
             processor,
         })
     }
@@ -152,7 +157,7 @@ impl BlockSplitter {
         }
         let (mut lanes, mut to) = (0, from);
         while lanes < LANES && to < text.len() {
-            let Some(end) = lane_end(steps, text, to, target) else {
+            let Some(end) = self.lane_end(steps, text, to, target) else {
                 break;
             };
             block.lanes[lanes].range = to..end;
@@ -177,6 +182,22 @@ impl BlockSplitter {
         }
         block.bounds.push(to - from)?;
         Ok(to)
+    }
+
+    /// The end of a lane that begins at `from`: the text's end or a safe cut, near to `target` bytes away.
+    fn lane_end(&self, steps: &[Step], text: &[u8], from: usize, target: usize) -> Option<usize> {
+        if text.len() - from <= LANE_BYTES.min(target + MIN_LANE) {
+            return Some(text.len());
+        }
+        let last = (from + LANE_BYTES).min(text.len() - 1);
+        let mut positions = (from + target..=last).chain((from + 1..from + target).rev());
+        positions.find(|&at| {
+            let (before, after) = (text[at - 1], text[at]);
+            match self.safe_cuts.get(usize::from(before)) {
+                Some(cuts) if after < 0x80 => cuts >> after & 1 != 0,
+                _ => is_safe_cut(steps, text, at),
+            }
+        })
     }
 
     /// Runs one transducer over the lanes, and adds its pieces to theirs.
@@ -235,10 +256,14 @@ impl BlockSplitter {
         symbols: &mut [[u8; 64]; LANE_WORDS],
         non_ascii: &mut [NonAscii; LANE_WORDS],
     ) {
-        let (whole, rest) = text[lane.range.clone()].as_chunks::<64>();
+        let words = lane.words();
+        // Whole words, so far as the text goes on after the lane.
+        let (whole, _) = text[lane.range.start..].as_chunks::<64>();
+        let whole = &whole[..words.min(whole.len())];
         let (processor, table) = (self.processor, &classes.of_first_byte);
         simd::classify(processor, whole, table, symbols, non_ascii);
-        if !rest.is_empty() {
+        if whole.len() < words {
+            let rest = &text[lane.range.start + 64 * whole.len()..];
             let mut last = [0; 64];
             last[..rest.len()].copy_from_slice(rest);
             let (symbols, non_ascii) = (&mut symbols[whole.len()..], &mut non_ascii[whole.len()..]);
@@ -442,14 +467,12 @@ fn for_each_bit(words: &[u64], mut bit: impl FnMut(usize)) {
     }
 }
 
-/// The end of a lane that begins at `from`: the text's end or a safe cut, near to `target` bytes away.
-fn lane_end(steps: &[Step], text: &[u8], from: usize, target: usize) -> Option<usize> {
-    if text.len() - from <= LANE_BYTES.min(target + MIN_LANE) {
-        return Some(text.len());
-    }
-    let last = (from + LANE_BYTES).min(text.len() - 1);
-    let mut positions = (from + target..=last).chain((from + 1..from + target).rev());
-    positions.find(|&at| is_safe_cut(steps, text, at))
+/// Looks at each pair of ASCII characters.
+fn ascii_cuts(steps: &[Step]) -> AsciiCuts {
+    Box::new(std::array::from_fn(|before| {
+        let cuts = |after: u8| is_safe_cut(steps, &[before as u8, after], 1);
+        (0..128).filter(|after| cuts(*after)).fold(0, |bits, after| bits | 1 << after)
+    }))
 }
 
 /// Whether a piece of the last step ends at a position inside the text, whatever precedes and follows.

@@ -381,12 +381,28 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn look_up_ascii(self, table: &[u8; 128]) -> Self {
-            // SAFETY: the caller guarantees the instructions.
+            // SAFETY: the caller guarantees the instructions; a group of sixteen has the register's size.
             unsafe {
-                let zero = _mm256_setzero_si256();
-                // A byte that is negative as a signed number is not ASCII: all its bits become ones.
-                let not_ascii = self.0.map(|bytes| _mm256_cmpgt_epi8(zero, bytes));
-                self.look_up_groups(0, table.as_chunks().0, not_ascii)
+                let groups: [__m256i; 8] = std::array::from_fn(|group| {
+                    let entries = _mm_loadu_si128(table.as_ptr().add(16 * group).cast());
+                    _mm256_broadcastsi128_si256(entries)
+                });
+                Self(self.0.map(|bytes| {
+                    // The entry in each group by the lower four bits, then the group by the next three. The shuffle
+                    // returns 0 for a byte that is not ASCII.
+                    let [a, b, c, d, e, f, g, h] =
+                        groups.map(|group| _mm256_shuffle_epi8(group, bytes));
+                    let (bit4, bit5, bit6) = (
+                        _mm256_slli_epi16::<3>(bytes),
+                        _mm256_slli_epi16::<2>(bytes),
+                        _mm256_slli_epi16::<1>(bytes),
+                    );
+                    let choose = |bit, zero, one| _mm256_blendv_epi8(zero, one, bit);
+                    let low = choose(bit5, choose(bit4, a, b), choose(bit4, c, d));
+                    let high = choose(bit5, choose(bit4, e, f), choose(bit4, g, h));
+                    let not_ascii = _mm256_cmpgt_epi8(_mm256_setzero_si256(), bytes);
+                    _mm256_or_si256(choose(bit6, low, high), not_ascii)
+                }))
             }
         }
 
