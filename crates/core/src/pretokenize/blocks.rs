@@ -52,8 +52,8 @@ pub struct Block {
 /// Masks for each word of the current lane.
 struct Masks {
     non_ascii: [NonAscii; LANE_WORDS],
-    /// The states with an output, and those with another output than [`BEGIN`].
-    outputs: [[u64; 2]; LANE_WORDS],
+    /// The states whose number has the bit [`HERE`], [`PREVIOUS`] or [`OTHER`].
+    outputs: [[u64; 3]; LANE_WORDS],
 }
 
 /// The beginnings of the pieces, counted from the block's beginning, and at last the block's end.
@@ -112,7 +112,7 @@ impl Default for Block {
             }),
             masks: Masks {
                 non_ascii: [NonAscii::default(); LANE_WORDS],
-                outputs: [[0; 2]; LANE_WORDS],
+                outputs: [[0; 3]; LANE_WORDS],
             },
             bounds: Bounds::default(),
         }
@@ -304,23 +304,28 @@ impl BlockSplitter {
         transducer: &Transducer,
         lane: &mut Lane,
         states: &[[u8; 64]; LANE_WORDS],
-        masks: &mut [[u64; 2]],
+        masks: &mut [[u64; 3]],
     ) {
         let words = lane.words();
-        let firsts = transducer.first_outputs;
-        simd::compare(self.processor, &states[..words], firsts, masks);
+        simd::highest_bits(self.processor, &states[..words], masks);
         let states = states.as_flattened();
         let mut decoder = OutputDecoder {
             transducer,
             lane,
             remembered: 0,
         };
-        for (word, [begins, others]) in masks[..words].iter().enumerate() {
+        // The bit before the word, if a code point begins there.
+        let mut lead_before = 0;
+        for (word, [here, previous, others]) in masks[..words].iter().enumerate() {
             let leads = decoder.lane.leads[word];
-            decoder.lane.begins[word] |= begins & !others & leads;
-            for_each_bit(&[others & leads], |bit| {
+            decoder.lane.begins[word] |= here & !others & leads;
+            let previous = previous & !others & leads;
+            let follows_lead = leads << 1 | lead_before;
+            decoder.lane.begin_before(word, previous & follows_lead);
+            for_each_bit(&[others & leads | previous & !follows_lead], |bit| {
                 decoder.emit(states[64 * word + bit], 64 * word + bit);
             });
+            lead_before = leads >> 63;
         }
         let end = decoder.lane.range.len();
         decoder.emit(transducer.next(states[end - 1], transducer.end()), end);
@@ -414,6 +419,15 @@ impl Lane {
     fn begin(&mut self, at: usize) {
         if at < self.range.len() {
             self.begins[at / 64] |= 1 << (at % 64);
+        }
+    }
+
+    /// Begins pieces one byte before the bits of a word.
+    #[inline(always)]
+    fn begin_before(&mut self, word: usize, bits: u64) {
+        self.begins[word] |= bits >> 1;
+        if word > 0 {
+            self.begins[word - 1] |= bits << 63;
         }
     }
 

@@ -31,6 +31,8 @@ trait Vector: Copy {
     unsafe fn and(self, other: Self) -> Self;
     /// Returns a mask of the bytes that are at least `least`, compared as unsigned numbers.
     unsafe fn at_least(self, least: u8) -> u64;
+    /// Returns a mask of the bytes whose bit `7 - SHIFT` is set.
+    unsafe fn bit<const SHIFT: i32>(self) -> u64;
 
     /// Writes `base + i` for each set bit `i` of the word, in ascending order, to the front of `positions`.
     /// The entries after these hold arbitrary values.
@@ -105,23 +107,22 @@ pub fn classify(
     }
 }
 
-/// Writes for each word of states two masks: the states that are at least `least[0]`, and at least
-/// `least[1]`.
-pub fn compare(processor: Processor, states: &[[u8; 64]], least: [u8; 2], masks: &mut [[u64; 2]]) {
+/// Writes for each word of bytes the masks of their highest bits, of the next ones and of those after them.
+pub fn highest_bits(processor: Processor, bytes: &[[u8; 64]], masks: &mut [[u64; 3]]) {
     match processor.instructions() {
         // SAFETY: `Processor` exists only for detected instructions, here AVX-512 BW and VBMI.
         #[cfg(target_arch = "x86_64")]
-        InstructionSet::Avx512Vbmi => unsafe { x86::compare_avx512(states, least, masks) },
+        InstructionSet::Avx512Vbmi => unsafe { x86::highest_bits_avx512(bytes, masks) },
         // SAFETY: `Processor` exists only for detected instructions, and AVX-512 includes AVX2.
         #[cfg(target_arch = "x86_64")]
         InstructionSet::Avx512 | InstructionSet::Avx2 => unsafe {
-            x86::compare_avx2(states, least, masks);
+            x86::highest_bits_avx2(bytes, masks);
         },
         // SAFETY: `Processor` exists only for detected instructions, here NEON.
         #[cfg(target_arch = "aarch64")]
-        InstructionSet::Neon => unsafe { compare_with::<neon::Neon>(states, least, masks) },
+        InstructionSet::Neon => unsafe { highest_bits_with::<neon::Neon>(bytes, masks) },
         // SAFETY: `Portable` needs no vector instructions.
-        InstructionSet::Portable => unsafe { compare_with::<Portable>(states, least, masks) },
+        InstructionSet::Portable => unsafe { highest_bits_with::<Portable>(bytes, masks) },
     }
 }
 
@@ -179,12 +180,12 @@ unsafe fn classify_with<V: Vector>(
 /// # Safety
 /// The processor has the instructions of `V`.
 #[inline(always)]
-unsafe fn compare_with<V: Vector>(states: &[[u8; 64]], least: [u8; 2], masks: &mut [[u64; 2]]) {
-    for (states, masks) in states.iter().zip(masks) {
+unsafe fn highest_bits_with<V: Vector>(bytes: &[[u8; 64]], masks: &mut [[u64; 3]]) {
+    for (bytes, masks) in bytes.iter().zip(masks) {
         // SAFETY: the caller guarantees the instructions of `V`.
         unsafe {
-            let states = V::load(states);
-            *masks = [states.at_least(least[0]), states.at_least(least[1])];
+            let bytes = V::load(bytes);
+            *masks = [bytes.bit::<0>(), bytes.bit::<1>(), bytes.bit::<2>()];
         }
     }
 }
@@ -240,6 +241,12 @@ impl Vector for Portable {
     #[inline(always)]
     unsafe fn at_least(self, least: u8) -> u64 {
         let bit = |(place, byte): (usize, &u8)| u64::from(*byte >= least) << place;
+        self.0.iter().enumerate().map(bit).sum()
+    }
+
+    #[inline(always)]
+    unsafe fn bit<const SHIFT: i32>(self) -> u64 {
+        let bit = |(place, byte): (usize, &u8)| u64::from(byte << SHIFT >> 7) << place;
         self.0.iter().enumerate().map(bit).sum()
     }
 }
@@ -301,6 +308,12 @@ mod x86 {
         unsafe fn at_least(self, least: u8) -> u64 {
             // SAFETY: the caller guarantees the instructions.
             unsafe { _mm512_cmpge_epu8_mask(self.0, _mm512_set1_epi8(least as i8)) }
+        }
+
+        #[inline(always)]
+        unsafe fn bit<const SHIFT: i32>(self) -> u64 {
+            // SAFETY: the caller guarantees the instructions.
+            unsafe { _mm512_test_epi8_mask(self.0, _mm512_set1_epi8((0x80u8 >> SHIFT) as i8)) }
         }
 
         #[inline(always)]
@@ -436,6 +449,16 @@ mod x86 {
             });
             bits[0] | bits[1] << 32
         }
+
+        #[inline(always)]
+        unsafe fn bit<const SHIFT: i32>(self) -> u64 {
+            // SAFETY: the caller guarantees the instructions.
+            let bits = self.0.map(|bytes| unsafe {
+                // The shift of 16-bit numbers moves the bits of each byte to its highest one.
+                u64::from(_mm256_movemask_epi8(_mm256_slli_epi16::<SHIFT>(bytes)) as u32)
+            });
+            bits[0] | bits[1] << 32
+        }
     }
 
     #[target_feature(enable = "avx512bw,avx512vbmi")]
@@ -461,15 +484,15 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx512bw,avx512vbmi")]
-    pub fn compare_avx512(states: &[[u8; 64]], least: [u8; 2], masks: &mut [[u64; 2]]) {
+    pub fn highest_bits_avx512(bytes: &[[u8; 64]], masks: &mut [[u64; 3]]) {
         // SAFETY: this function's `target_feature` has the instructions.
-        unsafe { super::compare_with::<Avx512>(states, least, masks) }
+        unsafe { super::highest_bits_with::<Avx512>(bytes, masks) }
     }
 
     #[target_feature(enable = "avx2")]
-    pub fn compare_avx2(states: &[[u8; 64]], least: [u8; 2], masks: &mut [[u64; 2]]) {
+    pub fn highest_bits_avx2(bytes: &[[u8; 64]], masks: &mut [[u64; 3]]) {
         // SAFETY: this function's `target_feature` has the instructions.
-        unsafe { super::compare_with::<Avx2>(states, least, masks) }
+        unsafe { super::highest_bits_with::<Avx2>(bytes, masks) }
     }
 
     /// Not AVX2 itself: the instructions for single bits that its processors have.
@@ -541,6 +564,15 @@ mod neon {
         }
 
         #[inline(always)]
+        unsafe fn bit<const SHIFT: i32>(self) -> u64 {
+            // SAFETY: the caller guarantees the instructions.
+            unsafe {
+                let bit = vdupq_n_u8(0x80 >> SHIFT);
+                Self(self.0.map(|bytes| vtstq_u8(bytes, bit))).at_least(0x80)
+            }
+        }
+
+        #[inline(always)]
         unsafe fn at_least(self, least: u8) -> u64 {
             let bits: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
             // SAFETY: the caller guarantees the instructions; the array of bits has the register's size.
@@ -580,12 +612,11 @@ mod tests {
             _ => table.leads[usize::from(byte - 0xc0)],
         };
         for processor in Processor::all() {
-            for (row, word) in text.iter().enumerate() {
+            for word in &text {
                 let (mut classes, mut non_ascii, mut masks) =
-                    ([[0; 64]], [NonAscii::default()], [[0; 2]]);
-                let least = [row as u8 * 3, 255 - row as u8];
+                    ([[0; 64]], [NonAscii::default()], [[0; 3]]);
                 classify(processor, &[*word], &table, &mut classes, &mut non_ascii);
-                compare(processor, &[*word], least, &mut masks);
+                highest_bits(processor, &[*word], &mut masks);
                 let [non_ascii] = non_ascii;
                 let words = [non_ascii.continuations, masks[0][0], masks[0][1], 0, !0];
                 let mut positions = [0; 64 * 6];
@@ -609,8 +640,8 @@ mod tests {
                         let is_unknown = leads.contains(&byte) && class == NO_CLASS;
                         assert_eq!(bit(mask), is_unknown, "{processor:?}");
                     }
-                    for (mask, least) in masks[0].into_iter().zip(least) {
-                        assert_eq!(bit(mask), byte >= least, "{processor:?}");
+                    for (mask, place) in masks[0].into_iter().zip([7, 6, 5]) {
+                        assert_eq!(bit(mask), byte >> place & 1 == 1, "{processor:?}");
                     }
                 }
             }

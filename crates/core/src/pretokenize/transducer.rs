@@ -16,6 +16,8 @@ use rustc_hash::FxHashMap;
 
 /// Output: a piece begins at the code point that was read. Shifted by `n`: `n` code points earlier.
 pub const BEGIN: u8 = 1;
+const BEGIN_PREVIOUS: u8 = BEGIN << 1;
+const BEGIN_BOTH: u8 = BEGIN | BEGIN_PREVIOUS;
 /// The largest `n` by which [`BEGIN`] is shifted.
 pub const MAX_LOOKBACK: usize = 3;
 /// Output: the current piece may have ended `lookback` code points ago. Remember this position.
@@ -24,6 +26,12 @@ pub const ENTER: u8 = 1 << 4;
 pub const COMMIT: u8 = 1 << 5;
 /// Output: the machine's pieces are wrong from the last safe cut to the next.
 pub const RESCAN: u8 = 1 << 7;
+/// Bit of a state's number: its output has [`BEGIN`]. Not with [`OTHER`].
+pub const HERE: u8 = 1 << 7;
+/// Bit of a state's number: its output has [`BEGIN`] shifted by one. Not with [`OTHER`].
+pub const PREVIOUS: u8 = 1 << 6;
+/// Bit of a state's number: its output may be any.
+pub const OTHER: u8 = 1 << 5;
 /// The table's states: a state is a byte.
 const MAX_STATES: usize = 256;
 /// The distance of two rows: the 256 symbols, and one entry more.
@@ -34,16 +42,14 @@ const MAX_CONFIGURATIONS: usize = 4096;
 /// The machine. Its symbols are the classes, then the end of a text, then, where an earlier split ended a
 /// piece before the code point, the classes again. [`NO_CLASS`] leaves every state as it is.
 ///
-/// State 0 is the start. The states are sorted by output: first those without one, then those with
-/// [`BEGIN`] alone, then all others.
+/// State 0 is the start. The upper bits of a state's number tell its output, if it is a frequent one: see
+/// [`HERE`], [`PREVIOUS`] and [`OTHER`].
 pub struct Transducer {
     /// The rows of the states: for each symbol, where the row of the next state begins. The lower byte of that is the
     /// state's number.
     pub rows: Box<[u16; MAX_STATES * ROW]>,
     /// For each state, its output.
     pub outputs: Box<[u8; MAX_STATES]>,
-    /// The first state with an output, and the first with another output than [`BEGIN`].
-    pub first_outputs: [u8; 2],
     /// The distance, in code points, from an [`ENTER`] back to the position to remember.
     pub lookback: usize,
     classes: usize,
@@ -165,30 +171,31 @@ impl Builder<'_> {
         self.tabulate(&rows, &outputs)
     }
 
-    /// Joins equivalent states and sorts them by output.
+    /// Joins equivalent states and numbers them by output.
     fn tabulate(&self, rows: &[Vec<u32>], outputs: &[u8]) -> Option<Transducer> {
         let by_output = outputs.iter().map(|&output| u32::from(output)).collect();
         let Partition { group, first } = minimise(rows, by_output);
-        let rank = |group: usize| match outputs[first[group]] {
-            0 => 0,
-            BEGIN => 1,
-            _ => 2,
-        };
-        let mut order: Vec<usize> = (0..first.len()).collect();
-        order.sort_by_key(|&group| rank(group));
         let mut number = vec![0; first.len()];
-        for (new, &group) in order.iter().enumerate() {
-            number[group] = u8::try_from(new).ok()?;
+        let mut used = [0; 256];
+        for (number, &state) in number.iter_mut().zip(&first) {
+            let bits = match outputs[state] {
+                0 => 0,
+                BEGIN => HERE,
+                BEGIN_PREVIOUS => PREVIOUS,
+                BEGIN_BOTH => HERE | PREVIOUS,
+                _ => OTHER,
+            };
+            // Where the numbers with these bits are used up, the state becomes one of the others.
+            let others = [0, HERE, PREVIOUS, HERE | PREVIOUS].map(|more| OTHER | more);
+            let mut bits = [bits].into_iter().chain(others);
+            let bits = bits.find(|bits| used[usize::from(*bits)] < OTHER)?;
+            *number = bits | used[usize::from(bits)];
+            used[usize::from(bits)] += 1;
         }
-        let first_of = |least| order.iter().position(|&group| rank(group) >= least);
         let unchanged = |entry: usize| (entry / ROW * ROW) as u16;
         let mut machine = Transducer {
             rows: Box::new(std::array::from_fn(unchanged)),
             outputs: Box::new([0; MAX_STATES]),
-            first_outputs: [
-                u8::try_from(first_of(1)?).ok()?,
-                u8::try_from(first_of(2).unwrap_or(first.len())).ok()?,
-            ],
             lookback: self.lookback,
             classes: self.dfa.class_count(),
         };
