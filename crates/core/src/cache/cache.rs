@@ -156,10 +156,20 @@ impl Cache {
         &self.buckets
     }
 
-    /// Prefetches a bucket that a later lookup reads.
-    #[inline(always)]
-    pub fn prefetch(&self, bucket: u32) {
-        prefetch(&self.buckets, bucket as usize);
+    /// Prefetches buckets that later lookups read.
+    #[inline]
+    pub fn prefetch(&self, buckets: &[u32]) {
+        let table = &*self.buckets;
+        // Four in a round: the loop would be most of the work.
+        let (fours, rest) = buckets.as_chunks::<4>();
+        for four in fours {
+            for bucket in four {
+                prefetch(table, *bucket as usize);
+            }
+        }
+        for bucket in rest {
+            prefetch(table, *bucket as usize);
+        }
     }
 
     /// The ids of a short piece, given its first bucket.

@@ -30,7 +30,9 @@ pub fn emit(cache: &Cache, batch: &KeyBatch, pieces: Range<usize>, ids: &mut Vec
 #[target_feature(enable = "avx2")]
 fn emit_avx2(cache: &Cache, batch: &KeyBatch, pieces: Range<usize>, ids: &mut Vec<u32>) -> usize {
     let slot = |bucket: &Bucket, key: &Key| bucket.slot_avx2(key);
-    emit_with(cache, batch, pieces, ids, slot, |packed| packed.unpack_avx2())
+    emit_with(cache, batch, pieces, ids, slot, |packed| {
+        packed.unpack_avx2()
+    })
 }
 
 #[inline(always)]
@@ -47,21 +49,22 @@ fn emit_with(
         end,
     } = pieces;
     let (keys, buckets) = batch.get(end);
+    let table = cache.buckets();
     while piece < end {
         ids.reserve(KEY_BYTES * (end - piece + 1));
         let mut to = ids.spare_capacity_mut().as_mut_ptr().cast::<u32>();
         let first = to;
-        let mut is_elsewhere = false;
         for (key, &bucket) in keys[piece..].iter().zip(&buckets[piece..]) {
             // Nearly all pieces are in their first bucket. The loop calls nothing.
-            let bucket = unsafe { cache.buckets().get_unchecked(bucket as usize) };
+            let Some(bucket) = table.get(bucket as usize) else {
+                break;
+            };
             let Some(slot) = slot(bucket, key) else {
-                is_elsewhere = true;
                 break;
             };
             let packed = bucket.ids(slot);
-            // SAFETY: no piece has more than KEY_BYTES ids, and there is room for one piece more than those left; no
-            // write is longer.
+            // SAFETY: no piece has more than KEY_BYTES ids, and there is room for that many for one piece more than are
+            // left; no write is longer.
             unsafe {
                 let unpacked = to.cast::<[u32; UNPACKED_IDS]>();
                 unpacked.write_unaligned(unpack(packed));
@@ -75,7 +78,7 @@ fn emit_with(
         }
         // SAFETY: the loop wrote the ids from `first` to `to`, inside the room.
         unsafe { ids.set_len(ids.len() + to.offset_from_unsigned(first)) };
-        if is_elsewhere {
+        if piece < end {
             let Some(packed) = cache.find_in_alternate(buckets[piece], keys[piece]) else {
                 break;
             };
@@ -99,7 +102,8 @@ impl Bucket {
             let keys = _mm256_load_si256(self.keys().as_ptr().cast());
             (_mm256_broadcastsi128_si256(key), keys)
         };
-        let halves = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(key, keys))) as usize;
+        let halves =
+            _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(key, keys))) as usize;
         let whole = halves & halves >> 1 & 0b101;
         (whole != 0).then_some(whole >> 2)
     }

@@ -140,8 +140,10 @@ impl KeyBatch {
             let readable = begins.rev().position(|&bound| bound as usize <= last);
             packed = readable.map_or(0, |unreadable| pieces - unreadable);
             if packed > 0 {
+                let bounds = &bounds[..=packed];
                 // SAFETY: `from + last + 16` bytes are the text.
-                unsafe { self.pack_readable(text, from, last, &bounds[..=packed], buckets) };
+                let are_packed = unsafe { self.pack_readable(text, from, last, bounds, buckets) };
+                packed *= usize::from(are_packed);
             }
         }
         for piece in packed..pieces {
@@ -153,7 +155,7 @@ impl KeyBatch {
     }
 
     /// Packs all pieces, four at a time if the processor can. The number of pieces, one less than that of `bounds`,
-    /// is 1 to [`PIECES_PER_BATCH`]. A piece that begins after `last` gets a wrong key.
+    /// is 1 to [`PIECES_PER_BATCH`]. Returns whether it did: not if a piece begins after `last`.
     ///
     /// # Safety
     ///
@@ -166,7 +168,7 @@ impl KeyBatch {
         last: usize,
         bounds: &[u32],
         buckets: usize,
-    ) {
+    ) -> bool {
         #[cfg(target_arch = "x86_64")]
         if self.processor.has(InstructionSet::Avx2) && bounds.len() > 4 {
             // SAFETY: `Processor` exists only for detected instructions; there are four pieces or more; the rest is
@@ -176,15 +178,19 @@ impl KeyBatch {
         let places = self.keys.iter_mut().zip(&mut self.buckets);
         for (bounds, (key, bucket)) in bounds.windows(2).zip(places) {
             let length = bounds[1].wrapping_sub(bounds[0]) as usize;
-            let start = from + (bounds[0] as usize).min(last);
-            // SAFETY: 16 bytes follow `start` (the caller's promise).
+            let start = bounds[0] as usize;
+            if start > last {
+                return false;
+            }
+            // SAFETY: 16 bytes follow `from + start` (the caller's promise).
             let whole = unsafe {
-                let start = text.as_ptr().add(start);
+                let start = text.as_ptr().add(from + start);
                 start.cast::<[u8; 16]>().read_unaligned()
             };
             *key = masked(whole, length);
             *bucket = bucket_of(*key, buckets);
         }
+        true
     }
 
     /// # Safety
@@ -200,34 +206,36 @@ impl KeyBatch {
         last: usize,
         bounds: &[u32],
         buckets: u64,
-    ) {
+    ) -> bool {
         use std::arch::x86_64::*;
         let word = |number: u64| _mm256_set1_epi64x(number as i64);
-        let number = |number: usize| _mm_set1_epi32(number.min(u32::MAX as usize) as i32);
         // SAFETY: the text has bytes after `from` (the caller's promise).
         let text = unsafe { text.as_ptr().add(from) };
         let pieces = bounds.len() - 1;
+        // For each piece, where its row of masks begins, in bytes. The compiler makes vector instructions of this.
+        let mut rows = [0u32; PIECES_PER_BATCH];
+        let mut latest = 0;
+        for (row, (begin, end)) in rows.iter_mut().zip(bounds.iter().zip(&bounds[1..])) {
+            let length = end.wrapping_sub(*begin).min(KEY_BYTES as u32 + 1);
+            *row = length * size_of::<[u64; 4]>() as u32;
+            latest = latest.max(*begin);
+        }
+        if latest as usize > last {
+            return false;
+        }
+        let masks: *const u8 = MASKS.0.as_ptr().cast();
         for piece in (0..pieces).step_by(4) {
             // The last four overlap those before them.
             let piece = piece.min(pieces - 4);
-            // SAFETY: four bounds follow `piece`, and another one after them.
-            let at = |index| unsafe { _mm_loadu_si128(bounds.as_ptr().add(index).cast()) };
-            let (begin, end) = (at(piece), at(piece + 1));
-            let length = _mm_min_epu32(_mm_sub_epi32(end, begin), number(KEY_BYTES + 1));
-            let start = _mm_min_epu32(begin, number(last));
-            let (mut starts, mut lengths) = ([0u32; 4], [0u32; 4]);
-            // SAFETY: the arrays have the register's size.
-            unsafe {
-                _mm_storeu_si128(starts.as_mut_ptr().cast(), start);
-                _mm_storeu_si128(lengths.as_mut_ptr().cast(), length);
-            }
             let key = |index: usize| {
-                let masks = &MASKS.0[lengths[index] as usize];
-                // SAFETY: 16 bytes follow each start (the caller's promise), and a row of masks has 32 bytes.
+                // SAFETY: `piece + 3` is a piece; 16 bytes follow each of their beginnings (the caller's promise); the
+                // rows are those of the table of masks, and a row has 32 bytes.
                 unsafe {
-                    let bytes = _mm_loadu_si128(text.add(starts[index] as usize).cast());
-                    let bytes = _mm_and_si128(bytes, _mm_load_si128(masks.as_ptr().cast()));
-                    _mm_or_si128(bytes, _mm_load_si128(masks.as_ptr().add(2).cast()))
+                    let begin = *bounds.get_unchecked(piece + index) as usize;
+                    let row = masks.add(*rows.get_unchecked(piece + index) as usize);
+                    let bytes = _mm_loadu_si128(text.add(begin).cast());
+                    let bytes = _mm_and_si128(bytes, _mm_load_si128(row.cast()));
+                    _mm_or_si128(bytes, _mm_load_si128(row.add(16).cast()))
                 }
             };
             let (first, last) = (
@@ -258,6 +266,7 @@ impl KeyBatch {
                 _mm_storeu_si128(self.buckets.as_mut_ptr().add(piece).cast(), buckets);
             }
         }
+        true
     }
 }
 

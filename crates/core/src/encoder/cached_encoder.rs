@@ -31,12 +31,7 @@ impl CachedEncoder<'_> {
             let (batch, _) = bounds.split_at(bounds.len().min(PIECES_PER_BATCH + 1));
             bounds = &bounds[batch.len() - 1..];
             keys.pack(text, from, batch, self.cache.bucket_count());
-            for &bucket in keys.get(batch.len() - 1).1 {
-                self.cache.prefetch(bucket);
-            }
-            // A piece has at most as many ids as bytes.
-            let bytes = batch[batch.len() - 1] - batch[0];
-            reserve(ids, bytes as usize + KEY_BYTES)?;
+            self.cache.prefetch(keys.get(batch.len() - 1).1);
             self.encode_batch(text, from, batch, keys, ids)?;
         }
         self.cache.grow();
@@ -56,6 +51,8 @@ impl CachedEncoder<'_> {
         let pieces = bounds.len() - 1;
         let mut piece = 0;
         loop {
+            // The room that emission wants, requested where it can be refused.
+            reserve(ids, KEY_BYTES * (pieces - piece + 1))?;
             let found = emit(self.cache, keys, piece..pieces, ids);
             self.cache.hits += (found - piece) as u64;
             if found == pieces {

@@ -52,7 +52,7 @@ pub struct Block {
 /// Masks for each word of the current lane.
 struct Masks {
     non_ascii: [NonAscii; LANE_WORDS],
-    /// The states whose number has the bit [`HERE`], [`PREVIOUS`] or [`OTHER`].
+    /// The states whose number has the bit `HERE`, `PREVIOUS` or `OTHER` of the transducer.
     outputs: [[u64; 3]; LANE_WORDS],
 }
 
@@ -485,7 +485,9 @@ fn for_each_bit(words: &[u64], mut bit: impl FnMut(usize)) {
 fn ascii_cuts(steps: &[Step]) -> AsciiCuts {
     Box::new(std::array::from_fn(|before| {
         let cuts = |after: u8| is_safe_cut(steps, &[before as u8, after], 1);
-        (0..128).filter(|after| cuts(*after)).fold(0, |bits, after| bits | 1 << after)
+        (0..128)
+            .filter(|after| cuts(*after))
+            .fold(0, |bits, after| bits | 1 << after)
     }))
 }
 
