@@ -1288,17 +1288,16 @@ class BPETokenizer:
         >>> tokenizer.encode_to_numpy("abc")
         array([256,  99], dtype=uint32)
         """
-        encoder = self._state.encoder
-        if not isinstance(text, str):
-            check_text("encode_to_numpy", text)
         if (
-            allowed_special is NO_SPECIAL
+            type(text) is str
+            and allowed_special is NO_SPECIAL
             and disallowed_special is NONE_DISALLOWED
             and threads is _ONE_THREAD
             and add_special_tokens is False
         ):
-            return encoder.encode_numpy(text)
+            return self._state.encoder.encode_numpy(text)
         compiled = self._compiled()
+        check_text("encode_to_numpy", text)
         special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
         ids = compiled.encoder.encode_numpy(text, special, thread_count(threads))
         prefix_suffix = compiled.added_ids(add_special_tokens)

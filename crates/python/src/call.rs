@@ -26,7 +26,7 @@ pub fn run<T: Send>(
         py.detach(guarded)
     };
     // The work may have noticed the signal too late to fail.
-    match (take(&signal), result) {
+    match (signal.into_inner().ok().flatten(), result) {
         (Some(raised), _) => Err(raised),
         (None, result) => result.map_err(|error| to_python(py, &error)),
     }

@@ -19,6 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -38,6 +39,21 @@ type PrefixSuffix = (Vec<u32>, Vec<u32>);
 
 /// `count` holds the ids of a shorter text in memory, and counts a longer one in chunks.
 const MIN_CHUNKED: usize = 1 << 20;
+
+/// The memory of fewer ids is kept for the next text: their array is a copy.
+const MAX_KEPT_IDS: usize = objects::MIN_OWNED / size_of::<u32>();
+
+thread_local! {
+    /// Memory for the ids of the next short text of this thread.
+    static KEPT_IDS: Cell<Vec<u32>> = const { Cell::new(Vec::new()) };
+}
+
+/// Keeps the memory of ids that are no longer needed.
+fn keep(ids: Vec<u32>) {
+    if ids.capacity() <= 4 * MAX_KEPT_IDS {
+        KEPT_IDS.set(ids);
+    }
+}
 
 fn options(special: Special, threads: usize) -> BatchOptions {
     BatchOptions {
@@ -82,7 +98,12 @@ impl Encoder {
         }
         self.run(py, text.len(), |interrupt| {
             let mut ids = Vec::new();
-            let _ = ids.try_reserve(text.len() / 3 + 8); // grows as needed without
+            if text.len() <= 4 * MAX_KEPT_IDS {
+                ids = KEPT_IDS.take();
+                ids.clear();
+            } else {
+                let _ = ids.try_reserve(text.len() / 3 + 8); // grows as needed without
+            }
             self.core
                 .encode(text.as_text(), &special, &mut ids, interrupt)?;
             Ok(ids)
@@ -169,7 +190,10 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        self.list(py, &self.ids(py, text, special.0, threads)?)
+        let ids = self.ids(py, text, special.0, threads)?;
+        let list = self.list(py, &ids);
+        keep(ids);
+        list
     }
 
     #[pyo3(signature = (text, special=PySpecial::none(), threads=1))]
@@ -180,7 +204,13 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        objects::array(py, self.ids(py, text, special.0, threads)?)
+        let ids = self.ids(py, text, special.0, threads)?;
+        if ids.len() >= MAX_KEPT_IDS {
+            return objects::array(py, ids);
+        }
+        let array = objects::array_of(py, &ids);
+        keep(ids);
+        array
     }
 
     #[pyo3(signature = (text, special=PySpecial::none(), unit="char", tile=true))]
@@ -348,7 +378,10 @@ impl Encoder {
         threads: usize,
     ) -> PyResult<usize> {
         if threads == 1 && text.len() < MIN_CHUNKED {
-            return Ok(self.ids(py, text, special.0, threads)?.len());
+            let ids = self.ids(py, text, special.0, threads)?;
+            let count = ids.len();
+            keep(ids);
+            return Ok(count);
         }
         let options = options(special.0, threads);
         self.run(py, text.len(), |interrupt| {

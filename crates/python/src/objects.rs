@@ -145,7 +145,7 @@ struct Owner {
 }
 
 /// Copying fewer bytes into an array is faster than making the array their owner.
-const MIN_OWNED: usize = 16 << 10;
+pub const MIN_OWNED: usize = 16 << 10;
 
 /// An array of the values.
 pub fn array<T: Element + Copy + 'static>(
@@ -153,10 +153,7 @@ pub fn array<T: Element + Copy + 'static>(
     mut values: Vec<T>,
 ) -> PyResult<Bound<'_, PyArray1<T>>> {
     if size_of_val(values.as_slice()) < MIN_OWNED {
-        let array = new_array::<T>(py, values.len(), std::ptr::null_mut())?;
-        // SAFETY: the new array has room for the values, and nobody else has it yet.
-        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), array.data(), values.len()) };
-        return Ok(array);
+        return array_of(py, &values);
     }
     values.shrink_to_fit();
     let (start, length) = (values.as_mut_ptr(), values.len());
@@ -170,6 +167,17 @@ pub fn array<T: Element + Copy + 'static>(
     if set < 0 {
         return Err(PyErr::fetch(py));
     }
+    Ok(array)
+}
+
+/// An array of copies of the values.
+pub fn array_of<'py, T: Element + Copy>(
+    py: Python<'py>,
+    values: &[T],
+) -> PyResult<Bound<'py, PyArray1<T>>> {
+    let array = new_array::<T>(py, values.len(), std::ptr::null_mut())?;
+    // SAFETY: the new array has room for the values, and nobody else has it yet.
+    unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), array.data(), values.len()) };
     Ok(array)
 }
 
