@@ -339,6 +339,24 @@ mod x86 {
         }
     }
 
+    /// For each byte, the places of its set bits in ascending order.
+    static PLACES: [[u8; 8]; 256] = {
+        let mut places = [[0; 8]; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            let (mut bit, mut count) = (0, 0);
+            while bit < 8 {
+                if byte >> bit & 1 == 1 {
+                    places[byte][count] = bit;
+                    count += 1;
+                }
+                bit += 1;
+            }
+            byte += 1;
+        }
+        places
+    };
+
     /// Instructions: AVX2.
     #[derive(Clone, Copy)]
     struct Avx2([__m256i; 2]);
@@ -448,6 +466,23 @@ mod x86 {
                 u64::from(_mm256_movemask_epi8(_mm256_cmpeq_epi8(larger, bytes)) as u32)
             });
             bits[0] | bits[1] << 32
+        }
+
+        #[inline(always)]
+        unsafe fn write_bit_positions(word: u64, base: u32, positions: &mut [u32; 64]) {
+            // SAFETY: the caller guarantees the instructions; the earlier bytes of the word have at most eight bits
+            // each, so that eight positions fit after theirs.
+            unsafe {
+                let mut base = _mm256_set1_epi32(base as i32);
+                let mut count = 0;
+                for byte in word.to_le_bytes() {
+                    let places = _mm_loadl_epi64(PLACES[usize::from(byte)].as_ptr().cast());
+                    let wide = _mm256_add_epi32(_mm256_cvtepu8_epi32(places), base);
+                    _mm256_storeu_si256(positions.as_mut_ptr().add(count).cast(), wide);
+                    count += byte.count_ones() as usize;
+                    base = _mm256_add_epi32(base, _mm256_set1_epi32(8));
+                }
+            }
         }
 
         #[inline(always)]
