@@ -268,6 +268,12 @@ proptest! {
     }
 }
 
+/// fancy-regex before 0.20.2 matched the one `b`.
+#[test]
+fn two_runs_with_an_optional_character_between_them_need_two_characters() {
+    EveryEngine::new("(?:b+a?b+)").check(b"b\nbab bb");
+}
+
 /// A capturing group; a plain one if its body contains a lazy quantifier. fancy-regex 0.20 finds only the
 /// first `b` of `bb` with `(?:(b+?))*`.
 fn group(inner: String) -> String {

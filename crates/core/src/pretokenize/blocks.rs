@@ -216,7 +216,7 @@ impl BlockSplitter {
         let is_first = std::ptr::eq(transducer, &self.transducers[0]);
         let lanes = &mut block.lanes[..lanes];
         let longest = lanes.iter().map(|lane| lane.range.len()).max();
-        let longest = longest.unwrap_or(0);
+        let longest = longest.unwrap_or(0).next_multiple_of(2);
         for (lane, symbols) in lanes.iter_mut().zip(block.symbols.iter_mut()) {
             let non_ascii = &mut block.masks.non_ascii;
             self.classify(&dfa.classes, text, is_utf8, lane, symbols, non_ascii);
@@ -228,6 +228,9 @@ impl BlockSplitter {
             } else {
                 let after_cut = transducer.after_cut();
                 for_each_bit(&lane.begins[..words], |at| symbols[at] += after_cut);
+            }
+            if let Some(pairs) = &transducer.pairs {
+                simd::pair(self.processor, &mut symbols[..longest], pairs.symbols);
             }
         }
         let (symbols, states) = (&block.symbols, &mut block.states);
@@ -350,6 +353,19 @@ fn step_lanes<const N: usize>(
     let (symbols, states): (&[u8; LANES * LANE_BYTES], &mut [u8; LANES * LANE_BYTES]) =
         (symbols, states);
     let mut at = [0usize; N];
+    if let Some(pairs) = &transducer.pairs {
+        let (symbols, states) = (symbols.as_chunks::<2>().0, states.as_chunks_mut::<2>().0);
+        // The minimum changes nothing. It tells the compiler the range of the index.
+        for pair in 0..bytes.min(LANE_BYTES) / 2 {
+            for lane in 0..N {
+                let symbols = u16::from_le_bytes(symbols[lane * LANE_BYTES / 2 + pair]);
+                let entry = pairs.rows[2 * at[lane].min(0xffff) + usize::from(symbols)];
+                states[lane * LANE_BYTES / 2 + pair] = (entry as u16).to_le_bytes();
+                at[lane] = (entry >> 16) as usize;
+            }
+        }
+        return;
+    }
     for byte in 0..bytes.min(LANE_BYTES) {
         for lane in 0..N {
             let symbol = symbols[lane * LANE_BYTES + byte];

@@ -126,6 +126,27 @@ pub fn highest_bits(processor: Processor, bytes: &[[u8; 64]], masks: &mut [[u64;
     }
 }
 
+/// Replaces each two neighbouring symbols by the number of their pair: the first one plus the second one times `symbols`.
+/// [`NO_CLASS`] is the symbol `symbols - 1`.
+pub fn pair(processor: Processor, pairs: &mut [u8], symbols: u8) {
+    match processor.instructions() {
+        // SAFETY: `Processor` exists only for detected instructions, and AVX-512 includes AVX2.
+        #[cfg(target_arch = "x86_64")]
+        InstructionSet::Avx512Vbmi | InstructionSet::Avx512 | InstructionSet::Avx2 => unsafe {
+            x86::pair_avx2(pairs, symbols);
+        },
+        _ => pair_all(pairs, symbols),
+    }
+}
+
+#[inline(always)]
+fn pair_all(pairs: &mut [u8], symbols: u8) {
+    for pair in pairs.as_chunks_mut::<2>().0 {
+        let [first, second] = pair.map(|symbol| u16::from(symbol.min(symbols - 1)));
+        *pair = (first + second * u16::from(symbols)).to_le_bytes();
+    }
+}
+
 /// Writes the positions of the set bits of consecutive words, counted from `base`, and returns their
 /// number. `positions` needs room for 64 entries more.
 pub fn bit_positions(
@@ -524,6 +545,12 @@ mod x86 {
         unsafe { super::highest_bits_with::<Avx512>(bytes, masks) }
     }
 
+    /// The compiler makes vector instructions of the portable code.
+    #[target_feature(enable = "avx2")]
+    pub fn pair_avx2(pairs: &mut [u8], symbols: u8) {
+        super::pair_all(pairs, symbols);
+    }
+
     #[target_feature(enable = "avx2")]
     pub fn highest_bits_avx2(bytes: &[[u8; 64]], masks: &mut [[u64; 3]]) {
         // SAFETY: this function's `target_feature` has the instructions.
@@ -661,6 +688,12 @@ mod tests {
                     .iter()
                     .copied()
                     .eq(bits.map(|bit| 1000 + bit as u32)));
+                let mut pairs = *word;
+                pair(processor, &mut pairs, 100);
+                for (symbols, pair) in word.as_chunks::<2>().0.iter().zip(pairs.as_chunks().0) {
+                    let [first, second] = symbols.map(|symbol| u16::from(symbol.min(99)));
+                    assert_eq!(u16::from_le_bytes(*pair), first + 100 * second);
+                }
                 for (at, &byte) in word.iter().enumerate() {
                     let bit = |mask: u64| mask >> at & 1 == 1;
                     let class = class_of(byte);

@@ -48,11 +48,63 @@ pub struct Transducer {
     /// The rows of the states: for each symbol, where the row of the next state begins. The lower byte of that is the
     /// state's number.
     pub rows: Box<[u16; MAX_STATES * ROW]>,
+    /// The same for two symbols at once, if the table is not too large.
+    pub pairs: Option<Pairs>,
     /// For each state, its output.
     pub outputs: Box<[u8; MAX_STATES]>,
     /// The distance, in code points, from an [`ENTER`] back to the position to remember.
     pub lookback: usize,
     classes: usize,
+}
+
+/// The steps of two symbols at once.
+pub struct Pairs {
+    /// The symbols of a text are less than this, or [`NO_CLASS`], which is the last one here.
+    pub symbols: u8,
+    /// The rows of the states: for each pair of symbols, the first one plus the second one times `symbols`, the states
+    /// after the first symbol (in the lowest byte) and after the second one, and above these half of where the row
+    /// of the second state begins. A fixed size, of which little is used, so that no index needs a check.
+    pub rows: Box<[u32; PAIR_ENTRIES]>,
+}
+
+/// Half the beginnings of rows are below 2^16, and so is the number of a pair.
+const PAIR_ENTRIES: usize = 3 << 16;
+
+impl Pairs {
+    /// `symbols` is the number of symbols that occur in a text.
+    fn new(machine: &Transducer, symbols: usize, states: &[u8]) -> Option<Self> {
+        let row = (symbols + 1).pow(2).next_multiple_of(2);
+        if states.len() * row / 2 > usize::from(u16::MAX) || symbols >= usize::from(NO_CLASS) {
+            return None;
+        }
+        let symbols = symbols as u8 + 1;
+        let mut begins = [0; MAX_STATES];
+        for (begin, state) in (0..).step_by(row).zip(states) {
+            begins[usize::from(*state)] = begin;
+        }
+        let step = |state, symbol| {
+            let symbol = if symbol + 1 == symbols {
+                NO_CLASS
+            } else {
+                symbol
+            };
+            machine.next(state, symbol)
+        };
+        let mut rows = vec![0; PAIR_ENTRIES];
+        for &state in states {
+            for (pair, entry) in rows[begins[usize::from(state)]..][..row]
+                .iter_mut()
+                .enumerate()
+            {
+                let first = step(state, (pair % usize::from(symbols)) as u8);
+                let second = step(first, (pair / usize::from(symbols)) as u8);
+                let begin = begins[usize::from(second)] as u32 / 2;
+                *entry = begin << 16 | u32::from(second) << 8 | u32::from(first);
+            }
+        }
+        let rows = rows.try_into().ok()?;
+        Some(Self { symbols, rows })
+    }
 }
 
 impl Transducer {
@@ -194,6 +246,7 @@ impl Builder<'_> {
         }
         let unchanged = |entry: usize| (entry / ROW * ROW) as u16;
         let mut machine = Transducer {
+            pairs: None,
             rows: Box::new(std::array::from_fn(unchanged)),
             outputs: Box::new([0; MAX_STATES]),
             lookback: self.lookback,
@@ -206,6 +259,8 @@ impl Builder<'_> {
                 *next = u16::from(number[group[target as usize] as usize]) * ROW as u16;
             }
         }
+        let symbols = rows[0].len();
+        machine.pairs = Pairs::new(&machine, symbols, &number);
         Some(machine)
     }
 
@@ -392,6 +447,42 @@ mod tests {
         }
     }
 
+    /// The transducers of steps with these patterns find the pieces that the automata find.
+    fn check(patterns: &[&str], texts: &[String], block: &mut Block) {
+        let steps: Vec<_> = patterns
+            .iter()
+            .map(|pattern| PreTokenizer::isolated(*pattern))
+            .collect();
+        let pre_tokenizers = PreTokenizers::new(&steps).unwrap();
+        assert!(pre_tokenizers.has_blocks(), "{patterns:?}");
+        for text in texts {
+            let mut expected = Vec::new();
+            let add = |piece: crate::pretokenize::Piece<'_>| {
+                expected.push(piece.range.start);
+                true
+            };
+            let outcome =
+                pre_tokenizers.split(text.as_bytes(), &OffsetMap::original(0), false, add);
+            outcome.unwrap();
+            let found = begins(&pre_tokenizers, text, block);
+            assert_eq!(found, expected, "{patterns:?} {text:?}");
+        }
+    }
+
+    #[test]
+    fn a_machine_with_too_many_pairs_steps_by_symbols() {
+        // A class and a state of its own for each of 50 letters.
+        let words = (0..50).map(|n| char::from_u32(0x3b1 + n).unwrap());
+        let words: Vec<_> = words.map(|c| format!("{c}b*{c}")).collect();
+        let pattern = format!("(?:a|é|b)b?|{}", words.join("|"));
+        let split = SplitPattern::new(&pattern).unwrap();
+        let machine = Transducer::new(split.automaton().unwrap(), false).unwrap();
+        assert!(machine.pairs.is_none());
+        let mut texts = texts(['a', 'b', 'é']);
+        texts.extend(super::tests::texts(['\u{3b1}', 'b', '\u{3b2}']));
+        check(&[&pattern], &texts, &mut Block::default());
+    }
+
     #[test]
     fn transducers_find_the_pieces_of_the_automata() {
         let texts = texts(['a', 'b', 'é']);
@@ -431,24 +522,7 @@ mod tests {
             &["ab", "a*é|a|b"],
             &["a?b", "b|é{2}", "a"],
         ] {
-            let steps: Vec<_> = patterns
-                .iter()
-                .map(|pattern| PreTokenizer::isolated(*pattern))
-                .collect();
-            let pre_tokenizers = PreTokenizers::new(&steps).unwrap();
-            assert!(pre_tokenizers.has_blocks(), "{patterns:?}");
-            for text in &texts {
-                let mut expected = Vec::new();
-                let add = |piece: crate::pretokenize::Piece<'_>| {
-                    expected.push(piece.range.start);
-                    true
-                };
-                let outcome =
-                    pre_tokenizers.split(text.as_bytes(), &OffsetMap::original(0), false, add);
-                outcome.unwrap();
-                let found = begins(&pre_tokenizers, text, &mut block);
-                assert_eq!(found, expected, "{patterns:?} {text:?}");
-            }
+            check(patterns, &texts, &mut block);
         }
     }
 }
