@@ -2,6 +2,7 @@
 //! checks it, so later stages need no checks.
 
 use crate::error::{quoted, Error, Result};
+use crate::memory::prefetch;
 use crate::normal_forms::{normal_forms, NormalForm};
 use crate::normalize::Normalization;
 use crate::normalizers::Normalizer;
@@ -67,11 +68,15 @@ impl Vocabulary {
         Ok(vocabulary)
     }
 
+    /// Prefetches what [`Vocabulary::id`] reads first.
+    pub fn prefetch(&self, token: &[u8]) {
+        let mask = self.index.len() - 1;
+        prefetch(&self.index, hash(token) as usize & mask);
+    }
+
     /// The slot of a token, or the free slot for it, and the token's tag.
     fn slot(&self, token: &[u8]) -> (usize, u32) {
-        let mut hasher = FxHasher::default();
-        hasher.write(token);
-        let hash = hasher.finish();
+        let hash = hash(token);
         let (mut slot, tag) = (hash as usize, (hash >> 32) as u32);
         loop {
             slot &= self.index.len() - 1;
@@ -126,6 +131,12 @@ impl Vocabulary {
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
+}
+
+fn hash(token: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(token);
+    hasher.finish()
 }
 
 /// A merge: the ids of the left token, the right token and the product.

@@ -18,7 +18,7 @@ pub enum InstructionSet {
     /// NEON of 64-bit ARM.
     #[cfg(target_arch = "aarch64")]
     Neon,
-    /// AVX2, BMI1 and POPCNT.
+    /// AVX2, BMI1, BMI2, LZCNT and POPCNT.
     #[cfg(target_arch = "x86_64")]
     Avx2,
     /// AVX-512 F, DQ and BW.
@@ -39,6 +39,8 @@ impl Processor {
         {
             if is_x86_feature_detected!("avx2")
                 && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("lzcnt")
                 && is_x86_feature_detected!("popcnt")
             {
                 all.push(InstructionSet::Avx2);

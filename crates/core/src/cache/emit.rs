@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::cache::{Bucket, Cache};
-use super::keys::{Key, KeyBatch, KEY_BYTES};
+use super::keys::{is_short, Key, KeyBatch, KEY_BYTES};
 use super::packed::{Packed, UNPACKED_IDS};
 use crate::merge::CharSplitPoints;
 #[cfg(target_arch = "x86_64")]
@@ -15,22 +15,42 @@ use std::ops::Range;
 /// A call of `emit_chars` appends about this many ids at most, so that its caller can poll for interrupts.
 const CHAR_IDS_PER_CALL: usize = 1 << 14;
 
-/// Appends the ids of a range of pieces, up to the first one that is not cached. Returns where that is, or
-/// the end of the range.
-pub fn emit(cache: &Cache, batch: &KeyBatch, pieces: Range<usize>, ids: &mut Vec<u32>) -> usize {
+/// Appends the ids of a range of pieces, up to the first one without a key. Returns where that is, or the end of the
+/// range. Calls `missed` with the others that are not cached, and the number of ids before theirs.
+pub fn emit(
+    cache: &Cache,
+    batch: &KeyBatch,
+    pieces: Range<usize>,
+    ids: &mut Vec<u32>,
+    missed: &mut impl FnMut(usize, usize),
+) -> usize {
     #[cfg(target_arch = "x86_64")]
     if Processor::best().has(InstructionSet::Avx2) {
         // SAFETY: `Processor` reports only detected instructions.
-        return unsafe { emit_avx2(cache, batch, pieces, ids) };
+        return unsafe { emit_avx2(cache, batch, pieces, ids, missed) };
     }
-    emit_with(cache, batch, pieces, ids, Bucket::slot, Packed::unpack)
+    emit_with(
+        cache,
+        batch,
+        pieces,
+        ids,
+        missed,
+        Bucket::slot,
+        Packed::unpack,
+    )
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn emit_avx2(cache: &Cache, batch: &KeyBatch, pieces: Range<usize>, ids: &mut Vec<u32>) -> usize {
+fn emit_avx2(
+    cache: &Cache,
+    batch: &KeyBatch,
+    pieces: Range<usize>,
+    ids: &mut Vec<u32>,
+    missed: &mut impl FnMut(usize, usize),
+) -> usize {
     let slot = |bucket: &Bucket, key: &Key| bucket.slot_avx2(key);
-    emit_with(cache, batch, pieces, ids, slot, |packed| {
+    emit_with(cache, batch, pieces, ids, missed, slot, |packed| {
         packed.unpack_avx2()
     })
 }
@@ -41,6 +61,7 @@ fn emit_with(
     batch: &KeyBatch,
     pieces: Range<usize>,
     ids: &mut Vec<u32>,
+    missed: &mut impl FnMut(usize, usize),
     slot: impl Fn(&Bucket, &Key) -> Option<usize>,
     unpack: impl Fn(&Packed) -> [u32; UNPACKED_IDS],
 ) -> usize {
@@ -79,10 +100,11 @@ fn emit_with(
         // SAFETY: the loop wrote the ids from `first` to `to`, inside the room.
         unsafe { ids.set_len(ids.len() + to.offset_from_unsigned(first)) };
         if piece < end {
-            let Some(packed) = cache.find_in_alternate(buckets[piece], keys[piece]) else {
-                break;
-            };
-            cache.append(packed, ids);
+            match cache.find_in_alternate(buckets[piece], keys[piece]) {
+                Some(packed) => cache.append(packed, ids),
+                None if is_short(keys[piece]) => missed(piece, ids.len()),
+                None => break,
+            }
             piece += 1;
         }
     }

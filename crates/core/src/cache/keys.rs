@@ -82,6 +82,12 @@ pub fn has_key(length: usize) -> bool {
     length <= KEY_BYTES
 }
 
+/// Whether a key holds its piece, which is not too long.
+#[inline(always)]
+pub fn is_short([_, high]: Key) -> bool {
+    high >> 56 <= KEY_BYTES as u64
+}
+
 /// A multiplicative hash of products of 32 bits, which vector instructions have. Its upper bits and its lower bits
 /// depend on every bit of the key.
 #[inline(always)]

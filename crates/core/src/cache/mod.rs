@@ -5,6 +5,7 @@
 mod cache;
 mod emit;
 mod keys;
+mod misses;
 mod packed;
 mod pool;
 
@@ -13,4 +14,5 @@ pub use emit::{emit, emit_chars};
 pub use keys::{
     bucket_of, has_key, key, key_of, Key, KeyBatch, KeySpace, KEY_BYTES, PIECES_PER_BATCH,
 };
+pub use misses::{Miss, Misses};
 pub use pool::{CacheStatistics, Workspace, WorkspacePool};

@@ -2,6 +2,7 @@
 
 use super::cache::{Cache, CACHE_BYTES};
 use super::keys::KeyBatch;
+use super::misses::Misses;
 use crate::pretokenize::Block;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Mutex;
@@ -17,6 +18,8 @@ pub struct Workspace {
     pub block: Block,
     /// The keys of the pieces that are looked up together.
     pub keys: KeyBatch,
+    /// Those of them that the cache lacks.
+    pub misses: Misses,
     /// The pool's generation when the workspace was made.
     generation: u64,
 }
@@ -28,6 +31,7 @@ impl Workspace {
             cache: Cache::new(cache_bytes),
             block: Block::default(),
             keys: KeyBatch::default(),
+            misses: Misses::default(),
             generation,
         })
     }

@@ -1,13 +1,17 @@
 //! Pieces to ids through the cache.
 
 use crate::cache::{
-    emit, emit_chars, has_key, key_of, Cache, KeyBatch, KeySpace, KEY_BYTES, PIECES_PER_BATCH,
+    emit, emit_chars, has_key, key_of, Cache, KeyBatch, KeySpace, Miss, Misses, KEY_BYTES,
+    PIECES_PER_BATCH,
 };
 use crate::error::Result;
 use crate::interrupt::{Interrupt, Poller};
 use crate::merge::{CharSplitPoints, Merger};
 use crate::reserve::reserve;
 use std::ops::Range;
+
+/// Misses that are encoded together, so that the look-ups of their tokens overlap.
+const MISSES_TOGETHER: usize = 16;
 
 /// Looks pieces up in the cache, and merges and caches those that it lacks.
 pub struct CachedEncoder<'a> {
@@ -24,44 +28,76 @@ impl CachedEncoder<'_> {
         text: &[u8],
         from: usize,
         mut bounds: &[u32],
-        keys: &mut KeyBatch,
+        (keys, misses): (&mut KeyBatch, &mut Misses),
         ids: &mut Vec<u32>,
     ) -> Result<()> {
+        misses.clear();
         while bounds.len() > 1 {
             let (batch, _) = bounds.split_at(bounds.len().min(PIECES_PER_BATCH + 1));
             bounds = &bounds[batch.len() - 1..];
             keys.pack(text, from, batch, self.cache.bucket_count());
             self.cache.prefetch(keys.get(batch.len() - 1).1);
-            self.encode_batch(text, from, batch, keys, ids)?;
+            self.encode_batch(text, from, batch, (keys, misses), ids)?;
+            if misses.pieces().len() >= MISSES_TOGETHER {
+                self.encode_misses(text, misses, ids)?;
+                self.cache.grow();
+            }
         }
+        self.encode_misses(text, misses, ids)?;
         self.cache.grow();
         Ok(())
     }
 
-    /// Appends the ids of the pieces whose keys are packed.
+    /// Appends the ids of the pieces whose keys are packed, without those that become `misses`.
     #[inline]
     fn encode_batch(
         &mut self,
         text: &[u8],
         from: usize,
         bounds: &[u32],
-        keys: &KeyBatch,
+        (keys, misses): (&KeyBatch, &mut Misses),
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         let pieces = bounds.len() - 1;
+        let range = |piece: usize| from + bounds[piece] as usize..from + bounds[piece + 1] as usize;
         let mut piece = 0;
         loop {
             // The room that emission wants, requested where it can be refused.
             reserve(ids, KEY_BYTES * (pieces - piece + 1))?;
-            let found = emit(self.cache, keys, piece..pieces, ids);
-            self.cache.hits += (found - piece) as u64;
-            if found == pieces {
+            let known = misses.pieces().len();
+            let mut missed = |piece, at| {
+                let (key, range) = (keys.get(pieces).0[piece], range(piece));
+                misses.push(Miss { key, range, at });
+            };
+            let end = emit(self.cache, keys, piece..pieces, ids, &mut missed);
+            self.cache.hits += (end - piece + known - misses.pieces().len()) as u64;
+            if end == pieces {
                 return Ok(());
             }
-            let range = from + bounds[found] as usize..from + bounds[found + 1] as usize;
-            self.encode_miss(text, range, ids)?;
-            piece = found + 1;
+            self.encode_misses(text, misses, ids)?;
+            self.encode_miss(text, range(end), ids)?;
+            piece = end + 1;
         }
+    }
+
+    /// Finds the ids of `misses`, and inserts them into `ids`.
+    #[inline(never)]
+    fn encode_misses(
+        &mut self,
+        text: &[u8],
+        misses: &mut Misses,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        for miss in misses.pieces() {
+            self.merger.prefetch(&text[miss.range.clone()]);
+        }
+        misses.resolve(ids, |miss, found| {
+            // The same piece may have been an earlier miss.
+            if self.cache.get(miss.key, found) {
+                return Ok(());
+            }
+            self.encode_miss(text, miss.range.clone(), found)
+        })
     }
 
     /// Appends the ids of a piece that has no key, or whose key is not in the cache.

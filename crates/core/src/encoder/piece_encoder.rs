@@ -3,7 +3,7 @@
 use super::cached_encoder::CachedEncoder;
 use super::splitter::{Splitter, TextSegment};
 use super::{Encoder, Segment};
-use crate::cache::{key, KeyBatch, KEY_BYTES};
+use crate::cache::{key, KeyBatch, Misses, KEY_BYTES};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::pretokenize::{Block, Piece};
@@ -19,6 +19,7 @@ pub struct PieceEncoder<'a> {
     cached: CachedEncoder<'a>,
     block: &'a mut Block,
     keys: &'a mut KeyBatch,
+    misses: &'a mut Misses,
     pieces_until_poll: usize,
     /// The error that stopped the current segment.
     failure: Option<Error>,
@@ -43,6 +44,7 @@ impl Encoder {
                 },
                 block: &mut workspace.block,
                 keys: &mut workspace.keys,
+                misses: &mut workspace.misses,
                 pieces_until_poll: POLL_INTERVAL,
                 failure: None,
                 piece_ids: Vec::new(),
@@ -87,7 +89,7 @@ impl PieceEncoder<'_> {
             self.poll_if_due()?;
             let bounds = self.block.bounds();
             self.cached
-                .encode_block(text, from, bounds, self.keys, ids)?;
+                .encode_block(text, from, bounds, (self.keys, self.misses), ids)?;
             from = to;
         }
         Ok(())
