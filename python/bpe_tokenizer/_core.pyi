@@ -16,6 +16,7 @@ __all__ = [
     "MergeTrace",
     "Model",
     "PieceCounter",
+    "RankTable",
     "SplitPattern",
     "TokenTable",
     "__version__",
@@ -121,6 +122,13 @@ class Model:
         excluded: Set[str],
         **settings: Unpack[_Settings],
     ) -> Model: ...
+    # A model of ranks and of `others`, tokens at ids that the table lacks. As `merges=None`.
+    @staticmethod
+    def from_ranks(
+        table: RankTable,
+        others: Mapping[int, bytes],
+        **settings: Unpack[_Settings],
+    ) -> Model: ...
     # A copy with other added tokens; shares the vocabulary and merges.
     def with_added_tokens(self, added_tokens: Sequence[AddedToken]) -> Model: ...
     # All ids with their bytes, added tokens included, in id order.
@@ -198,6 +206,22 @@ class TokenTable:
     def ids(self, tokens: Sequence[str]) -> list[int | None]: ...
     # The tokens among these that a merge joins or makes.
     def merged(self, tokens: Set[str]) -> set[str]: ...
+
+@final
+class RankTable:
+    """The tokens and ranks of a `.tiktoken` file, read without an object per token."""
+
+    # None for a file with anything unusual: the package's reader then reads the file and reports the error.
+    @staticmethod
+    def parse(data: bytes) -> RankTable | None: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, token: bytes, /) -> bool: ...
+    def __getitem__(self, token: bytes, /) -> int: ...
+    def has_rank(self, rank: int) -> bool: ...
+    @property
+    def max_rank(self) -> int: ...
+    # The tokens and their ranks, in the order of the ranks.
+    def to_dict(self) -> dict[bytes, int]: ...
 
 @final
 class MergeStep:

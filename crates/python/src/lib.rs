@@ -13,6 +13,8 @@ mod items;
 mod model;
 mod objects;
 mod pattern;
+mod rank_table;
+mod ranks;
 mod sequence;
 mod settings;
 mod stream;
@@ -50,6 +52,8 @@ mod _core {
     use super::model::Model;
     #[pymodule_export]
     use super::pattern::SplitPattern;
+    #[pymodule_export]
+    use super::rank_table::RankTable;
     #[pymodule_export]
     use super::stream::{DecodeStream, EncodeStream};
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 use crate::call::{exception, run, shown, to_python};
 use crate::objects;
+use crate::rank_table::RankTable;
 use crate::sequence::{byte_pairs_or_none, items};
 use crate::settings::{
     added_token, added_token_tuple, decoder_tuple, each, from_keywords, name_of, normalizer_tuple,
@@ -155,6 +156,27 @@ impl Model {
             options.build(|settings, added| {
                 Core::with_merge_ids(vocabulary, table.merges(), settings, added)
             })
+        })
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (table, others, **settings))]
+    fn from_ranks(
+        py: Python<'_>,
+        table: &RankTable,
+        others: BTreeMap<u32, PyBackedBytes>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let options = from_keywords(settings)?;
+        run(py, usize::MAX, |_| {
+            let mut vocabulary = table.vocabulary.clone();
+            if !others.is_empty() {
+                let others = others.iter().map(|(id, token)| (*id, &token[..]));
+                let mut tokens: Vec<_> = vocabulary.iter().chain(others).collect();
+                tokens.sort_by_key(|(id, _)| *id);
+                vocabulary = Vocabulary::from_sorted(tokens.into_iter().map(Ok))?.into();
+            }
+            options.build(|settings, added| Core::from_ranks(vocabulary, settings, added))
         })
     }
 

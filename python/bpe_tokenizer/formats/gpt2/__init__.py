@@ -45,7 +45,8 @@ from bpe_tokenizer.formats.gpt2.pair import (
     read_vocab,
 )
 from bpe_tokenizer.formats.huggingface.config import OWN_KEY, PASSTHROUGH_KEY
-from bpe_tokenizer.formats.json_file import parse_json, read_errors, read_together, write_json
+from bpe_tokenizer.formats.files import read_errors, read_together
+from bpe_tokenizer.formats.json_file import parse_json, write_json
 from bpe_tokenizer.formats.probe import GPT2_PAIRS
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS, resolve_split_pattern

@@ -45,14 +45,8 @@ from bpe_tokenizer.formats.huggingface.documents_layout import (
 from bpe_tokenizer.formats.huggingface.post_processor import read_post_processor, write_post_processor
 from bpe_tokenizer.formats.huggingface.token_strings import TokenStrings
 from bpe_tokenizer.formats.huggingface.tokenizer_json import read_core, write_core
-from bpe_tokenizer.formats.json_file import (
-    Field,
-    parse_json,
-    read_bytes,
-    read_errors,
-    read_together,
-    write_json,
-)
+from bpe_tokenizer.formats.files import read_bytes, read_errors, read_together
+from bpe_tokenizer.formats.json_file import Field, parse_json, write_json
 from bpe_tokenizer.model import Model, PostProcessor
 from bpe_tokenizer.patterns import pattern_name
 from bpe_tokenizer.special_tokens import ROLES, find_roles

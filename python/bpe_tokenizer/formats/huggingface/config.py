@@ -15,7 +15,8 @@ from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.huggingface.added_tokens import FLAGS
 from bpe_tokenizer.formats.huggingface.token_strings import added_token_fields
 from bpe_tokenizer.formats.huggingface.token_table import Table
-from bpe_tokenizer.formats.json_file import Field, parse_json, read_bytes, read_json
+from bpe_tokenizer.formats.files import read_bytes
+from bpe_tokenizer.formats.json_file import Field, parse_json, read_json
 from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.special_tokens import ROLES
 
