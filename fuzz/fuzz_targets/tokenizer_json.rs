@@ -41,6 +41,21 @@ fn check(data: &[u8]) {
     let model = whole["model"].as_object_mut().unwrap();
     let vocab = model.insert("vocab".to_owned(), json!({})).unwrap();
     let merges = model.insert("merges".to_owned(), json!([])).unwrap();
+    if let Some(added) = &read.added {
+        let expected = whole.insert("added_tokens".to_owned(), json!([])).unwrap();
+        let found = added.iter().map(|token| {
+            json!({
+                "id": token.id,
+                "content": token.content,
+                "single_word": token.single_word,
+                "lstrip": token.lstrip,
+                "rstrip": token.rstrip,
+                "normalized": token.normalized,
+                "special": token.special,
+            })
+        });
+        assert_eq!(Value::from_iter(found), expected);
+    }
     let rest: Map<String, Value> = serde_json::from_str(&read.rest).unwrap();
     assert_eq!(rest, whole);
     let vocab: BTreeMap<String, u32> = serde_json::from_value(vocab).unwrap();

@@ -59,7 +59,7 @@ mod _core {
     #[pymodule_export]
     use super::to_printable;
     #[pymodule_export]
-    use super::token_table::TokenTable;
+    use super::token_table::{AddedTokensDecoder, TokenTable};
     #[pymodule_export]
     use super::trace::{MergeStep, MergeTrace};
 

@@ -5,8 +5,8 @@ use crate::objects;
 use crate::rank_table::RankTable;
 use crate::sequence::{byte_pairs_or_none, items};
 use crate::settings::{
-    added_token, added_token_tuple, decoder_tuple, each, from_keywords, name_of, normalizer_tuple,
-    pre_tokenizer_tuple, Options, ALPHABETS,
+    added_token, added_token_tuple, added_token_tuples, decoder_tuple, each, from_keywords,
+    name_of, normalizer_tuple, pre_tokenizer_tuple, Options, ALPHABETS,
 };
 use crate::token_table::TokenTable;
 use bpe_tokenizer_core::error::quoted;
@@ -293,9 +293,8 @@ impl Model {
     }
 
     #[getter]
-    fn added_tokens<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let tokens = self.core.added().iter();
-        tokens.map(|token| added_token_tuple(py, token)).collect()
+    fn added_tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        added_token_tuples(py, self.core.added())
     }
 
     fn added_token<'py>(

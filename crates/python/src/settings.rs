@@ -1,6 +1,7 @@
 //! The keyword arguments of `Model`, and the named tuples of `bpe_tokenizer.model`, to the core's types and back.
 
 use crate::call::{exception, shown};
+use crate::objects;
 use crate::sequence::{pattern, patterns};
 use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::{Alphabet, Settings, Spaces, Strip, Unknown};
@@ -11,7 +12,7 @@ use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::Result;
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 
 const BEHAVIORS: [(&str, Behavior); 5] = [
     ("Isolated", Behavior::Isolated),
@@ -254,8 +255,8 @@ pub fn decoder_tuple<'py>(py: Python<'py>, spaces: &Spaces) -> PyResult<Bound<'p
     named_tuple(py, "Decoder", (spaces.space, spaces.byte_fallback, strip))
 }
 
-pub fn added_token_tuple<'py>(py: Python<'py>, token: &AddedToken) -> PyResult<Bound<'py, PyAny>> {
-    let fields = (
+fn fields_of(token: &AddedToken) -> (&str, u32, bool, bool, bool, bool, bool) {
+    (
         &token.content,
         token.id,
         token.special,
@@ -263,6 +264,18 @@ pub fn added_token_tuple<'py>(py: Python<'py>, token: &AddedToken) -> PyResult<B
         token.lstrip,
         token.rstrip,
         token.normalized,
-    );
-    named_tuple(py, "AddedToken", fields)
+    )
+}
+
+pub fn added_token_tuple<'py>(py: Python<'py>, token: &AddedToken) -> PyResult<Bound<'py, PyAny>> {
+    named_tuple(py, "AddedToken", fields_of(token))
+}
+
+pub fn added_token_tuples<'py>(
+    py: Python<'py>,
+    tokens: &[AddedToken],
+) -> PyResult<Bound<'py, PyList>> {
+    let class = py.import("bpe_tokenizer.model")?.getattr("AddedToken")?;
+    let tokens = tokens.iter();
+    objects::list(py, tokens.map(|token| class.call1(fields_of(token))))
 }

@@ -18,8 +18,8 @@ from typing import Any
 from bpe_tokenizer.compat.tiktoken.core import Encoding
 from bpe_tokenizer.errors import FormatError, OptionError
 from bpe_tokenizer.formats.tiktoken import published_ranks
-from bpe_tokenizer.formats.tiktoken.ranks import to_dict
 from bpe_tokenizer.formats.tiktoken.published import PUBLISHED
+from bpe_tokenizer.formats.tiktoken.ranks import to_dict
 
 __all__ = ["ENCODINGS", "ENCODING_CONSTRUCTORS", "get_encoding", "list_encoding_names"]
 

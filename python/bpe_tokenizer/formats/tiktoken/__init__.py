@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
@@ -32,7 +32,7 @@ from bpe_tokenizer.errors import (
 from bpe_tokenizer.formats.files import read_bytes
 from bpe_tokenizer.formats.tiktoken.patterns import MATCH_ALL, model_settings, tiktoken_pattern
 from bpe_tokenizer.formats.tiktoken.published import ENCODER_JSON, PUBLISHED, VOCAB_BPE, find_published
-from bpe_tokenizer.formats.tiktoken.ranks import Ranks, read_ranks, to_dict, write_ranks
+from bpe_tokenizer.formats.tiktoken.ranks import Ranks, read_ranks, write_ranks
 from bpe_tokenizer.formats.tiktoken.special_tokens import (
     check_no_prefixes,
     to_added_tokens,
@@ -365,6 +365,7 @@ def to_encoding(model: Model, name: str) -> tiktoken.Encoding:
 
 def _model(ranks: Ranks, settings: Mapping[str, Any], special_tokens: SpecialTokens, source: str) -> Model:
     """Build a model from ranks; `source` is the file or encoding, for messages."""
+    has_rank: Callable[[int], bool]
     if isinstance(ranks, _core.RankTable):
         has_rank = ranks.has_rank
     else:
