@@ -132,14 +132,14 @@ def _read(path: Path, data: bytes, config: Config) -> Model:
     version = document.get("version")
     if version.path in document.members() and version.text() != "1.0":
         raise version.refused("is not supported; supported: version 1.0")
-    core = read_core(document, table, config)
+    core, added = read_core(document, table, config)
     named = config.role_tokens()
     strings = TokenStrings(core)
     around = read_post_processor(document.get("post_processor"), strings)
     from_roles = (
         not config.own.is_null
         and config.own.get("post_processor").value == "roles"
-        and around == _role_post_processor(core.added_tokens, named)
+        and around == _role_post_processor(added, named)
     )
     others = config.uninterpreted() | _passthrough(document, around, strings)
     return Model(core, named, None if from_roles else around, others)
