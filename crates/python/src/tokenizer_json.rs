@@ -1,4 +1,5 @@
-//! A fast reader for the tokens and merges of a tokenizer.json.
+//! A fast reader for the tokens, merges and added tokens of a tokenizer.json, and for the added tokens of a
+//! tokenizer_config.json.
 //!
 //! It reports no errors. It returns None for a file with anything unusual; the json module then reads the file and
 //! reports what is wrong.
