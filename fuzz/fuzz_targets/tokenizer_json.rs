@@ -12,10 +12,11 @@ use std::collections::BTreeMap;
 #[path = "../../crates/python/src/tokenizer_json.rs"]
 mod tokenizer_json;
 
-use tokenizer_json::TokenizerJson;
+use tokenizer_json::{AddedToken, TokenizerConfig, TokenizerJson};
 
 fuzz_target!(|data: &[u8]| {
     check(data);
+    check_config(data);
     // The bytes as the two parts of a model: the reader gets further.
     if let Some(at) = data.iter().position(|&byte| byte == b'\n') {
         let (vocab, merges) = (&data[..at], &data[at + 1..]);
@@ -41,6 +42,11 @@ fn check(data: &[u8]) {
     let model = whole["model"].as_object_mut().unwrap();
     let vocab = model.insert("vocab".to_owned(), json!({})).unwrap();
     let merges = model.insert("merges".to_owned(), json!([])).unwrap();
+    if let Some(added) = &read.added {
+        let expected = whole.insert("added_tokens".to_owned(), json!([])).unwrap();
+        let found = added.iter().map(|token| to_json(token, true));
+        assert_eq!(Value::from_iter(found), expected);
+    }
     let rest: Map<String, Value> = serde_json::from_str(&read.rest).unwrap();
     assert_eq!(rest, whole);
     let vocab: BTreeMap<String, u32> = serde_json::from_value(vocab).unwrap();
@@ -49,6 +55,37 @@ fn check(data: &[u8]) {
     assert_eq!(found.collect::<BTreeMap<_, _>>(), vocab);
     compare_merges(&read, &merges, &vocab);
     use_model(read);
+}
+
+/// The same for a tokenizer_config.json.
+fn check_config(data: &[u8]) {
+    let Some(read) = TokenizerConfig::parse(data) else {
+        return;
+    };
+    let Ok(mut whole) = serde_json::from_slice::<Map<String, Value>>(data) else {
+        return;
+    };
+    let decoder = whole.insert("added_tokens_decoder".to_owned(), json!({}));
+    let found = read.added.iter();
+    let found = found.map(|token| (token.id.to_string(), to_json(token, false)));
+    assert_eq!(Some(Value::from_iter(found)), decoder);
+    let rest: Map<String, Value> = serde_json::from_str(&read.rest).unwrap();
+    assert_eq!(rest, whole);
+}
+
+fn to_json(token: &AddedToken, has_id: bool) -> Value {
+    let mut value = json!({
+        "content": token.content,
+        "single_word": token.single_word,
+        "lstrip": token.lstrip,
+        "rstrip": token.rstrip,
+        "normalized": token.normalized,
+        "special": token.special,
+    });
+    if has_id {
+        value["id"] = token.id.into();
+    }
+    value
 }
 
 /// Of equal pairs, the last one counts.

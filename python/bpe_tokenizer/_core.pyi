@@ -9,6 +9,7 @@ from typing_extensions import Unpack
 from bpe_tokenizer.model import AddedToken, Decoder, Normalizer, PreTokenizer
 
 __all__ = [
+    "AddedTokensDecoder",
     "DecodeStream",
     "EncodeStream",
     "Encoder",
@@ -16,6 +17,7 @@ __all__ = [
     "MergeTrace",
     "Model",
     "PieceCounter",
+    "RankTable",
     "SplitPattern",
     "TokenTable",
     "__version__",
@@ -121,6 +123,13 @@ class Model:
         excluded: Set[str],
         **settings: Unpack[_Settings],
     ) -> Model: ...
+    # A model of ranks and of `others`, tokens at ids that the table lacks. As `merges=None`.
+    @staticmethod
+    def from_ranks(
+        table: RankTable,
+        others: Mapping[int, bytes],
+        **settings: Unpack[_Settings],
+    ) -> Model: ...
     # A copy with other added tokens; shares the vocabulary and merges.
     def with_added_tokens(self, added_tokens: Sequence[AddedToken]) -> Model: ...
     # All ids with their bytes, added tokens included, in id order.
@@ -186,18 +195,58 @@ class Model:
 
 @final
 class TokenTable:
-    """`model.vocab` and `model.merges` of a tokenizer.json, read without an object per token."""
+    """The tokens and merges of a tokenizer.json or a GGUF file, read without an object per token."""
 
-    # The file with both members emptied, and the table of their content. None for a file with anything
-    # unusual in them: the json module then reads the file and reports the error.
+    # The file with both members emptied, and perhaps `added_tokens` (see there), and the table of their
+    # content. None for a file with anything unusual in them: the json module then reads the file and reports
+    # the error.
     @staticmethod
     def parse(data: bytes) -> tuple[bytes, TokenTable] | None: ...
+    # The strings of a GGUF file, whose ids are their positions. None if one is empty, holds a zero byte, is
+    # not UTF-8 or a duplicate.
+    @staticmethod
+    def from_strings(tokens: list[bytes]) -> TokenTable | None: ...
+    # The table with merges "left right", of equal ones the first, and the indices of those that do not join
+    # tokens to a token. `excluded` ids count as missing. None if another token is not printable bytes.
+    def with_merges(self, merges: list[bytes], excluded: Set[int]) -> tuple[TokenTable, list[int]] | None: ...
+    def starting_with(self, prefix: str) -> list[str]: ...
+    # The `added_tokens` of a tokenizer.json, whose list is then empty in the rest of the file. None if one is
+    # not a valid token with the id that `tokenizers` gives it.
+    def added_tokens(self) -> list[AddedToken] | None: ...
     def __len__(self) -> int: ...
     def __contains__(self, token: object, /) -> bool: ...
+    def __getitem__(self, token: str, /) -> int: ...
     def get(self, token: str) -> int | None: ...
     def ids(self, tokens: Sequence[str]) -> list[int | None]: ...
     # The tokens among these that a merge joins or makes.
     def merged(self, tokens: Set[str]) -> set[str]: ...
+
+@final
+class AddedTokensDecoder:
+    """`added_tokens_decoder` of a tokenizer_config.json, read without an object per token."""
+
+    # The file with an empty `added_tokens_decoder`, and its content. None for a file with anything unusual in
+    # it.
+    @staticmethod
+    def parse(data: bytes) -> tuple[bytes, AddedTokensDecoder] | None: ...
+    # Whether its tokens are those of `table.added_tokens()`.
+    def equals(self, table: TokenTable) -> bool: ...
+
+@final
+class RankTable:
+    """The tokens and ranks of a `.tiktoken` file, read without an object per token."""
+
+    # None for a file with anything unusual: the package's reader then reads the file and reports the error.
+    @staticmethod
+    def parse(data: bytes) -> RankTable | None: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, token: bytes, /) -> bool: ...
+    def __getitem__(self, token: bytes, /) -> int: ...
+    def has_rank(self, rank: int) -> bool: ...
+    @property
+    def max_rank(self) -> int: ...
+    # The tokens and their ranks, in the order of the ranks.
+    def to_dict(self) -> dict[bytes, int]: ...
 
 @final
 class MergeStep:

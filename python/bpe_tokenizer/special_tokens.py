@@ -279,7 +279,7 @@ def find_roles(tokens: Iterable[AddedToken]) -> dict[Role, str]:
     >>> find_roles([AddedToken("<|begin_of_text|>", 300), AddedToken("<|right_pad_id|>", 301)])
     {'bos': '<|begin_of_text|>', 'pad': '<|right_pad_id|>'}
     """
-    named = [token for token in tokens if _may_have_role(token.content)]
+    named = _possible_roles(list(tokens))
     contents = [token.content for token in sorted(named, key=lambda token: token.id)]
     roles: dict[Role, str] = {}
     for role, names in _ROLE_NAMES.items():
@@ -292,10 +292,13 @@ def find_roles(tokens: Iterable[AddedToken]) -> dict[Role, str]:
     return roles
 
 
-def _may_have_role(content: str) -> bool:
-    """Whether a text contains a role's name: a fast filter, as files have up to 100,000s of added tokens."""
-    lowered = content.lower()
-    return any([name in lowered for name in _ALL_ROLE_NAMES])  # noqa: C419 (a generator takes twice as long)
+def _possible_roles(tokens: list[AddedToken]) -> list[AddedToken]:
+    """The tokens that contain a role's name: a fast filter, as files have up to 100,000s of added tokens."""
+    together = "\n".join([token.content for token in tokens]).lower()
+    names = [name for name in _ALL_ROLE_NAMES if name in together]
+    if not names:
+        return []
+    return [token for token in tokens if any(name in token.content.lower() for name in names)]
 
 
 def special_token_names(

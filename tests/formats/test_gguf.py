@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import struct
 from collections.abc import Callable
@@ -379,6 +380,48 @@ def test_types_of_tokens(path: Path) -> None:
     # An unused token that only fills a hole is none.
     assert 268 in tokenizer.model.core.vocab
     assert 269 not in tokenizer.model.core.vocab
+
+
+@pytest.mark.parametrize(
+    ("merges", "more", "options", "is_usual"),
+    [
+        (H_E, [], {}, True),
+        (H_E, [], {"tokenizer__ggml__merges": [*H_E, "h e"]}, True),
+        (H_E, [], {"tokenizer__ggml__merges": ["À", *H_E, "h À", "h 日"]}, True),
+        (H_E, [("<é>", CONTROL), ("<user>", USER_DEFINED), ("<unused 263>", UNUSED)], {}, True),
+        (["' Å¿", "Å ¿", "Å¿ s", "¿ s"], [("¿é", CONTROL)], {"pre": "qwen2"}, True),
+        (["a À", "h e"], [], {"missing": [0xC1]}, True),
+        (H_E, [], {"missing": [0x41, 0xFF]}, True),
+        (H_E, [("日", NORMAL)], {}, False),
+        (H_E, [("", NORMAL)], {}, False),
+        (H_E, [("cut\0off", CONTROL)], {}, False),
+        (H_E, [], {"tokenizer__ggml__merges": ["h e\0 l"]}, False),
+    ],
+)
+def test_both_readers_of_bytes_read_the_same(
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    merges: list[str],
+    more: list[tuple[str, int]],
+    options: dict[str, Any],
+    is_usual: bool,
+) -> None:
+    byte_level(path, merges, more, **options)
+    read = reading._read_usual
+    found: list[bool] = []
+
+    def noted(*arguments: Any) -> _core.Model | None:
+        core = read(*arguments)
+        found.append(core is not None)
+        return core
+
+    monkeypatch.setattr(reading, "_read_usual", noted)
+    fast = gguf.load(path)
+    monkeypatch.setattr(reading, "_read_usual", lambda *_: None)
+    slow = gguf.load(path)
+    assert found == [is_usual]
+    assert fast.core.__getnewargs_ex__() == slow.core.__getnewargs_ex__()
+    assert dataclasses.replace(fast, core=slow.core) == slow
 
 
 def test_without_types_all_tokens_are_normal(path: Path) -> None:

@@ -454,6 +454,48 @@ def test_the_reader_that_names_what_is_wrong_reads_the_same(merges: list[Any]) -
     assert table.merged(asked) == fast.merged(asked)
 
 
+def test_both_readers_of_added_tokens_read_the_same(tmp_path: Path) -> None:
+    added = [
+        AddedToken("<a>", 260),
+        AddedToken("日", 261, special=False, single_word=True),
+        AddedToken("<b>", 262, lstrip=True, rstrip=True),
+        AddedToken("Name", 263, special=False, normalized=True),
+    ]
+    huggingface.save(small_model(*added), tmp_path)
+    path, config_path = tmp_path / "tokenizer.json", tmp_path / "tokenizer_config.json"
+    parsed = _core.TokenTable.parse(path.read_bytes())
+    assert parsed is not None
+    assert json.loads(parsed[0])["added_tokens"] == []
+    assert parsed[1].added_tokens() == added
+    split = _core.AddedTokensDecoder.parse(config_path.read_bytes())
+    assert split is not None
+    assert json.loads(split[0]) == read(config_path) | {"added_tokens_decoder": {}}
+    assert split[1].equals(parsed[1])
+    expected = huggingface.load(tmp_path)
+    assert expected.core.added_tokens == added
+    # A further member is unusual.
+    document, config = read(path), read(config_path)
+    document["added_tokens"][2]["x"] = config["added_tokens_decoder"]["261"]["x"] = None
+    path.write_text(json.dumps(document))
+    config["bpe_tokenizer"]["tokenizer_json_sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    config_path.write_text(json.dumps(config))
+    parsed = _core.TokenTable.parse(path.read_bytes())
+    assert parsed is not None
+    assert parsed[1].added_tokens() is None
+    assert json.loads(parsed[0])["added_tokens"] == document["added_tokens"]
+    assert _core.AddedTokensDecoder.parse(config_path.read_bytes()) is None
+    slow = huggingface.load(tmp_path)
+    assert slow.core.__getnewargs_ex__() == expected.core.__getnewargs_ex__()
+    assert slow == dataclasses.replace(expected, core=slow.core)
+    # The config contradicts it.
+    del config["added_tokens_decoder"]["261"]["x"]
+    config["added_tokens_decoder"]["261"]["single_word"] = False
+    config_path.write_text(json.dumps(config))
+    assert _core.AddedTokensDecoder.parse(config_path.read_bytes()) is not None
+    with pytest.raises(FormatError, match=r"added_tokens_decoder\.261\.single_word: False contradicts"):
+        huggingface.load(tmp_path)
+
+
 # -- what the config says -------------------------------------------------------------------------------
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import FormatError
-from bpe_tokenizer.formats.json_file import Field, parse_json, read_together, write_json
+from bpe_tokenizer.formats.files import read_together
+from bpe_tokenizer.formats.json_file import Field, parse_json, write_json
 
 
 @pytest.mark.parametrize(

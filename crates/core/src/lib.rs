@@ -23,6 +23,7 @@ mod normal_forms;
 pub mod normalize;
 mod normalize_run;
 pub mod normalizers;
+mod pair_table;
 mod pipes;
 pub mod pretokenize;
 pub mod processor;

@@ -6,12 +6,14 @@ use crate::memory::prefetch;
 use crate::normal_forms::{normal_forms, NormalForm};
 use crate::normalize::Normalization;
 use crate::normalizers::Normalizer;
+use crate::pair_table::{products_are_ranks, PairTable, NO_MERGE};
 use crate::pretokenize::PreTokenizer;
 use crate::special::AddedToken;
 use crate::text::to_printable;
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use std::fmt;
 use std::hash::Hasher;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Not an id: marks a missing token.
 pub const NONE: u32 = u32::MAX;
@@ -27,6 +29,8 @@ pub struct Vocabulary {
     starts: Vec<u32>,
     /// A hash table with linear probing: index into `ids` or NONE, and the upper half of the hash.
     index: Vec<(u32, u32)>,
+    /// Whether two tokens have the same bytes.
+    has_duplicates: bool,
 }
 
 impl Vocabulary {
@@ -63,6 +67,8 @@ impl Vocabulary {
             let (slot, tag) = vocabulary.slot(vocabulary.entry(entry));
             if vocabulary.index[slot].0 == NONE {
                 vocabulary.index[slot] = (entry as u32, tag);
+            } else {
+                vocabulary.has_duplicates = true;
             }
         }
         Ok(vocabulary)
@@ -109,6 +115,16 @@ impl Vocabulary {
             _ => self.ids.binary_search(&id).ok()?,
         };
         Some(self.entry(entry))
+    }
+
+    /// The largest id.
+    pub fn max_id(&self) -> Option<u32> {
+        self.ids.last().copied()
+    }
+
+    /// Whether two tokens have the same bytes.
+    pub fn has_duplicates(&self) -> bool {
+        self.has_duplicates
     }
 
     /// The first byte without a token.
@@ -242,12 +258,35 @@ impl Settings {
     }
 }
 
+/// The merges of a model by rank.
+#[derive(Default)]
+struct Merges {
+    ids: Vec<MergeIds>,
+    make_all: bool,
+    /// Made when an encoder needs it.
+    table: OnceLock<Arc<PairTable>>,
+}
+
+impl Merges {
+    fn new(ids: Vec<MergeIds>) -> Self {
+        Self {
+            ids,
+            ..Self::default()
+        }
+    }
+}
+
+impl fmt::Debug for Merges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.ids).finish()
+    }
+}
+
 /// What encoding and decoding need. Immutable and cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Model {
     vocabulary: Arc<Vocabulary>,
-    merges: Arc<Vec<MergeIds>>,
-    merges_make_all: bool,
+    merges: Arc<Merges>,
     settings: Arc<Settings>,
     /// By ascending id.
     added: Arc<Vec<AddedToken>>,
@@ -255,39 +294,48 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model of a vocabulary and merges: pairs of tokens' bytes by rank.
+    /// A model of a vocabulary and merges: pairs of tokens' bytes by rank. Without merges: see
+    /// [`Model::from_ranks`].
     ///
-    /// Without merges, the ids are ranks (as in a `.tiktoken` file), and the merges follow from them. For bytes
-    /// without a token see `settings.unknown`; [`Model::require_bytes`] rules them out.
+    /// For bytes without a token see `settings.unknown`; [`Model::require_bytes`] rules them out.
     pub fn new(
         tokens: Vec<(u32, Vec<u8>)>,
         merges: Option<&[(Vec<u8>, Vec<u8>)]>,
-        mut settings: Settings,
+        settings: Settings,
         added: Vec<AddedToken>,
     ) -> Result<Self> {
         let vocabulary = Vocabulary::new(tokens)?;
-        let (merges, make_all) = match merges {
-            Some(merges) => (resolve(&vocabulary, merges)?, false),
-            None => {
-                settings.ignore_merges = true;
-                let added: FxHashSet<u32> = added.iter().map(|token| token.id).collect();
-                merges_of_ranks(&vocabulary, &added)
+        match merges {
+            Some(merges) => {
+                let ids = resolve(&vocabulary, merges)?;
+                let merges = Merges::new(ids);
+                Self::from_parts(vocabulary.into(), merges, settings, added)
             }
-        };
-        let model = Self::from_parts(vocabulary, merges, settings, added)?;
-        Ok(Self {
-            merges_make_all: make_all,
-            ..model
-        })
+            None => Self::from_ranks(vocabulary, settings, added),
+        }
+    }
+
+    /// A model of a vocabulary whose ids are ranks, as in a `.tiktoken` file. The merges follow from them.
+    pub fn from_ranks(
+        vocabulary: impl Into<Arc<Vocabulary>>,
+        mut settings: Settings,
+        added: Vec<AddedToken>,
+    ) -> Result<Self> {
+        let vocabulary = vocabulary.into();
+        settings.ignore_merges = true;
+        let added_ids: FxHashSet<u32> = added.iter().map(|token| token.id).collect();
+        let merges = merges_of_ranks(&vocabulary, &added_ids);
+        Self::from_parts(vocabulary, merges, settings, added)
     }
 
     /// A model of a vocabulary and merges as ids.
     pub fn with_merge_ids(
-        vocabulary: Vocabulary,
+        vocabulary: impl Into<Arc<Vocabulary>>,
         merges: Vec<MergeIds>,
         settings: Settings,
         added: Vec<AddedToken>,
     ) -> Result<Self> {
+        let vocabulary = vocabulary.into();
         for (rank, &(left, right, product)) in merges.iter().enumerate() {
             let parts = (vocabulary.token(left), vocabulary.token(right));
             let joined = vocabulary.token(product).zip(parts.0.zip(parts.1));
@@ -301,12 +349,12 @@ impl Model {
                 )));
             }
         }
-        Self::from_parts(vocabulary, merges, settings, added)
+        Self::from_parts(vocabulary, Merges::new(merges), settings, added)
     }
 
     fn from_parts(
-        vocabulary: Vocabulary,
-        merges: Vec<MergeIds>,
+        vocabulary: Arc<Vocabulary>,
+        merges: Merges,
         settings: Settings,
         added: Vec<AddedToken>,
     ) -> Result<Self> {
@@ -327,9 +375,8 @@ impl Model {
             }
         }
         let model = Self {
-            vocabulary: Arc::new(vocabulary),
+            vocabulary,
             merges: Arc::new(merges),
-            merges_make_all: false,
             settings: Arc::new(settings),
             added: Arc::default(),
             normal_forms: Arc::default(),
@@ -388,12 +435,21 @@ impl Model {
 
     /// The merges by rank.
     pub fn merges(&self) -> &[MergeIds] {
-        &self.merges
+        &self.merges.ids
+    }
+
+    /// The merges as a table, which all encoders of the model share.
+    pub fn pair_table(&self) -> Arc<PairTable> {
+        // Never waits for another thread, which a fork may leave behind.
+        let table = &self.merges.table;
+        let made = table.get().cloned();
+        let made = made.unwrap_or_else(|| Arc::new(PairTable::new(&self.merges.ids)));
+        table.get_or_init(|| made).clone()
     }
 
     /// Whether merging is known to make every token that a piece may be. False: not known.
     pub fn merges_make_all(&self) -> bool {
-        self.merges_make_all
+        self.merges.make_all
     }
 
     /// The settings.
@@ -483,18 +539,21 @@ fn resolve(vocabulary: &Vocabulary, merges: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec
 /// other pair makes the token. A token whose bytes do not merge into one symbol has no merge; `ignore_merges`
 /// finds a piece of its bytes.
 ///
-/// Returns also whether merging makes every token: each one's bytes merge, by the lower ranks alone, into the two
-/// symbols of its merge.
-fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> (Vec<MergeIds>, bool) {
+/// `make_all` then tells whether merging makes every token: each one's bytes merge, by the lower ranks alone, into
+/// the two symbols of its merge.
+fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Merges {
     let byte_ids: Vec<u32> = (0..=255)
         .map(|byte| vocabulary.id(&[byte]).unwrap_or(NONE))
         .collect();
-    let mut products: FxHashMap<(u32, u32), u32> =
-        FxHashMap::with_capacity_and_hasher(vocabulary.len(), FxBuildHasher);
-    let (mut symbols, mut ranks, mut merges) = (Vec::new(), Vec::new(), Vec::new());
+    let ranks = vocabulary.ids.last().map_or(0, |&last| last as usize + 1);
+    let most = vocabulary.iter().filter(|(_, token)| token.len() > 1);
+    let most = most.count();
+    let mut table = PairTable::with_capacity(most, ranks);
+    let (mut symbols, mut ranks) = (Vec::new(), Vec::new());
+    let mut ids = Vec::with_capacity(most);
     let mut make_all = true;
     for (id, token) in vocabulary.iter() {
-        if token.len() < 2 || vocabulary.id(token) != Some(id) {
+        if token.len() < 2 || vocabulary.has_duplicates && vocabulary.id(token) != Some(id) {
             continue;
         }
         if added.contains(&id) {
@@ -503,23 +562,22 @@ fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> (Vec<Merg
         }
         symbols.clear();
         symbols.extend(token.iter().map(|&byte| byte_ids[usize::from(byte)]));
-        let rank = |left, right| products.get(&(left, right)).copied().unwrap_or(NONE);
         ranks.clear();
-        ranks.extend(symbols.windows(2).map(|pair| rank(pair[0], pair[1])));
+        ranks.extend(symbols.windows(2).map(|pair| table.rank(pair[0], pair[1])));
         // The merges of lower ranks are known already, and nearly always suffice.
         while symbols.len() > 2 {
             let best = (0..ranks.len()).min_by_key(|&at| ranks[at]).unwrap_or(0);
-            if ranks[best] == NONE {
+            if ranks[best] == NO_MERGE {
                 break;
             }
             symbols[best] = ranks[best];
             symbols.remove(best + 1);
             ranks.remove(best);
             if best < ranks.len() {
-                ranks[best] = rank(symbols[best], symbols[best + 1]);
+                ranks[best] = table.rank(symbols[best], symbols[best + 1]);
             }
             if best > 0 {
-                ranks[best - 1] = rank(symbols[best - 1], symbols[best]);
+                ranks[best - 1] = table.rank(symbols[best - 1], symbols[best]);
             }
         }
         let pair = match symbols.as_slice() {
@@ -532,13 +590,20 @@ fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> (Vec<Merg
             }
         };
         if let Some((left, right)) = pair.filter(|pair| pair.0 != NONE && pair.1 != NONE) {
-            products.insert((left, right), id);
-            merges.push((left, right, id));
+            table.insert(left, right, id);
+            ids.push((left, right, id));
         } else {
             make_all = false;
         }
     }
-    (merges, make_all)
+    let merges = Merges {
+        make_all,
+        ..Merges::new(ids)
+    };
+    if products_are_ranks(&merges.ids) {
+        merges.table.get_or_init(|| Arc::new(table));
+    }
+    merges
 }
 
 /// The last two symbols of a token's bytes, for parts with higher ranks than the token.

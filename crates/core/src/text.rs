@@ -139,6 +139,12 @@ pub fn to_printable(token: &[u8]) -> String {
     token.iter().map(|&byte| char_of_byte(byte)).collect()
 }
 
+/// Whether every character of a token is the printable character of a byte.
+pub fn is_printable(token: &str) -> bool {
+    let mut bytes = token.chars().map(|c| BYTES.get(c as usize));
+    bytes.all(|byte| byte.is_some_and(|&byte| byte < 256))
+}
+
 /// The bytes of a token's printable characters; `None` if a character is not the one of a byte.
 pub fn from_printable(token: &str) -> Option<Vec<u8>> {
     token
@@ -170,9 +176,12 @@ mod tests {
     fn the_characters_are_those_of_gpt2() {
         assert_eq!(to_printable(b" a\n\x00\x7f\xa0\xad\xff"), "ĠaĊĀġłŃÿ");
         for byte in 0..=255 {
-            assert_eq!(from_printable(&to_printable(&[byte])), Some(vec![byte]));
+            let printable = to_printable(&[byte]);
+            assert!(is_printable(&printable));
+            assert_eq!(from_printable(&printable), Some(vec![byte]));
         }
         assert_eq!(from_printable("a b"), None);
         assert_eq!(from_printable("日"), None);
+        assert!(!is_printable("a b") && !is_printable("日"));
     }
 }

@@ -4,6 +4,7 @@ use crate::call::to_python;
 use crate::objects;
 use bpe_tokenizer_core::reserve;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use rustc_hash::FxHashMap;
 
@@ -36,6 +37,17 @@ fn string_at(window: &[u8], at: usize) -> Option<(&[u8], usize)> {
     Some((rest.get(..length)?, at + LENGTH_BYTES + length))
 }
 
+/// The bytes of a list, which stay valid without the GIL.
+pub fn backed(strings: &Bound<'_, PyList>) -> PyResult<Vec<PyBackedBytes>> {
+    strings.iter().map(|string| Ok(string.extract()?)).collect()
+}
+
+/// The two sides of a merge.
+pub fn split_at_space(merge: &[u8]) -> Option<(&[u8], &[u8])> {
+    let space = merge.iter().position(|&byte| byte == b' ')?;
+    Some((&merge[..space], &merge[space + 1..]))
+}
+
 #[pyfunction]
 pub fn split_merges<'py>(
     py: Python<'py>,
@@ -52,8 +64,7 @@ pub fn split_merges<'py>(
         .collect();
     let mut joined = Vec::new();
     let mut pair = |merge: &[u8]| {
-        let space = merge.iter().position(|&byte| byte == b' ')?;
-        let (left, right) = (&merge[..space], &merge[space + 1..]);
+        let (left, right) = split_at_space(merge)?;
         joined.clear();
         joined.extend_from_slice(left);
         joined.extend_from_slice(right);

@@ -13,6 +13,8 @@ mod items;
 mod model;
 mod objects;
 mod pattern;
+mod rank_table;
+mod ranks;
 mod sequence;
 mod settings;
 mod stream;
@@ -51,11 +53,13 @@ mod _core {
     #[pymodule_export]
     use super::pattern::SplitPattern;
     #[pymodule_export]
+    use super::rank_table::RankTable;
+    #[pymodule_export]
     use super::stream::{DecodeStream, EncodeStream};
     #[pymodule_export]
     use super::to_printable;
     #[pymodule_export]
-    use super::token_table::TokenTable;
+    use super::token_table::{AddedTokensDecoder, TokenTable};
     #[pymodule_export]
     use super::trace::{MergeStep, MergeTrace};
 

@@ -2,10 +2,11 @@
 
 use crate::call::{exception, run, shown, to_python};
 use crate::objects;
+use crate::rank_table::RankTable;
 use crate::sequence::{byte_pairs_or_none, items};
 use crate::settings::{
-    added_token, added_token_tuple, decoder_tuple, each, from_keywords, name_of, normalizer_tuple,
-    pre_tokenizer_tuple, Options, ALPHABETS,
+    added_token, added_token_tuple, added_token_tuples, decoder_tuple, each, from_keywords,
+    name_of, normalizer_tuple, pre_tokenizer_tuple, Options, ALPHABETS,
 };
 use crate::token_table::TokenTable;
 use bpe_tokenizer_core::error::quoted;
@@ -158,6 +159,27 @@ impl Model {
         })
     }
 
+    #[staticmethod]
+    #[pyo3(signature = (table, others, **settings))]
+    fn from_ranks(
+        py: Python<'_>,
+        table: &RankTable,
+        others: BTreeMap<u32, PyBackedBytes>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let options = from_keywords(settings)?;
+        run(py, usize::MAX, |_| {
+            let mut vocabulary = table.vocabulary.clone();
+            if !others.is_empty() {
+                let others = others.iter().map(|(id, token)| (*id, &token[..]));
+                let mut tokens: Vec<_> = vocabulary.iter().chain(others).collect();
+                tokens.sort_by_key(|(id, _)| *id);
+                vocabulary = Vocabulary::from_sorted(tokens.into_iter().map(Ok))?.into();
+            }
+            options.build(|settings, added| Core::from_ranks(vocabulary, settings, added))
+        })
+    }
+
     fn with_added_tokens(&self, added_tokens: &Bound<'_, PyAny>) -> PyResult<Self> {
         let core = self.core.with_added(each(added_tokens, added_token)?);
         let core = core.map_err(|error| to_python(added_tokens.py(), &error))?;
@@ -271,9 +293,8 @@ impl Model {
     }
 
     #[getter]
-    fn added_tokens<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let tokens = self.core.added().iter();
-        tokens.map(|token| added_token_tuple(py, token)).collect()
+    fn added_tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        added_token_tuples(py, self.core.added())
     }
 
     fn added_token<'py>(

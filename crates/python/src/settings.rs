@@ -1,6 +1,7 @@
 //! The keyword arguments of `Model`, and the named tuples of `bpe_tokenizer.model`, to the core's types and back.
 
 use crate::call::{exception, shown};
+use crate::objects;
 use crate::sequence::{pattern, patterns};
 use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::{Alphabet, Settings, Spaces, Strip, Unknown};
@@ -10,8 +11,9 @@ use bpe_tokenizer_core::pretokenize::{Behavior, Metaspace, PreTokenizer, Prepend
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::Result;
 use pyo3::call::PyCallArgs;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 const BEHAVIORS: [(&str, Behavior); 5] = [
     ("Isolated", Behavior::Isolated),
@@ -193,14 +195,16 @@ fn spaces(decoder: &Bound<'_, PyAny>) -> PyResult<Spaces> {
 }
 
 pub fn added_token(token: &Bound<'_, PyAny>) -> PyResult<AddedToken> {
+    let py = token.py();
+    let flag = |name| token.getattr(name)?.extract();
     Ok(AddedToken {
-        content: field(token, "content")?,
-        id: field(token, "id")?,
-        special: field(token, "special")?,
-        single_word: field(token, "single_word")?,
-        lstrip: field(token, "lstrip")?,
-        rstrip: field(token, "rstrip")?,
-        normalized: field(token, "normalized")?,
+        content: token.getattr(intern!(py, "content"))?.extract()?,
+        id: token.getattr(intern!(py, "id"))?.extract()?,
+        special: flag(intern!(py, "special"))?,
+        single_word: flag(intern!(py, "single_word"))?,
+        lstrip: flag(intern!(py, "lstrip"))?,
+        rstrip: flag(intern!(py, "rstrip"))?,
+        normalized: flag(intern!(py, "normalized"))?,
     })
 }
 
@@ -254,8 +258,8 @@ pub fn decoder_tuple<'py>(py: Python<'py>, spaces: &Spaces) -> PyResult<Bound<'p
     named_tuple(py, "Decoder", (spaces.space, spaces.byte_fallback, strip))
 }
 
-pub fn added_token_tuple<'py>(py: Python<'py>, token: &AddedToken) -> PyResult<Bound<'py, PyAny>> {
-    let fields = (
+fn fields_of(token: &AddedToken) -> (&str, u32, bool, bool, bool, bool, bool) {
+    (
         &token.content,
         token.id,
         token.special,
@@ -263,6 +267,20 @@ pub fn added_token_tuple<'py>(py: Python<'py>, token: &AddedToken) -> PyResult<B
         token.lstrip,
         token.rstrip,
         token.normalized,
-    );
-    named_tuple(py, "AddedToken", fields)
+    )
+}
+
+pub fn added_token_tuple<'py>(py: Python<'py>, token: &AddedToken) -> PyResult<Bound<'py, PyAny>> {
+    named_tuple(py, "AddedToken", fields_of(token))
+}
+
+pub fn added_token_tuples<'py>(
+    py: Python<'py>,
+    tokens: &[AddedToken],
+) -> PyResult<Bound<'py, PyList>> {
+    let class = &py.import("bpe_tokenizer.model")?.getattr("AddedToken")?;
+    // As the class's `_make`, but without a call of a Python function for each of many tokens.
+    let new = py.get_type::<PyTuple>().getattr("__new__")?;
+    let tokens = tokens.iter();
+    objects::list(py, tokens.map(|token| new.call1((class, fields_of(token)))))
 }

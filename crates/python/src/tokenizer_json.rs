@@ -1,4 +1,5 @@
-//! A fast reader for the tokens and merges of a tokenizer.json.
+//! A fast reader for the tokens, merges and added tokens of a tokenizer.json, and for the added tokens of a
+//! tokenizer_config.json.
 //!
 //! It reports no errors. It returns None for a file with anything unusual; the json module then reads the file and
 //! reports what is wrong.
@@ -21,31 +22,63 @@ pub struct TokenizerJson {
     pub strings: Vocabulary,
     /// The merges in order of rank.
     pub merges: Vec<MergeIds>,
+    /// The added tokens in the order of the file, if all are usual and have the ids that Hugging Face `tokenizers` gives
+    /// them. The rest then holds an empty list.
+    pub added: Option<Vec<AddedToken>>,
+}
+
+/// A tokenizer_config.json.
+pub struct TokenizerConfig {
+    /// The text without the members of `added_tokens_decoder`.
+    pub rest: String,
+    /// These members, in the order of their ids.
+    pub added: Vec<AddedToken>,
+}
+
+impl TokenizerConfig {
+    /// Reads a file with a usual `added_tokens_decoder`.
+    pub fn parse(data: &[u8]) -> Option<Self> {
+        let mut json = serde_json::Deserializer::from_slice(data);
+        let document = DocumentVisitor { part: Part::Config };
+        let document = document.deserialize(&mut json).ok()?;
+        json.end().ok()?;
+        let Decoder(mut added) = serde_json::from_str(document.added?).ok()?;
+        added.sort_by_key(|token| token.id);
+        let is_ascending = added.is_sorted_by(|one, next| one.id < next.id);
+        let rest = document.rest;
+        is_ascending.then_some(Self { rest, added })
+    }
 }
 
 impl TokenizerJson {
     /// Reads a file.
     pub fn parse(data: &[u8]) -> Option<Self> {
         let mut json = serde_json::Deserializer::from_slice(data);
-        let document = DocumentVisitor { in_model: false };
+        let document = DocumentVisitor { part: Part::Whole };
         let document = document.deserialize(&mut json).ok()?;
         json.end().ok()?;
-        Self::new(document.rest, document.vocab?, document.merges?)
+        let (vocab, merges) = (document.vocab?, document.merges?);
+        let mut read = Self::new(document.rest, vocab, merges)?;
+        if let Some(added) = document.added {
+            read.added = serde_json::from_str(added).ok();
+            read.added = read
+                .added
+                .filter(|added| has_usual_ids(added, &read.strings));
+            let added = if read.added.is_some() { "[]" } else { added };
+            read.rest.truncate(read.rest.len() - 1);
+            member(&mut read.rest, "added_tokens", added);
+            read.rest.push('}');
+        }
+        Some(read)
     }
 
     fn new(rest: String, vocab: Vocab<'_>, merges: Merges<'_>) -> Option<Self> {
         let Vocab(mut tokens) = vocab;
         tokens.sort_by_key(|(id, _)| *id);
-        let count = tokens.len();
         let tokens = tokens.iter().map(|(id, token)| Ok((*id, token.as_bytes())));
         let strings = Vocabulary::from_sorted(tokens).ok()?;
-        let indexed = strings.iter();
-        if count
-            != indexed
-                .filter(|(id, token)| strings.id(token) == Some(*id))
-                .count()
-        {
-            return None; // a duplicate token
+        if strings.has_duplicates() {
+            return None;
         }
         let mut product = Vec::new();
         let resolved = merges.0.iter().map(|(left, right)| {
@@ -65,7 +98,86 @@ impl TokenizerJson {
             rest,
             strings,
             merges,
+            added: None,
         })
+    }
+}
+
+/// Whether added tokens have the ids that Hugging Face `tokenizers` gives them.
+fn has_usual_ids(added: &[AddedToken], strings: &Vocabulary) -> bool {
+    let mut next = strings.len() as u32;
+    let mut seen = FxHashSet::with_capacity_and_hasher(added.len(), FxBuildHasher);
+    added.iter().all(|token| {
+        let id = strings.id(token.content.as_bytes()).unwrap_or_else(|| {
+            next += 1;
+            next - 1
+        });
+        !token.content.is_empty() && token.id == id && seen.insert(token.content.as_str())
+    })
+}
+
+/// An added token of a tokenizer.json.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // the members of a file
+pub struct AddedToken {
+    pub id: u32,
+    pub content: String,
+    pub single_word: bool,
+    pub lstrip: bool,
+    pub rstrip: bool,
+    pub normalized: bool,
+    pub special: bool,
+}
+
+/// An entry of `added_tokens_decoder`, whose key is the id.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DecoderEntry {
+    content: String,
+    single_word: bool,
+    lstrip: bool,
+    rstrip: bool,
+    normalized: bool,
+    special: bool,
+}
+
+/// The tokens of `added_tokens_decoder` in the order of the file.
+struct Decoder(Vec<AddedToken>);
+
+impl<'de> Deserialize<'de> for Decoder {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(DecoderVisitor)
+    }
+}
+
+struct DecoderVisitor;
+
+impl<'de> Visitor<'de> for DecoderVisitor {
+    type Value = Decoder;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ids and added tokens")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut tokens = Vec::new();
+        while let Some((JsonStr(key), entry)) = map.next_entry::<JsonStr<'de>, DecoderEntry>()? {
+            let id: u32 = key.parse().map_err(A::Error::custom)?;
+            if id.to_string() != key {
+                return Err(A::Error::custom("not the usual spelling of an id"));
+            }
+            tokens.push(AddedToken {
+                id,
+                content: entry.content,
+                single_word: entry.single_word,
+                lstrip: entry.lstrip,
+                rstrip: entry.rstrip,
+                normalized: entry.normalized,
+                special: entry.special,
+            });
+        }
+        Ok(Decoder(tokens))
     }
 }
 
@@ -75,24 +187,33 @@ struct Document<'a> {
     rest: String,
     vocab: Option<Vocab<'a>>,
     merges: Option<Merges<'a>>,
+    /// The text of the added tokens.
+    added: Option<&'a str>,
 }
 
-impl<'a> Document<'a> {
-    /// Appends a member to the rest.
-    fn member(&mut self, key: &str, value: &str) {
-        if !self.rest.ends_with('{') {
-            self.rest.push(',');
-        }
-        self.rest
-            .push_str(&serde_json::Value::from(key).to_string());
-        self.rest.push(':');
-        self.rest.push_str(value);
+/// Appends a member to the text of an object that is not closed yet.
+fn member(object: &mut String, key: &str, value: &str) {
+    if !object.ends_with('{') {
+        object.push(',');
     }
+    object.push_str(&serde_json::Value::from(key).to_string());
+    object.push(':');
+    object.push_str(value);
 }
 
-/// Reads a tokenizer.json, or its `model`.
+/// What a visitor reads.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    /// A tokenizer.json.
+    Whole,
+    /// Its `model`.
+    Model,
+    /// A tokenizer_config.json.
+    Config,
+}
+
 struct DocumentVisitor {
-    in_model: bool,
+    part: Part,
 }
 
 impl<'de> DeserializeSeed<'de> for DocumentVisitor {
@@ -116,24 +237,34 @@ impl<'de> Visitor<'de> for DocumentVisitor {
             ..Document::default()
         };
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-            match (self.in_model, key.as_ref()) {
-                (false, "model") if document.vocab.is_none() => {
-                    let model = map.next_value_seed(Self { in_model: true })?;
-                    document.member("model", &model.rest);
+            let rest = &mut document.rest;
+            match (self.part, key.as_ref()) {
+                (Part::Whole, "model") if document.vocab.is_none() => {
+                    let model = map.next_value_seed(Self { part: Part::Model })?;
+                    member(rest, "model", &model.rest);
                     (document.vocab, document.merges) = (model.vocab, model.merges);
                 }
-                (true, "vocab") if document.vocab.is_none() => {
+                (Part::Model, "vocab") if document.vocab.is_none() => {
                     document.vocab = Some(map.next_value()?);
-                    document.member("vocab", "{}");
+                    member(rest, "vocab", "{}");
                 }
-                (true, "merges") if document.merges.is_none() => {
+                (Part::Model, "merges") if document.merges.is_none() => {
                     document.merges = Some(map.next_value()?);
-                    document.member("merges", "[]");
+                    member(rest, "merges", "[]");
                 }
-                (false, "model") | (true, "vocab" | "merges") => {
+                (Part::Whole, "added_tokens") if document.added.is_none() => {
+                    document.added = Some(map.next_value::<&RawValue>()?.get());
+                }
+                (Part::Config, "added_tokens_decoder") if document.added.is_none() => {
+                    document.added = Some(map.next_value::<&RawValue>()?.get());
+                    member(rest, "added_tokens_decoder", "{}");
+                }
+                (Part::Whole, "model" | "added_tokens")
+                | (Part::Model, "vocab" | "merges")
+                | (Part::Config, "added_tokens_decoder") => {
                     return Err(A::Error::custom("duplicate member"));
                 }
-                (_, key) => document.member(key, map.next_value::<&RawValue>()?.get()),
+                (_, key) => member(rest, key, map.next_value::<&RawValue>()?.get()),
             }
         }
         document.rest.push('}');

@@ -170,7 +170,7 @@ class ChatSession:
         Raises:
             FormatError: The file cannot be read, or does not hold a conversation.
         """
-        from bpe_tokenizer.formats.json_file import read_bytes
+        from bpe_tokenizer.formats.files import read_bytes
 
         try:
             content = json.loads(read_bytes(check_path("path", path)))

@@ -28,7 +28,7 @@ from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError, PatternError, shorten
 from bpe_tokenizer.formats.capabilities import require_mergeable
-from bpe_tokenizer.formats.json_file import read_bytes
+from bpe_tokenizer.formats.files import read_bytes
 from bpe_tokenizer.formats.python_regex import COVERING, python_objection
 from bpe_tokenizer.model import AddedToken, Model, Split
 

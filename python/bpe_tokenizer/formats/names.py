@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from itertools import product
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.errors import (
@@ -21,14 +21,14 @@ from bpe_tokenizer.errors import (
     did_you_mean,
     shorten,
 )
-from bpe_tokenizer.formats import hub, registry, tiktoken
-from bpe_tokenizer.formats.hub.repository import Repository, cache_directory, is_offline
-from bpe_tokenizer.formats.tiktoken.cache import Cache, has_sha256
-from bpe_tokenizer.formats.tiktoken.merges import ranks_from_model
+from bpe_tokenizer.formats import registry, tiktoken
 from bpe_tokenizer.formats.tiktoken.models import MODEL_NAMES, find_encoding_name
 from bpe_tokenizer.formats.tiktoken.published import PUBLISHED
 from bpe_tokenizer.formats.tiktoken.ranks import write_ranks
 from bpe_tokenizer.model import Model
+
+if TYPE_CHECKING:
+    from bpe_tokenizer.formats.tiktoken.cache import Cache
 
 __all__ = ["HUB_PREFIX", "Loaded", "find_encoding", "load"]
 
@@ -152,6 +152,9 @@ def _has_separator(name: str) -> bool:
 def _load_encoding(
     name: str, encoding: str, format_name: str | None, download: bool, load_kwargs: dict[str, Any]
 ) -> Loaded:
+    from bpe_tokenizer.formats.hub.repository import is_offline
+    from bpe_tokenizer.formats.tiktoken.cache import Cache
+
     if any(value is not None for value in load_kwargs.values()):
         raise OptionError(f"{name}: a published encoding has its own split pattern and special tokens")
     if format_name not in (None, "tiktoken"):
@@ -167,6 +170,10 @@ def _load_encoding(
 
 def _ranks_in_hub_cache(encoding: str) -> dict[bytes, int] | None:
     """Return the ranks of GPT-2 from the cache of the hub, if their file has the published SHA-256."""
+    from bpe_tokenizer.formats.hub.repository import Repository
+    from bpe_tokenizer.formats.tiktoken.cache import has_sha256
+    from bpe_tokenizer.formats.tiktoken.merges import ranks_from_model
+
     sha256 = PUBLISHED[encoding].ranks.sha256
     if sha256 != PUBLISHED["gpt2"].ranks.sha256:
         return None
@@ -205,6 +212,9 @@ def _shown(directory: Path) -> str:
 
 def _fetch(name: str, download: bool) -> Path:
     """Return the path of the tokenizer of a repository in the cache; download it if it may be downloaded."""
+    from bpe_tokenizer.formats import hub
+    from bpe_tokenizer.formats.hub.repository import Repository, cache_directory
+
     repository, at, revision = name.removeprefix(HUB_PREFIX).partition("@")
     found = hub.parse_name(repository)
     if found is None or (at and not revision):
@@ -234,6 +244,8 @@ def _fetch(name: str, download: bool) -> Path:
 
 def _unknown(name: str) -> str:
     """Say that there is neither such a path nor such a name, and which names there are."""
+    from bpe_tokenizer.formats import hub
+
     problem = f"{name}: no such file or directory"
     stem = name.removesuffix(Path(name).suffix)
     if stem not in ("", name) and Path(stem).exists():

@@ -10,7 +10,8 @@ from functools import cached_property
 from pathlib import Path
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.formats.json_file import parse_json, read_bytes
+from bpe_tokenizer.formats.files import read_bytes
+from bpe_tokenizer.formats.json_file import parse_json
 
 __all__ = [
     "GPT2_PAIRS",

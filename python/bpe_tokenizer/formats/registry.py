@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.errors import FormatError, OptionError, TokenizerFileNotFoundError, shorten
 from bpe_tokenizer.formats import probe
-from bpe_tokenizer.formats.json_file import check_regular, read_errors
+from bpe_tokenizer.formats.files import check_regular, read_errors
 from bpe_tokenizer.formats.probe import FileProbe
 from bpe_tokenizer.model import Model
 

@@ -179,7 +179,7 @@ class _SaveTimer:
 
 
 def _read(path: Path) -> bytes:
-    from bpe_tokenizer.formats.json_file import read_bytes
+    from bpe_tokenizer.formats.files import read_bytes
 
     return read_bytes(path)
 

@@ -323,7 +323,7 @@ class PieceCounts:
             FormatError: The file cannot be read, is not one of piece counts, has another version, or is
                 broken; the error names the byte.
         """
-        from bpe_tokenizer.formats.json_file import read_bytes
+        from bpe_tokenizer.formats.files import read_bytes
 
         data = read_bytes(check_path("path", path))
         header, _ = read_header(data, str(path))

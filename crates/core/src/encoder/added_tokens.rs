@@ -6,7 +6,7 @@ use crate::model::Model;
 use crate::special::{AddedToken, Matcher, Permits};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The number of sets of special tokens whose automata are kept.
 const RECENT_SETS: usize = 8;
@@ -94,7 +94,8 @@ impl Matchers {
 /// The automata of a model, by the choice of special tokens.
 pub struct AddedTokens {
     without_special: Arc<Matchers>,
-    with_special: Arc<Matchers>,
+    /// Made by the first call that needs it.
+    with_special: OnceLock<Arc<Matchers>>,
     /// The last sets that calls chose, the newest first.
     recent: Mutex<Vec<(FxHashSet<String>, Arc<Matchers>)>>,
 }
@@ -103,7 +104,7 @@ impl AddedTokens {
     pub fn new(model: &Model) -> Result<Self> {
         Ok(Self {
             without_special: Arc::new(Matchers::new(model, &Special::None)?),
-            with_special: Arc::new(Matchers::new(model, &Special::All)?),
+            with_special: OnceLock::new(),
             recent: Mutex::default(),
         })
     }
@@ -112,7 +113,14 @@ impl AddedTokens {
     pub fn matchers(&self, model: &Model, special: &Special) -> Result<Cow<'_, Arc<Matchers>>> {
         let contents = match special {
             Special::None => return Ok(Cow::Borrowed(&self.without_special)),
-            Special::All => return Ok(Cow::Borrowed(&self.with_special)),
+            Special::All => {
+                if let Some(made) = self.with_special.get() {
+                    return Ok(Cow::Borrowed(made));
+                }
+                // Never waits for a thread that makes them, which a fork may leave behind.
+                let made = Arc::new(Matchers::new(model, special)?);
+                return Ok(Cow::Borrowed(self.with_special.get_or_init(|| made)));
+            }
             Special::Only(contents) => contents,
         };
         // Never waits: after a fork, a thread that the child lacks may hold the lock for ever.

@@ -9,7 +9,7 @@ use crate::interrupt::Interrupt;
 use crate::model::{Model, NONE};
 use crate::reserve::{reserve, with_capacity};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Computing the split points costs about as much as merging this many bytes of non-ASCII pieces.
 const SPLIT_POINTS_COST: usize = 1 << 15;
@@ -18,7 +18,7 @@ const SPLIT_POINTS_COST: usize = 1 << 15;
 pub struct Merger {
     pub(super) model: Model,
     pub(super) symbols: Symbols,
-    pub(super) table: PairTable,
+    pub(super) table: Arc<PairTable>,
     /// Computed when it pays. The inner `None` is a model without split points.
     split_points: OnceLock<Option<CharSplitPoints>>,
     /// The bytes of the non-ASCII pieces so far.
@@ -30,7 +30,7 @@ impl Merger {
     pub fn new(model: &Model) -> Self {
         Self {
             symbols: Symbols::new(model),
-            table: PairTable::new(model.merges()),
+            table: model.pair_table(),
             split_points: OnceLock::new(),
             non_ascii_bytes: AtomicUsize::new(0),
             model: model.clone(),

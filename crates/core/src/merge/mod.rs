@@ -10,9 +10,10 @@ mod queue;
 mod reachability;
 mod short;
 mod symbols;
-mod table;
 mod trace;
 mod window;
+
+use crate::pair_table as table;
 
 pub use char_split_points::CharSplitPoints;
 pub use long::merge_symbols;

@@ -18,7 +18,7 @@ import numpy as np
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
-from bpe_tokenizer.formats.json_file import check_regular, read_errors
+from bpe_tokenizer.formats.files import check_regular, read_errors
 
 __all__ = ["Metadata", "ValueType", "read_metadata", "write_metadata"]
 

@@ -9,12 +9,14 @@ from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, FAMILIES, PreTokenizer
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 
-__all__ = ["matching_names", "split_patterns_for"]
+__all__ = ["LONG_S_STARTS", "matching_names", "split_patterns_for"]
 
 # Two patterns that split differently at a place give the same ids if no token crosses the place. A published
 # `(?i:'s)` splits after an apostrophe and a long s (ſ), llama.cpp does not: this matches a token that
 # crosses the place, from the last bytes of "'ſ" to the first byte of a letter.
 _LONG_S = re.compile(rb"(?:'?\xc5)?\xbf[A-Za-z\xc2-\xf4]")
+# What such a token begins with.
+LONG_S_STARTS = (b"'\xc5\xbf", b"\xc5\xbf", b"\xbf")
 # llama3's pattern splits trailing white space after its last newline, cl100k's does not: this matches a token
 # of the bytes of white space that crosses the place.
 _TRAILING_SPACE = re.compile(

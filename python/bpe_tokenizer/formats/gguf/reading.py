@@ -16,7 +16,7 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, ModelError, shorten
 from bpe_tokenizer.formats.capabilities import NOT_IN_UTF8
 from bpe_tokenizer.formats.gguf.file import Metadata
-from bpe_tokenizer.formats.gguf.patterns import split_patterns_for
+from bpe_tokenizer.formats.gguf.patterns import LONG_S_STARTS, split_patterns_for
 from bpe_tokenizer.formats.gguf.pre_tokenizers import PreTokenizer
 from bpe_tokenizer.formats.gguf.scores import merges_from_scores
 from bpe_tokenizer.formats.gguf.tokens import TOKENS, Tokens
@@ -61,14 +61,17 @@ def read_byte_level(
     Raises:
         FormatError: The model cannot be represented; names the problem.
     """
-    data_of = list(map(_core.from_printable, tokens.texts))
     outside: set[int] = set()
     for token in added:
-        data = data_of[token.id]
+        data = _core.from_printable(tokens.texts[token.id])
         if data != token.content.encode():
             _check_spelling(metadata, token, data, pre_tokenizer)
             outside.add(token.id)
     removed = outside | tokens.fillers()
+    core = _read_usual(metadata, tokens, added, pre_tokenizer, removed)
+    if core is not None:
+        return core
+    data_of = list(map(_core.from_printable, tokens.texts))
     of_id = {index: data for index, data in enumerate(data_of) if index not in removed}
     without_bytes = {index: tokens.texts[index] for index, data in of_id.items() if data is None}
     if sum(len(text) ** 2 for text in without_bytes.values()) > _MAX_UNREACHABLE:
@@ -90,6 +93,37 @@ def read_byte_level(
         ignore_merges=pre_tokenizer.ignore_merges,
         requires_all_bytes=False,
         keeps_gaps=lacks_bytes(vocab.values()),
+    )
+
+
+def _read_usual(
+    metadata: Metadata,
+    tokens: Tokens,
+    added: Sequence[AddedToken],
+    pre_tokenizer: PreTokenizer,
+    removed: set[int],
+) -> _core.Model | None:
+    """Read a model whose tokens are all bytes, without an object per token and merge; None for any other."""
+    if not isinstance(tokens.ids, _core.TokenTable) or MERGES not in metadata.values:
+        return None
+    merges = metadata.strings(MERGES)
+    found = tokens.ids.with_merges(merges, removed)
+    if found is None:
+        return None
+    table, rare = found
+    if not all(_is_unused(merges[index], _is_unreachable) for index in rare):
+        return None
+    crossing = [text for start in LONG_S_STARTS for text in table.starting_with(_core.to_printable(start))]
+    kept = [text for text in crossing if table.get(text) not in removed]
+    single = [_core.to_printable(bytes([byte])) for byte in range(256) if byte not in NOT_IN_UTF8]
+    return _core.Model.from_table(
+        table,
+        {tokens.texts[index] for index in removed},
+        added_tokens=added,
+        split_patterns=split_patterns_for(pre_tokenizer, filter(None, map(_core.from_printable, kept))),
+        ignore_merges=pre_tokenizer.ignore_merges,
+        requires_all_bytes=False,
+        keeps_gaps=any(text not in table or table.get(text) in removed for text in single),
     )
 
 
@@ -158,17 +192,29 @@ def _merges(
 def _read_rare_merge(
     metadata: Metadata, index: int, of_text: Mapping[bytes, bytes], is_unreachable: Callable[[bytes], bool]
 ) -> Pair | None:
-    # llama.cpp reads up to a zero byte, and takes the first space after the first byte.
-    data = metadata.strings(MERGES)[index].partition(b"\0")[0]
-    at = data.find(b" ", 1)
-    left, right = data[:at], data[at + 1 :]
-    if at < 0 or is_unreachable(left) or is_unreachable(right):
+    merge = metadata.strings(MERGES)[index]
+    if _is_unused(merge, is_unreachable):
         return None
+    _, left, right = _split_rare_merge(merge)
     for part in (left, right, left + right):
         if part not in of_text:
             problem = f"{shorten(part.decode('utf-8', 'replace'))} is not a token that merging can make"
             raise metadata.error(f"{MERGES}[{index}]", problem)
     return of_text[left], of_text[right]
+
+
+def _split_rare_merge(merge: bytes) -> tuple[int, bytes, bytes]:
+    """The place of the space, and the two sides."""
+    # llama.cpp reads up to a zero byte, and takes the first space after the first byte.
+    data = merge.partition(b"\0")[0]
+    at = data.find(b" ", 1)
+    return at, data[:at], data[at + 1 :]
+
+
+def _is_unused(merge: bytes, is_unreachable: Callable[[bytes], bool]) -> bool:
+    """Whether a merge has no two sides, or one that no text can become."""
+    at, left, right = _split_rare_merge(merge)
+    return at < 0 or is_unreachable(left) or is_unreachable(right)
 
 
 # -- characters -----------------------------------------------------------------------------------------

@@ -6,10 +6,13 @@ llama.cpp decides by `tokenizer.ggml.token_type`, by the texts of tokens and by 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
+from typing import Protocol, overload
 
+from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.gguf.file import Metadata
 from bpe_tokenizer.formats.gguf.overlaps import check_overlaps
@@ -128,6 +131,41 @@ _NEVER_STRIPPING = ("<unk>", "<s>", "<|endoftext|>")
 _ADDED_TYPES = (TokenType.UNKNOWN, TokenType.CONTROL, TokenType.USER_DEFINED)
 
 
+class Ids(Protocol):
+    """The id of each text: a dict or a `TokenTable`."""
+
+    def __contains__(self, text: object, /) -> bool:
+        """Return whether a text is a token."""
+
+    def __getitem__(self, text: str, /) -> int:
+        """Return the id of a text."""
+
+    def get(self, text: str, /) -> int | None:
+        """Return the id of a text, if it is a token."""
+
+
+class _Texts(Sequence[str]):
+    """The texts of UTF-8, decoded on use."""
+
+    def __init__(self, strings: list[bytes]) -> None:
+        self._strings = strings
+
+    def __len__(self) -> int:
+        return len(self._strings)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return list(map(bytes.decode, self._strings[index]))
+        return self._strings[index].decode()
+
+    def __iter__(self) -> Iterator[str]:
+        return map(bytes.decode, self._strings)
+
+
 @dataclass(frozen=True)
 class Tokens:
     """The tokens of a file, as llama.cpp sees them.
@@ -140,11 +178,17 @@ class Tokens:
 
     texts: Sequence[str]
     types: Sequence[TokenType]
-    ids: Mapping[str, int]
+    ids: Ids
+
+    @cached_property
+    def unusual(self) -> list[tuple[int, TokenType]]:
+        """The ids whose type is not NORMAL, with their types: few of the hundreds of thousands."""
+        normal = TokenType.NORMAL
+        return [(index, kind) for index, kind in enumerate(self.types) if kind is not normal]
 
     def fillers(self) -> set[int]:
         """Return the ids that have no token: those of texts that fill a hole between the ids."""
-        unused = [index for index, kind in enumerate(self.types) if kind is TokenType.UNUSED]
+        unused = [index for index, kind in self.unusual if kind is TokenType.UNUSED]
         return {index for index in unused if self.texts[index] == filler_text(index)}
 
 
@@ -165,7 +209,35 @@ def read_tokens(metadata: Metadata) -> Tokens:
     Raises:
         FormatError: The tokens are missing, not UTF-8, duplicates, or their types are ambiguous.
     """
-    texts = _texts(metadata)
+    texts, ids = _texts_and_ids(metadata)
+    numbers = metadata.numbers(TYPES, "i")
+    if numbers is None:
+        types = [TokenType.NORMAL] * len(texts)
+    elif len(numbers) < len(texts):
+        raise metadata.error(TYPES, f"has {len(numbers)} entries for {len(texts)} tokens")
+    else:
+        types = list(map(_KINDS.__getitem__, numbers[: len(texts)].tolist()))
+    given = token_ids(metadata, len(texts))
+    try:
+        return Tokens(texts, final_types(ids, types, given), ids)
+    except FormatError as error:
+        raise metadata.error(TOKENS, str(error)) from None
+
+
+class _Kinds(dict[int, TokenType]):
+    def __missing__(self, number: int) -> TokenType:
+        return TokenType.UNDEFINED
+
+
+_KINDS = _Kinds({int(kind): kind for kind in TokenType})
+
+
+def _texts_and_ids(metadata: Metadata) -> tuple[Sequence[str], Ids]:
+    strings = metadata.strings(TOKENS)
+    table = _core.TokenTable.from_strings(strings)
+    if table is not None and strings:
+        return _Texts(strings), table
+    texts = _texts(metadata, strings)
     if not texts:
         raise metadata.error(TOKENS, "the list is empty")
     ids = {text: index for index, text in enumerate(texts)}
@@ -174,23 +246,10 @@ def read_tokens(metadata: Metadata) -> Tokens:
         raise metadata.error(
             TOKENS, f"duplicate token {shorten(texts[index])}: ids {index} and {ids[texts[index]]}"
         )
-    numbers = metadata.numbers(TYPES, "i")
-    if numbers is None:
-        types = [TokenType.NORMAL] * len(texts)
-    elif len(numbers) < len(texts):
-        raise metadata.error(TYPES, f"has {len(numbers)} entries for {len(texts)} tokens")
-    else:
-        known = {int(kind): kind for kind in TokenType}
-        types = [known.get(number, TokenType.UNDEFINED) for number in numbers[: len(texts)].tolist()]
-    given = token_ids(metadata, len(texts))
-    try:
-        return Tokens(texts, final_types(ids, types, given), ids)
-    except FormatError as error:
-        raise metadata.error(TOKENS, str(error)) from None
+    return texts, ids
 
 
-def _texts(metadata: Metadata) -> list[str]:
-    strings = metadata.strings(TOKENS)
+def _texts(metadata: Metadata, strings: list[bytes]) -> list[str]:
     try:
         texts = list(map(bytes.decode, strings))
     except UnicodeDecodeError as error:
@@ -220,9 +279,7 @@ def token_ids(metadata: Metadata, count: int) -> dict[str, int]:
     return given
 
 
-def final_types(
-    ids: Mapping[str, int], types: Sequence[TokenType], given: Mapping[str, int]
-) -> list[TokenType]:
+def final_types(ids: Ids, types: Sequence[TokenType], given: Mapping[str, int]) -> list[TokenType]:
     """Return the types of tokens as llama.cpp changes them by their texts.
 
     Args:
@@ -257,8 +314,8 @@ def final_types(
     for text in _ALWAYS_USER_DEFINED:
         if text in ids:
             final[ids[text]] = TokenType.USER_DEFINED
-    calls = ids.keys() & {"<|call|>", "<|calls|>"}
-    if "<|end|>" in ids and calls and ids.keys() & {"<|return|>", "<|flush|>"}:
+    calls = "<|call|>" in ids or "<|calls|>" in ids
+    if "<|end|>" in ids and calls and ("<|return|>" in ids or "<|flush|>" in ids):
         final[ids["<|end|>"]] = TokenType.USER_DEFINED
     ends = {given[name] for name in _END_ROLES if name in given}
     if "</s>" in ids and ("<|tool_response>" in ids or ids.get("<|plamo:eos|>") in ends):
@@ -284,22 +341,20 @@ def added_tokens(
     strips_left, strips_right = _stripping(tokens.ids, name, architecture, pre)
     added = [
         AddedToken(
-            text,
+            text := tokens.texts[index],
             index,
             special=kind is not TokenType.USER_DEFINED,
             lstrip=text in strips_left,
             rstrip=strips_right and text not in _NEVER_STRIPPING,
         )
-        for index, (text, kind) in enumerate(zip(tokens.texts, tokens.types, strict=True))
+        for index, kind in tokens.unusual
         if kind in _ADDED_TYPES
     ]
     check_overlaps([token.content for token in added if not token.special])
     return added
 
 
-def _stripping(
-    ids: Mapping[str, int], name: str, architecture: str, pre: str
-) -> tuple[Collection[str], bool]:
+def _stripping(ids: Ids, name: str, architecture: str, pre: str) -> tuple[Collection[str], bool]:
     """The tokens that strip white space before them, and whether all strip white space after them."""
     name = name.lower()
     if any(part in pre for part in ("jina-v2-de", "jina-v2-es", "jina-v2-code")) or any(

@@ -29,6 +29,7 @@ from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, write_atomically, write_errors
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError, shorten
 from bpe_tokenizer.formats.capabilities import drop_normalization, require_mergeable
+from bpe_tokenizer.formats.files import read_errors, read_together
 from bpe_tokenizer.formats.gpt2.config import (
     CLASSES,
     ConfigFiles,
@@ -45,7 +46,7 @@ from bpe_tokenizer.formats.gpt2.pair import (
     read_vocab,
 )
 from bpe_tokenizer.formats.huggingface.config import OWN_KEY, PASSTHROUGH_KEY
-from bpe_tokenizer.formats.json_file import parse_json, read_errors, read_together, write_json
+from bpe_tokenizer.formats.json_file import parse_json, write_json
 from bpe_tokenizer.formats.probe import GPT2_PAIRS
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS, resolve_split_pattern

@@ -10,8 +10,9 @@ from pathlib import Path
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import unfinished
 from bpe_tokenizer.errors import FormatError, TokenizerFileNotFoundError, shorten
+from bpe_tokenizer.formats.files import read_bytes
 from bpe_tokenizer.formats.huggingface.config import OWN_KEY
-from bpe_tokenizer.formats.json_file import Field, parse_json, read_bytes
+from bpe_tokenizer.formats.json_file import Field, parse_json
 from bpe_tokenizer.formats.probe import GPT2_PAIRS
 
 __all__ = ["DIGEST", "digest", "find_pair", "read_merges", "read_pair", "read_vocab"]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, unfinished, write_atomically
 from bpe_tokenizer.errors import FormatError, OptionError, TokenizerFileNotFoundError, shorten
+from bpe_tokenizer.formats.files import read_bytes, read_errors, read_together
 from bpe_tokenizer.formats.gc_pause import gc_paused
 from bpe_tokenizer.formats.huggingface.config import (
     DEFAULT_CONFIG,
@@ -45,15 +46,8 @@ from bpe_tokenizer.formats.huggingface.documents_layout import (
 from bpe_tokenizer.formats.huggingface.post_processor import read_post_processor, write_post_processor
 from bpe_tokenizer.formats.huggingface.token_strings import TokenStrings
 from bpe_tokenizer.formats.huggingface.tokenizer_json import read_core, write_core
-from bpe_tokenizer.formats.json_file import (
-    Field,
-    parse_json,
-    read_bytes,
-    read_errors,
-    read_together,
-    write_json,
-)
-from bpe_tokenizer.model import Model, PostProcessor
+from bpe_tokenizer.formats.json_file import Field, parse_json, write_json
+from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.patterns import pattern_name
 from bpe_tokenizer.special_tokens import ROLES, find_roles
 
@@ -138,14 +132,14 @@ def _read(path: Path, data: bytes, config: Config) -> Model:
     version = document.get("version")
     if version.path in document.members() and version.text() != "1.0":
         raise version.refused("is not supported; supported: version 1.0")
-    core = read_core(document, table, config)
+    core, added = read_core(document, table, config)
     named = config.role_tokens()
     strings = TokenStrings(core)
     around = read_post_processor(document.get("post_processor"), strings)
     from_roles = (
         not config.own.is_null
         and config.own.get("post_processor").value == "roles"
-        and around == _role_post_processor(_role_contents(core, named), core)
+        and around == _role_post_processor(added, named)
     )
     others = config.uninterpreted() | _passthrough(document, around, strings)
     return Model(core, named, None if from_roles else around, others)
@@ -272,7 +266,7 @@ def _write_post_processor(model: Model, kept: object) -> dict[str, Any] | None:
     strings = TokenStrings(model.core)
     around = model.post_processor
     if around is None:
-        around = _role_post_processor(_role_contents(model.core, model.named_tokens), model.core)
+        around = _role_post_processor(model.core.added_tokens, model.named_tokens)
     if isinstance(kept, dict):
         try:
             if read_post_processor(Field(Path("tokenizer.json"), "post_processor", kept), strings) == around:
@@ -288,7 +282,7 @@ def _write_post_processor(model: Model, kept: object) -> dict[str, Any] | None:
 def _config(model: Model, tokenizer_json_sha256: str, name: str, has_config: bool) -> dict[str, Any]:
     core = model.core
     added = core.added_tokens
-    roles = _role_contents(core, model.named_tokens)
+    roles = _role_contents(added, model.named_tokens)
     contents = {token.content for token in added}
     for role, content in roles.items():
         if content and content not in contents:
@@ -327,16 +321,17 @@ def _to_bytes(value: Mapping[str, Any], file: str) -> bytes:
 # -- both -----------------------------------------------------------------------------------------------
 
 
-def _role_contents(core: _core.Model, named: Mapping[str, str]) -> dict[str, str]:
+def _role_contents(added: Sequence[AddedToken], named: Mapping[str, str]) -> dict[str, str]:
     """The token of each role: the named one, or one found by its text; empty for none."""
-    special = [token for token in core.added_tokens if token.special]
-    found = find_roles(special)
+    found = find_roles([token for token in added if token.special])
     roles = {role: named.get(role, found.get(role)) for role in ROLES}
     return {role: content for role, content in roles.items() if content is not None}
 
 
-def _role_post_processor(roles: Mapping[str, str], core: _core.Model) -> PostProcessor:
+def _role_post_processor(added: Sequence[AddedToken], named: Mapping[str, str]) -> PostProcessor:
     """The meaning of `Model.post_processor` None: BOS before and EOS after the text, where they exist."""
-    ids = {token.content: token.id for token in core.added_tokens}
-    bos, eos = ids.get(roles.get("bos", "")), ids.get(roles.get("eos", ""))
-    return PostProcessor(() if bos is None else (bos,), () if eos is None else (eos,))
+    roles = _role_contents(added, named)
+    wanted = [roles.get(role) for role in ("bos", "eos")]
+    ids = {token.content: token.id for token in added if token.content in wanted}
+    bos, eos = ((ids[content],) if content in ids else () for content in wanted)
+    return PostProcessor(bos, eos)

@@ -43,6 +43,10 @@ def read_added_tokens(field: Field, table: Table) -> list[AddedToken]:
     """
     if field.is_null:
         return []
+    if isinstance(table, _core.TokenTable):
+        checked = table.added_tokens()
+        if checked is not None:
+            return checked
     tokens = _plain_added_tokens(field.values())
     if tokens is None:
         tokens = [_read_added_token(item) for item in field.items()]

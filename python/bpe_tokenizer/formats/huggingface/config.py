@@ -10,12 +10,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import unfinished
 from bpe_tokenizer.errors import FormatError, shorten
+from bpe_tokenizer.formats.files import read_bytes
 from bpe_tokenizer.formats.huggingface.added_tokens import FLAGS
 from bpe_tokenizer.formats.huggingface.token_strings import added_token_fields
 from bpe_tokenizer.formats.huggingface.token_table import Table
-from bpe_tokenizer.formats.json_file import Field, parse_json, read_bytes, read_json
+from bpe_tokenizer.formats.json_file import Field, parse_json, read_json
 from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.special_tokens import ROLES
 
@@ -71,12 +73,16 @@ class Config:
         own: The fields of this package in it.
         matches_document: Whether this package saved it together with this tokenizer.json.
         chat_template: The content of chat_template.jinja.
+        decoder: The tokens of `added_tokens_decoder`, if the core could read them; the fields then lack them.
+        data: The bytes of tokenizer_config.json, if `decoder` has a value.
     """
 
     fields: Field
     own: Field
     matches_document: bool
     chat_template: str | None = None
+    decoder: _core.AddedTokensDecoder | None = None
+    data: bytes = b""
 
     def role_tokens(self) -> dict[str, str]:
         """Return the tokens with a role; an explicit null is an empty text."""
@@ -112,25 +118,32 @@ def read_config(path: Path, data: bytes) -> Config:
 
     Args:
         path: The tokenizer.json.
-        data: Its bytes.
+        data: Its bytes; empty if there is none.
 
     Raises:
         FormatError: A file cannot be read, is not JSON, or has fields of the wrong type.
     """
     config_file = config_path(path)
-    fields = read_json(config_file) if config_file.exists() else Field(config_file, "", {})
+    exists = config_file.exists()
+    config = read_bytes(config_file) if exists else b"{}"
+    # Without a tokenizer.json, nobody compares the decoder with it.
+    rest, decoder = (data and _core.AddedTokensDecoder.parse(config)) or (config, None)
+    fields = parse_json(config_file, rest)
     own = fields.get(OWN_KEY)
     # A crash between moving the two files into place may leave a new and an old one.
-    if not config_file.exists() or (not own.is_null and _digest_in(own) != digest(data)):
-        fields = _interrupted_config(config_file, data) or fields
+    document = None if own.is_null and exists else digest(data)
+    if not exists or (not own.is_null and _digest_in(own) != document):
+        interrupted = _interrupted_config(config_file, data)
+        if interrupted is not None:
+            fields, decoder = interrupted, None
         own = fields.get(OWN_KEY)
-    matches_document = not own.is_null and _digest_in(own) == digest(data)
+    matches_document = not own.is_null and _digest_in(own) == document
     chat_template = None
     if path.name == "tokenizer.json":
         if fields.get("added_tokens_decoder").is_null:
             _merge_special_tokens_map(fields, path.with_name("special_tokens_map.json"))
         chat_template = _read_text(path.with_name("chat_template.jinja"))
-    return Config(fields, own, matches_document, chat_template)
+    return Config(fields, own, matches_document, chat_template, decoder, config)
 
 
 def _digest_in(own: Field) -> str | None:
@@ -182,7 +195,7 @@ def with_named_tokens(config: Config, added: Sequence[AddedToken], vocab: Table)
     tokens = {token.content: token for token in added}
     # A tokenizer.json that was edited after it was saved takes precedence over the config.
     if config.own.is_null or config.matches_document:
-        _check_added_tokens_decoder(config.fields.get("added_tokens_decoder"), tokens)
+        _check_added_tokens_decoder(config, tokens, vocab)
     for name in named_token_fields(config.fields):
         content = token_content(name)
         if not content or content in tokens:
@@ -214,7 +227,12 @@ def token_content(name: Field) -> str:
     return name.need("content").text() if isinstance(name.value, dict) else name.text()
 
 
-def _check_added_tokens_decoder(decoder: Field, tokens: Mapping[str, AddedToken]) -> None:
+def _check_added_tokens_decoder(config: Config, tokens: Mapping[str, AddedToken], table: Table) -> None:
+    decoder = config.fields.get("added_tokens_decoder")
+    if config.decoder is not None:
+        if isinstance(table, _core.TokenTable) and config.decoder.equals(table):
+            return
+        decoder = parse_json(decoder.file, config.data).get("added_tokens_decoder")
     if decoder.is_null or _is_identical(decoder, tokens.values()):
         return
     for token_id in decoder.members():

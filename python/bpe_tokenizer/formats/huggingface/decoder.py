@@ -81,7 +81,7 @@ def write_byte_level_decoder(added: Sequence[AddedToken]) -> dict[str, Any]:
             "content": _core.to_printable(token.content.encode()),
         }
         for token in added
-        if is_decoded_as_bytes(token.content)
+        if not token.content.isascii() and is_decoded_as_bytes(token.content)  # most are ASCII
     ]
     return {"type": "Sequence", "decoders": [*replaced, byte_level]} if replaced else byte_level
 

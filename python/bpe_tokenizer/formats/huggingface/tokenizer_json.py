@@ -28,8 +28,10 @@ from bpe_tokenizer.model import NORMALIZERS, PRE_TOKENIZERS, AddedToken, Decoder
 __all__ = ["read_core", "write_core"]
 
 
-def read_core(document: Field, table: _core.TokenTable | None, config: Config) -> _core.Model:
-    """Read the core's model.
+def read_core(
+    document: Field, table: _core.TokenTable | None, config: Config
+) -> tuple[_core.Model, list[AddedToken]]:
+    """Read the core's model. Return also its added tokens, in any order.
 
     Args:
         document: The tokenizer.json, without the vocabulary and merges if `table` has them.
@@ -68,7 +70,7 @@ def read_core(document: Field, table: _core.TokenTable | None, config: Config) -
     }
     outside_vocab = tokens.outside_vocab(_recorded_size(config))
     try:
-        return _build(tokens.table, outside_vocab, settings)
+        return _build(tokens.table, outside_vocab, settings), tokens.added
     except (ModelError, PatternError) as error:
         raise document.get("model").error(str(error)) from error
 

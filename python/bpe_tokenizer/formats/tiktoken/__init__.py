@@ -12,13 +12,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
-from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     FormatError,
@@ -30,14 +29,10 @@ from bpe_tokenizer.errors import (
     did_you_mean,
     shorten,
 )
-from bpe_tokenizer.formats.capabilities import require_byte_level
-from bpe_tokenizer.formats.json_file import read_bytes
-from bpe_tokenizer.formats.tiktoken.cache import Cache, has_sha256
-from bpe_tokenizer.formats.tiktoken.data_gym import ranks_from_data_gym
-from bpe_tokenizer.formats.tiktoken.merges import ranks_from_model
+from bpe_tokenizer.formats.files import read_bytes
 from bpe_tokenizer.formats.tiktoken.patterns import MATCH_ALL, model_settings, tiktoken_pattern
 from bpe_tokenizer.formats.tiktoken.published import ENCODER_JSON, PUBLISHED, VOCAB_BPE, find_published
-from bpe_tokenizer.formats.tiktoken.ranks import parse_ranks, write_ranks
+from bpe_tokenizer.formats.tiktoken.ranks import Ranks, read_ranks, write_ranks
 from bpe_tokenizer.formats.tiktoken.special_tokens import (
     check_no_prefixes,
     to_added_tokens,
@@ -49,6 +44,8 @@ from bpe_tokenizer.special_tokens import SpecialTokens
 
 if TYPE_CHECKING:
     import tiktoken
+
+    from bpe_tokenizer.formats.tiktoken.cache import Cache
 
 __all__ = [
     "LoadKwargs",
@@ -132,7 +129,7 @@ def load(
         raise OptionError(
             f"{file}: a rank file does not hold the {missing}, and {why} (SHA-256 {digest}); pass {argument}"
         )
-    ranks = parse_ranks(data, str(file))
+    ranks = read_ranks(data, str(file))
     settings = {"split_patterns": resolve_split_pattern(split_pattern)}
     return _model(ranks, settings, special_tokens, str(file))
 
@@ -200,7 +197,7 @@ def load_named(
     return named_model(name, published_ranks(name, cache_dir=cache_dir, local_files_only=local_files_only))
 
 
-def named_model(name: str, ranks: Mapping[bytes, int]) -> Model:
+def named_model(name: str, ranks: Ranks) -> Model:
     """Return the model of a published encoding with these ranks."""
     encoding = PUBLISHED[name]
     settings = {"split_patterns": [encoding.split_pattern]}
@@ -209,8 +206,10 @@ def named_model(name: str, ranks: Mapping[bytes, int]) -> Model:
 
 def published_ranks(
     name: str, *, cache_dir: str | os.PathLike[str] | None = None, local_files_only: bool = False
-) -> dict[bytes, int]:
+) -> Ranks:
     """Return the tokens of a published encoding and their ranks; arguments as for `load_named`."""
+    from bpe_tokenizer.formats.tiktoken.cache import Cache
+
     if not isinstance(name, str):
         raise ArgumentTypeError(f"name must be a str, not {type(name).__name__}")
     if name not in PUBLISHED:
@@ -229,10 +228,10 @@ def published_ranks(
             "published SHA-256, and local_files_only is True; load it once with the network, or copy the "
             "file there"
         )
-    return parse_ranks(cache.fetch(url, sha256), name)
+    return read_ranks(cache.fetch(url, sha256), name)
 
 
-def cached_ranks(name: str, cache: Cache) -> dict[bytes, int] | None:
+def cached_ranks(name: str, cache: Cache) -> Ranks | None:
     """Return the tokens of a published encoding and their ranks; None if a cache does not hold its file."""
     url, sha256 = PUBLISHED[name].ranks
     data = cache.read(url, sha256)
@@ -241,12 +240,16 @@ def cached_ranks(name: str, cache: Cache) -> dict[bytes, int] | None:
     if data is None and name == "gpt2":
         vocab, ids = cache.read(*VOCAB_BPE), cache.read(*ENCODER_JSON)
         if vocab is not None and ids is not None:
+            from bpe_tokenizer.formats.tiktoken.data_gym import ranks_from_data_gym
+
             return ranks_from_data_gym(vocab, ids)
-    return None if data is None else parse_ranks(data, name)
+    return None if data is None else read_ranks(data, name)
 
 
 def _file_by_name(directory: Path, name: str, sha256: str) -> bytes | None:
     """The file under its own name, if it has the published SHA-256."""
+    from bpe_tokenizer.formats.tiktoken.cache import has_sha256
+
     try:
         data = (directory / name).read_bytes()
     except OSError:
@@ -284,6 +287,10 @@ def save(model: Model, path: str | os.PathLike[str]) -> LoadKwargs:
     >>> load_kwargs["special_tokens"]
     {'<|end|>': 256}
     """
+    from bpe_tokenizer.atomic import make_directory, write_atomically
+    from bpe_tokenizer.formats.capabilities import require_byte_level
+    from bpe_tokenizer.formats.tiktoken.merges import ranks_from_model
+
     core = require_byte_level(model, ".tiktoken")
     special = to_special_tokens(core, ".tiktoken")
     data = write_ranks(ranks_from_model(core, ".tiktoken"))
@@ -343,6 +350,9 @@ def to_encoding(model: Model, name: str) -> tiktoken.Encoding:
         import tiktoken
     except ImportError as error:
         raise MissingDependencyError("tiktoken is not installed: pip install tiktoken") from error
+    from bpe_tokenizer.formats.capabilities import require_byte_level
+    from bpe_tokenizer.formats.tiktoken.merges import ranks_from_model
+
     core = model.core if _drops_unmatched(model.core) else require_byte_level(model, "tiktoken")
     special = to_special_tokens(core, "tiktoken")
     check_no_prefixes(special)
@@ -353,24 +363,32 @@ def to_encoding(model: Model, name: str) -> tiktoken.Encoding:
         raise FormatError(f"split_patterns: tiktoken cannot run {shorten(pat_str)}: {error}") from error
 
 
-def _model(
-    ranks: Mapping[bytes, int], settings: Mapping[str, Any], special_tokens: SpecialTokens, source: str
-) -> Model:
+def _model(ranks: Ranks, settings: Mapping[str, Any], special_tokens: SpecialTokens, source: str) -> Model:
     """Build a model from ranks; `source` is the file or encoding, for messages."""
-    vocab = {rank: token for token, rank in ranks.items()}
-    if len(vocab) < len(ranks):
-        raise FormatError(f"{source}: two tokens have the same rank")
+    has_rank: Callable[[int], bool]
+    if isinstance(ranks, _core.RankTable):
+        has_rank = ranks.has_rank
+    else:
+        vocab = {rank: token for token, rank in ranks.items()}
+        if len(vocab) < len(ranks):
+            raise FormatError(f"{source}: two tokens have the same rank")
+        has_rank = vocab.__contains__
     added = to_added_tokens(ranks, special_tokens)
     # Special tokens that fill holes between the ranks belong to the vocabulary, as in a trained model.
-    size = len(vocab)
+    fillers: dict[int, bytes] = {}
     for token in added:
-        if token.id <= size and token.id not in vocab and token.content.encode() not in ranks:
-            vocab[token.id] = token.content.encode()
-            size += 1
+        content = token.content.encode()
+        in_hole = token.id <= len(ranks) + len(fillers) and not (has_rank(token.id) or token.id in fillers)
+        if in_hole and content not in ranks:
+            fillers[token.id] = content
     try:
-        return Model(_core.Model(vocab, None, added_tokens=added, **settings))
+        if isinstance(ranks, _core.RankTable):
+            core = _core.Model.from_ranks(ranks, fillers, added_tokens=added, **settings)
+        else:
+            core = _core.Model(vocab | fillers, None, added_tokens=added, **settings)
     except (ModelError, PatternError) as error:
         raise FormatError(f"{source}: {error}") from error
+    return Model(core)
 
 
 def _drops_unmatched(core: _core.Model) -> bool:

@@ -11,13 +11,16 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from operator import itemgetter
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
+from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
 
-__all__ = ["parse_ranks", "write_ranks"]
+__all__ = ["Ranks", "parse_ranks", "read_ranks", "to_dict", "write_ranks"]
 
-_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+# Tokens and their ranks: those of a plain file as the core reads it, or a dict.
+Ranks: TypeAlias = _core.RankTable | Mapping[bytes, int]
+
 _MAX_RANK = 2**32 - 2
 _MAX_DIGITS = len(str(_MAX_RANK))
 _TOKEN = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)")
@@ -42,18 +45,17 @@ def parse_ranks(data: bytes, file: str) -> dict[bytes, int]:
     Traceback (most recent call last):
     bpe_tokenizer.errors.FormatError: my.tiktoken: duplicate rank 0: tokens b'a' and b'ab'
     """
-    tokens, ranks = _read_fast(data) or _read_by_line(data, file)
-    found = dict(zip(tokens, ranks, strict=True))
-    if len(found) < len(tokens):
-        token = Counter(tokens).most_common(1)[0][0]
-        raise FormatError(f"{file}: duplicate token {shorten(token)}")
-    if len(set(ranks)) < len(ranks):
-        _refuse_duplicate_rank(found, file)
-    if not found:
-        raise FormatError(f"{file}: holds no tokens")
-    if max(ranks) > _MAX_RANK:
-        raise FormatError(f"{file}: the rank {max(ranks)} is too large; the largest rank is {_MAX_RANK}")
-    return found
+    return to_dict(read_ranks(data, file))
+
+
+def read_ranks(data: bytes, file: str) -> Ranks:
+    """Return the tokens of a rank file and their ranks; arguments and errors as for `parse_ranks`."""
+    return _core.RankTable.parse(data) or _read_by_line(data, file)
+
+
+def to_dict(ranks: Ranks) -> dict[bytes, int]:
+    """Return ranks as a dict."""
+    return ranks.to_dict() if isinstance(ranks, _core.RankTable) else dict(ranks)
 
 
 def write_ranks(ranks: Mapping[bytes, int]) -> bytes:
@@ -74,34 +76,8 @@ def write_ranks(ranks: Mapping[bytes, int]) -> bytes:
     return b"".join(lines)
 
 
-_Entries = tuple[list[bytes], list[int]]
-
-
-def _read_fast(data: bytes) -> _Entries | None:
-    """Return the tokens and ranks of a file without blank lines, extra white space and errors.
-
-    This is faster than a loop over the lines. Removing the characters of base64 shows that each line has a
-    token, a space and a rank. The sum of the lengths shows that each token is complete base64: a malformed
-    token is longer than the base64 of its decoded bytes, and never shorter.
-    """
-    lines = data.count(b"\n")
-    if data.translate(None, _BASE64) != b" \n" * lines:
-        return None
-    fields = data.split()
-    written, digits = fields[::2], fields[1::2]
-    if len(fields) != 2 * lines or not b"".join(digits).isdigit() or max(map(len, digits)) > _MAX_DIGITS:
-        return None
-    try:
-        tokens = list(map(binascii.a2b_base64, written))
-    except binascii.Error:
-        return None
-    if sum(map(len, written)) != sum([(len(token) + 2) // 3 * 4 for token in tokens]):
-        return None
-    return tokens, list(map(int, digits))
-
-
-def _read_by_line(data: bytes, file: str) -> _Entries:
-    """Return the tokens and ranks of any file; name the first malformed line."""
+def _read_by_line(data: bytes, file: str) -> dict[bytes, int]:
+    """Read a file that is not plain, or that is broken."""
     tokens, ranks = [], []
     for number, line in enumerate(data.splitlines(), start=1):
         fields = line.split()
@@ -112,7 +88,17 @@ def _read_by_line(data: bytes, file: str) -> _Entries:
             raise FormatError(f"{file}: line {number}: {problem}: {shorten(line)}")
         tokens.append(binascii.a2b_base64(fields[0]))
         ranks.append(int(fields[1]))
-    return tokens, ranks
+    found = dict(zip(tokens, ranks, strict=True))
+    if len(found) < len(tokens):
+        token = Counter(tokens).most_common(1)[0][0]
+        raise FormatError(f"{file}: duplicate token {shorten(token)}")
+    if len(set(ranks)) < len(ranks):
+        _refuse_duplicate_rank(found, file)
+    if not found:
+        raise FormatError(f"{file}: holds no tokens")
+    if max(ranks) > _MAX_RANK:
+        raise FormatError(f"{file}: the rank {max(ranks)} is too large; the largest rank is {_MAX_RANK}")
+    return found
 
 
 def _problem(fields: list[bytes]) -> str | None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
+from bpe_tokenizer.formats.tiktoken.ranks import Ranks
 from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.special_tokens import SpecialTokens, checked_id, checked_tokens, known_or_next_ids
 
@@ -16,7 +17,7 @@ __all__ = ["check_no_prefixes", "to_added_tokens", "to_special_tokens"]
 _SECOND_NAMES = {"<|reserved_200018|>": 200018}
 
 
-def to_added_tokens(ranks: Mapping[bytes, int], special_tokens: SpecialTokens) -> list[AddedToken]:
+def to_added_tokens(ranks: Ranks, special_tokens: SpecialTokens) -> list[AddedToken]:
     """Return special tokens in the order of their ids.
 
     Args:
@@ -34,7 +35,8 @@ def to_added_tokens(ranks: Mapping[bytes, int], special_tokens: SpecialTokens) -
     wanted = checked_tokens(special_tokens)
     if not isinstance(wanted, Mapping):
         known = {content: ranks[content.encode()] for content in wanted if content.encode() in ranks}
-        wanted = known_or_next_ids(wanted, known, max(ranks.values()))
+        largest = ranks.max_rank if isinstance(ranks, _core.RankTable) else max(ranks.values())
+        wanted = known_or_next_ids(wanted, known, largest)
     named = [AddedToken(content, checked_id(content, value)) for content, value in wanted.items()]
     taken = {token.id for token in named if _SECOND_NAMES.get(token.content) != token.id}
     kept = [token for token in named if token.id not in taken or token.content not in _SECOND_NAMES]

@@ -41,30 +41,18 @@ pub struct PairTable {
 impl PairTable {
     /// `merges` are (left, right, product) in order of rank. Of equal pairs, the last counts.
     pub fn new(merges: &[(u32, u32, u32)]) -> Self {
-        Self::with_ranks(merges, are_ranks(merges))
+        Self::with_ranks(merges, products_are_ranks(merges))
     }
 
     /// As `new`. The products serve as ranks only if they ascend.
-    pub(super) fn with_ranks(merges: &[(u32, u32, u32)], products_are_ranks: bool) -> Self {
-        let bits = (2 * merges.len())
-            .next_power_of_two()
-            .max(2)
-            .trailing_zeros();
+    pub(crate) fn with_ranks(merges: &[(u32, u32, u32)], products_are_ranks: bool) -> Self {
         let ranks = match merges.last() {
             Some(&(_, _, last)) if products_are_ranks => last as usize + 1,
             _ => merges.len(),
         };
-        let fits = ranks < 1 << RANK_BITS;
-        let mut table = Self {
-            slots: vec![FREE; 1 << bits].into_boxed_slice(),
-            shift: u64::BITS - bits,
-            filter: vec![0; (1 << bits) / FILTER_SLOTS + 1].into_boxed_slice(),
-            direct: vec![NO_MERGE; (DIRECT * DIRECT) as usize].into_boxed_slice(),
-            wide: FxHashMap::default(),
-            wide_from: if fits { 1 << ID_BITS } else { 0 },
-            products: (!products_are_ranks).then(|| merges.iter().map(|merge| merge.2).collect()),
-            ranks,
-        };
+        let mut table = Self::with_capacity(merges.len(), ranks);
+        table.products =
+            (!products_are_ranks).then(|| merges.iter().map(|merge| merge.2).collect());
         for (index, &(left, right, product)) in (0..).zip(merges) {
             let rank = if products_are_ranks { product } else { index };
             table.insert(left, right, rank);
@@ -72,7 +60,25 @@ impl PairTable {
         table
     }
 
-    fn insert(&mut self, left: u32, right: u32, rank: u32) {
+    /// A table without merges, for merges whose products are their ranks: at most `merges`, with ranks below
+    /// `ranks`.
+    pub(crate) fn with_capacity(merges: usize, ranks: usize) -> Self {
+        let bits = (2 * merges).next_power_of_two().max(2).trailing_zeros();
+        let fits = ranks < 1 << RANK_BITS;
+        Self {
+            slots: vec![FREE; 1 << bits].into_boxed_slice(),
+            shift: u64::BITS - bits,
+            filter: vec![0; (1 << bits) / FILTER_SLOTS + 1].into_boxed_slice(),
+            direct: vec![NO_MERGE; (DIRECT * DIRECT) as usize].into_boxed_slice(),
+            wide: FxHashMap::default(),
+            wide_from: if fits { 1 << ID_BITS } else { 0 },
+            products: None,
+            ranks,
+        }
+    }
+
+    /// Adds a merge. Of equal pairs, the last counts.
+    pub(crate) fn insert(&mut self, left: u32, right: u32, rank: u32) {
         if left < DIRECT && right < DIRECT {
             self.direct[(left * DIRECT + right) as usize] = rank;
         } else if left.max(right) >= self.wide_from {
@@ -154,7 +160,7 @@ impl PairTable {
 }
 
 /// Whether the product ids ascend and are dense, as after training, so that they can serve as ranks.
-fn are_ranks(merges: &[(u32, u32, u32)]) -> bool {
+pub(crate) fn products_are_ranks(merges: &[(u32, u32, u32)]) -> bool {
     let last = merges.last().map_or(0, |merge| merge.2);
     let is_dense = last as usize / 4 <= merges.len() + DIRECT as usize;
     is_dense && merges.is_sorted_by(|one, next| one.2 < next.2)
