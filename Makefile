@@ -11,6 +11,8 @@ MINUTES ?= 2
 FUZZ ?=
 # And for the benchmarks: make bench-quick BENCHMARKS="--only gigatoken numpy"
 BENCHMARKS ?=
+# make instructions INSTRUCTIONS=--update
+INSTRUCTIONS ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
@@ -128,6 +130,9 @@ bench: $(VENV)/.built $(BENCH)/.installed  ## Measure against other packages (ne
 
 bench-quick: $(VENV)/.built $(BENCH)/.installed  ## A few minutes of it, recorded in build/ only
 	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks --quick --records build/benchmarks $(BENCHMARKS)
+
+instructions:  ## Count the instructions of encoding, decoding and training, and compare (needs valgrind)
+	CARGO="$(CARGO)" $(PYTHON) -m benchmarks.instructions $(INSTRUCTIONS)
 
 clean:  ## Remove everything that was built or installed here
 	rm -rf $(VENV) target demo-output build .hypothesis .pytest_cache .mypy_cache .ruff_cache
