@@ -2,9 +2,9 @@
 
     python -m benchmarks.instructions [--update]
 
-A time depends on the machine and on what else runs there; a count depends only on the program. So a count shows a
-regression of a few per cent in CI. It fails when any work takes more than 3 % more instructions than the file says.
-`--update` writes the counts to the file. Counts of another compiler or valgrind are printed and never fail.
+A time depends on the machine and on what else runs there; a count depends only on the program. So a count
+shows a regression of a few per cent in CI. The check fails when any work takes over 3 % more instructions
+than the file says. `--update` writes the counts to the file. Those of another compiler never fail.
 Needs nothing but the standard library, cargo and valgrind.
 """
 
@@ -136,7 +136,9 @@ def compare(counted: Mapping[str, Any], expected: Mapping[str, Any]) -> tuple[li
 
 def _tools() -> dict[str, str]:
     def version(program: str) -> str:
-        return subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            [program, "--version"], check=True, capture_output=True, text=True
+        ).stdout.strip()
 
     return {"rustc": version(os.environ.get("RUSTC", "rustc")), "valgrind": version("valgrind")}
 
