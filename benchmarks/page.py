@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from benchmarks import chart
 from benchmarks.cases import BASELINES, CALL_SIZES, CORPORA, MIXED, MODES
+from benchmarks.measure import spread
 from benchmarks.peers import OURS
 from benchmarks.records import DIRECTORY, Run, newest, runs
 from benchmarks.vocabularies import OPENAI
@@ -25,6 +25,8 @@ _ROOT = Path(__file__).parents[1]
 _BEGIN = "<!-- Written by `python -m benchmarks.page` from benchmarks/records; do not edit. -->"
 _END = "<!-- End of the generated part. -->"
 _Result = Mapping[str, Any]
+# The median, the lowest and the highest.
+_Ratio = Sequence[float]
 
 
 def main() -> None:
@@ -197,7 +199,7 @@ def history(every: Sequence[Run]) -> Iterator[str]:
 
 
 def _main_ratios(run: Run) -> dict[str, str]:
-    wanted: dict[str, list[float]] = {}
+    wanted: dict[str, list[_Ratio]] = {}
     for title, peer, mode, state in (
         ("gigatoken, arrays, warm", "gigatoken", "numpy", "warm"),
         ("gigatoken, arrays, cold", "gigatoken", "numpy", "cold"),
@@ -205,11 +207,11 @@ def _main_ratios(run: Run) -> dict[str, str]:
         ("tiktoken, lists", "tiktoken", "list", "warm"),
     ):
         cases = _select(run.of("case"), peer=peer, modes=(mode,), state=state, threads="1t")
-        wanted[title] = [c["ratio"][0] for c in cases if c["case"][3] in OPENAI and c["case"][2] in CORPORA]
+        wanted[title] = [c["ratio"] for c in cases if c["case"][3] in OPENAI and c["case"][2] in CORPORA]
     for result in run.of("compared") if run.about["run"] == "training" else ():
         peer = result["name"].rpartition("against ")[2]
         if not peer.startswith("itself"):
-            wanted.setdefault(f"{peer}, training", []).append(result["ratio"][0])
+            wanted.setdefault(f"{peer}, training", []).append(result["ratio"])
     return {title: _median(ratios) for title, ratios in wanted.items() if ratios}
 
 
@@ -226,6 +228,7 @@ def _about(suite: Run, others: Mapping[str, Run]) -> str:
         f"- Processor: {machine['cpu']}; {machine['cores']} cores, {machine['system']}.",
         f"- Versions: Python {machine['python']}, {peers}.",
         f"- Turns: {about['options']['turns']}; the median counts."
+        + (f" Load of the machine before: {machine['load']:.1f}." if "load" in machine else "")
         + (f" All took {sum(seconds) / 60:.0f} minutes." if all(seconds) else ""),
     ]
     if not suite.complete:
@@ -248,8 +251,8 @@ def _once(suite: Run) -> Iterator[str]:
         return
     yield "## Every package, once"
     yield (
-        f"{MODES['list'].capitalize()}, one thread, cl100k, equal parts of all corpora. A package with other "
-        "ids than ours is not timed; the tests compare ours with those of tiktoken."
+        "Documents of about 20 kB to `list[int]`, one thread, cl100k, equal parts of all corpora. A package "
+        "with other ids than ours is not timed; ours are those of tiktoken, as the tests check."
     )
     rows = [
         [case["case"][0], _ratio(case["ratio"]), f"{case['ours']:,.0f} : {case['theirs']:,.0f}"]
@@ -284,12 +287,12 @@ def _grid(cases: Sequence[_Result]) -> Iterator[str]:
 
 def _lengths(cases: Sequence[_Result]) -> Iterator[str]:
     """Return the ratios by the length of a text."""
-    rows: dict[str, dict[str, list[float]]] = {}
+    rows: dict[str, dict[str, list[_Ratio]]] = {}
     for case in cases:
         peer, mode, _, vocabulary, _, _ = case["case"]
         if mode in CALL_SIZES:
             title = f"{peer}, {vocabulary}, to {'lists' if mode.startswith('call') else 'arrays'}"
-            rows.setdefault(title, {}).setdefault(mode.partition("-")[2], []).append(case["ratio"][0])
+            rows.setdefault(title, {}).setdefault(mode.partition("-")[2], []).append(case["ratio"])
     if rows:
         sizes = list(dict.fromkeys(mode.partition("-")[2] for mode in CALL_SIZES))
         sizes.sort(key=lambda size: CALL_SIZES[f"array-{size}"])
@@ -303,12 +306,12 @@ def _lengths(cases: Sequence[_Result]) -> Iterator[str]:
 
 def _modes(cases: Sequence[_Result]) -> Iterator[str]:
     """Return a table with a row per mode and a column per peer."""
-    ratios: dict[tuple[str, ...], dict[str, list[float]]] = {}
+    ratios: dict[tuple[str, ...], dict[str, list[_Ratio]]] = {}
     for case in cases:
         peer, mode, corpus, _, cache, threads = case["case"]
         if peer != OURS and mode not in CALL_SIZES and corpus != MIXED:
             row = ratios.setdefault((f"`{mode}`", cache, threads.removesuffix("t")), {})
-            row.setdefault(peer, []).append(case["ratio"][0])
+            row.setdefault(peer, []).append(case["ratio"])
     peers = list(dict.fromkeys(peer for row in ratios.values() for peer in row))
     yield "## Every mode"
     yield (
@@ -323,13 +326,13 @@ def _modes(cases: Sequence[_Result]) -> Iterator[str]:
 
 def _ours(cases: Sequence[_Result]) -> Iterator[str]:
     """Return our own modes compared with plain encoding, and two threads with one."""
-    rows: dict[str, dict[str, list[float]]] = {}
+    rows: dict[str, dict[str, list[_Ratio]]] = {}
     for case in cases:
         peer, mode, corpus, _, _, threads = case["case"]
         if peer == OURS:
             plain = f"plain encoding (`{BASELINES[mode]}`)" if mode in BASELINES else "one thread"
             title = f"`{mode}`, {_threads(threads)}, against {plain}"
-            rows.setdefault(title, {}).setdefault(corpus, []).append(case["ratio"][0])
+            rows.setdefault(title, {}).setdefault(corpus, []).append(case["ratio"])
     if rows:
         corpora = list(dict.fromkeys(corpus for row in rows.values() for corpus in row))
         yield "## Our own modes"
@@ -429,10 +432,11 @@ def _detail(title: str, cases: Sequence[_Result]) -> str:
 
 
 def _left_out(suite: Run) -> Iterator[str]:
-    titles = (("wrong", "Wrong results, so not timed"), ("skipped", "Skipped"))
-    for kind, title in titles:
+    for kind, title in (("wrong", "Wrong results, so not timed"), ("skipped", "Skipped")):
         reasons: dict[str, list[str]] = {}
         for result in suite.of(kind):
+            if result["case"][1:3] == ["list", MIXED]:
+                continue  # in the table of all packages
             reasons.setdefault(result["reason"], []).append("/".join(result["case"]))
         if reasons:
             yield f"## {title}"
@@ -447,15 +451,16 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *rows))
 
 
-def _ratio(ratio: Sequence[float]) -> str:
+def _ratio(ratio: _Ratio) -> str:
     median, low, high = ratio
     return f"**{median:.2f}** ({low:.2f} to {high:.2f})"
 
 
-def _median(values: Sequence[float]) -> str:
-    if len(values) < 2:
-        return "".join(f"{value:.2f}" for value in values)
-    return _ratio((statistics.median(values), min(values), max(values)))
+def _median(ratios: Sequence[_Ratio]) -> str:
+    """Return the median of several cases' medians, with the lowest and the highest, or the only case."""
+    if len(ratios) < 2:
+        return "".join(map(_ratio, ratios))
+    return _ratio(spread(ratio[0] for ratio in ratios))
 
 
 def _range(values: Sequence[float]) -> str:

@@ -110,6 +110,7 @@ def _machine() -> dict[str, Any]:
     return {
         "cpu": _processor(),
         "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
     }

@@ -325,8 +325,8 @@ def test_the_page_shows_the_results(tmp_path: Path) -> None:
         "| tokie | wrong ids | ' \\*\\|\\\\t' gives [1] instead of [2] |",
         "| `numpy` | cold | 1 |",
         "| cl100k, zh | **2.00** (1.90 to 2.10), 100 : 50 | **2.00** (1.90 to 2.10), 101 : 50 |",
-        "| gigatoken, gpt2, to arrays | 0.50 |",
-        "| `count`, 1 thread, against plain encoding (`numpy`) | 2.00 |",
+        "| gigatoken, gpt2, to arrays | **0.50** (0.40 to 0.60) |",
+        "| `count`, 1 thread, against plain encoding (`numpy`) | **2.00** (1.90 to 2.10) |",
         "no such vocabulary",
         "**9.00** (8.00 to 10.00)",
         "| emoji | 3.0 | 1.5 |",
@@ -369,7 +369,7 @@ def test_the_history_has_a_row_for_each_commit(tmp_path: Path) -> None:
     head, _, first, second = table.splitlines()
     assert "| gigatoken, arrays, warm |" in head
     assert head.endswith("| gigatoken, training |")
-    assert first.endswith("| 9.00 |")
+    assert first.endswith("| **9.00** (8.00 to 10.00) |")
     assert "| 1234567 |" in first
     assert "| 89abcde |" in second
     assert "fffffff" not in table
