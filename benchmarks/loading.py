@@ -45,12 +45,15 @@ def main() -> None:
         BPETokenizer.from_gguf(gguf).save(llama3)
         _with_added_tokens(100_000).save(many)
         cl100k = prepare("cl100k", Path(directory))
-        name = "cl100k_base.tiktoken"
-        _compare(record, name, options.rounds, partial(_ours, ranks), partial(_tiktoken, ranks))
-        for peer in ("gigatoken", "fastokens"):
-            theirs = partial(_peer, peer, cl100k)
-            _compare(record, f"{name}, against {peer}", options.rounds, partial(_ours, ranks), theirs)
-        for name, place in (("128k tokenizer.json", llama3), ("100k added tokens", many)):
+        for peer, theirs in (
+            ("tiktoken", partial(_tiktoken, ranks)),
+            ("gigatoken", partial(_peer, "gigatoken", cl100k)),
+            ("fastokens", partial(_peer, "fastokens", cl100k)),
+        ):
+            name = f"cl100k_base.tiktoken, against {peer}"
+            _compare(record, name, options.rounds, partial(_ours, ranks), theirs)
+        for files, place in (("128k tokenizer.json", llama3), ("100k added tokens", many)):
+            name = f"{files}, against tokenizers"
             _compare(record, name, options.rounds, partial(_ours, place), partial(_theirs, place))
         times = spread(seconds(partial(_ours, gguf)) for _ in range(options.rounds))
         said = f"{times.low:.3f} to {times.high:.3f} s"
@@ -96,7 +99,7 @@ def _compare(
     ratio = spread(peer / own for own, peer in times)
     ours, peers = (f"{spread(side).median:.3f} s" for side in zip(*times, strict=True))
     print(
-        f"{name:22} {ours}, peer {peers}, {ratio.median:5.2f} times "
+        f"{name:40} {ours}, peer {peers}, {ratio.median:5.2f} times "
         f"as fast ({ratio.low:.2f} to {ratio.high:.2f}, {rounds} rounds)"
     )
     record.add("compared", name=name, ours=ours, theirs=peers, ratio=ratio)

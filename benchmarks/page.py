@@ -99,7 +99,11 @@ def results(suite: Run, others: Mapping[str, Run], every: Sequence[Run]) -> str:
         The text.
     """
     cases = suite.of("case")
-    compared = [result for run in others.values() for result in run.of("compared")]
+    compared = [
+        {**result, "name": f"{name}, {result['name']}"}
+        for name, run in others.items()
+        for result in run.of("compared")
+    ]
     parts = [
         _about(suite, others),
         "![Encoding speed in MB per second](benchmarks.svg)",
