@@ -9,8 +9,10 @@ PYTEST ?=
 # The minutes of each fuzz target, and what else fuzz/run.py takes: make fuzz MINUTES=10 FUZZ="encoder streaming"
 MINUTES ?= 2
 FUZZ ?=
-# And for the benchmarks: make bench-quick BENCHMARKS="--only gigatoken numpy"
+# And for the benchmarks: make bench-quick BENCHMARKS="--only gigatoken cold"
 BENCHMARKS ?=
+# make instructions INSTRUCTIONS=--update
+INSTRUCTIONS ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
@@ -48,7 +50,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-slow test-neon fuzz mutants environments lint format bench bench-quick clean
+.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-slow test-neon fuzz mutants environments lint format bench bench-all bench-quick instructions clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,15 +121,21 @@ format: $(VENV)/.lint  ## Format everything
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.built $(BENCH)/.installed  ## Measure against other packages (needs BPE_TOKENIZER_FIXTURES)
-	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks $(BENCHMARKS)
-	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks.training
+bench: $(VENV)/.built $(BENCH)/.installed  ## Measure against other packages, in 15 minutes (needs BPE_TOKENIZER_FIXTURES)
+	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks $(ALL)
+	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks.training $(ALL)
 	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks.loading
-	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks.worst_case
+	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks.hostile
 	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks.page
 
-bench-quick: $(VENV)/.built $(BENCH)/.installed  ## A few minutes of it, recorded in build/ only
-	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks --quick --records build/benchmarks $(BENCHMARKS)
+bench-all:  ## More cases on more text, in about an hour
+	$(MAKE) bench ALL=--all
+
+bench-quick: $(VENV)/.built $(BENCH)/.installed  ## Some cases on 1 MB of each corpus, recorded in build/ only
+	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks --bytes 1000000 --records build/benchmarks $(BENCHMARKS)
+
+instructions:  ## Count the instructions of encoding, decoding and training, and compare (needs valgrind)
+	CARGO="$(CARGO)" $(PYTHON) -m benchmarks.instructions $(INSTRUCTIONS)
 
 clean:  ## Remove everything that was built or installed here
 	rm -rf $(VENV) target demo-output build .hypothesis .pytest_cache .mypy_cache .ruff_cache
@@ -203,7 +211,8 @@ $(SPARK)/.installed: Makefile | $(VENV)/.created
 $(BENCH)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip --disable-pip-version-check install --quiet tiktoken==0.14.0 tokenizers==0.23.3 \
-	    fastokens==0.3.5 quicktok-v1==0.4.0 gigatoken==0.10.0 numpy typer rich jinja2
+	    fastokens==0.3.5 quicktok-v1==0.4.0 gigatoken==0.10.0 tokie==0.1.4 iree-tokenizer==0.3.0 \
+	    kitoken==0.11.1 bpe-openai==0.1.4 rs-bpe==0.1.0 numpy typer rich jinja2
 	@touch $@
 
 $(VENV)/.test: PACKAGES := '.[test]'

@@ -1,4 +1,4 @@
-"""Measurements in a separate process: a cold run of either side, and our peak memory.
+"""Measurements in a separate process: a cold run of either side, and peak memory.
 
     python -m benchmarks.alone PACKAGE MODE THREADS VOCABULARY DIRECTORY FILE [--memory | --digest]
 
@@ -106,8 +106,11 @@ def _measured(mode: str, inputs: Inputs, task: Job) -> Memory:
         size = sum(map(sys.getsizeof, texts))
         before = _resident()
     _forget_peak()
-    ids = task.outcome()
-    return Memory(size, ids.nbytes, max(0, _peak() - before - ids.nbytes))
+    result = task.run()
+    peak = _peak()
+    del result
+    output = task.outcome().nbytes
+    return Memory(size, output, max(0, peak - before - output))
 
 
 def _forget_peak() -> None:

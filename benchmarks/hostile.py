@@ -1,14 +1,28 @@
-"""Inputs that are hard for byte-pair encoding."""
+"""Encoding time of inputs that are hard for byte-pair encoding, at several sizes and against prose.
+
+    python -m benchmarks.hostile
+
+A unit is a letter, a space, an `'s`, an emoji or a byte. Every input meets an empty cache, but prose
+a full one.
+"""
 
 from __future__ import annotations
 
+import argparse
 import random
 from collections.abc import Callable
+from pathlib import Path
 
+from benchmarks.inputs import fixture, load_ranks, ours, read_documents
 from benchmarks.measure import seconds
+from benchmarks.records import DIRECTORY, Record
 from bpe_tokenizer import BPETokenizer
 
-__all__ = ["INPUTS", "ns_a_byte"]
+__all__ = ["INPUTS", "measure", "ns_a_byte"]
+
+_SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
+# The fastest counts. The largest inputs take a second each, and run once.
+_ROUNDS = {10_000_000: 1}
 
 
 def _random_letters(units: int) -> str:
@@ -26,6 +40,29 @@ INPUTS: dict[str, Callable[[int], str | bytes]] = {
 }
 
 
+def main() -> None:
+    """Encode every input at every size and print nanoseconds a byte."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--records", type=Path, default=DIRECTORY)
+    tokenizer = ours(load_ranks(fixture("vocab", "cl100k_base.tiktoken")), "cl100k")
+    prose = "".join(read_documents(fixture("corpora", "books.txt.xz"), 1_000_000))
+    record = Record("hostile", True, {}, parser.parse_args().records)
+    measure(tokenizer, prose, record)
+    record.end()
+
+
+def measure(tokenizer: BPETokenizer, prose: str, record: Record, sizes: tuple[int, ...] = _SIZES) -> None:
+    """Time every input at every size, and prose, and record it."""
+    record.add("prose", ns=round(ns_a_byte(tokenizer, prose, 3, cold=False), 2))
+    for name, make in INPUTS.items():
+        for units in sizes:
+            time = ns_a_byte(tokenizer, make(units), _ROUNDS.get(units, 3))
+            print(f"{name:<14}{units:>12,} units{time:>10.1f} ns a byte", flush=True)
+            record.add("growth", input=name, units=units, ns=round(time, 2))
+
+
 def ns_a_byte(tokenizer: BPETokenizer, data: str | bytes, rounds: int, cold: bool = True) -> float:
     """Time the encoding of an input, after checking that its ids decode to it.
 
@@ -33,7 +70,7 @@ def ns_a_byte(tokenizer: BPETokenizer, data: str | bytes, rounds: int, cold: boo
         tokenizer: The tokenizer.
         data: The input.
         rounds: The fastest counts.
-        cold: Each round begins with an empty cache, so none profits from the one before.
+        cold: Each round begins with an empty cache.
 
     Returns:
         Nanoseconds a byte.
@@ -54,3 +91,7 @@ def ns_a_byte(tokenizer: BPETokenizer, data: str | bytes, rounds: int, cold: boo
             tokenizer.clear_cache()
         best = min(best, seconds(encode))
     return best / len(expected) * 1e9
+
+
+if __name__ == "__main__":
+    main()

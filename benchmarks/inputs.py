@@ -100,17 +100,18 @@ def cut_at_lines(text: str, size: int) -> list[str]:
     return documents
 
 
-def cut_to_size(text: str, size: int) -> list[str]:
+def cut_to_size(text: str, size: int, total: int | None = None) -> list[str]:
     """Split a text into parts of a size, between characters.
 
     Args:
         text: The text.
         size: UTF-8 bytes; a character across a boundary is dropped.
+        total: UTF-8 bytes of the text to take; None takes all.
 
     Returns:
-        The pieces.
+        The parts.
     """
-    data = text.encode("utf-8")
+    data = text.encode("utf-8")[:total]
     return [data[at : at + size].decode("utf-8", "ignore") for at in range(0, len(data), size)]
 
 

@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.cases import CALL_SIZES
+from benchmarks.cases import BASELINES, CALL_SIZES
 from benchmarks.inputs import SEPARATOR, cut_to_size
 from benchmarks.peers import Side, SkippedError
 
 __all__ = ["Inputs", "Job", "digest", "job"]
 
-# Total bytes of the modes of single calls: enough to time, and more than caches of whole texts hold.
+# The least total bytes of a mode of single calls: enough to time, and more than caches of whole texts hold.
 _CALLED_BYTES = 400_000
 _Ids: TypeAlias = npt.NDArray[np.uint32]
 
@@ -61,8 +61,10 @@ class Inputs:
         return [np.array(row, dtype=np.uint32) for row in self.rows]
 
     def calls(self, mode: str) -> list[str]:
-        """Return the texts of a mode of single calls."""
-        return cut_to_size(self.whole[:_CALLED_BYTES], CALL_SIZES[mode])
+        """Return the texts of a mode of single calls: several, but not more than 10 MB."""
+        size = CALL_SIZES[mode]
+        total = max(_CALLED_BYTES, min(4 * size, 10_000_000))
+        return [text for text in cut_to_size(self.whole, size, total) if text]
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,11 @@ def job(side: Side, mode: str, inputs: Inputs, threads: int) -> Job:
     """
     if mode in CALL_SIZES:
         texts = inputs.calls(mode)
-        return _one_by_one(side.to_list, texts, sum(len(text.encode("utf-8")) for text in texts))
+        call = side.to_list if mode.startswith("call") else _offered(side.to_numpy, mode)
+        return _one_by_one(call, texts, sum(len(text.encode("utf-8")) for text in texts))
+    if mode in BASELINES:
+        call = _offered(side.ours_alone.get(mode), mode)
+        return _one_by_one(call, inputs.documents, inputs.size, _OUTCOMES.get(mode, _of_ids))
     if mode == "list":
         return _one_by_one(side.to_list, inputs.documents, inputs.size)
     if mode == "numpy":
@@ -146,6 +152,14 @@ def _of_texts(texts: Sequence[str]) -> _Ids:
 
 def _of_bytes(rows: Sequence[bytes]) -> _Ids:
     return np.frombuffer(b"".join(rows), dtype=np.uint8).astype(np.uint32)
+
+
+# The outcomes of our own modes as ids, or as the number of ids.
+_OUTCOMES: dict[str, Callable[[Sequence[Any]], _Ids]] = {
+    "count": lambda counts: np.array([sum(counts)], dtype=np.uint32),
+    "offsets": lambda encoded: _of_ids([ids for ids, _ in encoded]),
+    "stream": lambda streams: _of_ids([ids for stream in streams for ids in stream]),
+}
 
 
 def _one_by_one(

@@ -1,9 +1,10 @@
 """Time from files to a tokenizer that is ready to encode, compared with the files' own libraries.
 
-    python -m benchmarks.loading [--rounds 9]
+    python -m benchmarks.loading [--rounds 5]
 
 The cases: cl100k_base.tiktoken; a tokenizer.json of LLaMA 3's 128,256 tokens and 280,147 merges; one of 400
-tokens and 100,000 added tokens. Each loaded tokenizer has to encode a sentence to the same ids as the other.
+tokens and 100,000 added tokens; LLaMA 3's GGUF, which no other package here reads. Each loaded tokenizer has
+to encode a sentence to the same ids as the other.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from tokenizers import Tokenizer
 
 from benchmarks.inputs import fixture
 from benchmarks.measure import in_turn, seconds, spread
-from benchmarks.records import Record
+from benchmarks.peers import load
+from benchmarks.records import DIRECTORY, Record
+from benchmarks.vocabularies import Vocabulary, prepare
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.patterns import CL100K_SPLIT_PATTERN
 
@@ -32,17 +35,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=9)
-    rounds = parser.parse_args().rounds
-    record = Record("loading", True, {"rounds": rounds})
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--records", type=Path, default=DIRECTORY, help="where the records are kept")
+    options = parser.parse_args()
+    record = Record("loading", True, {"rounds": options.rounds}, options.records)
     with tempfile.TemporaryDirectory() as directory:
         llama3, many = Path(directory, "llama3"), Path(directory, "many")
-        BPETokenizer.from_gguf(fixture("vocab", "ggml-vocab-llama-bpe.gguf")).save(llama3)
+        gguf, ranks = fixture("vocab", "ggml-vocab-llama-bpe.gguf"), fixture("vocab", "cl100k_base.tiktoken")
+        BPETokenizer.from_gguf(gguf).save(llama3)
         _with_added_tokens(100_000).save(many)
-        ranks = fixture("vocab", "cl100k_base.tiktoken")
-        _compare(record, "cl100k_base.tiktoken", rounds, partial(_ours, ranks), partial(_tiktoken, ranks))
-        for name, place in (("128k tokenizer.json", llama3), ("100k added tokens", many)):
-            _compare(record, name, rounds, partial(_ours, place), partial(_theirs, place))
+        cl100k = prepare("cl100k", Path(directory))
+        for peer, theirs in (
+            ("tiktoken", partial(_tiktoken, ranks)),
+            ("gigatoken", partial(_peer, "gigatoken", cl100k)),
+            ("fastokens", partial(_peer, "fastokens", cl100k)),
+        ):
+            name = f"cl100k_base.tiktoken, against {peer}"
+            _compare(record, name, options.rounds, partial(_ours, ranks), theirs)
+        for files, place in (("128k tokenizer.json", llama3), ("100k added tokens", many)):
+            name = f"{files}, against tokenizers"
+            _compare(record, name, options.rounds, partial(_ours, place), partial(_theirs, place))
+        times = spread(seconds(partial(_ours, gguf)) for _ in range(options.rounds))
+        said = f"{times.low:.3f} to {times.high:.3f} s"
+        record.add("alone", name="GGUF of LLaMA 3", ours=f"{times.median:.3f} s", said=said)
     record.end()
 
 
@@ -65,6 +80,10 @@ def _tiktoken(path: Path) -> list[int]:
     return encoding.encode_ordinary(SENTENCE)
 
 
+def _peer(package: str, vocabulary: Vocabulary) -> list[int]:
+    return load(package, vocabulary).to_list(SENTENCE)
+
+
 def _theirs(directory: Path) -> list[int]:
     tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
     ids: list[int] = tokenizer.encode(SENTENCE, add_special_tokens=False).ids
@@ -80,7 +99,7 @@ def _compare(
     ratio = spread(peer / own for own, peer in times)
     ours, peers = (f"{spread(side).median:.3f} s" for side in zip(*times, strict=True))
     print(
-        f"{name:22} {ours}, peer {peers}, {ratio.median:5.2f} times "
+        f"{name:40} {ours}, peer {peers}, {ratio.median:5.2f} times "
         f"as fast ({ratio.low:.2f} to {ratio.high:.2f}, {rounds} rounds)"
     )
     record.add("compared", name=name, ours=ours, theirs=peers, ratio=ratio)

@@ -1,4 +1,4 @@
-"""Writes the chart and tables of docs/benchmarks.md and docs/benchmarks-detail.md from the newest records.
+"""Writes docs/benchmarks.md, its chart, and the README's figures from the records.
 
 python -m benchmarks.page [--records DIRECTORY]
 """
@@ -6,56 +6,65 @@ python -m benchmarks.page [--records DIRECTORY]
 from __future__ import annotations
 
 import argparse
-import statistics
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from benchmarks import chart
-from benchmarks.cases import MODES
+from benchmarks.cases import BASELINES, CALL_SIZES, CORPORA, MIXED, MODES
+from benchmarks.measure import spread
 from benchmarks.peers import OURS
-from benchmarks.records import DIRECTORY, Run, newest
+from benchmarks.records import DIRECTORY, Run, newest, runs
+from benchmarks.vocabularies import OPENAI
 
-__all__ = ["between_markers", "detail", "summary"]
+__all__ = ["between_markers", "files", "history", "not_ahead", "readme_rows", "results"]
 
-_DOCS = Path(__file__).parents[1] / "docs"
+_ROOT = Path(__file__).parents[1]
 _BEGIN = "<!-- Written by `python -m benchmarks.page` from benchmarks/records; do not edit. -->"
 _END = "<!-- End of the generated part. -->"
+_Result = Mapping[str, Any]
+# The median, the lowest and the highest.
+_Ratio = Sequence[float]
 
 
 def main() -> None:
-    """Write the chart and both pages."""
+    """Write the chart, the page and the rows of the README."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--records", type=Path, default=DIRECTORY)
-    directory = parser.parse_args().records
+    for path, text in files(parser.parse_args().records).items():
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path}")
+
+
+def files(directory: Path = DIRECTORY) -> dict[Path, str]:
+    """Return the contents of all files that show the records.
+
+    Args:
+        directory: Where the records are.
+
+    Returns:
+        Path to text.
+
+    Raises:
+        SystemExit: There is no record.
+    """
     suite = newest("suite", directory)
     if suite is None:
         raise SystemExit(f"{directory} has no record; `make bench` makes one")
-    picture = _DOCS / "benchmarks.svg"
-    picture.write_text(
-        chart.draw(
-            {
-                "to list[int], cl100k, one thread, MB a second": chart.speeds(
-                    suite.of("case"), "list", "cl100k"
-                ),
-                "to a NumPy array": chart.speeds(suite.of("case"), "numpy", "cl100k"),
-            }
-        ),
-        encoding="utf-8",
-    )
-    found = [newest(name, directory) for name in ("training", "loading", "worst_case")]
-    others = [run for run in found if run is not None]
-    for name, text in (
-        ("benchmarks.md", summary(suite, others)),
-        ("benchmarks-detail.md", detail(suite, others)),
-    ):
-        page = _DOCS / name
-        page.write_text(between_markers(page.read_text(encoding="utf-8"), text), encoding="utf-8")
-        print(f"wrote {page}")
-    print(f"wrote {picture}")
+    found = [newest(name, directory) for name in ("training", "loading", "hostile")]
+    others = {run.about["run"]: run for run in found if run is not None}
+    page, readme = _ROOT / "docs" / "benchmarks.md", _ROOT / "README.md"
+    text = results(suite, others, runs(directory))
+    panels = chart.panels(suite.of("case"), suite.of("wrong"), (MIXED, *CORPORA))
+    return {
+        page: between_markers(page.read_text(encoding="utf-8"), text),
+        page.with_suffix(".svg"): chart.draw(panels),
+        readme: _with_rows(readme.read_text(encoding="utf-8"), readme_rows(suite, others.get("training"))),
+    }
 
 
 def between_markers(page: str, text: str) -> str:
@@ -78,66 +87,367 @@ def between_markers(page: str, text: str) -> str:
     return f"{before}{_BEGIN}\n\n{text}\n{_END}{after}"
 
 
-def summary(suite: Run, others: Iterable[Run] = ()) -> str:
-    """Return the ratios over all corpora and vocabularies, and those of training, as Markdown.
+def results(suite: Run, others: Mapping[str, Run], every: Sequence[Run]) -> str:
+    """Return all results as Markdown.
 
     Args:
         suite: A run of `python -m benchmarks`.
-        others: Runs of the other programs.
+        others: Runs of the other programs by name.
+        every: All recorded runs, for the history.
 
     Returns:
         The text.
     """
-    parts = [
-        _about(suite),
-        "![Encoding speed in MB per second](benchmarks.svg)",
-        "How many times as fast as each package we are: the median over all corpora and vocabularies, and "
-        "in brackets the lowest and the highest case.",
-        _medians(suite.of("case")),
+    cases = suite.of("case")
+    compared = [
+        {**result, "name": f"{name}, {result['name']}"}
+        for name, run in others.items()
+        for result in run.of("compared")
     ]
-    for run in others:
-        if run.about["run"] == "training":
-            parts += [
-                "From files to a trained tokenizer, on 2 threads, with peak memory:",
-                _compared(run),
-            ]
-    return "\n\n".join(parts) + "\n"
-
-
-def detail(suite: Run, others: Iterable[Run] = ()) -> str:
-    """Return every result as Markdown.
-
-    Args:
-        suite: A run of `python -m benchmarks`.
-        others: Runs of the other programs.
-
-    Returns:
-        The text.
-    """
     parts = [
-        _about(suite),
-        *_details(suite.of("case")),
+        _about(suite, others),
+        "![Encoding speed in MB per second](benchmarks.svg)",
+        *_once(suite),
+        "## Where we are not ahead",
+        *not_ahead(cases, compared),
+        *_grid(cases),
+        *_lengths(cases),
+        *_modes(cases),
+        *_ours(cases),
         *_memory(suite.of("memory")),
-        *_hostile(suite.of("hostile")),
+        *_others(others),
+        *history(every),
+        *_details(cases),
         *_left_out(suite),
     ]
-    for run in others:
-        parts += [f"### {run.about['run'].replace('_', ' ').capitalize()}", _about(run), *_other(run)]
     return "\n\n".join(parts) + "\n"
 
 
-def _about(run: Run) -> str:
-    about = run.about
-    machine, options = about["machine"], about["options"]
+def readme_rows(suite: Run, training: Run | None) -> dict[str, str]:
+    """Return the rows of the README's table that hold figures, by their first cell."""
+
+    def cell(peer: str, *modes: str) -> str:
+        cases = _select(suite.of("case"), peer=peer, modes=modes, state="warm", threads="1t")
+        return _range([case["ratio"][0] for case in cases])
+
+    rows = {
+        name: f"| {name} | **1** | {cell('tiktoken', mode)} | {cell('tokenizers', mode)} | "
+        f"{cell('gigatoken', mode)} | {last} |"
+        for name, mode, last in (
+            ("Encoding to lists, times our time", "list", "pure Python"),
+            ("Encoding to arrays, times our time", "numpy", "–"),
+        )
+    }
+    if training is not None:
+        name = "Training, times our time"
+        trained = {
+            peer: _range([r["ratio"][0] for r in training.of("compared") if f"against {peer}" in r["name"]])
+            for peer in ("tokenizers", "gigatoken")
+        }
+        rows[name] = (
+            f"| {name} | **1** | – | {trained['tokenizers']} | {trained['gigatoken']} | pure Python |"
+        )
+    return rows
+
+
+def not_ahead(cases: Iterable[_Result], compared: Iterable[_Result]) -> Iterator[str]:
+    """Return every comparison whose median is below 1, as Markdown.
+
+    Args:
+        cases: Results of cases.
+        compared: Results of training and loading.
+    """
+    slower: dict[str, list[str]] = {}
+    for case in cases:
+        peer, mode, corpus, vocabulary, state, threads = case["case"]
+        if case["ratio"][0] < 1 and peer != OURS:
+            title = f"{peer}, `{mode}`, {state}, {_threads(threads)}"
+            slower.setdefault(title, []).append(f"{vocabulary} {corpus} {_ratio(case['ratio'])}")
+    lines = [f"- {title}: {'; '.join(names)}" for title, names in slower.items()]
+    lines += [
+        f"- {result['name']}: {_ratio(result['ratio'])}"
+        for result in compared
+        if result["ratio"][0] < 1 and "against itself" not in result["name"]
+    ]
+    yield (
+        "Every case with a median ratio below 1: the package is faster than we are."
+        if lines
+        else ("Nowhere: every median ratio is at least 1.")
+    )
+    if lines:
+        yield "\n".join(lines)
+
+
+def history(every: Sequence[Run]) -> Iterator[str]:
+    """Return the main ratios of every complete run, oldest first, as a table."""
+    rows: dict[tuple[str, str, str], dict[str, str]] = {}
+    for run in every:
+        about = run.about
+        if not run.complete:
+            continue
+        found = _main_ratios(run)
+        if found:
+            key = (about["time"][:10], about["commit"], about["machine"]["cpu"])
+            rows.setdefault(key, {}).update(found)
+    if rows:
+        heads = list(dict.fromkeys(head for row in rows.values() for head in row))
+        yield "## From record to record"
+        yield (
+            "Medians over gpt2, cl100k and o200k on all corpora, and in brackets the lowest and the highest "
+            "case. Records may come from different machines and have texts of different lengths."
+        )
+        yield _table(
+            ["date", "commit", "processor", *heads],
+            [[*key, *(row.get(head, "") for head in heads)] for key, row in rows.items()],
+        )
+
+
+def _main_ratios(run: Run) -> dict[str, str]:
+    wanted: dict[str, list[_Ratio]] = {}
+    for title, peer, mode, state in (
+        ("gigatoken, arrays, warm", "gigatoken", "numpy", "warm"),
+        ("gigatoken, arrays, cold", "gigatoken", "numpy", "cold"),
+        ("fastokens, lists", "fastokens", "list", "warm"),
+        ("tiktoken, lists", "tiktoken", "list", "warm"),
+    ):
+        cases = _select(run.of("case"), peer=peer, modes=(mode,), state=state, threads="1t")
+        wanted[title] = [c["ratio"] for c in cases if c["case"][3] in OPENAI and c["case"][2] in CORPORA]
+    for result in run.of("compared") if run.about["run"] == "training" else ():
+        peer = result["name"].rpartition("against ")[2]
+        if not peer.startswith("itself"):
+            wanted.setdefault(f"{peer}, training", []).append(result["ratio"])
+    return {title: _median(ratios) for title, ratios in wanted.items() if ratios}
+
+
+def _about(suite: Run, others: Mapping[str, Run]) -> str:
+    about = suite.about
+    machine = about["machine"]
+    seconds = [end.get("seconds", 0) for run in (suite, *others.values()) for end in run.of("end")]
     peers = ", ".join(f"{name} {version}" for name, version in about["peers"].items())
-    settings = ", ".join(
-        f"{name} {value}" for name, value in options.items() if value not in (None, [], False)
+    commits = {f"{run.about['commit']} ({name}, {run.about['time'][:10]})" for name, run in others.items()}
+    elsewhere = [text for text in sorted(commits) if not text.startswith(about["commit"])]
+    lines = [
+        f"- Date: {about['time'][:10]}. Commit: {about['commit']}"
+        + (f"; {', '.join(elsewhere)}." if elsewhere else "."),
+        f"- Processor: {machine['cpu']}; {machine['cores']} cores, {machine['system']}.",
+        f"- Versions: Python {machine['python']}, {peers}.",
+        f"- Turns: {about['options']['turns']}; the median counts."
+        + (f" Load of the machine before: {machine['load']:.1f}." if "load" in machine else "")
+        + (f" All took {sum(seconds) / 60:.0f} minutes." if all(seconds) else ""),
+    ]
+    if not suite.complete:
+        lines.append("- **Only a part of the cases, or small texts: no figures to quote.**")
+    return "\n".join(lines)
+
+
+def _select(
+    cases: Iterable[_Result], peer: str, modes: Iterable[str], state: str, threads: str
+) -> list[_Result]:
+    keys = {(peer, mode, state, threads) for mode in modes}
+    return [case for case in cases if (case["case"][0], case["case"][1], *case["case"][4:]) in keys]
+
+
+def _once(suite: Run) -> Iterator[str]:
+    """Return the table of all packages, each once: its speed, or what it gets wrong."""
+    timed = [case for case in suite.of("case") if case["case"][1:3] == ["list", MIXED]]
+    wrong = [case for case in suite.of("wrong") if case["case"][1:3] == ["list", MIXED]]
+    if not timed and not wrong:
+        return
+    yield "## Every package, once"
+    yield (
+        "Documents of about 20 kB to `list[int]`, one thread, cl100k, equal parts of all corpora. A package "
+        "with other ids than ours is not timed; ours are those of tiktoken, as the tests check."
     )
-    return (
-        f"{about['time'][:10]}, commit {about['commit']}: {machine['cpu']}, {machine['cores']} cores, "
-        f"{machine['system']}, Python {machine['python']}; {peers}; {settings}."
-        + ("" if run.complete else " **Only a part of the cases, or small texts: no figures to quote.**")
+    rows = [
+        [case["case"][0], _ratio(case["ratio"]), f"{case['ours']:,.0f} : {case['theirs']:,.0f}"]
+        for case in sorted(timed, key=lambda case: case["ratio"][0])
+    ]
+    rows += [[case["case"][0], "wrong ids", _escaped(case["reason"])] for case in wrong]
+    yield _table(["package", "times as fast we are", "MB per second, ours : its"], rows)
+
+
+def _grid(cases: Sequence[_Result]) -> Iterator[str]:
+    """Return gigatoken's arrays by corpus and vocabulary."""
+    found = {
+        (case["case"][2], case["case"][3], case["case"][4]): _ratio(case["ratio"])
+        for case in cases
+        if case["case"][:2] == ["gigatoken", "numpy"]
+    }
+    if found:
+        columns = list(dict.fromkeys(key[1:] for key in found))
+        yield "## Documents to arrays, against gigatoken"
+        yield (
+            "How many times as fast we are: the median of the turns, in brackets the lowest and the highest. "
+            "*Warm*: the process has encoded the text before. *Cold*: the first encode of a new process."
+        )
+        yield _table(
+            ["", *(f"{vocabulary}, {state}" for vocabulary, state in columns)],
+            [
+                [corpus, *(found.get((corpus, *column), "") for column in columns)]
+                for corpus in dict.fromkeys(key[0] for key in found)
+            ],
+        )
+
+
+def _lengths(cases: Sequence[_Result]) -> Iterator[str]:
+    """Return the ratios by the length of a text."""
+    rows: dict[str, dict[str, list[_Ratio]]] = {}
+    for case in cases:
+        peer, mode, _, vocabulary, _, _ = case["case"]
+        if mode in CALL_SIZES:
+            title = f"{peer}, {vocabulary}, to {'lists' if mode.startswith('call') else 'arrays'}"
+            rows.setdefault(title, {}).setdefault(mode.partition("-")[2], []).append(case["ratio"])
+    if rows:
+        sizes = list(dict.fromkeys(mode.partition("-")[2] for mode in CALL_SIZES))
+        sizes.sort(key=lambda size: CALL_SIZES[f"array-{size}"])
+        yield "## Texts of every length"
+        yield "Bytes of a text; the median over the corpora, in brackets the lowest and the highest of them."
+        yield _table(
+            ["", *sizes],
+            [[title, *(_median(row.get(size, ())) for size in sizes)] for title, row in rows.items()],
+        )
+
+
+def _modes(cases: Sequence[_Result]) -> Iterator[str]:
+    """Return a table with a row per mode and a column per peer."""
+    ratios: dict[tuple[str, ...], dict[str, list[_Ratio]]] = {}
+    for case in cases:
+        peer, mode, corpus, _, cache, threads = case["case"]
+        if peer != OURS and mode not in CALL_SIZES and corpus != MIXED:
+            row = ratios.setdefault((f"`{mode}`", cache, threads.removesuffix("t")), {})
+            row.setdefault(peer, []).append(case["ratio"])
+    peers = list(dict.fromkeys(peer for row in ratios.values() for peer in row))
+    yield "## Every mode"
+    yield (
+        "How many times as fast as each package we are: the median over all corpora and vocabularies, and "
+        "in brackets the lowest and the highest case. [The modes](benchmarks-detail.md)."
     )
+    yield _table(
+        ["mode", "cache", "threads", *peers],
+        [[*key, *(_median(row.get(peer, ())) for peer in peers)] for key, row in ratios.items()],
+    )
+
+
+def _ours(cases: Sequence[_Result]) -> Iterator[str]:
+    """Return our own modes compared with plain encoding, and two threads with one."""
+    rows: dict[str, dict[str, list[_Ratio]]] = {}
+    for case in cases:
+        peer, mode, corpus, _, _, threads = case["case"]
+        if peer == OURS:
+            plain = f"plain encoding (`{BASELINES[mode]}`)" if mode in BASELINES else "one thread"
+            title = f"`{mode}`, {_threads(threads)}, against {plain}"
+            rows.setdefault(title, {}).setdefault(corpus, []).append(case["ratio"])
+    if rows:
+        corpora = list(dict.fromkeys(corpus for row in rows.values() for corpus in row))
+        yield "## Our own modes"
+        yield "The speed of each as a multiple of another one of ours; below 1, it is slower."
+        yield _table(
+            ["", *corpora],
+            [[title, *(_median(row.get(corpus, ())) for corpus in corpora)] for title, row in rows.items()],
+        )
+
+
+def _memory(results: Sequence[_Result]) -> Iterator[str]:
+    if not results:
+        return
+    yield "## Peak memory"
+    yield (
+        "One call in a new process with cl100k, in MB: the text or the file, the ids, and what the call "
+        "needed beyond both and beyond the process with the vocabulary loaded."
+    )
+    names = ("input", "output", "extra")
+    yield _table(
+        ["", "input", "output", "beyond"],
+        [
+            [
+                f"{each['case'][0]}, `{each['case'][1]}`, {each['case'][2]}, {_threads(each['case'][5])}",
+                *(f"{each[name] / 1e6:,.0f}" for name in names),
+            ]
+            for each in results
+        ],
+    )
+
+
+def _others(others: Mapping[str, Run]) -> Iterator[str]:
+    """Return training, loading and hostile inputs."""
+    for name, run in others.items():
+        yield f"## {name.capitalize()}"
+        if run.of("compared"):
+            yield _table(
+                ["", "ours", "peer", "times as fast"],
+                [
+                    [each["name"], each["ours"], each["theirs"], _ratio(each["ratio"])]
+                    for each in run.of("compared")
+                ],
+            )
+        if run.of("alone"):
+            yield "\n".join(f"- {each['name']}: {each['ours']} ({each['said']})." for each in run.of("alone"))
+        yield from _growth(run)
+
+
+def _growth(run: Run) -> Iterator[str]:
+    rows: dict[str, dict[int, float]] = {}
+    for result in run.of("growth"):
+        rows.setdefault(result["input"], {})[result["units"]] = result["ns"]
+    if rows:
+        sizes = list(dict.fromkeys(result["units"] for result in run.of("growth")))
+        (prose,) = run.of("prose")
+        yield (
+            "Nanoseconds per byte of so many letters, spaces or emoji with cl100k and an empty cache, "
+            f"and the slowest as a multiple of prose ({prose['ns']:.1f} ns per byte)."
+        )
+        yield _table(
+            ["", *(f"{size:,}" for size in sizes), "times prose"],
+            [
+                [name, *(f"{row[size]:.1f}" for size in sizes), f"{max(row.values()) / prose['ns']:.1f}"]
+                for name, row in rows.items()
+            ],
+        )
+
+
+def _details(cases: Sequence[_Result]) -> Iterator[str]:
+    """Return a table a mode: a row a vocabulary and corpus, a column a peer."""
+
+    def group(case: _Result) -> tuple[int, str, str]:
+        _, mode, _, _, state, threads = case["case"]
+        return [*MODES].index(mode), state, threads
+
+    yield "## Every case"
+    yield (
+        "The median ratio, in brackets the lowest and the highest of the turns, and the MB per second, ours "
+        "and the package's."
+    )
+    for (mode, state, threads), members in groupby(sorted(cases, key=group), group):
+        yield _detail(f"{[*MODES][mode]}, {state}, {_threads(threads)}", [*members])
+
+
+def _detail(title: str, cases: Sequence[_Result]) -> str:
+    peers = list(dict.fromkeys(case["case"][0] for case in cases))
+    cells: dict[str, dict[str, str]] = {}
+    for case in cases:
+        peer, _, corpus, vocabulary, _, _ = case["case"]
+        speeds = f"{case['ours']:,.0f} : {case['theirs']:,.0f}"
+        cells.setdefault(f"{vocabulary}, {corpus}", {})[peer] = f"{_ratio(case['ratio'])}, {speeds}"
+    table = _table(
+        ["", *("ours" if peer == OURS else peer for peer in peers)],
+        [[name, *(row.get(peer, "") for peer in peers)] for name, row in cells.items()],
+    )
+    return f"<details><summary>{title}</summary>\n\n{table}\n\n</details>"
+
+
+def _left_out(suite: Run) -> Iterator[str]:
+    for kind, title in (("wrong", "Wrong results, so not timed"), ("skipped", "Skipped")):
+        reasons: dict[str, list[str]] = {}
+        for result in suite.of(kind):
+            if result["case"][1:3] == ["list", MIXED]:
+                continue  # in the table of all packages
+            reasons.setdefault(result["reason"], []).append("/".join(result["case"]))
+        if reasons:
+            yield f"## {title}"
+            yield "\n".join(
+                f"- {_escaped(reason)} ({names[0]}{f' and {len(names) - 1} more' if names[1:] else ''})"
+                for reason, names in reasons.items()
+            )
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -145,136 +455,44 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *rows))
 
 
-def _medians(cases: Sequence[Mapping[str, Any]]) -> str:
-    """Return a table with a row per mode and a column per peer."""
-    ratios: dict[tuple[str, str, str], dict[str, list[float]]] = {}
-    for case in cases:
-        peer, mode, _, _, cache, threads = case["case"]
-        row = ratios.setdefault((mode, cache, threads.removesuffix("t")), {})
-        row.setdefault(peer, []).append(case["ratio"][0])
-    peers = list(dict.fromkeys(peer for row in ratios.values() for peer in row))
-
-    def cell(values: Sequence[float]) -> str:
-        if not values:
-            return ""
-        return f"**{statistics.median(values):.2f}** ({min(values):.2f} to {max(values):.2f})"
-
-    return _table(
-        ["mode", "cache", "threads", *("our one thread" if peer == OURS else peer for peer in peers)],
-        [[*key, *(cell(row.get(peer, ())) for peer in peers)] for key, row in ratios.items()],
-    )
+def _ratio(ratio: _Ratio) -> str:
+    median, low, high = ratio
+    return f"**{median:.2f}** ({low:.2f} to {high:.2f})"
 
 
-def _details(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A table a mode: a row a vocabulary and corpus, a column a peer."""
-
-    def group(case: Mapping[str, Any]) -> tuple[int, str, str]:
-        _, mode, _, _, state, threads = case["case"]
-        return [*MODES].index(mode), state, threads
-
-    yield "### Each case"
-    yield (
-        "The median ratio, with the smallest and the largest of the turns in brackets, and the MB of UTF-8 a "
-        "second of both."
-    )
-    for (mode, state, threads), members in groupby(sorted(cases, key=group), group):
-        yield _detail(f"{[*MODES][mode]}, {state}, threads: {threads.removesuffix('t')}", [*members])
+def _median(ratios: Sequence[_Ratio]) -> str:
+    """Return the median of several cases' medians, with the lowest and the highest, or the only case."""
+    if len(ratios) < 2:
+        return "".join(map(_ratio, ratios))
+    return _ratio(spread(ratio[0] for ratio in ratios))
 
 
-def _detail(title: str, cases: Sequence[Mapping[str, Any]]) -> str:
-    peers = list(dict.fromkeys(case["case"][0] for case in cases))
-    cells: dict[tuple[str, str], dict[str, str]] = {}
-    for case in cases:
-        peer, _, corpus, vocabulary, _, _ = case["case"]
-        median, low, high = case["ratio"]
-        cells.setdefault((vocabulary, corpus), {})[peer] = (
-            f"**{median:.2f}** ({low:.2f} to {high:.2f}), {case['ours']:,.0f} : {case['theirs']:,.0f}"
-        )
-    table = _table(
-        ["", *("one thread of ours" if peer == OURS else peer for peer in peers)],
-        [
-            [f"{vocabulary}, {corpus}", *(row.get(peer, "") for peer in peers)]
-            for (vocabulary, corpus), row in cells.items()
-        ],
-    )
-    return f"<details><summary>{title}</summary>\n\n{table}\n\n</details>"
+def _range(values: Sequence[float]) -> str:
+    """Return the lowest and the highest value, rounded as people say them."""
+    if not values:
+        return "–"
+    low, high = min(values), max(values)
+    digits = 0 if low >= 5 else 1
+    return f"{low:.{digits}f} to {high:.{digits}f}"
 
 
-def _memory(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    if not results:
-        return
-    yield "### Peak memory"
-    yield (
-        "One call in a new process, in MB: the text or the file, the ids, and what the call needed beyond "
-        "both and beyond the process with the vocabulary loaded."
-    )
-    yield _table(
-        ["", "input", "output", "beyond"],
-        [
-            [
-                f"{result['case'][1]}, {result['case'][2]}, threads: {result['case'][5].removesuffix('t')}",
-                *(f"{result[name] / 1e6:,.0f}" for name in ("input", "output", "extra")),
-            ]
-            for result in results
-        ],
-    )
+def _threads(threads: str) -> str:
+    return "1 thread" if threads == "1t" else f"{threads.removesuffix('t')} threads"
 
 
-def _hostile(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    if not results:
-        return
-    yield "### Hard input"
-    yield "A million units with cl100k and an empty cache, against a byte of prose with a warm one."
-    yield _table(
-        ["", "ns a byte", "times prose"],
-        [[result["input"], f"{result['ns']:.1f}", f"{result['times_prose']:.1f}"] for result in results],
-    )
+def _escaped(reason: str) -> str:
+    """Return a reason, which may quote any text, for a table of Markdown."""
+    return re.sub(r"([\\`*_|<])", r"\\\1", " ".join(reason.split()))
 
 
-def _left_out(suite: Run) -> Iterator[str]:
-    for kind, title in (("wrong", "Other results than ours, so not timed"), ("skipped", "Skipped")):
-        reasons: dict[str, list[str]] = {}
-        for result in suite.of(kind):
-            reasons.setdefault(result["reason"], []).append("/".join(result["case"]))
-        if reasons:
-            yield f"### {title}"
-            yield "\n".join(
-                f"- {reason} ({names[0]}{f' and {len(names) - 1} more' if names[1:] else ''})"
-                for reason, names in reasons.items()
-            )
+def _with_rows(text: str, rows: Mapping[str, str]) -> str:
+    """Replace the rows of tables that have these first cells."""
 
+    def replaced(line: str) -> str:
+        first = line.split("|")[1].strip() if line.startswith("|") else ""
+        return rows.get(first, line)
 
-def _other(run: Run) -> Iterator[str]:
-    if run.of("compared"):
-        yield _compared(run)
-    alone = run.of("alone")
-    if alone:
-        yield "\n".join(f"- {result['name']}: {result['ours']}. {result['said']}." for result in alone)
-    growth = run.of("growth")
-    if growth:
-        sizes = list(dict.fromkeys(result["units"] for result in growth))
-        rows: dict[str, dict[int, float]] = {}
-        for result in growth:
-            rows.setdefault(result["input"], {})[result["units"]] = result["ns"]
-        yield "Nanoseconds a byte at so many units, each time with an empty cache."
-        yield _table(
-            ["", *(f"{size:,}" for size in sizes)],
-            [
-                [name, *(f"{row[size]:.1f}" if size in row else "" for size in sizes)]
-                for name, row in rows.items()
-            ],
-        )
-
-
-def _compared(run: Run) -> str:
-    ratio = "**{:.2f}** ({:.2f} to {:.2f})"
-    return _table(
-        ["", "ours", "peer", "times as fast"],
-        [
-            [result["name"], result["ours"], result["theirs"], ratio.format(*result["ratio"])]
-            for result in run.of("compared")
-        ],
-    )
+    return "\n".join(map(replaced, text.split("\n")))
 
 
 if __name__ == "__main__":

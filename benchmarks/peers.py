@@ -7,9 +7,9 @@ imported when they are asked for, so one that is not installed is skipped.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -33,8 +33,15 @@ DISTRIBUTIONS = {
     "fastokens": "fastokens",
     "quicktok": "quicktok-v1",
     "gigatoken": "gigatoken",
+    "tokie": "tokie",
+    "iree-tokenizer": "iree-tokenizer",
+    "kitoken": "kitoken",
+    "bpe-openai": "bpe-openai",
+    "rs-bpe": "rs-bpe",
 }
 PEERS = tuple(DISTRIBUTIONS)
+# Characters of a part of a stream.
+_STREAM_PART = 1_000
 
 
 class SkippedError(Exception):
@@ -55,6 +62,7 @@ class Side:
         to_str: A list of ids to a text.
         to_bytes: An array of ids to bytes.
         fixed_threads: The package's threads are settled when its process starts.
+        ours_alone: A text to the result of a mode that only ours are measured in.
     """
 
     to_list: Callable[[str], list[int]]
@@ -66,6 +74,7 @@ class Side:
     to_str: Callable[[list[int]], str] | None = None
     to_bytes: Callable[[Ids], bytes] | None = None
     fixed_threads: bool = False
+    ours_alone: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
 
 
 def load(package: str, vocabulary: Vocabulary) -> Side:
@@ -106,6 +115,13 @@ def versions() -> dict[str, str]:
 
 def _ours(vocabulary: Vocabulary) -> Side:
     tokenizer = BPETokenizer.load(vocabulary.directory)
+
+    @cache
+    def with_special_tokens() -> BPETokenizer:
+        other = BPETokenizer.load(vocabulary.directory)
+        other.add_special_tokens([SEPARATOR, "<|im_start|>", "<|im_end|>", "<|fim_prefix|>", "<|eot_id|>"])
+        return other
+
     encode_files = getattr(tokenizer, "encode_files", None)
     takes_threads = "threads" in inspect.signature(tokenizer.encode_to_numpy).parameters
     # `encode_files` and `threads` are optional, so that older versions can be measured too.
@@ -120,7 +136,17 @@ def _ours(vocabulary: Vocabulary) -> Side:
         flat=_first,
         to_str=tokenizer.decode,
         to_bytes=tokenizer.decode_bytes,
+        ours_alone={
+            "count": tokenizer.count_tokens,
+            "offsets": tokenizer.encode_with_offsets,
+            "stream": lambda text: list(tokenizer.encode_streaming(_parts(text))),
+            "special": lambda text: with_special_tokens().encode(text, allowed_special="all"),
+        },
     )
+
+
+def _parts(text: str) -> Iterator[str]:
+    return (text[at : at + _STREAM_PART] for at in range(0, len(text), _STREAM_PART))
 
 
 def _tiktoken(vocabulary: Vocabulary) -> Side:
@@ -205,6 +231,39 @@ def _gigatoken(vocabulary: Vocabulary) -> Side:
     )
 
 
+_PUBLISHED = {"gpt2": "gpt2", "cl100k": "cl100k_base", "o200k": "o200k_base"}
+
+
+def _tokie(vocabulary: Vocabulary) -> Side:
+    tokenizer = import_module("tokie").Tokenizer.from_json(str(vocabulary.json))
+    return Side(to_list=lambda text: tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def _iree(vocabulary: Vocabulary) -> Side:
+    load = import_module("iree.tokenizer").Tokenizer.from_tiktoken
+    # It does not read the patterns of our tokenizer.json.
+    return Side(to_list=load(str(vocabulary.ranks), _published(vocabulary)).encode)
+
+
+def _kitoken(vocabulary: Vocabulary) -> Side:
+    return Side(to_list=import_module("kitoken").Kitoken.from_tokenizers_file(str(vocabulary.json)).encode)
+
+
+def _bpe_openai(vocabulary: Vocabulary) -> Side:
+    return Side(to_list=import_module("bpe_openai").get_encoding(_published(vocabulary)).encode_ordinary)
+
+
+def _rs_bpe(vocabulary: Vocabulary) -> Side:
+    return Side(to_list=getattr(import_module("rs_bpe.bpe").openai, _published(vocabulary))().encode)
+
+
+def _published(vocabulary: Vocabulary) -> str:
+    """Return the name of a published vocabulary, for packages that bring it along or know its pattern."""
+    if vocabulary.name not in _PUBLISHED:
+        raise SkippedError(f"it lacks {vocabulary.name}")
+    return _PUBLISHED[vocabulary.name]
+
+
 def _ranks(vocabulary: Vocabulary) -> dict[bytes, int]:
     """Return the ranks of the rank file, or the ids of the tokens without the added tokens."""
     if vocabulary.ranks is not None:
@@ -229,4 +288,9 @@ _LOADERS: dict[str, Callable[[Vocabulary], Side]] = {
     "fastokens": _fastokens,
     "quicktok": _quicktok,
     "gigatoken": _gigatoken,
+    "tokie": _tokie,
+    "iree-tokenizer": _iree,
+    "kitoken": _kitoken,
+    "bpe-openai": _bpe_openai,
+    "rs-bpe": _rs_bpe,
 }

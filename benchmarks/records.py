@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +16,10 @@ from typing import Any
 from benchmarks.peers import versions
 from bpe_tokenizer import __version__
 
-__all__ = ["DIRECTORY", "Record", "Run", "newest"]
+__all__ = ["DIRECTORY", "Record", "Run", "newest", "runs"]
 
 DIRECTORY = Path(__file__).parent / "records"
+_ROOT = Path(__file__).parents[1]
 
 
 class Record:
@@ -36,6 +38,7 @@ class Record:
         now = datetime.datetime.now(datetime.timezone.utc)
         directory.mkdir(parents=True, exist_ok=True)
         self.path = directory / f"{now:%Y-%m-%d}.jsonl"
+        self._begin = time.monotonic()
         self.add(
             "run",
             run=run,
@@ -54,8 +57,8 @@ class Record:
             file.write(json.dumps({"kind": kind, **values}) + "\n")
 
     def end(self) -> None:
-        """Append that the run is complete."""
-        self.add("end")
+        """Append that the run is complete, and how long it took."""
+        self.add("end", seconds=round(time.monotonic() - self._begin))
 
 
 @dataclass
@@ -85,13 +88,13 @@ def newest(run: str, directory: Path = DIRECTORY) -> Run | None:
     Returns:
         The run, or None without records.
     """
-    runs = [each for each in _runs(directory) if each.about["run"] == run]
-    complete = [each for each in runs if each.complete]
-    found = complete or runs
+    given = [each for each in runs(directory) if each.about["run"] == run]
+    found = [each for each in given if each.complete] or given
     return found[-1] if found else None
 
 
-def _runs(directory: Path) -> list[Run]:
+def runs(directory: Path = DIRECTORY) -> list[Run]:
+    """Return all runs, oldest first."""
     runs: list[Run] = []
     for path in sorted(directory.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -107,27 +110,43 @@ def _machine() -> dict[str, Any]:
     return {
         "cpu": _processor(),
         "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
     }
 
 
 def _processor() -> str:
+    """Return the processor's model and the vector instructions that the package uses."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor() or platform.machine()
-    facts = dict(line.split(":", 1) for line in lines if ":" in line)
-    name = next((value.strip() for key, value in facts.items() if key.startswith("model name")), "unknown")
-    flags = next((value.split() for key, value in facts.items() if key.startswith("flags")), [])
-    vectors = [flag for flag in ("avx2", "avx512f", "avx512vbmi") if flag in flags]
-    return f"{name} ({', '.join(vectors)})" if vectors else name
+    # The first processor's facts.
+    facts = {
+        key.strip(): value.strip() for key, _, value in reversed([line.partition(":") for line in lines])
+    }
+    name = facts.get("model name", "unknown")
+    if "cpu family" in facts:
+        name += f", family {facts['cpu family']} model {facts.get('model', '?')}"
+    flags = facts.get("flags", "").split()
+    found = [flag for flag in ("avx2", "avx512f", "avx512vbmi") if flag in flags]
+    level = os.environ.get("BPE_TOKENIZER_SIMD")
+    return f"{name} ({f'only {level} used' if level else ', '.join(found) or 'no AVX2'})"
 
 
 def _commit() -> str:
-    command = ["git", "describe", "--always", "--dirty"]
+    """Return the commit, and whether the sources differ from it, except for what a run writes."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", *arguments]
+        return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
     try:
-        result = subprocess.run(command, cwd=DIRECTORY.parent, capture_output=True, text=True, check=True)
+        commit = git("rev-parse", "--short", "HEAD")
+        changed = git(
+            "status", "--porcelain", "-uno", "--", ".", ":!benchmarks/records", ":!docs", ":!README.md"
+        )
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return result.stdout.strip()
+    return f"{commit}-dirty" if changed else commit

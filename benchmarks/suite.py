@@ -10,20 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks import alone
-from benchmarks.cases import LIMITS, Case
-from benchmarks.hostile import INPUTS, ns_a_byte
+from benchmarks.cases import BASELINES, LIMITS, MIXED, Case
 from benchmarks.inputs import SEPARATOR, cut_at_lines, read_documents
 from benchmarks.jobs import Inputs, job
 from benchmarks.measure import in_turn, seconds, spread
 from benchmarks.peers import OURS, Side, SkippedError, load
 from benchmarks.records import Record
 from benchmarks.vocabularies import Vocabulary, prepare
-from bpe_tokenizer import BPETokenizer
 
 __all__ = ["Suite", "WrongError"]
 
 _DOCUMENT = 20_000
-_HOSTILE_UNITS = 1_000_000
+# Bytes of all documents together where a case takes all of every corpus.
+_MIXED_BYTES = 4_000_000
+# Ids of ours and of a package that differs, as the page shows them.
+_SHOWN_IDS = 4
 
 
 class WrongError(Exception):
@@ -39,6 +40,7 @@ class Suite:
         record: Gets the results.
         turns: How often both sides run.
         limit: Bytes of each corpus; None takes all.
+        limits: Bytes of each corpus for some packages.
         load: Loads a package with a vocabulary.
     """
 
@@ -49,6 +51,7 @@ class Suite:
         record: Record,
         turns: int,
         limit: int | None = None,
+        limits: Mapping[str, int] = LIMITS,
         load: Callable[[str, Vocabulary], Side] = load,
     ) -> None:
         self._corpora = corpora
@@ -56,6 +59,7 @@ class Suite:
         self._record = record
         self._turns = turns
         self._limit = limit
+        self._limits = limits
         self._load = load
         # Holds only the sides of the current vocabulary and corpus, to save memory.
         self._sides: dict[tuple[str, str], Side | SkippedError] = {}
@@ -74,34 +78,32 @@ class Suite:
             else:
                 self._timed(case, size, times)
 
-    def run_ours(self) -> None:
-        """Measure our peak memory, and our time on hard inputs."""
-        for mode, threads in (("whole", 1), ("batch", 2), ("file", 2)):
-            for corpus in self._corpora:
+    def run_memory(self) -> None:
+        """Measure the peak memory of ours, and of the package that comes closest in speed."""
+        for corpus in self._corpora:
+            for mode, threads in (("whole", 1), ("batch", 2), ("file", 2)):
                 self._memory(Case(OURS, mode, corpus, "cl100k", "memory", threads))
-        tokenizer = BPETokenizer.load(self._vocabulary("cl100k").directory)
-        prose = self._file(next(iter(self._corpora)), self._limit).read_text(encoding="utf-8")[
-            :_HOSTILE_UNITS
-        ]
-        base = ns_a_byte(tokenizer, prose, self._turns, cold=False)
-        for name, make in INPUTS.items():
-            time = ns_a_byte(tokenizer, make(_HOSTILE_UNITS), self._turns)
-            self._record.add("hostile", input=name, ns=round(time, 2), times_prose=round(time / base, 2))
-            print(f"{name:<14} {time:7.1f} ns a byte, {time / base:5.1f} times prose", flush=True)
+            self._memory(Case("gigatoken", "batch", corpus, "cl100k", "memory", 2))
 
     def _warm(self, case: Case) -> tuple[int, list[tuple[float, float]]]:
         theirs, mine = self._side(case.peer, case.vocabulary), self._side(OURS, case.vocabulary)
         inputs = self._texts(case, mine)
-        # Our cases compare two threads with one.
-        other = job(theirs, case.mode, inputs, 1 if case.peer == OURS else case.threads)
+        # Our cases compare two threads with one, or a mode with plain encoding.
+        baseline = BASELINES.get(case.mode, case.mode)
+        other = job(theirs, baseline, inputs, 1 if case.peer == OURS else case.threads)
         own = job(mine, case.mode, inputs, case.threads)
         expected = own.outcome()
         try:
             given = other.outcome()
-        except Exception as error:
-            # An error of a package must not stop the other cases.
-            raise SkippedError(f"{case.peer} fails: {str(error)[:90]}") from error
-        _compare(expected, given)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            # A package's error must not stop the other cases. A panic of Rust is not an `Exception`.
+            raise WrongError(f"it fails with: {str(error).strip()[:120]}") from error
+        if case.mode == "count":
+            given = np.array([len(given)], dtype=np.uint32)
+        decodes = case.mode.startswith("decode")
+        _compare(expected, given, None if decodes else mine.to_bytes)
         return own.size, in_turn(partial(seconds, own.run), partial(seconds, other.run), self._turns)
 
     def _cold(self, case: Case) -> tuple[int, list[tuple[float, float]]]:
@@ -129,13 +131,11 @@ class Suite:
 
     def _memory(self, case: Case) -> None:
         try:
-            mine = self._side(OURS, case.vocabulary)
-            inputs = self._texts(case, mine)
+            side = self._side(case.peer, case.vocabulary)
+            path = self._file(case.corpus, self._limit)
             # Fails here, where the reason is visible.
-            job(mine, case.mode, inputs, case.threads)
-            result = alone.memory(
-                OURS, case.mode, case.threads, case.vocabulary, self._directory, inputs.path
-            )
+            job(side, case.mode, Inputs(path, side.to_list), case.threads)
+            result = alone.memory(case.peer, case.mode, case.threads, case.vocabulary, self._directory, path)
         except SkippedError as reason:
             self._report(case, "skipped", str(reason))
             return
@@ -190,7 +190,7 @@ class Suite:
         return prepare(name, self._directory)
 
     def _texts(self, case: Case, mine: Side) -> Inputs:
-        limits = [size for size in (self._limit, LIMITS.get(case.peer)) if size is not None]
+        limits = [size for size in (self._limit, self._limits.get(case.peer)) if size is not None]
         key = (case.corpus, case.vocabulary, min(limits, default=None))
         if any(other[:2] != key[:2] for other in self._inputs):
             self._inputs.clear()
@@ -202,15 +202,30 @@ class Suite:
         """Write a corpus as a file of documents, unless the file exists."""
         path = self._directory / f"{corpus}-{limit or 'all'}.txt"
         if not path.exists():
-            text = "\n".join(read_documents(self._corpora[corpus], limit))
+            if corpus == MIXED:
+                part = (limit or _MIXED_BYTES) // len(self._corpora)
+                documents = [each for file in self._corpora.values() for each in read_documents(file, part)]
+            else:
+                documents = read_documents(self._corpora[corpus], limit)
+            text = "\n".join(documents)
             path.write_bytes(SEPARATOR.join(cut_at_lines(text, _DOCUMENT)).encode("utf-8"))
         return path
 
 
-def _compare(mine: npt.NDArray[np.uint32], theirs: npt.NDArray[np.uint32]) -> None:
+def _compare(
+    mine: npt.NDArray[np.uint32],
+    theirs: npt.NDArray[np.uint32],
+    to_bytes: Callable[[npt.NDArray[np.uint32]], bytes] | None,
+) -> None:
+    """Raise an error that shows the first difference; `to_bytes` decodes ids."""
     if np.array_equal(mine, theirs):
         return
     common = min(len(mine), len(theirs))
     differing = np.flatnonzero(mine[:common] != theirs[:common])
     at = int(differing[0]) if len(differing) else common
-    raise WrongError(f"it differs from ours, first at index {at:,} of {len(mine):,}")
+    shown = slice(at, at + _SHOWN_IDS)
+    text = to_bytes(mine[max(0, at - 2) : shown.stop]).decode("utf-8", "replace") if to_bytes else ""
+    raise WrongError(
+        f"{text[:60]!r} gives {theirs[shown].tolist()} instead of {mine[shown].tolist()} "
+        f"(index {at:,} of {len(mine):,})"
+    )

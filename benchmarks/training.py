@@ -1,11 +1,11 @@
 """Training time and memory compared with gigatoken and Hugging Face `tokenizers`.
 
-    python -m benchmarks.training [--rounds 3] [--only gigatoken books]
+    python -m benchmarks.training [--all] [--rounds 5] [--only gigatoken books]
 
 Each training is a separate process, from the files to the trained tokenizer; peak memory is that of the
 whole process. gigatoken's merges are those of `tie_break="huggingface"` and are compared; `tokenizers` reads
-a file line by line, which counts other white space. The last case has no other side: two gigabytes in which
-new words keep coming, in 500 MB of memory.
+a file line by line, which counts other white space. `--all` trains on more text. Its last case has no other
+side: two gigabytes in which new words keep coming, in 500 MB of memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.inputs import chunks, fixture
 from benchmarks.measure import spread
-from benchmarks.records import Record
+from benchmarks.records import DIRECTORY, Record
 
 _OURS = "bpe_tokenizer"
 _CORPORA = ("books", "code", "multi", "zh")
@@ -44,15 +44,27 @@ class Case(NamedTuple):
     peer: str
     # The other side's pattern, if it differs.
     peer_pattern: str | None = None
+    # Bytes of the corpus.
+    size: int | None = None
 
     def __str__(self) -> str:
         copies = f" x {self.copies}" if self.copies > 1 else ""
+        copies = f" ({self.size // 10**6} MB)" if self.size else copies
         what = f"{self.corpus}{copies}, {self.pattern}, {self.vocab_size:,}"
         other = self.peer if self.peer_pattern is None else f"itself with {self.peer_pattern}"
         return f"{what}, against {other}"
 
 
 CASES = [
+    Case("books", 2, "gpt2", 32_000, "gigatoken"),
+    Case("code", 1, "gpt2", 32_000, "gigatoken"),
+    Case("multi", 1, "gpt2", 16_000, "gigatoken", size=5_000_000),
+    Case("zh", 1, "gpt2", 16_000, "gigatoken", size=5_000_000),
+    Case("books", 1, "cl100k", 32_000, "tokenizers", size=5_000_000),
+    Case("code", 1, "cl100k", 32_000, "tokenizers", size=5_000_000),
+    Case("multi", 1, "cl100k", 32_000, "tokenizers", size=5_000_000),
+]
+ALL_CASES = [
     Case("books", 12, "gpt2", 32_000, "gigatoken"),
     Case("code", 1, "gpt2", 32_000, "gigatoken"),
     Case("multi", 1, "gpt2", 64_000, "gigatoken"),
@@ -82,16 +94,18 @@ def main() -> None:
     if options.side:
         _train(options.side, options.pattern, options.vocab_size, options.memory, options.files)
         return
-    wanted = [case for case in CASES if all(word in str(case) for word in options.only)]
-    record = Record("training", not options.only, {"rounds": options.rounds})
+    cases = ALL_CASES if options.all else CASES
+    wanted = [case for case in cases if all(word in str(case) for word in options.only)]
+    settings = {"rounds": options.rounds, "all": options.all}
+    record = Record("training", not options.only, settings, options.records)
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         for corpus in {case.corpus for case in wanted}:
             with (directory / corpus).open("wb") as file:
                 file.writelines(chunks(fixture("corpora", f"{corpus}.txt.xz")))
         for case in wanted:
-            _compare(case, directory / case.corpus, options.rounds, record)
-        if not options.only:
+            _compare(case, _part(directory / case.corpus, case.size), options.rounds, record)
+        if options.all and not options.only:
             _in_little_memory(directory, record)
     record.end()
 
@@ -100,13 +114,25 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--all", action="store_true", help="train on more text")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--records", type=Path, default=DIRECTORY, help="where the records are kept")
     parser.add_argument("--only", nargs="+", default=[], help="words that a case's name must hold")
     for name in ("--side", "--pattern", "--memory"):
         parser.add_argument(name, help=argparse.SUPPRESS)
     parser.add_argument("--vocab-size", type=int, help=argparse.SUPPRESS)
     parser.add_argument("files", nargs="*", help=argparse.SUPPRESS)
     return parser.parse_args()
+
+
+def _part(corpus: Path, size: int | None) -> Path:
+    """Return a file with so many bytes of a corpus, or the corpus."""
+    if size is None:
+        return corpus
+    part = corpus.with_name(f"{corpus.name}-{size}")
+    if not part.exists():
+        part.write_bytes(corpus.read_bytes()[:size].decode("utf-8", "ignore").encode("utf-8"))
+    return part
 
 
 def _compare(case: Case, corpus: Path, rounds: int, record: Record) -> None:
@@ -117,7 +143,8 @@ def _compare(case: Case, corpus: Path, rounds: int, record: Record) -> None:
         for side, (program, pattern) in sides.items():
             runs[side].append(_run(program, pattern, case.vocab_size, files))
     if case.peer == "gigatoken" and runs["ours"][0].digest != runs["theirs"][0].digest:
-        raise SystemExit(f"{case}: the merges differ")
+        counts = [runs[side][0].merges for side in sides]
+        raise SystemExit(f"{case}: the merges differ; their numbers are {counts}")
     said = {}
     for side, each in runs.items():
         taken = spread(run.seconds for run in each)

@@ -11,7 +11,7 @@ from benchmarks.inputs import fixture, load_ranks, ours
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 
-__all__ = ["INVENTED_PATTERN", "VOCABULARIES", "Vocabulary", "prepare"]
+__all__ = ["INVENTED_PATTERN", "OPENAI", "VOCABULARIES", "Vocabulary", "prepare"]
 
 # No package has a scanner for this pattern: words of camelCase, other letters by fours, digits by twos.
 INVENTED_PATTERN = (
@@ -29,6 +29,8 @@ _SOURCES: dict[str, tuple[str, str | None]] = {
     "invented": ("cl100k_base.tiktoken", INVENTED_PATTERN),
 }
 VOCABULARIES = tuple(_SOURCES)
+# Those that most packages read.
+OPENAI = ("gpt2", "cl100k", "o200k")
 
 
 @dataclass(frozen=True)

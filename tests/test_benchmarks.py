@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,18 +16,30 @@ import pytest
 # `python -m pytest` finds it; a bare `pytest` does not look beside `tests`.
 pytest.importorskip("benchmarks")
 
-from benchmarks import chart, page, records
-from benchmarks.cases import CORPORA, MODES, Case, declared, select
+from benchmarks import chart, hostile, instructions, page, records
+from benchmarks.cases import (
+    ALL_LIMITS,
+    BASELINES,
+    CALL_SIZES,
+    CORPORA,
+    LIMITS,
+    MIXED,
+    MODES,
+    Case,
+    declared,
+    select,
+)
 from benchmarks.inputs import SEPARATOR, cut_at_lines, cut_to_size
 from benchmarks.jobs import Inputs, job
 from benchmarks.measure import Spread, in_turn, seconds, spread
 from benchmarks.peers import OURS, PEERS, Side, SkippedError
 from benchmarks.suite import Suite
-from benchmarks.vocabularies import VOCABULARIES, Vocabulary
+from benchmarks.vocabularies import OPENAI, VOCABULARIES, Vocabulary
 
 from bpe_tokenizer import BPETokenizer
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 TEXT = "One line.\r\nAnother line, naïve café\n日本語のテキスト\n" * 40
 
 
@@ -45,12 +58,24 @@ def side(tokenizer: BPETokenizer) -> Side:
         flat=lambda result: result[0],
         to_str=tokenizer.decode,
         to_bytes=tokenizer.decode_bytes,
+        ours_alone={
+            "count": tokenizer.count_tokens,
+            "offsets": tokenizer.encode_with_offsets,
+            "stream": lambda text: list(tokenizer.encode_streaming([text[:9], text[9:]])),
+            "special": tokenizer.encode,
+        },
     )
 
 
 @pytest.fixture
 def loader(tokenizer: BPETokenizer) -> Callable[[str, Vocabulary], Side]:
-    """Load ours; one that agrees, one that is wrong, and one that refuses."""
+    """Load ours; one that agrees, one that is wrong, one that fails, and one that refuses."""
+
+    class PanicError(BaseException):
+        """What packages in Rust raise when they panic."""
+
+    def panics(text: str) -> list[int]:
+        raise PanicError("index out of bounds")
 
     def load(package: str, vocabulary: Vocabulary) -> Side:
         # A process of its own loads ours as it is, so the suite must not think that it has more.
@@ -59,6 +84,8 @@ def loader(tokenizer: BPETokenizer) -> Callable[[str, Vocabulary], Side]:
             raise SkippedError("tokenizers is not installed")
         if package == "tiktoken":
             return replace(ours, to_list=lambda text: [*tokenizer.encode(text)[:-1], 0])
+        if package == "tokie":
+            return replace(ours, to_list=panics)
         return ours
 
     return load
@@ -88,18 +115,32 @@ def test_every_kind_of_case_is_declared() -> None:
     assert len({case.name for case in cases}) == len(cases)
     assert {case.mode for case in cases} == set(MODES)
     assert {case.peer for case in cases} == {*PEERS, OURS}
-    assert {case.corpus for case in cases} == set(CORPORA)
-    assert {case.vocabulary for case in cases} == set(VOCABULARIES)
+    assert {case.corpus for case in cases} == {*CORPORA, MIXED}
     assert {case.threads for case in cases} == {1, 2}
-    for vocabulary in VOCABULARIES:
+    for peer in PEERS:
+        assert [case for case in cases if case.corpus == MIXED and case.peer == peer] == [
+            Case(peer, "list", MIXED, "cl100k", "warm", 1)
+        ]
+    for vocabulary in OPENAI:
         for corpus in CORPORA:
-            assert Case("gigatoken", "numpy", corpus, vocabulary, "cold", 1) in cases
-    assert 0 < len(declared(quick=True)) < len(cases) / 2
-    assert {case.corpus for case in declared(["mine"])} == {"mine"}
+            for state in ("warm", "cold"):
+                assert Case("gigatoken", "numpy", corpus, vocabulary, state, 1) in cases
+    lengths = {CALL_SIZES[case.mode] for case in cases if case.mode in CALL_SIZES}
+    assert (min(lengths), max(lengths)) == (10, 10_000_000)
+    everything = declared(everything=True)
+    assert set(cases) < set(everything)
+    assert {case.vocabulary for case in everything} == set(VOCABULARIES)
+    assert {case.corpus for case in declared(["mine"])} == {"mine", MIXED}
+
+
+def test_cases_are_grouped_by_what_stays_in_memory() -> None:
+    groups = [(case.vocabulary, case.corpus) for case in declared(everything=True)]
+    changes = [after for before, after in zip([None, *groups], groups, strict=False) if before != after]
+    assert len(changes) == len(set(groups))
 
 
 def test_cases_are_chosen_by_the_parts_of_their_names() -> None:
-    cases = declared()
+    cases = declared(everything=True)
     assert select(cases, []) == cases
     chosen = select(cases, ["gigatoken", "gpt2,cl100k", "cold", "books"])
     assert {case.name for case in chosen} == {
@@ -131,6 +172,7 @@ def test_texts_are_cut_without_loss() -> None:
     assert all(document.endswith("\n") for document in documents)
     pieces = cut_to_size(TEXT, 10)
     assert all(len(piece.encode("utf-8")) <= 10 for piece in pieces)
+    assert cut_to_size(TEXT, 10, 25) == ["One line.\r", "\nAnother l", "ine, "]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -140,12 +182,16 @@ def test_every_mode_gives_the_ids_or_the_text(
 ) -> None:
     path = tmp_path / "corpus.txt"
     path.write_text(SEPARATOR.join([TEXT, TEXT]), encoding="utf-8", newline="")
-    task = job(side(tokenizer), mode, Inputs(path, tokenizer.encode), threads)
+    inputs = Inputs(path, tokenizer.encode)
+    task = job(side(tokenizer), mode, inputs, threads)
     task.run()
     if mode.startswith("decode"):
         assert bytes(task.outcome().astype(np.uint8)) == (TEXT + TEXT).encode("utf-8")
+    elif mode == "count":
+        assert task.outcome() == [2 * len(tokenizer.encode(TEXT))]
     else:
-        assert tokenizer.decode(task.outcome())[:100] == TEXT[:100]
+        texts = inputs.calls(mode) if mode in CALL_SIZES else [TEXT]
+        assert tokenizer.decode(task.outcome())[:100] == "".join(texts)[:100]
     assert task.size > 0
 
 
@@ -165,35 +211,40 @@ def test_cases_are_compared_timed_and_recorded(
 ) -> None:
     runner, record = suite
     names = [("gigatoken", "numpy"), ("tiktoken", "list"), ("tokenizers", "list"), ("tokenizers", "batch")]
+    names += [("tokie", "list"), *((OURS, mode) for mode in BASELINES)]
     runner.run(Case(peer, mode, "books", "cl100k", "warm", 1) for peer, mode in names)
-    runner.run([Case(OURS, "batch", "books", "cl100k", "warm", 2)])
+    runner.run([Case(OURS, "batch", MIXED, "cl100k", "warm", 2)])
     about, *results = lines(record)
     assert about["machine"]["cores"] > 0
     assert set(about) >= {"time", "commit", "version", "peers", "options", "complete"}
     # A reason is recorded once for a package and a vocabulary.
-    assert [result["kind"] for result in results] == ["case", "wrong", "skipped", "case"]
+    kinds = ["case", "wrong", "skipped", "wrong", *["case"] * len(BASELINES), "case"]
+    assert [result["kind"] for result in results] == kinds
     timed = results[0]
     assert timed["case"] == ["gigatoken", "numpy", "books", "cl100k", "warm", "1t"]
     assert timed["turns"] == 2
     assert timed["bytes"] == 2 * len(TEXT.encode("utf-8")) + 1
     median, low, high = timed["ratio"]
     assert low <= median <= high
-    assert "differs from ours, first at index" in results[1]["reason"]
+    # The end of a document, whose last id is wrong.
+    assert "\\n' gives [0] instead of [" in results[1]["reason"]
+    assert results[3]["reason"] == "it fails with: index out of bounds"
     assert "gigatoken/numpy/books/cl100k/warm/1t" in capsys.readouterr().out
 
 
-def test_memory_and_hard_input_are_recorded(
-    suite: tuple[Suite, records.Record], monkeypatch: pytest.MonkeyPatch
+def test_memory_and_hostile_inputs_are_recorded(
+    suite: tuple[Suite, records.Record], tokenizer: BPETokenizer
 ) -> None:
     runner, record = suite
-    monkeypatch.setattr("benchmarks.suite._HOSTILE_UNITS", 1_000)
-    runner.run_ours()
-    kinds = {result["kind"] for result in lines(record)}
-    assert {"memory", "hostile"} < kinds
+    runner.run_memory()
+    hostile.measure(tokenizer, TEXT, record, sizes=(10, 1_000))
+    assert {result["kind"] for result in lines(record)} == {"run", "memory", "skipped", "prose", "growth"}
     for result in lines(record):
         if result["kind"] == "memory":
             assert result["input"] > 0
             assert result["output"] > 0
+        if result["kind"] in ("prose", "growth"):
+            assert result["ns"] > 0
 
 
 def results() -> list[dict[str, Any]]:
@@ -230,40 +281,60 @@ def test_the_newest_complete_run_is_taken(tmp_path: Path) -> None:
     assert run.of("case") == [{"kind": "case", "n": "new"}]
 
 
-def test_the_page_and_the_chart_show_the_results(tmp_path: Path) -> None:
-    record = records.Record("suite", False, {"turns": 5}, tmp_path)
+def recorded(directory: Path) -> tuple[records.Run, dict[str, records.Run]]:
+    """Record results of every kind, and read them."""
+    record = records.Record("suite", True, {"turns": 5}, directory)
     for result in results():
+        record.add(**result)
+    once = results()[0] | {"case": Case("gigatoken", "list", MIXED, "cl100k", "warm", 1).parts}
+    slower = once | {
+        "case": Case("gigatoken", "array-10", "zh", "gpt2", "warm", 1).parts,
+        "ratio": [0.5, 0.4, 0.6],
+    }
+    for result in (once, slower, once | {"case": Case(OURS, "count", "zh", "cl100k", "warm", 1).parts}):
         record.add(**result)
     record.add(
         "memory", case=Case(OURS, "whole", "zh", "cl100k", "memory", 1).parts, input=5, output=6, extra=7
     )
-    record.add("hostile", input="spaces", ns=9.0, times_prose=1.5)
     record.add("skipped", case=["quicktok"], reason="no such vocabulary")
-    record.add("wrong", case=["other"], reason="differs")
-    training = records.Record("training", True, {}, tmp_path)
-    training.add("compared", name="50 MB", ours="1 s", theirs="9 s", ratio=[9.0, 8.0, 10.0])
-    growth = records.Record("worst_case", True, {}, tmp_path)
+    wrong = Case("tokie", "list", MIXED, "cl100k", "warm", 1).parts
+    record.add("wrong", case=wrong, reason="' *|\\t' gives [1] instead of [2]")
+    record.end()
+    training = records.Record("training", True, {}, directory)
+    training.add("compared", name="x, against gigatoken", ours="1 s", theirs="9 s", ratio=[9.0, 8.0, 10.0])
+    training.add("compared", name="y, against itself with gpt2", ours="", theirs="", ratio=[0.9, 0.8, 1.0])
+    training.end()
+    loading = records.Record("loading", True, {}, directory)
+    loading.add("compared", name="many tokens", ours="2 s", theirs="1 s", ratio=[0.5, 0.4, 0.6])
+    loading.end()
+    growth = records.Record("hostile", True, {}, directory)
+    growth.add("prose", ns=2.0)
     growth.add("growth", input="emoji", units=10, ns=3.0)
-    growth.add("growth", input="spaces", units=100, ns=4.0)
-    run = records.newest("suite", tmp_path)
-    others = [records.newest(name, tmp_path) for name in ("training", "worst_case")]
-    assert run is not None
-    found = [other for other in others if other is not None]
-    text = page.summary(run, found) + page.detail(run, found)
+    growth.end()
+    suite = records.newest("suite", directory)
+    others = {name: records.newest(name, directory) for name in ("training", "loading", "hostile")}
+    assert suite is not None
+    return suite, {name: run for name, run in others.items() if run is not None}
+
+
+def test_the_page_shows_the_results(tmp_path: Path) -> None:
+    suite, others = recorded(tmp_path)
+    text = page.results(suite, others, records.runs(tmp_path))
     for part in (
-        "| numpy | cold | 1 |",
-        "| **2.00** (2.00 to 2.00) |",
+        "| gigatoken | **2.00** (1.90 to 2.10) | 100 : 50 |",
+        "| tokie | wrong ids | ' \\*\\|\\\\t' gives [1] instead of [2] |",
+        "| `numpy` | cold | 1 |",
         "| cl100k, zh | **2.00** (1.90 to 2.10), 100 : 50 | **2.00** (1.90 to 2.10), 101 : 50 |",
-        "no figures to quote",
+        "| gigatoken, gpt2, to arrays | **0.50** (0.40 to 0.60) |",
+        "| `count`, 1 thread, against plain encoding (`numpy`) | **2.00** (1.90 to 2.10) |",
         "no such vocabulary",
-        "differs",
         "**9.00** (8.00 to 10.00)",
-        "| emoji | 3.0 |  |",
+        "| emoji | 3.0 | 1.5 |",
     ):
         assert part in text
     # Every row of a table has as many cells as its head.
     for table in text.split("\n\n"):
-        rows = [line for line in table.splitlines() if line.startswith("|")]
+        rows = [line.replace("\\|", "") for line in table.splitlines() if line.startswith("|")]
         assert len({row.count("|") for row in rows}) <= 1
 
     written = page.between_markers(f"before\n{page._BEGIN}\nold\n{page._END}\nafter\n", text)
@@ -274,18 +345,115 @@ def test_the_page_and_the_chart_show_the_results(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="lacks"):
         page.between_markers("no markers", text)
 
-    speeds = chart.speeds(run.of("case"), "list", "cl100k")
-    assert speeds["books"] == {OURS: 100.5, "gigatoken": 50.0, "tiktoken": 50.0}
-    picture = ElementTree.fromstring(chart.draw({"to <list>": speeds, "nothing": {}}))
-    bars = [each for each in picture.iter() if each.tag.endswith("rect")]
-    assert len(bars) == 6 + 2 * 3
+
+def test_the_page_says_where_others_are_faster(tmp_path: Path) -> None:
+    suite, others = recorded(tmp_path)
+    compared = [result for run in others.values() for result in run.of("compared")]
+    _, slower = page.not_ahead(suite.of("case"), compared)
+    assert slower.splitlines() == [
+        "- gigatoken, `array-10`, warm, 1 thread: gpt2 zh **0.50** (0.40 to 0.60)",
+        "- many tokens: **0.50** (0.40 to 0.60)",
+    ]
+    (nowhere,) = page.not_ahead([], [])
+    assert nowhere.startswith("Nowhere")
 
 
-@pytest.mark.parametrize("name", ["benchmarks.md", "benchmarks-detail.md"])
-def test_the_pages_have_their_markers(name: str) -> None:
-    assert page.between_markers((DOCS / name).read_text(encoding="utf-8"), "")
+def test_the_history_has_a_row_for_each_commit(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    every = records.runs(tmp_path)
+    for run in every:
+        run.about["commit"] = "1234567"
+    later = records.Run({**every[0].about, "commit": "89abcde"}, every[0].results)
+    unfinished = records.Run(every[0].about | {"commit": "fffffff", "complete": False}, every[0].results)
+    *_, table = page.history([*every, later, unfinished])
+    head, _, first, second = table.splitlines()
+    assert "| gigatoken, arrays, warm |" in head
+    assert head.endswith("| gigatoken, training |")
+    assert first.endswith("| **9.00** (8.00 to 10.00) |")
+    assert "| 1234567 |" in first
+    assert "| 89abcde |" in second
+    assert "fffffff" not in table
 
 
-def test_the_detail_page_explains_every_mode() -> None:
+def test_the_chart_fits_a_phone_and_gives_no_wrong_tokenizer_a_bar(tmp_path: Path) -> None:
+    suite, _ = recorded(tmp_path)
+    panels = chart.panels(suite.of("case"), suite.of("wrong"), (MIXED, *CORPORA))
+    lists, arrays = panels.values()
+    assert lists == [
+        chart.Bar(OURS, 100.0, True),
+        chart.Bar("gigatoken", 50.0, False),
+        chart.Bar("tokie", None, False),
+    ]
+    assert [bar.label for bar in arrays] == ["books, ours", "gigatoken", "zh, ours", "gigatoken"]
+    picture = ElementTree.fromstring(chart.draw({"to <list>": lists, "nothing": []}))
+    assert int(picture.attrib["width"]) <= 360
+    bars = [each for each in picture.iter() if each.tag.endswith("rect") and each.attrib["class"] != "card"]
+    assert [bar.attrib["class"] for bar in bars] == ["ours", "peer"]
+    assert all(float(bar.attrib["x"]) + float(bar.attrib["width"]) < 330 for bar in bars)
+
+
+def test_the_pages_show_the_newest_records() -> None:
+    """No figure of the page, the chart or the README is older than the records."""
+    for path, text in page.files().items():
+        assert path.read_text(encoding="utf-8") == text, f"run python -m benchmarks.page: {path.name}"
+    suite = records.newest("suite")
+    assert suite is not None
+    rows = page.readme_rows(suite, records.newest("training"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert set(rows.values()) <= set(readme)
+
+
+def test_the_detail_page_explains_every_mode_and_limit() -> None:
     text = (DOCS / "benchmarks-detail.md").read_text(encoding="utf-8")
     assert all(f"`{mode}`" in text for mode in MODES)
+    assert all(f"{peer} {LIMITS[peer] / 1e6:g} MB" in text for peer in PEERS if LIMITS[peer] != 1_000_000)
+    assert all(LIMITS[peer] < limit for peer, limit in ALL_LIMITS.items())
+
+
+def test_the_architecture_lists_each_file_once() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `benchmarks/(\w+\.py)` \|", text, re.MULTILINE)
+    files = [path.name for path in (ROOT / "benchmarks").glob("*.py") if path.name != "__init__.py"]
+    assert sorted(rows) == sorted(files)
+
+
+def test_the_makefile_runs_every_program() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (bench,) = re.findall(r"^bench: .*\n((?:\t.*\n)+)", text, re.MULTILINE)
+    assert re.findall(r"-m benchmarks(?:\.(\w+))?", bench) == ["", "training", "loading", "hostile", "page"]
+    assert instructions._UPDATE.split()[:2] == ["make", "instructions"]
+    assert "make instructions" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert instructions._UPDATE in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def counts(decode: float, rustc: str = "rustc 1") -> dict[str, Any]:
+    return {"tools": {"rustc": rustc}, "per_byte": {"encode": 50.0, "decode": decode}}
+
+
+@pytest.mark.parametrize(
+    ("counted", "expected", "fails", "said"),
+    [
+        (counts(10.0), counts(10.0), False, None),
+        (counts(10.29), counts(10.0), False, None),
+        (counts(10.31), counts(10.0), True, "FAILED: more than 3%"),
+        (counts(9.6), counts(10.0), False, "fewer instructions: decode"),
+        (counts(20.0), counts(10.0, "rustc 2"), False, "not compared: the file is of rustc 2"),
+        (counts(10.0), {"tools": {"rustc": "rustc 1"}, "per_byte": {"encode": 50.0}}, True, "not in both"),
+    ],
+)
+def test_more_instructions_fail(
+    counted: dict[str, Any], expected: dict[str, Any], fails: bool, said: str | None
+) -> None:
+    lines, failed = instructions.compare(counted, expected)
+    assert failed == fails
+    assert len(lines) == 3 + (said is not None)
+    assert said is None or said in lines[-1]
+
+
+def test_the_expected_counts_are_those_of_the_program() -> None:
+    expected = json.loads((ROOT / "benchmarks" / "instructions.json").read_text(encoding="utf-8"))
+    assert set(expected["tools"]) == {"rustc", "valgrind"}
+    program = (ROOT / "crates/core/examples/instructions.rs").read_text(encoding="utf-8")
+    for name in expected["per_byte"]:
+        assert f'"{name}"' in program or name.startswith("encode ")
+    assert all(value > 0 for value in expected["per_byte"].values())
