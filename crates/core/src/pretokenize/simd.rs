@@ -545,10 +545,27 @@ mod x86 {
         unsafe { super::highest_bits_with::<Avx512>(bytes, masks) }
     }
 
-    /// The compiler makes vector instructions of the portable code.
+    /// The pairs whose numbers fit the products of signed bytes; the compiler makes vector instructions of the others.
     #[target_feature(enable = "avx2")]
     pub fn pair_avx2(pairs: &mut [u8], symbols: u8) {
-        super::pair_all(pairs, symbols);
+        let (words, rest) = pairs.as_chunks_mut::<32>();
+        if symbols > i8::MAX as u8 {
+            super::pair_all(words.as_flattened_mut(), symbols);
+        } else {
+            let last = _mm256_set1_epi8(symbols as i8 - 1);
+            let factors = _mm256_set1_epi16(i16::from(symbols) << 8 | 1);
+            for word in words {
+                // SAFETY: the array has the size of the register.
+                unsafe {
+                    let symbols = _mm256_loadu_si256(word.as_ptr().cast());
+                    let symbols = _mm256_min_epu8(symbols, last);
+                    // The sums of products of neighbours.
+                    let pairs = _mm256_maddubs_epi16(symbols, factors);
+                    _mm256_storeu_si256(word.as_mut_ptr().cast(), pairs);
+                }
+            }
+        }
+        super::pair_all(rest, symbols);
     }
 
     #[target_feature(enable = "avx2")]
@@ -688,11 +705,16 @@ mod tests {
                     .iter()
                     .copied()
                     .eq(bits.map(|bit| 1000 + bit as u32)));
-                let mut pairs = *word;
-                pair(processor, &mut pairs, 100);
-                for (symbols, pair) in word.as_chunks::<2>().0.iter().zip(pairs.as_chunks().0) {
-                    let [first, second] = symbols.map(|symbol| u16::from(symbol.min(99)));
-                    assert_eq!(u16::from_le_bytes(*pair), first + 100 * second);
+                for symbols in [2, 100, 127, 128, 180] {
+                    let mut pairs = *word;
+                    pair(processor, &mut pairs[..50], symbols);
+                    let both = word.as_chunks::<2>().0.iter().zip(pairs.as_chunks().0);
+                    for (given, pair) in both.take(25) {
+                        let [first, second] = given.map(|it| u16::from(it.min(symbols - 1)));
+                        let expected = first + u16::from(symbols) * second;
+                        assert_eq!(u16::from_le_bytes(*pair), expected, "{processor:?}");
+                    }
+                    assert_eq!(pairs[50..], word[50..]);
                 }
                 for (at, &byte) in word.iter().enumerate() {
                     let bit = |mask: u64| mask >> at & 1 == 1;
