@@ -1,14 +1,15 @@
-//! Huge pages and prefetching, for large tables with random access; zeroed memory.
+//! Huge pages and prefetching, for large tables with random access and large results; zeroed memory.
 //!
 //! `unsafe`: an array reads its values through a raw address, and prefetching takes one. An array owns the
-//! memory that it points to, and all of it is initialised; a prefetch reads nothing. Zeroed memory becomes a vector
-//! of its size.
+//! memory that it points to, and all of it is initialised; a prefetch reads nothing, and advice about pages changes no
+//! byte. Zeroed memory becomes a vector of its size.
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
 use crate::reserve::filled;
 use memmap2::MmapMut;
 use std::alloc::{alloc_zeroed, Layout};
+use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -112,6 +113,25 @@ pub fn zeros(length: usize) -> Result<Vec<u8>> {
     }
     // SAFETY: the allocator of vectors gave `length` bytes, all of which are initialised.
     Ok(unsafe { Vec::from_raw_parts(start, length, length) })
+}
+
+/// Asks the system for huge pages in large memory that is not written yet. With small pages, the system takes as long to
+/// give the memory of the ids of a long text as encoding takes.
+pub fn advise_huge_pages<T>(unwritten: &mut [MaybeUninit<T>]) {
+    let bytes = size_of_val(unwritten);
+    if bytes < 2 * HUGE_PAGE {
+        return;
+    }
+    #[cfg(target_os = "linux")]
+    {
+        // Whole small pages: the allocator can then still move a block of its own mapping when it grows.
+        const PAGE: usize = 4096;
+        let start = unwritten.as_mut_ptr().cast::<u8>();
+        let before = start.addr() % PAGE;
+        let bytes = (before + bytes).next_multiple_of(PAGE);
+        // SAFETY: advice changes no content. The range has only pages of the slice; a refusal has no effect.
+        unsafe { libc::madvise(start.sub(before).cast(), bytes, libc::MADV_HUGEPAGE) };
+    }
 }
 
 /// Whether the system would give this much memory now.

@@ -102,7 +102,7 @@ impl Encoder {
                 ids = KEPT_IDS.take();
                 ids.clear();
             } else {
-                let _ = ids.try_reserve(text.len() / 3 + 8); // grows as needed without
+                reserve::expect(&mut ids, text.len() / 3 + 8);
             }
             self.core
                 .encode(text.as_text(), &special, &mut ids, interrupt)?;

@@ -6,10 +6,12 @@
 #![allow(unsafe_code)]
 
 use crate::objects;
+use bpe_tokenizer_core::reserve::advise_huge_pages;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyInt, PyList};
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// The tested versions. Builds that trace references have larger objects; `has_known_layout` excludes them by size.
@@ -72,6 +74,10 @@ pub fn list_of<'py>(
         let list = ffi::PyList_New(ids.len() as ffi::Py_ssize_t);
         let list = Bound::from_owned_ptr_or_err(py, list)?.cast_into_unchecked::<PyList>();
         let mut items = (*list.as_ptr().cast::<List>()).items;
+        if !ids.is_empty() {
+            let slots = items.cast::<MaybeUninit<*mut ffi::PyObject>>();
+            advise_huge_pages(std::slice::from_raw_parts_mut(slots, ids.len()));
+        }
         objects::hide(&list);
         for (number, ids) in ids.chunks(IDS_PER_CHECK).enumerate() {
             if number > 0 {

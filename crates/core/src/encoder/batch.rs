@@ -5,7 +5,7 @@ use super::cuts::Cuts;
 use super::Encoder;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::reserve::{append, push, reserve};
+use crate::reserve::{append, expect, push, reserve};
 use crate::text::Text;
 use crate::threads::ordered::in_order;
 use crate::threads::{first_chunk, next_cut, thread_count};
@@ -214,7 +214,7 @@ impl<'a> Batch<'a> {
                 1 => self.bytes,
                 _ => self.bytes.min(self.job_bytes),
             };
-            let _ = ids.try_reserve(bytes / BYTES_PER_ID); // grows as needed without
+            expect(ids, bytes / BYTES_PER_ID);
         }
         let search = Search::new(&self.matchers, false, self.interrupt);
         self.encoder.with_piece_encoder(self.interrupt, |pieces| {
@@ -260,7 +260,7 @@ impl<'a> Batch<'a> {
     ) -> Result<Ragged> {
         let mut ids: Vec<u32> = Vec::new();
         if self.threads > 1 {
-            let _ = ids.try_reserve_exact(self.bytes / BYTES_PER_ID); // untouched pages cost nothing
+            expect(&mut ids, self.bytes / BYTES_PER_ID); // untouched pages cost nothing
         }
         let mut offsets = vec![0];
         let take = |encoded: &mut Encoded| {
