@@ -66,8 +66,8 @@ impl Encoder {
             usize::MAX
         };
         let jobs = TextJobs::new(&batch, texts, part_bytes);
-        batch.collect(jobs, |parts, encoded| {
-            batch.encode(parts.into_iter(), encoded)
+        batch.collect(jobs, |thread, parts, encoded| {
+            batch.encode(thread, parts.into_iter(), encoded)
         })
     }
 
@@ -82,8 +82,8 @@ impl Encoder {
         let batch = Batch::new(self, options, bytes, interrupt)?;
         let jobs = TextJobs::new(&batch, texts, batch.job_bytes);
         let mut count = 0;
-        let work = |parts: Vec<DocumentPart<'t>>, (encoded, count): &mut (Encoded, usize)| {
-            batch.encode(parts.into_iter(), encoded)?;
+        let work = |thread, parts: Vec<DocumentPart<'t>>, (encoded, count): &mut (Encoded, usize)| {
+            batch.encode(thread, parts.into_iter(), encoded)?;
             *count += encoded.ids.len();
             encoded.clear();
             Ok(())
@@ -205,6 +205,7 @@ impl<'a> Batch<'a> {
     /// Appends the ids of parts to `encoded`.
     pub fn encode<'t>(
         &self,
+        thread: usize,
         parts: impl Iterator<Item = DocumentPart<'t>>,
         encoded: &mut Encoded,
     ) -> Result<()> {
@@ -217,7 +218,7 @@ impl<'a> Batch<'a> {
             expect(ids, bytes / BYTES_PER_ID);
         }
         let search = Search::new(&self.matchers, false, self.interrupt);
-        self.encoder.with_piece_encoder(self.interrupt, |pieces| {
+        self.encoder.with_piece_encoder_of(thread, self.interrupt, |pieces| {
             for part in parts {
                 if part.is_first {
                     append(ids, &self.options.prefix_ids)?;
@@ -256,7 +257,7 @@ impl<'a> Batch<'a> {
     pub fn collect<J: Send>(
         &self,
         jobs: impl Iterator<Item = J> + Send,
-        work: impl Fn(J, &mut Encoded) -> Result<()> + Sync,
+        work: impl Fn(usize, J, &mut Encoded) -> Result<()> + Sync,
     ) -> Result<Ragged> {
         let mut ids: Vec<u32> = Vec::new();
         if self.threads > 1 {

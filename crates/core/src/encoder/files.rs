@@ -50,7 +50,9 @@ impl Encoder {
             sources: sources.into_iter(),
             unfinished: None,
         };
-        batch.collect(jobs, |job, encoded| files.encode(job?, encoded))
+        batch.collect(jobs, |thread, job, encoded| {
+            files.encode(thread, job?, encoded)
+        })
     }
 }
 
@@ -98,7 +100,7 @@ struct Section {
 }
 
 impl Files<'_> {
-    fn encode(&self, job: Job, encoded: &mut Encoded) -> Result<()> {
+    fn encode(&self, thread: usize, job: Job, encoded: &mut Encoded) -> Result<()> {
         let section = match job {
             Job::Read(section) => section,
             Job::Unread(source) => self.read_whole(source)?,
@@ -119,7 +121,7 @@ impl Files<'_> {
             is_first,
             is_last,
         });
-        self.batch.encode(parts, encoded)?;
+        self.batch.encode(thread, parts, encoded)?;
         self.put_buffer(section.bytes);
         Ok(())
     }

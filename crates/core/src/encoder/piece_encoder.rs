@@ -34,7 +34,17 @@ impl Encoder {
         interrupt: &Interrupt<'_>,
         work: impl FnOnce(&mut PieceEncoder<'_>) -> R,
     ) -> R {
-        self.workspaces.with(|workspace| {
+        self.with_piece_encoder_of(0, interrupt, work)
+    }
+
+    /// As `with_piece_encoder`, for a thread that has a number in its call (see `WorkspacePool::with`).
+    pub(super) fn with_piece_encoder_of<R>(
+        &self,
+        thread: usize,
+        interrupt: &Interrupt<'_>,
+        work: impl FnOnce(&mut PieceEncoder<'_>) -> R,
+    ) -> R {
+        self.workspaces.with(thread, |workspace| {
             work(&mut PieceEncoder {
                 splitter: &self.splitter,
                 cached: CachedEncoder {

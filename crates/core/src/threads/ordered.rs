@@ -30,7 +30,7 @@ pub fn map<T: Sync, R: Send>(
         batches(items, size)
     };
     let mut results = with_capacity(items.len())?;
-    let work = |batch: &[T], done: &mut Vec<R>| {
+    let work = |_, batch: &[T], done: &mut Vec<R>| {
         batch.iter().try_for_each(|item| {
             interrupt.check()?;
             push(done, work(item)?)
@@ -47,27 +47,27 @@ pub fn map<T: Sync, R: Send>(
 
 /// Runs jobs in parallel and passes their results to `consume` in job order.
 ///
-/// `work` adds to a result, which may already hold the results of earlier jobs. `consume` empties it, and a
-/// later job reuses it. A job is drawn when a thread is free. At most [`MAX_WAITING`] results wait for a slow
+/// `work` gets the number of its thread, a job, and a result to add to, which may already hold the results of earlier
+/// jobs. `consume` empties it, and a later job reuses it. A job is drawn when a thread is free. At most [`MAX_WAITING`] results wait for a slow
 /// job. The error is that of the first job, in job order, that failed or whose result `consume` refused.
 pub fn in_order<J: Send, R: Default + Send>(
     jobs: impl Iterator<Item = J> + Send,
     threads: usize,
     interrupt: &Interrupt<'_>,
-    work: impl Fn(J, &mut R) -> Result<()> + Sync,
+    work: impl Fn(usize, J, &mut R) -> Result<()> + Sync,
     mut consume: impl FnMut(&mut R) -> Result<()> + Send,
 ) -> Result<()> {
     if threads <= 1 {
         let mut result = R::default();
         for job in jobs {
             interrupt.poll()?;
-            work(job, &mut result)?;
+            work(0, job, &mut result)?;
         }
         return consume(&mut result);
     }
     let (jobs, running) = (Jobs::new(jobs.enumerate()), Running::default());
     let buffer = ReorderBuffer::new(consume);
-    let run_jobs = || {
+    let run_jobs = |thread| {
         let _guard = StopOnPanic(&buffer);
         while buffer.wait_for_room(interrupt) {
             let (number, job) = match jobs.next(interrupt, || buffer.is_stopped()) {
@@ -76,25 +76,25 @@ pub fn in_order<J: Send, R: Default + Send>(
                 Err(error) => return buffer.fail(usize::MAX, error),
             };
             let mut result = buffer.empty_result();
-            match interrupt.poll().and_then(|()| work(job, &mut result)) {
+            match interrupt.poll().and_then(|()| work(thread, job, &mut result)) {
                 Ok(()) => buffer.put(number, result),
                 Err(error) => buffer.fail(number, error),
             }
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..threads {
+        for number in 1..threads {
             // If the system refuses a thread, the existing ones do its share.
             let (guard, run_jobs) = (running.begin(), &run_jobs);
             let thread = start(scope, move || {
                 let _guard = guard;
-                run_jobs();
+                run_jobs(number);
             });
             if thread.is_none() {
                 break;
             }
         }
-        run_jobs();
+        run_jobs(0);
         if let Err(error) = running.wait(interrupt) {
             buffer.fail(usize::MAX, error);
         }
@@ -289,7 +289,7 @@ mod tests {
     fn results_are_consumed_in_job_order() {
         for threads in [1, 2, 7] {
             let mut all = Vec::new();
-            let work = |job, result: &mut Vec<usize>| {
+            let work = |_, job, result: &mut Vec<usize>| {
                 slow(job);
                 result.push(job);
                 Ok(())
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn a_result_that_is_refused_is_the_error() {
         for threads in [1, 2, 7] {
-            let work = |job: u32, result: &mut u32| {
+            let work = |_, job: u32, result: &mut u32| {
                 *result = job;
                 Ok(())
             };
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn the_earliest_failure_is_the_error() {
         for threads in [1, 2, 7] {
-            let work = |job, _: &mut Vec<()>| {
+            let work = |_, job, _: &mut Vec<()>| {
                 slow(job);
                 match job {
                     0 | 5.. => Err(Error::UnknownId {
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn a_thread_that_is_far_ahead_waits() {
         let begun = AtomicUsize::new(0);
-        let work = |job, _: &mut Vec<()>| {
+        let work = |_, job, _: &mut Vec<()>| {
             begun.fetch_add(1, Ordering::Relaxed);
             while job == 0 && begun.load(Ordering::Relaxed) <= MAX_WAITING {
                 std::thread::sleep(Duration::from_millis(1));
@@ -365,7 +365,7 @@ mod tests {
     #[should_panic(expected = "a scoped thread panicked")]
     fn a_panic_ends_the_wait() {
         let caller = std::thread::current().id();
-        let work = |_, _: &mut Vec<()>| {
+        let work = |_, _, _: &mut Vec<()>| {
             assert_eq!(std::thread::current().id(), caller);
             std::thread::sleep(Duration::from_millis(1));
             Ok(())
@@ -378,7 +378,7 @@ mod tests {
         let begun = AtomicUsize::new(0);
         let stop = || begun.load(Ordering::Relaxed) > MAX_WAITING;
         let interrupt = Interrupt::new(&stop);
-        let work = |job, _: &mut Vec<()>| {
+        let work = |_, job, _: &mut Vec<()>| {
             begun.fetch_add(1, Ordering::Relaxed);
             while job == 0 && interrupt.check().is_ok() {
                 interrupt.poll()?;
@@ -415,7 +415,7 @@ mod tests {
                     endless();
                 }
             });
-            let work = |_, _: &mut ()| {
+            let work = |_, _, _: &mut ()| {
                 std::thread::sleep(Duration::from_millis(5));
                 if !draws {
                     endless();
