@@ -225,7 +225,10 @@ impl Encoder {
         let in_characters = value_of(py, "unit", unit, &[("char", true), ("byte", false)])?;
         let (ids, spans) = self.run(py, text.len(), |interrupt| {
             let (mut ids, mut spans, mut room) = (Vec::new(), Vec::new(), Ok(()));
+            reserve::expect(&mut ids, text.len() / 3);
+            reserve::expect(&mut spans, text.len() / 3);
             let (mut starts, mut ends) = (text.characters(), text.characters());
+            let in_characters = in_characters && !text.has_byte_positions();
             let given = text.as_text();
             self.core
                 .encode_with_spans(given, &special.0, interrupt, |id, span| {
@@ -253,10 +256,17 @@ impl Encoder {
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let starts = self.run(py, text.len(), |interrupt| {
             let (mut found, mut room) = (Vec::new(), Ok(()));
+            reserve::expect(&mut found, text.len() / 3);
             let (given, mut starts) = (text.as_text(), text.characters());
+            let in_characters = !text.has_byte_positions();
             self.core
                 .encode_with_spans(given, &special.0, interrupt, |_, span| {
-                    room = push(&mut found, starts.floor(span.start) as i64);
+                    let start = if in_characters {
+                        starts.floor(span.start)
+                    } else {
+                        span.start
+                    };
+                    room = push(&mut found, start as i64);
                     room.is_ok()
                 })?;
             room?;
@@ -318,10 +328,13 @@ impl Encoder {
         let Ragged { ids, offsets } = self.batch(py, &texts, &options)?;
         self.announce(py, ids.len());
         let rows = offsets.windows(2).map(|row| {
-            self.integers
-                .list(py, &ids[row[0] as usize..row[1] as usize])
+            let ids = &ids[row[0] as usize..row[1] as usize];
+            // New lists make the garbage collector visit those that it knows, again and again.
+            self.integers.list(py, ids).inspect(|row| objects::hide(row))
         });
-        objects::list(py, rows)
+        let rows = objects::list(py, rows)?;
+        rows.iter().for_each(|row| objects::show(&row));
+        Ok(rows)
     }
 
     #[pyo3(signature = (texts, special=PySpecial::none(), threads=0, prefix_suffix_ids=PrefixSuffix::default()))]

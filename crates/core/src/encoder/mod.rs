@@ -33,7 +33,7 @@ use crate::special::{AddedToken, AddedTokenMatch, Permits};
 use crate::text::Text;
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A model compiled for encoding. Threads may share it.
 pub struct Encoder {
@@ -43,6 +43,8 @@ pub struct Encoder {
     splitter: Splitter,
     merger: Merger,
     workspaces: WorkspacePool,
+    /// Built by the first call that needs spans.
+    widths: OnceLock<Vec<u8>>,
 }
 
 /// A text is a sequence of segments.
@@ -68,6 +70,7 @@ impl Encoder {
             splitter: Splitter::new(&model)?,
             merger: Merger::new(&model),
             workspaces: WorkspacePool::default(),
+            widths: OnceLock::new(),
             normalizers,
             model,
         })

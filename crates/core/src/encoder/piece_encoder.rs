@@ -89,20 +89,31 @@ impl PieceEncoder<'_> {
 
     /// Appends the ids of all pieces of a segment, block by block.
     fn encode_blocks(&mut self, segment: &TextSegment<'_>, ids: &mut Vec<u32>) -> Result<()> {
-        let TextSegment { text, is_utf8, .. } = *segment;
         let mut from = 0;
-        while from < text.len() {
-            let splitter = &self.splitter.pre_tokenizers;
-            let to = splitter.next_block(text, is_utf8, from, self.block)?;
-            let pieces = self.block.bounds().len();
-            self.pieces_until_poll = self.pieces_until_poll.saturating_sub(pieces);
-            self.poll_if_due()?;
-            let bounds = self.block.bounds();
-            self.cached
-                .encode_block(text, from, bounds, (self.keys, self.misses), ids)?;
-            from = to;
+        while from < segment.text.len() {
+            from = self.encode_next_block(segment, from, ids)?;
         }
         Ok(())
+    }
+
+    /// Appends the ids of the pieces of the block that begins at `from`. Returns the block's end.
+    #[inline]
+    pub fn encode_next_block(
+        &mut self,
+        segment: &TextSegment<'_>,
+        from: usize,
+        ids: &mut Vec<u32>,
+    ) -> Result<usize> {
+        let TextSegment { text, is_utf8, .. } = *segment;
+        let splitter = &self.splitter.pre_tokenizers;
+        let to = splitter.next_block(text, is_utf8, from, self.block)?;
+        let pieces = self.block.bounds().len();
+        self.pieces_until_poll = self.pieces_until_poll.saturating_sub(pieces);
+        self.poll_if_due()?;
+        let bounds = self.block.bounds();
+        self.cached
+            .encode_block(text, from, bounds, (self.keys, self.misses), ids)?;
+        Ok(to)
     }
 
     /// Appends the ids of the piece `text[range]`. Returns false on failure; see `take_failure`.
@@ -130,6 +141,11 @@ impl PieceEncoder<'_> {
         self.cached.encode_miss(text, range, ids)?;
         self.cached.cache.grow();
         Ok(())
+    }
+
+    /// Polls the interrupt.
+    pub fn poll(&self) -> Result<()> {
+        self.cached.interrupt.poll()
     }
 
     fn poll_if_due(&mut self) -> Result<()> {
