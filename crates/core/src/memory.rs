@@ -112,26 +112,34 @@ pub fn zeros(length: usize) -> Result<Vec<u8>> {
         return Err(Error::OutOfMemory { bytes: length });
     }
     // SAFETY: the allocator of vectors gave `length` bytes, all of which are initialised.
-    Ok(unsafe { Vec::from_raw_parts(start, length, length) })
+    let mut zeros = unsafe { Vec::from_raw_parts(start, length, length) };
+    advise(zeros.as_mut_ptr(), length);
+    Ok(zeros)
 }
 
 /// Asks the system for huge pages in large memory that is not written yet. With small pages, the system takes as long to
 /// give the memory of the ids of a long text as encoding takes.
 pub fn advise_huge_pages<T>(unwritten: &mut [MaybeUninit<T>]) {
-    let bytes = size_of_val(unwritten);
+    advise(unwritten.as_mut_ptr().cast(), size_of_val(unwritten));
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise(_: *mut u8, _: usize) {}
+
+/// Advises whole small pages: the allocator can then still move a block of its own mapping when it grows.
+#[cfg(target_os = "linux")]
+fn advise(start: *mut u8, bytes: usize) {
+    const PAGE: usize = 4096;
     if bytes < 2 * HUGE_PAGE {
         return;
     }
-    #[cfg(target_os = "linux")]
-    {
-        // Whole small pages: the allocator can then still move a block of its own mapping when it grows.
-        const PAGE: usize = 4096;
-        let start = unwritten.as_mut_ptr().cast::<u8>();
-        let before = start.addr() % PAGE;
-        let bytes = (before + bytes).next_multiple_of(PAGE);
-        // SAFETY: advice changes no content. The range has only pages of the slice; a refusal has no effect.
-        unsafe { libc::madvise(start.sub(before).cast(), bytes, libc::MADV_HUGEPAGE) };
-    }
+    let before = start.addr() % PAGE;
+    let (first, bytes) = (
+        start.wrapping_sub(before),
+        (before + bytes).next_multiple_of(PAGE),
+    );
+    // SAFETY: advice changes no content, whatever the address; a refusal has no effect.
+    unsafe { libc::madvise(first.cast(), bytes, libc::MADV_HUGEPAGE) };
 }
 
 /// Whether the system would give this much memory now.

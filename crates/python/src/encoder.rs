@@ -37,9 +37,6 @@ type Arrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
 /// The ids before and after each document.
 type PrefixSuffix = (Vec<u32>, Vec<u32>);
 
-/// `count` holds the ids of a shorter text in memory, and counts a longer one in chunks.
-const MIN_CHUNKED: usize = 1 << 20;
-
 /// The memory of fewer ids is kept for the next text: their array is a copy.
 const MAX_KEPT_IDS: usize = objects::MIN_OWNED / size_of::<u32>();
 
@@ -390,11 +387,10 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<usize> {
-        if threads == 1 && text.len() < MIN_CHUNKED {
-            let ids = self.ids(py, text, special.0, threads)?;
-            let count = ids.len();
-            keep(ids);
-            return Ok(count);
+        if threads == 1 {
+            return self.run(py, text.len(), |interrupt| {
+                self.core.count(text.as_text(), &special.0, interrupt)
+            });
         }
         let options = options(special.0, threads);
         self.run(py, text.len(), |interrupt| {
@@ -471,7 +467,18 @@ impl Encoder {
         replaces_broken: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let options = decode_options(skip_special_tokens, replaces_broken);
-        objects::bytes(py, &self.bytes_of(py, &ids, options)?)
+        let size = 4 * ids.0.len();
+        let length = self.run(py, size, |interrupt| {
+            self.decoder.length(&ids.0, options, interrupt)
+        })?;
+        match length {
+            Some(length) => objects::written_bytes(py, length, |bytes| {
+                call::run(py, size, |interrupt| {
+                    self.decoder.write(&ids.0, options, bytes, interrupt)
+                })
+            }),
+            None => objects::bytes(py, &self.bytes_of(py, &ids, options)?),
+        }
     }
 
     #[pyo3(signature = (ids, skip_special_tokens=false, errors="replace"))]

@@ -47,6 +47,32 @@ fn has_known_layout(py: Python<'_>) -> bool {
     })
 }
 
+/// An `int` of one digit, from 1 to 2^30 - 1.
+#[repr(C)]
+struct Digit {
+    object: Object,
+    /// The number of digits, with the sign in a form of the release.
+    tag: usize,
+    digit: u32,
+}
+
+/// The tag of an `int` of one digit, if this interpreter's integers have the layout of [`Digit`].
+fn tag_of_digit(py: Python<'_>) -> Option<usize> {
+    static TAG: PyOnceLock<Option<usize>> = PyOnceLock::new();
+    *TAG.get_or_init(py, || {
+        let info = py.import("sys").and_then(|sys| sys.getattr("int_info"));
+        let bits = info.and_then(|info| info.getattr("bits_per_digit")?.extract::<usize>());
+        let size = py.get_type::<PyInt>().getattr("__basicsize__");
+        let size = size.and_then(|size| size.extract::<usize>());
+        let is_known = has_known_layout(py)
+            && bits.is_ok_and(|bits| bits == 30)
+            && size.is_ok_and(|size| size == size_of::<Digit>());
+        // Since 3.12, the lowest three bits are the sign.
+        let minor = py.version_info().minor;
+        is_known.then_some(if minor < 12 { 1 } else { 1 << 3 })
+    })
+}
+
 /// Ids between two checks for signals.
 const IDS_PER_CHECK: usize = 1 << 18;
 
@@ -107,11 +133,11 @@ pub fn extend_from_ints(ids: &mut Vec<u32>, list: &Bound<'_, PyList>) -> PyResul
     if !has_known_layout(list.py()) {
         return Ok(());
     }
-    let wanted = list.len();
+    let (wanted, tag) = (list.len(), tag_of_digit(list.py()));
     while ids.len() < wanted {
         let position = ids.len();
         let end = wanted.min(position + IDS_PER_CHECK);
-        extend_from_range(ids, list, position..end);
+        extend_from_range(ids, list, position..end, tag);
         if ids.len() < end {
             break;
         }
@@ -123,10 +149,16 @@ pub fn extend_from_ints(ids: &mut Vec<u32>, list: &Bound<'_, PyList>) -> PyResul
 }
 
 /// As [`extend_from_ints`], for a range of items. A list that became shorter ends earlier.
-fn extend_from_range(ids: &mut Vec<u32>, list: &Bound<'_, PyList>, range: Range<usize>) {
+fn extend_from_range(
+    ids: &mut Vec<u32>,
+    list: &Bound<'_, PyList>,
+    range: Range<usize>,
+    tag: Option<usize>,
+) {
     // SAFETY: `has_known_layout` checked the layout of `List`, and `position` stays below the list's length. The
     // list cannot change during the loop: the GIL is held, as `list` shows, and converting an exact `int`, which the
-    // comparison with `integer_class` checks, runs no Python code.
+    // comparison with `integer_class` checks, runs no Python code. `tag_of_digit` checked the layout of `Digit`, and an
+    // `int` with this tag has a digit.
     unsafe {
         let integer_class = std::ptr::addr_of_mut!(ffi::PyLong_Type);
         let items = (*list.as_ptr().cast::<List>()).items;
@@ -134,6 +166,11 @@ fn extend_from_range(ids: &mut Vec<u32>, list: &Bound<'_, PyList>, range: Range<
             let item = *items.add(position);
             if (*item.cast::<Object>()).class != integer_class {
                 return;
+            }
+            let integer = item.cast::<Digit>();
+            if tag == Some((*integer).tag) {
+                ids.push((*integer).digit);
+                continue;
             }
             let Ok(id) = u32::try_from(ffi::PyLong_AsLongLong(item)) else {
                 ffi::PyErr_Clear();

@@ -5,14 +5,16 @@
 
 #![allow(unsafe_code)]
 
+use bpe_tokenizer_core::reserve::advise_huge_pages;
 use numpy::npyffi::{get_type_object, npy_intp, NpyTypes, NPY_ARRAY_WRITEABLE, PY_ARRAY_API};
 use numpy::{Element, PyArray1, PyArrayDescrMethods, PyArrayMethods};
-use pyo3::exceptions::PyMemoryError;
+use pyo3::exceptions::{PyMemoryError, PySystemError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyString};
 use std::any::Any;
 use std::ffi::{c_char, CStr, CString};
+use std::mem::MaybeUninit;
 
 /// A `MemoryError`. Without memory for the message, it has none.
 pub fn no_memory(py: Python<'_>, message: &str) -> PyErr {
@@ -29,6 +31,29 @@ pub fn bytes<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py, PyByte
     unsafe {
         let object = ffi::PyBytes_FromStringAndSize(start, length as ffi::Py_ssize_t);
         Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
+    }
+}
+
+/// A `bytes` of a length, which `write` fills. `write` returns how many bytes it wrote, from the beginning.
+pub fn written_bytes<'py>(
+    py: Python<'py>,
+    length: usize,
+    write: impl FnOnce(&mut [MaybeUninit<u8>]) -> PyResult<usize>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    // SAFETY: as the module's comment says; the new object is a `bytes` with this many bytes, and nobody else has it
+    // until all are written.
+    unsafe {
+        let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), length as ffi::Py_ssize_t);
+        let object = Bound::from_owned_ptr_or_err(py, object)?;
+        if length > 0 {
+            let start = ffi::PyBytes_AsString(object.as_ptr()).cast::<MaybeUninit<u8>>();
+            let bytes = std::slice::from_raw_parts_mut(start, length);
+            advise_huge_pages(bytes);
+            if write(bytes)? != length {
+                return Err(PySystemError::new_err("bytes were not written"));
+            }
+        }
+        Ok(object.cast_into_unchecked())
     }
 }
 

@@ -59,13 +59,7 @@ impl Encoder {
     ) -> Result<Ragged> {
         let bytes = texts.clone().map(|text| text.as_bytes().len()).sum();
         let batch = Batch::new(self, options, bytes, interrupt)?;
-        // One thread needs no parts.
-        let part_bytes = if batch.threads > 1 {
-            batch.job_bytes
-        } else {
-            usize::MAX
-        };
-        let jobs = TextJobs::new(&batch, texts, part_bytes);
+        let jobs = TextJobs::new(&batch, texts, batch.part_bytes());
         batch.collect(jobs, |thread, parts, encoded| {
             batch.encode(thread, parts.into_iter(), encoded)
         })
@@ -80,15 +74,13 @@ impl Encoder {
     ) -> Result<usize> {
         let bytes = texts.clone().map(|text| text.as_bytes().len()).sum();
         let batch = Batch::new(self, options, bytes, interrupt)?;
-        let jobs = TextJobs::new(&batch, texts, batch.job_bytes);
+        let jobs = TextJobs::new(&batch, texts, batch.part_bytes());
         let mut count = 0;
-        let work = |thread, parts: Vec<DocumentPart<'t>>, (encoded, count): &mut (Encoded, usize)| {
-            batch.encode(thread, parts.into_iter(), encoded)?;
-            *count += encoded.ids.len();
-            encoded.clear();
+        let work = |thread, parts: Vec<DocumentPart<'t>>, counted: &mut usize| {
+            *counted += batch.count(thread, parts.into_iter())?;
             Ok(())
         };
-        let take = |(_, counted): &mut (Encoded, usize)| {
+        let take = |counted: &mut usize| {
             count += std::mem::take(counted);
             Ok(())
         };
@@ -155,6 +147,14 @@ impl<'a> Batch<'a> {
                 bytes => bytes,
             },
         })
+    }
+
+    /// The bytes of a part. One thread needs no parts.
+    fn part_bytes(&self) -> usize {
+        match self.threads {
+            1 => usize::MAX,
+            _ => self.job_bytes,
+        }
     }
 
     /// The length of the first part of a document, for parts of about `part_bytes`.
@@ -234,6 +234,29 @@ impl<'a> Batch<'a> {
             }
             Ok(())
         })
+    }
+
+    /// The number of ids of parts.
+    fn count<'t>(
+        &self,
+        thread: usize,
+        mut parts: impl Iterator<Item = DocumentPart<'t>>,
+    ) -> Result<usize> {
+        let search = Search::new(&self.matchers, false, self.interrupt);
+        self.encoder
+            .with_piece_encoder_of(thread, self.interrupt, |pieces| {
+                let mut count = 0;
+                parts.try_for_each(|part| {
+                    count += usize::from(part.is_first) * self.options.prefix_ids.len();
+                    count += usize::from(part.is_last) * self.options.suffix_ids.len();
+                    self.encoder
+                        .for_each_segment(part.text, search, &mut |segment| {
+                            count += pieces.count(segment)?;
+                            Ok(true)
+                        })
+                })?;
+                Ok(count)
+            })
     }
 
     /// Fails if a text contains a disallowed token. The text begins at `base` of the file.

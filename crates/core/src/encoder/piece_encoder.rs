@@ -104,16 +104,53 @@ impl PieceEncoder<'_> {
         from: usize,
         ids: &mut Vec<u32>,
     ) -> Result<usize> {
+        let to = self.next_block(segment, from)?;
+        let bounds = self.block.bounds();
+        self.cached
+            .encode_block(segment.text, from, bounds, (self.keys, self.misses), ids)?;
+        Ok(to)
+    }
+
+    /// Finds the pieces of the block that begins at `from`. Returns the block's end.
+    #[inline]
+    fn next_block(&mut self, segment: &TextSegment<'_>, from: usize) -> Result<usize> {
         let TextSegment { text, is_utf8, .. } = *segment;
         let splitter = &self.splitter.pre_tokenizers;
         let to = splitter.next_block(text, is_utf8, from, self.block)?;
         let pieces = self.block.bounds().len();
         self.pieces_until_poll = self.pieces_until_poll.saturating_sub(pieces);
         self.poll_if_due()?;
-        let bounds = self.block.bounds();
-        self.cached
-            .encode_block(text, from, bounds, (self.keys, self.misses), ids)?;
         Ok(to)
+    }
+
+    /// The number of ids of a segment. Keeps at most those of one piece.
+    pub fn count(&mut self, segment: Segment<'_>) -> Result<usize> {
+        let text = match segment {
+            Segment::Added { .. } => return Ok(1),
+            Segment::Text(text) => text,
+        };
+        let (mut count, mut ids) = (0, std::mem::take(&mut self.piece_ids));
+        if self.splitter.has_blocks(&text) {
+            let mut from = 0;
+            while from < text.text.len() {
+                let to = self.next_block(&text, from)?;
+                let bounds = self.block.bounds();
+                count += self
+                    .cached
+                    .count_block(text.text, from, bounds, self.keys, &mut ids)?;
+                from = to;
+            }
+        } else {
+            self.splitter.split(&text, false, |piece| {
+                ids.clear();
+                let succeeded = self.encode_piece(piece.text, piece.range, &mut ids);
+                count += ids.len();
+                succeeded
+            })?;
+            self.take_failure()?;
+        }
+        self.piece_ids = ids;
+        Ok(count)
     }
 
     /// Appends the ids of the piece `text[range]`. Returns false on failure; see `take_failure`.
