@@ -11,7 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyInt, PyList};
-use std::mem::MaybeUninit;
+use std::mem::{offset_of, MaybeUninit};
 use std::ops::Range;
 
 /// The tested versions. Builds that trace references have larger objects; `has_known_layout` excludes them by size.
@@ -66,7 +66,7 @@ fn tag_of_digit(py: Python<'_>) -> Option<usize> {
         let size = size.and_then(|size| size.extract::<usize>());
         let is_known = has_known_layout(py)
             && bits.is_ok_and(|bits| bits == 30)
-            && size.is_ok_and(|size| size == size_of::<Digit>());
+            && size.is_ok_and(|size| size == offset_of!(Digit, digit));
         // Since 3.12, the lowest three bits are the sign.
         let minor = py.version_info().minor;
         is_known.then_some(if minor < 12 { 1 } else { 1 << 3 })

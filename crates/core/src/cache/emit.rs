@@ -135,18 +135,32 @@ fn count_with(
     pieces: Range<usize>,
     slot: impl Fn(&Bucket, &Key) -> Option<usize>,
 ) -> (usize, usize) {
-    let (keys, buckets) = batch.get(pieces.end);
+    let Range {
+        start: mut piece,
+        end,
+    } = pieces;
+    let (keys, buckets) = batch.get(end);
     let (table, mut count) = (cache.buckets(), 0);
-    for piece in pieces.clone() {
-        let (key, bucket) = (&keys[piece], buckets[piece]);
-        let first = table.get(bucket as usize);
-        let first = first.and_then(|bucket| Some(bucket.ids(slot(bucket, key)?)));
-        let Some(packed) = first.or_else(|| cache.find_in_alternate(bucket, *key)) else {
-            return (piece, count);
-        };
-        count += packed.count();
+    while piece < end {
+        for (key, &bucket) in keys[piece..].iter().zip(&buckets[piece..]) {
+            let Some(bucket) = table.get(bucket as usize) else {
+                break;
+            };
+            let Some(slot) = slot(bucket, key) else {
+                break;
+            };
+            count += bucket.ids(slot).count();
+            piece += 1;
+        }
+        if piece < end {
+            let Some(packed) = cache.find_in_alternate(buckets[piece], keys[piece]) else {
+                break;
+            };
+            count += packed.count();
+            piece += 1;
+        }
     }
-    (pieces.end, count)
+    (piece, count)
 }
 
 impl Bucket {
