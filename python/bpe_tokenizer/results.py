@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, overload
 
@@ -392,14 +394,31 @@ def to_results(
     if options.added or options.truncation:
         rows = [prefix + row[options.body(len(row))] + suffix for row in rows]
     width = options.width(max(map(len, rows), default=0))
-    return [
-        EncodingResult(
-            options.filled(row, width, options.fill_id),
-            options.filled([1] * len(row), width, 0),
-            token_strings,
-        )
-        for row in rows
-    ]
+    with _collection_paused():
+        return [
+            EncodingResult(
+                options.filled(row, width, options.fill_id),
+                options.filled([1] * len(row), width, 0),
+                token_strings,
+            )
+            for row in rows
+        ]
+
+
+@contextmanager
+def _collection_paused() -> Iterator[None]:
+    """Pause the garbage collector while many objects are made that all stay.
+
+    It would visit all ids of all rows several times, which takes longer than to encode them.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def to_arrays(

@@ -123,6 +123,14 @@ pub fn advise_huge_pages<T>(unwritten: &mut [MaybeUninit<T>]) {
     advise(unwritten.as_mut_ptr().cast(), size_of_val(unwritten));
 }
 
+/// Makes room for values that probably follow, on huge pages if they are many. Without so much memory, the vector grows
+/// as needed.
+pub fn make_room<T>(values: &mut Vec<T>, additional: usize) {
+    if values.try_reserve_exact(additional).is_ok() {
+        advise_huge_pages(values.spare_capacity_mut());
+    }
+}
+
 #[cfg(not(target_os = "linux"))]
 fn advise(_: *mut u8, _: usize) {}
 
@@ -187,6 +195,20 @@ mod tests {
         }
         assert!(zeros(usize::MAX / 2).is_err() && zeros(usize::MAX).is_err());
         assert!(has_room(1 << 20) && !has_room(usize::MAX / 4));
+    }
+
+    #[test]
+    fn room_for_many_values_keeps_the_first_ones() {
+        let mut values: Vec<u64> = (0..1000).collect();
+        make_room(&mut values, HUGE_PAGE);
+        assert!(values.capacity() >= 1000 + HUGE_PAGE);
+        values.extend(1000..HUGE_PAGE as u64);
+        values.reserve_exact(4 * HUGE_PAGE);
+        values.shrink_to_fit();
+        assert!(values.iter().copied().eq(0..HUGE_PAGE as u64));
+        make_room(&mut values, usize::MAX / 16); // no system has so much
+        make_room(&mut values, usize::MAX);
+        assert_eq!(values.len(), HUGE_PAGE);
     }
 
     #[test]

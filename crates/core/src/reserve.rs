@@ -4,7 +4,6 @@
 //! memory, and [`watch_memory`] tells this crate how to ask for that.
 
 use crate::error::{Error, Result};
-pub use crate::memory::advise_huge_pages;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
 use std::sync::OnceLock;
@@ -78,14 +77,6 @@ pub fn reserve_entries<K: Eq + Hash, V, S: BuildHasher>(
     let entries = map.len().saturating_add(keys);
     let reserved = map.try_reserve(keys);
     reserved.map_err(|_| out_of_memory::<(K, V)>(entries.saturating_mul(2)))
-}
-
-/// Makes room for values that probably follow, on huge pages if they are many. Without so much memory, the vector grows
-/// as needed.
-pub fn expect<T>(values: &mut Vec<T>, additional: usize) {
-    if values.try_reserve_exact(additional).is_ok() {
-        advise_huge_pages(values.spare_capacity_mut());
-    }
 }
 
 /// An empty vector with room for so many values.

@@ -10,6 +10,7 @@ use crate::text::{to_text, PySpecial, PyText};
 use crate::trace::MergeTrace;
 use bpe_tokenizer_core::decoder::{DecodeOptions, Decoder};
 use bpe_tokenizer_core::encoder::{BatchOptions, Encoder as Core, Ragged, Special};
+use bpe_tokenizer_core::memory::make_room;
 use bpe_tokenizer_core::reserve::{self, append, push};
 use bpe_tokenizer_core::threads::ordered;
 use bpe_tokenizer_core::{Interrupt, Result};
@@ -99,7 +100,7 @@ impl Encoder {
                 ids = KEPT_IDS.take();
                 ids.clear();
             } else {
-                reserve::expect(&mut ids, text.len() / 3 + 8);
+                make_room(&mut ids, text.len() / 3 + 8);
             }
             self.core
                 .encode(text.as_text(), &special, &mut ids, interrupt)?;
@@ -222,8 +223,8 @@ impl Encoder {
         let in_characters = value_of(py, "unit", unit, &[("char", true), ("byte", false)])?;
         let (ids, spans) = self.run(py, text.len(), |interrupt| {
             let (mut ids, mut spans, mut room) = (Vec::new(), Vec::new(), Ok(()));
-            reserve::expect(&mut ids, text.len() / 3);
-            reserve::expect(&mut spans, text.len() / 3);
+            make_room(&mut ids, text.len() / 3);
+            make_room(&mut spans, text.len() / 3);
             let (mut starts, mut ends) = (text.characters(), text.characters());
             let in_characters = in_characters && !text.has_byte_positions();
             let given = text.as_text();
@@ -253,7 +254,7 @@ impl Encoder {
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let starts = self.run(py, text.len(), |interrupt| {
             let (mut found, mut room) = (Vec::new(), Ok(()));
-            reserve::expect(&mut found, text.len() / 3);
+            make_room(&mut found, text.len() / 3);
             let (given, mut starts) = (text.as_text(), text.characters());
             let in_characters = !text.has_byte_positions();
             self.core
@@ -327,7 +328,9 @@ impl Encoder {
         let rows = offsets.windows(2).map(|row| {
             let ids = &ids[row[0] as usize..row[1] as usize];
             // New lists make the garbage collector visit those that it knows, again and again.
-            self.integers.list(py, ids).inspect(|row| objects::hide(row))
+            self.integers
+                .list(py, ids)
+                .inspect(|row| objects::hide(row))
         });
         let rows = objects::list(py, rows)?;
         rows.iter().for_each(|row| objects::show(&row));

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::objects;
-use bpe_tokenizer_core::reserve::advise_huge_pages;
+use bpe_tokenizer_core::memory::advise_huge_pages;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use bpe_tokenizer_core::reserve::advise_huge_pages;
+use bpe_tokenizer_core::memory::advise_huge_pages;
 use numpy::npyffi::{get_type_object, npy_intp, NpyTypes, NPY_ARRAY_WRITEABLE, PY_ARRAY_API};
 use numpy::{Element, PyArray1, PyArrayDescrMethods, PyArrayMethods};
 use pyo3::exceptions::{PyMemoryError, PySystemError};

@@ -90,7 +90,8 @@ impl WorkspacePool {
     pub fn with<R>(&self, first: usize, work: impl FnOnce(&mut Workspace) -> R) -> R {
         let first = first % MAX_WORKSPACES;
         let mut places = (first..MAX_WORKSPACES).chain(0..first);
-        let free = places.find_map(|index| Some((index, self.workspaces[index].0.try_lock().ok()?)));
+        let free =
+            places.find_map(|index| Some((index, self.workspaces[index].0.try_lock().ok()?)));
         let Some((index, mut guard)) = free else {
             return work(&mut Workspace::new(0, 0));
         };

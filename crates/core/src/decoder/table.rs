@@ -281,8 +281,15 @@ mod tests {
             before in prop::sample::select(vec![&b""[..], b"before"]),
         ) {
             let model = model();
+            let table = DecodeTable::new(&model).unwrap();
+            let never = Interrupt::never();
             let mut expected = before.to_vec();
             expected.extend(reference(&model, &ids, skip).unwrap());
+            let length = table.length(&ids, skip, &never).unwrap();
+            prop_assert_eq!(before.len() + length, expected.len());
+            let mut exact = vec![0; length];
+            prop_assert!(table.copy(&ids, skip, &mut exact, &never).unwrap().is_empty());
+            prop_assert_eq!(&exact, &expected[before.len()..]);
             prop_assert_eq!(appended(&model, &ids, skip, before).unwrap(), expected);
         }
 

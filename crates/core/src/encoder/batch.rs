@@ -5,7 +5,8 @@ use super::cuts::Cuts;
 use super::Encoder;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::reserve::{append, expect, push, reserve};
+use crate::memory::make_room;
+use crate::reserve::{append, push, reserve};
 use crate::text::Text;
 use crate::threads::ordered::in_order;
 use crate::threads::{first_chunk, next_cut, thread_count};
@@ -215,25 +216,26 @@ impl<'a> Batch<'a> {
                 1 => self.bytes,
                 _ => self.bytes.min(self.job_bytes),
             };
-            expect(ids, bytes / BYTES_PER_ID);
+            make_room(ids, bytes / BYTES_PER_ID);
         }
         let search = Search::new(&self.matchers, false, self.interrupt);
-        self.encoder.with_piece_encoder_of(thread, self.interrupt, |pieces| {
-            for part in parts {
-                if part.is_first {
-                    append(ids, &self.options.prefix_ids)?;
+        self.encoder
+            .with_piece_encoder_of(thread, self.interrupt, |pieces| {
+                for part in parts {
+                    if part.is_first {
+                        append(ids, &self.options.prefix_ids)?;
+                    }
+                    self.encoder
+                        .for_each_segment(part.text, search, &mut |segment| {
+                            pieces.encode(segment, usize::MAX, ids)
+                        })?;
+                    if part.is_last {
+                        append(ids, &self.options.suffix_ids)?;
+                        push(ends, ids.len() as i64)?;
+                    }
                 }
-                self.encoder
-                    .for_each_segment(part.text, search, &mut |segment| {
-                        pieces.encode(segment, usize::MAX, ids)
-                    })?;
-                if part.is_last {
-                    append(ids, &self.options.suffix_ids)?;
-                    push(ends, ids.len() as i64)?;
-                }
-            }
-            Ok(())
-        })
+                Ok(())
+            })
     }
 
     /// The number of ids of parts.
@@ -284,7 +286,7 @@ impl<'a> Batch<'a> {
     ) -> Result<Ragged> {
         let mut ids: Vec<u32> = Vec::new();
         if self.threads > 1 {
-            expect(&mut ids, self.bytes / BYTES_PER_ID); // untouched pages cost nothing
+            make_room(&mut ids, self.bytes / BYTES_PER_ID); // untouched pages cost nothing
         }
         let mut offsets = vec![0];
         let take = |encoded: &mut Encoded| {

@@ -65,15 +65,14 @@ impl<'a> Cuts<'a> {
         let end = floor_char_boundary(text, text.len().checked_sub(margin)?);
         let begin = floor_char_boundary(text, end.min(margin + 3));
         let last_start = floor_char_boundary(text, end.saturating_sub(SEARCH_BYTES)).max(begin);
-        let last_in = |range: Range<usize>| {
-            self.last_in(&text[range.clone()], text.as_bytes(), range.start)
-        };
+        let last_in =
+            |range: Range<usize>| self.last_in(&text[range.clone()], text.as_bytes(), range.start);
         let last = last_in(last_start..end)?;
         // What precedes the first cut takes longer to encode, so that is searched for in growing steps.
         let steps = [FIRST_STEP, 4 * FIRST_STEP, SEARCH_BYTES].map(|step| begin + step);
-        let first = steps.into_iter().find_map(|step| {
-            last_in(begin..floor_char_boundary(text, step.min(last)))
-        })?;
+        let first = steps
+            .into_iter()
+            .find_map(|step| last_in(begin..floor_char_boundary(text, step.min(last))))?;
         Some(first..last)
     }
 

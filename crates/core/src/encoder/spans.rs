@@ -258,3 +258,94 @@ impl Encoder {
         Ok(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Model, Settings};
+    use crate::normalize::Normalization;
+    use crate::normalizers::Normalizer;
+    use crate::pretokenize::PreTokenizer;
+    use proptest::prelude::*;
+
+    fn encoder(normalizers: Vec<Normalizer>) -> Encoder {
+        let settings = Settings {
+            normalizers,
+            pre_tokenizers: vec![PreTokenizer::isolated(
+                r" ?\p{L}+|\p{N}|\s+|[^\s\p{L}\p{N}]+",
+            )],
+            ..Settings::default()
+        };
+        let mut tokens: Vec<_> = (0..=255)
+            .map(|byte: u8| (u32::from(byte), vec![byte]))
+            .collect();
+        let merges: [(&[u8], &[u8]); 4] =
+            [(b"a", b"b"), (b" ", b"ab"), (b"x", b"x"), (b"xx", b"xx")];
+        tokens.extend((256..).zip(merges.map(|(left, right)| [left, right].concat())));
+        tokens.push((1_000_000, vec![b'y'; 300])); // no byte holds its width, and no table its id
+        let merges = merges.map(|(left, right)| (left.to_vec(), right.to_vec()));
+        let settings = Settings {
+            ignore_merges: true,
+            ..settings
+        };
+        let added = vec![
+            AddedToken::special("<s>", 300),
+            AddedToken {
+                lstrip: true,
+                ..AddedToken::special("<m>", 301)
+            },
+        ];
+        Encoder::new(Model::new(tokens, Some(&merges), settings, added).unwrap()).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        /// In texts of less than a block and of several.
+        #[test]
+        fn blocks_have_the_spans_of_pieces(
+            parts in prop::collection::vec(prop::sample::select(vec![
+                "ab", " ab", "xxxx", "é", "e\u{301}", "  ", " <m>", "<s>", "中文", "7", "!?", "\n", &"y".repeat(300),
+            ].into_iter().map(str::to_owned).collect::<Vec<_>>()), 0..40),
+            times in prop::sample::select(vec![1, 2, 900]),
+            normalizes: bool,
+        ) {
+            let normalizers = if normalizes { vec![Normalizer::Form(Normalization::Nfc)] } else { vec![] };
+            let (encoder, text) = (encoder(normalizers), parts.concat().repeat(times));
+            let (text, never) = (Text::Str(&text), Interrupt::never());
+            for special in [Special::None, Special::All] {
+                let spans = |wanted| {
+                    let mut spans = Vec::new();
+                    encoder
+                        .encode_with_first_spans(text, &special, wanted, &never, |id, span| {
+                            spans.push((id, span));
+                            true
+                        })
+                        .unwrap();
+                    spans
+                };
+                let by_block = spans(usize::MAX);
+                prop_assert_eq!(&by_block, &spans(0));
+                let mut ids = Vec::new();
+                encoder.encode(text, &special, &mut ids, &never).unwrap();
+                prop_assert!(by_block.iter().map(|(id, _)| id).eq(&ids));
+                prop_assert_eq!(encoder.count(text, &special, &never).unwrap(), ids.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_caller_stops_inside_a_block() {
+        let (encoder, text) = (encoder(Vec::new()), "ab ".repeat(10_000));
+        let mut count = 0;
+        let token = |_, _| {
+            count += 1;
+            count < 5000
+        };
+        let never = Interrupt::never();
+        encoder
+            .encode_with_spans(Text::Str(&text), &Special::None, &never, token)
+            .unwrap();
+        assert_eq!(count, 5000);
+    }
+}

@@ -76,7 +76,10 @@ pub fn in_order<J: Send, R: Default + Send>(
                 Err(error) => return buffer.fail(usize::MAX, error),
             };
             let mut result = buffer.empty_result();
-            match interrupt.poll().and_then(|()| work(thread, job, &mut result)) {
+            match interrupt
+                .poll()
+                .and_then(|()| work(thread, job, &mut result))
+            {
                 Ok(()) => buffer.put(number, result),
                 Err(error) => buffer.fail(number, error),
             }
