@@ -225,14 +225,17 @@ impl Encoder {
             let (mut ids, mut spans, mut room) = (Vec::new(), Vec::new(), Ok(()));
             make_room(&mut ids, text.len() / 3);
             make_room(&mut spans, text.len() / 3);
-            let (mut starts, mut ends) = (text.characters(), text.characters());
+            let mut characters = text.characters();
             let in_characters = in_characters && !text.has_byte_positions();
             let given = text.as_text();
             self.core
                 .encode_with_spans(given, &special.0, interrupt, |id, span| {
                     let span = match (in_characters, tile) {
-                        (true, true) => (starts.floor(span.start), ends.floor(span.tiled_end)),
-                        (true, false) => (starts.floor(span.start), ends.ceil(span.end)),
+                        (true, true) => (
+                            characters.floor(span.start),
+                            characters.floor(span.tiled_end),
+                        ),
+                        (true, false) => (characters.floor(span.start), characters.ceil(span.end)),
                         (false, true) => (span.start, span.tiled_end),
                         (false, false) => (span.start, span.end),
                     };

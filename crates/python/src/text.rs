@@ -161,7 +161,11 @@ impl Characters<'_> {
         self.given(begun)
     }
 
+    #[inline]
     fn begun(&mut self, byte: usize) -> usize {
+        if byte == self.byte {
+            return self.begun; // a span that begins where the last one ended
+        }
         let between = |from: usize, to: usize| match self.text {
             Text::Str(text) => leads(text.as_bytes(), from, to),
             Text::Bytes(_) => to - from,

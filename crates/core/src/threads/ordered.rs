@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::reserve::{push, reserve, with_capacity};
 use std::collections::BTreeMap;
+use std::hint::spin_loop;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Results that may wait for an earlier one. Bounds the memory when one job is slow.
@@ -105,17 +106,29 @@ pub fn in_order<J: Send, R: Default + Send>(
     buffer.into_outcome()
 }
 
+/// How often a thread looks again for a job, about a microsecond each time, before it sleeps. To draw a job takes less
+/// time than to wake a thread.
+const LOOKS: usize = 30;
+
 /// The jobs that are not drawn yet.
 struct Jobs<I> {
-    /// None while a thread draws a job, which may take long.
-    jobs: Mutex<Option<I>>,
+    state: Mutex<JobState<I>>,
     returned: Condvar,
+}
+
+struct JobState<I> {
+    /// None while a thread draws a job, which may take long.
+    jobs: Option<I>,
+    /// Threads that sleep until the jobs return.
+    sleeping: usize,
 }
 
 impl<I: Iterator> Jobs<I> {
     fn new(jobs: I) -> Self {
-        let (jobs, returned) = (Mutex::new(Some(jobs)), Condvar::new());
-        Self { jobs, returned }
+        let (jobs, sleeping) = (Some(jobs), 0);
+        let state = Mutex::new(JobState { jobs, sleeping });
+        let returned = Condvar::new();
+        Self { state, returned }
     }
 
     /// Takes the next job. While another thread takes one, polls the interrupt. Returns None at the end of the jobs, or
@@ -125,25 +138,35 @@ impl<I: Iterator> Jobs<I> {
         interrupt: &Interrupt<'_>,
         is_stopped: impl Fn() -> bool,
     ) -> Result<Option<I::Item>> {
-        let mut guard = lock(&self.jobs);
+        let mut looks = 0;
         let mut jobs = loop {
-            if let Some(jobs) = guard.take() {
+            let mut state = lock(&self.state);
+            if let Some(jobs) = state.jobs.take() {
                 break jobs;
             }
-            guard = wait(&self.returned, guard);
-            if guard.is_none() {
-                drop(guard);
+            looks += 1;
+            if looks <= LOOKS {
+                drop(state);
+                (0..32).for_each(|_| spin_loop());
+                continue;
+            }
+            state.sleeping += 1;
+            let mut state = wait(&self.returned, state);
+            state.sleeping -= 1;
+            if state.jobs.is_none() {
+                drop(state);
                 interrupt.poll()?;
                 if is_stopped() {
                     return Ok(None);
                 }
-                guard = lock(&self.jobs);
             }
         };
-        drop(guard);
         let job = jobs.next();
-        *lock(&self.jobs) = Some(jobs);
-        self.returned.notify_one();
+        let mut state = lock(&self.state);
+        state.jobs = Some(jobs);
+        if state.sleeping > 0 {
+            self.returned.notify_one();
+        }
         Ok(job)
     }
 }
@@ -166,6 +189,8 @@ struct State<R, F> {
     /// The first job, in job order, that failed.
     failure: Option<(usize, Error)>,
     stopped: bool,
+    /// Threads that sleep until there is room.
+    sleeping: usize,
 }
 
 impl<R: Default, F: FnMut(&mut R) -> Result<()>> ReorderBuffer<R, F> {
@@ -177,6 +202,7 @@ impl<R: Default, F: FnMut(&mut R) -> Result<()>> ReorderBuffer<R, F> {
             consume: Some(consume),
             failure: None,
             stopped: false,
+            sleeping: 0,
         };
         let (state, changed) = (Mutex::new(state), Condvar::new());
         Self { state, changed }
@@ -192,7 +218,9 @@ impl<R: Default, F: FnMut(&mut R) -> Result<()>> ReorderBuffer<R, F> {
             }
             state = lock(&self.state);
             if !state.stopped && state.waiting.len() >= MAX_WAITING {
+                state.sleeping += 1;
                 state = wait(&self.changed, state);
+                state.sleeping -= 1;
             }
         }
         !state.stopped
@@ -225,7 +253,9 @@ impl<R: Default, F: FnMut(&mut R) -> Result<()>> ReorderBuffer<R, F> {
             state = lock(&self.state);
             state.next += 1;
             state.empty.push(result);
-            self.changed.notify_all();
+            if state.sleeping > 0 {
+                self.changed.notify_all();
+            }
         }
         state.consume = Some(consume);
     }
