@@ -189,6 +189,10 @@ impl Encoder {
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let ids = self.ids(py, text, special.0, threads)?;
+        if ids.capacity() > 4 * MAX_KEPT_IDS {
+            self.announce(py, ids.len());
+            return self.integers.list_of_all(py, ids);
+        }
         let list = self.list(py, &ids);
         keep(ids);
         list

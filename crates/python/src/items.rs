@@ -83,32 +83,80 @@ pub fn list_of<'py>(
     kept: &[Py<PyInt>],
 ) -> PyResult<Bound<'py, PyList>> {
     if !has_known_layout(py) {
-        return objects::list(
-            py,
-            ids.iter().map(|&id| match kept.get(id as usize) {
-                Some(integer) => Ok(integer.bind(py).clone()),
-                None => objects::integer(py, id as usize),
-            }),
-        );
+        return objects::list(py, ids.iter().map(|&id| shared_integer(py, id, kept)));
     }
-    // SAFETY: `has_known_layout` checked the layout of `List`. `from_owned_ptr_or_err` checked that the new list
-    // exists; it has `ids.len()` null slots, the loops write each once, and no other code has the list yet: it is
-    // hidden when a handler of a signal may run. Each
-    // slot gets an owned reference: `into_ptr` gives one, and the increment of a kept integer's count makes one,
-    // which is what `Py_INCREF` of the stable ABI of 3.10 does. The GIL is held, as `py` shows.
-    unsafe {
-        let list = ffi::PyList_New(ids.len() as ffi::Py_ssize_t);
-        let list = Bound::from_owned_ptr_or_err(py, list)?.cast_into_unchecked::<PyList>();
-        let mut items = (*list.as_ptr().cast::<List>()).items;
-        if !ids.is_empty() {
-            let slots = items.cast::<MaybeUninit<*mut ffi::PyObject>>();
-            advise_huge_pages(std::slice::from_raw_parts_mut(slots, ids.len()));
+    let list = NewList::new(py, ids.len())?;
+    for (number, ids) in ids.chunks(IDS_PER_CHECK).enumerate() {
+        if number > 0 {
+            py.check_signals()?;
         }
-        objects::hide(&list);
-        for (number, ids) in ids.chunks(IDS_PER_CHECK).enumerate() {
-            if number > 0 {
-                py.check_signals()?;
+        list.fill(number * IDS_PER_CHECK, ids, kept)?;
+    }
+    Ok(list.finish())
+}
+
+/// As [`list_of`]. Gives back the memory of the ids on the way, so that the list takes its place.
+pub fn list_of_all<'py>(
+    py: Python<'py>,
+    mut ids: Vec<u32>,
+    kept: &[Py<PyInt>],
+) -> PyResult<Bound<'py, PyList>> {
+    if !has_known_layout(py) || ids.len() <= 4 * IDS_PER_CHECK {
+        return list_of(py, &ids, kept);
+    }
+    let list = NewList::new(py, ids.len())?;
+    while !ids.is_empty() {
+        let start = ids.len().saturating_sub(IDS_PER_CHECK);
+        list.fill(start, &ids[start..], kept)?;
+        ids.truncate(start);
+        ids.shrink_to_fit();
+        py.check_signals()?;
+    }
+    Ok(list.finish())
+}
+
+fn shared_integer<'py>(
+    py: Python<'py>,
+    id: u32,
+    kept: &[Py<PyInt>],
+) -> PyResult<Bound<'py, PyInt>> {
+    match kept.get(id as usize) {
+        Some(integer) => Ok(integer.bind(py).clone()),
+        None => objects::integer(py, id as usize),
+    }
+}
+
+/// A list of a known layout with empty slots. No other code has it: it is hidden from a handler of a signal, which may
+/// run.
+struct NewList<'py>(Bound<'py, PyList>);
+
+impl<'py> NewList<'py> {
+    fn new(py: Python<'py>, length: usize) -> PyResult<Self> {
+        // SAFETY: `from_owned_ptr_or_err` checks that the new list exists. Its items are `length` null slots, and the
+        // callers checked the layout of `List`.
+        unsafe {
+            let list = ffi::PyList_New(length as ffi::Py_ssize_t);
+            let list = Bound::from_owned_ptr_or_err(py, list)?.cast_into_unchecked::<PyList>();
+            objects::hide(&list);
+            if length > 0 {
+                let items = (*list.as_ptr().cast::<List>()).items;
+                let items = items.cast::<MaybeUninit<*mut ffi::PyObject>>();
+                advise_huge_pages(std::slice::from_raw_parts_mut(items, length));
             }
+            Ok(Self(list))
+        }
+    }
+
+    /// Fills the slots from a position on. The callers fill each slot once.
+    fn fill(&self, position: usize, ids: &[u32], kept: &[Py<PyInt>]) -> PyResult<()> {
+        let py = self.0.py();
+        // SAFETY: as in `new`; the slots are inside the list, which has its length. Each gets an owned reference:
+        // `into_ptr` gives one, and the increment of a kept integer's count makes one, which is what `Py_INCREF` of the
+        // stable ABI of 3.10 does. The GIL is held, as `py` shows.
+        unsafe {
+            let list = self.0.as_ptr().cast::<List>();
+            debug_assert!(position + ids.len() <= (*list).length as usize);
+            let mut items = (*list).items.add(position);
             for &id in ids {
                 let integer = match kept.get(id as usize) {
                     Some(integer) => {
@@ -122,8 +170,13 @@ pub fn list_of<'py>(
                 items = items.add(1);
             }
         }
-        objects::show(&list);
-        Ok(list)
+        Ok(())
+    }
+
+    /// The list, whose slots are full.
+    fn finish(self) -> Bound<'py, PyList> {
+        objects::show(&self.0);
+        self.0
     }
 }
 
