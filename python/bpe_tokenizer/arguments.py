@@ -249,7 +249,9 @@ def check_paths(method: str, paths: object) -> list[str]:
     plain, names = type(Path()), []
     for number, path in enumerate(files):
         name = str(path) if type(path) is plain or type(path) is str else ""
-        if not _PLAIN_PATH.fullmatch(name):  # nearly all are, and thousands are checked before a thread starts
+        if not _PLAIN_PATH.fullmatch(
+            name
+        ):  # nearly all are, and thousands are checked before a thread starts
             name = str(check_path(f"path {number} of {method}", path))
         names.append(name)
     return names
