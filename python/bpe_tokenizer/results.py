@@ -97,7 +97,7 @@ class EncodingResult:
 
     Args:
         input_ids: The ids, with the padding.
-        attention_mask: 1 for a token, 0 for padding; as long as `input_ids`.
+        attention_mask: 1 for a token, 0 for padding; as long as `input_ids`. None: there is no padding.
         tokens: The token strings, one an id.
         offsets: The span of the text that each id covers, if it was asked for; `(0, 0)` for added ids.
         word_ids: Of a text that was given as words: the word of each id; None for added ids.
@@ -113,8 +113,8 @@ class EncodingResult:
     """
 
     __slots__ = (
+        "_attention_mask",
         "_tokens",
-        "attention_mask",
         "input_ids",
         "offsets",
         "overflowing",
@@ -125,7 +125,7 @@ class EncodingResult:
     def __init__(
         self,
         input_ids: list[int],
-        attention_mask: list[int],
+        attention_mask: list[int] | None,
         tokens: list[str] | Mapping[int, str],
         *,
         offsets: Offsets | None = None,
@@ -134,7 +134,8 @@ class EncodingResult:
         overflowing: Sequence[EncodingResult] = (),
     ) -> None:
         self.input_ids = input_ids
-        self.attention_mask = attention_mask
+        # None for ones, until somebody asks for them: the mask of a row costs as much as its ids.
+        self._attention_mask = attention_mask
         # The mapping id -> token string, until somebody asks for the strings: building them costs more than
         # encoding.
         self._tokens = tokens
@@ -147,6 +148,13 @@ class EncodingResult:
     def ids(self) -> list[int]:
         """`input_ids`."""
         return self.input_ids
+
+    @property
+    def attention_mask(self) -> list[int]:
+        """1 for a token, 0 for padding; as long as `input_ids`."""
+        if self._attention_mask is None:
+            self._attention_mask = [1] * len(self.input_ids)
+        return self._attention_mask
 
     @property
     def tokens(self) -> list[str]:
@@ -398,7 +406,7 @@ def to_results(
         return [
             EncodingResult(
                 options.filled(row, width, options.fill_id),
-                options.filled([1] * len(row), width, 0),
+                options.filled([1] * len(row), width, 0) if width > len(row) else None,
                 token_strings,
             )
             for row in rows
