@@ -10,6 +10,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Results that may wait for an earlier one. Bounds the memory when one job is slow.
 const MAX_WAITING: usize = 64;
+/// With more results than this, a thread consumes those of others too. Its own are in its processor's cache.
+const MAX_LEFT_TO_OTHERS: usize = 8;
 /// [`map`] hands out items in batches of about this many bytes.
 const BATCH_BYTES: usize = 64 << 10;
 
@@ -74,17 +76,21 @@ pub fn in_order<J: Send, R: Default + Send>(
             let (number, job) = match jobs.next(interrupt, || buffer.is_stopped()) {
                 Ok(Some(job)) => job,
                 Ok(None) => break,
-                Err(error) => return buffer.fail(usize::MAX, error),
+                Err(error) => {
+                    buffer.fail(usize::MAX, error);
+                    break;
+                }
             };
-            let mut result = buffer.empty_result();
+            let mut result = buffer.empty_result(thread);
             match interrupt
                 .poll()
                 .and_then(|()| work(thread, job, &mut result))
             {
-                Ok(()) => buffer.put(number, result),
+                Ok(()) => buffer.put(thread, number, result),
                 Err(error) => buffer.fail(number, error),
             }
         }
+        buffer.consume_due(|_, _| true);
     };
     std::thread::scope(|scope| {
         for number in 1..threads {
@@ -180,10 +186,10 @@ struct ReorderBuffer<R, F> {
 struct State<R, F> {
     /// Number of the job whose result is consumed next.
     next: usize,
-    /// Finished results by job number.
-    waiting: BTreeMap<usize, R>,
-    /// Consumed results, ready for reuse.
-    empty: Vec<R>,
+    /// Finished results by job number, each with its thread.
+    waiting: BTreeMap<usize, (usize, R)>,
+    /// Consumed results, ready for reuse by their threads.
+    empty: Vec<(usize, R)>,
     /// None while a thread consumes.
     consume: Option<F>,
     /// The first job, in job order, that failed.
@@ -230,20 +236,31 @@ impl<R: Default, F: FnMut(&mut R) -> Result<()>> ReorderBuffer<R, F> {
         lock(&self.state).stopped
     }
 
-    fn empty_result(&self) -> R {
-        lock(&self.state).empty.pop().unwrap_or_default()
+    fn empty_result(&self, thread: usize) -> R {
+        let mut state = lock(&self.state);
+        let own = state.empty.iter().position(|(owner, _)| *owner == thread);
+        own.map(|own| state.empty.swap_remove(own).1)
+            .unwrap_or_default()
     }
 
-    /// Adds a result. Consumes all results that are due, unless another thread does.
-    fn put(&self, number: usize, result: R) {
+    /// Adds a result. Consumes the results that are due, up to the first one of another thread, unless many wait.
+    fn put(&self, thread: usize, number: usize, result: R) {
+        lock(&self.state).waiting.insert(number, (thread, result));
+        self.consume_due(|owner, waiting| owner == thread || waiting > MAX_LEFT_TO_OTHERS);
+    }
+
+    /// Consumes the results that are due, unless another thread does. `takes` decides by the thread of a result, and by
+    /// the number of those that wait.
+    fn consume_due(&self, takes: impl Fn(usize, usize) -> bool) {
         let mut state = lock(&self.state);
-        state.waiting.insert(number, result);
         let Some(mut consume) = state.consume.take() else {
             return;
         };
         loop {
-            let next = state.next;
-            let Some(mut result) = state.waiting.remove(&next) else {
+            let (next, waiting) = (state.next, state.waiting.len());
+            let due = state.waiting.first_entry();
+            let due = due.filter(|due| *due.key() == next && takes(due.get().0, waiting));
+            let Some((owner, mut result)) = due.map(|due| due.remove()) else {
                 break;
             };
             drop(state);
@@ -252,7 +269,7 @@ impl<R: Default, F: FnMut(&mut R) -> Result<()>> ReorderBuffer<R, F> {
             }
             state = lock(&self.state);
             state.next += 1;
-            state.empty.push(result);
+            state.empty.push((owner, result));
             if state.sleeping > 0 {
                 self.changed.notify_all();
             }
