@@ -106,6 +106,24 @@ def test_a_list_may_change_while_it_is_read() -> None:
     assert tiny().decode(ids) == "a" * 50 + "b"
 
 
+@pytest.mark.parametrize("last", [0, 1, 2**15, 2**30 - 1, 2**30, 2**32 - 2])
+def test_integers_of_every_length_are_read(last: int) -> None:
+    """Ids of one digit of Python's integers are read in place."""
+    vocab = {byte + (byte == last) * 300: bytes([byte]) for byte in range(256)} | {last: b"last"}
+    tokenizer = BPETokenizer.from_vocab(vocab, split_pattern="gpt2")
+    assert tokenizer.decode_bytes([97, last, 98, last]) == b"alastblast"
+    assert tokenizer.decode([last] * 3) == "last" * 3
+
+
+def test_a_long_text_gives_a_list_of_its_ids(plain_tokenizer: BPETokenizer) -> None:
+    """The list takes the place of the ids in memory, from the end on."""
+    text = "".join(map(str, range(400_000)))
+    ids = plain_tokenizer.encode(text)
+    assert ids == plain_tokenizer.encode_to_numpy(text).tolist()
+    assert len(ids) > 4 << 18
+    assert plain_tokenizer.decode(ids) == text
+
+
 def test_arrays_of_other_kinds(tokenizer: BPETokenizer, tmp_path: Path) -> None:
     np.array([97, 98], dtype=np.uint16).tofile(tmp_path / "ids")
     assert tokenizer.decode(np.memmap(tmp_path / "ids", dtype=np.uint16)) == "ab"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import unicodedata
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -117,6 +118,15 @@ def test_byte_spans_are_the_bytes_of_the_tokens(plain_tokenizer: BPETokenizer, t
     ids, spans = plain_tokenizer.encode_with_offsets(text, unit="byte")
     assert [data[start:end] for start, end in spans] == [plain_tokenizer.vocab[token_id] for token_id in ids]
     assert b"".join(data[start:end] for start, end in spans) == data
+
+
+def test_adjacent_spans_share_their_integers(plain_tokenizer: BPETokenizer) -> None:
+    text = "low é🙂 lower" * 500
+    spans = plain_tokenizer.encode_with_offsets(text)[1]
+    assert all(end is start for (_, end), (start, _) in pairwise(spans))
+    covering = plain_tokenizer.encode_with_offsets(text, tile=False)[1]
+    joined = list(zip((start for start, _ in spans), (end for _, end in spans), covering, strict=True))
+    assert all(first <= start and end <= last for start, end, (first, last) in joined)
 
 
 def test_spans_that_overlap_cover_whole_characters() -> None:

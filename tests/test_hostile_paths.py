@@ -12,8 +12,11 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bpe_tokenizer import BPETokenizer, ChatSession, PieceCounts, TokenizerError
+from bpe_tokenizer import BPETokenizer, ChatSession, OptionError, PieceCounts, TokenizerError
+from bpe_tokenizer.arguments import check_path, check_paths
 from bpe_tokenizer.corpus import tokenize_corpus
 from mutations import break_bytes, break_json, hopeless
 from scripted_model import scripted
@@ -237,3 +240,27 @@ def test_checkpoints(name: str, tmp_path: Path) -> None:
         with pytest.raises(TokenizerError, match="Is a directory"):
             train(run)
         path.rmdir()
+
+
+@given(
+    names=st.lists(
+        st.one_of(
+            st.text(st.sampled_from("a_-. /é\n\\"), min_size=1, max_size=12),
+            st.integers(1, 4096).map("x".__mul__),
+        ),
+        max_size=4,
+    )
+)
+def test_paths_that_are_checked_quickly_are_those_that_are_checked_one_by_one(names: list[str]) -> None:
+    for paths in (names, [Path(name) for name in names]):
+        assert check_paths("m", paths) == [str(check_path("a path", path)) for path in paths]
+
+
+@pytest.mark.parametrize("path", ["", "a\0", "a" * 4097, "\ud800"])
+def test_no_quick_check_lets_a_wrong_path_pass(path: str) -> None:
+    with pytest.raises(OptionError):
+        check_paths("m", [path])
+
+
+def test_the_check_of_a_path_takes_linear_time() -> None:
+    check_paths("m", ["a/" * 2000 + "\n", "a" * 4000 + "\n"])

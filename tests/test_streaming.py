@@ -403,7 +403,7 @@ def test_large_chunks_give_the_ids_of_the_whole_text(normalization: Literal["NFC
     text = "".join(random.choices(words, k=30_000)) + "x" * 40_000 + "".join(random.choices(words, k=30_000))
     for allowed in ("none", "all", {"<|end|>"}):
         expected = tokenizer.encode(text, allowed_special=allowed)
-        for size in (16_000, 17_001, 70_000, len(text)):
+        for size in (511, 600, 4_000, 17_001, 70_000, len(text)):
             chunks = [text[at : at + size] for at in range(0, len(text), size)]
             found = [each for ids in tokenizer.encode_streaming(chunks, allowed) for each in ids]
             assert found == expected, (allowed, size)
@@ -413,7 +413,7 @@ def test_large_chunks_give_the_ids_of_the_whole_text(normalization: Literal["NFC
 
 
 NAMED = [resolve_split_pattern(name)[0] for name in NAMED_PATTERNS]
-LARGE = [16_384, 16_385, 20_000, 70_000]
+LARGE = [512, 513, 700, 4_000, 16_384, 70_000]
 
 
 @pytest.mark.parametrize("seed", sample(range(200), 0.1, "large chunks"))

@@ -188,6 +188,11 @@ fn batch(setup: &Setup, rest: &[u8], text: &str, shown: &Arguments<'_>) {
             .count_all(texts.into_iter(), &options, &never)
             .unwrap();
         assert_eq!(count, ids.len(), "count: {shown}");
+        let counts = texts.into_iter().map(|text| {
+            let count = setup.encoder().count(text, &options.special, &never);
+            count.unwrap() + 3 // with the ids before and after
+        });
+        assert_eq!(counts.sum::<usize>(), count, "count alone: {shown}");
     }
 }
 

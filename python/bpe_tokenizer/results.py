@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, overload
 
@@ -95,7 +97,7 @@ class EncodingResult:
 
     Args:
         input_ids: The ids, with the padding.
-        attention_mask: 1 for a token, 0 for padding; as long as `input_ids`.
+        attention_mask: 1 for a token, 0 for padding; as long as `input_ids`. None: there is no padding.
         tokens: The token strings, one an id.
         offsets: The span of the text that each id covers, if it was asked for; `(0, 0)` for added ids.
         word_ids: Of a text that was given as words: the word of each id; None for added ids.
@@ -111,8 +113,8 @@ class EncodingResult:
     """
 
     __slots__ = (
+        "_attention_mask",
         "_tokens",
-        "attention_mask",
         "input_ids",
         "offsets",
         "overflowing",
@@ -123,7 +125,7 @@ class EncodingResult:
     def __init__(
         self,
         input_ids: list[int],
-        attention_mask: list[int],
+        attention_mask: list[int] | None,
         tokens: list[str] | Mapping[int, str],
         *,
         offsets: Offsets | None = None,
@@ -132,7 +134,8 @@ class EncodingResult:
         overflowing: Sequence[EncodingResult] = (),
     ) -> None:
         self.input_ids = input_ids
-        self.attention_mask = attention_mask
+        # None for ones, until somebody asks for them: the mask of a row costs as much as its ids.
+        self._attention_mask = attention_mask
         # The mapping id -> token string, until somebody asks for the strings: building them costs more than
         # encoding.
         self._tokens = tokens
@@ -145,6 +148,13 @@ class EncodingResult:
     def ids(self) -> list[int]:
         """`input_ids`."""
         return self.input_ids
+
+    @property
+    def attention_mask(self) -> list[int]:
+        """1 for a token, 0 for padding; as long as `input_ids`."""
+        if self._attention_mask is None:
+            self._attention_mask = [1] * len(self.input_ids)
+        return self._attention_mask
 
     @property
     def tokens(self) -> list[str]:
@@ -392,14 +402,31 @@ def to_results(
     if options.added or options.truncation:
         rows = [prefix + row[options.body(len(row))] + suffix for row in rows]
     width = options.width(max(map(len, rows), default=0))
-    return [
-        EncodingResult(
-            options.filled(row, width, options.fill_id),
-            options.filled([1] * len(row), width, 0),
-            token_strings,
-        )
-        for row in rows
-    ]
+    with _collection_paused():
+        return [
+            EncodingResult(
+                options.filled(row, width, options.fill_id),
+                options.filled([1] * len(row), width, 0) if width > len(row) else None,
+                token_strings,
+            )
+            for row in rows
+        ]
+
+
+@contextmanager
+def _collection_paused() -> Iterator[None]:
+    """Pause the garbage collector while many objects are made that all stay.
+
+    It would visit all ids of all rows several times, which takes longer than to encode them.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def to_arrays(

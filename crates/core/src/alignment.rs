@@ -165,6 +165,12 @@ impl OffsetMap<'_> {
         }
     }
 
+    /// The original position of byte 0, if the other positions keep their distances from it.
+    pub fn unchanged_base(&self) -> Option<usize> {
+        let is_unchanged = self.outer.is_none() && self.alignment.changes.is_empty();
+        is_unchanged.then_some(self.base + self.offset)
+    }
+
     /// The original start of a span that starts at byte `at`.
     pub fn start(&self, at: usize) -> usize {
         let at = self.base + self.alignment.start(self.offset + at);
@@ -214,5 +220,11 @@ mod tests {
             offset: 0,
         };
         assert_eq!((map.start(0), map.start(2), map.end(4)), (12, 13, 14));
+        assert_eq!((map.unchanged_base(), outer.unchanged_base()), (None, None));
+        let part = OffsetMap {
+            offset: 3,
+            ..OffsetMap::original(10)
+        };
+        assert_eq!((part.unchanged_base(), part.start(0)), (Some(13), 13));
     }
 }

@@ -16,7 +16,7 @@ pub mod encoder;
 pub mod error;
 pub mod files;
 pub mod interrupt;
-mod memory;
+pub mod memory;
 pub mod merge;
 pub mod model;
 mod normal_forms;

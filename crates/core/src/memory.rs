@@ -1,14 +1,15 @@
-//! Huge pages and prefetching, for large tables with random access; zeroed memory.
+//! Huge pages and prefetching, for large tables with random access and large results; zeroed memory.
 //!
 //! `unsafe`: an array reads its values through a raw address, and prefetching takes one. An array owns the
-//! memory that it points to, and all of it is initialised; a prefetch reads nothing. Zeroed memory becomes a vector
-//! of its size.
+//! memory that it points to, and all of it is initialised; a prefetch reads nothing, and advice about pages changes no
+//! byte. Zeroed memory becomes a vector of its size.
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
 use crate::reserve::filled;
 use memmap2::MmapMut;
 use std::alloc::{alloc_zeroed, Layout};
+use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -111,7 +112,42 @@ pub fn zeros(length: usize) -> Result<Vec<u8>> {
         return Err(Error::OutOfMemory { bytes: length });
     }
     // SAFETY: the allocator of vectors gave `length` bytes, all of which are initialised.
-    Ok(unsafe { Vec::from_raw_parts(start, length, length) })
+    let mut zeros = unsafe { Vec::from_raw_parts(start, length, length) };
+    advise(zeros.as_mut_ptr(), length);
+    Ok(zeros)
+}
+
+/// Asks the system for huge pages in large memory that is not written yet. With small pages, the system takes as long to
+/// give the memory of the ids of a long text as encoding takes.
+pub fn advise_huge_pages<T>(unwritten: &mut [MaybeUninit<T>]) {
+    advise(unwritten.as_mut_ptr().cast(), size_of_val(unwritten));
+}
+
+/// Makes room for values that probably follow, on huge pages if they are many. Without so much memory, the vector grows
+/// as needed.
+pub fn make_room<T>(values: &mut Vec<T>, additional: usize) {
+    if values.try_reserve_exact(additional).is_ok() {
+        advise_huge_pages(values.spare_capacity_mut());
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise(_: *mut u8, _: usize) {}
+
+/// Advises whole small pages: the allocator can then still move a block of its own mapping when it grows.
+#[cfg(target_os = "linux")]
+fn advise(start: *mut u8, bytes: usize) {
+    const PAGE: usize = 4096;
+    if bytes < 2 * HUGE_PAGE {
+        return;
+    }
+    let before = start.addr() % PAGE;
+    let (first, bytes) = (
+        start.wrapping_sub(before),
+        (before + bytes).next_multiple_of(PAGE),
+    );
+    // SAFETY: advice changes no content, whatever the address; a refusal has no effect.
+    unsafe { libc::madvise(first.cast(), bytes, libc::MADV_HUGEPAGE) };
 }
 
 /// Whether the system would give this much memory now.
@@ -159,6 +195,20 @@ mod tests {
         }
         assert!(zeros(usize::MAX / 2).is_err() && zeros(usize::MAX).is_err());
         assert!(has_room(1 << 20) && !has_room(usize::MAX / 4));
+    }
+
+    #[test]
+    fn room_for_many_values_keeps_the_first_ones() {
+        let mut values: Vec<u64> = (0..1000).collect();
+        make_room(&mut values, HUGE_PAGE);
+        assert!(values.capacity() >= 1000 + HUGE_PAGE);
+        values.extend(1000..HUGE_PAGE as u64);
+        values.reserve_exact(4 * HUGE_PAGE);
+        values.shrink_to_fit();
+        assert!(values.iter().copied().eq(0..HUGE_PAGE as u64));
+        make_room(&mut values, usize::MAX / 16); // no system has so much
+        make_room(&mut values, usize::MAX);
+        assert_eq!(values.len(), HUGE_PAGE);
     }
 
     #[test]

@@ -272,6 +272,11 @@ fn check(encoder: &Encoder, texts: &[Text<'_>], job: usize, special: &Special) {
         .count_all(repeated.iter().copied(), &options, &never)
         .unwrap();
     assert_eq!(count, found.ids.len());
+    for text in texts {
+        let mut ids = Vec::new();
+        encoder.encode(*text, special, &mut ids, &never).unwrap();
+        assert_eq!(encoder.count(*text, special, &never).unwrap(), ids.len());
+    }
 }
 
 fn text(length: std::ops::Range<usize>) -> impl Strategy<Value = String> {

@@ -10,6 +10,7 @@ use crate::text::{to_text, PySpecial, PyText};
 use crate::trace::MergeTrace;
 use bpe_tokenizer_core::decoder::{DecodeOptions, Decoder};
 use bpe_tokenizer_core::encoder::{BatchOptions, Encoder as Core, Ragged, Special};
+use bpe_tokenizer_core::memory::make_room;
 use bpe_tokenizer_core::reserve::{self, append, push};
 use bpe_tokenizer_core::threads::ordered;
 use bpe_tokenizer_core::{Interrupt, Result};
@@ -36,9 +37,6 @@ type WithOffsets<'py> = (Bound<'py, PyList>, Bound<'py, PyList>);
 type Arrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
 /// The ids before and after each document.
 type PrefixSuffix = (Vec<u32>, Vec<u32>);
-
-/// `count` holds the ids of a shorter text in memory, and counts a longer one in chunks.
-const MIN_CHUNKED: usize = 1 << 20;
 
 /// The memory of fewer ids is kept for the next text: their array is a copy.
 const MAX_KEPT_IDS: usize = objects::MIN_OWNED / size_of::<u32>();
@@ -102,7 +100,7 @@ impl Encoder {
                 ids = KEPT_IDS.take();
                 ids.clear();
             } else {
-                let _ = ids.try_reserve(text.len() / 3 + 8); // grows as needed without
+                make_room(&mut ids, text.len() / 3 + 8);
             }
             self.core
                 .encode(text.as_text(), &special, &mut ids, interrupt)?;
@@ -191,6 +189,10 @@ impl Encoder {
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let ids = self.ids(py, text, special.0, threads)?;
+        if ids.capacity() > 4 * MAX_KEPT_IDS {
+            self.announce(py, ids.len());
+            return self.integers.list_of_all(py, ids);
+        }
         let list = self.list(py, &ids);
         keep(ids);
         list
@@ -225,13 +227,19 @@ impl Encoder {
         let in_characters = value_of(py, "unit", unit, &[("char", true), ("byte", false)])?;
         let (ids, spans) = self.run(py, text.len(), |interrupt| {
             let (mut ids, mut spans, mut room) = (Vec::new(), Vec::new(), Ok(()));
-            let (mut starts, mut ends) = (text.characters(), text.characters());
+            make_room(&mut ids, text.len() / 3);
+            make_room(&mut spans, text.len() / 3);
+            let mut characters = text.characters();
+            let in_characters = in_characters && !text.has_byte_positions();
             let given = text.as_text();
             self.core
                 .encode_with_spans(given, &special.0, interrupt, |id, span| {
                     let span = match (in_characters, tile) {
-                        (true, true) => (starts.floor(span.start), ends.floor(span.tiled_end)),
-                        (true, false) => (starts.floor(span.start), ends.ceil(span.end)),
+                        (true, true) => (
+                            characters.floor(span.start),
+                            characters.floor(span.tiled_end),
+                        ),
+                        (true, false) => (characters.floor(span.start), characters.ceil(span.end)),
                         (false, true) => (span.start, span.tiled_end),
                         (false, false) => (span.start, span.end),
                     };
@@ -253,10 +261,17 @@ impl Encoder {
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let starts = self.run(py, text.len(), |interrupt| {
             let (mut found, mut room) = (Vec::new(), Ok(()));
+            make_room(&mut found, text.len() / 3);
             let (given, mut starts) = (text.as_text(), text.characters());
+            let in_characters = !text.has_byte_positions();
             self.core
                 .encode_with_spans(given, &special.0, interrupt, |_, span| {
-                    room = push(&mut found, starts.floor(span.start) as i64);
+                    let start = if in_characters {
+                        starts.floor(span.start)
+                    } else {
+                        span.start
+                    };
+                    room = push(&mut found, start as i64);
                     room.is_ok()
                 })?;
             room?;
@@ -318,10 +333,15 @@ impl Encoder {
         let Ragged { ids, offsets } = self.batch(py, &texts, &options)?;
         self.announce(py, ids.len());
         let rows = offsets.windows(2).map(|row| {
+            let ids = &ids[row[0] as usize..row[1] as usize];
+            // New lists make the garbage collector visit those that it knows, again and again.
             self.integers
-                .list(py, &ids[row[0] as usize..row[1] as usize])
+                .list(py, ids)
+                .inspect(|row| objects::hide(row))
         });
-        objects::list(py, rows)
+        let rows = objects::list(py, rows)?;
+        rows.iter().for_each(|row| objects::show(&row));
+        Ok(rows)
     }
 
     #[pyo3(signature = (texts, special=PySpecial::none(), threads=0, prefix_suffix_ids=PrefixSuffix::default()))]
@@ -377,11 +397,10 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<usize> {
-        if threads == 1 && text.len() < MIN_CHUNKED {
-            let ids = self.ids(py, text, special.0, threads)?;
-            let count = ids.len();
-            keep(ids);
-            return Ok(count);
+        if threads == 1 {
+            return self.run(py, text.len(), |interrupt| {
+                self.core.count(text.as_text(), &special.0, interrupt)
+            });
         }
         let options = options(special.0, threads);
         self.run(py, text.len(), |interrupt| {
@@ -458,7 +477,18 @@ impl Encoder {
         replaces_broken: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let options = decode_options(skip_special_tokens, replaces_broken);
-        objects::bytes(py, &self.bytes_of(py, &ids, options)?)
+        let size = 4 * ids.0.len();
+        let length = self.run(py, size, |interrupt| {
+            self.decoder.length(&ids.0, options, interrupt)
+        })?;
+        match length {
+            Some(length) => objects::written_bytes(py, length, |bytes| {
+                call::run(py, size, |interrupt| {
+                    self.decoder.write(&ids.0, options, bytes, interrupt)
+                })
+            }),
+            None => objects::bytes(py, &self.bytes_of(py, &ids, options)?),
+        }
     }
 
     #[pyo3(signature = (ids, skip_special_tokens=false, errors="replace"))]

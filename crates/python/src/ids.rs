@@ -1,7 +1,7 @@
 //! Ids to and from Python.
 
 use crate::call::{exception, shown, to_python};
-use crate::items::{extend_from_ints, list_of};
+use crate::items::{extend_from_ints, list_of, list_of_all};
 use crate::objects;
 use bpe_tokenizer_core::model::NONE;
 use bpe_tokenizer_core::reserve;
@@ -51,7 +51,16 @@ impl Integers {
 
     /// A list of ids.
     pub fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-        list_of(py, ids, self.kept.get().map_or(&[], |kept| kept))
+        list_of(py, ids, self.kept())
+    }
+
+    /// As `list`. Gives back the memory of the ids on the way.
+    pub fn list_of_all<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
+        list_of_all(py, ids, self.kept())
+    }
+
+    fn kept(&self) -> &[Py<PyInt>] {
+        self.kept.get().map_or(&[], |kept| kept)
     }
 }
 

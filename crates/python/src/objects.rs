@@ -5,14 +5,16 @@
 
 #![allow(unsafe_code)]
 
+use bpe_tokenizer_core::memory::advise_huge_pages;
 use numpy::npyffi::{get_type_object, npy_intp, NpyTypes, NPY_ARRAY_WRITEABLE, PY_ARRAY_API};
 use numpy::{Element, PyArray1, PyArrayDescrMethods, PyArrayMethods};
-use pyo3::exceptions::PyMemoryError;
+use pyo3::exceptions::{PyMemoryError, PySystemError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyString};
 use std::any::Any;
 use std::ffi::{c_char, CStr, CString};
+use std::mem::MaybeUninit;
 
 /// A `MemoryError`. Without memory for the message, it has none.
 pub fn no_memory(py: Python<'_>, message: &str) -> PyErr {
@@ -29,6 +31,29 @@ pub fn bytes<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py, PyByte
     unsafe {
         let object = ffi::PyBytes_FromStringAndSize(start, length as ffi::Py_ssize_t);
         Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
+    }
+}
+
+/// A `bytes` of a length, which `write` fills. `write` returns how many bytes it wrote, from the beginning.
+pub fn written_bytes<'py>(
+    py: Python<'py>,
+    length: usize,
+    write: impl FnOnce(&mut [MaybeUninit<u8>]) -> PyResult<usize>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    // SAFETY: as the module's comment says; the new object is a `bytes` with this many bytes, and nobody else has it
+    // until all are written.
+    unsafe {
+        let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), length as ffi::Py_ssize_t);
+        let object = Bound::from_owned_ptr_or_err(py, object)?;
+        if length > 0 {
+            let start = ffi::PyBytes_AsString(object.as_ptr()).cast::<MaybeUninit<u8>>();
+            let bytes = std::slice::from_raw_parts_mut(start, length);
+            advise_huge_pages(bytes);
+            if write(bytes)? != length {
+                return Err(PySystemError::new_err("bytes were not written"));
+            }
+        }
+        Ok(object.cast_into_unchecked())
     }
 }
 
@@ -81,27 +106,30 @@ pub fn list<'py, T>(
 
 /// Hides a new list from the garbage collector, and so from Python code that looks for objects, such as a handler of a
 /// signal: the list has empty slots.
-pub fn hide(list: &Bound<'_, PyList>) {
+pub fn hide<T>(list: &Bound<'_, T>) {
     // SAFETY: as the module's comment says. A list may be untracked, and its deallocation expects that it may be.
     unsafe { ffi::PyObject_GC_UnTrack(list.as_ptr().cast()) };
 }
 
 /// Ends [`hide`], for a list without empty slots.
-pub fn show(list: &Bound<'_, PyList>) {
+pub fn show<T>(list: &Bound<'_, T>) {
     // SAFETY: as the module's comment says. `hide` untracked the list.
     unsafe { ffi::PyObject_GC_Track(list.as_ptr().cast()) };
 }
 
-/// A list of tuples of two integers.
+/// A list of tuples of two integers. Where a pair begins with the integer that ends the previous one, as adjacent spans
+/// do, they share the object.
 pub fn pairs<'py>(py: Python<'py>, pairs: &[(usize, usize)]) -> PyResult<Bound<'py, PyList>> {
-    list(
-        py,
-        pairs.iter().map(|&(first, second)| pair(py, first, second)),
-    )
-}
-
-fn pair(py: Python<'_>, first: usize, second: usize) -> PyResult<Bound<'_, PyAny>> {
-    tuple(py, &integer(py, first)?, &integer(py, second)?)
+    let mut last = (usize::MAX, integer(py, 0)?);
+    let items = pairs.iter().map(|&(first, second)| {
+        let first = match &last {
+            (number, object) if *number == first => object.clone(),
+            _ => integer(py, first)?,
+        };
+        last = (second, integer(py, second)?);
+        tuple(py, first, last.1.clone())
+    });
+    list(py, items)
 }
 
 /// A tuple of two `bytes`.
@@ -110,7 +138,7 @@ pub fn pair_of_bytes<'py>(
     first: &[u8],
     second: &[u8],
 ) -> PyResult<Bound<'py, PyAny>> {
-    tuple(py, &bytes(py, first)?, &bytes(py, second)?)
+    tuple(py, bytes(py, first)?, bytes(py, second)?)
 }
 
 /// A tuple of two strings.
@@ -119,21 +147,23 @@ pub fn pair_of_strings<'py>(
     first: &str,
     second: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    tuple(py, &string(py, first)?, &string(py, second)?)
+    tuple(py, string(py, first)?, string(py, second)?)
 }
 
 /// A tuple of two integers, two `bytes` or two strings. The garbage collector does not visit it: it is in no cycle. Visits of
 /// millions take seconds, which no signal ends.
 pub fn tuple<'py, T>(
     py: Python<'py>,
-    first: &Bound<'py, T>,
-    second: &Bound<'py, T>,
+    first: Bound<'py, T>,
+    second: Bound<'py, T>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: as the module's comment says. The collector itself untracks such tuples.
+    // SAFETY: as the module's comment says. The collector itself untracks such tuples. `PyTuple_SetItem` takes the
+    // reference; it fails for no position of a new tuple.
     unsafe {
-        let object = ffi::PyTuple_Pack(2, first.as_ptr(), second.as_ptr());
-        let pair = Bound::from_owned_ptr_or_err(py, object)?;
+        let pair = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(2))?;
         ffi::PyObject_GC_UnTrack(pair.as_ptr().cast());
+        ffi::PyTuple_SetItem(pair.as_ptr(), 0, first.into_ptr());
+        ffi::PyTuple_SetItem(pair.as_ptr(), 1, second.into_ptr());
         Ok(pair)
     }
 }

@@ -94,6 +94,15 @@ impl PyText {
         self.as_text().as_bytes().len()
     }
 
+    /// Whether each character of the Python `str`, or of the `bytes`, is a byte here.
+    pub fn has_byte_positions(&self) -> bool {
+        match self {
+            Self::Str(text) => text.is_ascii(),
+            Self::Repaired(..) => false,
+            Self::Bytes(_) => true,
+        }
+    }
+
     /// The text, if it is a `str`.
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -152,12 +161,13 @@ impl Characters<'_> {
         self.given(begun)
     }
 
+    #[inline]
     fn begun(&mut self, byte: usize) -> usize {
-        let between = |from, to| match self.text {
-            Text::Str(text) => {
-                let passed = &text.as_bytes()[from..to];
-                passed.iter().filter(|byte| *byte & 0xc0 != 0x80).count()
-            }
+        if byte == self.byte {
+            return self.begun; // a span that begins where the last one ended
+        }
+        let between = |from: usize, to: usize| match self.text {
+            Text::Str(text) => leads(text.as_bytes(), from, to),
             Text::Bytes(_) => to - from,
         };
         if self.byte <= byte {
@@ -172,6 +182,21 @@ impl Characters<'_> {
     /// Characters of the Python `str`, where a joined pair is two characters.
     fn given(&self, characters: usize) -> usize {
         characters + self.pairs.partition_point(|&pair| pair <= characters)
+    }
+}
+
+/// The number of characters that begin in a range of a text.
+fn leads(text: &[u8], from: usize, to: usize) -> usize {
+    let is_lead = |byte: &&u8| **byte & 0xc0 != 0x80;
+    match text[from..].first_chunk() {
+        // Most tokens have at most eight bytes, which one word holds.
+        Some(word) if to - from <= 8 => {
+            let word = u64::from_le_bytes(*word);
+            let leads = (!word >> 7 | word >> 6) & 0x0101_0101_0101_0101;
+            let after = u64::MAX.checked_shl(8 * (to - from) as u32).unwrap_or(0);
+            (leads & !after).count_ones() as usize
+        }
+        _ => text[from..to].iter().filter(is_lead).count(),
     }
 }
 

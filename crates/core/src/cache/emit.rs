@@ -111,6 +111,58 @@ fn emit_with(
     piece
 }
 
+/// Counts the ids of a range of pieces, up to the first one that is not cached. Returns where that is, or the end of the
+/// range, and the count.
+pub fn count(cache: &Cache, batch: &KeyBatch, pieces: Range<usize>) -> (usize, usize) {
+    #[cfg(target_arch = "x86_64")]
+    if Processor::best().has(InstructionSet::Avx2) {
+        // SAFETY: `Processor` reports only detected instructions.
+        return unsafe { count_avx2(cache, batch, pieces) };
+    }
+    count_with(cache, batch, pieces, Bucket::slot)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn count_avx2(cache: &Cache, batch: &KeyBatch, pieces: Range<usize>) -> (usize, usize) {
+    count_with(cache, batch, pieces, |bucket, key| bucket.slot_avx2(key))
+}
+
+#[inline(always)]
+fn count_with(
+    cache: &Cache,
+    batch: &KeyBatch,
+    pieces: Range<usize>,
+    slot: impl Fn(&Bucket, &Key) -> Option<usize>,
+) -> (usize, usize) {
+    let Range {
+        start: mut piece,
+        end,
+    } = pieces;
+    let (keys, buckets) = batch.get(end);
+    let (table, mut count) = (cache.buckets(), 0);
+    while piece < end {
+        for (key, &bucket) in keys[piece..].iter().zip(&buckets[piece..]) {
+            let Some(bucket) = table.get(bucket as usize) else {
+                break;
+            };
+            let Some(slot) = slot(bucket, key) else {
+                break;
+            };
+            count += bucket.ids(slot).count();
+            piece += 1;
+        }
+        if piece < end {
+            let Some(packed) = cache.find_in_alternate(buckets[piece], keys[piece]) else {
+                break;
+            };
+            count += packed.count();
+            piece += 1;
+        }
+    }
+    (piece, count)
+}
+
 impl Bucket {
     /// `slot` with AVX2: one comparison.
     #[cfg(target_arch = "x86_64")]

@@ -37,12 +37,17 @@ impl Workspace {
     }
 }
 
+/// The place of a workspace. Threads write to the places, so each has cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Place(Mutex<Option<Box<Workspace>>>);
+
 /// The workspaces of an encoder. A call takes a free one.
 ///
 /// Never waits for a lock: a lock that another thread holds during a fork stays locked in the child, and the
 /// child takes another workspace.
 pub struct WorkspacePool {
-    workspaces: Vec<Mutex<Option<Box<Workspace>>>>,
+    workspaces: Vec<Place>,
     /// The limit of the first workspace's cache. The others get half.
     cache_bytes: AtomicUsize,
     /// Clearing increments it. A workspace of an older generation is dropped when it is next taken.
@@ -66,7 +71,7 @@ pub struct CacheStatistics {
 impl Default for WorkspacePool {
     fn default() -> Self {
         Self {
-            workspaces: (0..MAX_WORKSPACES).map(|_| Mutex::new(None)).collect(),
+            workspaces: (0..MAX_WORKSPACES).map(|_| Place::default()).collect(),
             cache_bytes: AtomicUsize::new(CACHE_BYTES),
             generation: AtomicU64::new(0),
             hits: AtomicU64::new(0),
@@ -77,12 +82,17 @@ impl Default for WorkspacePool {
 }
 
 impl WorkspacePool {
-    /// Runs `work` with a workspace. If all are in use, it gets a new one that caches nothing.
-    pub fn with<R>(&self, work: impl FnOnce(&mut Workspace) -> R) -> R {
-        let workspaces = self.workspaces.iter().enumerate();
-        let mut free =
-            workspaces.filter_map(|(index, workspace)| Some((index, workspace.try_lock().ok()?)));
-        let Some((index, mut guard)) = free.next() else {
+    /// Runs `work` with the first free workspace from `first` on. If all are in use, it gets a new one that caches
+    /// nothing.
+    ///
+    /// A thread that takes one for each of its jobs passes its number in the call. It then finds the workspace that is in
+    /// its processor's cache.
+    pub fn with<R>(&self, first: usize, work: impl FnOnce(&mut Workspace) -> R) -> R {
+        let first = first % MAX_WORKSPACES;
+        let mut places = (first..MAX_WORKSPACES).chain(0..first);
+        let free =
+            places.find_map(|index| Some((index, self.workspaces[index].0.try_lock().ok()?)));
+        let Some((index, mut guard)) = free else {
             return work(&mut Workspace::new(0, 0));
         };
         let generation = self.generation.load(Ordering::Relaxed);
@@ -141,7 +151,7 @@ impl WorkspacePool {
         self.entries.store(0, Ordering::Relaxed);
         let mut has_dropped = false;
         for workspace in &self.workspaces {
-            if let Ok(mut workspace) = workspace.try_lock() {
+            if let Ok(mut workspace) = workspace.0.try_lock() {
                 has_dropped |= workspace.take().is_some();
             }
         }
@@ -169,14 +179,33 @@ mod tests {
             workspace.cache.insert(key, &[1]);
             workspace.cache.get(key, &mut Vec::new())
         };
-        pool.with(|outer| {
+        pool.with(0, |outer| {
             assert!(caches(outer));
             pool.clear();
-            assert!(pool.with(caches));
+            assert!(pool.with(0, caches));
         });
-        let locks: Vec<_> = pool.workspaces.iter().map(|place| place.lock()).collect();
-        assert!(!pool.with(caches));
+        let locks: Vec<_> = pool.workspaces.iter().map(|it| it.0.lock()).collect();
+        assert!(!pool.with(0, caches));
         drop(locks);
+    }
+
+    #[test]
+    fn a_thread_finds_its_workspace_again() {
+        let pool = WorkspacePool::default();
+        let key = key(b"piece", 0, 5);
+        let fill = |id| move |workspace: &mut Workspace| workspace.cache.insert(key, &[id]);
+        let last = MAX_WORKSPACES - 1;
+        for number in [0, 1, last] {
+            pool.with(number, fill(number as u32));
+        }
+        let found = |number| {
+            let mut ids = Vec::new();
+            pool.with(number, |workspace| workspace.cache.get(key, &mut ids));
+            ids
+        };
+        assert_eq!([found(1), found(0), found(last)], [[1], [0], [last as u32]]);
+        assert_eq!(found(MAX_WORKSPACES + 1), [1]);
+        assert_eq!(pool.with(last, |_| found(last)), [0]); // the next free one, from the beginning
     }
 
     #[test]
@@ -191,8 +220,8 @@ mod tests {
             }
             cache.bucket_count()
         };
-        let buckets = pool.with(|first| {
-            let second = pool.with(|second| fill(&mut second.cache));
+        let buckets = pool.with(0, |first| {
+            let second = pool.with(0, |second| fill(&mut second.cache));
             (fill(&mut first.cache), second)
         });
         assert!(

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::model::{fallback_byte, Model, Spaces, Strip};
 use crate::reserve::{push, reserve};
+use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use table::{DecodeTable, IDS_PER_POLL};
 
@@ -51,6 +52,34 @@ impl Decoder {
         let mut state = DecodeState::new(options);
         state.push(self, ids, bytes, interrupt)?;
         state.finish(self, bytes)
+    }
+
+    /// The number of bytes of the ids; None in a model where that depends on neighbouring ids.
+    pub fn length(
+        &self,
+        ids: &[u32],
+        options: DecodeOptions,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<Option<usize>> {
+        if self.model.settings().spaces.is_some() {
+            return Ok(None);
+        }
+        let skip = options.skip_special_tokens;
+        Ok(Some(self.table()?.length(ids, skip, interrupt)?))
+    }
+
+    /// Writes the bytes of the ids to memory that has their [`Decoder::length`]. Returns the number of bytes that it wrote,
+    /// from the beginning.
+    pub fn write(
+        &self,
+        ids: &[u32],
+        options: DecodeOptions,
+        bytes: &mut [MaybeUninit<u8>],
+        interrupt: &Interrupt<'_>,
+    ) -> Result<usize> {
+        let (skip, length) = (options.skip_special_tokens, bytes.len());
+        let rest = self.table()?.copy(ids, skip, bytes, interrupt)?;
+        Ok(length - rest.len())
     }
 
     /// The table of the tokens' bytes, built on first use.

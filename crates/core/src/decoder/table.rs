@@ -4,7 +4,8 @@ use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::memory::zeros;
 use crate::model::Model;
-use crate::reserve::{filled, reserve};
+use crate::reserve::{filled, reserve, with_capacity};
+use std::mem::MaybeUninit;
 
 /// Ids between two polls for interrupts.
 pub const IDS_PER_POLL: usize = 1 << 18;
@@ -21,7 +22,28 @@ const OUT_OF_LINE: u8 = 255;
 /// The bytes of short tokens, one slot an id.
 pub struct DecodeTable {
     slots: Vec<[u8; SLOT]>,
+    /// The last byte of each slot: a table that fits the processor's cache.
+    lengths: Vec<u8>,
     model: Model,
+}
+
+/// A byte of memory that is decoded to.
+trait Byte: Copy {
+    fn of(byte: u8) -> Self;
+}
+
+impl Byte for u8 {
+    #[inline(always)]
+    fn of(byte: u8) -> Self {
+        byte
+    }
+}
+
+impl Byte for MaybeUninit<u8> {
+    #[inline(always)]
+    fn of(byte: u8) -> Self {
+        Self::new(byte)
+    }
 }
 
 impl DecodeTable {
@@ -47,8 +69,14 @@ impl DecodeTable {
                 slot[SLOT - 1] = SPECIAL;
             }
         }
+        let mut lengths = with_capacity(slots.len())?;
+        lengths.extend(slots.iter().map(|slot| slot[SLOT - 1]));
         let model = model.clone();
-        Ok(Self { slots, model })
+        Ok(Self {
+            slots,
+            lengths,
+            model,
+        })
     }
 
     /// Appends the bytes of all ids, or nothing if an id is unknown. `skip` leaves the special tokens out.
@@ -59,11 +87,7 @@ impl DecodeTable {
         bytes: &mut Vec<u8>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        let mut length = 0;
-        for (chunk, ids) in ids.chunks(IDS_PER_POLL).enumerate() {
-            poll_after_first(chunk, interrupt)?;
-            length += self.length(ids, chunk * IDS_PER_POLL, skip)?;
-        }
+        let length = self.length(ids, skip, interrupt)?;
         let start = bytes.len();
         if start == 0 {
             *bytes = zeros(length)?;
@@ -71,7 +95,8 @@ impl DecodeTable {
             reserve(bytes, length)?;
             bytes.resize(start + length, 0);
         }
-        let copied = self.copy_all(ids, skip, &mut bytes[start..], interrupt);
+        let copied = self.copy(ids, skip, &mut bytes[start..], interrupt);
+        let copied = copied.map(|_| ());
         if copied.is_err() {
             bytes.truncate(start);
         }
@@ -93,43 +118,51 @@ impl DecodeTable {
         token.ok_or(Error::UnknownId { id, position })
     }
 
-    /// The number of bytes of ids. `start` is the position of the first one, for errors.
-    fn length(&self, ids: &[u32], start: usize, skip: bool) -> Result<usize> {
+    /// The number of bytes of ids.
+    pub fn length(&self, ids: &[u32], skip: bool, interrupt: &Interrupt<'_>) -> Result<usize> {
         let mut length = 0;
-        for (position, &id) in ids.iter().enumerate() {
-            length += match self.slot(id)[SLOT - 1] {
-                inline @ 0..=MAX_INLINE => usize::from(inline),
-                SPECIAL if skip => 0,
-                _ => self.out_of_line(id, start + position, skip)?.len(),
-            };
+        for (chunk, ids) in ids.chunks(IDS_PER_POLL).enumerate() {
+            poll_after_first(chunk, interrupt)?;
+            for (position, &id) in (chunk * IDS_PER_POLL..).zip(ids) {
+                length += match self.lengths.get(id as usize) {
+                    Some(&inline @ 0..=MAX_INLINE) => usize::from(inline),
+                    Some(&SPECIAL) if skip => 0,
+                    _ => self.out_of_line(id, position, skip)?.len(),
+                };
+            }
         }
         Ok(length)
     }
 
-    /// Copies the bytes of ids. `bytes` has exactly their length.
-    fn copy_all(
+    /// Copies the bytes of ids to the front of `bytes`, which has room for them. Returns the rest.
+    #[allow(private_bounds)]
+    pub fn copy<'b, B: Byte>(
         &self,
         ids: &[u32],
         skip: bool,
-        mut bytes: &mut [u8],
+        mut bytes: &'b mut [B],
         interrupt: &Interrupt<'_>,
-    ) -> Result<()> {
+    ) -> Result<&'b mut [B]> {
         for (chunk, ids) in ids.chunks(IDS_PER_POLL).enumerate() {
             poll_after_first(chunk, interrupt)?;
-            bytes = self.copy(ids, skip, bytes)?;
+            bytes = self.copy_chunk(ids, skip, bytes)?;
         }
-        Ok(())
+        Ok(bytes)
     }
 
-    /// Copies the bytes of ids to the front of `bytes`, which has room for them. Returns the rest.
-    fn copy<'b>(&self, ids: &[u32], skip: bool, mut bytes: &'b mut [u8]) -> Result<&'b mut [u8]> {
+    fn copy_chunk<'b, B: Byte>(
+        &self,
+        ids: &[u32],
+        skip: bool,
+        mut bytes: &'b mut [B],
+    ) -> Result<&'b mut [B]> {
         for &id in ids {
             let slot = self.slot(id);
             let token: &[u8] = match slot[SLOT - 1] {
                 inline @ 0..=MAX_INLINE => {
                     let inline = usize::from(inline);
                     if let Some(whole) = bytes.first_chunk_mut::<SLOT>() {
-                        *whole = *slot; // the next token overwrites the excess
+                        *whole = slot.map(B::of); // the next token overwrites the excess
                         bytes = &mut bytes[inline..];
                         continue;
                     }
@@ -139,7 +172,9 @@ impl DecodeTable {
                 _ => self.out_of_line(id, 0, skip)?,
             };
             let (copied, rest) = bytes.split_at_mut(token.len());
-            copied.copy_from_slice(token);
+            for (to, &byte) in copied.iter_mut().zip(token) {
+                *to = B::of(byte);
+            }
             bytes = rest;
         }
         Ok(bytes)
@@ -246,8 +281,15 @@ mod tests {
             before in prop::sample::select(vec![&b""[..], b"before"]),
         ) {
             let model = model();
+            let table = DecodeTable::new(&model).unwrap();
+            let never = Interrupt::never();
             let mut expected = before.to_vec();
             expected.extend(reference(&model, &ids, skip).unwrap());
+            let length = table.length(&ids, skip, &never).unwrap();
+            prop_assert_eq!(before.len() + length, expected.len());
+            let mut exact = vec![0; length];
+            prop_assert!(table.copy(&ids, skip, &mut exact, &never).unwrap().is_empty());
+            prop_assert_eq!(&exact, &expected[before.len()..]);
             prop_assert_eq!(appended(&model, &ids, skip, before).unwrap(), expected);
         }
 

@@ -5,6 +5,7 @@ use super::cuts::Cuts;
 use super::Encoder;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
+use crate::memory::make_room;
 use crate::reserve::{append, push, reserve};
 use crate::text::Text;
 use crate::threads::ordered::in_order;
@@ -59,15 +60,9 @@ impl Encoder {
     ) -> Result<Ragged> {
         let bytes = texts.clone().map(|text| text.as_bytes().len()).sum();
         let batch = Batch::new(self, options, bytes, interrupt)?;
-        // One thread needs no parts.
-        let part_bytes = if batch.threads > 1 {
-            batch.job_bytes
-        } else {
-            usize::MAX
-        };
-        let jobs = TextJobs::new(&batch, texts, part_bytes);
-        batch.collect(jobs, |parts, encoded| {
-            batch.encode(parts.into_iter(), encoded)
+        let jobs = TextJobs::new(&batch, texts, batch.part_bytes());
+        batch.collect(jobs, |thread, parts, encoded| {
+            batch.encode(thread, parts.into_iter(), encoded)
         })
     }
 
@@ -80,15 +75,13 @@ impl Encoder {
     ) -> Result<usize> {
         let bytes = texts.clone().map(|text| text.as_bytes().len()).sum();
         let batch = Batch::new(self, options, bytes, interrupt)?;
-        let jobs = TextJobs::new(&batch, texts, batch.job_bytes);
+        let jobs = TextJobs::new(&batch, texts, batch.part_bytes());
         let mut count = 0;
-        let work = |parts: Vec<DocumentPart<'t>>, (encoded, count): &mut (Encoded, usize)| {
-            batch.encode(parts.into_iter(), encoded)?;
-            *count += encoded.ids.len();
-            encoded.clear();
+        let work = |thread, parts: Vec<DocumentPart<'t>>, counted: &mut usize| {
+            *counted += batch.count(thread, parts.into_iter())?;
             Ok(())
         };
-        let take = |(_, counted): &mut (Encoded, usize)| {
+        let take = |counted: &mut usize| {
             count += std::mem::take(counted);
             Ok(())
         };
@@ -157,6 +150,14 @@ impl<'a> Batch<'a> {
         })
     }
 
+    /// The bytes of a part. One thread needs no parts.
+    fn part_bytes(&self) -> usize {
+        match self.threads {
+            1 => usize::MAX,
+            _ => self.job_bytes,
+        }
+    }
+
     /// The length of the first part of a document, for parts of about `part_bytes`.
     pub fn first_part(&self, document: &[u8], part_bytes: usize) -> usize {
         let Some(cuts) = self.cuts() else {
@@ -205,6 +206,7 @@ impl<'a> Batch<'a> {
     /// Appends the ids of parts to `encoded`.
     pub fn encode<'t>(
         &self,
+        thread: usize,
         parts: impl Iterator<Item = DocumentPart<'t>>,
         encoded: &mut Encoded,
     ) -> Result<()> {
@@ -214,25 +216,49 @@ impl<'a> Batch<'a> {
                 1 => self.bytes,
                 _ => self.bytes.min(self.job_bytes),
             };
-            let _ = ids.try_reserve(bytes / BYTES_PER_ID); // grows as needed without
+            make_room(ids, bytes / BYTES_PER_ID);
         }
         let search = Search::new(&self.matchers, false, self.interrupt);
-        self.encoder.with_piece_encoder(self.interrupt, |pieces| {
-            for part in parts {
-                if part.is_first {
-                    append(ids, &self.options.prefix_ids)?;
+        self.encoder
+            .with_piece_encoder_of(thread, self.interrupt, |pieces| {
+                for part in parts {
+                    if part.is_first {
+                        append(ids, &self.options.prefix_ids)?;
+                    }
+                    self.encoder
+                        .for_each_segment(part.text, search, &mut |segment| {
+                            pieces.encode(segment, usize::MAX, ids)
+                        })?;
+                    if part.is_last {
+                        append(ids, &self.options.suffix_ids)?;
+                        push(ends, ids.len() as i64)?;
+                    }
                 }
-                self.encoder
-                    .for_each_segment(part.text, search, &mut |segment| {
-                        pieces.encode(segment, usize::MAX, ids)
-                    })?;
-                if part.is_last {
-                    append(ids, &self.options.suffix_ids)?;
-                    push(ends, ids.len() as i64)?;
-                }
-            }
-            Ok(())
-        })
+                Ok(())
+            })
+    }
+
+    /// The number of ids of parts.
+    fn count<'t>(
+        &self,
+        thread: usize,
+        mut parts: impl Iterator<Item = DocumentPart<'t>>,
+    ) -> Result<usize> {
+        let search = Search::new(&self.matchers, false, self.interrupt);
+        self.encoder
+            .with_piece_encoder_of(thread, self.interrupt, |pieces| {
+                let mut count = 0;
+                parts.try_for_each(|part| {
+                    count += usize::from(part.is_first) * self.options.prefix_ids.len();
+                    count += usize::from(part.is_last) * self.options.suffix_ids.len();
+                    self.encoder
+                        .for_each_segment(part.text, search, &mut |segment| {
+                            count += pieces.count(segment)?;
+                            Ok(true)
+                        })
+                })?;
+                Ok(count)
+            })
     }
 
     /// Fails if a text contains a disallowed token. The text begins at `base` of the file.
@@ -256,11 +282,11 @@ impl<'a> Batch<'a> {
     pub fn collect<J: Send>(
         &self,
         jobs: impl Iterator<Item = J> + Send,
-        work: impl Fn(J, &mut Encoded) -> Result<()> + Sync,
+        work: impl Fn(usize, J, &mut Encoded) -> Result<()> + Sync,
     ) -> Result<Ragged> {
         let mut ids: Vec<u32> = Vec::new();
         if self.threads > 1 {
-            let _ = ids.try_reserve_exact(self.bytes / BYTES_PER_ID); // untouched pages cost nothing
+            make_room(&mut ids, self.bytes / BYTES_PER_ID); // untouched pages cost nothing
         }
         let mut offsets = vec![0];
         let take = |encoded: &mut Encoded| {

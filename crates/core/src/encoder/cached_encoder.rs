@@ -1,7 +1,7 @@
 //! Pieces to ids through the cache.
 
 use crate::cache::{
-    emit, emit_chars, has_key, key_of, Cache, KeyBatch, KeySpace, Miss, Misses, KEY_BYTES,
+    count, emit, emit_chars, has_key, key_of, Cache, KeyBatch, KeySpace, Miss, Misses, KEY_BYTES,
     PIECES_PER_BATCH,
 };
 use crate::error::Result;
@@ -46,6 +46,40 @@ impl CachedEncoder<'_> {
         self.encode_misses(text, misses, ids)?;
         self.cache.grow();
         Ok(())
+    }
+
+    /// The number of ids of a block of pieces; see [`CachedEncoder::encode_block`]. `missed` is for the ids of pieces that
+    /// are not cached.
+    pub fn count_block(
+        &mut self,
+        text: &[u8],
+        from: usize,
+        mut bounds: &[u32],
+        keys: &mut KeyBatch,
+        missed: &mut Vec<u32>,
+    ) -> Result<usize> {
+        let mut ids = 0;
+        while bounds.len() > 1 {
+            let (batch, _) = bounds.split_at(bounds.len().min(PIECES_PER_BATCH + 1));
+            bounds = &bounds[batch.len() - 1..];
+            keys.pack(text, from, batch, self.cache.bucket_count());
+            self.cache.prefetch(keys.get(batch.len() - 1).1);
+            let (mut piece, pieces) = (0, batch.len() - 1);
+            while piece < pieces {
+                let (found, counted) = count(self.cache, keys, piece..pieces);
+                self.cache.hits += (found - piece) as u64;
+                ids += counted;
+                if found < pieces {
+                    let range = from + batch[found] as usize..from + batch[found + 1] as usize;
+                    missed.clear();
+                    self.encode_miss(text, range, missed)?;
+                    ids += missed.len();
+                }
+                piece = found + 1;
+            }
+        }
+        self.cache.grow();
+        Ok(ids)
     }
 
     /// Appends the ids of the pieces whose keys are packed, without those that become `misses`.

@@ -7,6 +7,8 @@ use std::ops::Range;
 
 /// A text is searched for a cut in this many bytes at each end.
 const SEARCH_BYTES: usize = 1 << 10;
+/// The bytes at the beginning that are searched first.
+const FIRST_STEP: usize = 1 << 5;
 
 /// Finds positions at which the ids of a text are those of its two sides.
 pub struct Cuts<'a> {
@@ -60,14 +62,18 @@ impl<'a> Cuts<'a> {
     pub fn middle(&self, text: &str) -> Option<Range<usize>> {
         // A token across the beginning or the end of the text is not seen.
         let margin = self.longest_token();
-        let last_end = text.len().checked_sub(margin)?;
-        let first_end = floor_char_boundary(text, last_end.min(margin + SEARCH_BYTES));
-        let last_end = floor_char_boundary(text, last_end);
-        let first_start = floor_char_boundary(text, last_end.min(margin + 3));
-        let last_start = floor_char_boundary(text, last_end.saturating_sub(SEARCH_BYTES));
-        let first = self.last(text.as_bytes(), first_start..first_end.max(first_start))?;
-        let last = self.last(text.as_bytes(), last_start..last_end)?;
-        (first < last).then_some(first..last)
+        let end = floor_char_boundary(text, text.len().checked_sub(margin)?);
+        let begin = floor_char_boundary(text, end.min(margin + 3));
+        let last_start = floor_char_boundary(text, end.saturating_sub(SEARCH_BYTES)).max(begin);
+        let last_in =
+            |range: Range<usize>| self.last_in(&text[range.clone()], text.as_bytes(), range.start);
+        let last = last_in(last_start..end)?;
+        // What precedes the first cut takes longer to encode, so that is searched for in growing steps.
+        let steps = [FIRST_STEP, 4 * FIRST_STEP, SEARCH_BYTES].map(|step| begin + step);
+        let first = steps
+            .into_iter()
+            .find_map(|step| last_in(begin..floor_char_boundary(text, step.min(last))))?;
+        Some(first..last)
     }
 
     /// `last` in a valid chunk, which begins at `start`.

@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex};
 
 /// A file of at most this many jobs is one job, which opens it. A larger file is read by who makes the jobs.
 const MAX_SMALL_JOBS: usize = 16;
+/// Jobs of a larger file for which bytes are read at once. While they are, no other thread gets a job.
+const JOBS_PER_READ: usize = 2;
 
 impl Encoder {
     /// The ids of the documents in files, in their order.
@@ -50,7 +52,9 @@ impl Encoder {
             sources: sources.into_iter(),
             unfinished: None,
         };
-        batch.collect(jobs, |job, encoded| files.encode(job?, encoded))
+        batch.collect(jobs, |thread, job, encoded| {
+            files.encode(thread, job?, encoded)
+        })
     }
 }
 
@@ -90,7 +94,9 @@ struct Section {
     path: Arc<Path>,
     /// Offset in the file.
     start: u64,
-    bytes: Vec<u8>,
+    /// The bytes are this range of a window, which sections share.
+    window: Arc<Vec<u8>>,
+    range: Range<usize>,
     is_part: bool,
     /// Whether the section holds the beginning and the end of each document that it has bytes of.
     is_first: bool,
@@ -98,7 +104,7 @@ struct Section {
 }
 
 impl Files<'_> {
-    fn encode(&self, job: Job, encoded: &mut Encoded) -> Result<()> {
+    fn encode(&self, thread: usize, job: Job, encoded: &mut Encoded) -> Result<()> {
         let section = match job {
             Job::Read(section) => section,
             Job::Unread(source) => self.read_whole(source)?,
@@ -108,7 +114,8 @@ impl Files<'_> {
         } = section;
         let separator = self.separator.as_ref().filter(|_| !section.is_part);
         let name = || section.path.display().to_string();
-        let text = utf8(&section.bytes, section.start, name)?;
+        let bytes = &section.window[section.range.clone()];
+        let text = utf8(bytes, section.start, name)?;
         for document in documents(text, separator) {
             let base = section.start + document.start as u64;
             self.batch
@@ -119,8 +126,8 @@ impl Files<'_> {
             is_first,
             is_last,
         });
-        self.batch.encode(parts, encoded)?;
-        self.put_buffer(section.bytes);
+        self.batch.encode(thread, parts, encoded)?;
+        self.put_window(section.window);
         Ok(())
     }
 
@@ -131,16 +138,20 @@ impl Files<'_> {
         Ok(Section {
             path: file.path().into(),
             start: 0,
-            bytes,
+            range: 0..bytes.len(),
+            window: Arc::new(bytes),
             is_part: false,
             is_first: true,
             is_last: true,
         })
     }
 
-    fn put_buffer(&self, buffer: Vec<u8>) {
-        let max_bytes = MAX_SMALL_JOBS * self.batch.job_bytes;
-        self.buffers.put(buffer, max_bytes);
+    /// Keeps the memory of a window that no other section needs.
+    fn put_window(&self, window: Arc<Vec<u8>>) {
+        if let Some(buffer) = Arc::into_inner(window) {
+            let max_bytes = MAX_SMALL_JOBS * self.batch.job_bytes;
+            self.buffers.put(buffer, max_bytes);
+        }
     }
 
     /// Bytes of the separator.
@@ -207,8 +218,8 @@ impl FileJobs<'_> {
 struct UnfinishedFile {
     file: TextFile,
     path: Arc<Path>,
-    /// Bytes that are read. Those before `used` are in jobs.
-    window: Vec<u8>,
+    /// Bytes that are read. Those before `used` are in jobs, which share them.
+    window: Arc<Vec<u8>>,
     used: usize,
     /// No separator begins between `used` and here.
     searched: usize,
@@ -224,7 +235,7 @@ impl UnfinishedFile {
         Self {
             path: file.path().into(),
             file,
-            window: Vec::new(),
+            window: Arc::default(),
             used: 0,
             searched: 0,
             start: 0,
@@ -236,8 +247,10 @@ impl UnfinishedFile {
     fn next_section(&mut self, files: &Files<'_>) -> Result<Section> {
         let (batch, width) = (files.batch, files.width());
         let margin = batch.longest_token().max(batch.job_bytes / 2).max(width);
-        let missing = (batch.job_bytes + margin + width).saturating_sub(self.rest().len());
-        self.read(missing)?;
+        let wanted = batch.job_bytes + margin + width;
+        if self.rest().len() < wanted {
+            self.read(files, JOBS_PER_READ * batch.job_bytes + margin + width)?;
+        }
         let separator = files.separator.as_ref().filter(|_| !self.in_document);
         match separator.and_then(|separator| self.end_of_documents(batch, separator)) {
             Some(length) => self.take(files, length, false, true),
@@ -250,13 +263,24 @@ impl UnfinishedFile {
         &self.window[self.used..]
     }
 
-    fn read(&mut self, bytes: usize) -> Result<()> {
-        if self.used > self.window.len() / 2 {
-            self.window.drain(..self.used);
-            self.searched -= self.used;
-            self.used = 0;
+    /// Reads more of the file, so that `wanted` bytes are in no job.
+    fn read(&mut self, files: &Files<'_>, wanted: usize) -> Result<()> {
+        let missing = wanted.saturating_sub(self.rest().len());
+        if missing == 0 || self.file.is_at_end() {
+            return Ok(());
         }
-        self.file.read(bytes, &mut self.window)
+        let used = std::mem::take(&mut self.used);
+        self.searched -= used;
+        if let Some(window) = Arc::get_mut(&mut self.window) {
+            window.drain(..used);
+            return self.file.read(missing, window);
+        }
+        // Jobs still need the window.
+        let mut buffer = files.buffers.take();
+        append(&mut buffer, &self.window[used..])?;
+        self.file.read(missing, &mut buffer)?;
+        self.window = Arc::new(buffer);
+        Ok(())
     }
 
     /// The length of the next documents that fit a job together; None if the first does not fit one.
@@ -295,7 +319,7 @@ impl UnfinishedFile {
             if let Some(length) = batch.first_part_of_unfinished(document, &mut limit) {
                 return self.take(files, length, true, false);
             }
-            self.read(batch.job_bytes)?;
+            self.read(files, self.rest().len() + batch.job_bytes)?;
         }
     }
 
@@ -317,30 +341,16 @@ impl UnfinishedFile {
         let section = Section {
             path: self.path.clone(),
             start: self.start,
-            bytes: self.take_bytes(end, end + skipped, files.buffers.take())?,
+            window: self.window.clone(),
+            range: self.used..end,
             is_part,
             is_first: !self.in_document,
             is_last,
         };
         self.in_document = !is_last;
         self.start += (length + skipped) as u64;
+        self.used = end + skipped;
         self.searched = self.searched.max(self.used);
         Ok(section)
-    }
-
-    /// The unused bytes up to `end`; those up to `next` are used then. Copies the shorter side of the window.
-    fn take_bytes(&mut self, end: usize, next: usize, mut buffer: Vec<u8>) -> Result<Vec<u8>> {
-        if self.window.len() - next > end - self.used {
-            append(&mut buffer, &self.window[self.used..end])?;
-            self.used = next;
-            return Ok(buffer);
-        }
-        append(&mut buffer, &self.window[next..])?;
-        std::mem::swap(&mut self.window, &mut buffer);
-        buffer.truncate(end);
-        buffer.drain(..self.used);
-        self.searched = self.searched.saturating_sub(next);
-        self.used = 0;
-        Ok(buffer)
     }
 }

@@ -33,7 +33,7 @@ use crate::special::{AddedToken, AddedTokenMatch, Permits};
 use crate::text::Text;
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A model compiled for encoding. Threads may share it.
 pub struct Encoder {
@@ -43,6 +43,8 @@ pub struct Encoder {
     splitter: Splitter,
     merger: Merger,
     workspaces: WorkspacePool,
+    /// Built by the first call that needs spans.
+    widths: OnceLock<Vec<u8>>,
 }
 
 /// A text is a sequence of segments.
@@ -68,6 +70,7 @@ impl Encoder {
             splitter: Splitter::new(&model)?,
             merger: Merger::new(&model),
             workspaces: WorkspacePool::default(),
+            widths: OnceLock::new(),
             normalizers,
             model,
         })
@@ -111,6 +114,24 @@ impl Encoder {
                 &mut |segment| pieces.encode(segment, limit, ids),
             )
         })
+    }
+
+    /// The number of ids of a text. Takes less time and memory than the ids.
+    pub fn count(
+        &self,
+        text: Text<'_>,
+        special: &Special,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<usize> {
+        let (matchers, mut count) = (self.matchers(special)?, 0);
+        let search = Search::new(&matchers, false, interrupt);
+        self.with_piece_encoder(interrupt, |pieces| {
+            self.for_each_segment(text, search, &mut |segment| {
+                count += pieces.count(segment)?;
+                Ok(true)
+            })
+        })?;
+        Ok(count)
     }
 
     /// Calls `piece` with the bytes of each piece. An added token is a piece.

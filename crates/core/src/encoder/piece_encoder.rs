@@ -34,7 +34,17 @@ impl Encoder {
         interrupt: &Interrupt<'_>,
         work: impl FnOnce(&mut PieceEncoder<'_>) -> R,
     ) -> R {
-        self.workspaces.with(|workspace| {
+        self.with_piece_encoder_of(0, interrupt, work)
+    }
+
+    /// As `with_piece_encoder`, for a thread that has a number in its call (see `WorkspacePool::with`).
+    pub(super) fn with_piece_encoder_of<R>(
+        &self,
+        thread: usize,
+        interrupt: &Interrupt<'_>,
+        work: impl FnOnce(&mut PieceEncoder<'_>) -> R,
+    ) -> R {
+        self.workspaces.with(thread, |workspace| {
             work(&mut PieceEncoder {
                 splitter: &self.splitter,
                 cached: CachedEncoder {
@@ -79,20 +89,68 @@ impl PieceEncoder<'_> {
 
     /// Appends the ids of all pieces of a segment, block by block.
     fn encode_blocks(&mut self, segment: &TextSegment<'_>, ids: &mut Vec<u32>) -> Result<()> {
-        let TextSegment { text, is_utf8, .. } = *segment;
         let mut from = 0;
-        while from < text.len() {
-            let splitter = &self.splitter.pre_tokenizers;
-            let to = splitter.next_block(text, is_utf8, from, self.block)?;
-            let pieces = self.block.bounds().len();
-            self.pieces_until_poll = self.pieces_until_poll.saturating_sub(pieces);
-            self.poll_if_due()?;
-            let bounds = self.block.bounds();
-            self.cached
-                .encode_block(text, from, bounds, (self.keys, self.misses), ids)?;
-            from = to;
+        while from < segment.text.len() {
+            from = self.encode_next_block(segment, from, ids)?;
         }
         Ok(())
+    }
+
+    /// Appends the ids of the pieces of the block that begins at `from`. Returns the block's end.
+    #[inline]
+    pub fn encode_next_block(
+        &mut self,
+        segment: &TextSegment<'_>,
+        from: usize,
+        ids: &mut Vec<u32>,
+    ) -> Result<usize> {
+        let to = self.next_block(segment, from)?;
+        let bounds = self.block.bounds();
+        self.cached
+            .encode_block(segment.text, from, bounds, (self.keys, self.misses), ids)?;
+        Ok(to)
+    }
+
+    /// Finds the pieces of the block that begins at `from`. Returns the block's end.
+    #[inline]
+    fn next_block(&mut self, segment: &TextSegment<'_>, from: usize) -> Result<usize> {
+        let TextSegment { text, is_utf8, .. } = *segment;
+        let splitter = &self.splitter.pre_tokenizers;
+        let to = splitter.next_block(text, is_utf8, from, self.block)?;
+        let pieces = self.block.bounds().len();
+        self.pieces_until_poll = self.pieces_until_poll.saturating_sub(pieces);
+        self.poll_if_due()?;
+        Ok(to)
+    }
+
+    /// The number of ids of a segment. Keeps at most those of one piece.
+    pub fn count(&mut self, segment: Segment<'_>) -> Result<usize> {
+        let text = match segment {
+            Segment::Added { .. } => return Ok(1),
+            Segment::Text(text) => text,
+        };
+        let (mut count, mut ids) = (0, std::mem::take(&mut self.piece_ids));
+        if self.splitter.has_blocks(&text) {
+            let mut from = 0;
+            while from < text.text.len() {
+                let to = self.next_block(&text, from)?;
+                let bounds = self.block.bounds();
+                count += self
+                    .cached
+                    .count_block(text.text, from, bounds, self.keys, &mut ids)?;
+                from = to;
+            }
+        } else {
+            self.splitter.split(&text, false, |piece| {
+                ids.clear();
+                let succeeded = self.encode_piece(piece.text, piece.range, &mut ids);
+                count += ids.len();
+                succeeded
+            })?;
+            self.take_failure()?;
+        }
+        self.piece_ids = ids;
+        Ok(count)
     }
 
     /// Appends the ids of the piece `text[range]`. Returns false on failure; see `take_failure`.
@@ -120,6 +178,11 @@ impl PieceEncoder<'_> {
         self.cached.encode_miss(text, range, ids)?;
         self.cached.cache.grow();
         Ok(())
+    }
+
+    /// Polls the interrupt.
+    pub fn poll(&self) -> Result<()> {
+        self.cached.interrupt.poll()
     }
 
     fn poll_if_due(&mut self) -> Result<()> {

@@ -1,14 +1,18 @@
 //! Ids with their spans in the original text.
 
-use super::{Encoder, Search, Segment, Special};
+use super::piece_encoder::PieceEncoder;
+use super::{Encoder, Search, Segment, Special, TextSegment};
 use crate::error::Result;
 use crate::interrupt::{Interrupt, POLL_INTERVAL};
 use crate::model::NONE;
-use crate::reserve::push;
+use crate::reserve::{filled, push};
 use crate::special::{AddedToken, AddedTokenMatch};
 use crate::text::{floor_char_boundary, Text};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
+
+/// For fewer ids, a block has too many pieces that are encoded in vain.
+const MIN_BY_BLOCK: usize = 1 << 12;
 
 /// The bytes of a token in the original text. Inside a run that normalisation changed, positions round to
 /// an end of the run.
@@ -29,11 +33,23 @@ impl Encoder {
         text: Text<'_>,
         special: &Special,
         interrupt: &Interrupt<'_>,
+        token: impl FnMut(u32, Span) -> bool,
+    ) -> Result<()> {
+        self.encode_with_first_spans(text, special, usize::MAX, interrupt, token)
+    }
+
+    /// As [`Encoder::encode_with_spans`], for a caller that stops after about `wanted` ids.
+    fn encode_with_first_spans(
+        &self,
+        text: Text<'_>,
+        special: &Special,
+        wanted: usize,
+        interrupt: &Interrupt<'_>,
         mut token: impl FnMut(u32, Span) -> bool,
     ) -> Result<()> {
         let matchers = self.matchers(special)?;
         let search = Search::new(&matchers, true, interrupt);
-        self.for_each_token(text, search, |id, span, _| token(id, span))
+        self.for_each_token(text, search, wanted, |id, span, _| token(id, span))
     }
 
     /// Encodes a text of which only some ranges are trusted. Special tokens, and the added tokens whose
@@ -69,7 +85,7 @@ impl Encoder {
             permits: Some(&permits),
             ..Search::new(&matchers, true, interrupt)
         };
-        self.for_each_token(Text::Str(text), search, |id, _, covered| {
+        self.for_each_token(Text::Str(text), search, usize::MAX, |id, _, covered| {
             outcome = token(id, covered);
             outcome.is_ok()
         })?;
@@ -82,9 +98,11 @@ impl Encoder {
         &self,
         text: Text<'_>,
         search: Search<'_>,
+        wanted: usize,
         mut token: impl FnMut(u32, Span, Range<usize>) -> bool,
     ) -> Result<()> {
-        let mut tokens = Vec::new();
+        let by_block = wanted >= MIN_BY_BLOCK && self.merger.widths_follow_from_ids();
+        let (mut tokens, mut ids) = (Vec::new(), Vec::new());
         self.with_piece_encoder(search.interrupt, |pieces| {
             self.for_each_segment(text, search, &mut |segment| match segment {
                 Segment::Added { found, tiled_end } => {
@@ -95,6 +113,9 @@ impl Encoder {
                         end: range.end,
                     };
                     Ok(token(id, span, content))
+                }
+                Segment::Text(segment) if by_block && self.splitter.has_blocks(&segment) => {
+                    self.for_each_token_by_block(pieces, &segment, &mut ids, &mut token)
                 }
                 Segment::Text(segment) => {
                     let (mut go_on, mut polled) = (true, Ok(()));
@@ -132,6 +153,74 @@ impl Encoder {
         })
     }
 
+    /// `for_each_token` for a segment whose tokens have the widths of their ids: encodes it block by block. `ids` is for
+    /// those of a block. Returns false if `token` did.
+    fn for_each_token_by_block(
+        &self,
+        pieces: &mut PieceEncoder<'_>,
+        segment: &TextSegment<'_>,
+        ids: &mut Vec<u32>,
+        mut token: impl FnMut(u32, Span, Range<usize>) -> bool,
+    ) -> Result<bool> {
+        let (offsets, widths) = (segment.offsets, self.widths()?);
+        let base = offsets.unchanged_base();
+        let (mut block, mut start) = (0, 0);
+        while block < segment.text.len() {
+            ids.clear();
+            block = pieces.encode_next_block(segment, block, ids)?;
+            // A block may be as long as the text.
+            for ids in ids.chunks(POLL_INTERVAL) {
+                if ids.len() == POLL_INTERVAL {
+                    pieces.poll()?;
+                }
+                for &id in ids {
+                    let end = start + self.width(widths, id);
+                    let span = match base {
+                        Some(base) => Span {
+                            start: base + start,
+                            tiled_end: base + end,
+                            end: base + end,
+                        },
+                        None => Span {
+                            start: offsets.start(start),
+                            tiled_end: offsets.start(end),
+                            end: offsets.end(end),
+                        },
+                    };
+                    start = end;
+                    if !token(id, span, span.start..span.end) {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The bytes of each token by id, as far as a byte and the table hold them: 0 for all others.
+    fn widths(&self) -> Result<&[u8]> {
+        if let Some(widths) = self.widths.get() {
+            return Ok(widths);
+        }
+        let vocabulary = self.model.vocabulary();
+        let mut widths = filled(0, 2 * vocabulary.len())?;
+        for (id, token) in vocabulary.iter() {
+            if let (Some(width), Ok(length)) = (widths.get_mut(id as usize), token.len().try_into())
+            {
+                *width = length;
+            }
+        }
+        Ok(self.widths.get_or_init(|| widths))
+    }
+
+    #[inline(always)]
+    fn width(&self, widths: &[u8], id: u32) -> usize {
+        match widths.get(id as usize) {
+            Some(&width) if width > 0 => usize::from(width),
+            _ => self.merger.width(id),
+        }
+    }
+
     /// The length in bytes of a prefix that encodes to at most `max_tokens` ids. It ends at a token and at
     /// a character, as late as possible.
     pub fn truncate(
@@ -143,13 +232,14 @@ impl Encoder {
     ) -> Result<usize> {
         let mut cuts = vec![0];
         let (mut tokens, mut room) = (0, Ok(()));
-        self.encode_with_spans(Text::Str(text), special, interrupt, |_, span| {
+        let token = |_, span: Span| {
             tokens += 1;
             if tokens <= max_tokens {
                 room = push(&mut cuts, floor_char_boundary(text, span.tiled_end));
             }
             tokens <= max_tokens && room.is_ok()
-        })?;
+        };
+        self.encode_with_first_spans(Text::Str(text), special, max_tokens, interrupt, token)?;
         room?;
         if tokens <= max_tokens {
             return Ok(text.len());
@@ -166,5 +256,96 @@ impl Encoder {
             }
         }
         Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Model, Settings};
+    use crate::normalize::Normalization;
+    use crate::normalizers::Normalizer;
+    use crate::pretokenize::PreTokenizer;
+    use proptest::prelude::*;
+
+    fn encoder(normalizers: Vec<Normalizer>) -> Encoder {
+        let settings = Settings {
+            normalizers,
+            pre_tokenizers: vec![PreTokenizer::isolated(
+                r" ?\p{L}+|\p{N}|\s+|[^\s\p{L}\p{N}]+",
+            )],
+            ..Settings::default()
+        };
+        let mut tokens: Vec<_> = (0..=255)
+            .map(|byte: u8| (u32::from(byte), vec![byte]))
+            .collect();
+        let merges: [(&[u8], &[u8]); 4] =
+            [(b"a", b"b"), (b" ", b"ab"), (b"x", b"x"), (b"xx", b"xx")];
+        tokens.extend((256..).zip(merges.map(|(left, right)| [left, right].concat())));
+        tokens.push((1_000_000, vec![b'y'; 300])); // no byte holds its width, and no table its id
+        let merges = merges.map(|(left, right)| (left.to_vec(), right.to_vec()));
+        let settings = Settings {
+            ignore_merges: true,
+            ..settings
+        };
+        let added = vec![
+            AddedToken::special("<s>", 300),
+            AddedToken {
+                lstrip: true,
+                ..AddedToken::special("<m>", 301)
+            },
+        ];
+        Encoder::new(Model::new(tokens, Some(&merges), settings, added).unwrap()).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        /// In texts of less than a block and of several.
+        #[test]
+        fn blocks_have_the_spans_of_pieces(
+            parts in prop::collection::vec(prop::sample::select(vec![
+                "ab", " ab", "xxxx", "é", "e\u{301}", "  ", " <m>", "<s>", "中文", "7", "!?", "\n", &"y".repeat(300),
+            ].into_iter().map(str::to_owned).collect::<Vec<_>>()), 0..40),
+            times in prop::sample::select(vec![1, 2, 900]),
+            normalizes: bool,
+        ) {
+            let normalizers = if normalizes { vec![Normalizer::Form(Normalization::Nfc)] } else { vec![] };
+            let (encoder, text) = (encoder(normalizers), parts.concat().repeat(times));
+            let (text, never) = (Text::Str(&text), Interrupt::never());
+            for special in [Special::None, Special::All] {
+                let spans = |wanted| {
+                    let mut spans = Vec::new();
+                    encoder
+                        .encode_with_first_spans(text, &special, wanted, &never, |id, span| {
+                            spans.push((id, span));
+                            true
+                        })
+                        .unwrap();
+                    spans
+                };
+                let by_block = spans(usize::MAX);
+                prop_assert_eq!(&by_block, &spans(0));
+                let mut ids = Vec::new();
+                encoder.encode(text, &special, &mut ids, &never).unwrap();
+                prop_assert!(by_block.iter().map(|(id, _)| id).eq(&ids));
+                prop_assert_eq!(encoder.count(text, &special, &never).unwrap(), ids.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_caller_stops_inside_a_block() {
+        let (encoder, text) = (encoder(Vec::new()), "ab ".repeat(10_000));
+        let mut count = 0;
+        let token = |_, _| {
+            count += 1;
+            count < 5000
+        };
+        let never = Interrupt::never();
+        encoder
+            .encode_with_spans(Text::Str(&text), &Special::None, &never, token)
+            .unwrap();
+        assert_eq!(count, 5000);
     }
 }

@@ -256,7 +256,7 @@ impl IncrementalStages {
 }
 
 /// A part of a text is searched for cuts from this many bytes on.
-const MIN_WINDOW_BYTES: usize = 16 << 10;
+const MIN_WINDOW_BYTES: usize = 1 << 9;
 /// Bytes that are encoded like a whole text.
 const WINDOW_BYTES: usize = 1 << 20;
 /// Bytes of a block.

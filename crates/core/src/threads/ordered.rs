@@ -5,10 +5,13 @@ use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::reserve::{push, reserve, with_capacity};
 use std::collections::BTreeMap;
+use std::hint::spin_loop;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Results that may wait for an earlier one. Bounds the memory when one job is slow.
 const MAX_WAITING: usize = 64;
+/// With more results than this, a thread consumes those of others too. Its own are in its processor's cache.
+const MAX_LEFT_TO_OTHERS: usize = 8;
 /// [`map`] hands out items in batches of about this many bytes.
 const BATCH_BYTES: usize = 64 << 10;
 
@@ -30,7 +33,7 @@ pub fn map<T: Sync, R: Send>(
         batches(items, size)
     };
     let mut results = with_capacity(items.len())?;
-    let work = |batch: &[T], done: &mut Vec<R>| {
+    let work = |_, batch: &[T], done: &mut Vec<R>| {
         batch.iter().try_for_each(|item| {
             interrupt.check()?;
             push(done, work(item)?)
@@ -47,54 +50,61 @@ pub fn map<T: Sync, R: Send>(
 
 /// Runs jobs in parallel and passes their results to `consume` in job order.
 ///
-/// `work` adds to a result, which may already hold the results of earlier jobs. `consume` empties it, and a
-/// later job reuses it. A job is drawn when a thread is free. At most [`MAX_WAITING`] results wait for a slow
+/// `work` gets the number of its thread, a job, and a result to add to, which may already hold the results of earlier
+/// jobs. `consume` empties it, and a later job reuses it. A job is drawn when a thread is free. At most [`MAX_WAITING`] results wait for a slow
 /// job. The error is that of the first job, in job order, that failed or whose result `consume` refused.
 pub fn in_order<J: Send, R: Default + Send>(
     jobs: impl Iterator<Item = J> + Send,
     threads: usize,
     interrupt: &Interrupt<'_>,
-    work: impl Fn(J, &mut R) -> Result<()> + Sync,
+    work: impl Fn(usize, J, &mut R) -> Result<()> + Sync,
     mut consume: impl FnMut(&mut R) -> Result<()> + Send,
 ) -> Result<()> {
     if threads <= 1 {
         let mut result = R::default();
         for job in jobs {
             interrupt.poll()?;
-            work(job, &mut result)?;
+            work(0, job, &mut result)?;
         }
         return consume(&mut result);
     }
     let (jobs, running) = (Jobs::new(jobs.enumerate()), Running::default());
     let buffer = ReorderBuffer::new(consume);
-    let run_jobs = || {
+    let run_jobs = |thread| {
         let _guard = StopOnPanic(&buffer);
         while buffer.wait_for_room(interrupt) {
             let (number, job) = match jobs.next(interrupt, || buffer.is_stopped()) {
                 Ok(Some(job)) => job,
                 Ok(None) => break,
-                Err(error) => return buffer.fail(usize::MAX, error),
+                Err(error) => {
+                    buffer.fail(usize::MAX, error);
+                    break;
+                }
             };
-            let mut result = buffer.empty_result();
-            match interrupt.poll().and_then(|()| work(job, &mut result)) {
-                Ok(()) => buffer.put(number, result),
+            let mut result = buffer.empty_result(thread);
+            match interrupt
+                .poll()
+                .and_then(|()| work(thread, job, &mut result))
+            {
+                Ok(()) => buffer.put(thread, number, result),
                 Err(error) => buffer.fail(number, error),
             }
         }
+        buffer.consume_due(|_, _| true);
     };
     std::thread::scope(|scope| {
-        for _ in 1..threads {
+        for number in 1..threads {
             // If the system refuses a thread, the existing ones do its share.
             let (guard, run_jobs) = (running.begin(), &run_jobs);
             let thread = start(scope, move || {
                 let _guard = guard;
-                run_jobs();
+                run_jobs(number);
             });
             if thread.is_none() {
                 break;
             }
         }
-        run_jobs();
+        run_jobs(0);
         if let Err(error) = running.wait(interrupt) {
             buffer.fail(usize::MAX, error);
         }
@@ -102,17 +112,29 @@ pub fn in_order<J: Send, R: Default + Send>(
     buffer.into_outcome()
 }
 
+/// How often a thread looks again for a job, about a microsecond each time, before it sleeps. To draw a job takes less
+/// time than to wake a thread.
+const LOOKS: usize = 30;
+
 /// The jobs that are not drawn yet.
 struct Jobs<I> {
-    /// None while a thread draws a job, which may take long.
-    jobs: Mutex<Option<I>>,
+    state: Mutex<JobState<I>>,
     returned: Condvar,
+}
+
+struct JobState<I> {
+    /// None while a thread draws a job, which may take long.
+    jobs: Option<I>,
+    /// Threads that sleep until the jobs return.
+    sleeping: usize,
 }
 
 impl<I: Iterator> Jobs<I> {
     fn new(jobs: I) -> Self {
-        let (jobs, returned) = (Mutex::new(Some(jobs)), Condvar::new());
-        Self { jobs, returned }
+        let (jobs, sleeping) = (Some(jobs), 0);
+        let state = Mutex::new(JobState { jobs, sleeping });
+        let returned = Condvar::new();
+        Self { state, returned }
     }
 
     /// Takes the next job. While another thread takes one, polls the interrupt. Returns None at the end of the jobs, or
@@ -122,25 +144,35 @@ impl<I: Iterator> Jobs<I> {
         interrupt: &Interrupt<'_>,
         is_stopped: impl Fn() -> bool,
     ) -> Result<Option<I::Item>> {
-        let mut guard = lock(&self.jobs);
+        let mut looks = 0;
         let mut jobs = loop {
-            if let Some(jobs) = guard.take() {
+            let mut state = lock(&self.state);
+            if let Some(jobs) = state.jobs.take() {
                 break jobs;
             }
-            guard = wait(&self.returned, guard);
-            if guard.is_none() {
-                drop(guard);
+            looks += 1;
+            if looks <= LOOKS {
+                drop(state);
+                (0..32).for_each(|_| spin_loop());
+                continue;
+            }
+            state.sleeping += 1;
+            let mut state = wait(&self.returned, state);
+            state.sleeping -= 1;
+            if state.jobs.is_none() {
+                drop(state);
                 interrupt.poll()?;
                 if is_stopped() {
                     return Ok(None);
                 }
-                guard = lock(&self.jobs);
             }
         };
-        drop(guard);
         let job = jobs.next();
-        *lock(&self.jobs) = Some(jobs);
-        self.returned.notify_one();
+        let mut state = lock(&self.state);
+        state.jobs = Some(jobs);
+        if state.sleeping > 0 {
+            self.returned.notify_one();
+        }
         Ok(job)
     }
 }
@@ -154,15 +186,17 @@ struct ReorderBuffer<R, F> {
 struct State<R, F> {
     /// Number of the job whose result is consumed next.
     next: usize,
-    /// Finished results by job number.
-    waiting: BTreeMap<usize, R>,
-    /// Consumed results, ready for reuse.
-    empty: Vec<R>,
+    /// Finished results by job number, each with its thread.
+    waiting: BTreeMap<usize, (usize, R)>,
+    /// Consumed results, ready for reuse by their threads.
+    empty: Vec<(usize, R)>,
     /// None while a thread consumes.
     consume: Option<F>,
     /// The first job, in job order, that failed.
     failure: Option<(usize, Error)>,
     stopped: bool,
+    /// Threads that sleep until there is room.
+    sleeping: usize,
 }
 
 impl<R: Default, F: FnMut(&mut R) -> Result<()>> ReorderBuffer<R, F> {
@@ -174,6 +208,7 @@ impl<R: Default, F: FnMut(&mut R) -> Result<()>> ReorderBuffer<R, F> {
             consume: Some(consume),
             failure: None,
             stopped: false,
+            sleeping: 0,
         };
         let (state, changed) = (Mutex::new(state), Condvar::new());
         Self { state, changed }
@@ -189,7 +224,9 @@ impl<R: Default, F: FnMut(&mut R) -> Result<()>> ReorderBuffer<R, F> {
             }
             state = lock(&self.state);
             if !state.stopped && state.waiting.len() >= MAX_WAITING {
+                state.sleeping += 1;
                 state = wait(&self.changed, state);
+                state.sleeping -= 1;
             }
         }
         !state.stopped
@@ -199,20 +236,31 @@ impl<R: Default, F: FnMut(&mut R) -> Result<()>> ReorderBuffer<R, F> {
         lock(&self.state).stopped
     }
 
-    fn empty_result(&self) -> R {
-        lock(&self.state).empty.pop().unwrap_or_default()
+    fn empty_result(&self, thread: usize) -> R {
+        let mut state = lock(&self.state);
+        let own = state.empty.iter().position(|(owner, _)| *owner == thread);
+        own.map(|own| state.empty.swap_remove(own).1)
+            .unwrap_or_default()
     }
 
-    /// Adds a result. Consumes all results that are due, unless another thread does.
-    fn put(&self, number: usize, result: R) {
+    /// Adds a result. Consumes the results that are due, up to the first one of another thread, unless many wait.
+    fn put(&self, thread: usize, number: usize, result: R) {
+        lock(&self.state).waiting.insert(number, (thread, result));
+        self.consume_due(|owner, waiting| owner == thread || waiting > MAX_LEFT_TO_OTHERS);
+    }
+
+    /// Consumes the results that are due, unless another thread does. `takes` decides by the thread of a result, and by
+    /// the number of those that wait.
+    fn consume_due(&self, takes: impl Fn(usize, usize) -> bool) {
         let mut state = lock(&self.state);
-        state.waiting.insert(number, result);
         let Some(mut consume) = state.consume.take() else {
             return;
         };
         loop {
-            let next = state.next;
-            let Some(mut result) = state.waiting.remove(&next) else {
+            let (next, waiting) = (state.next, state.waiting.len());
+            let due = state.waiting.first_entry();
+            let due = due.filter(|due| *due.key() == next && takes(due.get().0, waiting));
+            let Some((owner, mut result)) = due.map(|due| due.remove()) else {
                 break;
             };
             drop(state);
@@ -221,8 +269,10 @@ impl<R: Default, F: FnMut(&mut R) -> Result<()>> ReorderBuffer<R, F> {
             }
             state = lock(&self.state);
             state.next += 1;
-            state.empty.push(result);
-            self.changed.notify_all();
+            state.empty.push((owner, result));
+            if state.sleeping > 0 {
+                self.changed.notify_all();
+            }
         }
         state.consume = Some(consume);
     }
@@ -289,7 +339,7 @@ mod tests {
     fn results_are_consumed_in_job_order() {
         for threads in [1, 2, 7] {
             let mut all = Vec::new();
-            let work = |job, result: &mut Vec<usize>| {
+            let work = |_, job, result: &mut Vec<usize>| {
                 slow(job);
                 result.push(job);
                 Ok(())
@@ -306,7 +356,7 @@ mod tests {
     #[test]
     fn a_result_that_is_refused_is_the_error() {
         for threads in [1, 2, 7] {
-            let work = |job: u32, result: &mut u32| {
+            let work = |_, job: u32, result: &mut u32| {
                 *result = job;
                 Ok(())
             };
@@ -328,7 +378,7 @@ mod tests {
     #[test]
     fn the_earliest_failure_is_the_error() {
         for threads in [1, 2, 7] {
-            let work = |job, _: &mut Vec<()>| {
+            let work = |_, job, _: &mut Vec<()>| {
                 slow(job);
                 match job {
                     0 | 5.. => Err(Error::UnknownId {
@@ -346,7 +396,7 @@ mod tests {
     #[test]
     fn a_thread_that_is_far_ahead_waits() {
         let begun = AtomicUsize::new(0);
-        let work = |job, _: &mut Vec<()>| {
+        let work = |_, job, _: &mut Vec<()>| {
             begun.fetch_add(1, Ordering::Relaxed);
             while job == 0 && begun.load(Ordering::Relaxed) <= MAX_WAITING {
                 std::thread::sleep(Duration::from_millis(1));
@@ -365,7 +415,7 @@ mod tests {
     #[should_panic(expected = "a scoped thread panicked")]
     fn a_panic_ends_the_wait() {
         let caller = std::thread::current().id();
-        let work = |_, _: &mut Vec<()>| {
+        let work = |_, _, _: &mut Vec<()>| {
             assert_eq!(std::thread::current().id(), caller);
             std::thread::sleep(Duration::from_millis(1));
             Ok(())
@@ -378,7 +428,7 @@ mod tests {
         let begun = AtomicUsize::new(0);
         let stop = || begun.load(Ordering::Relaxed) > MAX_WAITING;
         let interrupt = Interrupt::new(&stop);
-        let work = |job, _: &mut Vec<()>| {
+        let work = |_, job, _: &mut Vec<()>| {
             begun.fetch_add(1, Ordering::Relaxed);
             while job == 0 && interrupt.check().is_ok() {
                 interrupt.poll()?;
@@ -415,7 +465,7 @@ mod tests {
                     endless();
                 }
             });
-            let work = |_, _: &mut ()| {
+            let work = |_, _, _: &mut ()| {
                 std::thread::sleep(Duration::from_millis(5));
                 if !draws {
                     endless();

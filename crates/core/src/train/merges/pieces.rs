@@ -58,7 +58,7 @@ impl Pieces {
             pieces.chunks(JOB_PIECES),
             thread_count(threads, size as usize),
             interrupt,
-            |job, layout: &mut Layout| {
+            |_, job, layout: &mut Layout| {
                 job.iter()
                     .try_for_each(|&(piece, count)| layout.add(piece, count, seed, interrupt))
             },
