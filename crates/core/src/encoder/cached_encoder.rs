@@ -43,7 +43,9 @@ impl CachedEncoder<'_> {
                 self.cache.grow();
             }
         }
-        self.encode_misses(text, misses, ids)?;
+        if !misses.pieces().is_empty() {
+            self.encode_misses(text, misses, ids)?;
+        }
         self.cache.grow();
         Ok(())
     }
@@ -108,7 +110,9 @@ impl CachedEncoder<'_> {
             if end == pieces {
                 return Ok(());
             }
-            self.encode_misses(text, misses, ids)?;
+            if !misses.pieces().is_empty() {
+                self.encode_misses(text, misses, ids)?;
+            }
             self.encode_miss(text, range(end), ids)?;
             piece = end + 1;
         }
