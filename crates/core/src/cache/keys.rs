@@ -152,9 +152,21 @@ impl KeyBatch {
                 packed *= usize::from(are_packed);
             }
         }
+        if packed == pieces {
+            return;
+        }
+        // The others are near the end of the text: they are read from a copy of it that zeros follow.
+        let mut end = [0; 32];
+        let end_begins = text.len().saturating_sub(16);
+        end[..text.len() - end_begins].copy_from_slice(&text[end_begins..]);
         for piece in packed..pieces {
             let length = (bounds[piece + 1] - bounds[piece]) as usize;
-            let key = key(text, from + bounds[piece] as usize, length);
+            let start = from + bounds[piece] as usize;
+            let copied = start.checked_sub(end_begins).and_then(|at| end.get(at..));
+            let key = match copied.and_then(|bytes| bytes.first_chunk()) {
+                Some(bytes) => masked(*bytes, length),
+                None => key(text, start, length),
+            };
             self.keys[piece] = key;
             self.buckets[piece] = bucket_of(key, buckets);
         }
