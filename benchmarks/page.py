@@ -50,7 +50,7 @@ def files(directory: Path = DIRECTORY) -> dict[Path, str]:
         Path to text.
 
     Raises:
-        SystemExit: There is no record.
+        SystemExit: No record exists.
     """
     suite = newest("suite", directory)
     if suite is None:

@@ -97,7 +97,7 @@ class EncodingResult:
 
     Args:
         input_ids: The ids, with the padding.
-        attention_mask: 1 for a token, 0 for padding; as long as `input_ids`. None: there is no padding.
+        attention_mask: 1 for a token, 0 for padding; as long as `input_ids`. None without padding.
         tokens: The token strings, one an id.
         offsets: The span of the text that each id covers, if it was asked for; `(0, 0)` for added ids.
         word_ids: Of a text that was given as words: the word of each id; None for added ids.

@@ -134,7 +134,7 @@ pub fn make_room<T>(values: &mut Vec<T>, additional: usize) {
 #[cfg(not(target_os = "linux"))]
 fn advise(_: *mut u8, _: usize) {}
 
-/// Advises whole small pages: the allocator can then still move a block of its own mapping when it grows.
+/// Advises whole small pages, so that the allocator can still move a large block when it grows.
 #[cfg(target_os = "linux")]
 fn advise(start: *mut u8, bytes: usize) {
     const PAGE: usize = 4096;

@@ -440,7 +440,7 @@ impl Model {
 
     /// The merges as a table, which all encoders of the model share.
     pub fn pair_table(&self) -> Arc<PairTable> {
-        // Never waits for another thread, which a fork may leave behind.
+        // Never waits for another thread: after a fork, the child does not have it.
         let table = &self.merges.table;
         let made = table.get().cloned();
         let made = made.unwrap_or_else(|| Arc::new(PairTable::new(&self.merges.ids)));

@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::cache::{Bucket, Cache};
-use super::keys::{is_short, Key, KeyBatch, KEY_BYTES};
+use super::keys::{holds_piece, Key, KeyBatch, KEY_BYTES};
 use super::packed::{Packed, UNPACKED_IDS};
 use crate::merge::CharSplitPoints;
 #[cfg(target_arch = "x86_64")]
@@ -102,7 +102,7 @@ fn emit_with(
         if piece < end {
             match cache.find_in_alternate(buckets[piece], keys[piece]) {
                 Some(packed) => cache.append(packed, ids),
-                None if is_short(keys[piece]) => missed(piece, ids.len()),
+                None if holds_piece(keys[piece]) => missed(piece, ids.len()),
                 None => break,
             }
             piece += 1;

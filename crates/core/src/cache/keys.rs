@@ -82,10 +82,10 @@ pub fn has_key(length: usize) -> bool {
     length <= KEY_BYTES
 }
 
-/// Whether a key holds its piece, which is not too long.
+/// Whether the key of a piece holds it: the piece is not longer.
 #[inline(always)]
-pub fn is_short([_, high]: Key) -> bool {
-    high >> 56 <= KEY_BYTES as u64
+pub fn holds_piece([_, high]: Key) -> bool {
+    has_key((high >> 56) as usize)
 }
 
 /// A multiplicative hash of products of 32 bits, which vector instructions have. Its upper bits and its lower bits

@@ -37,7 +37,7 @@ impl Workspace {
     }
 }
 
-/// The place of a workspace. Threads write to the places, so each has cache lines of its own.
+/// The place of a workspace. No two share a cache line, because threads write to them.
 #[derive(Default)]
 #[repr(align(128))]
 struct Place(Mutex<Option<Box<Workspace>>>);

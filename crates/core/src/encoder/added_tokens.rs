@@ -117,7 +117,7 @@ impl AddedTokens {
                 if let Some(made) = self.with_special.get() {
                     return Ok(Cow::Borrowed(made));
                 }
-                // Never waits for a thread that makes them, which a fork may leave behind.
+                // Never waits for a thread that makes them: after a fork, the child does not have it.
                 let made = Arc::new(Matchers::new(model, special)?);
                 return Ok(Cow::Borrowed(self.with_special.get_or_init(|| made)));
             }

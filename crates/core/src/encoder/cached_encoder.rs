@@ -43,9 +43,7 @@ impl CachedEncoder<'_> {
                 self.cache.grow();
             }
         }
-        if !misses.pieces().is_empty() {
-            self.encode_misses(text, misses, ids)?;
-        }
+        self.encode_misses(text, misses, ids)?;
         self.cache.grow();
         Ok(())
     }
@@ -110,22 +108,23 @@ impl CachedEncoder<'_> {
             if end == pieces {
                 return Ok(());
             }
-            if !misses.pieces().is_empty() {
-                self.encode_misses(text, misses, ids)?;
-            }
+            self.encode_misses(text, misses, ids)?;
             self.encode_miss(text, range(end), ids)?;
             piece = end + 1;
         }
     }
 
-    /// Finds the ids of `misses`, and inserts them into `ids`.
-    #[inline(never)]
+    /// Finds the ids of `misses`, if any, and inserts them into `ids`.
+    #[inline]
     fn encode_misses(
         &mut self,
         text: &[u8],
         misses: &mut Misses,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
+        if misses.pieces().is_empty() {
+            return Ok(());
+        }
         for miss in misses.pieces() {
             self.merger.prefetch(&text[miss.range.clone()]);
         }

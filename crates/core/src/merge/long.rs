@@ -24,10 +24,10 @@
 
 use super::queue::merge_queued;
 use super::short::{is_short, merge_short};
-use super::table::PairTable;
 use super::window::{Window, WINDOW};
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
+use crate::pair_table::PairTable;
 use crate::reserve::reserve;
 use std::ops::Range;
 
@@ -178,8 +178,8 @@ impl<'a> OverlapMerger<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::short::MAX_SHORT;
-    use super::super::table::NO_MERGE;
     use super::*;
+    use crate::pair_table::NO_MERGE;
     use proptest::prelude::*;
 
     /// Merges over a small alphabet and over products of earlier merges. Some repeat a product, and a part may

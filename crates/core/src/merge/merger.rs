@@ -3,10 +3,10 @@
 use super::char_split_points::CharSplitPoints;
 use super::long::{merge_long, merge_symbols};
 use super::symbols::Symbols;
-use super::table::PairTable;
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::model::{Model, NONE};
+use crate::pair_table::PairTable;
 use crate::reserve::{reserve, with_capacity};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};

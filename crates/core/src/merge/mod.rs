@@ -13,12 +13,10 @@ mod symbols;
 mod trace;
 mod window;
 
-use crate::pair_table as table;
-
+pub use crate::pair_table::PairTable;
 pub use char_split_points::CharSplitPoints;
 pub use long::merge_symbols;
 pub use merger::Merger;
 pub use metaspace_split_points::MetaspaceSplitPoints;
 pub use symbols::Symbols;
-pub use table::PairTable;
 pub use trace::{MergeStep, MergeTrace};

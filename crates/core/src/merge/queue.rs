@@ -1,8 +1,8 @@
 //! Merges any number of symbols in O(n log n): a priority queue of pairs over a doubly linked list.
 
-use super::table::{PairTable, NO_MERGE};
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
+use crate::pair_table::{PairTable, NO_MERGE};
 use crate::reserve::{collect, copied};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

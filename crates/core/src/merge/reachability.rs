@@ -2,10 +2,10 @@
 
 use super::long::merge_symbols;
 use super::merger::Merger;
-use super::table::{PairTable, NO_MERGE};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::model::MergeIds;
+use crate::pair_table::{PairTable, NO_MERGE};
 
 impl Merger {
     /// The ids of the tokens that merging does not make from their own bytes, in ascending order. Of two

@@ -2,7 +2,7 @@
 //! 32 symbols at hand. The state fits the L1 cache.
 
 use super::short::least;
-use super::table::PairTable;
+use crate::pair_table::PairTable;
 
 /// Symbols of a block, and blocks of a window.
 const BLOCK: usize = u32::BITS as usize;
