@@ -196,7 +196,7 @@ def test_words(letters: BPETokenizer) -> None:
 def test_rows_without_texts(letters: BPETokenizer) -> None:
     assert letters.encode_batch([], return_offsets_mapping=True) == []
     assert letters.encode_batch([], text_pair=[]) == []
-    assert to_rows([EncodedText([])], None, _options(), None, {}, 0, True)[0].ids == []
+    assert to_rows([EncodedText([])], None, _options(), None, dict, 0, True)[0].ids == []
 
 
 def _options() -> Any:

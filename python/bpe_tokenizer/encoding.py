@@ -58,6 +58,8 @@ def resolve_allowed_special(
         OptionError: A value is another `str` than `"all"` or `"none"`.
         SpecialTokenError: A disallowed token occurs in a text, or a set names an unknown token.
     """
+    if allowed_special is NO_SPECIAL and disallowed_special is NONE_DISALLOWED:
+        return False  # the defaults, for which further checks take as long as encoding a short text
     special, disallowed = resolve_special_sets(compiled, allowed_special, disallowed_special)
     raise_if_disallowed(compiled, texts, disallowed)
     return special

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from opcode import opname
 from typing import Final
 
@@ -572,11 +573,16 @@ def missing_attribute(tokenizer: object, name: str) -> str:
     >>> missing_attribute(BPETokenizer(), "encode_as_ids")
     "BPETokenizer has no attribute 'encode_as_ids'; use encode(text)"
     """
-    message = f"{type(tokenizer).__name__} has no attribute {name!r}"
+    return _missing_attribute(type(tokenizer), name)
+
+
+@lru_cache(maxsize=256)  # programs ask with `hasattr`, again and again; a suggestion takes half a millisecond
+def _missing_attribute(kind: type, name: str) -> str:
+    message = f"{kind.__name__} has no attribute {name!r}"
     for names, face in _FACES.values():
         if name in names:
             return f"{message}; use {names[name]}" + (f" ({face})" if face else "")
-    public = [known for known in dir(type(tokenizer)) if not known.startswith("_")]
+    public = [known for known in dir(kind) if not known.startswith("_")]
     return message if name.startswith("_") else message + did_you_mean(name, public).removesuffix(".")
 
 

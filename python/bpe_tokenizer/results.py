@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, overload
@@ -32,12 +32,14 @@ __all__ = [
     "Side",
     "TextOptions",
     "Texts",
+    "TokenStrings",
     "Truncation",
     "check_return_tensors",
     "cut_rows",
     "fill_matrix",
     "pad_rows",
     "padding_of_one",
+    "plain_results",
     "to_arrays",
     "to_dict",
     "to_results",
@@ -51,6 +53,8 @@ Side: TypeAlias = Literal["left", "right"]
 # Several texts: every iterable of texts whose type tells it from a single `str`.
 Texts: TypeAlias = TextCollection | Iterator[str]
 Offsets: TypeAlias = list[tuple[int, int]]
+# Returns the token string of each id of a vocabulary, and makes them at the first call.
+TokenStrings: TypeAlias = Callable[[], Mapping[int, str]]
 # What `pad` takes: a row each, or one dict of columns.
 Rows: TypeAlias = "Iterable[EncodingResult | Mapping[str, Any] | Sequence[int]] | Mapping[str, Any]"
 
@@ -126,7 +130,7 @@ class EncodingResult:
         self,
         input_ids: list[int],
         attention_mask: list[int] | None,
-        tokens: list[str] | Mapping[int, str],
+        tokens: list[str] | TokenStrings,
         *,
         offsets: Offsets | None = None,
         word_ids: list[int | None] | None = None,
@@ -136,8 +140,8 @@ class EncodingResult:
         self.input_ids = input_ids
         # None for ones, until somebody asks for them: the mask of a row costs as much as its ids.
         self._attention_mask = attention_mask
-        # The mapping id -> token string, until somebody asks for the strings: building them costs more than
-        # encoding.
+        # What returns the strings of all ids, until somebody asks for those of the row: making either costs more
+        # than encoding.
         self._tokens = tokens
         self.offsets = offsets
         self.word_ids = word_ids
@@ -159,8 +163,9 @@ class EncodingResult:
     @property
     def tokens(self) -> list[str]:
         """The token strings, bytes written as GPT-2's printable characters."""
-        if isinstance(self._tokens, Mapping):
-            self._tokens = [self._tokens.get(token_id, "") for token_id in self.input_ids]
+        if not isinstance(self._tokens, list):
+            strings = self._tokens()
+            self._tokens = [strings.get(token_id, "") for token_id in self.input_ids]
         return self._tokens
 
     @property
@@ -389,14 +394,14 @@ def check_return_tensors(return_tensors: str | None) -> None:
 
 
 def to_results(
-    rows: Sequence[list[int]], options: BatchOptions, token_strings: Mapping[int, str]
+    rows: Sequence[list[int]], options: BatchOptions, token_strings: TokenStrings
 ) -> list[EncodingResult]:
     """Shape rows of ids into results.
 
     Args:
         rows: The ids of each text.
         options: How to shape them.
-        token_strings: The token string of each id.
+        token_strings: Returns the token string of each id.
     """
     prefix, suffix = list(options.prefix), list(options.suffix)
     if options.added or options.truncation:
@@ -411,6 +416,12 @@ def to_results(
             )
             for row in rows
         ]
+
+
+def plain_results(rows: Iterable[list[int]], token_strings: TokenStrings) -> list[EncodingResult]:
+    """Make results of rows of ids, neither truncated nor padded."""
+    with _collection_paused():
+        return [EncodingResult(row, None, token_strings) for row in rows]
 
 
 @contextmanager

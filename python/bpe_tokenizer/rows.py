@@ -6,7 +6,7 @@ https://github.com/huggingface/tokenizers/blob/main/tokenizers/src/utils/truncat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import cast
@@ -15,7 +15,7 @@ from bpe_tokenizer.arguments import check_integer, check_texts, items_in_turn, t
 from bpe_tokenizer.compiled import CompiledModel, PairIds
 from bpe_tokenizer.encoding import resolve_allowed_special
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
-from bpe_tokenizer.results import BatchOptions, EncodingResult, Offsets, Truncation
+from bpe_tokenizer.results import BatchOptions, EncodingResult, Offsets, TokenStrings, Truncation
 from bpe_tokenizer.special_tokens import AllowedSpecial, DisallowedSpecial
 
 __all__ = ["EncodedText", "RowEncoder", "is_one_text", "to_rows"]
@@ -124,7 +124,7 @@ def to_rows(
     seconds: Sequence[EncodedText] | None,
     options: BatchOptions,
     pair_ids: PairIds | None,
-    token_strings: Mapping[int, str],
+    token_strings: TokenStrings,
     stride: int,
     with_overflow: bool,
 ) -> list[EncodingResult]:
@@ -135,7 +135,7 @@ def to_rows(
         seconds: The second text of each pair; None for no pairs.
         options: How to shape them; its `prefix` and `suffix` are for rows without a second text.
         pair_ids: The ids around the texts of a pair.
-        token_strings: The token string of each id.
+        token_strings: Returns the token string of each id.
         stride: Number of ids that an overflowing row repeats from the previous one.
         with_overflow: Whether to return the rest of truncated texts as `overflowing` rows.
 
@@ -195,7 +195,7 @@ class _Row:
 
 
 def _result(
-    rows: Sequence[_Row], options: BatchOptions, width: int, token_strings: Mapping[int, str]
+    rows: Sequence[_Row], options: BatchOptions, width: int, token_strings: TokenStrings
 ) -> EncodingResult:
     """The first row, with the others as overflowing ones."""
     results = [

@@ -96,6 +96,7 @@ Normalization: TypeAlias = Literal["NFC", "NFD", "NFKC", "NFKD"]
 # `threads is _ONE_THREAD` is faster than comparing numbers, and True for the default argument.
 _ONE_THREAD = 1
 _NO_STRIDE = 0
+_RIGHT = "right"
 _Value = TypeVar("_Value", bound=str | int)
 BatchEncoding: TypeAlias = "list[EncodingResult] | dict[str, npt.NDArray[np.int64]] | dict[str, Any]"
 
@@ -1480,6 +1481,27 @@ class BPETokenizer:
         from bpe_tokenizer import results
 
         compiled = self._compiled()
+        # The defaults need no further look, which would take as long as encoding a few texts.
+        if (
+            add_special_tokens is False
+            and padding is False
+            and truncation is False
+            and max_length is None
+            and return_tensors is None
+            and text_pair is None
+            and is_split_into_words is False
+            and padding_side is _RIGHT
+            and truncation_side is _RIGHT
+            and pad_to_multiple_of is None
+            and stride is _NO_STRIDE
+            and return_overflowing_tokens is False
+            and return_offsets_mapping is False
+            and return_dict is False
+        ):
+            batch = check_texts("encode_batch", cast("Iterable[str]", texts))
+            special = resolve_allowed_special(compiled, batch, allowed_special, disallowed_special)
+            ids = compiled.encoder.encode_batch(batch, special, thread_count(threads))
+            return results.plain_results(ids, lambda: compiled.token_strings)
         results.check_return_tensors(return_tensors)
         prefix, suffix = compiled.added_ids(add_special_tokens)
         options = results.BatchOptions(
@@ -1508,7 +1530,7 @@ class BPETokenizer:
                 None if text_pair is None else encoder.encode("text_pair", text_pair),
                 options,
                 None if text_pair is None else compiled.pair_ids(add_special_tokens),
-                compiled.token_strings,
+                lambda: compiled.token_strings,
                 stride,
                 with_overflow,
             )
@@ -1519,7 +1541,7 @@ class BPETokenizer:
         special = resolve_allowed_special(compiled, batch, allowed_special, disallowed_special)
         if return_tensors is None:
             ids = compiled.encoder.encode_batch(batch, special, thread_count(threads))
-            found = results.to_results(ids, options, compiled.token_strings)
+            found = results.to_results(ids, options, lambda: compiled.token_strings)
             return results.to_dict(found, None) if as_dict else found
         ragged = compiled.encoder.encode_ragged(batch, special, thread_count(threads))
         arrays = results.to_arrays(*ragged, options)
@@ -2049,6 +2071,14 @@ class BPETokenizer:
         >>> BPETokenizer().train("ab ab", vocab_size=257, verbose=False).count_tokens("abc")
         2
         """
+        if (
+            type(text) is str
+            and allowed_special is NO_SPECIAL
+            and disallowed_special is NONE_DISALLOWED
+            and threads is _ONE_THREAD
+            and add_special_tokens is False
+        ):
+            return self._state.encoder.count(text)
         compiled = self._compiled()
         check_text("count_tokens", text)
         special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)

@@ -151,9 +151,11 @@ impl BlockSplitter {
     ) -> Result<usize> {
         block.bounds.count = 0;
         let target = ((text.len() - from) / LANES).clamp(MIN_LANE, TARGET_LANE);
-        for lane in 1..LANES {
-            // The searches for the lanes' ends overlap these.
-            prefetch(text, from + lane * target);
+        if target > MIN_LANE {
+            for lane in 1..LANES {
+                // The searches for the lanes' ends overlap these.
+                prefetch(text, from + lane * target);
+            }
         }
         let (mut lanes, mut to) = (0, from);
         while lanes < LANES && to < text.len() {
@@ -264,7 +266,9 @@ impl BlockSplitter {
         let (whole, _) = text[lane.range.start..].as_chunks::<64>();
         let whole = &whole[..words.min(whole.len())];
         let (processor, table) = (self.processor, &classes.of_first_byte);
-        simd::classify(processor, whole, table, symbols, non_ascii);
+        if !whole.is_empty() {
+            simd::classify(processor, whole, table, symbols, non_ascii);
+        }
         if whole.len() < words {
             let rest = &text[lane.range.start + 64 * whole.len()..];
             let mut last = [0; 64];
