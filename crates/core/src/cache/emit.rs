@@ -4,8 +4,8 @@
 //! that count become part of it. The room is checked before each write, and the processor before AVX2.
 #![allow(unsafe_code)]
 
-use super::cache::{Bucket, Cache};
-use super::keys::{holds_piece, Key, KeyBatch, KEY_BYTES};
+use super::cache::{Bucket, Cache, SPILLED_BYTES};
+use super::keys::{holds_piece, may_have_slot, Key, KeyBatch, KEY_BYTES};
 use super::packed::{Packed, UNPACKED_IDS};
 use crate::merge::CharSplitPoints;
 #[cfg(target_arch = "x86_64")]
@@ -15,55 +15,60 @@ use std::ops::Range;
 /// A call of `emit_chars` appends about this many ids at most, so that its caller can poll for interrupts.
 const CHAR_IDS_PER_CALL: usize = 1 << 14;
 
-/// Appends the ids of a range of pieces, up to the first one without a key. Returns where that is, or the end of the
-/// range. Calls `missed` with the others that are not cached, and the number of ids before theirs.
-pub fn emit(
+/// Appends the ids of a range of pieces, up to the first one that is neither cached nor short. Returns where that is, or
+/// the end of the range. Calls `missed` with the short ones that are not cached, and the number of ids before theirs.
+/// `piece_of` returns the bytes of a piece.
+pub fn emit<'t>(
     cache: &Cache,
     batch: &KeyBatch,
     pieces: Range<usize>,
     ids: &mut Vec<u32>,
+    piece_of: &impl Fn(usize) -> &'t [u8],
     missed: &mut impl FnMut(usize, usize),
 ) -> usize {
     #[cfg(target_arch = "x86_64")]
     if Processor::best().has(InstructionSet::Avx2) {
         // SAFETY: `Processor` reports only detected instructions.
-        return unsafe { emit_avx2(cache, batch, pieces, ids, missed) };
+        return unsafe { emit_avx2(cache, batch, pieces, ids, piece_of, missed) };
     }
     emit_with(
         cache,
         batch,
         pieces,
         ids,
+        piece_of,
         missed,
-        Bucket::slot,
-        Packed::unpack,
+        (Bucket::slot, Packed::unpack),
     )
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn emit_avx2(
+fn emit_avx2<'t>(
     cache: &Cache,
     batch: &KeyBatch,
     pieces: Range<usize>,
     ids: &mut Vec<u32>,
+    piece_of: &impl Fn(usize) -> &'t [u8],
     missed: &mut impl FnMut(usize, usize),
 ) -> usize {
     let slot = |bucket: &Bucket, key: &Key| bucket.slot_avx2(key);
-    emit_with(cache, batch, pieces, ids, missed, slot, |packed| {
-        packed.unpack_avx2()
-    })
+    let unpack = |packed: &Packed| packed.unpack_avx2();
+    emit_with(cache, batch, pieces, ids, piece_of, missed, (slot, unpack))
 }
 
 #[inline(always)]
-fn emit_with(
+fn emit_with<'t>(
     cache: &Cache,
     batch: &KeyBatch,
     pieces: Range<usize>,
     ids: &mut Vec<u32>,
+    piece_of: &impl Fn(usize) -> &'t [u8],
     missed: &mut impl FnMut(usize, usize),
-    slot: impl Fn(&Bucket, &Key) -> Option<usize>,
-    unpack: impl Fn(&Packed) -> [u32; UNPACKED_IDS],
+    (slot, unpack): (
+        impl Fn(&Bucket, &Key) -> Option<usize>,
+        impl Fn(&Packed) -> [u32; UNPACKED_IDS],
+    ),
 ) -> usize {
     let Range {
         start: mut piece,
@@ -84,14 +89,17 @@ fn emit_with(
                 break;
             };
             let packed = bucket.ids(slot);
-            // SAFETY: no piece has more than KEY_BYTES ids, and there is room for that many for one piece more than are
-            // left; no write is longer.
+            // SAFETY: no piece here has more than KEY_BYTES ids, and there is room for that many for one piece more than
+            // are left; no write is longer.
             unsafe {
                 let unpacked = to.cast::<[u32; UNPACKED_IDS]>();
                 unpacked.write_unaligned(unpack(packed));
                 if let Some(start) = packed.spilled() {
-                    let spilled = to.cast::<[u32; KEY_BYTES]>();
+                    let spilled = to.cast::<[u8; SPILLED_BYTES]>();
                     spilled.write_unaligned(*cache.spilled(start));
+                    if packed.count() > KEY_BYTES || !cache.is_of(packed, piece_of(piece)) {
+                        break;
+                    }
                 }
                 to = to.add(packed.count());
             }
@@ -100,7 +108,10 @@ fn emit_with(
         // SAFETY: the loop wrote the ids from `first` to `to`, inside the room.
         unsafe { ids.set_len(ids.len() + to.offset_from_unsigned(first)) };
         if piece < end {
-            match cache.find_in_alternate(buckets[piece], keys[piece]) {
+            if !may_have_slot(keys[piece]) {
+                break;
+            }
+            match cache.find(buckets[piece], keys[piece], piece_of(piece)) {
                 Some(packed) => cache.append(packed, ids),
                 None if holds_piece(keys[piece]) => missed(piece, ids.len()),
                 None => break,
@@ -113,26 +124,38 @@ fn emit_with(
 
 /// Counts the ids of a range of pieces, up to the first one that is not cached. Returns where that is, or the end of the
 /// range, and the count.
-pub fn count(cache: &Cache, batch: &KeyBatch, pieces: Range<usize>) -> (usize, usize) {
+pub fn count<'t>(
+    cache: &Cache,
+    batch: &KeyBatch,
+    pieces: Range<usize>,
+    piece_of: &impl Fn(usize) -> &'t [u8],
+) -> (usize, usize) {
     #[cfg(target_arch = "x86_64")]
     if Processor::best().has(InstructionSet::Avx2) {
         // SAFETY: `Processor` reports only detected instructions.
-        return unsafe { count_avx2(cache, batch, pieces) };
+        return unsafe { count_avx2(cache, batch, pieces, piece_of) };
     }
-    count_with(cache, batch, pieces, Bucket::slot)
+    count_with(cache, batch, pieces, piece_of, Bucket::slot)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn count_avx2(cache: &Cache, batch: &KeyBatch, pieces: Range<usize>) -> (usize, usize) {
-    count_with(cache, batch, pieces, |bucket, key| bucket.slot_avx2(key))
-}
-
-#[inline(always)]
-fn count_with(
+fn count_avx2<'t>(
     cache: &Cache,
     batch: &KeyBatch,
     pieces: Range<usize>,
+    piece_of: &impl Fn(usize) -> &'t [u8],
+) -> (usize, usize) {
+    let slot = |bucket: &Bucket, key: &Key| bucket.slot_avx2(key);
+    count_with(cache, batch, pieces, piece_of, slot)
+}
+
+#[inline(always)]
+fn count_with<'t>(
+    cache: &Cache,
+    batch: &KeyBatch,
+    pieces: Range<usize>,
+    piece_of: &impl Fn(usize) -> &'t [u8],
     slot: impl Fn(&Bucket, &Key) -> Option<usize>,
 ) -> (usize, usize) {
     let Range {
@@ -149,11 +172,15 @@ fn count_with(
             let Some(slot) = slot(bucket, key) else {
                 break;
             };
-            count += bucket.ids(slot).count();
+            let packed = bucket.ids(slot);
+            if !cache.is_of(packed, piece_of(piece)) {
+                break;
+            }
+            count += packed.count();
             piece += 1;
         }
         if piece < end {
-            let Some(packed) = cache.find_in_alternate(buckets[piece], keys[piece]) else {
+            let Some(packed) = cache.find(buckets[piece], keys[piece], piece_of(piece)) else {
                 break;
             };
             count += packed.count();

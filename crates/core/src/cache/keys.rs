@@ -1,4 +1,4 @@
-//! Short pieces as 16-byte keys, one or many at a time.
+//! Pieces as 16-byte keys, one or many at a time. The key of a short piece holds it; that of a longer one is a hash.
 //!
 //! `unsafe`: [`KeyBatch::pack`] reads 16 bytes of text at each piece, and runs vector instructions. It checks that
 //! the processor has them, and no read is later than 16 bytes before the end of the text.
@@ -13,8 +13,20 @@ pub const KEY_BYTES: usize = 15;
 /// Pieces that are looked up together, so that their cache misses overlap.
 pub const PIECES_PER_BATCH: usize = 96;
 
-/// A short piece as two numbers: its bytes, and its length in the top byte.
+/// The longest piece that the cache takes.
+pub const MAX_PIECE_BYTES: usize = 512;
+
+/// Pieces that are not short between two decisions to look such up or not.
+const LONGER_PER_DECISION: u32 = 256;
+/// The batches for which these look-ups pause.
+const PAUSED_BATCHES: u32 = 48;
+
+/// A piece as two numbers. A short one: its bytes, and its length in the top byte. A longer one: two hashes, and [`HASHED`]
+/// in the top byte. Pieces of more than [`MAX_PIECE_BYTES`] have a key that no slot has.
 pub type Key = [u64; 2];
+
+/// The top byte of the key of a piece that the key does not hold.
+const HASHED: u64 = KEY_BYTES as u64 + 2;
 
 /// Where the ids of some bytes are valid. A piece may be a token that merging does not make
 /// (`ignore_merges`); then the same bytes inside a longer piece have other ids.
@@ -28,6 +40,9 @@ pub enum KeySpace {
 
 /// Odd multipliers of the hash, one for each 32 bits of a key.
 const FACTORS: [u64; 4] = [0x9e37_79b1, 0x85eb_ca77, 0xc2b2_ae3d, 0x27d4_eb2f];
+
+/// Odd multipliers of the hashes of longer pieces.
+const LONG_FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f];
 
 /// By length: the masks of both halves of a key, and its other bits, the length in the top byte. The last entry, for
 /// longer pieces, makes a key that no slot has.
@@ -46,7 +61,7 @@ static MASKS: Masks = {
     Masks(masks)
 };
 
-/// The key of the piece of `length` bytes at `start`.
+/// The key of the piece of `length` bytes at `start`, if it is short; a key that no slot has, if not.
 #[inline(always)]
 pub fn key(text: &[u8], start: usize, length: usize) -> Key {
     let mut whole = [0; 16];
@@ -71,9 +86,51 @@ fn masked(bytes: [u8; 16], length: usize) -> Key {
 /// The key of a piece, or of a part of one.
 #[inline]
 pub fn key_of(space: KeySpace, text: &[u8], start: usize, length: usize) -> Key {
-    let [low, high] = key(text, start, length);
+    let [low, high] = match text.get(start..start + length) {
+        Some(piece) if !has_key(length) => hashed_key(piece),
+        _ => key(text, start, length),
+    };
     let is_part = space == KeySpace::Part;
     [low, high | (u64::from(is_part) << 63)]
+}
+
+/// The key of a piece that is not short. Each 16 bytes go into both hashes; the last ones may overlap those before.
+#[inline]
+fn hashed_key(piece: &[u8]) -> Key {
+    let Some(last) = piece
+        .last_chunk::<16>()
+        .filter(|_| piece.len() <= MAX_PIECE_BYTES)
+    else {
+        return masked([0; 16], piece.len());
+    };
+    let (whole, _) = piece[..piece.len() - 1].as_chunks::<16>();
+    let [mut first, mut second] = [piece.len() as u64, 0];
+    for bytes in whole.iter().chain([last]) {
+        let bytes = u128::from_le_bytes(*bytes);
+        let (low, high) = (bytes as u64, (bytes >> 64) as u64);
+        let product = u128::from(first ^ low) * u128::from(high ^ LONG_FACTORS[0]);
+        first = product as u64 ^ (product >> 64) as u64;
+        second = (second.rotate_left(29) ^ low)
+            .wrapping_add(high)
+            .wrapping_mul(LONG_FACTORS[1]);
+    }
+    [first, second >> 8 | HASHED << 56]
+}
+
+/// A hash of the length and of eight bytes at each end of a piece that is not short: enough to tell apart most.
+#[inline(always)]
+pub fn hash_of_ends(piece: &[u8]) -> u32 {
+    let Some((first, last)) = piece.first_chunk().zip(piece.last_chunk()) else {
+        return 0;
+    };
+    let ends = u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(23);
+    ((ends ^ piece.len() as u64).wrapping_mul(LONG_FACTORS[0]) >> 32) as u32
+}
+
+/// Whether the key holds its piece or a hash of it: it may be in a slot.
+#[inline(always)]
+pub fn may_have_slot([_, high]: Key) -> bool {
+    high >> 56 != KEY_BYTES as u64 + 1
 }
 
 /// Whether a piece of this length fits a key.
@@ -112,6 +169,13 @@ pub struct KeyBatch {
     keys: [Key; PIECES_PER_BATCH],
     /// The first bucket of each key.
     buckets: [u32; PIECES_PER_BATCH],
+    /// Whether a key does not hold its piece.
+    has_longer: bool,
+    /// Pieces that are not short since the last decision to pause, and those of them that may be cached.
+    longer: u32,
+    maybe_cached: u32,
+    /// The batches in which pieces that are not short are not looked up.
+    paused: u32,
     processor: Processor,
 }
 
@@ -120,6 +184,10 @@ impl Default for KeyBatch {
         Self {
             keys: [[0; 2]; PIECES_PER_BATCH],
             buckets: [0; PIECES_PER_BATCH],
+            has_longer: false,
+            longer: 0,
+            maybe_cached: 0,
+            paused: 0,
             processor: Processor::best(),
         }
     }
@@ -132,9 +200,11 @@ impl KeyBatch {
     }
 
     /// Packs at most [`PIECES_PER_BATCH`] pieces and finds their buckets. Each two neighbours of `bounds`,
-    /// offsets from `from`, bound a piece. `buckets` is less than 2^32.
+    /// offsets from `from`, bound a piece. `buckets` is less than 2^32. Pieces that are not short get a key that no slot
+    /// has; see `hash_longer`.
     #[inline]
     pub fn pack(&mut self, text: &[u8], from: usize, bounds: &[u32], buckets: usize) {
+        self.has_longer = false;
         let pieces = bounds.len().saturating_sub(1).min(PIECES_PER_BATCH);
         let Some(bounds) = bounds.get(..=pieces) else {
             return;
@@ -167,8 +237,44 @@ impl KeyBatch {
                 Some(bytes) => masked(*bytes, length),
                 None => key(text, start, length),
             };
+            self.has_longer |= !has_key(length);
             self.keys[piece] = key;
             self.buckets[piece] = bucket_of(key, buckets);
+        }
+    }
+
+    /// Replaces the keys of the pieces that are not short, if the numbers of their ends are among those that
+    /// `may_be_cached`. The other arguments are those of `pack`. Pauses where hardly any are: in scripts without spaces.
+    #[inline]
+    pub fn hash_longer(
+        &mut self,
+        text: &[u8],
+        from: usize,
+        bounds: &[u32],
+        buckets: usize,
+        may_be_cached: impl Fn(u32) -> bool,
+    ) {
+        if !self.has_longer || self.paused > 0 {
+            self.paused = self.paused.saturating_sub(1);
+            return;
+        }
+        let places = self.keys.iter_mut().zip(&mut self.buckets);
+        for (bounds, (key, bucket)) in bounds.windows(2).zip(places) {
+            if !holds_piece(*key) {
+                let piece = &text[from + bounds[0] as usize..from + bounds[1] as usize];
+                self.longer += 1;
+                if may_be_cached(hash_of_ends(piece)) {
+                    self.maybe_cached += 1;
+                    *key = hashed_key(piece);
+                    *bucket = bucket_of(*key, buckets);
+                }
+            }
+        }
+        if self.longer >= LONGER_PER_DECISION {
+            if self.maybe_cached < self.longer / 8 {
+                self.paused = PAUSED_BATCHES;
+            }
+            (self.longer, self.maybe_cached) = (0, 0);
         }
     }
 
@@ -205,6 +311,7 @@ impl KeyBatch {
                 let start = text.as_ptr().add(from + start);
                 start.cast::<[u8; 16]>().read_unaligned()
             };
+            self.has_longer |= !has_key(length);
             *key = masked(whole, length);
             *bucket = bucket_of(*key, buckets);
         }
@@ -232,15 +339,17 @@ impl KeyBatch {
         let pieces = bounds.len() - 1;
         // For each piece, where its row of masks begins, in bytes. The compiler makes vector instructions of this.
         let mut rows = [0u32; PIECES_PER_BATCH];
-        let mut latest = 0;
+        let (mut latest, mut longest) = (0, 0);
         for (row, (begin, end)) in rows.iter_mut().zip(bounds.iter().zip(&bounds[1..])) {
             let length = end.wrapping_sub(*begin).min(KEY_BYTES as u32 + 1);
             *row = length * size_of::<[u64; 4]>() as u32;
             latest = latest.max(*begin);
+            longest = longest.max(length);
         }
         if latest as usize > last {
             return false;
         }
+        self.has_longer |= !has_key(longest as usize);
         let masks: *const u8 = MASKS.0.as_ptr().cast();
         for piece in (0..pieces).step_by(4) {
             // The last four overlap those before them.
@@ -303,6 +412,40 @@ mod tests {
         }
         assert_ne!(key(b"a", 0, 1), key(b"a\0", 0, 2));
         assert!(!has_key(16));
+    }
+
+    #[test]
+    fn longer_pieces_are_hashed_where_they_may_be_cached() {
+        let text: Vec<u8> = (0..4000u32).map(|at| (at * at / 7) as u8).collect();
+        let lengths = [3, 16, 15, 17, 40, 1, 600, 31, 2];
+        let mut bounds = vec![0];
+        for length in lengths.iter().cycle().take(40) {
+            bounds.push(bounds[bounds.len() - 1] + length);
+        }
+        let pieces = bounds.len() - 1;
+        for may_be_cached in [false, true] {
+            let mut batch = KeyBatch::default();
+            let mut hashed = 0;
+            for _ in 0..100 {
+                batch.pack(&text, 5, &bounds, 1000);
+                batch.hash_longer(&text, 5, &bounds, 1000, |_| may_be_cached);
+                let (keys, buckets) = batch.get(pieces);
+                for ((key, bucket), range) in keys.iter().zip(buckets).zip(bounds.windows(2)) {
+                    let (start, length) = (5 + range[0] as usize, (range[1] - range[0]) as usize);
+                    let expected = key_of(KeySpace::Piece, &text, start, length);
+                    assert_eq!(may_have_slot(expected), length <= MAX_PIECE_BYTES);
+                    if has_key(length) || may_be_cached {
+                        assert_eq!((*key, *bucket), (expected, bucket_of(expected, 1000)));
+                    } else {
+                        assert!(!may_have_slot(*key));
+                    }
+                    hashed += u32::from(may_have_slot(*key) && !has_key(length));
+                }
+            }
+            assert_eq!(hashed > 0, may_be_cached);
+            // Where none may be cached, the look-ups pause.
+            assert_eq!(batch.paused > 0, !may_be_cached);
+        }
     }
 
     #[test]

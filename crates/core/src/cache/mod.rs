@@ -15,4 +15,5 @@ pub use keys::{
     bucket_of, has_key, key, key_of, Key, KeyBatch, KeySpace, KEY_BYTES, PIECES_PER_BATCH,
 };
 pub use misses::{Miss, Misses};
+pub use packed::PACKED_IDS;
 pub use pool::{CacheStatistics, Workspace, WorkspacePool};

@@ -1,9 +1,7 @@
-//! The ids of a short piece in 16 bytes.
+//! The ids of a piece in 16 bytes, or where they are.
 //!
 //! `unsafe`: [`Packed::unpack_avx2`] loads and reinterprets a register. Sizes are the only condition.
 #![allow(unsafe_code)]
-
-use super::keys::KEY_BYTES;
 
 /// The most ids that [`Packed`] holds itself.
 pub const PACKED_IDS: usize = 5;
@@ -16,7 +14,10 @@ const COUNT: usize = PACKED_IDS * ID_BYTES;
 /// The flag in that byte: the ids are in the cache's spill area.
 const SPILLED: u8 = 0x80;
 
-/// The ids of a piece of at most [`KEY_BYTES`] bytes.
+/// The most ids of a piece in the spill area.
+pub const MAX_IDS: usize = (SPILLED - 1) as usize;
+
+/// The ids of a piece, or a reference to them.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub struct Packed([u8; COUNT + 1]);
@@ -33,12 +34,20 @@ impl Packed {
         (ids.len() <= PACKED_IDS && ids.iter().all(fits)).then_some(Self(packed))
     }
 
-    /// A reference to `count` ids, at most [`KEY_BYTES`], in the spill area.
-    pub fn of_spilled(start: u32, count: usize) -> Self {
+    /// A reference to `count` ids, at most [`MAX_IDS`], in the spill area. After them are the `bytes` of the piece, if its
+    /// key does not hold it.
+    pub fn of_spilled(start: u32, count: usize, bytes: usize) -> Self {
         let mut packed = [0; COUNT + 1];
         packed[..4].copy_from_slice(&start.to_le_bytes());
-        packed[COUNT] = count.min(KEY_BYTES) as u8 | SPILLED;
+        packed[4..6].copy_from_slice(&(bytes as u16).to_le_bytes());
+        packed[COUNT] = count.min(MAX_IDS) as u8 | SPILLED;
         Self(packed)
+    }
+
+    /// The bytes of the piece that are in the spill area.
+    #[inline(always)]
+    pub fn spilled_bytes(&self) -> usize {
+        usize::from(u16::from_le_bytes([self.0[4], self.0[5]]))
     }
 
     /// The number of ids.
@@ -118,7 +127,13 @@ mod tests {
         }
         assert!(Packed::new(&[largest + 1]).is_none());
         assert!(Packed::new(&[1; PACKED_IDS + 1]).is_none());
-        let spilled = Packed::of_spilled(u32::MAX, 15);
-        assert_eq!((spilled.count(), spilled.spilled()), (15, Some(u32::MAX)));
+        for (count, bytes) in [(15, 0), (1, 512), (MAX_IDS, 300)] {
+            let spilled = Packed::of_spilled(u32::MAX, count, bytes);
+            assert_eq!(
+                (spilled.count(), spilled.spilled()),
+                (count, Some(u32::MAX))
+            );
+            assert_eq!(spilled.spilled_bytes(), bytes);
+        }
     }
 }

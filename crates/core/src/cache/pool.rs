@@ -176,8 +176,8 @@ mod tests {
         let pool = WorkspacePool::default();
         let caches = |workspace: &mut Workspace| {
             let key = key(b"piece", 0, 5);
-            workspace.cache.insert(key, &[1]);
-            workspace.cache.get(key, &mut Vec::new())
+            workspace.cache.insert(key, b"piece", &[1]);
+            workspace.cache.get(key, b"piece", &mut Vec::new())
         };
         pool.with(0, |outer| {
             assert!(caches(outer));
@@ -193,14 +193,17 @@ mod tests {
     fn a_thread_finds_its_workspace_again() {
         let pool = WorkspacePool::default();
         let key = key(b"piece", 0, 5);
-        let fill = |id| move |workspace: &mut Workspace| workspace.cache.insert(key, &[id]);
+        let fill =
+            |id| move |workspace: &mut Workspace| workspace.cache.insert(key, b"piece", &[id]);
         let last = MAX_WORKSPACES - 1;
         for number in [0, 1, last] {
             pool.with(number, fill(number as u32));
         }
         let found = |number| {
             let mut ids = Vec::new();
-            pool.with(number, |workspace| workspace.cache.get(key, &mut ids));
+            pool.with(number, |workspace| {
+                workspace.cache.get(key, b"piece", &mut ids)
+            });
             ids
         };
         assert_eq!([found(1), found(0), found(last)], [[1], [0], [last as u32]]);
@@ -215,7 +218,11 @@ mod tests {
         let fill = |cache: &mut Cache| {
             for number in 0..50_000_u32 {
                 let piece = number.to_string();
-                cache.insert(key(piece.as_bytes(), 0, piece.len()), &[number]);
+                cache.insert(
+                    key(piece.as_bytes(), 0, piece.len()),
+                    piece.as_bytes(),
+                    &[number],
+                );
                 cache.grow();
             }
             cache.bucket_count()

@@ -2,7 +2,7 @@
 
 use crate::cache::{
     count, emit, emit_chars, has_key, key_of, Cache, KeyBatch, KeySpace, Miss, Misses, KEY_BYTES,
-    PIECES_PER_BATCH,
+    PACKED_IDS, PIECES_PER_BATCH,
 };
 use crate::error::Result;
 use crate::interrupt::{Interrupt, Poller};
@@ -35,8 +35,7 @@ impl CachedEncoder<'_> {
         while bounds.len() > 1 {
             let (batch, _) = bounds.split_at(bounds.len().min(PIECES_PER_BATCH + 1));
             bounds = &bounds[batch.len() - 1..];
-            keys.pack(text, from, batch, self.cache.bucket_count());
-            self.cache.prefetch(keys.get(batch.len() - 1).1);
+            self.pack(text, from, batch, keys);
             self.encode_batch(text, from, batch, (keys, misses), ids)?;
             if misses.pieces().len() >= MISSES_TOGETHER {
                 self.encode_misses(text, misses, ids)?;
@@ -62,11 +61,12 @@ impl CachedEncoder<'_> {
         while bounds.len() > 1 {
             let (batch, _) = bounds.split_at(bounds.len().min(PIECES_PER_BATCH + 1));
             bounds = &bounds[batch.len() - 1..];
-            keys.pack(text, from, batch, self.cache.bucket_count());
-            self.cache.prefetch(keys.get(batch.len() - 1).1);
+            self.pack(text, from, batch, keys);
             let (mut piece, pieces) = (0, batch.len() - 1);
+            let piece_of =
+                |at: usize| &text[from + batch[at] as usize..from + batch[at + 1] as usize];
             while piece < pieces {
-                let (found, counted) = count(self.cache, keys, piece..pieces);
+                let (found, counted) = count(self.cache, keys, piece..pieces, &piece_of);
                 self.cache.hits += (found - piece) as u64;
                 ids += counted;
                 if found < pieces {
@@ -80,6 +80,16 @@ impl CachedEncoder<'_> {
         }
         self.cache.grow();
         Ok(ids)
+    }
+
+    /// Packs the keys of a batch of pieces, and prefetches their buckets.
+    #[inline]
+    fn pack(&self, text: &[u8], from: usize, bounds: &[u32], keys: &mut KeyBatch) {
+        let buckets = self.cache.bucket_count();
+        keys.pack(text, from, bounds, buckets);
+        let may_be_cached = |ends| self.cache.may_have_longer(ends);
+        keys.hash_longer(text, from, bounds, buckets, may_be_cached);
+        self.cache.prefetch(keys.get(bounds.len() - 1).1);
     }
 
     /// Appends the ids of the pieces whose keys are packed, without those that become `misses`.
@@ -103,7 +113,8 @@ impl CachedEncoder<'_> {
                 let (key, range) = (keys.get(pieces).0[piece], range(piece));
                 misses.push(Miss { key, range, at });
             };
-            let end = emit(self.cache, keys, piece..pieces, ids, &mut missed);
+            let piece_of = |piece: usize| &text[range(piece)];
+            let end = emit(self.cache, keys, piece..pieces, ids, &piece_of, &mut missed);
             self.cache.hits += (end - piece + known - misses.pieces().len()) as u64;
             if end == pieces {
                 return Ok(());
@@ -130,7 +141,7 @@ impl CachedEncoder<'_> {
         }
         misses.resolve(ids, |miss, found| {
             // The same piece may have been an earlier miss.
-            if self.cache.get(miss.key, found) {
+            if self.cache.get(miss.key, &text[miss.range.clone()], found) {
                 return Ok(());
             }
             self.encode_miss(text, miss.range.clone(), found)
@@ -165,10 +176,13 @@ impl CachedEncoder<'_> {
         }
         let start = ids.len();
         let (mut at, mut poller) = (range.start, Poller::new(self.interrupt));
+        // The bytes of the characters whose ids have a table of their own.
+        let mut characters = 0;
         loop {
             let from = at;
             let emitted = emit_chars(self.cache, points, text, from..range.end, ids);
             self.cache.hits += (emitted - from) as u64 / 3;
+            characters += emitted - from;
             if emitted == range.end {
                 break;
             }
@@ -180,8 +194,15 @@ impl CachedEncoder<'_> {
             self.encode_part(points, text, part, ids)?;
             poller.advance(at - from)?;
         }
-        if has_key(range.len()) && self.cache.has_room(ids.len() - start) {
-            self.insert(KeySpace::Piece, text, range, &ids[start..]);
+        let is_worth_it = if has_key(range.len()) {
+            ids.len() - start <= PACKED_IDS || self.cache.has_room()
+        } else {
+            // Most long pieces of scripts without spaces never come again.
+            let piece = &text[range.clone()];
+            2 * characters < piece.len() && self.cache.has_room() && self.cache.was_seen(piece)
+        };
+        if is_worth_it {
+            self.insert(text, range, &ids[start..]);
         }
         Ok(())
     }
@@ -202,13 +223,10 @@ impl CachedEncoder<'_> {
         };
         let character = points.lone_char(text, range.clone());
         let character = character.filter(|_| self.cache.has_chars());
+        let key = || key_of(space, text, range.start, part.len());
         let is_cached = match character {
             Some(number) => self.cache.get_char(number, ids),
-            None if has_key(part.len()) => {
-                let key = key_of(space, text, range.start, part.len());
-                self.cache.get(key, ids)
-            }
-            None => self.cache.get_long(space, part, ids),
+            None => self.cache.get(key(), part, ids),
         };
         if is_cached {
             return Ok(());
@@ -216,7 +234,7 @@ impl CachedEncoder<'_> {
         self.merger.merge(part, ids, self.interrupt)?;
         match character {
             Some(number) => self.cache.insert_char(number, &ids[start..]),
-            None => self.insert(space, text, range, &ids[start..]),
+            None => self.cache.insert(key(), part, &ids[start..]),
         }
         Ok(())
     }
@@ -224,21 +242,23 @@ impl CachedEncoder<'_> {
     /// Appends the ids of a piece that has no split points.
     fn encode_whole(&mut self, text: &[u8], range: Range<usize>, ids: &mut Vec<u32>) -> Result<()> {
         let (piece, start) = (&text[range.clone()], ids.len());
-        if !has_key(piece.len()) && self.cache.get_long(KeySpace::Piece, piece, ids) {
-            return Ok(());
+        if !has_key(range.len()) {
+            let key = key_of(KeySpace::Piece, text, range.start, range.len());
+            if self.cache.get(key, piece, ids) {
+                return Ok(());
+            }
         }
         self.merger.encode(piece, ids, self.interrupt)?;
-        self.insert(KeySpace::Piece, text, range, &ids[start..]);
+        self.insert(text, range, &ids[start..]);
         Ok(())
     }
 
-    /// Caches the ids of a piece or a part.
-    fn insert(&mut self, space: KeySpace, text: &[u8], range: Range<usize>, ids: &[u32]) {
-        if has_key(range.len()) {
-            let key = key_of(space, text, range.start, range.len());
-            self.cache.insert(key, ids);
-        } else {
-            self.cache.insert_long(space, &text[range], ids);
+    /// Caches the ids of a piece, unless it is cached: the look-up of pieces that are not short may have paused.
+    fn insert(&mut self, text: &[u8], range: Range<usize>, ids: &[u32]) {
+        let key = key_of(KeySpace::Piece, text, range.start, range.len());
+        let piece = &text[range];
+        if has_key(piece.len()) || !self.cache.has(key, piece) {
+            self.cache.insert(key, piece, ids);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::cached_encoder::CachedEncoder;
 use super::splitter::{Splitter, TextSegment};
 use super::{Encoder, Segment};
-use crate::cache::{key, KeyBatch, Misses, KEY_BYTES};
+use crate::cache::{key_of, KeyBatch, KeySpace, Misses, KEY_BYTES};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::pretokenize::{Block, Piece};
@@ -162,8 +162,8 @@ impl PieceEncoder<'_> {
         }
         self.pieces_until_poll -= 1;
         if self.pieces_until_poll > 0 {
-            let key = key(text, range.start, range.len());
-            if self.cached.cache.get(key, ids) {
+            let key = key_of(KeySpace::Piece, text, range.start, range.len());
+            if self.cached.cache.get(key, &text[range.clone()], ids) {
                 return true;
             }
         }
