@@ -124,7 +124,8 @@ pub fn hash_of_ends(piece: &[u8]) -> u32 {
         return 0;
     };
     let ends = u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(23);
-    ((ends ^ piece.len() as u64).wrapping_mul(LONG_FACTORS[0]) >> 32) as u32
+    let product = u128::from(ends ^ piece.len() as u64) * u128::from(LONG_FACTORS[0]);
+    ((product >> 64) as u64 ^ product as u64) as u32
 }
 
 /// Whether the key holds its piece or a hash of it: it may be in a slot.
