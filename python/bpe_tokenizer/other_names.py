@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from opcode import opname
-from typing import Final
+from typing import Any, Final
 
 from bpe_tokenizer.errors import did_you_mean, shorten
 
@@ -573,7 +573,8 @@ def missing_attribute(tokenizer: object, name: str) -> str:
     >>> missing_attribute(BPETokenizer(), "encode_as_ids")
     "BPETokenizer has no attribute 'encode_as_ids'; use encode(text)"
     """
-    return _missing_attribute(type(tokenizer), name)
+    kind: Any = type(tokenizer)
+    return _missing_attribute(kind, name)
 
 
 @lru_cache(maxsize=256)  # programs ask with `hasattr`, again and again; a suggestion takes half a millisecond

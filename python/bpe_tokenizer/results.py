@@ -140,8 +140,8 @@ class EncodingResult:
         self.input_ids = input_ids
         # None for ones, until somebody asks for them: the mask of a row costs as much as its ids.
         self._attention_mask = attention_mask
-        # What returns the strings of all ids, until somebody asks for those of the row: making either costs more
-        # than encoding.
+        # What returns the strings of all ids, until somebody asks for those of the row: making either costs
+        # more than encoding.
         self._tokens = tokens
         self.offsets = offsets
         self.word_ids = word_ids
