@@ -20,6 +20,25 @@ from bpe_tokenizer import (
 from small_tokenizers import relaxed, tiny
 
 
+def test_explicit_defaults_give_the_same_results() -> None:
+    tokenizer, texts = tiny(), ["ab", "", "abc" * 9]
+    # Equal to the defaults, but not the same object.
+    side = "".join(["ri", "ght"])
+    results = tokenizer.encode_batch(texts)
+    assert tokenizer.encode_batch(texts, padding_side=side, truncation_side=side) == results  # type: ignore[call-overload]
+    assert tokenizer.encode_batch(texts, truncation=True, max_length=99) == results
+    assert [tokenizer.count_tokens(text) for text in texts] == list(map(len, results))
+    assert [tokenizer.count_tokens(text, threads=2) for text in texts] == list(map(len, results))
+
+
+def test_token_strings_are_made_when_asked_for() -> None:
+    tokenizer = tiny()
+    (result,) = tokenizer.encode_batch(["ab"])
+    assert "token_strings" not in vars(tokenizer._compiled())
+    assert result.tokens == tokenizer.tokenize("ab")
+    assert "token_strings" in vars(tokenizer._compiled())
+
+
 def test_a_batch_is_a_list_of_results(tokenizer: BPETokenizer) -> None:
     texts = ["def f(x):", "", "naïve"]
     results = tokenizer.encode_batch(texts)

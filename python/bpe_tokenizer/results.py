@@ -23,6 +23,7 @@ from bpe_tokenizer.errors import (
 from bpe_tokenizer.special_tokens import DisallowedSpecial
 
 __all__ = [
+    "UNSHAPED",
     "BatchOptions",
     "EncodingResult",
     "Padding",
@@ -39,7 +40,6 @@ __all__ = [
     "fill_matrix",
     "pad_rows",
     "padding_of_one",
-    "plain_results",
     "to_arrays",
     "to_dict",
     "to_results",
@@ -372,6 +372,10 @@ def _check_flag_or(name: str, value: object, choices: tuple[str, ...]) -> None:
         check_flag(name, value)
 
 
+# The defaults, checked once.
+UNSHAPED = BatchOptions()
+
+
 def padding_of_one(padding: Padding) -> Padding:
     """Return the padding of a single row, which is as long as the longest, and so needs no pad token.
 
@@ -406,8 +410,10 @@ def to_results(
     prefix, suffix = list(options.prefix), list(options.suffix)
     if options.added or options.truncation:
         rows = [prefix + row[options.body(len(row))] + suffix for row in rows]
-    width = options.width(max(map(len, rows), default=0))
+    width = options.width(max(map(len, rows), default=0)) if options.padding else 0
     with _collection_paused():
+        if not width:
+            return [EncodingResult(row, None, token_strings) for row in rows]
         return [
             EncodingResult(
                 options.filled(row, width, options.fill_id),
@@ -416,12 +422,6 @@ def to_results(
             )
             for row in rows
         ]
-
-
-def plain_results(rows: Iterable[list[int]], token_strings: TokenStrings) -> list[EncodingResult]:
-    """Make results of rows of ids, neither truncated nor padded."""
-    with _collection_paused():
-        return [EncodingResult(row, None, token_strings) for row in rows]
 
 
 @contextmanager

@@ -1501,7 +1501,7 @@ class BPETokenizer:
             batch = check_texts("encode_batch", cast("Iterable[str]", texts))
             special = resolve_allowed_special(compiled, batch, allowed_special, disallowed_special)
             ids = compiled.encoder.encode_batch(batch, special, thread_count(threads))
-            return results.plain_results(ids, lambda: compiled.token_strings)
+            return results.to_results(ids, results.UNSHAPED, lambda: compiled.token_strings)
         results.check_return_tensors(return_tensors)
         prefix, suffix = compiled.added_ids(add_special_tokens)
         options = results.BatchOptions(

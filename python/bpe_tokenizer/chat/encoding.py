@@ -350,7 +350,7 @@ def _to_rows(
     rows: list[list[int]], options: BatchOptions, return_tensors: Literal["np", "pt"] | None
 ) -> dict[str, Any]:
     if return_tensors is None:
-        results = to_results(rows, options, dict)
+        results = to_results(rows, options, lambda: {})
         return {
             "input_ids": [result.input_ids for result in results],
             "attention_mask": [result.attention_mask for result in results],

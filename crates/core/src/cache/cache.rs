@@ -86,9 +86,9 @@ pub struct Cache {
     /// Ids that fit no slot, each in the processor's byte order, and after them the piece, if it fits no key. Zeros at the
     /// end allow reads of [`SPILLED_BYTES`].
     spilled: Vec<u8>,
-    /// The pieces of the table that are not short.
+    /// The hashes of the ends of the cached pieces that are not short.
     longer: BitSet<LONGER_BITS>,
-    /// Pieces that are not short and were seen.
+    /// The hashes of the ends of the pieces that were seen once and are not short.
     seen: BitSet<SEEN_BITS>,
     /// The ids of three-byte characters as parts of pieces, by character number. Empty: not cached.
     chars: HugeArray<Packed>,
@@ -188,7 +188,7 @@ impl Cache {
         Some(&bucket.ids[bucket.slot(&key)?])
     }
 
-    /// Whether these are the ids of the piece, if they are those of its key.
+    /// Whether the ids, found by the key of a piece, are those of the piece: other pieces may have the same hashes.
     #[inline(always)]
     pub fn is_of(&self, packed: &Packed, piece: &[u8]) -> bool {
         match packed.spilled() {
@@ -221,12 +221,15 @@ impl Cache {
         let Some(packed) = self.find(bucket_of(key, self.buckets.len()), key, piece) else {
             return false;
         };
+        if reserve(ids, packed.count()).is_err() {
+            return false; // merging reports it
+        }
         self.append(packed, ids);
         self.hits += 1;
         true
     }
 
-    /// Appends the ids of a piece.
+    /// Appends the ids of a piece. The caller has reserved room for them, where that can fail.
     pub fn append(&self, packed: &Packed, ids: &mut Vec<u32>) {
         let Some(start) = packed.spilled() else {
             return packed.append_to(ids);
@@ -245,8 +248,9 @@ impl Cache {
         let packed = if has_key(piece.len()) {
             Packed::new(ids).or_else(|| self.spill(&[], ids))
         } else {
-            self.longer.insert(hash_of_ends(piece));
-            self.spill(piece, ids)
+            let packed = self.spill(piece, ids);
+            self.longer.insert(hash_of_ends(piece)); // after `spill`, which may empty the set
+            packed
         };
         if let Some(packed) = packed {
             self.insert_slot(Slot { key, ids: packed });

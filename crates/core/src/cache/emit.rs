@@ -10,6 +10,7 @@ use super::packed::{Packed, UNPACKED_IDS};
 use crate::merge::CharSplitPoints;
 #[cfg(target_arch = "x86_64")]
 use crate::processor::{InstructionSet, Processor};
+use crate::reserve::reserve;
 use std::ops::Range;
 
 /// A call of `emit_chars` appends about this many ids at most, so that its caller can poll for interrupts.
@@ -112,7 +113,13 @@ fn emit_with<'t>(
                 break;
             }
             match cache.find(buckets[piece], keys[piece], piece_of(piece)) {
-                Some(packed) => cache.append(packed, ids),
+                // Longer pieces may have more ids than the caller has reserved room for.
+                Some(packed)
+                    if reserve(ids, packed.count() + KEY_BYTES * (end - piece)).is_ok() =>
+                {
+                    cache.append(packed, ids);
+                }
+                Some(_) => break,
                 None if holds_piece(keys[piece]) => missed(piece, ids.len()),
                 None => break,
             }
@@ -173,7 +180,7 @@ fn count_with<'t>(
                 break;
             };
             let packed = bucket.ids(slot);
-            if !cache.is_of(packed, piece_of(piece)) {
+            if packed.spilled().is_some() && !cache.is_of(packed, piece_of(piece)) {
                 break;
             }
             count += packed.count();

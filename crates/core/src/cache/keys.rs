@@ -16,9 +16,9 @@ pub const PIECES_PER_BATCH: usize = 96;
 /// The longest piece that the cache takes.
 pub const MAX_PIECE_BYTES: usize = 512;
 
-/// Pieces that are not short between two decisions to look such up or not.
+/// The number of pieces that are not short, after which the batch decides whether their look-ups pause.
 const LONGER_PER_DECISION: u32 = 256;
-/// The batches for which these look-ups pause.
+/// The number of batches for which they pause.
 const PAUSED_BATCHES: u32 = 48;
 
 /// A piece as two numbers. A short one: its bytes, and its length in the top byte. A longer one: two hashes, and [`HASHED`]
@@ -86,9 +86,10 @@ fn masked(bytes: [u8; 16], length: usize) -> Key {
 /// The key of a piece, or of a part of one.
 #[inline]
 pub fn key_of(space: KeySpace, text: &[u8], start: usize, length: usize) -> Key {
-    let [low, high] = match text.get(start..start + length) {
-        Some(piece) if !has_key(length) => hashed_key(piece),
-        _ => key(text, start, length),
+    let [low, high] = if has_key(length) {
+        key(text, start, length)
+    } else {
+        hashed_key(&text[start..start + length])
     };
     let is_part = space == KeySpace::Part;
     [low, high | (u64::from(is_part) << 63)]
@@ -175,7 +176,7 @@ pub struct KeyBatch {
     /// Pieces that are not short since the last decision to pause, and those of them that may be cached.
     longer: u32,
     maybe_cached: u32,
-    /// The batches in which pieces that are not short are not looked up.
+    /// The number of the next batches in which pieces that are not short are not looked up.
     paused: u32,
     processor: Processor,
 }
@@ -244,8 +245,8 @@ impl KeyBatch {
         }
     }
 
-    /// Replaces the keys of the pieces that are not short, if the numbers of their ends are among those that
-    /// `may_be_cached`. The other arguments are those of `pack`. Pauses where hardly any are: in scripts without spaces.
+    /// Replaces the keys of the pieces that are not short, if they may be cached. `may_be_cached` takes the hash of a
+    /// piece's ends, and the other arguments are those of `pack`. Pauses where few are cached, as in Chinese.
     #[inline]
     pub fn hash_longer(
         &mut self,

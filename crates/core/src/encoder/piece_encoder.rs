@@ -309,8 +309,12 @@ mod tests {
                 encoder.encode(Text::Bytes(text), &Special::None, &mut ids, &Interrupt::never()).unwrap();
                 ids
             };
-            for text in [pieces.join(&b'|'), pieces.concat(), pieces.join(&b"||"[..])] {
-                prop_assert_eq!(ids(&quick, &text), ids(&plain, &text));
+            let texts = [pieces.join(&b'|'), pieces.concat(), pieces.join(&b"||"[..])];
+            // A long piece is cached the second time, and found the third time.
+            for text in texts.iter().chain(&texts).chain(&texts) {
+                prop_assert_eq!(ids(&quick, text), ids(&plain, text));
+                let count = quick.count(Text::Bytes(text), &Special::None, &Interrupt::never());
+                prop_assert_eq!(count.unwrap(), ids(&plain, text).len());
             }
         }
     }
