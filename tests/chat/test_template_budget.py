@@ -509,6 +509,7 @@ def test_threads_have_their_own_budgets() -> None:
     assert len(failed) == 1
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_stops_a_rendering() -> None:
     script = (
         "import math\nfrom bpe_tokenizer.chat import template_budget\n"
