@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import bpe_tokenizer
+import oracle
 from bpe_tokenizer import BPETokenizer, PatternError, _core
 from bpe_tokenizer.patterns import NAMED_PATTERNS, resolve_split_pattern
-from bpe_tokenizer.reference import oracle
 
 # Patterns with texts and their pieces; the core's tests in Rust read the same file.
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "split_patterns.json").read_text("utf-8"))

@@ -31,6 +31,7 @@ from bpe_tokenizer.model import (
 )
 from bpe_tokenizer.reference import CharBPETokenizer, NaiveBPETokenizer, RegexBPETokenizer
 from hostile import hostile_texts
+from lesson import trained_on
 
 BYTES = {byte: bytes([byte]) for byte in range(256)}
 
@@ -237,10 +238,11 @@ TEXT = "the cat in the hat, low lower lowest; naïve café \U0001f642 don't!  12
     [
         NaiveBPETokenizer().train(TEXT, 300),
         RegexBPETokenizer().train(TEXT, 300),
-        RegexBPETokenizer(GPT2_SPLIT_PATTERN).train(TEXT, 300, special_tokens=["<|a|>", "<|b|>"]),
+        trained_on(RegexBPETokenizer, TEXT, 300, {"<|a|>": 256, "<|b|>": 290}),
+        RegexBPETokenizer(GPT2_SPLIT_PATTERN).train(TEXT, 300),
         RegexBPETokenizer(r"[a-z]+|\s").train(TEXT, 300),
         RegexBPETokenizer("").train(TEXT, 300),
-        CharBPETokenizer(byte_level=True).train(TEXT, 300, special_tokens={"<|end|>": 1000}),
+        CharBPETokenizer(byte_level=True).train(TEXT, 300, allowed_special={"<|end|>", "<|a|>"}),
     ],
     ids=lambda lesson: type(lesson).__name__,
 )
@@ -306,7 +308,7 @@ def test_a_broken_lesson_is_refused(changes: dict[str, Any], message: str, tmp_p
 def test_a_broken_lesson_of_printable_bytes_is_refused(
     changes: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    CharBPETokenizer(byte_level=True).train("ab ab", 257).save(tmp_path / "x.json")
+    CharBPETokenizer(byte_level=True).train("ab ab", 257, allowed_special=[]).save(tmp_path / "x.json")
     saved = json.loads((tmp_path / "x.json").read_bytes())
     (tmp_path / "x.json").write_text(json.dumps(saved | changes), encoding="utf-8")
     with pytest.raises(FormatError, match=message):

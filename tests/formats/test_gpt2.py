@@ -138,7 +138,9 @@ def test_the_lesson_reads_what_is_saved(
 ) -> None:
     """Its reader of OpenAI's files is written apart from ours."""
     plain_tokenizer.save_gpt2(tmp_path, names="encoder.json")
-    lesson = CharBPETokenizer().load_openai(tmp_path / "encoder.json", tmp_path / "vocab.bpe")
+    lesson = CharBPETokenizer().load_vocab_and_merges_from_openai(
+        tmp_path / "encoder.json", tmp_path / "vocab.bpe"
+    )
     assert lesson.encode(mixed_text) == plain_tokenizer.encode(mixed_text)
 
 

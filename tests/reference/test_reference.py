@@ -8,16 +8,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_tokenizer.reference import (
-    GPT4_PATTERN,
+    GPT4_SPLIT_PATTERN,
+    BasicBPE,
     CharBPETokenizer,
     NaiveBPETokenizer,
+    RegexBPE,
     RegexBPETokenizer,
     count_pairs,
     merge_pair,
+    words,
 )
-from bpe_tokenizer.reference.oracle import split, train_merges
-from bpe_tokenizer.reference.unicode import replace_surrogates
-from lesson import CLASSES, TABLE, WORDS, AnyTokenizer, any_text, every_class, pairs, repetitive_text
+from bpe_tokenizer.reference.text import replace_surrogates
+from lesson import (
+    CLASSES,
+    TABLE,
+    WORDS,
+    AnyTokenizer,
+    any_text,
+    every_class,
+    merges_of,
+    pairs,
+    repetitive_text,
+    trained_on,
+)
+from oracle import split, train_merges
 
 # The worked examples, counted by hand
 
@@ -25,16 +39,18 @@ from lesson import CLASSES, TABLE, WORDS, AnyTokenizer, any_text, every_class, p
 def test_counting_and_merging_a_pair() -> None:
     tokens = list("abracadabra")
     assert count_pairs(tokens)[("a", "b")] == 2
-    assert merge_pair(tokens, ("a", "b")) == ["ab", "r", "a", "c", "a", "d", "ab", "r", "a"]
-    assert merge_pair(["a"] * 5, ("a", "a")) == ["aa", "aa", "a"]
-    assert merge_pair(tokens, ("x", "y")) == tokens
+    assert merge_pair(tokens, ("a", "b"), "ab") == ["ab", "r", "a", "c", "a", "d", "ab", "r", "a"]
+    assert merge_pair([7] * 5, (7, 7), 256) == [256, 256, 7]
+    assert merge_pair(tokens, ("x", "y"), "xy") == tokens
+    assert count_pairs([]) == count_pairs([1]) == {}
+    assert merge_pair([], (1, 2), 3) == []
 
 
 def test_aaabdaaabac() -> None:
     text = "aaabdaaabac"
     tokenizer = NaiveBPETokenizer().train(text, 256 + 3)
     # (a,a) 4 times; then (aa,a) and (a,b) twice each, (aa,a) seen first; then (aaa,b) twice.
-    assert tokenizer.merges == [(b"a", b"a"), (b"aa", b"a"), (b"aaa", b"b")]
+    assert merges_of(tokenizer) == [(b"a", b"a"), (b"aa", b"a"), (b"aaa", b"b")]
     assert [tokenizer.vocab[i] for i in (256, 257, 258)] == [b"aa", b"aaa", b"aaab"]
     assert tokenizer.encode(text) == [258, ord("d"), 258, ord("a"), ord("c")]
     assert tokenizer.decode([258, ord("d"), 258, ord("a"), ord("c")]) == text
@@ -44,11 +60,11 @@ def test_low_lower_lowest_flow_flower() -> None:
     # lo 5, low 5, lowe 3. Then, each twice: over the whole text "low " is seen first; over pieces, in which
     # the space leads the word, " lowe" is.
     naive = NaiveBPETokenizer().train(WORDS, 260)
-    assert naive.merges == [(b"l", b"o"), (b"lo", b"w"), (b"low", b"e"), (b"low", b" ")]
+    assert merges_of(naive) == [(b"l", b"o"), (b"lo", b"w"), (b"low", b"e"), (b"low", b" ")]
     by_pieces = RegexBPETokenizer().train(WORDS, 260)
-    assert by_pieces.merges == [(b"l", b"o"), (b"lo", b"w"), (b"low", b"e"), (b" ", b"lowe")]
-    by_characters = CharBPETokenizer().train(WORDS, 260)
-    assert by_characters.merges == [("l", "o"), ("lo", "w"), ("low", "e"), ("Ġ", "lowe")]
+    assert merges_of(by_pieces) == [(b"l", b"o"), (b"lo", b"w"), (b"low", b"e"), (b" ", b"lowe")]
+    by_characters = trained_on(CharBPETokenizer, WORDS, 260)
+    assert merges_of(by_characters) == [("l", "o"), ("lo", "w"), ("low", "e"), ("Ġ", "lowe")]
     assert naive.encode("flow flow") == [ord("f"), 259, ord("f"), 257]
     assert by_pieces.encode("flow flow") == [ord("f"), 257, ord(" "), ord("f"), 257]
     assert by_characters.encode("slower lowest") == [ord("s"), 258, ord("r"), 259, ord("s"), ord("t")]
@@ -57,12 +73,12 @@ def test_low_lower_lowest_flow_flower() -> None:
 def test_the_cat_in_the_hat() -> None:
     text = "the cat in the hat"
     naive = NaiveBPETokenizer().train(text, 260)
-    assert naive.merges == [(b"t", b"h"), (b"th", b"e"), (b"the", b" "), (b"a", b"t")]
+    assert merges_of(naive) == [(b"t", b"h"), (b"th", b"e"), (b"the", b" "), (b"a", b"t")]
     assert naive.encode(text) == [258, ord("c"), 259, *b" in ", 258, ord("h"), 259]
     by_pieces = RegexBPETokenizer().train(text, 259)
-    assert by_pieces.merges == pairs("t+h th+e a+t")
-    by_characters = CharBPETokenizer().train(text, 259)
-    assert by_characters.merges == [("t", "h"), ("th", "e"), ("a", "t")]
+    assert merges_of(by_pieces) == pairs("t+h th+e a+t")
+    by_characters = trained_on(CharBPETokenizer, text, 259)
+    assert merges_of(by_characters) == [("t", "h"), ("th", "e"), ("a", "t")]
     for tokenizer in (by_pieces, by_characters):
         assert tokenizer.encode("the hat") == [257, ord(" "), ord("h"), 258]
 
@@ -70,15 +86,15 @@ def test_the_cat_in_the_hat() -> None:
 def test_the_table_of_the_paper() -> None:
     text = " ".join(word.decode() for word, times in TABLE.items() for _ in range(times))
     tokenizer = RegexBPETokenizer(r"\S+").train(text, 256 + 12)
-    assert tokenizer.merges == pairs(
+    assert merges_of(tokenizer) == pairs(
         "e+s es+t"  # 9 times each
         " l+o lo+w"  # 7
         " n+e ne+w new+est"  # 6
         " w+i wi+d wid+est"  # 3
         " low+e lowe+r"  # 2
     )
-    assert train_merges(TABLE, 12) == tokenizer.merges
-    assert train_merges(TABLE, 100) == tokenizer.merges, "no pair is left after 12 merges"
+    assert train_merges(TABLE, 12) == merges_of(tokenizer)
+    assert train_merges(TABLE, 100) == merges_of(tokenizer), "no pair is left after 12 merges"
     tokens = [tokenizer.vocab[i] for i in tokenizer.encode("lowest newer")]
     assert tokens == [b"low", b"est", b" ", b"new", b"e", b"r"]
 
@@ -88,32 +104,34 @@ def test_the_table_of_the_paper() -> None:
 
 @every_class
 def test_training_stops_when_no_pair_is_left(kind: type[AnyTokenizer]) -> None:
-    tokenizer = kind().train("abc", 300)
+    tokenizer = trained_on(kind, "abc", 300)
     assert len(tokenizer.merges) == 2
     assert tokenizer.encode("abc") == [257]
-    assert kind().train("abc", 256).merges == []
+    assert trained_on(kind, "abc", 256).merges == {}
 
 
 def test_nothing_is_learned_across_pieces_or_special_tokens() -> None:
-    assert RegexBPETokenizer(r"[ab]").train("abababab", 300).merges == []
-    for kind in CLASSES:
-        tokenizer = kind().train("a<s>b<s>a<s>b", 300, special_tokens=["<s>"])
-        assert tokenizer.merges == []
-        assert tokenizer.special_tokens == {"<s>": 256}
+    assert RegexBPETokenizer(r"[ab]").train("abababab", 300).merges == {}
+    for kind in (NaiveBPETokenizer, RegexBPETokenizer):
+        assert trained_on(kind, "a<s>b<s>a<s>b", 300, {"<s>": 256}).merges == {}
+    characters = CharBPETokenizer().train("a<s>b<s>a<s>b", 300, allowed_special=["<s>"])
+    assert (characters.merges, characters.special_tokens) == ({}, {"<s>": 256})
 
 
-@every_class
-def test_ids_of_special_tokens(kind: type[AnyTokenizer]) -> None:
+@pytest.mark.parametrize("kind", [NaiveBPETokenizer, RegexBPETokenizer])
+def test_ids_of_special_tokens_are_skipped(kind: type[NaiveBPETokenizer]) -> None:
     text = WORDS * 3 + " and many other words to learn from"
-    listed = kind().train(text, 276, special_tokens=["<a>", "<b>", "<c>"])
-    assert listed.special_tokens == {"<a>": 256, "<b>": 257, "<c>": 258}
-    assert sorted(listed.vocab) == [*range(256), *range(259, 276)]
-    named = kind().train(text, 276, special_tokens={"<a>": 260, "<b>": 300})
-    assert named.special_tokens == {"<a>": 260, "<b>": 300}
-    assert sorted(named.vocab) == [i for i in range(276) if i != 260]
-    assert named.decode([300, 260]) == "<b><a>"
-    outside = kind().train(text, 276, special_tokens={"<|endoftext|>": 100257})
-    assert len(outside.merges) == 20
+    tokenizer = trained_on(kind, text, 276, {"<a>": 260, "<b>": 300})
+    assert sorted(tokenizer.vocab) == [i for i in range(276) if i != 260]
+    assert tokenizer.decode([300, 260]) == "<b><a>"
+    assert tokenizer.inverse_special_tokens == {260: "<a>", 300: "<b>"}
+
+
+def test_special_tokens_of_characters_follow_the_characters() -> None:
+    tokenizer = CharBPETokenizer().train(WORDS + "中", 262, allowed_special={"<b>", "<a>"})
+    assert tokenizer.special_tokens == {"<a>": 257, "<b>": 258}
+    assert (tokenizer.vocab[257], len(tokenizer.vocab)) == ("<a>", 262)
+    assert tokenizer.encode("low<a>", {"<a>"}) == [260, 257]
 
 
 def test_special_tokens_of_the_regex_tokenizer_by_default() -> None:
@@ -125,7 +143,7 @@ def test_special_tokens_of_the_regex_tokenizer_by_default() -> None:
 
 
 def test_new_ids_of_characters_come_after_the_characters() -> None:
-    tokenizer = CharBPETokenizer().train("中文中文 Ġ", 300)
+    tokenizer = trained_on(CharBPETokenizer, "中文中文 Ġ", 300)
     assert tokenizer.vocab[ord("a")] == "a"
     assert tokenizer.vocab[ord(" ")] == "Ġ"
     # Then come the other characters of the text in their order; "Ġ" has changed places with the space.
@@ -138,10 +156,11 @@ def test_new_ids_of_characters_come_after_the_characters() -> None:
 def test_verbose_training_prints_each_merge(
     kind: type[AnyTokenizer], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kind().train(WORDS, 258, verbose=True)
+    first = 257 if kind is CharBPETokenizer else 256
+    kind().train(WORDS, first + 2, verbose=True)
     assert capsys.readouterr().out == (
-        "merge 1 of 2: 'l' + 'o' -> 'lo' (id 256), seen 5 times\n"
-        "merge 2 of 2: 'lo' + 'w' -> 'low' (id 257), seen 5 times\n"
+        f"merge 1: 'l' + 'o' -> 'lo' (id {first}), seen 5 times\n"
+        f"merge 2: 'lo' + 'w' -> 'low' (id {first + 1}), seen 5 times\n"
     )
     kind().train(WORDS, 258)
     assert capsys.readouterr().out == ""
@@ -150,11 +169,11 @@ def test_verbose_training_prints_each_merge(
 @given(repetitive_text)
 def test_lesson_and_oracle_learn_the_same_merges(text: str) -> None:
     naive = NaiveBPETokenizer().train(text, 290)
-    assert naive.merges == train_merges({text.encode(): 1}, 290 - 256)
+    assert merges_of(naive) == train_merges({text.encode(): 1}, 290 - 256)
     by_pieces = RegexBPETokenizer().train(text, 290)
-    counts = Counter(piece.encode() for piece in split(text, GPT4_PATTERN))
-    assert by_pieces.merges == train_merges(counts, 290 - 256)
-    made = [left + right for left, right in by_pieces.merges]
+    counts = Counter(piece.encode() for piece in split(text, GPT4_SPLIT_PATTERN))
+    assert merges_of(by_pieces) == train_merges(counts, 290 - 256)
+    made = [left + right for left, right in merges_of(by_pieces)]
     assert len(set(made)) == len(made), "every merge makes a new token"
 
 
@@ -184,7 +203,7 @@ def test_character_tokenizer_encodes_text_of_known_characters(training: str, dat
 
 def test_character_tokenizer_names_an_unknown_character() -> None:
     tokenizer = CharBPETokenizer().train("abc", 300)
-    with pytest.raises(ValueError, match=r"'中' \(U\+4E2D\) is not in the vocabulary"):
+    with pytest.raises(ValueError, match="the token '中' is not in the vocabulary: train on a text with it"):
         tokenizer.encode("ab中")
     from_bytes = CharBPETokenizer(byte_level=True).train("abc", 300)
     assert from_bytes.decode(from_bytes.encode("ab中")) == "ab中"
@@ -252,7 +271,7 @@ ids: [115, 257, 100257, 259, 114]"""
 
 def test_trace_shows_every_candidate() -> None:
     table = " ".join(word.decode() for word, times in TABLE.items() for _ in range(times))
-    trace = CharBPETokenizer().train(table, 256 + 3).trace("lowest")
+    trace = trained_on(CharBPETokenizer, table, 256 + 3).trace("lowest")
     (piece,) = trace.pieces
     assert piece.steps[0].candidates == {("e", "s"): 0, ("l", "o"): 2}
     assert piece.steps[0].pair == ("e", "s")
@@ -298,8 +317,100 @@ def test_traces_agree_with_encode_and_decode(training: str, text: str, ids: list
             results = [piece.tokens, *(step.result for step in piece.steps)]
             for step, (before, after) in zip(piece.steps, pairwise(results), strict=True):
                 assert step.tokens == before
-                assert after == tuple(merge_pair(before, step.pair))
+                assert after == tuple(merge_pair(before, step.pair, step.pair[0] + step.pair[1]))  # type: ignore[operator]
                 assert step.rank == min(step.candidates.values())
-            assert [tokenizer.ids[token] for token in results[-1]] == list(piece.ids)
+            assert [
+                tokenizer.inverse_vocab[token] for token in results[-1] if isinstance(token, bytes)
+            ] == list(piece.ids)
         known = [token_id for token_id in ids if token_id in tokenizer.vocab]
         assert tokenizer.trace_decode(known).text == tokenizer.decode(known)
+
+
+def test_trace_of_a_training() -> None:
+    tokenizer = RegexBPETokenizer(r"\S+|\s")
+    trace = tokenizer.trace_training("low low lower newest", 258)
+    assert merges_of(tokenizer) == pairs("l+o lo+w")
+    assert trace.words[0] == ((b"l", b"o", b"w"), 2)
+    first, second = trace.steps
+    assert (first.number, first.pair, first.count, first.token, first.token_id) == (
+        1,
+        (b"l", b"o"),
+        3,
+        b"lo",
+        256,
+    )
+    assert first.table[:4] == (((b"l", b"o"), 3), ((b"o", b"w"), 3), ((b"w", b"e"), 2), ((b"e", b"r"), 1))
+    assert second.words == (
+        ((b"low",), 2),
+        ((b" ",), 3),
+        ((b"low", b"e", b"r"), 1),
+        (tuple(bytes([byte]) for byte in b"newest"), 1),
+    )
+    assert str(first) == (
+        "pairs: 'l' + 'o' 3, 'o' + 'w' 3, 'w' + 'e' 2, 'e' + 'r' 1, 'n' + 'e' 1, 'e' + 'w' 1, 'e' + 's' 1, "
+        "'s' + 't' 1\n"
+        "merge 1: 'l' + 'o' -> 'lo' (id 256), seen 3 times\n"
+        "2 times  'lo' 'w'\n3 times  ' '\n1 times  'lo' 'w' 'e' 'r'\n1 times  'n' 'e' 'w' 'e' 's' 't'"
+    )
+    many = NaiveBPETokenizer().trace_training("abcdefghijkl", 257)
+    assert "'h' + 'i' 1, and 3 more\n" in str(many)
+
+
+@given(training=repetitive_text)
+def test_a_traced_training_is_a_training(training: str) -> None:
+    for kind in CLASSES:
+        traced, plain = kind(), trained_on(kind, training, 270)
+        trace = traced.trace_training(training, 270)
+        assert merges_of(traced)[: len(plain.merges)] == merges_of(plain)
+        words = dict(trace.words)
+        for step in trace.steps:
+            counts: dict[object, int] = {}
+            for tokens, times in words.items():
+                count_pairs(tokens, counts, times)  # type: ignore[arg-type]
+            assert dict(step.table) == counts
+            assert step.count == max(counts.values()) == counts[step.pair]
+            words = dict(step.words)
+
+
+def test_merge_tree() -> None:
+    tokenizer = RegexBPETokenizer().train(WORDS, 260)
+    tree = tokenizer.merge_tree(259)
+    assert (tree.token, tree.left and tree.left.token, tree.right and tree.right.token) == (
+        b" lowe",
+        b" ",
+        b"lowe",
+    )
+    assert [part.token for part in tree.origins()] == [b" lowe", b"lowe", b"low", b"lo"]
+    assert str(tree).splitlines()[-1] == "    └── 'e' (id 101)"
+    assert str(tokenizer.merge_tree(97)) == "'a' (id 97)"
+    assert str(tokenizer.merge_tree(100257)) == "'<|endoftext|>' (id 100257)"
+
+
+# The smallest forms, and BPE on words
+
+
+@given(repetitive_text | any_text.map(replace_surrogates))
+def test_the_smallest_forms_agree_with_the_classes(text: str) -> None:
+    smallest = BasicBPE(280).train(text)
+    pieces = RegexBPE(280).train(text)
+    if text:
+        assert smallest.merges == NaiveBPETokenizer().train(text, 280).merges
+        assert pieces.merges == RegexBPETokenizer().train(text, 280).merges
+    other = text[::-1] + text
+    for tokenizer in (smallest, pieces):
+        assert tokenizer.decode(tokenizer.encode(other)) == other
+    if text:
+        assert smallest.encode(other) == NaiveBPETokenizer().train(text, 280).encode(other)
+        assert pieces.encode(other) == RegexBPETokenizer().train(text, 280).encode(other)
+
+
+@given(repetitive_text, repetitive_text | any_text.map(replace_surrogates))
+def test_words_agree_with_the_tokenizer_of_characters(training: str, text: str) -> None:
+    token_to_id, merges = words.train_bpe([training], 280, min_frequency=1)
+    characters = CharBPETokenizer(byte_level=True).train(training, 280, allowed_special=[])
+    assert merges == list(characters.bpe_ranks)
+    ids = words.encode(text, token_to_id, merges)
+    assert words.decode(ids, token_to_id) == text
+    tokens = {token_id: token for token, token_id in token_to_id.items()}
+    assert [tokens[i] for i in ids] == [characters.vocab[i] for i in characters.encode(text)]
+    assert words.make_cached_encoder(token_to_id, merges)(text) == ids

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+import oracle
 import training
 from bpe_tokenizer import (
     GPT2_SPLIT_PATTERN,
     CorpusError,
 )
-from bpe_tokenizer.reference import oracle
 from training import merges_of, trained
 
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import oracle
 from bpe_tokenizer import (
     GPT2_SPLIT_PATTERN,
     LLAMA3_SPECIAL_TOKENS,
@@ -26,7 +27,6 @@ from bpe_tokenizer import (
     TokenizerError,
     train_bpe,
 )
-from bpe_tokenizer.reference import oracle
 from training import WORDS, merges_of, trained
 
 TIE_BREAKS: list[Literal["largest", "huggingface"]] = ["largest", "huggingface"]

@@ -1,19 +1,19 @@
 """A lesson in byte-pair encoding, in pure Python: short files, listed in reading order.
 
-1. `pairs`: the two basic operations: count the pairs, merge a pair.
-2. `merging`: training and encoding, as two loops over these operations.
-3. `unicode`: from text to bytes, and from bytes to printable text.
-4. `special`: special tokens: where they cut the text, which ids they get, whether a text may hold them.
-5. `tokenizer`: training, encoding and decoding, for all three tokenizers.
-6. `naive`: `NaiveBPETokenizer`, which merges over the whole byte stream.
-7. `splitting`: `RegexBPETokenizer`, which splits the text into pieces first, as GPT-4 does.
-8. `characters`: `CharBPETokenizer`, which starts from characters, and reads OpenAI's files of GPT-2.
-9. `tracing`: every step of encoding or decoding, for printing.
-10. `saving`: a tokenizer as a JSON file, and as a listing for people.
-11. `oracle`: training and encoding once more, as simply as possible. The tests compare the fast core with it.
+1. `smallest`: the whole of byte-pair encoding on ids, in about 50 lines: `BasicBPE`.
+2. `naive`: a tokenizer with checks, errors and traces, over the whole text: `NaiveBPETokenizer`.
+3. `splitting`: the text is split into pieces first, as GPT-2 and GPT-4 do: `RegexBPETokenizer`.
+4. `characters`: characters instead of bytes, `Ġ` for the space, and OpenAI's files: `CharBPETokenizer`.
+5. `words`: BPE on a table of words, as plain functions.
+6. `special` and `chat`: special tokens, and conversations whose messages cannot forge them.
+7. `ranks`: GPT-4's tokenizer from its published ranks.
+8. `tracing`: every step of training, encoding and decoding, as data and for printing.
+9. `saving`: a tokenizer as a JSON file, and as a listing for people.
 
-Nothing here is fast, and nothing else of the package is imported. Split patterns, from 7, need the `regex`
-module, because Python's `re` does not know the classes of Unicode: `pip install "bpe-tokenizer[reference]"`.
+`text` has the error class and what concerns printing. Nothing here is fast, and nothing else of the package
+is imported. Split patterns, from 3 on, need the `regex` module, because Python's `re` does not know the
+classes of Unicode: `pip install "bpe-tokenizer[reference]"`. The course in `docs/learn/` explains these
+files.
 
 The algorithm is that of Sennrich, Haddow and Birch, "Neural Machine Translation of Rare Words with Subword
 Units", 2016, https://aclanthology.org/P16-1162/; on bytes, as in Radford et al., "Language Models are
@@ -21,28 +21,21 @@ Unsupervised Multitask Learners", 2019 (GPT-2). The order of the lesson owes muc
 https://github.com/karpathy/minbpe.
 """
 
-from .characters import CharBPETokenizer
-from .merging import learn_merges, merge_all, origins, rank_merges
-from .naive import NaiveBPETokenizer
-from .pairs import count_pairs, merge_pair
-from .splitting import GPT2_PATTERN, GPT4_PATTERN, RegexBPETokenizer, split
-from .tokenizer import Tokenizer
-from .tracing import DecodeTrace, EncodeTrace
+from . import words
+from .characters import BPETokenizerSimple, CharBPETokenizer
+from .chat import chatml_segments, encode_segments
+from .naive import NaiveBPETokenizer, apply_merges, learn_merges
+from .ranks import from_ranks, read_ranks
+from .smallest import BasicBPE, compute_pair_of_tokens_stats, count_pairs, merge_pair
+from .special import split_at_special
+from .splitting import GPT2_SPLIT_PATTERN, GPT4_SPLIT_PATTERN, RegexBPE, RegexBPETokenizer, split
+from .text import TokenizerError
+from .tracing import DecodeTrace, EncodeTrace, MergeTree, TrainingTrace
 
 __all__ = [
-    "GPT2_PATTERN",
-    "GPT4_PATTERN",
-    "CharBPETokenizer",
-    "DecodeTrace",
-    "EncodeTrace",
-    "NaiveBPETokenizer",
-    "RegexBPETokenizer",
-    "Tokenizer",
-    "count_pairs",
-    "learn_merges",
-    "merge_all",
-    "merge_pair",
-    "origins",
-    "rank_merges",
-    "split",
-]
+    "GPT2_SPLIT_PATTERN", "GPT4_SPLIT_PATTERN", "BPETokenizerSimple", "BasicBPE", "CharBPETokenizer",
+    "DecodeTrace", "EncodeTrace", "MergeTree", "NaiveBPETokenizer", "RegexBPE", "RegexBPETokenizer",
+    "TokenizerError", "TrainingTrace", "apply_merges", "chatml_segments", "compute_pair_of_tokens_stats",
+    "count_pairs", "encode_segments", "from_ranks", "learn_merges", "merge_pair", "read_ranks", "split",
+    "split_at_special", "words",
+]  # fmt: skip

@@ -1,28 +1,22 @@
-"""The third tokenizer: starts from characters, and reads the files that OpenAI published with GPT-2.
+"""4. Characters instead of bytes, and the files that OpenAI published with GPT-2.
 
 A token is a string here. A space is written `Ġ`, so that it is visible, and so that spaces can separate the
 columns of files. GPT-2 also writes each of the 256 bytes as a printable character: text becomes bytes, bytes
 become characters, and merging works on the characters.
 """
 
-from __future__ import annotations
-
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from os import PathLike
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from .pairs import Pair
-from .splitting import GPT2_PATTERN, compiled, split
-from .tokenizer import Tokenizer
-from .unicode import printable
+from . import saving
+from .naive import NaiveBPETokenizer
+from .smallest import Merges, Pair, count_pairs, merge_pair
+from .splitting import GPT2_SPLIT_PATTERN, split
+from .text import FilePath, TokenizerError, replace_surrogates
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-__all__ = ["BYTE_CHARACTERS", "CharBPETokenizer"]
 
 # Swaps the two characters, so that a text with a "Ġ" survives a round trip.
 SWAP_SPACE = str.maketrans(" Ġ", "Ġ ")
@@ -46,47 +40,98 @@ def byte_characters() -> list[str]:
 
 
 BYTE_CHARACTERS = byte_characters()
-CHARACTER_BYTES = {character: byte for byte, character in enumerate(BYTE_CHARACTERS)}
 
 
-class CharBPETokenizer(Tokenizer[str]):
+class CharBPETokenizer(NaiveBPETokenizer):
     """Byte-pair encoding of characters, with `Ġ` for the space.
 
-    The smallest tokens are the first 256 characters of Unicode and the other characters of the training
-    text. All other characters cannot be encoded, so real tokenizers start from bytes.
+    The smallest tokens are the first 256 characters of Unicode and the other characters of the training text.
+    No other character can be encoded, so real tokenizers start from bytes.
 
     Args:
         pattern: The split pattern; None is GPT-2's.
         byte_level: Whether to start from bytes, each written as a printable character as in GPT-2's files.
             Then no character is unknown.
 
-    Raises:
-        ValueError: The pattern is not a regular expression.
+    Attributes:
+        vocab: The token of each id, with special tokens. `inverse_vocab` is the id of each token.
+        bpe_merges: The id that each pair of ids became, in the order of the ranks.
+        bpe_ranks: The rank of each pair of tokens.
 
-    >>> tokenizer = CharBPETokenizer().train("the cat in the hat", 259)
-    >>> tokenizer.merges
-    [('t', 'h'), ('th', 'e'), ('a', 't')]
+    >>> tokenizer = CharBPETokenizer().train("the cat in the hat", 260)
+    >>> tokenizer.bpe_ranks
+    {('t', 'h'): 0, ('th', 'e'): 1, ('a', 't'): 2}
     >>> [tokenizer.vocab[i] for i in tokenizer.encode("the cat")]
     ['the', 'Ġ', 'c', 'at']
     >>> tokenizer.encode("中")
     Traceback (most recent call last):
         ...
-    ValueError: the character '中' (U+4E2D) is not in the vocabulary: train on a text that holds it, ...
+    bpe_tokenizer.reference.text.TokenizerError: the token '中' is not in the vocabulary: train on a text ...
     """
 
-    settings: ClassVar = {"pattern": str, "byte_level": bool}
+    vocab: dict[int, str]  # type: ignore[assignment]  # Strings here, bytes in the base class.
+    inverse_vocab: dict[str, int]  # type: ignore[assignment]
 
     def __init__(self, pattern: str | None = None, byte_level: bool = False) -> None:
         super().__init__()
-        self.pattern = GPT2_PATTERN if pattern is None else pattern
+        self.pattern = GPT2_SPLIT_PATTERN if pattern is None else pattern
         self.byte_level = byte_level
-        compiled(self.pattern)
+        split("", self.pattern)
+
+    def become(self, vocab: Mapping[int, Any], merges: Merges) -> None:
+        """Replace the vocabulary and the merges. The vocabulary has the special tokens too."""
+        super().become(dict[int, Any](vocab) | self.inverse_special_tokens, merges)
+        self.bpe_merges = self.merges
+        self.bpe_ranks = {(self.vocab[a], self.vocab[b]): number for (a, b), number in self.ranks.items()}
 
     def split(self, text: str) -> list[str]:
         """Split a text with the split pattern."""
         return split(text, self.pattern)
 
-    def initial_tokens(self, piece: str) -> list[str]:
+    def train(  # type: ignore[override]  # The order of the arguments is that of the tutorial.
+        self,
+        text: str,
+        vocab_size: int,
+        allowed_special: Collection[str] = frozenset({"<|endoftext|>"}),
+        verbose: bool = False,
+    ) -> "Self":
+        """Learn a vocabulary from a text.
+
+        Args:
+            text: The text to learn from. It is cut at its special tokens.
+            vocab_size: The number of ids: the smallest tokens, the special tokens and the learned tokens.
+            allowed_special: The special tokens. Their ids follow those of the smallest tokens.
+            verbose: Print each merge.
+
+        Returns:
+            The tokenizer itself.
+
+        Raises:
+            TokenizerError: The text is empty, or `vocab_size` is too small.
+        """
+        first = len(self.smallest_tokens(text := replace_surrogates(text)))
+        texts = allowed_special if isinstance(allowed_special, Sequence) else sorted(allowed_special)
+        before = self.special_tokens
+        self.special_tokens = {special: first + number for number, special in enumerate(texts)}
+        try:
+            return super().train(text, vocab_size, verbose)
+        except TokenizerError:
+            self.special_tokens = before
+            raise
+
+    def smallest_tokens(self, text: str) -> list[str]:  # type: ignore[override]
+        """Return the first 256 characters of Unicode and the others of the text, or those of the bytes.
+
+        Each group is in the order of the code points. For the bytes this is the order of GPT-2's files, where
+        id 0 is "!".
+        """
+        if self.byte_level:
+            return sorted(BYTE_CHARACTERS)
+        first = [*map(chr, range(256))]
+        first[ord(" ")] = "Ġ"
+        return first + sorted(set(text.translate(SWAP_SPACE)).difference(first))
+
+    def initial_tokens(self, piece: str) -> list[str]:  # type: ignore[override]
         """Return the characters of a piece, or the characters of its bytes.
 
         >>> CharBPETokenizer().initial_tokens(" né")
@@ -98,119 +143,75 @@ class CharBPETokenizer(Tokenizer[str]):
             return [BYTE_CHARACTERS[byte] for byte in piece.encode()]
         return list(piece.translate(SWAP_SPACE))
 
-    def initial_vocab(self, pieces: Iterable[Sequence[str]]) -> list[str]:
-        """Return the first 256 characters of Unicode and the others of the text, or those of the bytes.
-
-        Each group is in the order of the code points. For the bytes this is the order of GPT-2's files, where
-        id 0 is "!".
-        """
-        if self.byte_level:
-            return sorted(BYTE_CHARACTERS)
-        first = list("".join(map(chr, range(256))).translate(SWAP_SPACE))
-        return first + sorted(set(chain.from_iterable(pieces)) - set(first))
-
-    def token_bytes(self, token: str) -> bytes:
+    def token_bytes(self, token: str) -> bytes:  # type: ignore[override]
         """Return the UTF-8 of a token's text.
 
         >>> CharBPETokenizer().token_bytes("Ġcat")
         b' cat'
         """
         if self.byte_level:
-            return bytes(CHARACTER_BYTES[character] for character in token)
+            return bytes(BYTE_CHARACTERS.index(character) for character in token)
         return token.translate(SWAP_SPACE).encode()
 
-    def parse_token(self, data: bytes) -> str:
-        """Return the characters that a file holds as UTF-8."""
-        return data.decode()
+    @staticmethod
+    def find_freq_pair(token_ids: Sequence[int], mode: str = "most") -> Pair | None:
+        """Return the most or the least frequent pair, or None if there is none.
 
-    def encode_piece(self, piece: str) -> list[int]:
-        """Turn a single piece into ids.
-
-        Raises:
-            ValueError: A character is not in the vocabulary.
+        >>> CharBPETokenizer.find_freq_pair([1, 2, 3, 1, 2])
+        (1, 2)
+        >>> CharBPETokenizer.find_freq_pair([1, 2, 1, 2], mode="least")
+        (2, 1)
         """
-        for token in self.initial_tokens(piece):
-            if token not in self.ids:
-                character = token.translate(SWAP_SPACE)
-                raise ValueError(
-                    f"the character {character!r} (U+{ord(character):04X}) is not in the vocabulary: "
-                    "train on a text that holds it, or use a tokenizer that starts from bytes"
-                )
-        return super().encode_piece(piece)
+        if mode not in ("most", "least"):
+            raise ValueError("Invalid mode. Choose 'most' or 'least'.")
+        counts = count_pairs(token_ids)
+        best = max if mode == "most" else min
+        return best(counts, key=counts.__getitem__, default=None)
 
-    def load_openai(self, vocab_path: str | PathLike[str], merges_path: str | PathLike[str]) -> Self:
-        """Replace this tokenizer by that of GPT-2's files.
+    @staticmethod
+    def replace_pair(token_ids: Sequence[int], pair_id: Pair, new_id: int) -> list[int]:
+        """Replace every occurrence of a pair: `merge_pair` under the tutorial's name."""
+        return merge_pair(token_ids, pair_id, new_id)
 
-        The split pattern becomes GPT-2's. Entries of the vocabulary that are neither bytes nor merged tokens
-        become special tokens.
+    def save_vocab_and_merges(self, vocab_path: FilePath, bpe_merges_path: FilePath) -> None:
+        """Write the two files of GPT-2: the id of each token as JSON, and a line for each merge."""
+        self.check_trained()
+        saving.write_json(vocab_path, self.inverse_vocab)
+        lines = ["#version: 0.2", *(f"{left} {right}" for left, right in self.bpe_ranks)]
+        Path(bpe_merges_path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def load_vocab_and_merges_from_openai(self, vocab_path: FilePath, bpe_merges_path: FilePath) -> "Self":
+        """Replace this tokenizer by that of GPT-2's files, and return it.
+
+        It starts from bytes if the single characters of the vocabulary are those of bytes. Tokens that are
+        neither single characters nor made by a merge become special tokens.
 
         Args:
             vocab_path: `encoder.json` or `vocab.json`: the id of each token, as JSON.
-            merges_path: `vocab.bpe` or `merges.txt`: one merge a line, its two parts separated by a
+            bpe_merges_path: `vocab.bpe` or `merges.txt`: one merge a line, its two parts separated by a
                 space, in the order of the ranks. A first line `#version: ...` is skipped.
 
-        Returns:
-            The tokenizer itself.
-
         Raises:
-            ValueError: A file is invalid, or the two do not match: the message says where.
+            TokenizerError: A file is invalid, or the two do not match: the message says where.
         """
-        ids = read_openai_vocab(vocab_path)
-        merges = list(read_openai_merges(merges_path))
-        tokens = dict.fromkeys(BYTE_CHARACTERS)
-        for number, (left, right) in merges:
-            for part in (left, right):
-                if part not in tokens:
-                    raise ValueError(
-                        f"{merges_path}, line {number}: {part!r} is neither a byte nor made by a line above"
-                    )
-            tokens[left + right] = None
-        for token in tokens:
-            if token not in ids:
-                raise ValueError(f"{vocab_path}: no id for {token!r}, a token of {merges_path}")
-        special = {text: token_id for text, token_id in ids.items() if text not in tokens}
-        self.byte_level = True
-        self.pattern = GPT2_PATTERN
-        self.become({ids[token]: token for token in tokens}, (pair for _, pair in merges), special)
+        ids = saving.read_json(vocab_path)
+        if not all(type(token_id) is int for token_id in ids.values()) or len(set(ids.values())) < len(ids):
+            raise TokenizerError(f"{vocab_path}: expected an integer for each token, and no integer twice")
+        known = {token for token in ids if len(token) == 1}
+        merges: Merges = {}
+        for number, line in enumerate(Path(bpe_merges_path).read_text(encoding="utf-8").split("\n"), 1):
+            pair = line.split(" ")
+            if not line or (number == 1 and line.startswith("#version")):
+                continue
+            if len(pair) != 2 or not known.issuperset(pair) or "".join(pair) not in ids:
+                where = f"{bpe_merges_path}, line {number}: {line!r}"
+                raise TokenizerError(f"{where} is not two tokens of earlier lines whose merge has an id")
+            known.add("".join(pair))
+            merges.setdefault((ids[pair[0]], ids[pair[1]]), ids["".join(pair)])
+        self.byte_level = known.issuperset(BYTE_CHARACTERS) and " " not in known
+        self.special_tokens = {text: token_id for text, token_id in ids.items() if text not in known}
+        self.become({ids[token]: token for token in known}, merges)
         return self
 
 
-def read_openai_vocab(path: str | PathLike[str]) -> dict[str, int]:
-    """Read the ids of `encoder.json`.
-
-    Raises:
-        ValueError: The file is not a JSON object of ids, or two tokens have the same id.
-    """
-    try:
-        ids = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: not a JSON file: {error}") from error
-    if not isinstance(ids, Mapping):
-        raise ValueError(f"{path}: expected a JSON object of tokens and ids, got a {type(ids).__name__}")
-    owner: dict[int, str] = {}
-    for token, token_id in ids.items():
-        if type(token_id) is not int or token_id < 0:
-            raise ValueError(f"{path}: the id of {token!r} is {token_id!r}, not an integer from 0")
-        if token_id in owner:
-            raise ValueError(f"{path}: {owner[token_id]!r} and {token!r} have the same id, {token_id}")
-        owner[token_id] = token
-    return dict(ids)
-
-
-def read_openai_merges(path: str | PathLike[str]) -> Iterator[tuple[int, Pair[str]]]:
-    """Yield the merges of `vocab.bpe`, each with the number of its line.
-
-    Raises:
-        ValueError: A line does not hold two tokens with a space between them.
-    """
-    try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not a UTF-8 file: {error}") from error
-    for number, line in enumerate(lines, 1):
-        if not line or (number == 1 and line.startswith("#version")):
-            continue
-        left, space, right = line.partition(" ")
-        if not (left and space and right) or " " in right:
-            raise ValueError(f"{path}, line {number}: expected two tokens and a space, got {printable(line)}")
-        yield number, (left, right)
+BPETokenizerSimple = CharBPETokenizer

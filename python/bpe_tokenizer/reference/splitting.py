@@ -1,23 +1,29 @@
-"""The second tokenizer: splits the text into pieces first, and never merges across their ends."""
+r"""3. Split first: the text becomes pieces, and no merge crosses the end of a piece.
 
-from __future__ import annotations
+A piece is roughly a word with the space at its front. Training learns words and no word pairs: "dog" is the
+same token in "dog." and "dog!". Pieces also make real tokenizers fast, because most pieces of a text repeat.
 
+Split patterns need the `regex` module, because Python's `re` does not know the classes of Unicode, such as
+`\p{L}`.
+"""
+
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
-from .naive import NaiveBPETokenizer
+from .naive import NaiveBPETokenizer, learn_merges
+from .smallest import BasicBPE
+from .text import TokenizerError
 
 if TYPE_CHECKING:
     import regex
 
-__all__ = ["GPT2_PATTERN", "GPT4_PATTERN", "RegexBPETokenizer", "split"]
+# Contractions; a word, a number or punctuation with the space at its front; white space without its last
+# space if a word follows. https://github.com/openai/gpt-2/blob/master/src/encoder.py
+GPT2_SPLIT_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
-# Contractions; a word, a number or punctuation with the space before it; white space without the last space
-# if a word follows. https://github.com/openai/gpt-2/blob/master/src/encoder.py
-GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-
-# Newer: contractions in capitals too, any character before a word, numbers of at most three digits, line ends
-# separate from spaces. https://github.com/openai/tiktoken/blob/main/tiktoken_ext/openai_public.py
-GPT4_PATTERN = (
+# Newer: contractions in capitals too, any character at the front of a word, numbers of at most three digits,
+# line ends separate from spaces. https://github.com/openai/tiktoken/blob/main/tiktoken_ext/openai_public.py
+GPT4_SPLIT_PATTERN = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 )
@@ -38,9 +44,9 @@ def split(text: str, pattern: str) -> list[str]:
         The pieces, in order; joined, they are the text.
 
     Raises:
-        ValueError: The pattern is not a regular expression.
+        TokenizerError: The pattern is not a regular expression.
 
-    >>> split("Hello, world's end  (2026)", GPT2_PATTERN)
+    >>> split("Hello, world's end  (2026)", GPT2_SPLIT_PATTERN)
     ['Hello', ',', ' world', "'s", ' end', ' ', ' (', '2026', ')']
     >>> split("a1 b2", "[a-z]")
     ['a', '1 ', 'b', '2']
@@ -55,12 +61,12 @@ def split(text: str, pattern: str) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
-def compiled(pattern: str) -> regex.Pattern[str]:
+def compiled(pattern: str) -> "regex.Pattern[str]":
     """Compile a split pattern.
 
     Raises:
         ImportError: The `regex` module is not installed.
-        ValueError: The pattern is not a regular expression.
+        TokenizerError: The pattern is not a regular expression.
     """
     try:
         import regex
@@ -70,36 +76,53 @@ def compiled(pattern: str) -> regex.Pattern[str]:
     try:
         return regex.compile(pattern)
     except regex.error as error:
-        raise ValueError(f"the split pattern {pattern!r} is not a regular expression: {error}") from error
+        raise TokenizerError(f"the split pattern {pattern!r} is not a regular expression: {error}") from error
+
+
+class RegexBPE(BasicBPE):
+    """The smallest tokenizer once more, on the pieces of GPT-4's pattern.
+
+    >>> RegexBPE(258).train("dog. dog! dog?").encode("dog. dog!")
+    [257, 46, 32, 257, 33]
+    """
+
+    def train(self, text: str) -> "RegexBPE":
+        """Learn the merges of the pieces of a text."""
+        words = [(piece.encode(), 1) for piece in split(text, GPT4_SPLIT_PATTERN)]
+        for merge in learn_merges(words, range(256, self.vocab_size)):
+            self.merges[merge.pair] = merge.new_id
+            self.vocab[merge.new_id] = self.vocab[merge.pair[0]] + self.vocab[merge.pair[1]]
+        return self
+
+    def encode(self, text: str) -> list[int]:
+        """Turn a text into ids, piece by piece."""
+        return list(chain.from_iterable(map(super().encode, split(text, GPT4_SPLIT_PATTERN))))
 
 
 class RegexBPETokenizer(NaiveBPETokenizer):
-    """Byte-pair encoding of pieces.
-
-    A piece is roughly a word with the space before it, so training learns words and no word pairs: "dog" is
-    the same token in "dog." and "dog!". Pieces also make real tokenizers fast, because most pieces of a text
-    repeat.
+    """Byte-pair encoding of pieces. `<|endoftext|>` is a special token, as in GPT-4.
 
     Args:
         pattern: The split pattern; None is GPT-4's.
 
     Raises:
-        ValueError: The pattern is not a regular expression.
+        TokenizerError: The pattern is not a regular expression.
 
     >>> tokenizer = RegexBPETokenizer().train("low lower lowest flow flower", 260)
-    >>> tokenizer.merges
-    [(b'l', b'o'), (b'lo', b'w'), (b'low', b'e'), (b' ', b'lowe')]
+    >>> [tokenizer.vocab[token_id] for token_id in tokenizer.merges.values()]
+    [b'lo', b'low', b'lowe', b' lowe']
     >>> tokenizer.encode("lower flow<|endoftext|>", allowed_special="all")
     [258, 114, 32, 102, 257, 100257]
     """
 
-    settings: ClassVar = {"pattern": str}
+    GPT2_SPLIT_PATTERN: ClassVar = GPT2_SPLIT_PATTERN
+    GPT4_SPLIT_PATTERN: ClassVar = GPT4_SPLIT_PATTERN
 
     def __init__(self, pattern: str | None = None) -> None:
         super().__init__()
-        self.pattern = GPT4_PATTERN if pattern is None else pattern
+        self.pattern = GPT4_SPLIT_PATTERN if pattern is None else pattern
         compiled(self.pattern)
-        self.register_special_tokens({"<|endoftext|>": 100257})
+        self.register_special_tokens()
 
     def split(self, text: str) -> list[str]:
         """Split a text with the split pattern."""

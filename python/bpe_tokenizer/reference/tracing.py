@@ -1,33 +1,81 @@
-"""Every step of encoding or decoding, for printing."""
+"""8. Every step of training, encoding and decoding, as data and for printing."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, TypeAlias
 
-from .merging import lowest_ranked_pair, origins
-from .pairs import Pair, Token, merge_pair
-from .unicode import printable
+from .smallest import merge_pair
+from .text import printable
 
 if TYPE_CHECKING:
-    from .tokenizer import Tokenizer
+    from .naive import Merge, NaiveBPETokenizer
 
-__all__ = [
-    "DecodeStep",
-    "DecodeTrace",
-    "EncodeTrace",
-    "MergeStep",
-    "PieceTrace",
-    "trace_decoding",
-    "trace_encoding",
-]
+
+# Bytes, or the characters of a `CharBPETokenizer`.
+Token: TypeAlias = bytes | str
+Pair: TypeAlias = tuple[Token, Token]
+Tokens: TypeAlias = tuple[Token, ...]
+Words: TypeAlias = tuple[tuple[Tokens, int], ...]  # With the number of occurrences.
+MAX_PRINTED = 8  # How many pairs and pieces of a training step are printed.
 
 
 @dataclass(frozen=True)
-class MergeStep(Generic[Token]):
+class TrainingStep:
+    """One merge of training.
+
+    Args:
+        number: The number of the merge, from 1.
+        table: All pairs and their counts before the merge, the most frequent first; of equal counts, the
+            pair that was seen first.
+        pair: The pair that is merged: the first of the table.
+        count: How often it occurred.
+        token: The token that it becomes.
+        token_id: The id of this token.
+        words: The distinct pieces after the merge as tokens, each with the number of its occurrences.
+    """
+
+    number: int
+    table: tuple[tuple[Pair, int], ...]
+    pair: Pair
+    count: int
+    token: Token
+    token_id: int
+    words: Words
+
+    @property
+    def merge(self) -> str:
+        """The merge as one line."""
+        token = f"{printable(self.token)} (id {self.token_id})"
+        return f"merge {self.number}: {show(self.pair, ' + ')} -> {token}, seen {self.count} times"
+
+    def __str__(self) -> str:
+        pairs = [f"{show(pair, ' + ')} {count}" for pair, count in self.table[:MAX_PRINTED]]
+        pairs += [f"and {len(self.table) - MAX_PRINTED} more"] * (len(self.table) > MAX_PRINTED)
+        return f"pairs: {', '.join(pairs)}\n{self.merge}\n{show_words(self.words)}"
+
+
+@dataclass(frozen=True)
+class TrainingTrace:
+    """Every step of a training.
+
+    Args:
+        words: The distinct pieces of the text as the smallest tokens, each with the number of its
+        occurrences. steps: The merges, in order.
+    """
+
+    words: Words
+    steps: tuple[TrainingStep, ...]
+
+    def __str__(self) -> str:
+        return "\n\n".join([show_words(self.words), *map(str, self.steps)])
+
+
+@dataclass(frozen=True)
+class MergeStep:
     """One merge of one piece.
 
     Args:
@@ -39,24 +87,22 @@ class MergeStep(Generic[Token]):
         result: The tokens after the merge.
     """
 
-    tokens: tuple[Token, ...]
-    candidates: dict[Pair[Token], int]
-    pair: Pair[Token]
+    tokens: Tokens
+    candidates: dict[Pair, int]
+    pair: Pair
     rank: int
     token_id: int
-    result: tuple[Token, ...]
+    result: Tokens
 
     def __str__(self) -> str:
-        merged = f" -> {printable(self.pair[0] + self.pair[1])} (id {self.token_id})"
-        candidates = "".join(
-            f"    rank {rank}: {plus(pair)}{merged if pair == self.pair else ''}\n"
-            for pair, rank in self.candidates.items()
-        )
-        return f"{candidates}  {row(self.result)}"
+        token = self.pair[0] + self.pair[1]  # type: ignore[operator]  # Both are bytes, or both strings.
+        merged = f" -> {printable(token)} (id {self.token_id})"
+        lines = [f"    rank {rank}: {show(pair, ' + ')}" for pair, rank in self.candidates.items()]
+        return "\n".join([lines[0] + merged, *lines[1:], f"  {show(self.result)}"])
 
 
 @dataclass(frozen=True)
-class PieceTrace(Generic[Token]):
+class PieceTrace:
     """The encoding of one piece.
 
     Args:
@@ -67,19 +113,19 @@ class PieceTrace(Generic[Token]):
     """
 
     piece: str
-    tokens: tuple[Token, ...]
-    steps: tuple[MergeStep[Token], ...]
+    tokens: Tokens
+    steps: tuple[MergeStep, ...]
     ids: tuple[int, ...]
 
     def __str__(self) -> str:
         if not self.tokens:
             return f"  special token -> id {self.ids[0]}"
-        steps = "".join(f"{step}\n" for step in self.steps)
-        return f"  {row(self.tokens)}\n{steps}    no pair is a merge\n  ids: {list(self.ids)}"
+        lines = [f"  {show(self.tokens)}", *map(str, self.steps), "    no pair is a merge"]
+        return "\n".join([*lines, f"  ids: {list(self.ids)}"])
 
 
 @dataclass(frozen=True)
-class EncodeTrace(Generic[Token]):
+class EncodeTrace:
     """Every step of the encoding of a text.
 
     In print, each piece shows its tokens, and below them the possible merges, lowest rank first. The first of
@@ -100,7 +146,7 @@ class EncodeTrace(Generic[Token]):
     """
 
     text: str
-    pieces: tuple[PieceTrace[Token], ...]
+    pieces: tuple[PieceTrace, ...]
 
     @property
     def ids(self) -> list[int]:
@@ -108,39 +154,71 @@ class EncodeTrace(Generic[Token]):
         return [token_id for piece in self.pieces for token_id in piece.ids]
 
     def __str__(self) -> str:
-        pieces = "".join(
-            f"piece {number} of {len(self.pieces)}: {piece.piece!r}\n{piece}\n\n"
-            for number, piece in enumerate(self.pieces, 1)
-        )
-        return f"text: {self.text!r}\n\n{pieces}ids: {self.ids}"
+        parts = [f"text: {self.text!r}"]
+        for number, piece in enumerate(self.pieces, 1):
+            parts.append(f"piece {number} of {len(self.pieces)}: {piece.piece!r}\n{piece}")
+        return "\n\n".join([*parts, f"ids: {self.ids}"])
 
 
 @dataclass(frozen=True)
-class DecodeStep(Generic[Token]):
+class MergeTree:
+    """A token, and the two tokens that it was made from.
+
+    Args:
+        token_id: The id of the token.
+        token: The token.
+        left: The tree of the left part; None for a byte, a character or a special token.
+        right: The tree of the right part.
+    """
+
+    token_id: int
+    token: Token
+    left: MergeTree | None = None
+    right: MergeTree | None = None
+
+    @property
+    def parts(self) -> list[MergeTree]:
+        """The trees of the two parts, if there are any."""
+        return [part for part in (self.left, self.right) if part is not None]
+
+    def origins(self) -> list[MergeTree]:
+        """Return each learned token of the tree, the token itself first."""
+        return [self, *(tree for part in self.parts for tree in part.origins())] if self.parts else []
+
+    def __str__(self) -> str:
+        lines = [f"{printable(self.token)} (id {self.token_id})"]
+        for part, first, others in zip(self.parts, ("├── ", "└── "), ("│   ", "    "), strict=False):
+            head, *rest = str(part).split("\n")
+            lines += [first + head, *(others + line for line in rest)]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class DecodeStep:
     """The decoding of one id.
 
     Args:
         token_id: The id.
-        token: Its token; None if it is a special token.
-        origin: Each learned token in it with the two tokens that it was made from, the token itself first.
+        tree: What its token was made from; None if it is a special token.
         data: Its bytes.
         text: The text that these bytes complete; empty while a character lacks its last byte.
     """
 
     token_id: int
-    token: Token | None
-    origin: tuple[tuple[Token, Pair[Token]], ...]
+    tree: MergeTree | None
     data: bytes
     text: str
 
     def __str__(self) -> str:
-        name = f"special token {self.data.decode()!r}" if self.token is None else printable(self.token)
-        origin = "".join(f"  {printable(token)} = {plus(pair)}\n" for token, pair in self.origin)
-        return f"id {self.token_id}: {name}\n{origin}    bytes {self.data.hex(' ')} -> text {self.text!r}"
+        name = printable(self.tree.token) if self.tree else f"special token {self.data.decode()!r}"
+        lines = [f"id {self.token_id}: {name}"]
+        for tree in self.tree.origins() if self.tree else []:
+            lines.append(f"  {printable(tree.token)} = {show([part.token for part in tree.parts], ' + ')}")
+        return "\n".join([*lines, f"    bytes {self.data.hex(' ')} -> text {self.text!r}"])
 
 
 @dataclass(frozen=True)
-class DecodeTrace(Generic[Token]):
+class DecodeTrace:
     """Every step of the decoding of ids.
 
     Args:
@@ -150,7 +228,7 @@ class DecodeTrace(Generic[Token]):
     """
 
     ids: tuple[int, ...]
-    steps: tuple[DecodeStep[Token], ...]
+    steps: tuple[DecodeStep, ...]
     rest: str
 
     @property
@@ -159,83 +237,69 @@ class DecodeTrace(Generic[Token]):
         return "".join(step.text for step in self.steps) + self.rest
 
     def __str__(self) -> str:
-        steps = "".join(f"{step}\n" for step in self.steps)
-        rest = f"incomplete character at the end -> text {self.rest!r}\n" if self.rest else ""
-        return f"ids: {list(self.ids)}\n{steps}{rest}text: {self.text!r}"
+        lines = [f"ids: {list(self.ids)}", *map(str, self.steps)]
+        lines += [f"incomplete character at the end -> text {self.rest!r}"] * bool(self.rest)
+        return "\n".join([*lines, f"text: {self.text!r}"])
 
 
-def row(tokens: Iterable[bytes | str]) -> str:
+def show(tokens: Iterable[Token], between: str = " ") -> str:
     """Write tokens side by side."""
-    return " ".join(map(printable, tokens))
+    return between.join(map(printable, tokens))
 
 
-def plus(pair: tuple[bytes | str, bytes | str]) -> str:
-    """Write a pair as a sum."""
-    return " + ".join(map(printable, pair))
+def show_words(words: Words) -> str:
+    """Write pieces, one a line, with the number of their occurrences if any occurs more than once."""
+    counted = any(times > 1 for _, times in words)
+    lines = [f"{times} times  " * counted + show(tokens) for tokens, times in words[:MAX_PRINTED]]
+    lines += [f"... and {len(words) - MAX_PRINTED} more pieces"] * (len(words) > MAX_PRINTED)
+    return "\n".join(lines)
 
 
-def trace_encoding(
-    tokenizer: Tokenizer[Token], text: str, pieces: Iterable[tuple[str, int | None]]
-) -> EncodeTrace[Token]:
-    """Encode pieces and record every step.
-
-    Args:
-        tokenizer: The tokenizer.
-        text: The text.
-        pieces: Its pieces, each with its id if it is a special token.
-    """
-    return EncodeTrace(
-        text,
-        tuple(
-            trace_piece(tokenizer, piece) if special_id is None else PieceTrace(piece, (), (), (special_id,))
-            for piece, special_id in pieces
-        ),
-    )
+def name_tokens(ids: Iterable[int], vocab: Mapping[int, Token]) -> Tokens:
+    """Return the tokens of ids."""
+    return tuple(vocab[token_id] for token_id in ids)
 
 
-def trace_piece(tokenizer: Tokenizer[Token], piece: str) -> PieceTrace[Token]:
-    """Encode a piece as `merge_all` does, and record every step."""
-    ranks = tokenizer.ranks
-    smallest = tokens = tuple(tokenizer.initial_tokens(piece))
+def name_words(words: Iterable[tuple[Sequence[int], int]], vocab: Mapping[int, Token]) -> Words:
+    """Return the tokens of pieces."""
+    return tuple((name_tokens(ids, vocab), times) for ids, times in words)
+
+
+def training_step(number: int, merge: Merge, vocab: Mapping[int, Token]) -> TrainingStep:
+    """Describe a merge that training learned."""
+    most_frequent_first = sorted(merge.counts.items(), key=lambda entry: -entry[1])
+    table = tuple(((vocab[left], vocab[right]), count) for (left, right), count in most_frequent_first)
+    token, words = vocab[merge.new_id], name_words(merge.words, vocab)
+    return TrainingStep(number, table, *table[0], token, merge.new_id, words)
+
+
+def trace_piece(tokenizer: NaiveBPETokenizer, piece: str, special_id: int | None) -> PieceTrace:
+    """Encode a piece as `apply_merges` does, and record every step."""
+    if special_id is not None:
+        return PieceTrace(piece, (), (), (special_id,))
+    vocab, ranks = tokenizer.vocab, tokenizer.ranks
+    ids = tokenizer.initial_ids(piece)
+    smallest = tokens = name_tokens(ids, vocab)
     steps = []
-    while (pair := lowest_ranked_pair(tokens, ranks)) is not None:
-        candidates = sorted({other for other in pairwise(tokens) if other in ranks}, key=ranks.__getitem__)
-        result = tuple(merge_pair(tokens, pair))
-        steps.append(
-            MergeStep(
-                tokens,
-                {other: ranks[other] for other in candidates},
-                pair,
-                ranks[pair],
-                tokenizer.ids[pair[0] + pair[1]],
-                result,
-            )
-        )
+    while found := sorted({pair for pair in pairwise(ids) if pair in ranks}, key=ranks.__getitem__):
+        new_id = tokenizer.merges[found[0]]
+        ids = merge_pair(ids, found[0], new_id)
+        candidates: dict[Pair, int] = {
+            (vocab[left], vocab[right]): ranks[left, right] for left, right in found
+        }
+        result = name_tokens(ids, vocab)
+        steps.append(MergeStep(tokens, candidates, *next(iter(candidates.items())), new_id, result))
         tokens = result
-    return PieceTrace(piece, smallest, tuple(steps), tuple(tokenizer.encode_piece(piece)))
+    return PieceTrace(piece, smallest, tuple(steps), tuple(ids))
 
 
-def trace_decoding(tokenizer: Tokenizer[Token], ids: Iterable[int]) -> DecodeTrace[Token]:
-    """Decode ids and record every step."""
+def trace_decoding(tokenizer: NaiveBPETokenizer, ids: Iterable[int]) -> DecodeTrace:
+    """Decode ids, and record every step."""
     ids = tuple(ids)
-    made = origins(tokenizer.merges)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     steps = []
     for token_id in ids:
         data = tokenizer.id_bytes(token_id)
-        token = tokenizer.vocab.get(token_id)
-        origin = () if token is None else tuple(trace_origin(token, made))
-        steps.append(DecodeStep(token_id, token, origin, data, decoder.decode(data)))
+        tree = None if token_id in tokenizer.inverse_special_tokens else tokenizer.merge_tree(token_id)
+        steps.append(DecodeStep(token_id, tree, data, decoder.decode(data)))
     return DecodeTrace(ids, tuple(steps), decoder.decode(b"", final=True))
-
-
-def trace_origin(token: Token, made: Mapping[Token, Pair[Token]]) -> Iterator[tuple[Token, Pair[Token]]]:
-    """Yield each learned token in a token with its two parts, the token itself first.
-
-    >>> list(trace_origin("low", {"lo": ("l", "o"), "low": ("lo", "w")}))
-    [('low', ('lo', 'w')), ('lo', ('l', 'o'))]
-    """
-    if token in made:
-        yield token, made[token]
-        for part in made[token]:
-            yield from trace_origin(part, made)

@@ -1,8 +1,14 @@
-"""From text to bytes, and from bytes to printable text."""
+"""What every file needs: the error of the lesson, valid text, and tokens as printable text."""
 
-from __future__ import annotations
+from os import PathLike
+from typing import TypeAlias
 
-__all__ = ["printable", "replace_surrogates"]
+# Where files are.
+FilePath: TypeAlias = str | PathLike[str]
+
+
+class TokenizerError(ValueError):
+    """An argument, a file or a state that the lesson cannot use. The message says what to do."""
 
 
 def replace_surrogates(text: str) -> str:
@@ -11,13 +17,13 @@ def replace_surrogates(text: str) -> str:
     A Python string may hold surrogates, the halves of UTF-16 characters. UTF-8 cannot encode them.
 
     Raises:
-        TypeError: The text is not a `str`.
+        TokenizerError: The text is not a `str`.
 
     >>> replace_surrogates("\ud83d\ude00 and \ud83d") == "😀 and \ufffd"
     True
     """
     if not isinstance(text, str):
-        raise TypeError(f"the text must be a str, not {type(text).__name__}")
+        raise TokenizerError(f"the text must be a str, not {type(text).__name__}")
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -30,9 +36,7 @@ def printable(token: bytes | str) -> str:
     >>> print(printable(b"low"), printable(b"\r\n\x00"), printable("é".encode()), printable(b"\xc3"))
     'low' '\r\n\x00' 'é' <c3>
     """
-    if isinstance(token, str):
-        return repr(token)
     try:
-        return repr(token.decode("utf-8"))
+        return repr(token if isinstance(token, str) else token.decode("utf-8"))
     except UnicodeDecodeError:
-        return f"<{token.hex(' ')}>"
+        return f"<{token.hex(' ')}>" if isinstance(token, bytes) else repr(token)

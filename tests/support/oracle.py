@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
-from .characters import BYTE_CHARACTERS
-from .pairs import Pair, count_pairs, merge_pair
-from .splitting import split
+from bpe_tokenizer.reference import count_pairs, merge_pair, split
+from bpe_tokenizer.reference.characters import BYTE_CHARACTERS
 
 __all__ = ["TieBreak", "encode_piece", "split", "train_merges"]
 
 TieBreak: TypeAlias = Literal["first", "largest", "huggingface"]
+Pair: TypeAlias = tuple[bytes, bytes]
 
 # The bytes in the order of their printable characters: "!" is first, the space is among the last.
 BYTES_IN_PRINTABLE_ORDER = [
@@ -30,7 +30,7 @@ def train_merges(
     tie_break: TieBreak = "first",
     min_frequency: int = 0,
     max_token_length: int | None = None,
-) -> list[Pair[bytes]]:
+) -> list[Pair]:
     """Learn merges from counted pieces.
 
     A token is its bytes: a merge whose bytes are a token already makes no new token.
@@ -66,9 +66,9 @@ def train_merges(
         raise ValueError("num_new_tokens and the counts of pieces must not be negative")
     words = [([bytes([byte]) for byte in piece], count) for piece, count in piece_counts.items()]
     order = {token: i for i, token in enumerate(BYTES_IN_PRINTABLE_ORDER)}
-    merges: list[Pair[bytes]] = []
+    merges: list[Pair] = []
     while len(order) < 256 + num_new_tokens:
-        counts: dict[Pair[bytes], int] = {}
+        counts: dict[Pair, int] = {}
         for tokens, count in words:
             count_pairs(tokens, counts, count)
         if max_token_length is not None:
@@ -81,11 +81,11 @@ def train_merges(
         best = break_tie([pair for pair, count in counts.items() if count == most], tie_break, order)
         merges.append(best)
         order.setdefault(best[0] + best[1], len(order))
-        words = [(merge_pair(tokens, best), count) for tokens, count in words]
+        words = [(merge_pair(tokens, best, best[0] + best[1]), count) for tokens, count in words]
     return merges
 
 
-def break_tie(pairs: Sequence[Pair[bytes]], tie_break: TieBreak, order: Mapping[bytes, int]) -> Pair[bytes]:
+def break_tie(pairs: Sequence[Pair], tie_break: TieBreak, order: Mapping[bytes, int]) -> Pair:
     """Choose among equally frequent pairs.
 
     Args:
@@ -103,7 +103,7 @@ def break_tie(pairs: Sequence[Pair[bytes]], tie_break: TieBreak, order: Mapping[
     return pairs[0]
 
 
-def encode_piece(piece: bytes, merges: Sequence[Pair[bytes]]) -> list[bytes]:
+def encode_piece(piece: bytes, merges: Sequence[Pair]) -> list[bytes]:
     """Merge a piece: repeat the pair of the lowest rank, and of equal ranks the leftmost.
 
     Each step merges one occurrence, as tiktoken and Hugging Face do. For learned merges the result is the
@@ -121,7 +121,7 @@ def encode_piece(piece: bytes, merges: Sequence[Pair[bytes]]) -> list[bytes]:
     >>> encode_piece(b"abab", [(b"ab", b"a"), (b"a", b"b")])
     [b'aba', b'b']
     """
-    ranks: dict[Pair[bytes], int] = {}
+    ranks: dict[Pair, int] = {}
     for rank, pair in enumerate(merges):
         ranks.setdefault(pair, rank)
     tokens = [bytes([byte]) for byte in piece]
