@@ -23,6 +23,8 @@ ENGINES := $(VENV)/engines
 # The environments of the engines that count on many machines.
 RAY := $(VENV)/ray
 SPARK := $(VENV)/spark
+# The environment of the program that builds the documentation site.
+DOCS := $(VENV)/docs
 # The environment of the packages that the benchmarks compare with.
 BENCH := $(VENV)/bench
 # What to change: make mutants MUTANTS="rust merge special" or MUTANTS="python formats"
@@ -50,7 +52,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-slow test-neon fuzz mutants environments lint format bench bench-all bench-quick instructions clean
+.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-slow test-neon fuzz mutants environments docs docs-serve lint format bench bench-all bench-quick instructions clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +106,16 @@ mutants: $(VENV)/.built $(MUTATION)/.installed  ## Change the code in one place 
 	PATH="$(abspath $(MUTATION))/bin:$$PATH" $(MUTATION)/bin/python mutants/run.py $(MUTANTS)
 
 environments: $(TOKENIZERS1)/.installed $(ENGINES)/.installed $(RAY)/.installed $(SPARK)/.installed $(CARGO_FUZZ)/bin/cargo-fuzz
+
+# The message that is turned off is about other programs than these versions.
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: $(DOCS)/.installed  ## Build the documentation site in build/site; a warning is an error
+	$(DOCS)/bin/mkdocs build --strict
+	@echo 'the site is in build/site: open build/site/index.html'
+
+docs-serve: export NO_MKDOCS_2_WARNING := 1
+docs-serve: $(DOCS)/.installed  ## Show the site at http://127.0.0.1:8000 while you write
+	$(DOCS)/bin/mkdocs serve --watch python --watch docs/site --watch README.md
 
 lint: $(VENV)/.built $(VENV)/.peers $(VENV)/.lint  ## Check format, lints, types and the extension's stub
 	$(CARGO) fmt --all --check
@@ -205,6 +217,14 @@ $(SPARK)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(SPARK)
 	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet 'pyspark[sql]==4.3.*' 'pandas<3' \
 	    $(TEST_PACKAGES)
+	@touch $@
+
+# Material is for Python 3.11 and newer. Ruff formats the signatures of the API pages.
+$(DOCS)/.installed: Makefile | $(VENV)/.created
+	$(BIN)/python -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip --disable-pip-version-check install --quiet mkdocs==1.6.1 mkdocs-material==9.8.2 \
+	    mkdocstrings==1.0.8 mkdocstrings-python==2.0.11 griffelib==2.4.1 mkdocs-autorefs==1.4.5 \
+	    Markdown==3.11.3 pymdown-extensions==13.1.2 Pygments==2.21.0 ruff==0.17.6
 	@touch $@
 
 # These versions are what the benchmark pages show; quicktok is quicktok-v1 there, not quicktok.

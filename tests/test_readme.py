@@ -2,59 +2,14 @@
 
 from __future__ import annotations
 
-import doctest
-import os
 import re
-import subprocess
 import sys
-import sysconfig
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-FLAGS = doctest.ELLIPSIS
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-class Block(NamedTuple):
-    language: str
-    text: str
-    line: int
-
-
-def blocks(document: str) -> Iterator[Block]:
-    for found in BLOCK.finditer(document):
-        yield Block(found[1], found[2], document.count("\n", 0, found.start()) + 1)
-
-
-def run_python(document: str, block: Block, names: dict[str, Any]) -> None:
-    test = doctest.DocTestParser().get_doctest(block.text, {}, document, document, block.line)
-    test.globs = names
-    report: list[str] = []
-    results = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=report.append, clear_globs=False)
-    assert results.attempted > 0
-    assert results.failed == 0, "".join(report)
-
-
-def run_console(document: str, block: Block) -> None:
-    """Run each line after `$ ` in a shell that finds this environment's commands, and compare the output."""
-    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80"}
-    environment["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), environment["PATH"]])
-    commands = re.split(r"^\$ ", block.text, flags=re.MULTILINE)
-    assert commands[0] == ""
-    assert len(commands) > 1
-    for each in commands[1:]:
-        command, _, expected = each.partition("\n")
-        done = subprocess.run(
-            ["bash", "-c", command], capture_output=True, text=True, env=environment, check=False
-        )
-        assert (done.returncode, done.stderr) == (0, ""), command
-        printed = done.stdout if not done.stdout or done.stdout.endswith("\n") else done.stdout + "\n"
-        same = doctest.OutputChecker().check_output(expected, printed, FLAGS)
-        assert same, f"{document}, block at line {block.line}: {command}\n{printed}"
+from pages import ROOT, blocks, run_console, run_python
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the console blocks are for a POSIX shell")
@@ -78,6 +33,15 @@ def run_console(document: str, block: Block) -> None:
         ("docs/migrate-minbpe.md", 2, 0),
         ("docs/corpora.md", 1, 0),
         ("docs/distributed.md", 1, 0),
+        ("docs/index.md", 3, 0),
+        ("docs/cookbook/counting-and-cutting.md", 12, 0),
+        ("docs/cookbook/conversations.md", 12, 0),
+        ("docs/cookbook/training.md", 13, 0),
+        ("docs/cookbook/data-for-models.md", 11, 0),
+        ("docs/cookbook/files-and-libraries.md", 10, 0),
+        ("docs/cookbook/inspecting.md", 11, 0),
+        ("docs/api/errors.md", 1, 0),
+        ("docs/api/patterns.md", 1, 0),
     ],
 )
 def test_the_blocks_of_a_document(

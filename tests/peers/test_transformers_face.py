@@ -23,7 +23,7 @@ from bpe_tokenizer import BPETokenizer, Model, OptionError, _core
 from bpe_tokenizer.formats import huggingface
 from hf_files import added_token, byte_level, tokenizer_json, write
 from hostile import hostile_texts, special_token_texts
-from test_readme import ROOT, blocks, run_python
+from pages import ROOT, blocks, run_python
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")

@@ -203,8 +203,7 @@ class NaiveBPETokenizer:
 
         Raises:
             TokenizerError: The tokenizer is not trained; the text is not a `str`, or holds a special token
-            that
-                is refused.
+                that is refused.
         """
         ids: list[int] = []
         for piece, special_id in self.pieces(text, allowed_special):

@@ -1,4 +1,4 @@
-"""9. A tokenizer as a file: JSON for loading, and a listing for people.
+"""A tokenizer as a file: JSON for loading, and a listing for people.
 
 JSON holds text, but a token may be a part of a character, so tokens are in base64:
 

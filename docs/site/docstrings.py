@@ -1,0 +1,68 @@
+"""A Griffe extension: what mkdocstrings shows of our docstrings; `mkdocs.yml` names this file.
+
+The package is read, not imported, so the site is built without the Rust extension. Our docstrings write an
+example as a doctest without a heading. In Markdown, `>>>` would be a quotation, so this extension puts such
+lines into a block of code.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+import griffe
+
+_PROMPT = re.compile(r"^ *>>> ")
+_DIRECTIVE = re.compile(r"  # doctest: .*$")
+_ROLE = re.compile(r"(bos|eos|pad|unk)_token(_id)?$")
+
+
+class Doctests(griffe.Extension):
+    """Puts doctests into blocks of code, and shows some objects as a user sees them."""
+
+    def on_instance(self, *, node: ast.AST | griffe.ObjectNode, obj: griffe.Object, **kwargs: Any) -> None:
+        """Change the docstring of an object when it has been read."""
+        role = _ROLE.match(obj.name)
+        if role and obj.docstring is None and obj.parent and obj.parent.name == "BPETokenizer":
+            # `RoleToken` writes this docstring when the class is made.
+            what = "id" if role[2] else "text"
+            obj.docstring = griffe.Docstring(
+                f"The {what} of the {role[1].upper()} token; None for no such token. It can be set.",
+                parent=obj,
+            )
+        if isinstance(obj, griffe.Attribute) and isinstance(node, ast.Assign):
+            _show_raw(node, obj)
+        if isinstance(obj, griffe.Function):
+            # `**unknown` serves the errors about names of other libraries; no call passes it.
+            for parameter in list(obj.parameters):
+                if "NoArguments" in str(parameter.annotation):
+                    del obj.parameters[parameter.name]
+        if obj.docstring is not None:
+            obj.docstring.value = fence_doctests(obj.docstring.value)
+
+
+def _show_raw(node: ast.Assign, attribute: griffe.Attribute) -> None:
+    """Show a split pattern as a raw string, as the source writes it."""
+    value = node.value.value if isinstance(node.value, ast.Constant) else None
+    if isinstance(value, str) and "\\" in value and '"' not in value:
+        attribute.value = f'r"{value}"'
+
+
+def fence_doctests(docstring: str) -> str:
+    """Put each example of a docstring, from its first prompt to the next empty line, into a block of code."""
+    lines: list[str] = []
+    indent: str | None = None
+    for line in docstring.split("\n"):
+        if indent is None and _PROMPT.match(line):
+            indent = line[: len(line) - len(line.lstrip())]
+            if lines and lines[-1].strip():
+                lines.append("")
+            lines.append(f"{indent}```pycon")
+        elif indent is not None and not line.strip():
+            lines.append(f"{indent}```")
+            indent = None
+        lines.append(_DIRECTIVE.sub("", line) if indent is not None else line)
+    if indent is not None:
+        lines.append(f"{indent}```")
+    return "\n".join(lines)

@@ -1,0 +1,389 @@
+"""`python -m bpe_tokenizer.learn`, as a reader types it, and `check` as a notebook calls it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bpe_tokenizer
+from bpe_tokenizer.learn import check, load_ipython_extension
+from bpe_tokenizer.learn.answer_file import AnswerFileError, check_file
+from bpe_tokenizer.learn.chapters import PAGES, Chapter, load_chapter
+from bpe_tokenizer.learn.exercise import Exercise, WrongAnswer, expect_call, expect_equal
+from bpe_tokenizer.learn.limits import run_limited
+from bpe_tokenizer.learn.runner import Result, run_exercise
+from course import answers, answers_path
+
+NUMBER = 4
+CHAPTER = load_chapter(NUMBER)
+# The exercises whose answer is a function, so that its code runs while it is checked.
+FUNCTIONS = [name for name, each in answers("solutions", CHAPTER).items() if callable(each)]
+FIRST, SECOND, *_ = [exercise.name for exercise in CHAPTER.exercises if exercise.name in FUNCTIONS]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(Path(bpe_tokenizer.__file__).parents[1]), "COLUMNS": "80"}
+
+
+def learn(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bpe_tokenizer.learn", *map(str, arguments)]
+    return subprocess.run(
+        command, cwd=cwd, env=environment(), capture_output=True, encoding="utf-8", check=False
+    )
+
+
+def results(directory: Path, code: str, seconds: float = 5) -> dict[str, Result]:
+    path = directory / "answers.py"
+    path.write_text(code, encoding="utf-8")
+    return {result.name: result for result in check_file(CHAPTER, path, seconds)}
+
+
+def test_the_list_of_chapters(tmp_path: Path) -> None:
+    done = learn(cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(PAGES)
+    assert lines[3] == f" 4  {CHAPTER.title}: {', '.join(each.name for each in CHAPTER.exercises)}"
+
+
+def test_start_then_check(tmp_path: Path) -> None:
+    done = learn("start", NUMBER, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "chapter_04.py\n", "")
+    started = (tmp_path / "chapter_04.py").read_text(encoding="utf-8")
+    assert started.startswith(f"# Chapter 4: {CHAPTER.title}\n")
+    again = learn("start", NUMBER, cwd=tmp_path)
+    assert (again.returncode, again.stdout) == (1, "")
+    assert again.stderr == "learn: chapter_04.py exists already, and stays as it is\n"
+    assert (tmp_path / "chapter_04.py").read_text(encoding="utf-8") == started
+    done = learn("check", NUMBER, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines() == [
+        f"not there yet  {each.name}. Hint: {each.hint}" for each in CHAPTER.exercises
+    ]
+
+
+def test_right_answers(tmp_path: Path) -> None:
+    done = learn("check", NUMBER, answers_path("solutions", CHAPTER), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [f"solved         {each.name}" for each in CHAPTER.exercises]
+
+
+@pytest.mark.parametrize("number", ["0", "16", "-1", "three", "1.5", ""])
+def test_a_chapter_that_does_not_exist(number: str, tmp_path: Path) -> None:
+    from bpe_tokenizer.learn.__main__ import main
+
+    with pytest.raises(SystemExit) as stopped, contextlib.redirect_stderr(None):
+        main(["check", "--", number])
+    assert stopped.value.code == 2
+
+
+def test_a_wrong_command_line_has_no_traceback(tmp_path: Path) -> None:
+    done = learn("check", "16", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("'16' is not a chapter; the course has the chapters 1 to 15\n")
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    done = learn("check", NUMBER, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "learn: chapter_04.py does not exist. To make a file with the names to define: "
+        "python -m bpe_tokenizer.learn start 4\n"
+    )
+    with pytest.raises(AnswerFileError, match="is not a file"):
+        list(check_file(CHAPTER, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("def answer(:\n", "answers.py: line 1: SyntaxError: "),
+        ("x = 1\n  y = 2\n", "answers.py: line 2: IndentationError: unexpected indent"),
+        ("x = 1\nx / 0\n", "answers.py: line 2: ZeroDivisionError: division by zero"),
+        (
+            "import no_such_module\n",
+            "answers.py: line 1: ModuleNotFoundError: No module named 'no_such_module'",
+        ),
+        ("exit()\n", "answers.py: line 1: the code ends the program"),
+        ("import os\nos._exit(0)\n", "answers.py: the code ends Python"),
+        ("x = 1\nwhile x:\n    x = 2\n", "answers.py: line [23]: the code still runs after 0.3 seconds"),
+        ("x = '\0'\n", "answers.py: .*null bytes"),
+    ],
+)
+def test_a_file_that_cannot_be_loaded(code: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(AnswerFileError, match=message) as caught:
+        results(tmp_path, code, seconds=0.3 if "while" in code else 5)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / "answers.py"
+    path.write_bytes(b"x = '\xff'\n")
+    with pytest.raises(AnswerFileError, match=r"SyntaxError: .*utf-8"):
+        list(check_file(CHAPTER, path))
+
+
+def test_an_exception_is_reported_with_the_readers_line(tmp_path: Path) -> None:
+    code = f"""
+from helper import helped
+def {FIRST}(*arguments):
+    return 1 / 0
+def {SECOND}(*arguments):
+    return helped(
+        arguments
+    )
+"""
+    (tmp_path / "helper.py").write_text("def helped(arguments):\n    raise KeyError('a\\nb')\n")
+    found = results(tmp_path, code)
+    assert found[FIRST].message == "line 4: ZeroDivisionError: division by zero"
+    assert found[SECOND].message.startswith("line 6: KeyError: ")
+
+
+def test_endless_loops_end(tmp_path: Path) -> None:
+    code = f"""
+import re
+def {FIRST}(*arguments):
+    while True:
+        try:
+            pass
+        except BaseException:
+            pass
+def {SECOND}(*arguments):
+    return re.match("(a+)+b", "a" * 40)
+"""
+    # The name of the file is written with escapes by `faulthandler`, which also shortens it.
+    directory = tmp_path / ("é" * 90)
+    directory.mkdir()
+    started = time.monotonic()
+    found = results(directory, code, seconds=0.4)
+    assert time.monotonic() - started < 20
+    assert found[FIRST].message.startswith("line ")
+    assert int(found[FIRST].message.split()[1].rstrip(":")) in range(4, 9)
+    assert found[FIRST].message.endswith("the code still runs after 0.4 seconds; does a loop never end?")
+    assert found[SECOND].message.startswith("line 10: the code still runs after 0.4 seconds")
+    assert [each for each in found if each not in (FIRST, SECOND)] != []
+
+
+def test_code_that_ends_python(tmp_path: Path) -> None:
+    code = f"""
+import ctypes, os, sys
+def {FIRST}(*arguments):
+    os._exit(0)
+def {SECOND}(*arguments):
+    sys.exit("bye")
+"""
+    found = results(tmp_path, code)
+    assert found[FIRST].message == "the code ends Python"
+    assert found[SECOND].message == "line 6: the code ends the program"
+
+
+def test_what_the_code_prints_is_not_shown(tmp_path: Path) -> None:
+    noise = f"""
+import os, sys
+print("noise"); print("noise", file=sys.stderr); os.write(1, b"noise"); os.system("echo noise")
+def {FIRST}(*arguments):
+    print('["{FIRST}", "solved"]')
+    return input()
+"""
+    (tmp_path / "chapter_04.py").write_text(noise, encoding="utf-8")
+    done = learn("check", NUMBER, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    lines = {
+        line.split()[1].rstrip(":."): line for line in done.stdout.splitlines() if "not there" not in line
+    }
+    assert set(lines) == {FIRST}
+    assert lines[FIRST].startswith(f"wrong          {FIRST}: line 6: EOFError: ")
+
+
+def test_a_data_class_and_a_main_block_in_the_answers(tmp_path: Path) -> None:
+    code = """
+from __future__ import annotations
+from dataclasses import dataclass
+@dataclass
+class Pair:
+    left: int
+if __name__ == "__main__":
+    raise SystemExit("the block of a program")
+"""
+    assert {result.state for result in results(tmp_path, code).values()} == {"not there yet"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
+def test_ctrl_c(ctrl_c: None, tmp_path: Path) -> None:
+    code = f"def {FIRST}(*arguments):\n    open('started', 'w').close()\n    while True: pass\n"
+    (tmp_path / "chapter_04.py").write_text(code, encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bpe_tokenizer.learn", "check", "4", "--time-limit", "60"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    while not (tmp_path / "started").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=20)
+    assert (process.returncode, stderr) == (130, b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_colours_on_a_terminal_only(tmp_path: Path) -> None:
+    import pty
+
+    (tmp_path / "chapter_04.py").write_text("", encoding="utf-8")
+    assert "\x1b" not in learn("check", NUMBER, cwd=tmp_path).stdout
+    parent, child = pty.openpty()
+    env = {key: value for key, value in environment().items() if key != "NO_COLOR"} | {"TERM": "xterm"}
+    command = [sys.executable, "-m", "bpe_tokenizer.learn", "check", "4"]
+    process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=child)
+    os.close(child)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal on Linux
+        while part := os.read(parent, 4096):
+            shown += part
+    os.close(parent)
+    assert process.wait(timeout=20) == 1
+    assert b"\x1b[33mnot there yet\x1b[0m" in shown
+    assert f"0 of {len(CHAPTER.exercises)} exercises of chapter 4 are solved.".encode() in shown
+
+
+def test_check_in_a_notebook(capsys: pytest.CaptureFixture[str]) -> None:
+    check(NUMBER, answers("solutions", CHAPTER))
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == [f"solved         {each.name}" for each in CHAPTER.exercises]
+    with pytest.raises(ValueError, match="chapter 99 does not exist"):
+        check(99, {})
+
+
+def test_an_endless_loop_in_a_notebook(capsys: pytest.CaptureFixture[str]) -> None:
+    before = set(threading.enumerate())
+    names: dict[str, Any] = {}
+    exec("def loop():\n    print('noise')\n    while True:\n        pass\n", names)
+    exercise = Exercise("loop", lambda answer: expect_call(answer, (), 1), "Stop.")
+    result = run_limited(exercise, names, seconds=0.3)
+    assert result.state == "wrong"
+    assert result.message.endswith("the code still runs after 0.3 seconds; does a loop never end?")
+    assert result.message.startswith(("line 3: ", "line 4: "))
+    assert capsys.readouterr().out == ""
+    end = time.monotonic() + 10
+    while set(threading.enumerate()) - before and time.monotonic() < end:
+        time.sleep(0.02)
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_machine_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    exercise = Exercise("answer", lambda answer: expect_equal(answer, 1, "the answer"), "Count.")
+    assert run_limited(exercise, {"answer": 1}) == Result("answer", "solved")
+
+
+def test_a_cell_that_needs_files(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    class Shell:
+        ran: list[str] = []  # noqa: RUF012
+
+        def register_magic_function(self, function: Any, kind: str) -> None:
+            assert (function.__name__, kind) == ("with_files", "cell")
+            self.magic = function
+
+        def run_cell(self, cell: str) -> None:
+            self.ran.append(cell)
+
+    shell = Shell()
+    load_ipython_extension(shell)
+    monkeypatch.delenv("BPE_TOKENIZER_FIXTURES", raising=False)
+    shell.magic("", "cell 1")
+    assert "BPE_TOKENIZER_FIXTURES" in capsys.readouterr().out
+    monkeypatch.setenv("BPE_TOKENIZER_FIXTURES", "somewhere")
+    shell.magic("", "cell 2")
+    assert shell.ran == ["cell 2"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ([1, 2], (1, 2)),
+        (((1, "a"), [2]), [(1, "a"), (2,)]),
+        (0.30000001, 0.3),
+        (1, 1.0),
+        ({"a": [1]}, {"a": (1,)}),
+        ({1, 2}, frozenset({1, 2})),
+        (b"a", b"a"),
+        (True, True),
+        (None, None),
+    ],
+)
+def test_answers_that_count_as_right(answer: object, expected: object) -> None:
+    expect_equal(answer, expected, "the answer")
+    expect_call(lambda: answer, (), expected)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ([1], [1, 2]),
+        ("ab", ["a", "b"]),
+        (b"a", "a"),
+        ("a", b"a"),
+        (0.31, 0.3),
+        ({"a": 1, "b": 2}, {"a": 1}),
+        ([1, 2], {1, 2}),
+        (None, []),
+        (iter([1]), [1]),
+        ("0.3", 0.3),
+    ],
+)
+def test_answers_that_count_as_wrong(answer: object, expected: object) -> None:
+    with pytest.raises(WrongAnswer, match=r"^the answer is not right: you have "):
+        expect_equal(answer, expected, "the answer")
+    with pytest.raises(WrongAnswer, match=r" gives .*, expected "):
+        expect_call(lambda: answer, (), expected)
+
+
+def test_messages_of_expect_call() -> None:
+    def merge(tokens: list[int], pair: tuple[int, int]) -> list[int]:
+        return tokens
+
+    def forgetful(tokens: list[int]) -> None:
+        tokens.clear()
+
+    with pytest.raises(WrongAnswer) as caught:
+        expect_call(merge, ([1, 2], (1, 2)), [256])
+    assert str(caught.value) == "merge([1, 2], (1, 2)) gives [1, 2], expected [256]"
+    tokens = [1, 2]
+    with pytest.raises(WrongAnswer, match=r"forgetful\(\[1, 2\]\) gives None \(is a `return` missing\?\)"):
+        expect_call(forgetful, (tokens,), [])
+    assert tokens == [1, 2]
+    with pytest.raises(WrongAnswer, match="it must be a function, and you have 5"):
+        expect_call(5, (), 5)
+    with pytest.raises(WrongAnswer) as caught:
+        expect_call(lambda *_: list(range(10_000)), ("x" * 10_000, "y" * 10_000), [])
+    assert len(str(caught.value)) < 300
+
+
+def test_a_value_whose_repr_fails() -> None:
+    class Broken:
+        def __repr__(self) -> str:
+            raise ValueError
+
+    exercise = Exercise("answer", lambda answer: expect_equal(answer, 1, "the answer"), "Think.")
+    message = run_exercise(exercise, {"answer": Broken()}).message
+    assert message == "the answer is not right: you have an object whose repr raises ValueError"
+
+
+def test_load_chapter() -> None:
+    assert isinstance(CHAPTER, Chapter)
+    assert CHAPTER.page == "04-the-smallest-bpe"

@@ -1,0 +1,175 @@
+"""The notebooks: what the pages make, valid, and without a cell that needs more than the package."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import doctest
+import io
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer.learn.chapters import Chapter
+from course import COURSE, answers, answers_path, every_chapter, load_program, page
+from pages import FLAGS, blocks
+
+NOTEBOOKS = load_program(COURSE / "notebooks.py", "learn_notebooks")
+# The reader has the package, and what it needs.
+IMPORTABLE = {"bpe_tokenizer", "regex", "numpy", "jinja2"}
+
+
+def cells(chapter: Chapter, kind: str) -> list[dict[str, Any]]:
+    document = json.loads(NOTEBOOKS.path_of(chapter).read_text(encoding="utf-8"))
+    return [cell for cell in document["cells"] if cell["cell_type"] == kind]
+
+
+def source(cell: dict[str, Any]) -> str:
+    """Return the Python code of a cell, without commands of IPython."""
+    return re.sub(r"^%.*\n?", "", "".join(cell["source"]), flags=re.MULTILINE)
+
+
+def tags(cell: dict[str, Any]) -> list[str]:
+    return list(cell["metadata"].get("tags", ()))
+
+
+def expected(cell: dict[str, Any]) -> str:
+    """Return the output of a cell as a session of Python prints it."""
+    text = ""
+    for output in cell["outputs"]:
+        if output["output_type"] == "execute_result":
+            text += "".join(output["data"]["text/plain"]) + "\n"
+        elif output["output_type"] == "stream":
+            text += "".join(output["text"])
+    return text
+
+
+def run_cell(cell: dict[str, Any], names: dict[str, Any]) -> str:
+    """Run a cell, and return what it prints."""
+    tree = ast.parse(source(cell))
+    code = compile(ast.Interactive(tree.body), "cell", "single")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, names)
+    return printed.getvalue()
+
+
+@every_chapter
+def test_the_committed_notebook_is_that_of_the_page(chapter: Chapter) -> None:
+    made = NOTEBOOKS.make(chapter)
+    committed = NOTEBOOKS.path_of(chapter).read_text(encoding="utf-8")
+    assert committed == made, "make it again: python docs/learn/notebooks.py"
+
+
+def test_each_notebook_belongs_to_a_page() -> None:
+    names = {path.stem for path in (COURSE / "notebooks").glob("*.ipynb")}
+    assert names == {path.stem for path in COURSE.glob("[0-9]*.md")}
+
+
+@every_chapter
+def test_the_structure(chapter: Chapter) -> None:
+    document = json.loads(NOTEBOOKS.path_of(chapter).read_text(encoding="utf-8"))
+    assert set(document) == {"cells", "metadata", "nbformat", "nbformat_minor"}
+    assert (document["nbformat"], document["nbformat_minor"]) == (4, 5)
+    assert document["metadata"]["kernelspec"]["name"] == "python3"
+    identifiers = [cell["id"] for cell in document["cells"]]
+    assert len(set(identifiers)) == len(identifiers)
+    for cell in document["cells"]:
+        assert all(isinstance(line, str) for line in cell["source"])
+        assert not any(line.endswith("\n") for line in cell["source"][-1:])
+        if cell["cell_type"] == "markdown":
+            assert set(cell) == {"cell_type", "id", "metadata", "source"}
+        else:
+            assert set(cell) == {"cell_type", "execution_count", "id", "metadata", "outputs", "source"}
+            assert cell["cell_type"] == "code"
+            assert cell["execution_count"] is None
+
+
+@every_chapter
+def test_the_schema(chapter: Chapter) -> None:
+    nbformat = pytest.importorskip("nbformat")
+    nbformat.validate(nbformat.read(NOTEBOOKS.path_of(chapter), as_version=4))
+
+
+@every_chapter
+def test_the_first_and_the_last_cells(chapter: Chapter) -> None:
+    first = json.loads(NOTEBOOKS.path_of(chapter).read_text(encoding="utf-8"))["cells"][0]
+    assert first["source"][0] == f"# {chapter.number}. {chapter.title}\n"
+    install, *_, ask, checks = cells(chapter, "code")
+    assert '# %pip install "bpe-tokenizer[reference]"' in "".join(install["source"])
+    assert (tags(install), tags(ask), tags(checks)) == (["install"], ["answers"], ["check"])
+    named: dict[str, Any] = {}
+    run_cell(ask, named)
+    assert [name for name in named if name != "__builtins__"] == [each.name for each in chapter.exercises]
+    assert run_cell(checks, named).splitlines() == [
+        f"not there yet  {each.name}. Hint: {each.hint}" for each in chapter.exercises
+    ]
+    assert run_cell(checks, answers("solutions", chapter)).splitlines() == [
+        f"solved         {each.name}" for each in chapter.exercises
+    ]
+    assert answers_path("solutions", chapter).name not in "".join(ask["source"])
+
+
+@every_chapter
+def test_the_cells_are_the_examples_of_the_page(chapter: Chapter) -> None:
+    parser = doctest.DocTestParser()
+    for needs_files in (False, True):
+        examples = [
+            example
+            for block in blocks(page(chapter))
+            if block.language == "python" and block.needs_files == needs_files
+            for example in parser.get_examples(block.text)
+        ]
+        middle = [cell for cell in cells(chapter, "code")[1:-2] if ("fixtures" in tags(cell)) == needs_files]
+        code = "".join(example.source for example in examples)
+        assert "".join(source(cell) + "\n" for cell in middle) == re.sub(r" *# doctest:.*", "", code)
+        wants = "".join(example.want for example in examples if example.exc_msg is None)
+        assert "".join(map(expected, middle)) == wants.replace("<BLANKLINE>", "")
+        assert all("".join(cell["source"]).startswith("%%with_files\n") == needs_files for cell in middle)
+
+
+@every_chapter
+def test_the_cells_import_only_the_package(chapter: Chapter) -> None:
+    for cell in cells(chapter, "code"):
+        for node in ast.walk(ast.parse(source(cell))):
+            modules = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                modules = [node.module or ""]
+            for module in modules:
+                name = module.partition(".")[0]
+                assert name in IMPORTABLE or name in sys.stdlib_module_names, module
+
+
+@every_chapter
+def test_the_cells_run_in_order(chapter: Chapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    checker = doctest.OutputChecker()
+    for cell in cells(chapter, "code"):
+        if "fixtures" in tags(cell):
+            continue
+        if "raises-exception" in tags(cell):
+            error = cell["outputs"][0]
+            with pytest.raises(Exception) as caught:  # noqa: PT011
+                run_cell(cell, names)
+            assert error["ename"].rpartition(".")[2] == type(caught.value).__name__
+            assert checker.check_output(error["evalue"], str(caught.value).splitlines()[0], FLAGS)
+            continue
+        printed = run_cell(cell, names)
+        if tags(cell) == []:
+            assert checker.check_output(expected(cell), printed, FLAGS), f"{source(cell)}\n{printed}"
+
+
+@every_chapter
+def test_the_prose_needs_no_other_file(chapter: Chapter) -> None:
+    for cell in cells(chapter, "markdown"):
+        text = "".join(cell["source"])
+        assert "pictures/" not in text
+        for link in re.findall(r"\]\(([^)]+)\)", text):
+            if "://" not in link and not link.startswith("#"):
+                path = COURSE / "notebooks" / link.partition("#")[0]
+                assert path.exists(), link
