@@ -66,9 +66,13 @@ def test_start_then_check(tmp_path: Path) -> None:
     assert (tmp_path / "chapter_04.py").read_text(encoding="utf-8") == started
     done = learn("check", NUMBER, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.splitlines() == [
-        f"not there yet  {each.name}. Hint: {each.hint}" for each in CHAPTER.exercises
-    ]
+    assert done.stdout.splitlines() == [f"no answer yet  {each.name}" for each in CHAPTER.exercises]
+
+
+def test_a_missing_name_is_explained(tmp_path: Path) -> None:
+    found = results(tmp_path, f"def {FIRST}(*arguments):\n    return undefined\n")
+    assert found[FIRST].message == "line 2: NameError: name 'undefined' is not defined"
+    assert found[FIRST].hint == "An answer uses only names of its file: copy or import the others."
 
 
 def test_right_answers(tmp_path: Path) -> None:
@@ -198,7 +202,7 @@ def {FIRST}(*arguments):
     done = learn("check", NUMBER, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     lines = {
-        line.split()[1].rstrip(":."): line for line in done.stdout.splitlines() if "not there" not in line
+        line.split()[1].rstrip(":."): line for line in done.stdout.splitlines() if "no answer" not in line
     }
     assert set(lines) == {FIRST}
     assert lines[FIRST].startswith(f"wrong          {FIRST}: line 6: EOFError: ")
@@ -214,7 +218,7 @@ class Pair:
 if __name__ == "__main__":
     raise SystemExit("the block of a program")
 """
-    assert {result.state for result in results(tmp_path, code).values()} == {"not there yet"}
+    assert {result.state for result in results(tmp_path, code).values()} == {"no answer yet"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
@@ -254,7 +258,7 @@ def test_colours_on_a_terminal_only(tmp_path: Path) -> None:
             shown += part
     os.close(parent)
     assert process.wait(timeout=20) == 1
-    assert b"\x1b[33mnot there yet\x1b[0m" in shown
+    assert b"\x1b[33mno answer yet\x1b[0m" in shown
     assert f"0 of {len(CHAPTER.exercises)} exercises of chapter 4 are solved.".encode() in shown
 
 

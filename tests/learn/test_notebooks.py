@@ -106,7 +106,7 @@ def test_the_first_and_the_last_cells(chapter: Chapter) -> None:
     run_cell(ask, named)
     assert [name for name in named if name != "__builtins__"] == [each.name for each in chapter.exercises]
     assert run_cell(checks, named).splitlines() == [
-        f"not there yet  {each.name}. Hint: {each.hint}" for each in chapter.exercises
+        f"no answer yet  {each.name}" for each in chapter.exercises
     ]
     assert run_cell(checks, answers("solutions", chapter)).splitlines() == [
         f"solved         {each.name}" for each in chapter.exercises

@@ -29,7 +29,11 @@ def check(chapter: int, names: Mapping[str, Any]) -> None:
 
     Example:
         >>> check(1, {})
-        not there yet  character_vocabulary. Hint: ...
+        no answer yet  character_vocabulary
+        no answer yet  encode_characters
+        no answer yet  unknown_share
+        no answer yet  compression_ratio
+        no answer yet  table_numbers
     """
     from bpe_tokenizer.learn.chapters import load_chapter
     from bpe_tokenizer.learn.limits import run_limited

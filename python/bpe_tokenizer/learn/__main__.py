@@ -12,7 +12,7 @@ from bpe_tokenizer.learn.chapters import PAGES, Chapter, load_chapter
 
 __all__ = ["main"]
 
-_STYLES = {"solved": "green", "wrong": "red", "not there yet": "yellow"}
+_STYLES = {"solved": "green", "wrong": "red", "no answer yet": "yellow"}
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -102,6 +102,9 @@ def _list() -> int:
         chapter = load_chapter(number)
         names = ", ".join(exercise.name for exercise in chapter.exercises)
         print(f"{number:2}  {chapter.title}: {names}")
+    if sys.stdout.isatty():
+        print("\nWrite a file for your answers: python -m bpe_tokenizer.learn start 1")
+        print("Check them:                    python -m bpe_tokenizer.learn check 1")
     return 0
 
 
@@ -142,6 +145,7 @@ def _start(chapter: Chapter) -> int:
     text = (
         f"# Chapter {chapter.number}: {chapter.title}\n"
         "# Replace each `...` by your answer. A function replaces the whole line.\n"
+        "# Copy or import what an answer needs. What it prints is not shown by the check.\n"
         f"# Then run: python -m bpe_tokenizer.learn check {chapter.number}\n\n{names}"
     )
     try:

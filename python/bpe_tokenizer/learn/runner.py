@@ -10,9 +10,10 @@ from bpe_tokenizer.learn.exercise import Exercise, WrongAnswer
 
 __all__ = ["Result", "describe_error", "line", "run_exercise", "still_running"]
 
-State = Literal["solved", "wrong", "not there yet"]
+State = Literal["solved", "wrong", "no answer yet"]
 
 _MAX_MESSAGE = 300
+_MISSING_NAME = "An answer uses only names of its file: copy or import the others."
 
 
 class Result(NamedTuple):
@@ -22,7 +23,7 @@ class Result(NamedTuple):
         name: The name that the exercise asks for.
         state: Whether the answer is right.
         message: What is wrong, if it is wrong.
-        hint: The exercise's hint, unless it is solved.
+        hint: What helps, if it is wrong.
     """
 
     name: str
@@ -36,7 +37,7 @@ def run_exercise(exercise: Exercise, names: Mapping[str, Any]) -> Result:
 
     Args:
         exercise: The exercise.
-        names: The reader's names. An exercise whose name is missing, or is `...`, is not there yet.
+        names: The reader's names. An exercise whose name is missing, or is `...`, has no answer yet.
 
     Example:
         >>> from bpe_tokenizer.learn.exercise import expect_call
@@ -46,17 +47,19 @@ def run_exercise(exercise: Exercise, names: Mapping[str, Any]) -> Result:
         >>> run_exercise(exercise, {"double": lambda number: number / 0}).message
         'ZeroDivisionError: division by zero'
         >>> run_exercise(exercise, {}).state
-        'not there yet'
+        'no answer yet'
     """
     answer = names.get(exercise.name, ...)
     if answer is ...:
-        return Result(exercise.name, "not there yet", hint=exercise.hint)
+        return Result(exercise.name, "no answer yet")
     try:
         exercise.check(answer)
     except WrongAnswer as wrong:
         return Result(exercise.name, "wrong", _one_line(str(wrong)), exercise.hint)
     except KeyboardInterrupt:
         raise
+    except NameError as error:
+        return Result(exercise.name, "wrong", describe_error(error, names), _MISSING_NAME)
     except (Exception, SystemExit) as error:
         return Result(exercise.name, "wrong", describe_error(error, names), exercise.hint)
     return Result(exercise.name, "solved")
