@@ -4,7 +4,7 @@
 //! the processor has them, and no read is later than 16 bytes before the end of the text.
 #![allow(unsafe_code)]
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::processor::InstructionSet;
 use crate::processor::Processor;
 
@@ -166,6 +166,21 @@ pub fn bucket_of(key: Key, buckets: usize) -> u32 {
     ((u64::from(hash(key)) * buckets as u64) >> 32) as u32
 }
 
+/// Writes for each piece where its row of masks begins, in bytes. Returns the latest beginning, and the longest
+/// length, but at most one more than fits a key. The compiler makes vector instructions of this.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+fn write_mask_rows(bounds: &[u32], rows: &mut [u32; PIECES_PER_BATCH]) -> (usize, usize) {
+    let (mut latest, mut longest) = (0, 0);
+    for (row, (begin, end)) in rows.iter_mut().zip(bounds.iter().zip(&bounds[1..])) {
+        let length = end.wrapping_sub(*begin).min(KEY_BYTES as u32 + 1);
+        *row = length * size_of::<[u64; 4]>() as u32;
+        latest = latest.max(*begin);
+        longest = longest.max(length);
+    }
+    (latest as usize, longest as usize)
+}
+
 /// The keys of pieces that are looked up together.
 pub struct KeyBatch {
     keys: [Key; PIECES_PER_BATCH],
@@ -301,6 +316,12 @@ impl KeyBatch {
             // the caller's promise.
             return unsafe { self.pack_avx2(text, from, last, bounds, buckets as u64) };
         }
+        #[cfg(target_arch = "aarch64")]
+        if self.processor.has(InstructionSet::Neon) && bounds.len() > 4 {
+            // SAFETY: `Processor` exists only for detected instructions; there are four pieces or more; the rest is
+            // the caller's promise.
+            return unsafe { self.pack_neon(text, from, last, bounds, buckets as u32) };
+        }
         let places = self.keys.iter_mut().zip(&mut self.buckets);
         for (bounds, (key, bucket)) in bounds.windows(2).zip(places) {
             let length = bounds[1].wrapping_sub(bounds[0]) as usize;
@@ -339,19 +360,12 @@ impl KeyBatch {
         // SAFETY: the text has bytes after `from` (the caller's promise).
         let text = unsafe { text.as_ptr().add(from) };
         let pieces = bounds.len() - 1;
-        // For each piece, where its row of masks begins, in bytes. The compiler makes vector instructions of this.
-        let mut rows = [0u32; PIECES_PER_BATCH];
-        let (mut latest, mut longest) = (0, 0);
-        for (row, (begin, end)) in rows.iter_mut().zip(bounds.iter().zip(&bounds[1..])) {
-            let length = end.wrapping_sub(*begin).min(KEY_BYTES as u32 + 1);
-            *row = length * size_of::<[u64; 4]>() as u32;
-            latest = latest.max(*begin);
-            longest = longest.max(length);
-        }
-        if latest as usize > last {
+        let mut rows = [0; PIECES_PER_BATCH];
+        let (latest, longest) = write_mask_rows(bounds, &mut rows);
+        if latest > last {
             return false;
         }
-        self.has_longer |= !has_key(longest as usize);
+        self.has_longer |= !has_key(longest);
         let masks: *const u8 = MASKS.0.as_ptr().cast();
         for piece in (0..pieces).step_by(4) {
             // The last four overlap those before them.
@@ -393,6 +407,71 @@ impl KeyBatch {
                 _mm256_storeu_si256(keys.add(2).cast(), last);
                 let buckets = _mm256_castsi256_si128(buckets);
                 _mm_storeu_si128(self.buckets.as_mut_ptr().add(piece).cast(), buckets);
+            }
+        }
+        true
+    }
+
+    /// # Safety
+    ///
+    /// The processor must have NEON. The number of pieces, one less than that of `bounds`, must be 4 to
+    /// [`PIECES_PER_BATCH`], and the text must have 16 bytes after `from + last`.
+    #[cfg(target_arch = "aarch64")]
+    #[target_feature(enable = "neon")]
+    unsafe fn pack_neon(
+        &mut self,
+        text: &[u8],
+        from: usize,
+        last: usize,
+        bounds: &[u32],
+        buckets: u32,
+    ) -> bool {
+        use std::arch::aarch64::*;
+        // SAFETY: the text has bytes after `from` (the caller's promise).
+        let text = unsafe { text.as_ptr().add(from) };
+        let pieces = bounds.len() - 1;
+        let mut rows = [0; PIECES_PER_BATCH];
+        let (latest, longest) = write_mask_rows(bounds, &mut rows);
+        if latest > last {
+            return false;
+        }
+        self.has_longer |= !has_key(longest);
+        let masks: *const u8 = MASKS.0.as_ptr().cast();
+        let factors = FACTORS.map(|factor| factor as u32);
+        for piece in (0..pieces).step_by(4) {
+            // The last four overlap those before them.
+            let piece = piece.min(pieces - 4);
+            let key = |index: usize| {
+                // SAFETY: `piece + 3` is a piece; 16 bytes follow each of their beginnings (the caller's promise); the
+                // rows are those of the table of masks, and a row has 32 bytes.
+                unsafe {
+                    let begin = *bounds.get_unchecked(piece + index) as usize;
+                    let row = masks.add(*rows.get_unchecked(piece + index) as usize);
+                    let bytes = vandq_u8(vld1q_u8(text.add(begin)), vld1q_u8(row));
+                    vreinterpretq_u32_u8(vorrq_u8(bytes, vld1q_u8(row.add(16))))
+                }
+            };
+            let keys = [key(0), key(1), key(2), key(3)];
+            // Two numbers times one factor, and the next two times the next factor.
+            let mix = |parts, at: usize| {
+                let lower = vmull_n_u32(vget_low_u32(parts), factors[at]);
+                veorq_u64(lower, vmull_high_n_u32(parts, factors[at + 1]))
+            };
+            let mix_two = |first, second| {
+                let low = mix(vzip1q_u32(first, second), 0);
+                let high = mix(vzip2q_u32(first, second), 2);
+                vreinterpretq_u32_u64(veorq_u64(low, high))
+            };
+            let (first, last) = (mix_two(keys[0], keys[1]), mix_two(keys[2], keys[3]));
+            let hash = veorq_u32(vuzp1q_u32(first, last), vuzp2q_u32(first, last));
+            let low = vreinterpretq_u32_u64(vmull_n_u32(vget_low_u32(hash), buckets));
+            let high = vreinterpretq_u32_u64(vmull_high_n_u32(hash, buckets));
+            // SAFETY: four keys and four buckets follow `piece` (the caller's promise).
+            unsafe {
+                let to = self.keys.as_mut_ptr().add(piece);
+                to.cast::<[uint32x4_t; 4]>().write_unaligned(keys);
+                let buckets = vuzp2q_u32(low, high);
+                vst1q_u32(self.buckets.as_mut_ptr().add(piece), buckets);
             }
         }
         true
