@@ -52,7 +52,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-slow test-neon fuzz mutants environments docs docs-serve lint format bench bench-all bench-quick instructions clean
+.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-slow test-neon fuzz mutants environments docs docs-serve lint format bench bench-all bench-quick bench-scripts instructions clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -145,6 +145,11 @@ bench-all:  ## More cases on more text, in about an hour
 
 bench-quick: $(VENV)/.built $(BENCH)/.installed  ## Some cases on 1 MB of each corpus, recorded in build/ only
 	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks --bytes 1000000 --records build/benchmarks $(BENCHMARKS)
+
+bench-scripts: $(VENV)/.built $(BENCH)/.installed  ## Texts in nine scripts against gigatoken (needs Debian's apt-get)
+	test -f build/scripts/kana.txt || $(BENCH)/bin/python -m benchmarks.scripts build/scripts
+	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks --corpus build/scripts/*.txt --bytes 800000 \
+	    --records build/benchmarks --only gigatoken numpy $(BENCHMARKS)
 
 instructions:  ## Count the instructions of encoding, decoding and training, and compare (needs valgrind)
 	CARGO="$(CARGO)" $(PYTHON) -m benchmarks.instructions $(INSTRUCTIONS)

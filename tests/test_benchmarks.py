@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 # `python -m pytest` finds it; a bare `pytest` does not look beside `tests`.
 pytest.importorskip("benchmarks")
 
-from benchmarks import chart, hostile, instructions, page, records
+from benchmarks import chart, hostile, instructions, page, records, scripts
 from benchmarks.cases import (
     ALL_LIMITS,
     BASELINES,
@@ -457,3 +458,27 @@ def test_the_expected_counts_are_those_of_the_program() -> None:
     for name in expected["per_byte"]:
         assert f'"{name}"' in program or name.startswith("encode ")
     assert all(value > 0 for value in expected["per_byte"].values())
+
+
+def test_lines_of_pages_and_messages() -> None:
+    page_text = (
+        "<style>p {}</style><script>x</script><p>One <b>bold</b>\n line</p><p>&amp; another<br>one</p>"
+    )
+    assert scripts.lines_of_html(page_text) == ["One bold line", "& another", "one"]
+    assert scripts.lines_of_messages("title = A text\n    and its next line\n\nkey=Value") == [
+        "A text",
+        "and its next line",
+        "Value",
+    ]
+
+
+def test_texts_of_a_script(tmp_path: Path) -> None:
+    long = "日本語のテキストがここにあります。これは長い行です。"
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "page.html").write_text(f"<p>{long}</p><p>短い行</p><p>{'English ' * 9}</p>", "utf-8")
+    with zipfile.ZipFile(tmp_path / "a" / "language.xpi", "w") as archive:
+        archive.writestr("menu.ftl", f"again = {long}\nother = {long[::-1]}\n")
+        archive.writestr("menu.js", long * 2)
+    size = scripts.write_script(scripts.SCRIPTS["kana"], tmp_path / "a", tmp_path / "kana.txt")
+    assert (tmp_path / "kana.txt").read_text("utf-8") == f"{long}\n{long[::-1]}"
+    assert size == (tmp_path / "kana.txt").stat().st_size
