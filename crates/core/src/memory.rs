@@ -164,7 +164,15 @@ pub fn prefetch<T>(table: &[T], index: usize) {
         // SAFETY: every x86-64 processor has the instruction, and it accepts any address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(table.as_ptr().wrapping_add(index).cast()) };
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    {
+        let entry = table.as_ptr().wrapping_add(index);
+        // The intrinsic is not stable. SAFETY: every aarch64 processor has the instruction, and it accepts any address.
+        unsafe {
+            std::arch::asm!("prfm pldl1keep, [{}]", in(reg) entry, options(nostack, preserves_flags, readonly));
+        };
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = table.get(index);
 }
 

@@ -1,6 +1,6 @@
 //! The ids of a piece in 16 bytes, or where they are.
 //!
-//! `unsafe`: [`Packed::unpack_avx2`] loads and reinterprets a register. Sizes are the only condition.
+//! `unsafe`: unpacking with vectors loads and reinterprets registers. Sizes are the only condition.
 #![allow(unsafe_code)]
 
 /// The most ids that [`Packed`] holds itself.
@@ -66,6 +66,15 @@ impl Packed {
     /// The ids. The rest of the array is arbitrary.
     #[inline(always)]
     pub fn unpack(&self) -> [u32; UNPACKED_IDS] {
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+        return self.unpack_neon();
+        #[cfg(not(all(target_arch = "aarch64", target_feature = "neon")))]
+        self.unpack_portable()
+    }
+
+    #[cfg_attr(target_arch = "aarch64", allow(dead_code))] // The tests compare with it.
+    #[inline(always)]
+    fn unpack_portable(&self) -> [u32; UNPACKED_IDS] {
         let all = u128::from_le_bytes(self.0);
         let mut ids = [0; UNPACKED_IDS];
         for (index, id) in ids[..PACKED_IDS].iter_mut().enumerate() {
@@ -77,6 +86,29 @@ impl Packed {
     /// Appends the ids, which are not spilled.
     pub fn append_to(&self, ids: &mut Vec<u32>) {
         ids.extend_from_slice(&self.unpack()[..self.count()]);
+    }
+
+    /// Two table look-ups. Rust's targets for aarch64 have NEON, so this needs no detection.
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+    #[inline(always)]
+    fn unpack_neon(&self) -> [u32; UNPACKED_IDS] {
+        use std::arch::aarch64::*;
+        const LANES: [[u8; 16]; 2] = {
+            let mut lanes = [[u8::MAX; 16]; 2]; // An index out of range gives a zero.
+            let mut at = 0;
+            while at < COUNT {
+                let (id, byte) = (at / ID_BYTES, at % ID_BYTES);
+                lanes[id / 4][4 * (id % 4) + byte] = at as u8;
+                at += 1;
+            }
+            lanes
+        };
+        // SAFETY: the arrays have the 16 bytes of the loads, and the result the 32 bytes of two registers.
+        unsafe {
+            let packed = vld1q_u8(self.0.as_ptr());
+            let ids = LANES.map(|lanes| vqtbl1q_u8(packed, vld1q_u8(lanes.as_ptr())));
+            std::mem::transmute(ids)
+        }
     }
 
     /// `unpack` with AVX2: one shuffle.
@@ -119,6 +151,7 @@ mod tests {
             let packed = Packed::new(ids).unwrap();
             assert_eq!((packed.count(), packed.spilled()), (ids.len(), None));
             assert_eq!(packed.unpack()[..ids.len()], *ids);
+            assert_eq!(packed.unpack_portable()[..ids.len()], *ids);
             #[cfg(target_arch = "x86_64")]
             if Processor::best().has(InstructionSet::Avx2) {
                 // SAFETY: `Processor` reports only detected instructions.
