@@ -3,8 +3,8 @@
     python -m benchmarks.scripts build/scripts
 
 Downloads the packages with `apt-get download`, which needs no root. Writes one file for each script: the
-lines of at least 20 characters, each once, of which enough characters are of the script. Chinese is one of the
-four corpora of the fixtures.
+lines of at least 20 characters, each once, of which enough characters are of the script. Chinese is one of
+the four corpora of the fixtures.
 """
 
 from __future__ import annotations
