@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import saving
 from .naive import NaiveBPETokenizer
-from .smallest import Merges, Pair, count_pairs, merge_pair
+from .smallest import Pair, PairTable, count_pairs, merge_pair
 from .splitting import GPT2_SPLIT_PATTERN, split
 from .text import FilePath, TokenizerError, replace_surrogates
 
@@ -78,7 +78,7 @@ class CharBPETokenizer(NaiveBPETokenizer):
         self.byte_level = byte_level
         split("", self.pattern)
 
-    def become(self, vocab: Mapping[int, Any], merges: Merges) -> None:
+    def become(self, vocab: Mapping[int, Any], merges: PairTable) -> None:
         """Replace the vocabulary and the merges. The vocabulary has the special tokens too."""
         super().become(dict[int, Any](vocab) | self.inverse_special_tokens, merges)
         self.bpe_merges = self.merges
@@ -198,7 +198,7 @@ class CharBPETokenizer(NaiveBPETokenizer):
         if not all(type(token_id) is int for token_id in ids.values()) or len(set(ids.values())) < len(ids):
             raise TokenizerError(f"{vocab_path}: expected an integer for each token, and no integer twice")
         known = {token for token in ids if len(token) == 1}
-        merges: Merges = {}
+        merges: PairTable = {}
         for number, line in enumerate(Path(bpe_merges_path).read_text(encoding="utf-8").split("\n"), 1):
             pair = line.split(" ")
             if not line or (number == 1 and line.startswith("#version")):

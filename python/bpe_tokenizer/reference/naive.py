@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import saving, tracing
-from .smallest import Merges, Pair, count_pairs, merge_pair
+from .smallest import Pair, PairTable, count_pairs, merge_pair
 from .special import AllowedSpecial, allowed_tokens, check_special_tokens, split_at_special
 from .text import FilePath, TokenizerError, replace_surrogates
 
@@ -33,7 +33,7 @@ class Merge(NamedTuple):
 
     pair: Pair
     new_id: int
-    counts: Merges
+    counts: PairTable
     words: list[tuple[list[int], int]]
 
 
@@ -53,7 +53,7 @@ def learn_merges(words: Sequence[tuple[Sequence[int], int]], new_ids: Iterable[i
     [((101, 115), 9), ((256, 116), 9), ((108, 111), 7), ((258, 119), 7)]
     """
     for new_id in new_ids:
-        counts: Merges = {}
+        counts: PairTable = {}
         for ids, times in words:
             count_pairs(ids, counts, times)
         if not counts:
@@ -64,7 +64,7 @@ def learn_merges(words: Sequence[tuple[Sequence[int], int]], new_ids: Iterable[i
         words = merged
 
 
-def apply_merges(ids: Sequence[int], merges: Merges, ranks: Merges) -> list[int]:
+def apply_merges(ids: Sequence[int], merges: PairTable, ranks: PairTable) -> list[int]:
     """Apply merges to the ids of a piece until none applies, the lowest rank first.
 
     The order matters: "flow" below has both "l" + "o" and "o" + "w", but only one of them can use the "o".
@@ -83,7 +83,7 @@ def apply_merges(ids: Sequence[int], merges: Merges, ranks: Merges) -> list[int]
 class NaiveBPETokenizer:
     """Byte-pair encoding of the whole text in one piece.
 
-    Merges cross words and punctuation: such a tokenizer learns "e " and "dog." and "dog!".
+    PairTable cross words and punctuation: such a tokenizer learns "e " and "dog." and "dog!".
 
     Attributes:
         merges: The id that each merged pair became, in the order of learning.
@@ -107,7 +107,7 @@ class NaiveBPETokenizer:
         sizes = f"merges={len(self.merges)}, special_tokens={len(self.special_tokens)}"
         return f"{type(self).__name__}(vocab_size={len(self.vocab)}, {sizes})"
 
-    def become(self, vocab: Mapping[int, bytes], merges: Merges) -> None:
+    def become(self, vocab: Mapping[int, bytes], merges: PairTable) -> None:
         """Replace the vocabulary and the merges."""
         self.vocab = dict(vocab)
         self.merges = dict(merges)
@@ -169,7 +169,7 @@ class NaiveBPETokenizer:
         taken = check_special_tokens(self.special_tokens, vocab).values()
         self.become(vocab, {})
         new_ids = [token_id for token_id in range(len(vocab), vocab_size) if token_id not in taken]
-        merges: Merges = {}
+        merges: PairTable = {}
         for merge in learn_merges(self.initial_words(text), new_ids):
             merges[merge.pair] = merge.new_id
             vocab[merge.new_id] = self.vocab[merge.new_id] = vocab[merge.pair[0]] + vocab[merge.pair[1]]

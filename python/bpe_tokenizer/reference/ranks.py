@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .naive import apply_merges
-from .smallest import Merges
+from .smallest import PairTable
 from .splitting import RegexBPETokenizer
 from .text import FilePath, TokenizerError, printable
 
@@ -53,7 +53,7 @@ def from_ranks(
     >>> from_ranks(ranks).encode("slow")
     [115, 257]
     """
-    merges: Merges = {}
+    merges: PairTable = {}
     for token, rank in sorted(ranks.items(), key=lambda entry: entry[1]):
         try:
             ids = apply_merges([ranks[bytes([byte])] for byte in token], merges, ranks=merges)

@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 
 Token = TypeVar("Token")  # An id here. Later files merge strings with the same two functions.
 Pair: TypeAlias = tuple[int, int]
-Merges: TypeAlias = dict[Pair, int]
+PairTable: TypeAlias = dict[Pair, int]  # A count, a rank or a new id for each pair.
 
 
 def count_pairs(
@@ -96,7 +96,7 @@ class BasicBPE:
 
     def __init__(self, vocab_size: int) -> None:
         self.vocab_size = vocab_size
-        self.merges: Merges = {}
+        self.merges: PairTable = {}
         self.vocab = {byte: bytes([byte]) for byte in range(256)}
 
     def train(self, text: str) -> "BasicBPE":
