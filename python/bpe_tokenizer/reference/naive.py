@@ -83,7 +83,7 @@ def apply_merges(ids: Sequence[int], merges: PairTable, ranks: PairTable) -> lis
 class NaiveBPETokenizer:
     """Byte-pair encoding of the whole text in one piece.
 
-    PairTable cross words and punctuation: such a tokenizer learns "e " and "dog." and "dog!".
+    Merges cross words and punctuation: such a tokenizer learns "e " and "dog." and "dog!".
 
     Attributes:
         merges: The id that each merged pair became, in the order of learning.
