@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 
 NONE = 1 << 32
@@ -19,16 +18,22 @@ def naive_lookups(n: int, m: int) -> int:
 
 def merge_fewer(merges: dict[tuple[int, int], int], ids: list[int]) -> list[int]:
     ids = list(ids)
-    ranks = [merges.get(pair, NONE) for pair in itertools.pairwise(ids)]
+
+    def rank(at: int) -> int:
+        if (ids[at], ids[at + 1]) in merges:
+            return merges[ids[at], ids[at + 1]]
+        return NONE
+
+    ranks = [rank(at) for at in range(len(ids) - 1)]
     while ranks and min(ranks) != NONE:
         new_id = min(ranks)
         at = ranks.index(new_id)
         ids[at : at + 2] = [new_id]
         del ranks[at]
         if at < len(ranks):
-            ranks[at] = merges.get((ids[at], ids[at + 1]), NONE)
+            ranks[at] = rank(at)
         if at > 0:
-            ranks[at - 1] = merges.get((ids[at - 1], ids[at]), NONE)
+            ranks[at - 1] = rank(at - 1)
     return ids
 
 

@@ -16,7 +16,7 @@ def wordpiece_pair(words: dict[tuple[str, ...], int]) -> tuple[str, str] | None:
             pairs[pair] = pairs.get(pair, 0) + count
     best, best_score = None, 0.0
     for (left, right), count in pairs.items():
-        score = count / (single[left] * single[right])
+        score = count / single[left] / single[right]
         if score > best_score:
             best, best_score = (left, right), score
     return best

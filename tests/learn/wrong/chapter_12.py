@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 
 
 def parse_line(line: bytes) -> tuple[bytes, bytes]:
@@ -23,6 +24,18 @@ def recover(ranks: dict[bytes, int], token: bytes) -> tuple[bytes, bytes] | None
         if token[:i] in ranks and token[i:] in ranks:
             return token[:i], token[i:]
     return None
+
+
+def recover_2(ranks: dict[bytes, int], token: bytes) -> tuple[bytes, bytes] | None:
+    # All tokens but this one, and not only those of lower ranks.
+    parts = [token[i : i + 1] for i in range(len(token))]
+    while True:
+        joined = [left + right for left, right in itertools.pairwise(parts)]
+        allowed = [(ranks[each], i) for i, each in enumerate(joined) if each in ranks and each != token]
+        if not allowed:
+            return (parts[0], parts[1]) if len(parts) == 2 else None
+        _, i = min(allowed)
+        parts[i : i + 2] = [joined[i]]
 
 
 def encode_piece(ranks: dict[bytes, int], piece: bytes) -> list[int]:

@@ -35,7 +35,25 @@ def first_difference(encode: Callable[[str], list[int]], recorded: dict[str, lis
     return None
 
 
+def first_difference_2(encode: Callable[[str], list[int]], recorded: dict[str, list[int]]) -> str | None:
+    # The order of the ids is not compared.
+    for text, ids in recorded.items():
+        if sorted(encode(text)) != sorted(ids):
+            return text
+    return None
+
+
 def encode_chat(tokenizer: RegexBPETokenizer, messages: list[dict[str, str]]) -> list[int]:
     # One string with all special tokens allowed: a message can end its turn.
     text = "".join(f"<|im_start|>{each['role']}\n{each['content']}<|im_end|>\n" for each in messages)
     return tokenizer.encode(text, allowed_special="all")
+
+
+def encode_chat_2(tokenizer: RegexBPETokenizer, messages: list[dict[str, str]]) -> list[int]:
+    # The role, the line break and the content are one text: line breaks of the content join with it.
+    start, end = tokenizer.special_tokens["<|im_start|>"], tokenizer.special_tokens["<|im_end|>"]
+    ids: list[int] = []
+    for message in messages:
+        ids += [start, *tokenizer.encode(f"{message['role']}\n{message['content']}"), end]
+        ids += tokenizer.encode("\n")
+    return ids

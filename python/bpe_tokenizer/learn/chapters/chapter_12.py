@@ -63,6 +63,9 @@ def _check_recover(answer: Any) -> None:
     expect_call(answer, (order, b"ccc"), None)
     late = {b"a": 0, b"b": 1, b"c": 2, b"bc": 3, b"abc": 4, b"ab": 5}
     expect_call(answer, (late, b"abc"), (b"a", b"bc"))
+    # Two tokens make this one, but the trainer did not have `ab` when it would have learned `abc`.
+    added = {b"a": 0, b"b": 1, b"c": 2, b"abc": 3, b"ab": 4}
+    expect_call(answer, (added, b"abc"), None)
 
 
 def _check_encode_piece(answer: Any) -> None:

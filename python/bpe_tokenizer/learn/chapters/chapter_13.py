@@ -8,7 +8,7 @@ from functools import cache
 from itertools import accumulate
 from typing import Any, TypeAlias
 
-from bpe_tokenizer.learn.exercise import Exercise, WrongAnswer, expect_call, shortened
+from bpe_tokenizer.learn.exercise import Exercise, WrongAnswer, expect_call, same, shortened
 from bpe_tokenizer.reference import BasicBPE
 
 _Encode: TypeAlias = Callable[[str], list[int]]
@@ -24,7 +24,8 @@ def _tokenizer() -> BasicBPE:
 class _CountingMerges(dict[tuple[int, int], int]):
     """Merges that count how often they are looked up, and refuse to be listed.
 
-    `if pair in merges: merges[pair]` is one look-up.
+    Look-ups of the same pair in sequence are one: `if pair in merges: merges[pair]`, also when the answer
+    builds the pair twice.
     """
 
     lookups = 0
@@ -43,7 +44,7 @@ class _CountingMerges(dict[tuple[int, int], int]):
         return super().__contains__(key)
 
     def _count(self, key: object) -> None:
-        if key is not self.last:
+        if key != self.last:
             self.lookups += 1
         self.last = key
 
@@ -103,7 +104,7 @@ def _check_make_cached(answer: Any) -> None:
                 if len(remembered) < capacity:
                     remembered.add(piece)
             ids = cached(piece)
-            if list(ids) != list(piece.encode()):
+            if not same(ids, list(piece.encode())):
                 raise WrongAnswer(f"the cached function gives {shortened(ids)} for {piece!r}, unlike encode")
         if encoded != expected:
             raise WrongAnswer(
@@ -134,8 +135,8 @@ def _check_stitch(answer: Any) -> None:
     ]:
         starts = list(accumulate(map(len, first), initial=0))
         index = starts.index(start)
-        same = first[index] == second[0]
-        expect_call(answer, (first, second, start), first[:index] + second if same else None)
+        is_common = first[index] == second[0]
+        expect_call(answer, (first, second, start), first[:index] + second if is_common else None)
     _check_stitched_windows(answer, _tokenizer().vocab)
 
 

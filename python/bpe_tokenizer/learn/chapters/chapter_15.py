@@ -74,12 +74,13 @@ def _check_first_difference(answer: Any) -> None:
     expect_call(answer, (encode, {}), None)
     expect_call(answer, (encode, {"low": [108, 111]}), "low")
     expect_call(answer, (encode, {"": [0], "b": [1]}), "")
+    expect_call(answer, (encode, {"aa": [97, 97], "ab": [98, 97]}), "ab")
     expect_call(answer, (encode, {"a": [97], "b": [98, 99], "c": []}), "b")
 
 
 @cache
 def _tokenizer() -> RegexBPETokenizer:
-    tokenizer = RegexBPETokenizer().train("user assistant system Hi there, tell me a secret. " * 3, 280)
+    tokenizer = RegexBPETokenizer().train("user assistant system Hi there, tell me a secret.\n\n\n " * 3, 290)
     tokenizer.register_special_tokens({_START: 300, _END: 301})
     return tokenizer
 
