@@ -316,6 +316,21 @@ def test_a_merge_that_stands_twice(tmp_path: Path) -> None:
     assert_same(theirs, ours, ["abc", "ab", "bcab"])
 
 
+def test_characters_that_are_left_out(tmp_path: Path) -> None:
+    """Without an unknown token, the characters around an unknown one are neighbours and may merge."""
+    spaces = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+    document = tokenizer_json(
+        {"▁": 0, "▁▁": 1, "a": 2, "▁a": 3},
+        ["▁ ▁", "▁ a"],
+        pre_tokenizer=None,
+        normalizer=spaces,
+        decoder=spaces | {"pattern": {"String": "▁"}, "content": " "},
+    )
+    theirs, ours = both(tmp_path, document)
+    assert ours.encode("▁〇▁") == [1]
+    assert_same_ids(theirs, ours, ["▁〇▁", " 〇 a〇 〇〇 〇a", "〇 x a ", "a〇〇〇 " * 40])
+
+
 def test_the_library_gives_added_tokens_the_ids_that_we_expect(tmp_path: Path) -> None:
     added = [added_token(SIZE, "<a>"), added_token(7777, "<far>"), added_token(SIZE + 1, "<b>")]
     document = tokenizer_json(VOCAB, MERGES, added=added)

@@ -353,6 +353,31 @@ mod tests {
     }
 
     #[test]
+    fn characters_around_a_left_out_one_merge() {
+        use crate::model::{Alphabet, Spaces, Strip};
+        let settings = Settings {
+            alphabet: Alphabet::Characters,
+            unknown: Unknown::Dropped,
+            spaces: Some(Spaces {
+                space: '▁',
+                byte_fallback: false,
+                strip: Strip::One,
+            }),
+            ..Settings::default()
+        };
+        let tokens = [(0, "▁"), (1, "▁▁")].map(|(id, token)| (id, token.into()));
+        let merges = [("▁".into(), "▁".into())];
+        let model = Model::new(tokens.into(), Some(&merges), settings, Vec::new()).unwrap();
+        let encoder = Encoder::new(model).unwrap();
+        let mut ids = Vec::new();
+        let text = Text::Str("▁〇▁"); // `tokenizers` gives the same
+        encoder
+            .encode(text, &Special::None, &mut ids, &Interrupt::never())
+            .unwrap();
+        assert_eq!(ids, [1]);
+    }
+
+    #[test]
     fn the_tokens_of_an_endless_piece_poll() {
         let settings = Settings {
             pre_tokenizers: vec![PreTokenizer::isolated("x+")],

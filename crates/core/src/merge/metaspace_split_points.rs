@@ -23,7 +23,8 @@ impl MetaspaceSplitPoints {
     pub fn new(model: &Model) -> Option<Self> {
         let settings = model.settings();
         let spaces = settings.spaces.as_ref()?;
-        if settings.alphabet == Alphabet::Bytes || settings.ignore_merges {
+        if settings.alphabet == Alphabet::Bytes || settings.ignore_merges || drops_characters(model)
+        {
             return None;
         }
         let mut buffer = [0; 4];
@@ -71,6 +72,17 @@ impl PieceCutter for MetaspaceSplitPoints {
     }
 }
 
+/// Whether the model leaves out unknown characters. Then two characters with unknown ones between them are neighbours.
+fn drops_characters(model: &Model) -> bool {
+    let settings = model.settings();
+    let has_token = |byte: u8| {
+        let token = format!("<0x{byte:02X}>");
+        model.vocabulary().id(token.as_bytes()).is_some()
+    };
+    matches!(settings.unknown, Unknown::Dropped)
+        && !(settings.byte_fallback && (0..=u8::MAX).all(has_token))
+}
+
 /// Whether a token replaces other text: the unknown token, or a byte token.
 fn is_substitute(model: &Model, token: &[u8]) -> bool {
     let settings = model.settings();
@@ -87,9 +99,18 @@ mod tests {
     use crate::model::{Settings, Spaces, Strip};
 
     fn split_points(tokens: &[&str], merges: &[(&str, &str)]) -> Option<MetaspaceSplitPoints> {
+        split_points_with(tokens, merges, Unknown::Gap)
+    }
+
+    fn split_points_with(
+        tokens: &[&str],
+        merges: &[(&str, &str)],
+        unknown: Unknown,
+    ) -> Option<MetaspaceSplitPoints> {
         let settings = Settings {
             alphabet: Alphabet::Characters,
             byte_fallback: true,
+            unknown,
             spaces: Some(Spaces {
                 space: '▁',
                 byte_fallback: true,
@@ -120,6 +141,17 @@ mod tests {
         let merges = [("▁", "▁"), ("é", "▁"), ("▁", "a")];
         let points = split_points(&["a", "é", "▁", "▁▁", "é▁", "▁a"], &merges).unwrap();
         assert_eq!(split(&points, "▁a▁a▁▁aé▁a"), "▁a|▁a|▁▁aé▁a");
+    }
+
+    #[test]
+    fn left_out_characters_rule_splits_out() {
+        let bytes: Vec<String> = (0..=255).map(|byte| format!("<0x{byte:02X}>")).collect();
+        let mut tokens = vec!["▁", "▁▁"];
+        tokens.extend(bytes.iter().map(String::as_str));
+        let merges = [("▁", "▁")];
+        assert!(split_points_with(&tokens, &merges, Unknown::Dropped).is_some());
+        assert!(split_points_with(&tokens[..257], &merges, Unknown::Dropped).is_none());
+        assert!(split_points_with(&tokens[..257], &merges, Unknown::Gap).is_some());
     }
 
     #[test]
