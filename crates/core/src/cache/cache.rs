@@ -366,17 +366,6 @@ impl Cache {
         self.limits.has_chars
     }
 
-    /// Appends the ids of a three-byte character as a part. Returns whether it is cached.
-    pub fn get_char(&mut self, number: usize, ids: &mut Vec<u32>) -> bool {
-        let cached = self.chars.get(number);
-        let Some(packed) = cached.filter(|packed| packed.count() > 0) else {
-            return false;
-        };
-        packed.append_to(ids);
-        self.hits += 1;
-        true
-    }
-
     /// Caches the ids of a three-byte character as a part, if they fit.
     pub fn insert_char(&mut self, number: usize, ids: &[u32]) {
         self.misses += 1;

@@ -5,7 +5,9 @@
 #![allow(unsafe_code)]
 
 use super::cache::{Bucket, Cache, SPILLED_BYTES};
-use super::keys::{holds_piece, may_have_slot, Key, KeyBatch, KEY_BYTES};
+use super::keys::{
+    bucket_of, has_key, holds_piece, key, may_have_slot, part_bit, Key, KeyBatch, KEY_BYTES,
+};
 use super::packed::{Packed, UNPACKED_IDS};
 use crate::merge::CharSplitPoints;
 #[cfg(target_arch = "x86_64")]
@@ -13,8 +15,8 @@ use crate::processor::{InstructionSet, Processor};
 use crate::reserve::reserve;
 use std::ops::Range;
 
-/// A call of `emit_chars` appends about this many ids at most, so that its caller can poll for interrupts.
-const CHAR_IDS_PER_CALL: usize = 1 << 14;
+/// A call of `emit_parts` appends about this many ids at most, so that its caller can poll for interrupts.
+const PART_IDS_PER_CALL: usize = 1 << 14;
 
 /// Appends the ids of a range of pieces, up to the first one that is neither cached nor short. Returns where that is, or
 /// the end of the range. Calls `missed` with the short ones that are not cached, and the number of ids before theirs.
@@ -218,7 +220,8 @@ impl Bucket {
 }
 
 /// Appends the ids of the three-byte characters that a piece begins with, as long as each is a part and
-/// cached. Returns where the first other character begins, or where the limit of a call is reached.
+/// cached. Returns where the first other part begins, or where the limit of a call is reached. Chinese needs little
+/// else, so this is a function with few variables.
 pub fn emit_chars(
     cache: &Cache,
     points: &CharSplitPoints,
@@ -257,16 +260,14 @@ fn emit_chars_with(
     ids: &mut Vec<u32>,
     unpack: impl Fn(&Packed) -> [u32; UNPACKED_IDS],
 ) -> usize {
-    let Range { start: mut at, end } = piece;
     let chars = cache.chars();
     ids.reserve(UNPACKED_IDS);
     let room = ids.spare_capacity_mut();
-    let (mut count, last) = (0, (room.len() - UNPACKED_IDS).min(CHAR_IDS_PER_CALL));
-    while count <= last {
-        let cached = points.lone_char(text, at..end);
-        let cached = cached.and_then(|number| chars.get(number));
-        let Some(packed) = cached.filter(|packed| packed.count() > 0) else {
-            break;
+    let (mut count, last) = (0, (room.len() - UNPACKED_IDS).min(PART_IDS_PER_CALL));
+    let (at, _, _) = points.lone_chars(text, piece, |number| {
+        let cached = chars.get(number).filter(|packed| packed.count() > 0);
+        let Some(packed) = cached.filter(|_| count <= last) else {
+            return false;
         };
         // SAFETY: `count <= last`, so there is room for UNPACKED_IDS ids after `count`.
         unsafe {
@@ -274,9 +275,145 @@ fn emit_chars_with(
             to.write_unaligned(unpack(packed));
         }
         count += packed.count();
-        at += 3;
-    }
+        true
+    });
     // SAFETY: the loop wrote the first `count` ids of the room: no entry has more than UNPACKED_IDS.
     unsafe { ids.set_len(ids.len() + count) };
     at
+}
+
+/// What `emit_parts` did with a piece.
+pub struct EmittedParts {
+    /// The parts whose ids it appended, without the three-byte characters.
+    pub others: usize,
+    /// The bytes of the three-byte characters among the parts.
+    pub character_bytes: usize,
+    /// The next part, which is not short or not cached. Empty at the end of the piece and at the limit of a call.
+    pub next: Range<usize>,
+    /// The number of the next part, if it is a three-byte character and these have a table.
+    pub next_character: Option<usize>,
+}
+
+/// Appends the ids of the parts that a piece begins with, as long as they are short and cached. They are so few that
+/// they stay in the processor's caches: nothing is prefetched.
+pub fn emit_parts(
+    cache: &Cache,
+    points: &CharSplitPoints,
+    text: &[u8],
+    piece: Range<usize>,
+    ids: &mut Vec<u32>,
+) -> EmittedParts {
+    #[cfg(target_arch = "x86_64")]
+    if Processor::best().has(InstructionSet::Avx2) {
+        // SAFETY: `Processor` reports only detected instructions.
+        return unsafe { emit_parts_avx2(cache, points, text, piece, ids) };
+    }
+    let lookup = (Bucket::slot, Packed::unpack);
+    emit_parts_with(cache, points, text, piece, ids, lookup)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn emit_parts_avx2(
+    cache: &Cache,
+    points: &CharSplitPoints,
+    text: &[u8],
+    piece: Range<usize>,
+    ids: &mut Vec<u32>,
+) -> EmittedParts {
+    let slot = |bucket: &Bucket, key: &Key| bucket.slot_avx2(key);
+    let unpack = |packed: &Packed| packed.unpack_avx2();
+    emit_parts_with(cache, points, text, piece, ids, (slot, unpack))
+}
+
+#[inline(always)]
+fn emit_parts_with(
+    cache: &Cache,
+    points: &CharSplitPoints,
+    text: &[u8],
+    piece: Range<usize>,
+    ids: &mut Vec<u32>,
+    (slot, unpack): (
+        impl Fn(&Bucket, &Key) -> Option<usize>,
+        impl Fn(&Packed) -> [u32; UNPACKED_IDS],
+    ),
+) -> EmittedParts {
+    let Range { start, end } = piece;
+    let (chars, table, part_bit) = (cache.chars(), cache.buckets(), part_bit(points.key_space()));
+    ids.reserve(KEY_BYTES);
+    let room = ids.spare_capacity_mut();
+    let (mut count, last) = (0, (room.len() - KEY_BYTES).min(PART_IDS_PER_CALL));
+    let mut emitted = EmittedParts {
+        others: 0,
+        character_bytes: 0,
+        next: start..start,
+        next_character: None,
+    };
+    let mut at = start;
+    while at < end && count <= last {
+        let (next, character) = points.next_part(text, at..end, |number| {
+            let cached = chars.get(number).filter(|packed| packed.count() > 0);
+            let Some(packed) = cached.filter(|_| count <= last) else {
+                return false;
+            };
+            // SAFETY: `count <= last`, so there is room for UNPACKED_IDS ids after `count`.
+            unsafe {
+                let to = room.as_mut_ptr().add(count).cast::<[u32; UNPACKED_IDS]>();
+                to.write_unaligned(unpack(packed));
+            }
+            count += packed.count();
+            true
+        });
+        emitted.character_bytes += next.start - at;
+        at = next.start;
+        emitted.next = at..at;
+        if next.is_empty() || count > last {
+            break;
+        }
+        emitted.next = next.clone();
+        emitted.next_character = character.filter(|_| cache.has_chars());
+        let packed = match emitted.next_character {
+            Some(number) => chars.get(number).filter(|packed| packed.count() > 0),
+            None if !has_key(next.len()) => None,
+            None => {
+                let [low, high] = key(text, at, next.len());
+                let key = [low, high | part_bit];
+                let bucket = bucket_of(key, table.len());
+                // Not in a closure, which would lack the caller's vector instructions and be called.
+                let found = match table.get(bucket as usize) {
+                    Some(bucket) => slot(bucket, &key).map(|slot| bucket.ids(slot)),
+                    None => None,
+                };
+                let found = match found {
+                    None => cache.find(bucket, key, &text[next.clone()]),
+                    found => found,
+                };
+                found.filter(|packed| packed.count() <= KEY_BYTES)
+            }
+        };
+        let Some(packed) = packed else {
+            break;
+        };
+        // SAFETY: `count <= last`, so there is room for KEY_BYTES ids after `count`. UNPACKED_IDS is less.
+        unsafe {
+            let to = room.as_mut_ptr().add(count);
+            let unpacked = to.cast::<[u32; UNPACKED_IDS]>();
+            unpacked.write_unaligned(unpack(packed));
+            if let Some(start) = packed.spilled() {
+                let spilled = to.cast::<[u8; SPILLED_BYTES]>();
+                spilled.write_unaligned(*cache.spilled(start));
+            }
+        }
+        count += packed.count();
+        if emitted.next_character.is_some() {
+            emitted.character_bytes += next.len();
+        } else {
+            emitted.others += 1;
+        }
+        at = next.end;
+        emitted.next = at..at;
+    }
+    // SAFETY: the loop wrote the first `count` ids of the room: none has more than KEY_BYTES after `last`.
+    unsafe { ids.set_len(ids.len() + count) };
+    emitted
 }

@@ -91,8 +91,13 @@ pub fn key_of(space: KeySpace, text: &[u8], start: usize, length: usize) -> Key 
     } else {
         hashed_key(&text[start..start + length])
     };
-    let is_part = space == KeySpace::Part;
-    [low, high | (u64::from(is_part) << 63)]
+    [low, high | part_bit(space)]
+}
+
+/// The bit in the upper half of a key that tells parts from pieces.
+#[inline(always)]
+pub fn part_bit(space: KeySpace) -> u64 {
+    u64::from(space == KeySpace::Part) << 63
 }
 
 /// The key of a piece that is not short. Each 16 bytes go into both hashes; the last ones may overlap those before.

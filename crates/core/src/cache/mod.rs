@@ -10,7 +10,7 @@ mod packed;
 mod pool;
 
 pub use cache::Cache;
-pub use emit::{count, emit, emit_chars};
+pub use emit::{count, emit, emit_chars, emit_parts};
 pub use keys::{
     bucket_of, has_key, key, key_of, Key, KeyBatch, KeySpace, KEY_BYTES, PIECES_PER_BATCH,
 };

@@ -1,8 +1,8 @@
 //! Pieces to ids through the cache.
 
 use crate::cache::{
-    count, emit, emit_chars, has_key, key_of, Cache, KeyBatch, KeySpace, Miss, Misses, KEY_BYTES,
-    PACKED_IDS, PIECES_PER_BATCH,
+    count, emit, emit_chars, emit_parts, has_key, key_of, Cache, KeyBatch, KeySpace, Miss, Misses,
+    KEY_BYTES, PACKED_IDS, PIECES_PER_BATCH,
 };
 use crate::error::Result;
 use crate::interrupt::{Interrupt, Poller};
@@ -175,31 +175,31 @@ impl CachedEncoder<'_> {
             return self.encode_whole(text, range, ids);
         }
         let start = ids.len();
-        let (mut at, mut poller) = (range.start, Poller::new(self.interrupt));
+        let mut poller = Poller::new(self.interrupt);
+        let mut at = emit_chars(self.cache, points, text, range.clone(), ids);
         // The bytes of the characters whose ids have a table of their own.
-        let mut characters = 0;
-        loop {
-            let from = at;
-            let emitted = emit_chars(self.cache, points, text, from..range.end, ids);
-            self.cache.hits += (emitted - from) as u64 / 3;
-            characters += emitted - from;
-            if emitted == range.end {
-                break;
-            }
-            let part = emitted..points.first_part(text, emitted..range.end);
-            if part == range {
+        let mut character_bytes = at - range.start;
+        self.cache.hits += character_bytes as u64 / 3;
+        while at < range.end {
+            let emitted = emit_parts(self.cache, points, text, at..range.end, ids);
+            self.cache.hits += (emitted.character_bytes / 3 + emitted.others) as u64;
+            character_bytes += emitted.character_bytes;
+            let next = emitted.next;
+            if next == range {
                 return self.encode_whole(text, range, ids);
             }
-            at = part.end;
-            self.encode_part(points, text, part, ids)?;
-            poller.advance(at - from)?;
+            poller.advance(next.end - at)?;
+            at = next.end;
+            if !next.is_empty() {
+                self.encode_part(points.key_space(), text, next, emitted.next_character, ids)?;
+            }
         }
         let is_worth_it = if has_key(range.len()) {
             ids.len() - start <= PACKED_IDS || self.cache.has_room()
         } else {
             // Most long pieces of scripts without spaces never come again.
             let piece = &text[range.clone()];
-            2 * characters < piece.len() && self.cache.has_room() && self.cache.was_seen(piece)
+            2 * character_bytes < piece.len() && self.cache.has_room() && self.cache.was_seen(piece)
         };
         if is_worth_it {
             self.insert(text, range, &ids[start..]);
@@ -207,34 +207,24 @@ impl CachedEncoder<'_> {
         Ok(())
     }
 
-    /// Appends the ids of a part of a piece.
+    /// Appends the ids of a part of a piece, which is not short or not cached, and caches them.
     fn encode_part(
         &mut self,
-        points: &CharSplitPoints,
+        space: KeySpace,
         text: &[u8],
         range: Range<usize>,
+        character: Option<usize>,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         let (part, start) = (&text[range.clone()], ids.len());
-        let space = if points.parts_are_pieces() {
-            KeySpace::Piece
-        } else {
-            KeySpace::Part
-        };
-        let character = points.lone_char(text, range.clone());
-        let character = character.filter(|_| self.cache.has_chars());
-        let key = || key_of(space, text, range.start, part.len());
-        let is_cached = match character {
-            Some(number) => self.cache.get_char(number, ids),
-            None => self.cache.get(key(), part, ids),
-        };
-        if is_cached {
+        let key = key_of(space, text, range.start, part.len());
+        if !has_key(part.len()) && self.cache.get(key, part, ids) {
             return Ok(());
         }
         self.merger.merge(part, ids, self.interrupt)?;
         match character {
             Some(number) => self.cache.insert_char(number, &ids[start..]),
-            None => self.cache.insert(key(), part, &ids[start..]),
+            None => self.cache.insert(key, part, &ids[start..]),
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 //! boundary, and both sides merge independently. In scripts without spaces, this holds at nearly every
 //! boundary: their pieces are long and rarely repeat, but the parts are few.
 
+use crate::cache::KeySpace;
 use crate::model::{Alphabet, Model};
 use std::ops::Range;
 
@@ -74,6 +75,7 @@ impl CharSplitPoints {
     fn insert(&mut self, left: Character, right: Character) -> bool {
         let both = u64::from(left.bytes) | (u64::from(right.bytes) << (8 * left.width));
         let (word, bits) = self.filter_bits(both, left.width + right.width);
+        let bits = 1 << bits[0] | 1 << bits[1];
         let is_new = !self.filter[word] & bits != 0;
         self.filter[word] |= bits;
         if !(left.is_whole && right.is_whole) {
@@ -102,35 +104,98 @@ impl CharSplitPoints {
         self.filter = folded.into_boxed_slice();
     }
 
+    /// Where the ids of a part are valid.
+    pub fn key_space(&self) -> KeySpace {
+        if self.parts_are_pieces {
+            KeySpace::Piece
+        } else {
+            KeySpace::Part
+        }
+    }
+
     /// Whether a part has the same ids as a piece of the same bytes.
     pub fn parts_are_pieces(&self) -> bool {
         self.parts_are_pieces
     }
 
-    /// Where the first part of a piece, a range of a text, ends. A character that continues after the end of
-    /// the piece needs no special case: the filter knows its prefixes too.
-    #[inline]
-    pub fn first_part(&self, text: &[u8], piece: Range<usize>) -> usize {
+    /// Where the first part of a piece, a range of a text, ends, and the part's number if it is a three-byte
+    /// character. A character that continues after the end of the piece needs no special case: the filter knows
+    /// its prefixes too.
+    #[inline(always)]
+    pub fn first_part(&self, text: &[u8], piece: Range<usize>) -> (usize, Option<usize>) {
+        let bytes = eight(text, piece.start);
+        self.first_part_after(self.step(bytes), bytes, text, piece)
+    }
+
+    /// The same, with the piece's first eight bytes and their step.
+    #[inline(always)]
+    fn first_part_after(
+        &self,
+        (width, mut is_joined): (usize, bool),
+        bytes: u64,
+        text: &[u8],
+        piece: Range<usize>,
+    ) -> (usize, Option<usize>) {
+        let Range { start, end } = piece;
+        let mut at = start + width;
+        while is_joined && at < end {
+            let (width, joins_next) = self.step(eight(text, at));
+            at += width;
+            is_joined = joins_next;
+        }
+        let at = at.min(end);
+        let is_char = at - start == 3 && bytes & THREE[0] == THREE[1];
+        (at, is_char.then_some(char_number(bytes)))
+    }
+
+    /// Passes the numbers of the three-byte characters that a piece begins with to `emit`, as long as each is a part,
+    /// another one or the end of the piece follows, and `emit` returns true. Returns where the next part begins, its
+    /// first eight bytes, and whether a merge may join its first two characters, if both have three bytes.
+    #[inline(always)]
+    pub fn lone_chars(
+        &self,
+        text: &[u8],
+        piece: Range<usize>,
+        mut emit: impl FnMut(usize) -> bool,
+    ) -> (usize, u64, Option<bool>) {
         let Range { start: mut at, end } = piece;
         loop {
-            let (width, is_joined) = self.step(eight(text, at));
-            at += width;
-            if at >= end || !is_joined {
-                return at.min(end);
+            let bytes = eight(text, at);
+            if bytes & THREES[0] != THREES[1] {
+                let is_last = at + 3 == end && bytes & THREE[0] == THREE[1];
+                if is_last && emit(char_number(bytes)) {
+                    at = end;
+                }
+                return (at, bytes, None);
             }
+            if self.may_join(bytes, 3, 6) {
+                return (at, bytes, Some(true));
+            }
+            if at + 3 > end || !emit(char_number(bytes)) {
+                return (at, bytes, Some(false));
+            }
+            at += 3;
         }
     }
 
-    /// The number of the three-byte character that a piece begins with, if that character is a part.
+    /// The same. Returns the next part, and its number if it is a three-byte character.
     #[inline(always)]
-    pub fn lone_char(&self, text: &[u8], piece: Range<usize>) -> Option<usize> {
-        let bytes = eight(text, piece.start);
-        let is_lone = match piece.len() {
-            0..=2 => false,
-            3 => bytes & THREE[0] == THREE[1],
-            _ => bytes & THREES[0] == THREES[1] && !self.may_join(bytes, 3, 6),
+    pub fn next_part(
+        &self,
+        text: &[u8],
+        piece: Range<usize>,
+        emit: impl FnMut(usize) -> bool,
+    ) -> (Range<usize>, Option<usize>) {
+        let (at, bytes, is_joined) = self.lone_chars(text, piece.clone(), emit);
+        if at >= piece.end {
+            return (at..at, None);
+        }
+        let step = match is_joined {
+            Some(is_joined) => (3, is_joined),
+            None => self.step_other(bytes),
         };
-        is_lone.then_some(char_number(bytes))
+        let (part_end, character) = self.first_part_after(step, bytes, text, at..piece.end);
+        (at..part_end, character)
     }
 
     /// Whether a merge may join the two characters that `bytes` begins with: the left one has `left` bytes,
@@ -155,28 +220,36 @@ impl CharSplitPoints {
     /// Whether the first `width` bytes may be a joined pair.
     #[inline(always)]
     fn has(&self, bytes: u64, width: u32) -> bool {
-        let (word, bits) = self.filter_bits(bytes, width);
-        !self.filter[word] & bits == 0
+        let (word, [first, second]) = self.filter_bits(bytes, width);
+        let word = self.filter[word];
+        // Few pairs are joined: mostly the first bit tells.
+        word >> first & 1 != 0 && word >> second & 1 != 0
     }
 
     /// The word and the bits of a pair, the first `width` bytes, in the filter. The hash needs no length of
     /// the left side: only the first byte of the right side can begin a character.
     #[inline(always)]
-    fn filter_bits(&self, bytes: u64, width: u32) -> (usize, u64) {
+    fn filter_bits(&self, bytes: u64, width: u32) -> (usize, [u64; 2]) {
         let both = u128::from(bytes << (u64::BITS - 8 * width));
         let product = both * 0x9e37_79b9_7f4a_7c15;
         let hash = (product >> 64) as u64 ^ product as u64;
         let word = hash as usize & (self.filter.len() - 1);
-        (word, (1 << (hash >> 58)) | (1 << ((hash >> 52) % 64)))
+        (word, [hash >> 58, (hash >> 52) % 64])
     }
 
     /// The number of bytes to the next boundary between characters, and whether a merge may join them there.
     /// Two ASCII characters count as joined, since most merges join such; so do malformed bytes.
-    #[inline]
+    #[inline(always)]
     fn step(&self, bytes: u64) -> (usize, bool) {
         if bytes & THREES[0] == THREES[1] {
             return (3, self.may_join(bytes, 3, 6));
         }
+        self.step_other(bytes)
+    }
+
+    /// `step` where `bytes` does not begin with two three-byte characters.
+    #[inline]
+    fn step_other(&self, bytes: u64) -> (usize, bool) {
         let ascii = (bytes & NOT_ASCII).trailing_zeros() / 8;
         if ascii > 1 {
             return (ascii as usize - 1, true);
@@ -332,17 +405,28 @@ mod tests {
     ) -> Vec<Range<usize>> {
         let (mut parts, mut start) = (Vec::new(), piece.start);
         while start < piece.end {
-            let end = points.first_part(text, start..piece.end);
+            let (end, character) = points.first_part(text, start..piece.end);
             parts.push(start..end);
-            let lone = points.lone_char(text, start..piece.end);
             let part = str::from_utf8(&text[start..end]).ok();
             let number = |text: &str| text.chars().next().map(|character| character as usize);
             let expected = part.filter(|part| part.len() == 3 && part.chars().count() == 1);
-            let expected = expected.and_then(number);
-            // `lone_char` looks only at a character at the end or before another three-byte one.
-            let is_near = end == piece.end || piece.end - end >= 3 && text[end] >> 4 == 0xe;
-            assert!(lone == expected || lone.is_none() && !is_near);
+            assert_eq!(character, expected.and_then(number));
             start = end;
+        }
+        for emits in [1, 2, usize::MAX] {
+            let (mut same, mut start) = (Vec::new(), piece.start);
+            while start < piece.end {
+                let mut characters = 0;
+                let (next, _) = points.next_part(text, start..piece.end, |_| {
+                    characters += 1;
+                    characters < emits
+                });
+                let emitted = (start..next.start).step_by(3);
+                same.extend(emitted.map(|at| at..at + 3));
+                same.extend((!next.is_empty()).then_some(next.clone()));
+                start = next.end;
+            }
+            assert_eq!(same, parts);
         }
         parts
     }
@@ -407,8 +491,8 @@ mod tests {
         assert!(!points.parts_are_pieces());
         assert!(split_points(&model(&[])).parts_are_pieces());
         let text = "龙虎".as_bytes();
-        assert_eq!(points.lone_char(text, 0..3), Some(0x9f99));
-        assert_eq!(points.lone_char(text, 0..2), None);
+        assert_eq!(points.first_part(text, 0..3), (3, Some(0x9f99)));
+        assert_eq!(points.first_part(text, 0..2), (2, None));
     }
 
     #[test]
