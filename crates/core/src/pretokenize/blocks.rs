@@ -197,6 +197,7 @@ impl BlockSplitter {
             let (before, after) = (text[at - 1], text[at]);
             match self.safe_cuts.get(usize::from(before)) {
                 Some(cuts) if after < 0x80 => cuts >> after & 1 != 0,
+                _ if after & 0xc0 == 0x80 => false, // without a call
                 _ => is_safe_cut(steps, text, at),
             }
         })
