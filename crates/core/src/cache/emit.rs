@@ -6,7 +6,8 @@
 
 use super::cache::{Bucket, Cache, SPILLED_BYTES};
 use super::keys::{
-    bucket_of, has_key, holds_piece, key, may_have_slot, part_bit, Key, KeyBatch, KEY_BYTES,
+    bucket_of, has_key, holds_piece, key, may_have_slot, part_bit, Key, KeyBatch, KeySpace,
+    KEY_BYTES,
 };
 use super::packed::{Packed, UNPACKED_IDS};
 use crate::merge::CharSplitPoints;
@@ -339,7 +340,11 @@ fn emit_parts_with(
     ),
 ) -> EmittedParts {
     let Range { start, end } = piece;
-    let (chars, table, part_bit) = (cache.chars(), cache.buckets(), part_bit(points.key_space()));
+    let (chars, table, part_bit) = (
+        cache.chars(),
+        cache.buckets(),
+        part_bit(KeySpace::of_parts(points)),
+    );
     ids.reserve(KEY_BYTES);
     let room = ids.spare_capacity_mut();
     let (mut count, last) = (0, (room.len() - KEY_BYTES).min(PART_IDS_PER_CALL));

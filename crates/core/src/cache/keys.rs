@@ -4,6 +4,7 @@
 //! the processor has them, and no read is later than 16 bytes before the end of the text.
 #![allow(unsafe_code)]
 
+use crate::merge::CharSplitPoints;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::processor::InstructionSet;
 use crate::processor::Processor;
@@ -36,6 +37,18 @@ pub enum KeySpace {
     Piece,
     /// The bytes as a part that may have other ids.
     Part,
+}
+
+impl KeySpace {
+    /// Where the ids of the parts between these points are valid.
+    #[inline(always)]
+    pub fn of_parts(points: &CharSplitPoints) -> Self {
+        if points.parts_are_pieces() {
+            Self::Piece
+        } else {
+            Self::Part
+        }
+    }
 }
 
 /// Odd multipliers of the hash, one for each 32 bits of a key.

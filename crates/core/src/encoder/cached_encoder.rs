@@ -191,7 +191,13 @@ impl CachedEncoder<'_> {
             poller.advance(next.end - at)?;
             at = next.end;
             if !next.is_empty() {
-                self.encode_part(points.key_space(), text, next, emitted.next_character, ids)?;
+                self.encode_part(
+                    KeySpace::of_parts(points),
+                    text,
+                    next,
+                    emitted.next_character,
+                    ids,
+                )?;
             }
         }
         let is_worth_it = if has_key(range.len()) {

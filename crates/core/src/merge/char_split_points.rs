@@ -6,7 +6,6 @@
 //! boundary, and both sides merge independently. In scripts without spaces, this holds at nearly every
 //! boundary: their pieces are long and rarely repeat, but the parts are few.
 
-use crate::cache::KeySpace;
 use crate::model::{Alphabet, Model};
 use std::ops::Range;
 
@@ -102,15 +101,6 @@ impl CharSplitPoints {
             }
         }
         self.filter = folded.into_boxed_slice();
-    }
-
-    /// Where the ids of a part are valid.
-    pub fn key_space(&self) -> KeySpace {
-        if self.parts_are_pieces {
-            KeySpace::Piece
-        } else {
-            KeySpace::Part
-        }
     }
 
     /// Whether a part has the same ids as a piece of the same bytes.
