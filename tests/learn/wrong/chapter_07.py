@@ -13,6 +13,10 @@ def complete_prefix(data: bytes) -> bytes:
     return data
 
 
+def complete_prefix_2(data: bytes) -> bytes:
+    return data.decode("utf-8", "replace").rstrip("\ufffd").encode()  # Removes a U+FFFD of the text, too.
+
+
 def stream_texts(chunks: list[bytes]) -> list[str]:
     texts = []
     rest = b""
@@ -30,6 +34,13 @@ def cut_ids(ids: list[int], vocab: dict[int, bytes], limit: int) -> list[int]:
     ids = ids[:limit]
     if "\ufffd" in b"".join(vocab[token_id] for token_id in ids).decode("utf-8", "replace"):
         ids = ids[:-1]  # Once is not always enough.
+    return ids
+
+
+def cut_ids_2(ids: list[int], vocab: dict[int, bytes], limit: int) -> list[int]:
+    ids = ids[:limit]
+    while b"".join(vocab[token_id] for token_id in ids).decode("utf-8", "replace").endswith("\ufffd"):
+        ids = ids[:-1]  # Also leaves out a U+FFFD of the text.
     return ids
 
 

@@ -28,6 +28,13 @@ def enough(curve: dict[int, int], gain: float) -> int:
     return sizes[-1]
 
 
+def enough_2(curve: dict[int, int], gain: float) -> int:
+    for size, larger in pairwise(sorted(curve)):
+        if 1 - curve[larger] / curve[size] <= gain:  # Exactly `gain` is not less than `gain`.
+            return size
+    return max(curve)
+
+
 def best_size(train_texts: list[str], test_texts: list[str], sizes: list[int], body: int, width: int) -> int:
     largest = BPETokenizer().train(train_texts, max(sizes), min_frequency=1, verbose=False)
 

@@ -11,7 +11,7 @@ from bpe_tokenizer.reference import NaiveBPETokenizer
 
 TITLE = "From ids to text"
 
-_TEXTS = ("low lowest", "é è ê ë", "naïve 🦜 and 中文", "🦜🦜", "a", "日本語テキスト")
+_TEXTS = ("low lowest", "é è ê ë", "naïve 🦜 and 中文", "🦜🦜", "a", "日本語テキスト", "a \ufffd é\ufffd")
 
 
 def _tokenizers() -> list[NaiveBPETokenizer]:
@@ -32,7 +32,7 @@ def _check_decode_ids(answer: Any) -> None:
 
 
 def _check_complete_prefix(answer: Any) -> None:
-    for text in ("", "a", "né", "中文", "x🦜", "🦜🦜é", "\x00ÿ\u07ff\u0800\uffff\U00010000"):
+    for text in ("", "a", "né", "中文", "x🦜", "🦜🦜é", "a\ufffd", "\x00ÿ\u07ff\u0800\uffff\U00010000"):
         data = text.encode()
         for end in range(len(data) + 1):
             expect_call(answer, (data[:end],), data[:end].decode("utf-8", "ignore").encode())

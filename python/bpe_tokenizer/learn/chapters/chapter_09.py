@@ -53,6 +53,7 @@ def _check_enough(answer: Any) -> None:
     bumpy = {100: 80, 200: 76, 300: 50, 400: 25}
     for gain in (0.5, 0.25, 0.04):
         expect_call(answer, (bumpy, gain), _enough(bumpy, gain))
+    expect_call(answer, ({256: 1000, 512: 500}, 0.5), 512)  # saves exactly `gain`, and not less
     expect_call(answer, ({256: 1000}, 0.1), 256)
 
 
