@@ -14,6 +14,7 @@ use crate::merge::CharSplitPoints;
 #[cfg(target_arch = "x86_64")]
 use crate::processor::{InstructionSet, Processor};
 use crate::reserve::reserve;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// A call of `emit_parts` appends about this many ids at most, so that its caller can poll for interrupts.
@@ -266,21 +267,38 @@ fn emit_chars_with(
     let room = ids.spare_capacity_mut();
     let (mut count, last) = (0, (room.len() - UNPACKED_IDS).min(PART_IDS_PER_CALL));
     let (at, _, _) = points.lone_chars(text, piece, |number| {
-        let cached = chars.get(number).filter(|packed| packed.count() > 0);
-        let Some(packed) = cached.filter(|_| count <= last) else {
-            return false;
-        };
-        // SAFETY: `count <= last`, so there is room for UNPACKED_IDS ids after `count`.
-        unsafe {
-            let to = room.as_mut_ptr().add(count).cast::<[u32; UNPACKED_IDS]>();
-            to.write_unaligned(unpack(packed));
-        }
-        count += packed.count();
-        true
+        // SAFETY: the room has UNPACKED_IDS ids after `last`.
+        count <= last && unsafe { write_char(chars, number, room, &mut count, &unpack) }
     });
     // SAFETY: the loop wrote the first `count` ids of the room: no entry has more than UNPACKED_IDS.
     unsafe { ids.set_len(ids.len() + count) };
     at
+}
+
+/// Writes the ids of a three-byte character after the first `count` of the room, and adds their number to `count`.
+/// Returns whether the character is cached.
+///
+/// # Safety
+///
+/// The room must have [`UNPACKED_IDS`] ids after `count`.
+#[inline(always)]
+unsafe fn write_char(
+    chars: &[Packed],
+    number: usize,
+    room: &mut [MaybeUninit<u32>],
+    count: &mut usize,
+    unpack: impl Fn(&Packed) -> [u32; UNPACKED_IDS],
+) -> bool {
+    let Some(packed) = chars.get(number).filter(|packed| packed.count() > 0) else {
+        return false;
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        let to = room.as_mut_ptr().add(*count).cast::<[u32; UNPACKED_IDS]>();
+        to.write_unaligned(unpack(packed));
+    }
+    *count += packed.count();
+    true
 }
 
 /// What `emit_parts` did with a piece.
@@ -357,17 +375,8 @@ fn emit_parts_with(
     let mut at = start;
     while at < end && count <= last {
         let (next, character) = points.next_part(text, at..end, |number| {
-            let cached = chars.get(number).filter(|packed| packed.count() > 0);
-            let Some(packed) = cached.filter(|_| count <= last) else {
-                return false;
-            };
-            // SAFETY: `count <= last`, so there is room for UNPACKED_IDS ids after `count`.
-            unsafe {
-                let to = room.as_mut_ptr().add(count).cast::<[u32; UNPACKED_IDS]>();
-                to.write_unaligned(unpack(packed));
-            }
-            count += packed.count();
-            true
+            // SAFETY: the room has UNPACKED_IDS ids after `last`.
+            count <= last && unsafe { write_char(chars, number, room, &mut count, &unpack) }
         });
         emitted.character_bytes += next.start - at;
         at = next.start;
