@@ -21,7 +21,6 @@ from typing import Any
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.learn.pictures import (
     Bars,
-    Curve,
     Span,
     SpanRow,
     TokenRow,
@@ -41,6 +40,7 @@ from bpe_tokenizer.reference import (
     chatml_segments,
     split,
 )
+from bpe_tokenizer.view.plots import Series
 
 PLACE = Path(__file__).parent
 PICTURES = PLACE / "pictures"
@@ -160,8 +160,8 @@ def work() -> str:
     """The counts of chapter 8."""
     found = page_names("08-training-at-scale", "work")["work"]
     series = [
-        Curve("recounting all pairs", [(merges, counts[0]) for merges, counts in found.items()]),
-        Curve("updating the counts", [(merges, counts[1]) for merges, counts in found.items()]),
+        Series("recounting all pairs", [(merges, counts[0]) for merges, counts in found.items()]),
+        Series("updating the counts", [(merges, counts[1]) for merges, counts in found.items()]),
     ]
     return line_chart(series, "The work of two trainers", "merges", "tokens read")
 
@@ -170,7 +170,7 @@ def curve() -> str:
     """The curves of chapter 9."""
     names = page_names("09-vocabulary-size", "training_curve")
     series = [
-        Curve(name, [(size, round(total / count, 2)) for size, count in counts.items()])
+        Series(name, [(size, round(total / count, 2)) for size, count in counts.items()])
         for name, total, counts in (
             ("training texts", names["training_bytes"], names["training_curve"]),
             ("held-out texts", names["held_out_bytes"], names["curve"]),

@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from bpe_tokenizer.learn import pictures
-from bpe_tokenizer.learn.pictures import Bars, Curve, TokenRow, bar_chart, line_chart, token_rows
+from bpe_tokenizer.learn.pictures import Bars, TokenRow, bar_chart, line_chart, token_rows
+from bpe_tokenizer.view.plots import Series
 from course import COURSE, load_program
 
 DRAW = load_program(COURSE / "draw.py", "learn_draw")
@@ -107,13 +108,13 @@ def test_many_tokens_take_several_lines() -> None:
 
 def test_a_curve_ends_inside_its_axes() -> None:
     for points in ([(0, 0), (7, 13)], [(1, 0.001), (2, 0.002)], [(10, 5e9), (1000, 7e9)], [(1, 3), (1.5, 3)]):
-        root = ElementTree.fromstring(line_chart([Curve("a", points)], "t", "x", "y"))
+        root = ElementTree.fromstring(line_chart([Series("a", points)], "t", "x", "y"))
         line = root.find(f"{SVG}polyline")
         assert line is not None
         for x, y in (map(float, point.split(",")) for point in line.attrib["points"].split()):
             assert 25 <= x <= 328
             assert 38 <= y <= 218
-    logarithmic = line_chart([Curve("a", [(300, 1), (5000, 2)])], "t", "x", "y", x_logarithmic=True)
+    logarithmic = line_chart([Series("a", [(300, 1), (5000, 2)])], "t", "x", "y", x_logarithmic=True)
     assert ">256<" in logarithmic
     assert ">8,192<" in logarithmic
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
+from bpe_tokenizer.view.plots import Series
 from bpe_tokenizer.view.text import printable
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bars",
-    "Curve",
     "Span",
     "SpanRow",
     "TokenRow",
@@ -96,18 +96,6 @@ class SpanRow(NamedTuple):
 
     label: str
     spans: Sequence[Span]
-
-
-class Curve(NamedTuple):
-    """A curve.
-
-    Args:
-        name: The name in the legend.
-        points: Pairs of x and y.
-    """
-
-    name: str
-    points: Sequence[tuple[float, float]]
 
 
 class Bars(NamedTuple):
@@ -342,7 +330,7 @@ def merge_tree(tree: MergeTree, title: str) -> str:
 
 
 def line_chart(
-    series: Sequence[Curve],
+    series: Sequence[Series],
     title: str,
     x_label: str,
     y_label: str,
@@ -364,7 +352,7 @@ def line_chart(
         The text of an SVG file.
 
     Example:
-        >>> svg = line_chart([Curve("tokens", [(256, 40), (512, 20)])], "Tokens", "vocabulary", "tokens")
+        >>> svg = line_chart([Series("tokens", [(256, 40), (512, 20)])], "Tokens", "vocabulary", "tokens")
         >>> "256: 40; 512: 20" in svg
         True
     """

@@ -163,18 +163,18 @@ class NaiveBPETokenizer:
         """Train, and yield each merge with its number, from 1, when it is learned."""
         if not (text := replace_surrogates(text)):
             raise TokenizerError("the training text is empty: there is nothing to learn from")
-        vocab = dict(enumerate(self.smallest_tokens(text)))
-        if vocab_size < len(vocab):
-            raise TokenizerError(f"vocab_size={vocab_size} is too small: {len(vocab)} tokens need an id")
-        taken = check_special_tokens(self.special_tokens, vocab).values()
-        self.become(vocab, {})
-        new_ids = [token_id for token_id in range(len(vocab), vocab_size) if token_id not in taken]
+        smallest = dict(enumerate(self.smallest_tokens(text)))
+        if vocab_size < len(smallest):
+            raise TokenizerError(f"vocab_size={vocab_size} is too small: {len(smallest)} tokens need an id")
+        taken = check_special_tokens(self.special_tokens, smallest).values()
+        self.become(smallest, {})
+        new_ids = [token_id for token_id in range(len(smallest), vocab_size) if token_id not in taken]
         merges: PairTable = {}
         for merge in learn_merges(self.initial_words(text), new_ids):
             merges[merge.pair] = merge.new_id
-            vocab[merge.new_id] = self.vocab[merge.new_id] = vocab[merge.pair[0]] + vocab[merge.pair[1]]
+            self.vocab[merge.new_id] = self.vocab[merge.pair[0]] + self.vocab[merge.pair[1]]
             yield len(merges), merge
-        self.become(vocab, merges)
+        self.become(self.vocab, merges)
 
     def initial_words(self, text: str) -> list[tuple[list[int], int]]:
         """Return the distinct pieces of a training text as ids, each with the number of its occurrences."""
@@ -249,7 +249,7 @@ class NaiveBPETokenizer:
         return self.token_bytes(self.vocab[token_id])
 
     def check_trained(self) -> None:
-        """Raise a `TokenizerError` if there is no vocabulary yet."""
+        """Raise a `TokenizerError` if the tokenizer is not trained."""
         if not self.vocab:
             raise TokenizerError(f"this {type(self).__name__} is not trained: call train(...) or load(...)")
 
