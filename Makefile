@@ -23,6 +23,8 @@ ENGINES := $(VENV)/engines
 # The environments of the engines that count on many machines.
 RAY := $(VENV)/ray
 SPARK := $(VENV)/spark
+# The environment of the program that drives Chromium.
+PAGE := $(VENV)/page
 # The environment of the program that builds the documentation site.
 DOCS := $(VENV)/docs
 # The environment of the packages that the benchmarks compare with.
@@ -31,6 +33,8 @@ BENCH := $(VENV)/bench
 MUTANTS ?= rust special
 # The programs that change the code, and what the tests need.
 MUTATION := $(VENV)/mutation
+# The tokenizers in JavaScript that the page's core is compared with.
+NPM_PEERS := gpt-tokenizer@4.0.0 js-tiktoken@1.0.21 tiktoken@1.0.22 ai-tokenizer@1.0.6
 # The program that builds the fuzz targets.
 CARGO_FUZZ := $(VENV)/cargo-fuzz
 # Where Debian's cross compiler for ARM is found.
@@ -39,7 +43,13 @@ AARCH64 := aarch64-linux-gnu
 TESTS := -m pytest -n 2 --dist worksteal
 # What the tests need in an environment of an engine.
 TEST_PACKAGES := numpy typer rich jinja2 'pytest>=9' pytest-timeout pytest-xdist hypothesis
-CRATES := Cargo.toml $(wildcard Cargo.lock) $(shell find crates -name '*.rs' -o -name Cargo.toml)
+# What the Python extension, and what the page's core is made of.
+sources = Cargo.toml $(wildcard Cargo.lock) $(shell find $(1) -name '*.rs' -o -name '*.json' -o -name Cargo.toml)
+CRATES := $(call sources,crates/core crates/python)
+WASM_CRATES := $(call sources,crates/core crates/wasm) crates/python/src/tokenizer_json.rs
+# The page's core.
+WASM := python/bpe_tokenizer/view/page/core.wasm
+WASM_TARGET := wasm32-unknown-unknown
 
 # Only the parts of llama.cpp that the tests use are compiled, with many sources in one unit, which those of ggml do not
 # permit. ggml keeps its own flags: the tests compare its results with those of PyTorch. The two files, included by
@@ -52,7 +62,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-slow test-neon fuzz mutants environments docs docs-serve lint format bench bench-all bench-quick bench-scripts instructions clean
+.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-page screenshots test-slow test-neon fuzz mutants environments docs docs-serve lint format bench bench-all bench-quick bench-scripts bench-javascript instructions clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,14 +70,16 @@ help:  ## Show this list
 demo: $(VENV)/.built  ## Train on Python's own sources, save, reload, encode and show it
 	$(BIN)/bpe-tokenizer demo
 
-build: $(VENV)/.built  ## Build the extension into .venv, when its sources changed
+build: $(VENV)/.built  ## Build the extension into .venv and the page's core, when their sources changed
+
+wasm: $(WASM)  ## Build the page's core for WebAssembly
 
 test:  ## Run the tests of the core and of the package (minutes)
 	$(MAKE) --jobs=2 test-rust $(VENV)/.test  # linking and installing leave a processor free
 	$(MAKE) test-python
 
 test-rust:
-	$(CARGO) test --package bpe-tokenizer-core
+	$(CARGO) test --package bpe-tokenizer-core --package bpe-tokenizer-wasm
 
 test-python: $(VENV)/.built $(VENV)/.test
 	$(BIN)/python $(TESTS) -m "not slow" $(PYTEST)
@@ -86,6 +98,12 @@ test-ray: $(VENV)/.built $(RAY)/.installed  ## Count and encode on Ray Data, wit
 
 test-spark: $(VENV)/.built $(SPARK)/.installed  ## The same on Spark (needs Java 17 or newer)
 	PYTHONPATH=python $(SPARK)/bin/python -m pytest -m "spark and not slow" tests/distributed $(PYTEST)
+
+test-page: $(VENV)/.built $(PAGE)/.installed  ## Drive the page in Chromium (needs Debian's chromium, or playwright install)
+	PYTHONPATH=python $(PAGE)/bin/python -m pytest -m browser tests/view/browser $(PYTEST)
+
+screenshots: $(VENV)/.built $(PAGE)/.installed  ## Take the pictures of README and docs/page.md (needs BPE_TOKENIZER_FIXTURES)
+	PYTHONPATH=python $(PAGE)/bin/python docs/screenshots.py
 
 # All cases of the sampled tests too; BPE_TOKENIZER_SAMPLE=0.1 takes a tenth of them, chosen by the date.
 test-slow: export BPE_TOKENIZER_SAMPLE ?= 1
@@ -151,13 +169,21 @@ bench-scripts: $(VENV)/.built $(BENCH)/.installed  ## Texts in nine scripts agai
 	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks --corpus build/scripts/*.txt --bytes 800000 \
 	    --records build/benchmarks --only gigatoken numpy $(BENCHMARKS)
 
+# Where npm cannot install them, the page's core runs alone.
+bench-javascript: $(VENV)/.built  ## The page's core against tokenizers of npm, in Node (needs node, BPE_TOKENIZER_FIXTURES)
+	$(BIN)/python -m benchmarks.javascript.texts build/javascript/texts
+	@test -d build/javascript/node_modules || { echo '{"private": true}' > build/javascript/package.json; \
+	    timeout 120 npm install --prefix build/javascript --no-audit --no-fund --silent $(NPM_PEERS) \
+	    || echo 'npm has none of the other tokenizers here'; }
+	node benchmarks/javascript/speed.mjs build/javascript/texts $(BPE_TOKENIZER_FIXTURES)/vocab build/javascript
+
 instructions:  ## Count the instructions of encoding, decoding and training, and compare (needs valgrind)
 	CARGO="$(CARGO)" $(PYTHON) -m benchmarks.instructions $(INSTRUCTIONS)
 
 clean:  ## Remove everything that was built or installed here
 	rm -rf $(VENV) target demo-output build .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find python tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
-	rm -f python/bpe_tokenizer/_core.*.so
+	rm -f python/bpe_tokenizer/_core.*.so $(WASM)
 
 # What is installed is recorded in stamp files; each rule runs again when a file it names has changed.
 
@@ -167,11 +193,22 @@ $(VENV)/.created:
 	$(PIP) 'maturin>=1.9,<2'
 	@touch $@
 
-$(VENV)/.built: $(CRATES) pyproject.toml | $(VENV)/.created
+$(VENV)/.built: $(CRATES) pyproject.toml | $(VENV)/.created $(WASM)
 	@command -v $(CARGO) > /dev/null || { echo 'a Rust toolchain is needed: https://rustup.rs'; exit 1; }
 	@echo 'building the extension (a minute or two the first time)'
 	MAKEFLAGS= $(PIP) --no-build-isolation --editable .
 	@touch $@
+
+# Without the target, everything works but the page, which says what is missing. The file appears at once, so that no
+# reader sees a part of it.
+$(WASM): $(WASM_CRATES)
+	@if test -d "$$(rustc --print sysroot)/lib/rustlib/$(WASM_TARGET)" || rustup --quiet target add $(WASM_TARGET); then \
+	    echo "building the page's core (a minute the first time)"; \
+	    $(CARGO) build --quiet --profile wasm --target $(WASM_TARGET) --package bpe-tokenizer-wasm \
+	    && cp target/$(WASM_TARGET)/wasm/bpe_tokenizer_wasm.wasm $@.new && chmod 644 $@.new && mv $@.new $@; \
+	else \
+	    echo "the page has no core: the Rust target $(WASM_TARGET) is missing and rustup cannot add it"; \
+	fi
 
 $(VENV)/.test $(VENV)/.peers $(VENV)/.lint: pyproject.toml | $(VENV)/.built
 	$(PIP) --no-build-isolation --editable $(PACKAGES)
@@ -222,6 +259,12 @@ $(SPARK)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(SPARK)
 	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet 'pyspark[sql]==4.3.*' 'pandas<3' \
 	    $(TEST_PACKAGES)
+	@touch $@
+
+$(PAGE)/.installed: Makefile | $(VENV)/.created
+	$(BIN)/python -m venv $(PAGE)
+	$(PAGE)/bin/python -m pip --disable-pip-version-check install --quiet playwright==1.65.* \
+	    axe-playwright-python==0.1.8 starlette uvicorn $(TEST_PACKAGES)
 	@touch $@
 
 # Material is for Python 3.11 and newer. Ruff formats the signatures of the API pages.

@@ -32,6 +32,7 @@ pub enum InstructionSet {
 impl Processor {
     /// Every set that this processor has, the best first.
     pub fn all() -> Vec<Self> {
+        #[allow(unused_mut)] // where no other set exists
         let mut all = vec![InstructionSet::Portable];
         #[cfg(target_arch = "aarch64")]
         all.push(InstructionSet::Neon);

@@ -36,6 +36,7 @@ fn checkpoints_get_the_new_merges() {
         };
         let mut callbacks = Callbacks {
             progress: &mut |_, _| {},
+            merged: None,
             checkpoint: Some(&mut save),
             checkpoint_interval: Duration::from_secs(every),
         };

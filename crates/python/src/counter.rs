@@ -362,6 +362,7 @@ impl PieceCounter {
             };
             let mut callbacks = Callbacks {
                 progress: &mut report,
+                merged: None,
                 checkpoint: checkpoint.is_some().then_some(&mut save),
                 checkpoint_interval,
             };

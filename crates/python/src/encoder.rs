@@ -9,7 +9,7 @@ use crate::settings::value_of;
 use crate::text::{to_text, PySpecial, PyText};
 use crate::trace::MergeTrace;
 use bpe_tokenizer_core::decoder::{DecodeOptions, Decoder};
-use bpe_tokenizer_core::encoder::{BatchOptions, Encoder as Core, Ragged, Special};
+use bpe_tokenizer_core::encoder::{BatchOptions, Encoder as Core, Ragged, Special, Trusted};
 use bpe_tokenizer_core::memory::make_room;
 use bpe_tokenizer_core::reserve::{self, append, push};
 use bpe_tokenizer_core::threads::ordered;
@@ -304,18 +304,16 @@ impl Encoder {
         let segment_of = |byte: usize| ends.partition_point(|&end| end <= byte);
         let (ids, covered) = self.run(py, text.len(), |interrupt| {
             let (mut ids, mut covered) = (Vec::new(), Vec::new());
-            self.core.encode_trusted(
-                &text,
-                &trusted,
-                &special.0,
-                &markup,
-                interrupt,
-                |id, bytes| {
+            let trusted = Trusted {
+                ranges: &trusted,
+                markup: &markup,
+            };
+            self.core
+                .encode_trusted(&text, trusted, &special.0, interrupt, |id, bytes| {
                     let last = bytes.start.max(bytes.end.saturating_sub(1));
                     push(&mut covered, (segment_of(bytes.start), segment_of(last)))?;
                     push(&mut ids, id)
-                },
-            )?;
+                })?;
             Ok((ids, covered))
         })?;
         Ok((self.list(py, &ids)?, objects::pairs(py, &covered)?))

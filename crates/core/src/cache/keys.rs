@@ -212,6 +212,10 @@ pub struct KeyBatch {
     maybe_cached: u32,
     /// The number of the next batches in which pieces that are not short are not looked up.
     paused: u32,
+    #[cfg_attr(
+        not(any(target_arch = "x86_64", target_arch = "aarch64")),
+        allow(dead_code)
+    )]
     processor: Processor,
 }
 

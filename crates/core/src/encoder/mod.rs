@@ -16,7 +16,7 @@ mod stream;
 
 pub use added_tokens::Special;
 pub use batch::{BatchOptions, Ragged};
-pub use spans::Span;
+pub use spans::{FoundToken, Origin, Span, Trusted};
 pub use stream::EncodeStream;
 
 use added_tokens::{AddedTokens, Matchers, Search};

@@ -26,6 +26,40 @@ pub struct Span {
     pub end: usize,
 }
 
+/// The parts of a text that a template wrote. Special tokens, and the added tokens whose contents are `markup`, match
+/// only inside one of them.
+#[derive(Clone, Copy)]
+pub struct Trusted<'a> {
+    /// Ascending ranges of bytes, which do not touch.
+    pub ranges: &'a [Range<usize>],
+    /// Contents of added tokens.
+    pub markup: &'a FxHashSet<String>,
+}
+
+/// What a token is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It is an added token that was found in the text.
+    Added,
+    /// It is the first token of a piece, which begins at this byte of the original text.
+    PieceStart(usize),
+    /// It is a later token of a piece.
+    PieceRest,
+}
+
+/// A token of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundToken {
+    /// Its id.
+    pub id: u32,
+    /// Its bytes.
+    pub span: Span,
+    /// Its bytes without the white space that an added token includes.
+    pub content: Range<usize>,
+    /// What it is part of.
+    pub origin: Origin,
+}
+
 impl Encoder {
     /// Calls `token` with each id and its span until it returns false.
     pub fn encode_with_spans(
@@ -49,23 +83,61 @@ impl Encoder {
     ) -> Result<()> {
         let matchers = self.matchers(special)?;
         let search = Search::new(&matchers, true, interrupt);
-        self.for_each_token(text, search, wanted, |id, span, _| token(id, span))
+        self.for_each_token(text, search, wanted, |it| token(it.id, it.span))
     }
 
-    /// Encodes a text of which only some ranges are trusted. Special tokens, and the added tokens whose
-    /// contents are `markup`, match only inside one trusted range.
+    /// Encodes a text of which only some ranges are trusted.
     ///
     /// Calls `token` with each id and its bytes; those of an added token are those of its content.
     pub fn encode_trusted(
         &self,
         text: &str,
-        trusted: &[Range<usize>],
+        trusted: Trusted<'_>,
         special: &Special,
-        markup: &FxHashSet<String>,
         interrupt: &Interrupt<'_>,
         mut token: impl FnMut(u32, Range<usize>) -> Result<()>,
     ) -> Result<()> {
         let mut outcome = Ok(());
+        self.for_each_permitted_token(text, Some(trusted), special, usize::MAX, interrupt, |it| {
+            outcome = token(it.id, it.content);
+            outcome.is_ok()
+        })?;
+        outcome
+    }
+
+    /// Calls `token` with each token and the piece that it is part of. Takes longer than
+    /// [`Encoder::encode_with_spans`]. Without `trusted`, the whole text is trusted.
+    pub fn encode_with_pieces(
+        &self,
+        text: &str,
+        trusted: Option<Trusted<'_>>,
+        special: &Special,
+        interrupt: &Interrupt<'_>,
+        mut token: impl FnMut(FoundToken) -> Result<()>,
+    ) -> Result<()> {
+        let mut outcome = Ok(());
+        // The tokens of a block do not tell their pieces.
+        self.for_each_permitted_token(text, trusted, special, 0, interrupt, |it| {
+            outcome = token(it);
+            outcome.is_ok()
+        })?;
+        outcome
+    }
+
+    fn for_each_permitted_token(
+        &self,
+        text: &str,
+        trusted: Option<Trusted<'_>>,
+        special: &Special,
+        wanted: usize,
+        interrupt: &Interrupt<'_>,
+        token: impl FnMut(FoundToken) -> bool,
+    ) -> Result<()> {
+        let matchers = self.matchers(special)?;
+        let search = Search::new(&matchers, true, interrupt);
+        let Some(Trusted { ranges, markup }) = trusted else {
+            return self.for_each_token(Text::Str(text), search, wanted, token);
+        };
         let markup = self
             .model
             .added()
@@ -77,29 +149,24 @@ impl Encoder {
             if !token.special && !markup.contains(&token.id) {
                 return true;
             }
-            let index = trusted.partition_point(|trusted| trusted.start <= range.start);
-            index > 0 && range.end <= trusted[index - 1].end
+            let index = ranges.partition_point(|trusted| trusted.start <= range.start);
+            index > 0 && range.end <= ranges[index - 1].end
         };
-        let matchers = self.matchers(special)?;
         let search = Search {
             permits: Some(&permits),
-            ..Search::new(&matchers, true, interrupt)
+            ..search
         };
-        self.for_each_token(Text::Str(text), search, usize::MAX, |id, _, covered| {
-            outcome = token(id, covered);
-            outcome.is_ok()
-        })?;
-        outcome
+        self.for_each_token(Text::Str(text), search, wanted, token)
     }
 
-    /// Calls `token` with each id, its span, and its bytes without the white space that an added token
-    /// takes along, until it returns false.
+    /// Calls `token` with each token until it returns false. With less than [`MIN_BY_BLOCK`] wanted tokens, the origins
+    /// are exact; else a token of a text may have another origin than its own.
     fn for_each_token(
         &self,
         text: Text<'_>,
         search: Search<'_>,
         wanted: usize,
-        mut token: impl FnMut(u32, Span, Range<usize>) -> bool,
+        mut token: impl FnMut(FoundToken) -> bool,
     ) -> Result<()> {
         let by_block = wanted >= MIN_BY_BLOCK && self.merger.widths_follow_from_ids();
         let (mut tokens, mut ids) = (Vec::new(), Vec::new());
@@ -112,7 +179,12 @@ impl Encoder {
                         tiled_end,
                         end: range.end,
                     };
-                    Ok(token(id, span, content))
+                    Ok(token(FoundToken {
+                        id,
+                        span,
+                        content,
+                        origin: Origin::Added,
+                    }))
                 }
                 Segment::Text(segment) if by_block && self.splitter.has_blocks(&segment) => {
                     self.for_each_token_by_block(pieces, &segment, &mut ids, &mut token)
@@ -122,6 +194,7 @@ impl Encoder {
                     self.splitter.split(&segment, true, |piece| {
                         tokens.clear();
                         let (mut start, offsets) = (piece.range.start, piece.offsets);
+                        let mut origin = Origin::PieceStart(offsets.start(start));
                         let succeeded = pieces.encode_piece_with_widths(piece, &mut tokens);
                         let mut each = |&(id, width): &(u32, usize)| {
                             let end = start + width;
@@ -131,7 +204,18 @@ impl Encoder {
                                 end: offsets.end(end),
                             };
                             start = end;
-                            id == NONE || token(id, span, span.start..span.end)
+                            if id == NONE {
+                                return true;
+                            }
+                            let content = span.start..span.end;
+                            let found = FoundToken {
+                                id,
+                                span,
+                                content,
+                                origin,
+                            };
+                            origin = Origin::PieceRest;
+                            token(found)
                         };
                         // A piece may be as long as the text.
                         for tokens in tokens.chunks(POLL_INTERVAL) {
@@ -160,7 +244,7 @@ impl Encoder {
         pieces: &mut PieceEncoder<'_>,
         segment: &TextSegment<'_>,
         ids: &mut Vec<u32>,
-        mut token: impl FnMut(u32, Span, Range<usize>) -> bool,
+        mut token: impl FnMut(FoundToken) -> bool,
     ) -> Result<bool> {
         let (offsets, widths) = (segment.offsets, self.widths()?);
         let base = offsets.unchanged_base();
@@ -188,7 +272,13 @@ impl Encoder {
                         },
                     };
                     start = end;
-                    if !token(id, span, span.start..span.end) {
+                    let found = FoundToken {
+                        id,
+                        span,
+                        content: span.start..span.end,
+                        origin: Origin::PieceRest,
+                    };
+                    if !token(found) {
                         return Ok(false);
                     }
                 }
@@ -332,6 +422,52 @@ mod tests {
                 prop_assert_eq!(encoder.count(text, &special, &never).unwrap(), ids.len());
             }
         }
+    }
+
+    #[test]
+    fn tokens_know_their_pieces() {
+        let (encoder, never) = (encoder(Vec::new()), Interrupt::never());
+        let mut origins = Vec::new();
+        let token = |token: FoundToken| {
+            origins.push((token.id, token.content, token.origin));
+            Ok(())
+        };
+        encoder
+            .encode_with_pieces("ab xxx  <m>7<s>", None, &Special::All, &never, token)
+            .unwrap();
+        use Origin::{Added, PieceRest, PieceStart};
+        assert_eq!(
+            origins,
+            [
+                (256, 0..2, PieceStart(0)),
+                (32, 2..3, PieceStart(2)),
+                (258, 3..5, PieceRest),
+                (120, 5..6, PieceRest),
+                (301, 8..11, Added), // with the white space before it
+                (55, 11..12, PieceStart(11)),
+                (300, 12..15, Added),
+            ]
+        );
+    }
+
+    #[test]
+    fn special_tokens_match_in_trusted_ranges() {
+        let (encoder, never) = (encoder(Vec::new()), Interrupt::never());
+        let trusted = Trusted {
+            ranges: &[3..6],
+            markup: &FxHashSet::default(),
+        };
+        let mut added = Vec::new();
+        let token = |token: FoundToken| {
+            if token.origin == Origin::Added {
+                added.push(token.span.start);
+            }
+            Ok(())
+        };
+        encoder
+            .encode_with_pieces("<s><s><s>", Some(trusted), &Special::All, &never, token)
+            .unwrap();
+        assert_eq!(added, [3]);
     }
 
     #[test]

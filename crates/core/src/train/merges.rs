@@ -85,7 +85,7 @@ use seed::{Pair, ReservedTokens, Seed};
 use std::collections::hash_map::Entry;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Prefetch distance: the slots of an occurrence are fetched this many merges ahead.
 const PREFETCH_AHEAD: usize = 8;
@@ -204,16 +204,25 @@ impl<'a> Trainer<'a> {
         interrupt: &Interrupt<'_>,
         callbacks: &mut Callbacks<'_>,
     ) -> Result<()> {
-        let (mut saved, mut saved_at) = (self.merges.len(), Instant::now());
-        while self.merges.len() < wanted && self.merge_best()? {
+        // WebAssembly has no clock, and no checkpoints.
+        let now = callbacks.checkpoint.is_some().then(Instant::now);
+        let (mut saved, mut saved_at) = (self.merges.len(), now);
+        while self.merges.len() < wanted {
+            let Some(count) = self.merge_best()? else {
+                break;
+            };
+            if let Some(merged) = &mut callbacks.merged {
+                merged(count);
+            }
             if self.merges.len().is_multiple_of(PROGRESS_INTERVAL) {
                 (callbacks.progress)(self.merges.len(), wanted);
             }
             if let Some(checkpoint) = &mut callbacks.checkpoint {
-                if saved_at.elapsed() >= callbacks.checkpoint_interval {
+                let elapsed = saved_at.map_or(Duration::ZERO, |at| at.elapsed());
+                if elapsed >= callbacks.checkpoint_interval {
                     checkpoint(&self.merges_from(saved));
                     interrupt.poll()?;
-                    (saved, saved_at) = (self.merges.len(), Instant::now());
+                    (saved, saved_at) = (self.merges.len(), Some(Instant::now()));
                 }
             }
         }
@@ -230,8 +239,8 @@ impl<'a> Trainer<'a> {
             .collect()
     }
 
-    /// Merges the best pair. Returns false if none is left.
-    fn merge_best(&mut self) -> Result<bool> {
+    /// Merges the best pair. Returns its count, or None if no pair is left.
+    fn merge_best(&mut self) -> Result<Option<u64>> {
         while let Some(Candidate { pair, count, .. }) = self.candidates.pop(&self.tokens) {
             self.poller.advance(1)?;
             let Entry::Occupied(stats) = self.pairs.entry(pair) else {
@@ -247,10 +256,10 @@ impl<'a> Trainer<'a> {
             let product = [bytes(pair.left), bytes(pair.right)].concat();
             if !self.reserved.contains(&product) {
                 self.merge(pair, product, occurrences.as_slice())?;
-                return Ok(true);
+                return Ok(Some(current));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Replaces all occurrences of a pair by a new symbol.

@@ -154,7 +154,8 @@ impl PieceCounts {
 }
 
 fn shard_of(bucket: u32) -> usize {
-    bucket as usize / ((1 << 32) / SHARDS)
+    const BUCKETS_PER_SHARD: u32 = u32::MAX / SHARDS as u32 + 1;
+    (bucket / BUCKETS_PER_SHARD) as usize
 }
 
 /// Shards of a table; a power of two. Shards merge in parallel.

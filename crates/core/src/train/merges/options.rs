@@ -52,6 +52,8 @@ pub type Checkpoint<'a> = &'a mut dyn FnMut(&[MergeParts<'_>]);
 pub struct Callbacks<'a> {
     /// Gets the numbers of learned and of wanted tokens, every 100 tokens and at the end.
     pub progress: &'a mut dyn FnMut(usize, usize),
+    /// Gets the count of each pair that is merged.
+    pub merged: Option<&'a mut dyn FnMut(u64)>,
     /// Gets the merges learned since its last call, oldest first.
     pub checkpoint: Option<Checkpoint<'a>>,
     /// Least time between two checkpoints.
@@ -63,6 +65,7 @@ impl<'a> Callbacks<'a> {
     pub fn progress(progress: &'a mut dyn FnMut(usize, usize)) -> Self {
         Self {
             progress,
+            merged: None,
             checkpoint: None,
             checkpoint_interval: Duration::MAX,
         }

@@ -1,0 +1,23 @@
+//! The core for WebAssembly.
+//!
+//! One instance of the module holds at most one tokenizer, so an instance that is dropped frees all its memory.
+//! `python/bpe_tokenizer/view/page/core.js` is the other side of the boundary: it writes arguments into `Buffers`, calls
+//! a function of `boundary`, and reads an `Answer`.
+
+mod answer;
+mod boundary;
+mod files;
+mod gpt2;
+mod huggingface;
+mod packed;
+mod published;
+mod ranks;
+mod roles;
+mod segments;
+mod settings;
+mod tokenizer;
+mod training;
+mod utf16;
+
+pub use answer::Answer;
+pub use tokenizer::Tokenizer;

@@ -1,0 +1,713 @@
+"""The page's core gives what the package gives, on wasmtime: `make wasm` builds it."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import lzma
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hf_files
+import published_encodings
+from bpe_tokenizer import AddedToken, BPETokenizer, Model, _core
+from bpe_tokenizer.chat.control_tokens import encode_pieces
+from bpe_tokenizer.errors import TokenizerError
+from bpe_tokenizer.formats import gguf, huggingface
+from bpe_tokenizer.patterns import NAMED_PATTERNS
+from bpe_tokenizer.view.packed import pack
+from hostile import hostile_texts
+from mutations import break_bytes, break_json, break_numbers, hopeless
+from small_tokenizers import hard_texts, relaxed, tiny, without_surrogates
+from wasm_core import WASM, WasmCore, WasmError, WasmTokenizer
+
+FIXTURES = Path(os.environ.get("BPE_TOKENIZER_FIXTURES", "/nowhere"))
+ADDED, SPECIAL, PIECE_START, STARTS_INSIDE, ENDS_INSIDE = 1, 2, 4, 8, 16
+
+pytestmark = pytest.mark.skipif(not WASM.exists(), reason="core.wasm is missing: make wasm builds it")
+
+
+@pytest.fixture(scope="session")
+def core() -> WasmCore:
+    """The compiled core."""
+    pytest.importorskip("wasmtime", reason="wasmtime is not installed: pip install wasmtime")
+    return WasmCore()
+
+
+def packed(core: WasmCore, tokenizer: BPETokenizer) -> WasmTokenizer:
+    return core.load(("packed", pack(tokenizer)))
+
+
+def utf16_positions(text: str) -> list[int]:
+    """The position in UTF-16 of each character and of the end."""
+    positions = [0]
+    for character in text:
+        positions.append(positions[-1] + 1 + (character > "\uffff"))
+    return positions
+
+
+def assert_same(theirs: WasmTokenizer, ours: BPETokenizer, texts: Sequence[str]) -> None:
+    """Compare everything that encoding gives."""
+    special = sorted(ours.special_tokens)
+    for number, text in enumerate(texts):
+        text = without_surrogates(text)
+        choice: Any = (False, True, special[: number % 3])[number % 3]
+        allowed: Any = {False: "none", True: "all"}[choice] if isinstance(choice, bool) else set(choice)
+        ids, spans = ours.encode_with_offsets(text, allowed_special=allowed, tile=False)
+        found = theirs.encode(text, choice)
+        assert found.ids.tolist() == ids, text
+        assert theirs.ids(text, choice) == ids, text
+        assert theirs.count(text, choice) == len(ids), text
+        units = utf16_positions(text)
+        assert found.starts.tolist() == [units[start] for start, _ in spans], text
+        assert found.ends.tolist() == [units[end] for _, end in spans], text
+        _, byte_spans = ours.encode_with_offsets(text, allowed_special=allowed, tile=False, unit="byte")
+        assert found.byte_starts.tolist() == [start for start, _ in byte_spans], text
+        assert found.byte_ends.tolist() == [end for _, end in byte_spans], text
+        assert_flags(found.flags.tolist(), ours, text, ids, byte_spans)
+        firsts = [index for index, flags in enumerate(found.flags.tolist()) if flags & PIECE_START]
+        assert found.pieces.tolist() == firsts, text
+        assert len(found.piece_bytes) == len(firsts), text
+
+
+def assert_flags(
+    flags: list[int], ours: BPETokenizer, text: str, ids: list[int], spans: list[tuple[int, int]]
+) -> None:
+    data, added = text.encode(), {token.id: token for token in ours.model.core.added_tokens}
+    for flag, token_id, (start, end) in zip(flags, ids, spans, strict=True):
+        assert bool(flag & STARTS_INSIDE) == (
+            data[start : start + 1] not in (b"",) and is_inside(data, start)
+        )
+        assert bool(flag & ENDS_INSIDE) == is_inside(data, end)
+        if flag & ADDED:
+            assert flag & PIECE_START
+            assert bool(flag & SPECIAL) == added[token_id].special
+        assert not flag & SPECIAL or flag & ADDED
+
+
+def is_inside(data: bytes, at: int) -> bool:
+    return at < len(data) and data[at] & 0xC0 == 0x80
+
+
+def pieces_of(theirs: WasmTokenizer, text: str) -> list[str]:
+    """The pieces of a text that is not normalised."""
+    starts = [*theirs.encode(text).piece_bytes.tolist(), len(text.encode())]
+    return [text.encode()[start:end].decode() for start, end in pairwise(starts)]
+
+
+# -- encoding ---------------------------------------------------------------------------------------------
+
+
+def random_texts(count: int, seed: int = 0) -> Iterator[str]:
+    """Words, numbers, spaces and characters of every kind, in texts of up to 40 parts."""
+    generator = random.Random(seed)
+    words = [
+        "the",
+        " and",
+        " low",
+        "lower",
+        "I'll",
+        "WE'RE",
+        "naïve",
+        "日本語",
+        "한국어",
+        "<|eos|>",
+        "<|pad|",
+        "\r\n",
+    ]
+    for _ in range(count):
+        parts = []
+        for _ in range(generator.randrange(40)):
+            kind = generator.randrange(5)
+            if kind == 0:
+                code = generator.choice((0x80, 0x800, 0x3000, 0x10000, 0x1F600, 0x110000))
+                parts.append(chr(generator.randrange(code - 0x80, code)))
+            elif kind == 1:
+                parts.append(str(generator.randrange(10**6)))
+            elif kind == 2:
+                parts.append(generator.choice((" ", "  ", "\n", "\t", "\u3000", ".", "!?", "e\u0301")))
+            else:
+                parts.append(generator.choice(words))
+        yield without_surrogates("".join(parts))
+
+
+def test_ten_thousand_random_texts(core: WasmCore, tokenizer: BPETokenizer) -> None:
+    theirs = packed(core, tokenizer)
+    for number, text in enumerate(random_texts(10_000)):
+        special = number % 2 == 1
+        ids = tokenizer.encode(text, allowed_special="all" if special else "none")
+        assert theirs.ids(text, special) == ids, text
+
+
+def test_texts_that_break_tokenizers(
+    core: WasmCore, tokenizer: BPETokenizer, plain_tokenizer: BPETokenizer
+) -> None:
+    texts = hostile_texts(mixtures=500)
+    for ours in (tokenizer, plain_tokenizer):
+        assert_same(packed(core, ours), ours, texts)
+
+
+MERGES = ("h|e", "t|he", " |t", " t|he", "a|a", "aa|aa", "l|o", "lo|w")
+
+
+@pytest.fixture(scope="module")
+def small(core: WasmCore) -> list[tuple[WasmTokenizer, BPETokenizer]]:
+    """Tokenizers of a few merges, with every setting that changes ids or places."""
+    models = [
+        tiny(*MERGES),
+        tiny(*MERGES, special_tokens={"<|bos|>": 300, "<|eos|>": 264}),
+        tiny(*MERGES, special_tokens=["<|pad|>"], normalization="NFKC"),
+        tiny(*MERGES, split_pattern="o200k", normalization="NFD"),
+        tiny(*MERGES, split_pattern="deepseek-v3"),
+        tiny(*MERGES, split_pattern=r"(?<=\s)\S+|\s+|\S"),
+        tiny(*MERGES, split_pattern="(?s).+"),
+    ]
+    models += [BPETokenizer.from_model(huggingface.loads(json.dumps(it))) for it in documents()]
+    return [(packed(core, ours), ours) for ours in models]
+
+
+@relaxed
+@given(data=st.data())
+def test_every_setting_gives_the_same(
+    small: list[tuple[WasmTokenizer, BPETokenizer]], data: st.DataObject
+) -> None:
+    text = data.draw(hard_texts)
+    for theirs, ours in data.draw(st.lists(st.sampled_from(small), min_size=1, max_size=4)):
+        assert_same(theirs, ours, [text, text, text])
+
+
+def test_pieces_are_those_of_the_pattern(core: WasmCore) -> None:
+    theirs = packed(core, tiny(*MERGES, split_pattern="cl100k"))
+    assert pieces_of(theirs, "the naïve 日本, 1234!\n") == [
+        "the",
+        " naïve",
+        " 日本",
+        ",",
+        " ",
+        "123",
+        "4",
+        "!\n",
+    ]
+
+
+def test_places_count_in_utf16(core: WasmCore) -> None:
+    found = packed(core, tiny()).encode("a😀b")
+    assert found.ids.tolist() == [97, *"😀".encode(), 98]
+    assert found.starts.tolist() == [0, 1, 1, 1, 1, 3]
+    assert found.ends.tolist() == [1, 3, 3, 3, 3, 4]
+    assert found.byte_starts.tolist() == [0, 1, 2, 3, 4, 5]
+    assert found.flags.tolist() == [4, 4 | 16, 8 | 16, 8 | 16, 8, 4]
+
+
+def test_a_long_text_and_a_long_piece(
+    core: WasmCore, plain_tokenizer: BPETokenizer, stdlib_texts: list[str]
+) -> None:
+    theirs = packed(core, plain_tokenizer)
+    for text in ("".join(stdlib_texts), "ab" * 200_000, "日本" * 50_000):
+        assert theirs.ids(text) == plain_tokenizer.encode(text)
+        assert theirs.encode(text).ids.tolist() == plain_tokenizer.encode(text)
+
+
+def test_tokens_are_their_bytes(core: WasmCore, tokenizer: BPETokenizer) -> None:
+    theirs = packed(core, tokenizer)
+    vocab = tokenizer.vocab
+    assert theirs.tokens(list(vocab)) == list(vocab.values())
+    with pytest.raises(WasmError, match="1000 at position 1 is not in the vocabulary"):
+        theirs.tokens([0, 1000])
+    spaced = core.load(("tokenizer.json", json.dumps(hf_files.spaced_document()).encode()))
+    assert spaced.tokens([2 + 0x0A, 2 + 256]) == [b"\n", "▁".encode()]
+
+
+def test_a_trace_is_that_of_the_package(
+    core: WasmCore, small: list[tuple[WasmTokenizer, BPETokenizer]]
+) -> None:
+    generator = random.Random(1)
+    parts = [*" theaé日本x", "the", " the", "aaaa", "é", "\0"]
+    for theirs, ours in small:
+        for _ in range(100):
+            piece = "".join(generator.choices(parts, k=generator.randrange(12))).encode()
+            trace = ours._compiled().encoder.trace_merges(piece)
+            steps = [
+                (step.rank, step.left, step.right, step.left_id, step.right_id, step.token_id)
+                for step in trace.steps
+            ]
+            assert theirs.trace(piece) == (trace.symbols, steps, trace.ids, trace.is_whole)
+
+
+# -- files ------------------------------------------------------------------------------------------------
+
+
+def documents() -> list[dict[str, Any]]:
+    """Files of tokenizer.json with every kind of step."""
+    found = [
+        hf_files.good(),
+        hf_files.good_characters(),
+        hf_files.full_document(),
+        hf_files.spaced_document(),
+    ]
+    patterns: list[Any] = [
+        [hf_files.split(NAMED_PATTERNS["cl100k"].patterns[0], behavior="Removed", invert=True)],
+        [hf_files.split("[0-9]", behavior="MergedWithNext")],
+        [{"type": "Digits", "individual_digits": False}, {"type": "Punctuation", "behavior": "Contiguous"}],
+        [{"type": "Whitespace"}],
+        [{"type": "WhitespaceSplit"}],
+        [{"type": "BertPreTokenizer"}],
+    ]
+    for steps in patterns:
+        found.append(hf_files.good() | {"pre_tokenizer": hf_files.sequence(*steps)})
+    found.append(hf_files.good() | {"pre_tokenizer": hf_files.byte_level(add_prefix_space=True)})
+    found.append(hf_files.good() | {"normalizer": {"type": "Nmt"}})
+    found.append(hf_files.good() | {"normalizer": {"type": "Lowercase"}})
+    for scheme in ("always", "first", "never"):
+        metaspace = hf_files.METASPACE | {"prepend_scheme": scheme, "split": True}
+        found.append(
+            hf_files.good_characters()
+            | {"normalizer": None, "pre_tokenizer": metaspace, "decoder": metaspace}
+        )
+    return found
+
+
+@pytest.mark.parametrize("index", range(len(documents())))
+def test_a_tokenizer_json(core: WasmCore, index: int) -> None:
+    document = documents()[index]
+    ours = BPETokenizer.from_model(huggingface.loads(json.dumps(document)))
+    theirs = core.load(("tokenizer.json", json.dumps(document).encode()))
+    assert theirs.info["format"] == "huggingface"
+    assert_info(theirs, ours)
+    assert_same(
+        theirs, ours, [*hostile_texts(mixtures=20)[::4], "hello <eos> hel 12!? <bos>\n", " low ▁low\n  lo"]
+    )
+
+
+def assert_info(theirs: WasmTokenizer, ours: BPETokenizer) -> None:
+    core = ours.model.core
+    info = theirs.info
+    assert info["vocabSize"] == len(core)
+    assert [token["id"] for token in info["addedTokens"]] == [token.id for token in core.added_tokens]
+    assert [token["special"] for token in info["addedTokens"]] == [it.special for it in core.added_tokens]
+    roles = {role: getattr(ours, f"{role}_token") for role in ("bos", "eos", "pad", "unk")}
+    assert info["roles"] == {role: text for role, text in roles.items() if text}
+    if core.split_patterns is not None:
+        assert info["patterns"] == core.split_patterns
+    ids = list(ours.vocab)
+    if core.decoder is None:
+        assert theirs.tokens(ids) == list(ours.vocab.values())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": {"type": "WordPiece", "vocab": {"a": 0}, "merges": []}}, 'model.type: "WordPiece" is not'),
+        (
+            {"pre_tokenizer": {"type": "UnicodeScripts"}},
+            'pre_tokenizer.type: "UnicodeScripts" is not supported',
+        ),
+        ({"normalizer": {"type": "Precompiled"}}, 'normalizer.type: "Precompiled" is not supported; NFC,'),
+        ({"added_tokens": [{"id": 1}]}, "added_tokens: must be a list"),
+        ({"pre_tokenizer": hf_files.sequence(hf_files.split(r"\bx"))}, "is not supported: it holds"),
+    ],
+)
+def test_an_unsupported_part_is_named(core: WasmCore, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(WasmError) as error:
+        core.load(("tokenizer.json", json.dumps(hf_files.good() | change).encode()))
+    assert message in str(error.value)
+    assert len(str(error.value)) <= 400
+
+
+def test_what_is_refused_here_is_refused_there(core: WasmCore) -> None:
+    """A changed file loads in both with the same ids, or in neither."""
+    agreed = 0
+    for document in (hf_files.good(), hf_files.good_characters(), hf_files.full_document()):
+        for data in break_json(document, 150, seed=3):
+            refusal = ""
+            try:
+                ours: Model | None = huggingface.loads(data.decode())
+            except (TokenizerError, UnicodeDecodeError) as error:
+                ours, refusal = None, str(error)
+            try:
+                theirs: WasmTokenizer | None = core.load(("tokenizer.json", data))
+            except WasmError:
+                theirs = None
+            if ours is not None and theirs is not None:
+                agreed += 1
+                assert_same(theirs, BPETokenizer.from_model(ours), ["hello <eos> ▁hel 1!é low <|end|>  lo"])
+            if ours is not None and theirs is None:
+                assert is_unusual(data), data
+            elif theirs is not None and ours is None:
+                assert any(name in refusal for name in IGNORED), refusal
+    assert agreed > 60
+
+
+def is_unusual(data: bytes) -> bool:
+    """Whether the core's fast reader leaves a file to the package's slow one."""
+    parsed = _core.TokenTable.parse(data)
+    return parsed is None or (parsed[1].added_tokens() is None and b'"added_tokens"' in data)
+
+
+# What the page does not read: other members, the surroundings of texts, and decoding.
+IGNORED = ("version", "truncation", "padding", "post_processor", "decoder", "unknown field")
+
+
+def ranks_of(*tokens: bytes) -> bytes:
+    ranks = enumerate([*(bytes([byte]) for byte in range(256)), *tokens])
+    return b"".join(base64.b64encode(token) + b" %d\n" % rank for rank, token in ranks)
+
+
+def test_a_rank_file(core: WasmCore, tmp_path: Path) -> None:
+    data = ranks_of(b"he", b"hel", b"lo", b"hello")
+    path = tmp_path / "mine.tiktoken"
+    path.write_bytes(data)
+    special = {"<|end|>": 300, "<|hole|>": 260}
+    ours = BPETokenizer.from_tiktoken(path, split_pattern="cl100k", special_tokens=special)
+    pattern = NAMED_PATTERNS["cl100k"].patterns[0]
+    for changed in (data, data.replace(b"\n", b"\r\n"), data.removesuffix(b"\n"), data + b"\n\n"):
+        theirs = core.load(("mine.tiktoken", changed), pattern=pattern, specialTokens=special)
+        assert_info(theirs, ours)
+        assert_same(theirs, ours, ["hello hell <|end|> <|hole|>", *hostile_texts(mixtures=20)[::4]])
+    with pytest.raises(WasmError, match="split pattern"):
+        core.load(("mine.tiktoken", data))
+    known = core.load(("cl100k_base.tiktoken", data), specialTokens={})
+    assert known.info["patterns"] == [pattern]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"YQ== 0\nYWI= x\n", "line 2 of the rank file"),
+        (b"YQ== 0\nYQ== 1\n", "the same token"),
+        (b"YQ== 0\nYg== 0\n", "duplicate id 0"),
+        (b"YQ== 0\n", "no token for the byte 0x00"),
+    ],
+)
+def test_a_broken_rank_file(core: WasmCore, data: bytes, message: str) -> None:
+    with pytest.raises(WasmError, match=message):
+        core.load(("gpt2.tiktoken", data))
+
+
+def test_published_data_is_up_to_date() -> None:
+    expected = json.loads(json.dumps(published_encodings.published()))
+    found = json.loads(published_encodings.FILE.read_text(encoding="utf-8"))
+    assert found == expected, "run: python tests/support/published_encodings.py"
+
+
+def test_gpt2_files(core: WasmCore, plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    tokenizer = BPETokenizer.from_model(plain_tokenizer.model)
+    tokenizer.add_special_tokens(["<|endoftext|>"])
+    tokenizer.save_gpt2(tmp_path)
+    (tmp_path / "tokenizer_config.json").unlink()
+    vocab, merges = (tmp_path / "vocab.json").read_bytes(), (tmp_path / "merges.txt").read_bytes()
+    ours = BPETokenizer.from_gpt2(tmp_path)
+    texts = ["def f(x): <|endoftext|>\n", *hostile_texts(mixtures=20)[::4]]
+    for files in ([("vocab.json", vocab), ("merges.txt", merges)], [("a.bpe", merges), ("b", vocab)]):
+        theirs = core.load(*files)
+        assert theirs.info["format"] == "gpt2"
+        assert_info(theirs, ours)
+        assert_same(theirs, ours, texts)
+    with pytest.raises(WasmError, match="give both files"):
+        core.load(("vocab.json", vocab))
+    with pytest.raises(WasmError, match="line 3"):
+        core.load(("vocab.json", vocab), ("merges.txt", b"#version: 0.2\n\xc4\xa0 t\nno\n"))
+
+
+@pytest.mark.parametrize("data", list(hopeless()), ids=lambda data: repr(data[:12]))
+def test_what_is_no_tokenizer_is_refused(core: WasmCore, data: bytes) -> None:
+    for name in ("a", "tokenizer.json", "cl100k_base.tiktoken"):
+        with pytest.raises(WasmError):
+            core.load((name, data))
+
+
+def test_a_broken_packed_model_is_refused_or_works(core: WasmCore) -> None:
+    ours = tiny(*MERGES, special_tokens=["<|end|>"], normalization="NFC")
+    data = pack(ours)
+    refused = 0
+    for broken in [
+        *break_bytes(data, 1500),
+        *break_numbers(data, 1500),
+        *(data[:end] for end in range(len(data))),
+    ]:
+        try:
+            theirs = core.load(("x", broken))
+            theirs.encode("the end<|end|> é aaaa 日本", special=True)
+            theirs.trace(b" the")
+        except WasmError:
+            refused += 1
+    assert refused > 1000
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_a_broken_tokenizer_json_is_refused_or_works(core: WasmCore, index: int) -> None:
+    document = documents()[index]
+    whole = json.dumps(document).encode()
+    for broken in [*break_json(document, 300, seed=index), *break_bytes(whole, 300, seed=index)]:
+        try:
+            core.load(("tokenizer.json", broken)).encode("hello <eos> ▁hel 1!é low", special=True)
+        except WasmError as error:
+            message = str(error)
+            if len(message) > 400:
+                raise
+
+
+def test_broken_gpt2_and_rank_files_are_refused_or_work(
+    core: WasmCore, plain_tokenizer: BPETokenizer, tmp_path: Path
+) -> None:
+    plain_tokenizer.save_gpt2(tmp_path)
+    vocab, merges = (tmp_path / "vocab.json").read_bytes(), (tmp_path / "merges.txt").read_bytes()
+    ranks = ranks_of(b"he", b"hel")
+    for seed in range(200):
+        cases = [
+            [("v", next(break_bytes(vocab, 1 + seed % 12, seed))), ("m", merges)],
+            [("v", vocab), ("m", next(break_bytes(merges, 1 + seed % 12, seed)))],
+            [("gpt2.tiktoken", next(break_bytes(ranks, 1 + seed % 12, seed)))],
+        ]
+        for files in cases:
+            with contextlib.suppress(WasmError):
+                core.load(*files).encode("hello def")
+
+
+# -- training ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k"])
+@pytest.mark.parametrize("special", [{}, {"<|eos|>": 256, "<|far|>": 5000}])
+def test_training_gives_the_same(
+    core: WasmCore, stdlib_texts: list[str], mixed_text: str, name: str, special: dict[str, int]
+) -> None:
+    text = "<|eos|>".join([*stdlib_texts[:3], mixed_text])
+    pattern = NAMED_PATTERNS[name].patterns[0]
+    ours = BPETokenizer(pattern, normalization=None)
+    ours = ours.train(text, vocab_size=800, special_tokens=special, verbose=False)
+    theirs = core.train(text, vocabSize=800, pattern=pattern, specialTokens=special)
+    vocab = ours.vocab
+    merges = [(vocab[left], vocab[right]) for left, right, _, _ in theirs.merges]
+    assert merges == ours.merges
+    assert [vocab[token_id] for *_, token_id, _ in theirs.merges] == [left + right for left, right in merges]
+    assert_info(theirs, ours)
+    assert_same(theirs, ours, [text[:2000], *hostile_texts(mixtures=20)[::4]])
+
+
+def test_training_tells_the_pieces_and_counts(core: WasmCore) -> None:
+    theirs = core.train("low low lower lowest low", vocabSize=300, pattern=r" ?\p{L}+")
+    assert theirs.pieces == [(b" low", 2), (b" lower", 1), (b" lowest", 1), (b"low", 1)]
+    vocab = theirs.tokens(list(range(theirs.info["vocabSize"])))
+    counts = [(vocab[left], vocab[right], count) for left, right, _, count in theirs.merges]
+    assert counts == [(b"o", b"w", 5), (b"l", b"ow", 5), (b" ", b"low", 4), (b" low", b"e", 2)]
+    assert counts == pair_counts(theirs.pieces, len(counts))
+
+
+def pair_counts(pieces: list[tuple[bytes, int]], steps: int) -> list[tuple[bytes, bytes, int]]:
+    """What training does, in few lines."""
+    words = [([bytes([byte]) for byte in piece], count) for piece, count in pieces]
+    found = []
+    for _ in range(steps):
+        counts: dict[tuple[bytes, bytes], int] = {}
+        for symbols, count in words:
+            for pair in pairwise(symbols):
+                counts[pair] = counts.get(pair, 0) + count
+        left, right = max(counts, key=lambda pair: (counts[pair], pair))
+        found.append((left, right, counts[left, right]))
+        for symbols, _ in words:
+            for at in range(len(symbols) - 2, -1, -1):
+                if symbols[at : at + 2] == [left, right]:
+                    symbols[at : at + 2] = [left + right]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"vocabSize": 256}, "the vocabulary size is 256; use 257 to 200000"),
+        ({"vocabSize": 10**6}, "use 257 to 200000"),
+        ({"pattern": "("}, "split pattern, character"),
+        ({"specialTokens": {"a": 255}}, "use 256 or more"),
+        ({"specialTokens": {"a": 256, "b": 256}}, "same id"),
+        ({"specialTokens": {"": 256}}, "empty"),
+        ({"text": ""}, "no text to train on"),
+        ({"text": "ab " * 7_000_000}, "trains on 20000000 at most"),
+    ],
+)
+def test_training_refuses(core: WasmCore, options: dict[str, Any], message: str) -> None:
+    options = {"text": "a b c", "vocabSize": 300, "pattern": r"\w+|\W+", **options}
+    with pytest.raises(WasmError, match=message):
+        core.train(options.pop("text"), **options)
+
+
+# -- chat -------------------------------------------------------------------------------------------------
+
+
+def chat_tokenizers() -> list[BPETokenizer]:
+    added = [
+        AddedToken("<|bos|>", 300),
+        AddedToken("<|eos|>", 257),
+        AddedToken("<tool>", 302, special=False),
+        AddedToken("  ", 303, special=False),
+        AddedToken("<strip>", 304, lstrip=True, rstrip=True),
+    ]
+    lower = hf_files.good() | {"normalizer": {"type": "Lowercase"}}
+    models = [hf_files.small_model(*added), huggingface.loads(json.dumps(lower))]
+    return [*map(BPETokenizer.from_model, models), tiny(*MERGES, special_tokens={"the": 257, "<|eos|>": 300})]
+
+
+segment_texts = st.lists(
+    st.sampled_from(
+        [
+            "<|bos|>",
+            "<|eos|>",
+            "<tool>",
+            "<TOOL>",
+            "<strip>",
+            "<eos>",
+            "the",
+            " the",
+            "  ",
+            " ",
+            "a",
+            "é",
+            "<",
+            "日",
+            "",
+        ]
+    ),
+    max_size=5,
+).map("".join)
+
+
+@pytest.fixture(scope="module")
+def chats(core: WasmCore) -> list[tuple[WasmTokenizer, BPETokenizer]]:
+    return [(packed(core, ours), ours) for ours in chat_tokenizers()]
+
+
+@relaxed
+@given(segments=st.lists(st.tuples(segment_texts, st.booleans()), max_size=6))
+def test_contents_never_become_control_tokens(
+    chats: list[tuple[WasmTokenizer, BPETokenizer]], segments: list[tuple[str, bool]]
+) -> None:
+    for theirs, ours in chats:
+        compiled = ours._compiled()
+        forms = ours.model.core.normal_forms
+        runs = [""]
+        for text, trusted in segments:
+            if trusted:
+                runs[-1] += text
+            else:
+                runs.append("")
+        plain = [it for it in ours.model.core.added_tokens if not (it.special or it.content.isspace())]
+        markup = frozenset(
+            it.content
+            for it in plain
+            if any(form in run for run in runs for form in (it.content, forms.get(it.id, it.content)))
+        )
+        ids, covered = encode_pieces(compiled, segments, True, markup)
+        found, places = theirs.encode_segments(segments)
+        assert found.ids.tolist() == ids, segments
+        assert places == [first for first, _ in covered], segments
+
+
+def test_segments_must_fit(core: WasmCore) -> None:
+    theirs = packed(core, tiny())
+    with pytest.raises(WasmError, match="inside a character"):
+        theirs._call(
+            "encode_segments",
+            theirs._write(0, b'{"segments":[[1,true]],"markup":[]}'),
+            theirs._write(1, "é".encode()),
+        )
+
+
+# -- the boundary -----------------------------------------------------------------------------------------
+
+
+def test_wrong_arguments_are_errors(core: WasmCore) -> None:
+    theirs = packed(core, tiny())
+    with pytest.raises(WasmError, match="not valid UTF-8"):
+        theirs._call("ids", theirs._write(1, b"\xff"), 0)
+    with pytest.raises(WasmError, match="longer than its buffer"):
+        theirs._call("ids", 1 << 30, 0)
+    with pytest.raises(WasmError, match="the special tokens"):
+        theirs._call("ids", 0, 2 + theirs._write(0, b"{}"))
+    assert theirs.ids("abc") == [97, 98, 99]
+
+
+def test_special_tokens_by_name(core: WasmCore) -> None:
+    theirs = packed(core, tiny(special_tokens=["<|a|>", "<|b|>"]))
+    text = "<|a|><|b|>"
+    assert theirs.ids(text, True) == [256, 257]
+    assert theirs.ids(text, ["<|b|>"]) == [*b"<|a|>", 257]
+    assert theirs.ids(text, ["<|b|>", "unknown"]) == [*b"<|a|>", 257]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_core_js() -> None:
+    script = Path(__file__).with_name("core_check.mjs")
+    done = subprocess.run(
+        ["node", "--test", str(script)], capture_output=True, text=True, check=False, timeout=200
+    )
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+
+
+# -- real vocabularies ------------------------------------------------------------------------------------
+
+
+REAL = ["cl100k_base", "o200k_base", "p50k_base", "r50k_base"]
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize("name", REAL)
+def test_real_rank_files(core: WasmCore, name: str) -> None:
+    path = FIXTURES / "vocab" / f"{name}.tiktoken"
+    ours = BPETokenizer.from_tiktoken(path)
+    texts = [*hostile_texts(mixtures=500), *corpus_texts()]
+    theirs = core.load((path.name, path.read_bytes()))
+    assert_info(theirs, ours)
+    assert_same(theirs, ours, texts)
+    assert_same(packed(core, ours), ours, texts)
+    for text in random_texts(2000, seed=5):
+        assert theirs.ids(text) == ours.encode(text)
+
+
+def corpus_texts() -> list[str]:
+    """The beginnings of the corpora, in parts."""
+    texts = []
+    for path in sorted((FIXTURES / "corpora").glob("*.xz")):
+        with lzma.open(path, "rt", encoding="utf-8") as file:
+            text = file.read(60_000)
+        texts += [text, *(text[start : start + 500] for start in range(0, 10_000, 500))]
+    return texts
+
+
+@pytest.mark.fixtures
+def test_real_gpt2_files(core: WasmCore) -> None:
+    vocab, merges = (FIXTURES / "vocab" / name for name in ("gpt2-vocab.json", "gpt2-merges.txt"))
+    ours = BPETokenizer.from_gpt2(vocab, merges)
+    theirs = core.load((vocab.name, vocab.read_bytes()), (merges.name, merges.read_bytes()))
+    assert_info(theirs, ours)
+    assert_same(theirs, ours, [*hostile_texts(mixtures=200), *corpus_texts()])
+
+
+GGUF = ["falcon", "gpt-2", "llama-bpe", "qwen2", "starcoder"]
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize("name", GGUF)
+def test_real_vectors(core: WasmCore, name: str, tmp_path: Path) -> None:
+    path = FIXTURES / "vocab" / f"ggml-vocab-{name}.gguf"
+    ours = BPETokenizer.from_model(gguf.load(path))
+    loaded = [packed(core, ours)]
+    if not ours.model.core.keeps_gaps:
+        ours.save(tmp_path)
+        loaded.append(core.load(("tokenizer.json", (tmp_path / "tokenizer.json").read_bytes())))
+    texts = path.with_suffix(".gguf.inp").read_bytes().decode().split("\n__ggml_vocab_test__\n")
+    lines = path.with_suffix(".gguf.out").read_text(encoding="utf-8").split("\n")
+    for theirs in loaded:
+        for text, line in zip(texts, lines, strict=False):
+            assert theirs.ids(text) == [int(number) for number in line.split()], text
+        assert_same(theirs, ours, [*texts, *hostile_texts(mixtures=200), *corpus_texts()])
