@@ -55,7 +55,7 @@ ANY = {
     r"distributed\.spark\.\w+( ->|\((source|frame|session)\))": "frames of Spark, which few programs have",
     r"model\.Model\.config": "JSON of a tokenizer_config.json",
     r"train\.piece_counts\.PieceCounts\.(add_arrow\(batch\)|add_column\(array\)|to_arrow ->)": "pyarrow",
-    r"view\.reports\.(report\.Report|disagreements\.Disagreements)\.to_dict ->": "JSON of a report",
+    r"view\.reports\.(report\.Report|disagreements\.Disagreements)\.(to_dict|facts) ->": "JSON of a report",
     r"view\.reports\.report\.Report\.scripts": "JSON of a report",
 }
 

@@ -240,6 +240,11 @@ class EncodingResult:
             shown += f", overflowing={len(self.overflowing)}"
         return f"EncodingResult({shown})"
 
+    def _repr_html_(self) -> str:
+        from bpe_tokenizer.display.result_card import result_html
+
+        return result_html(self)
+
     def __reduce__(self) -> tuple[object, ...]:
         return _result, (self.input_ids, self.attention_mask, self.tokens, *self._parts())
 

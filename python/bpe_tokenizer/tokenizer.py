@@ -3129,6 +3129,11 @@ class BPETokenizer:
             f"special_tokens={len(compiled.special):,})"
         )
 
+    def _repr_html_(self) -> str:
+        from bpe_tokenizer.view.tokenizer_card import tokenizer_html
+
+        return tokenizer_html(self)
+
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the settings or the parts of the model; unpickling compiles it."""
         state = self._state

@@ -70,7 +70,9 @@ def corpus(tmp_path: Path) -> Path:
 def test_report_prints_tables(run: Run, small: Path, corpus: Path) -> None:
     code, out, err = run("report", "--tokenizer", small, "--corpus", corpus)
     assert (code, err) == (0, "")
-    overview = [line.split() for line in out.split("\n\n")[0].splitlines()]
+    summary, first = out.split("\n\n")[:2]
+    assert summary.startswith(f"small encodes {len(TEXT.encode())} bytes as ")
+    overview = [line.split() for line in first.splitlines()]
     assert ["tokens", str(len(BPETokenizer.load(small).encode(TEXT)))] in overview
     for title in ("Overview", "Files", "Scripts", "Token lengths", "Rank and frequency", "Coverage"):
         assert f"{title}\n" in out
@@ -114,7 +116,7 @@ def test_report_writes_a_page(run: Run, small: Path, corpus: Path, tmp_path: Pat
     assert result == Result(0, f"report saved in {page}\n", "")
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!DOCTYPE html>")
-    assert text.count("<svg role") == 3
+    assert text.count("<svg role") == 8
     assert str(small) in text
     result = run("report", "--tokenizer", small, "--corpus", corpus, "--html", page, "--json")
     assert json.loads(result.out)["corpus"]["documents"] == 1
@@ -124,13 +126,15 @@ def test_report_writes_a_page(run: Run, small: Path, corpus: Path, tmp_path: Pat
 def test_compare_prints_both_side_by_side(run: Run, small: Path, large: Path, corpus: Path) -> None:
     code, out, err = run("compare", small, large, "--corpus", corpus)
     assert (code, err) == (0, "")
-    overview = [line.split() for line in out.split("\n\n")[0].splitlines()]
+    summary, first = out.split("\n\n")[:2]
+    assert summary.startswith("large needs ")
+    overview = [line.split() for line in first.splitlines()]
+    assert overview[1] == ["figure", "small", "large"]
     counts = [str(len(BPETokenizer.load(each).encode(TEXT))) for each in (small, large)]
     assert ["tokens", *counts] in overview
-    assert f"A is {small}. B is {large}." in out
     assert "Lines with the largest differences\n" in out
-    assert "Tokens of A that B cuts\n" in out
-    assert "Tokens of B that A cuts\n" in out
+    assert "Tokens of small that large cuts\n" in out
+    assert "Tokens of large that small cuts\n" in out
 
 
 def test_compare_as_json_and_as_a_page(
@@ -143,7 +147,9 @@ def test_compare_as_json_and_as_a_page(
     assert (result.code, result.err) == (0, "")
     facts = json.loads(result.out)
     first, second, third = facts["tokenizers"]
-    assert first == third
+    assert [each["name"] for each in facts["tokenizers"]] == ["small", "large", "small (2)"]
+    assert {**first, "name": "", "summary": ""} == {**third, "name": "", "summary": ""}
+    assert facts["summary"][0].startswith("large needs ")
     assert first["corpus"]["tokens"] > second["corpus"]["tokens"]
     found = facts["disagreements"]
     assert (found["lines"], found["lines_of_same_count"]) == (5, 0)
@@ -156,12 +162,14 @@ def test_compare_as_json_and_as_a_page(
     }
     pairs = [(each["tokens_of"], each["cut_by"]) for each in found["cuts"]]
     assert pairs == [
-        (str(a), str(b)) for a, b in ((small, large), (large, small), (small, small), (small, small))
+        ("small", "large"),
+        ("large", "small"),
+        ("small", "small (2)"),
+        ("small (2)", "small"),
     ]
     assert found["cuts"][1]["times"] > 0
-    assert found["cuts"][2] == found["cuts"][3]
-    assert found["cuts"][2]["times"] == 0
-    assert page.read_text(encoding="utf-8").count('<ul class="legend">') == 3
+    assert [each["times"] for each in found["cuts"][2:]] == [0, 0]
+    assert page.read_text(encoding="utf-8").count('<div class="bpe-legend') == 4
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
@@ -187,7 +195,9 @@ def test_a_corpus_may_be_a_named_pipe(run: Run, small: Path, large: Path, tmp_pa
         (["report", "--tokenizer", "{small}", "--corpus", "-", "-"], 1, "only once"),
         (["report", "--tokenizer", "{small}", "--corpus", "{bad}"], 1, "byte 0xff at offset 2"),
         (["report", "--tokenizer", "{small}", "--corpus", "-", "--under-used", "0"], 2, "--under-used"),
+        (["report", "--tokenizer", "{small}", "--corpus", "-", "--reference", "x"], 1, "reference 'x'"),
         (["compare", "{small}", "--corpus", "-"], 2, "at least two"),
+        (["compare", "{small}", "{small}", "--corpus", "-", "--reference", "x"], 1, "reference 'x'"),
         (["compare", "{small}", "nowhere", "--corpus", "-"], 1, "nowhere"),
     ],
 )

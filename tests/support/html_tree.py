@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from importlib import resources
 
 ATTACKS = [
     "</script><script>alert(1)</script>",
@@ -22,6 +23,7 @@ class Tree(HTMLParser):
 
     def __init__(self, html: str) -> None:
         super().__init__()
+        self.blocks: list[tuple[dict[str, str | None], str]] = []
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.open: list[str] = []
         self.texts: list[tuple[str, str]] = []
@@ -38,6 +40,8 @@ class Tree(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "script":
+            self.blocks.append((self.elements[-1][1], data))
         self.texts.append((self.open[-1] if self.open else "", data))
 
     def handle_comment(self, data: str) -> None:
@@ -48,6 +52,14 @@ class Tree(HTMLParser):
 
     def text(self, tag: str) -> str:
         return "".join(data for name, data in self.texts if name == tag)
+
+    def block(self, name: str) -> str:
+        """Return the content of the data block with an id."""
+        return "".join(data for attributes, data in self.blocks if attributes.get("id") == name)
+
+    def script(self) -> str:
+        """Return the script that runs."""
+        return "".join(data for attributes, data in self.blocks if attributes.get("type") == "module")
 
 
 HEADINGS = {"h1", "h2", "h4", "label", "summary", "title"}
@@ -75,3 +87,24 @@ def check(html: str) -> Tree:
 
 def token_elements(tree: Tree) -> list[dict[str, str | None]]:
     return [each for each in tree.all("span") if each.get("role") == "option"]
+
+
+PAGE_ATTRIBUTES = HEAD | {"aria-label", "aria-live", "class", "id", "role", "tabindex", "type"}
+PAGE_BLOCKS = {"data", "tokenizers", "wasm", "worker"}
+
+
+def check_page(html: str) -> Tree:
+    """Check that a page of `view` holds its skeleton, its blocks and one script, whatever is embedded."""
+    tree = Tree(html)
+    for _, attributes in tree.elements:
+        assert attributes.keys() <= PAGE_ATTRIBUTES
+        assert (attributes.get("href") or "#").startswith(("#", "data:image/svg+xml;base64,"))
+    scripts = tree.all("script")
+    assert {each["id"] for each in scripts if "id" in each} == PAGE_BLOCKS
+    assert [each["type"] for each in scripts if "id" not in each] == ["module"]
+    assert len(tree.all("style")) == 1
+    skeleton = resources.files("bpe_tokenizer.view").joinpath("page", "index.html")
+    assert [tag for tag, _ in tree.elements] == [
+        tag for tag, _ in Tree(skeleton.read_text(encoding="utf-8")).elements
+    ]
+    return tree

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
 import itertools
+import json
 import random
+import re
 import unicodedata
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -17,19 +21,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer, Model, _core
-from bpe_tokenizer.errors import CorpusError
+from bpe_tokenizer.errors import CorpusError, OptionError
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.model import AddedToken, Decoder, Prepend, Replace
-from bpe_tokenizer.view.plots import Axis, Series, bar_plot, line_plot
+from bpe_tokenizer.view.reports import report_html
+from bpe_tokenizer.view.reports.comparison import Comparison, compare_tokenizers
 from bpe_tokenizer.view.reports.compression import compression_curve
 from bpe_tokenizer.view.reports.disagreements import find_disagreements
 from bpe_tokenizer.view.reports.documents import Document, read_blocks, read_lines
+from bpe_tokenizer.view.reports.languages import file_costs, find_reference, script_costs
+from bpe_tokenizer.view.reports.names import file_labels, tokenizer_labels
+from bpe_tokenizer.view.reports.overlap import vocabulary_overlap
 from bpe_tokenizer.view.reports.reachability import reachability
 from bpe_tokenizer.view.reports.report import Report, make_report
-from bpe_tokenizer.view.reports.report_html import report_page
-from bpe_tokenizer.view.reports.report_tables import report_tables
+from bpe_tokenizer.view.reports.report_html import comparison_page, report_page
+from bpe_tokenizer.view.reports.report_tables import comparison_tables, report_tables
 from bpe_tokenizer.view.reports.scripts import SCRIPTS, SPACE, classify_characters, script_of
-from bpe_tokenizer.view.reports.stats import TextCounter, TokenCounter
+from bpe_tokenizer.view.reports.stats import CorpusStats, TextCounter, TokenCounter
+from bpe_tokenizer.view.reports.summary import comparison_summary
 from bpe_tokenizer.view.reports.tables import Table, table_text
 
 BYTES = {byte: bytes([byte]) for byte in range(256)}
@@ -92,6 +101,7 @@ def test_words_are_counted_however_the_text_is_cut(text: str, cuts: list[int]) -
     assert {SCRIPTS[k]: n for k, n in enumerate(counter.words.tolist()) if n} == Counter(scripts)
     assert counter.bytes == len(text.encode())
     assert counter.characters.sum() == len(text)
+    assert counter.lines == len(text.split("\n")) - (text.endswith("\n") or not text)
 
 
 @given(TEXTS, st.lists(st.integers(0, 99), max_size=4), st.randoms())
@@ -161,7 +171,12 @@ def test_an_empty_corpus_has_no_ratios(tokenizer: BPETokenizer, tmp_path: Path) 
     assert facts["corpus"]["bytes_per_token"] is facts["corpus"]["fertility"] is None
     assert facts["scripts"] == facts["rank_frequency"] == facts["coverage"] == facts["compression"] == []
     assert all(table_text(table) for table in report_tables([report]))
-    assert report_page("empty", [report], report_tables([report]))
+    assert "empty" in facts["summary"][0]
+    assert b"<h1>it</h1>" in report_page(report)
+    both = compare_tokenizers([("it", tokenizer), ("it", tokenizer)], [document(tmp_path / "empty", "")])
+    assert "empty" in both.to_dict()["summary"][0]
+    assert all(table_text(table) for table in comparison_tables(both))
+    assert b"it and it (2) compared" in comparison_page(both)
 
 
 # Reachability
@@ -392,32 +407,11 @@ def test_columns_are_aligned_by_their_width_on_a_terminal() -> None:
     assert table_text(table) == "T\n  a       n\n  語      1\n  x   12.50\n  y       -"
 
 
-@pytest.mark.parametrize("high", [1, 1.04, 4, 5.2, 9.99, 10, 12, 128, 250_000])
-def test_axes_begin_at_zero_and_have_a_few_round_numbers(high: float) -> None:
-    plot = line_plot("t", Axis("x"), Axis("y"), [Series("s", [(0, high)])])
-    shown = [each.text for each in ElementTree.fromstring(plot).findall(".//{*}text[@text-anchor='end']")]
-    ticks = [float((each or "").replace(",", "")) for each in shown]
-    assert ticks[0] == 0
-    assert ticks[-2] < high <= ticks[-1]
-    assert 4 <= len(ticks) <= 12
-
-
-@pytest.mark.parametrize("logarithmic", [False, True])
-@pytest.mark.parametrize("points", [[(1, 1)], [(1, 5), (1000, 0.5)], [(256, 1.0), (257, 1e6)]])
-def test_plots_are_well_formed_and_stay_inside(points: list[tuple[float, float]], logarithmic: bool) -> None:
-    series = [Series("<a&>", points), Series("b", points)]
-    axes = Axis("x", logarithmic), Axis("y<", logarithmic)
-    for plot in (line_plot("<t>", *axes, series), bar_plot("<t>", Axis("x"), Axis("y"), series[:1])):
-        root = ElementTree.fromstring(f"<div>{plot}</div>")
-        lines = root.findall(".//{*}polyline")
-        for line in lines:
-            for place in (line.get("points") or "").split():
-                x, y = map(float, place.split(","))
-                assert 0 <= x <= 640
-                assert 0 <= y <= 320
-        for bar in root.findall(".//{*}rect"):
-            assert 0 <= float(bar.get("x") or -1) <= 640
-            assert float(bar.get("height") or -1) >= 0
+def test_columns_of_a_group_have_its_name() -> None:
+    table = Table("T", ["a", ("n", "x"), ("n", "y")], [["z", 1, 2]])
+    assert table_text(table) == "T\n     n\n  a  x  y\n  z  1  2"
+    wide = Table("T", ["a", ("a long name", "x"), ("m", "x"), "b"], [["z", 1, 2, 3]])
+    assert table_text(wide) == "T\n     a long name  m\n  a            x  x  b\n  z            1  2  3"
 
 
 class _Elements(HTMLParser):
@@ -439,24 +433,307 @@ def hostile_report(tmp_path: Path) -> Report:
     )
 
 
+def parsed(page: bytes) -> _Elements:
+    elements = _Elements()
+    elements.feed(page.decode())
+    return elements
+
+
 def test_a_page_needs_nothing_else_and_nothing_breaks_out(tmp_path: Path) -> None:
     report = hostile_report(tmp_path)
-    text = report_page("<i>title", [report], report_tables([report])).decode()
-    elements = _Elements()
-    elements.feed(text)
-    assert {"script", "img", "b", "i", "link", "iframe"}.isdisjoint(elements.tags)
-    assert elements.addresses == []
-    assert "url(" not in text
-    assert "@import" not in text
-    assert elements.tags["svg"] >= 2
-    assert "&lt;script&gt;" in text
+    both = compare_tokenizers(
+        [
+            ("<b>name", report.tokenizer),
+            ("<i>name", BPETokenizer("a|b", None).train("ab", 257, verbose=False)),
+        ],
+        [Document("<img src=x>", tmp_path / "<img src=x>")],
+    )
+    for page in (report_page(report), comparison_page(both)):
+        elements = parsed(page)
+        assert {"script", "img", "i", "link", "iframe"}.isdisjoint(elements.tags)
+        assert elements.addresses == []
+        text = page.decode()
+        assert "url(" not in text
+        assert "@import" not in text
+        assert " style=" not in text
+        assert elements.tags["svg"] >= 2
+        assert "&lt;script&gt;" in text
+        assert "&lt;b&gt;name" in text
+    assert "&lt;img src=x&gt;" in comparison_page(both).decode()
+
+
+def test_the_policy_of_a_page_allows_its_own_style_only(tmp_path: Path) -> None:
+    text = report_page(hostile_report(tmp_path)).decode()
+    style = text.partition("<style>")[2].partition("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src &#x27;sha256-{digest}&#x27;" in text
+    assert "default-src &#x27;none&#x27;" in text
 
 
 def test_reports_are_deterministic(tokenizer: BPETokenizer, mixed_text: str, tmp_path: Path) -> None:
     corpus = [document(tmp_path / "f", mixed_text)]
-    pages = {
-        report_page("t", [r], report_tables([r]))
-        for r in (make_report("it", tokenizer, corpus) for _ in range(2))
-    }
+    pages = {report_page(make_report("it", tokenizer, corpus)) for _ in range(2)}
     assert len(pages) == 1
     assert len(pages.pop()) > 5000
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (["/a/gpt2-vocab.json", "b/cl100k_base.tiktoken"], ["gpt2-vocab", "cl100k_base"]),
+        (["gpt-4o", "hf:owner/Model-1.5"], ["gpt-4o", "Model-1.5"]),
+        (["llama/tokenizer.json", "qwen/tokenizer.json"], ["llama", "qwen"]),
+        (["x/a.json", "y/a.json", "z/b.json"], ["x/a", "y/a", "b"]),
+        (["a", "a", "x/a"], ["a", "a (2)", "x/a"]),
+        (["tokenizer.json", "."], ["tokenizer", "."]),
+        (["a\x1b[31m.json"], ["a\\x1b[31m"]),
+        (["x" * 100], ["…" + "x" * 39]),
+    ],
+)
+def test_tokenizers_have_short_names_that_differ(names: list[str], labels: list[str]) -> None:
+    assert tokenizer_labels(names) == labels
+
+
+@given(st.lists(st.sampled_from(["a", "b", "x/a", "x/b", "y/x/a", "y/a.json", "/a", "a (2)"]), max_size=6))
+def test_short_names_end(names: list[str]) -> None:
+    assert len(tokenizer_labels(names)) == len(file_labels(names)) == len(names)
+
+
+def test_many_files_of_one_name_are_told_apart() -> None:
+    names = [f"data/{k}/train.txt" for k in range(5000)]
+    assert file_labels(names) == [f"{k}/train" for k in range(5000)]
+
+
+def test_files_lose_what_all_share() -> None:
+    assert file_labels(["d/de.txt", "d/en.txt"]) == ["de", "en"]
+    assert file_labels(["de/news.txt", "en/news.txt"]) == ["de/news", "en/news"]
+    assert file_labels(["a.txt", "b.md"]) == ["a.txt", "b.md"]
+
+
+# Languages
+
+
+def stats(tokens: int, characters: int = 100, lines: int = 5) -> CorpusStats:
+    return CorpusStats(characters, characters, 10, tokens, lines, {"Latin": 80})
+
+
+def test_translations_are_compared_as_the_same_text() -> None:
+    files = [("en.txt", stats(20)), ("de.txt", stats(50, 200)), ("zh.txt", stats(40, 25))]
+    costs = file_costs(files, 0)
+    assert (costs.by, costs.reference) == ("translations", "en")
+    assert [each.cost for each in costs.rows] == [1, 2.5, 2]
+    assert [each.per_character for each in costs.rows] == [1, 1.25, 8]
+
+
+@pytest.mark.parametrize(("lines", "other"), [(5, 6), (2, 2)])
+def test_different_texts_are_compared_by_character(lines: int, other: int) -> None:
+    costs = file_costs([("en", stats(20, lines=lines)), ("de", stats(50, 200, other))], 0)
+    assert costs.by == "files"
+    assert [each.cost for each in costs.rows] == [1, 1.25]
+    assert costs.rows[1].same_text is None
+
+
+def test_the_reference_is_the_file_in_english_or_the_wanted_one() -> None:
+    names = ["x/de_DE.txt", "x/en_US.txt", "x/token.txt"]
+    assert find_reference(names) == 1
+    assert find_reference(names, "x/token.txt") == find_reference(names, "token") == 2
+    assert find_reference(["x/token.txt", "x/men.txt"]) is None
+    with pytest.raises(OptionError, match="not a file of the corpus; did you mean 'de_DE'"):
+        find_reference(names, "de_D")
+
+
+def test_scripts_are_compared_with_latin_letters() -> None:
+    rows = [
+        {"script": "Latin", "letters": 100, "tokens": 25, "tokens_per_letter": 0.25},
+        {"script": "Han", "letters": 50, "tokens": 50, "tokens_per_letter": 1.0},
+        {"script": "Greek", "letters": 3, "tokens": 3, "tokens_per_letter": 1.0},
+    ]
+    costs = script_costs(rows)
+    assert costs is not None
+    assert [(each.name, each.cost) for each in costs.rows] == [("Latin", 1), ("Han", 4)]
+    assert script_costs(rows[:1]) is None
+    assert script_costs(rows[1:]) is None
+
+
+LANGUAGES = {
+    "en.txt": "the low house\nthe new tower\nthe wide street\n",
+    "ja.txt": "低い家\n新しい塔\n広い通り\n",
+    "ru.txt": "низкий дом\nновая башня\nширокая улица\n",
+}
+
+
+@pytest.fixture
+def languages(tmp_path: Path) -> list[Document]:
+    return [document(tmp_path / name, text) for name, text in LANGUAGES.items()]
+
+
+def test_scripts_without_spaces_have_no_fertility(
+    plain_tokenizer: BPETokenizer, languages: list[Document]
+) -> None:
+    english, japanese, russian = make_report("it", plain_tokenizer, languages).to_dict()["files"]
+    assert (japanese["words"], japanese["fertility"]) == (None, None)
+    assert japanese["script"] in ("Han", "Hiragana")
+    assert (english["words"], russian["words"]) == (9, 6)
+    assert english["fertility"] == round(english["tokens"] / 9, 4)
+    # A few letters of such a script do not hide the fertility of a text.
+    assert CorpusStats(0, 0, 5, 10, 1, {"Latin": 90, "Han": 10}).fertility == 2
+    assert CorpusStats(0, 0, 5, 10, 1, {"Latin": 89, "Thai": 11}).fertility is None
+    assert CorpusStats(0, 0, 5, 10, 1, {}).fertility == 2
+
+
+def test_a_report_has_the_cost_of_languages(plain_tokenizer: BPETokenizer, languages: list[Document]) -> None:
+    facts = make_report("it", plain_tokenizer, languages).to_dict()
+    counts = {name: plain_tokenizer.count_tokens(text) for name, text in LANGUAGES.items()}
+    found = {row["name"]: row["cost"] for row in facts["languages"]["rows"]}
+    assert facts["languages"]["by"] == "translations"
+    assert found == {name[:2]: round(count / counts["en.txt"], 4) for name, count in counts.items()}
+    highest = max(found, key=found.__getitem__)
+    assert facts["summary"][1].startswith(f"Against en, the same text needs {found[highest]:.1f} times")
+    other = make_report("it", plain_tokenizer, languages, reference="ru").to_dict()
+    assert other["languages"]["reference"] == "ru"
+
+
+# Overlap, examples and summaries
+
+
+def test_shared_tokens_are_compared_by_their_text(tmp_path: Path) -> None:
+    first = BPETokenizer.from_vocab(BYTES | {256: b" a", 257: b"ab"}, [])
+    second = sentencepiece_style(tmp_path / "saved.json")
+    (found,) = vocabulary_overlap([first, second])
+    texts = [{bytes([k]) for k in range(256)} | {b" a", b"ab"}]
+    texts.append({bytes([k]) for k in range(256)} | {b" a", b"ab", b"ba", "ж".encode()})
+    assert found.shared == len(texts[0] & texts[1])
+    assert found.jaccard == round(len(texts[0] & texts[1]) / len(texts[0] | texts[1]), 4)
+    assert found.sizes == (len(texts[0]), len(texts[1]))
+
+
+def test_examples_are_of_different_scripts_and_their_tokens_are_marked(
+    tokenizer: BPETokenizer, plain_tokenizer: BPETokenizer, tmp_path: Path
+) -> None:
+    lines = ["x" * 30, "ж" * 30, "ж" * 31, "語" * 30, "def f(x):\n" * 3, "short"]
+    corpus = [document(tmp_path / "f", "\n".join(lines) + "\n" + "low и " * 40)]
+    found = find_disagreements([tokenizer, plain_tokenizer], corpus)
+    texts = [each.text for each in found.examples]
+    assert len(texts) == len(set(texts)) > 2
+    for each in found.examples:
+        first, second = (set(one.spans) for one in each.tokens)
+        assert len(each.text) <= 72
+        for one, made in zip(each.tokens, (tokenizer, plain_tokenizer), strict=True):
+            assert one.ids == made.encode(each.text)
+            assert one.differs == [span not in first & second for span in one.spans]
+            assert any(one.differs)
+    # The last line is longer than an example.
+    assert [each.is_part for each in found.examples if each.text.startswith("low")] in ([True], [])
+
+
+def test_a_text_is_an_example_once(
+    tokenizer: BPETokenizer, plain_tokenizer: BPETokenizer, tmp_path: Path
+) -> None:
+    line = "def f(x): return naïve café 1234567\n"
+    found = find_disagreements([tokenizer, plain_tokenizer], [document(tmp_path / "f", line * 5)])
+    assert found.same_count == 0
+    assert [(each.line, each.is_part) for each in found.examples] == [(1, False)]
+
+
+def test_equal_tokenizers_have_no_examples(tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    assert find_disagreements([tokenizer] * 2, [document(tmp_path / "f", "low " * 50)]).examples == []
+
+
+def figures(name: str, **tokens: int) -> dict[str, object]:
+    files = [{"label": label, "tokens": count} for label, count in tokens.items()]
+    return {"name": name, "corpus": {"tokens": sum(tokens.values())}, "files": files, "languages": None}
+
+
+def test_the_summary_says_who_needs_fewer_tokens_and_where() -> None:
+    facts = {
+        "tokenizers": [figures("old", english=500, arabic=500), figures("new", english=550, arabic=250)],
+        "overlap": [{"shared": 10, "share_of_each": [0.5, 0.25]}],
+        "disagreements": {"lines": 8, "lines_of_same_count": 2},
+    }
+    assert comparison_summary(facts) == [
+        "new needs 20 % fewer tokens than old on this corpus; the gap is largest for arabic: 50 %, and "
+        "english needs 9 % fewer with old.",
+        "They share 10 tokens: 50 % of the vocabulary of old and 25 % of the vocabulary of new.",
+        "25 % of the lines have the same number of tokens with both.",
+    ]
+
+
+def test_every_figure_of_a_page_is_in_its_json(
+    tokenizer: BPETokenizer, plain_tokenizer: BPETokenizer, languages: list[Document]
+) -> None:
+    """Every number in a table of a comparison is a value of `to_dict`."""
+    both = compare_tokenizers([("a/one", tokenizer), ("b/two", plain_tokenizer)], languages)
+    known: set[float] = {100.0, 1.0}
+
+    def collect(value: object) -> None:
+        if isinstance(value, dict):
+            for each in value.values():
+                collect(each)
+        elif isinstance(value, list):
+            known.add(float(len(value)))
+            for each in value:
+                collect(each)
+        elif isinstance(value, int | float):
+            known.add(float(value))
+
+    facts = both.to_dict()
+    collect(facts)
+    for table in comparison_tables(both):
+        if table.title == "Token lengths":  # The last row has the sum of the longer tokens.
+            continue
+        for row in table.rows:
+            for cell in row:
+                if isinstance(cell, int | float):
+                    assert float(cell) in known, (table.title, row)
+    assert json.loads(json.dumps(facts)) == facts
+    page = comparison_page(both).decode()
+    assert all(f"<li>{html.escape(sentence)}</li>" in page for sentence in facts["summary"])
+    assert "one and two compared" in page
+
+
+def test_names_are_in_every_heading(
+    tokenizer: BPETokenizer, plain_tokenizer: BPETokenizer, languages: list[Document]
+) -> None:
+    both = compare_tokenizers({"one": tokenizer, "two": plain_tokenizer}, languages)
+    assert isinstance(both, Comparison)
+    page = comparison_page(both).decode()
+    assert not re.search(r">[AB]<|, [AB]<", page)
+    assert page.count(">one<") >= 8
+    assert "Tokens of one that two cuts" in page
+
+
+def test_numbers_are_never_broken() -> None:
+    style = (Path(report_html.__file__).parent / "reports.css").read_text(encoding="utf-8")
+    cells = re.search(r"table\.bpe-table td\{([^}]*)\}", style)
+    assert cells is not None
+    assert "white-space:nowrap" in cells[1]
+    assert "tabular-nums" in style
+    for rule in re.findall(r"([^{}]*)\{[^{}]*overflow-wrap:anywhere", style):
+        assert not re.search(r"\btd$|\btable\.bpe-table$", rule.strip())
+
+
+def test_notebooks_show_reports_that_are_bounded_and_scoped(
+    tokenizer: BPETokenizer, plain_tokenizer: BPETokenizer, tmp_path: Path
+) -> None:
+    corpus = [document(tmp_path / f"{k}.txt", "low lower\n" * 5) for k in range(150)]
+    corpus.append(document(tmp_path / "en.txt", "low lower\n" * 5))
+    report = make_report("it", tokenizer, corpus)
+    both = compare_tokenizers([("it", tokenizer), ("other", plain_tokenizer)], corpus)
+    for shown in (report._repr_html_(), both._repr_html_()):
+        assert len(shown) < 200_000
+        elements = parsed(shown.encode())
+        assert {"script", "html", "body", "link", "img"}.isdisjoint(elements.tags)
+        style = shown.partition("<style>")[2].partition("</style>")[0]
+        for selector in selectors(style):
+            assert selector.startswith(".bpe"), selector
+    assert repr(both) == "Comparison(it, other)"
+
+
+def selectors(style: str) -> list[str]:
+    """Return the selectors of a style sheet without nested rules but those of @media and @container."""
+    flat = re.sub(r"@(?:media|container)[^{]*\{", "", style)
+    found = re.findall(r"([^{}]+)\{", flat)
+    return [each.strip() for group in found for each in group.split(",") if each.strip()]

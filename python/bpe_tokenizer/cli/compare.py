@@ -8,12 +8,13 @@ import typer
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli.options import AsJson, Corpus, Debug, Download
-from bpe_tokenizer.cli.report import Html, UnderUsed, write_result
+from bpe_tokenizer.cli.report import Html, Reference, UnderUsed, write_result
 from bpe_tokenizer.train.progress import ProgressBar
-from bpe_tokenizer.view.reports.disagreements import disagreement_tables, find_disagreements
+from bpe_tokenizer.view.reports.comparison import compare_tokenizers
 from bpe_tokenizer.view.reports.documents import documents
-from bpe_tokenizer.view.reports.report import make_report
-from bpe_tokenizer.view.reports.report_tables import report_tables
+from bpe_tokenizer.view.reports.languages import find_reference
+from bpe_tokenizer.view.reports.report_html import comparison_page
+from bpe_tokenizer.view.reports.report_tables import comparison_tables
 
 __all__ = ["compare"]
 
@@ -28,6 +29,7 @@ def compare(
     corpus: Corpus,
     html: Html = None,
     under_used: UnderUsed = 10,
+    reference: Reference = None,
     as_json: AsJson = False,
     download: Download = False,
     debug: Debug = False,
@@ -38,19 +40,13 @@ def compare(
     """
     if len(tokenizers) < 2:
         raise typer.BadParameter("name at least two tokenizers before --corpus")
-    loaded = [BPETokenizer.load(each, download=download) for each in tokenizers]
+    loaded = [(str(each), BPETokenizer.load(each, download=download)) for each in tokenizers]
     with documents(corpus) as files, ProgressBar.shown() as bar:
+        find_reference([each.name for each in files], reference)  # A wrong name fails before the work.
         # The corpus is read once for each tokenizer, and once more line by line.
         size = sum(each.path.stat().st_size for each in files) * (len(loaded) + 1)
         bar.start("Reading", size, "MB", 1e6)
-        reports = [
-            make_report(str(name), tokenizer, files, under_used, bar.advance)
-            for name, tokenizer in zip(tokenizers, loaded, strict=True)
-        ]
-        found = find_disagreements(loaded, files, bar.advance)
-    result = as_json and {
-        "tokenizers": [report.to_dict() for report in reports],
-        "disagreements": found.to_dict(reports),
-    }
-    tables = [*report_tables(reports), *disagreement_tables(found, reports)]
-    write_result(f"Tokenizers compared: {', '.join(map(str, tokenizers))}", reports, tables, html, result)
+        made = compare_tokenizers(loaded, files, under_used, bar.advance, reference)
+    facts = made.facts
+    page = comparison_page(made) if html is not None else b""
+    write_result(page, html, facts if as_json else None, facts["summary"], comparison_tables(made))

@@ -14,16 +14,21 @@ from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.cli.options import AsJson, Corpus, Debug, Download, TokenizerPath, option
 from bpe_tokenizer.train.progress import ProgressBar
 from bpe_tokenizer.view.reports.documents import documents
-from bpe_tokenizer.view.reports.report import Report, make_report
+from bpe_tokenizer.view.reports.languages import find_reference
+from bpe_tokenizer.view.reports.report import make_report
 from bpe_tokenizer.view.reports.report_html import report_page
 from bpe_tokenizer.view.reports.report_tables import report_tables
-from bpe_tokenizer.view.reports.tables import Table, name_text, table_text
+from bpe_tokenizer.view.reports.tables import Table, table_text
 
-__all__ = ["Html", "UnderUsed", "report", "write_result"]
+__all__ = ["Html", "Reference", "UnderUsed", "report", "write_result"]
 
 Html = Annotated[Path | None, option("FILE", "Write a page with plots to this file.")]
 UnderUsed = Annotated[
     int, typer.Option(metavar="N", min=1, help="A token that occurs fewer times than this is under-used.")
+]
+Reference = Annotated[
+    str | None,
+    option("FILE", "File of the corpus with whose cost the others are compared.", "the one in English"),
 ]
 
 
@@ -32,39 +37,42 @@ def report(
     corpus: Corpus,
     html: Html = None,
     under_used: UnderUsed = 10,
+    reference: Reference = None,
     as_json: AsJson = False,
     download: Download = False,
     debug: Debug = False,
 ) -> None:
     """Show a tokenizer's statistics on a corpus.
 
-    They are compression, fertility, and the use of the tokens.
+    They are compression, the cost of languages, fertility, and the use of the tokens.
     """
     loaded = BPETokenizer.load(tokenizer, download=download)
     with documents(corpus) as files, ProgressBar.shown() as bar:
+        find_reference([each.name for each in files], reference)  # A wrong name fails before the work.
         bar.start("Reading", sum(each.path.stat().st_size for each in files), "MB", 1e6)
-        made = make_report(str(tokenizer), loaded, files, under_used, bar.advance)
-    result = as_json and made.to_dict()
-    write_result(f"Tokenizer report: {tokenizer}", [made], report_tables([made]), html, result)
+        made = make_report(str(tokenizer), loaded, files, under_used, bar.advance, reference)
+    facts = made.facts
+    page = report_page(made) if html is not None else b""
+    write_result(page, html, facts if as_json else None, facts["summary"], report_tables([made]))
 
 
 def write_result(
-    title: str, reports: Sequence[Report], tables: Iterable[Table], page_file: Path | None, result: Any
+    page: bytes, page_file: Path | None, result: Any, summary: Sequence[str], tables: Iterable[Table]
 ) -> None:
-    """Write reports as a page, print them as JSON, or print them as text if neither is wanted.
+    """Write a page, print JSON, or print text if neither is wanted.
 
     Args:
-        title: The heading of the page.
-        reports: The data of the page's plots.
+        page: The page in UTF-8.
+        page_file: The file to write it to, or None.
+        result: The JSON value to print; None prints no JSON.
+        summary: Sentences above the tables.
         tables: The tables for people.
-        page_file: The page to write, or None.
-        result: The JSON value to print; False prints no JSON.
     """
     if page_file is not None:
-        write_atomically({page_file: report_page(name_text(title), reports, tables)})
-    if result is not False:
+        write_atomically({page_file: page})
+    if result is not None:
         print(json.dumps(result))
     elif page_file is not None:
         print(f"report saved in {page_file}")
     else:
-        print("\n\n".join(map(table_text, tables)))
+        print("\n\n".join(["\n".join(summary), *map(table_text, tables)]))

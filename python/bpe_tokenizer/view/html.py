@@ -1,13 +1,16 @@
-"""A visualization as static HTML: no script, all text escaped."""
+"""A visualization as static HTML for notebooks: no script, all text escaped, its size bounded."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING
 
 from bpe_tokenizer.console import count_noun
+from bpe_tokenizer.display.chips import COLOURS, chip, direction
+from bpe_tokenizer.display.chips import STYLE as CHIPS_STYLE
 from bpe_tokenizer.view.text import printable
 
 if TYPE_CHECKING:
@@ -15,16 +18,20 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_STEP_SYMBOLS", "STYLE", "visualization_html"]
 
-# The style sheet that `visualization_html` needs.
-STYLE = resources.files(__package__).joinpath("tokens.css").read_text(encoding="utf-8")
+# The style sheet that `visualization_html` needs. It applies to nothing else.
+STYLE = CHIPS_STYLE + resources.files(__package__).joinpath("tokens.css").read_text(encoding="utf-8")
 
 # Longer pieces show no merges: each merge is a line with all symbols, so the HTML grows quadratically.
 MAX_STEP_SYMBOLS = 64
+# Symbols in the merges of all pieces together.
+_MAX_SYMBOLS = 20_000
+# Bytes of a token that its label shows.
+_MAX_LABEL = 64
 
-_COLOURS = 6
 
-
-def visualization_html(shown: Visualization, check: Callable[[], None] | None = None) -> str:
+def visualization_html(
+    shown: Visualization, check: Callable[[], None] | None = None, max_tokens: int | None = None
+) -> str:
     """Return coloured tokens, and the merges of each piece below them, as HTML without its `STYLE`.
 
     Each token has a label with its id, bytes and spans for the pointer, the keyboard focus and screen
@@ -33,6 +40,7 @@ def visualization_html(shown: Visualization, check: Callable[[], None] | None = 
     Args:
         shown: The tokens.
         check: Called for each token; it raises an exception to stop the work.
+        max_tokens: How many tokens to show; None for all. A note tells how many follow.
 
     Example:
         >>> from bpe_tokenizer import BPETokenizer
@@ -43,13 +51,20 @@ def visualization_html(shown: Visualization, check: Callable[[], None] | None = 
     """
     # Equal pieces share one list of merges.
     numbers: dict[bytes, int] = {}
+    count = 0
     for piece in shown.pieces:
+        if max_tokens is not None and count >= max_tokens:
+            break
+        count += len(piece.tokens)
         if piece.merging is not None:
             numbers.setdefault(piece.bytes, len(numbers))
+    tokens = itertools.islice(_tokens(shown, numbers, check), max_tokens)
+    rest = len(shown.tokens) - (max_tokens or len(shown.tokens))
+    note = f'<p class="bpe-note">and {count_noun(rest, "more token")}</p>' if rest > 0 else ""
     return (
         f'<div class="bpe"><p class="bpe-counts">{escape(shown.counts)}</p>'
-        f'<div class="bpe-tokens" role="listbox" aria-label="Tokens" aria-orientation="horizontal">'
-        f"{''.join(_tokens(shown, numbers, check))}</div>"
+        f'<div class="bpe-tokens" role="group" aria-label="Tokens" dir="{direction(shown.text)}">'
+        f"{''.join(tokens)}</div>{note}"
         f'<details class="bpe-merges"><summary>Merges of {count_noun(len(numbers), "piece")}</summary>'
         f"{''.join(_merges(shown, numbers))}</details></div>"
     )
@@ -64,22 +79,23 @@ def _tokens(
         for position, token in enumerate(piece.tokens):
             if check is not None:
                 check()
-            number = f' data-piece="{numbers[piece.bytes]}"' if piece.merging is not None else ""
-            classes = f"bpe-{index % _COLOURS}{' bpe-added' * token.is_added}{' bpe-first' * (not position)}"
+            number = ""
+            if piece.merging is not None and piece.bytes in numbers:
+                number = f' data-piece="{numbers[piece.bytes]}"'
+            kind = f"bpe-{index % COLOURS}{' bpe-added' * token.is_added}{' bpe-first' * (not position)}"
             label = escape(f"Token {index + 1} of {count}: {_describe(token)}")
-            yield (
-                f'<span class="{classes}" role="option" tabindex="0" aria-selected="false"{number} '
-                f'aria-label="{label}">{escape(printable(token.bytes)) or "&nbsp;"}</span>'
-            )
-            if b"\n" in token.bytes:
-                yield "<br>"
+            shown_token = chip(token.bytes, kind, f'role="img" tabindex="0"{number} aria-label="{label}"')
+            # A line feed ends the line, as in the text.
+            yield f"{shown_token}<br>" if b"\n" in token.bytes else shown_token
             index += 1
 
 
 def _describe(token: Token) -> str:
     kind = "\nadded token, found before merging" if token.is_added else ""
+    data = token.bytes[:_MAX_LABEL].hex(" ") or "none"
+    more = f" and {len(token.bytes) - _MAX_LABEL} more" if len(token.bytes) > _MAX_LABEL else ""
     return (
-        f"{_quoted(token.bytes)}\nid {token.id}\nbytes {token.bytes.hex(' ') or 'none'}\n"
+        f"{_shortened(token.bytes)}\nid {token.id}\nbytes {data}{more}\n"
         f"{_span('character', token.characters)}, {_span('byte', token.text_bytes)} of the text{kind}"
     )
 
@@ -97,13 +113,20 @@ def _quoted(token: bytes) -> str:
 
 
 def _merges(shown: Visualization, numbers: dict[bytes, int]) -> Iterator[str]:
-    done = set()
+    done: set[bytes] = set()
+    symbols = 0
     for piece in shown.pieces:
-        if piece.merging is not None and piece.bytes not in done:
-            done.add(piece.bytes)
-            heading = f"Piece {escape(_shortened(piece.bytes))}"
-            body = _steps(shown, piece, piece.merging)
-            yield f'<section data-piece="{numbers[piece.bytes]}"><h4>{heading}</h4>{body}</section>'
+        if piece.merging is None or piece.bytes in done or piece.bytes not in numbers:
+            continue
+        size = len(piece.merging.symbols)
+        if symbols and symbols + size * size > _MAX_SYMBOLS:
+            yield f'<p class="bpe-note">and {count_noun(len(numbers) - len(done), "more piece")}</p>'
+            return
+        symbols += size * size if size <= MAX_STEP_SYMBOLS else 0
+        done.add(piece.bytes)
+        heading = f"Piece {escape(_shortened(piece.bytes))}"
+        body = _steps(shown, piece, piece.merging)
+        yield f'<section data-piece="{numbers[piece.bytes]}"><h4>{heading}</h4>{body}</section>'
 
 
 def _shortened(piece: bytes) -> str:

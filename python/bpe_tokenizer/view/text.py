@@ -2,24 +2,6 @@
 
 from __future__ import annotations
 
+from bpe_tokenizer.display.text import printable
+
 __all__ = ["printable"]
-
-
-def printable(token: bytes) -> str:
-    r"""Return a token's text, with every character that does not print escaped.
-
-    Bytes that are not UTF-8 on their own (a part of a character) become `\xNN`. Control, format and
-    unassigned characters become `\n`, `\x1b`, `\u200b`, so a token cannot move the cursor or change
-    colours. Spaces stay.
-
-    Args:
-        token: The bytes of one token.
-
-    Example:
-        >>> print(printable(" café\n".encode()))
-         café\n
-        >>> print(printable(b"\xf0\x9f"))
-        \xf0\x9f
-    """
-    text = token.decode("utf-8", errors="backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import ArgumentTypeError
-from bpe_tokenizer.view.terminal import coloured_tokens, console_backgrounds
+from bpe_tokenizer.view.terminal import coloured_tokens, tokens_for_console
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from bpe_tokenizer.compiled import CompiledModel
 
 __all__ = ["Merge", "Merging", "Piece", "Token", "Visualization", "visualize"]
+
+# Tokens that a notebook shows: it keeps its outputs.
+_NOTEBOOK_TOKENS = 1000
 
 _BYTE_TOKEN = re.compile(rb"<0x([0-9A-F]{2})>")
 
@@ -155,12 +158,14 @@ class Visualization:
             from bpe_tokenizer.console import new_console
 
             console = new_console(highlight=False)
-        # soft_wrap: the terminal wraps a long line; a pipe gets it unwrapped.
+        # soft_wrap: the lines are as wide as they should be.
         console.print(self, soft_wrap=True)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Show coloured tokens."""
-        yield coloured_tokens((token.bytes for token in self.tokens), console_backgrounds(console))
+        text = tokens_for_console((token.bytes for token in self.tokens), console, options.max_width)
+        text.no_wrap, text.overflow = True, "ignore"
+        yield text
 
     def __str__(self) -> str:
         """Return the printable text of the tokens, with `|` between them."""
@@ -173,7 +178,7 @@ class Visualization:
     def _repr_html_(self) -> str:
         from bpe_tokenizer.view.html import STYLE, visualization_html
 
-        return f"<style>{STYLE}</style>{visualization_html(self)}"
+        return f"<style>{STYLE}</style>{visualization_html(self, max_tokens=_NOTEBOOK_TOKENS)}"
 
 
 def visualize(

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.view.reports.documents import Document, read_lines
-from bpe_tokenizer.view.reports.report_tables import labels
-from bpe_tokenizer.view.reports.tables import Cell, Table, name_text, token_text
+from bpe_tokenizer.view.reports.examples import Example, ExampleFinder
 
 if TYPE_CHECKING:
     from bpe_tokenizer.tokenizer import BPETokenizer
-    from bpe_tokenizer.view.reports.report import Report
 
-__all__ = ["Cuts", "Disagreements", "Line", "disagreement_tables", "find_disagreements"]
+__all__ = ["Cuts", "Disagreements", "Line", "find_disagreements"]
 
 # Lengths of the lists of lines and of tokens.
 _LINES, _TOKENS = 10, 15
-# Number of characters that a table shows of a line.
-_SHOWN = 60
+# Spans that are tuples at a time.
+_SPANS = 20_000
 
 
 class Line(NamedTuple):
@@ -57,6 +56,11 @@ class Cuts(NamedTuple):
     times: npt.NDArray[np.int64]
     into: dict[int, list[int]]
 
+    def most_frequent(self) -> list[int]:
+        """Return the ids that are split most often, the most frequent first."""
+        count = min(_TOKENS, int(np.count_nonzero(self.times)))
+        return [int(each) for each in np.argsort(-self.times, kind="stable")[:count]]
+
 
 @dataclass(frozen=True)
 class Disagreements:
@@ -67,15 +71,23 @@ class Disagreements:
         same_count: Number of lines that have the same number of tokens with every tokenizer.
         largest: The lines with the largest differences, the largest first.
         cuts: The splits between the first tokenizer and each other one, in both directions.
+        examples: The lines, or parts of lines, with the largest ratios between the numbers of tokens, of
+            different scripts.
     """
 
     lines: int
     same_count: int
     largest: list[Line]
     cuts: list[Cuts]
+    examples: list[Example]
 
-    def to_dict(self, reports: Sequence[Report]) -> dict[str, Any]:
-        """Return everything as JSON values."""
+    def to_dict(self, names: Sequence[str], tokenizers: Sequence[BPETokenizer]) -> dict[str, Any]:
+        """Return everything as JSON values.
+
+        Args:
+            names: The name of each tokenizer.
+            tokenizers: The tokenizers.
+        """
         return {
             "lines": self.lines,
             "lines_of_same_count": self.same_count,
@@ -83,19 +95,20 @@ class Disagreements:
                 {"file": each.file, "line": each.number, "tokens": list(each.tokens), "text": each.text}
                 for each in self.largest
             ],
+            "examples": [each.to_dict(names) for each in self.examples],
             "cuts": [
                 {
-                    "tokens_of": reports[each.whole].name,
-                    "cut_by": reports[each.by].name,
+                    "tokens_of": names[each.whole],
+                    "cut_by": names[each.by],
                     "times": int(each.times.sum()),
                     "most_frequent": [
                         {
                             "id": token_id,
-                            "token": reports[each.whole].tokenizer.convert_ids_to_tokens(token_id),
+                            "token": tokenizers[each.whole].convert_ids_to_tokens(token_id),
                             "times": int(each.times[token_id]),
-                            "into": reports[each.by].tokenizer.convert_ids_to_tokens(each.into[token_id]),
+                            "into": tokenizers[each.by].convert_ids_to_tokens(each.into[token_id]),
                         }
-                        for token_id in _most_frequent(each)
+                        for token_id in each.most_frequent()
                     ],
                 }
                 for each in self.cuts
@@ -109,7 +122,7 @@ class _Spans(NamedTuple):
     ids: npt.NDArray[np.int64]
     starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
-    counts: list[int]
+    counts: npt.NDArray[np.int64]
 
 
 def find_disagreements(
@@ -135,37 +148,55 @@ def find_disagreements(
         for other in range(1, len(tokenizers))
         for whole, by in ((0, other), (other, 0))
     ]
-    lines = same = position = 0
+    lines = same = 0
     # A heap of the largest differences. Ties keep the earlier line.
     largest: list[tuple[int, int, Line]] = []
+    finder = ExampleFinder(tokenizers)
     for document in corpus:
         for numbered in read_lines(document, progress):
             rows = [_spans(each, [text for _, text in numbered]) for each in tokenizers]
             for each in cuts:
                 _count_cuts(each, rows[each.whole], rows[each.by])
-            for (number, text), *tokens in zip(numbered, *(row.counts for row in rows), strict=True):
-                difference = max(tokens) - min(tokens)
-                lines, same, position = lines + 1, same + (not difference), position - 1
+            counts = [row.counts for row in rows]
+            finder.add(document.name, numbered, counts)
+            differences = np.maximum.reduce(counts) - np.minimum.reduce(counts)
+            same += int(np.count_nonzero(differences == 0))
+            for index in np.argsort(-differences, kind="stable")[:_LINES].tolist():
+                difference = int(differences[index])
                 if difference and (len(largest) < _LINES or difference > largest[0][0]):
-                    line = Line(document.name, number, text, tuple(tokens))
+                    tokens = tuple(int(count[index]) for count in counts)
+                    number, text = numbered[index]
+                    line = Line(document.name, number, text, tokens)
                     push = heapq.heappush if len(largest) < _LINES else heapq.heapreplace
-                    push(largest, (difference, position, line))
-    return Disagreements(lines, same, [line for _, _, line in sorted(largest, reverse=True)], cuts)
+                    push(largest, (difference, -lines - index, line))
+            lines += len(numbered)
+    found = [line for _, _, line in sorted(largest, reverse=True)]
+    return Disagreements(lines, same, found, cuts, finder.finish())
 
 
 def _spans(tokenizer: BPETokenizer, lines: Sequence[str]) -> _Spans:
     ids: list[int] = []
-    spans: list[npt.NDArray[np.int64]] = []
-    counts = []
-    before = 0
+    spans: list[tuple[int, int]] = []
+    arrays: list[npt.NDArray[np.int64]] = []
+    counts: list[int] = []
     for line in lines:
         line_ids, line_spans = tokenizer.encode_with_offsets(line, unit="byte")
         ids += line_ids
-        spans.append(np.array(line_spans, dtype=np.int64).reshape(-1, 2) + before)
+        spans += line_spans
         counts.append(len(line_ids))
-        before += len(line.encode())
-    all_spans = np.concatenate([np.zeros((0, 2), dtype=np.int64), *spans])
-    return _Spans(np.array(ids, dtype=np.int64), all_spans[:, 0], all_spans[:, 1], counts)
+        # An array for each line would take longer than to encode it; tuples for all lines take much memory.
+        if len(spans) >= _SPANS:
+            arrays.append(_array(spans))
+            spans.clear()
+    places = np.concatenate([*arrays, _array(spans)])
+    count = np.array(counts, dtype=np.int64)
+    sizes = np.array([len(line.encode()) for line in lines], dtype=np.int64)
+    places += np.repeat(np.cumsum(sizes) - sizes, count)[:, None]
+    return _Spans(np.array(ids, dtype=np.int64), places[:, 0], places[:, 1], count)
+
+
+def _array(spans: Sequence[tuple[int, int]]) -> npt.NDArray[np.int64]:
+    return np.fromiter(chain.from_iterable(spans), dtype=np.int64, count=2 * len(spans)).reshape(-1, 2)
 
 
 def _count_cuts(cuts: Cuts, whole: _Spans, by: _Spans) -> None:
@@ -178,44 +209,3 @@ def _count_cuts(cuts: Cuts, whole: _Spans, by: _Spans) -> None:
         if int(token_id) not in cuts.into:
             row = cut[at]
             cuts.into[int(token_id)] = by.ids[max(first[row] - 1, 0) : last[row]].tolist()
-
-
-def _most_frequent(cuts: Cuts) -> list[int]:
-    order = np.argsort(-cuts.times, kind="stable")[: min(_TOKENS, int(np.count_nonzero(cuts.times)))]
-    return [int(each) for each in order]
-
-
-def disagreement_tables(found: Disagreements, reports: Sequence[Report]) -> Iterator[Table]:
-    """Yield the disagreements as tables.
-
-    Args:
-        found: The disagreements.
-        reports: The report of each tokenizer, in the order of the indices.
-    """
-    names = labels(reports)
-    lines: list[list[Cell]] = [
-        [name_text(each.file), each.number, *each.tokens, _shortened(each.text)] for each in found.largest
-    ]
-    same = f"{found.same_count:,} of {found.lines:,}"
-    note = f"Each line alone; {same} have the same number of tokens with every tokenizer."
-    columns = ["file", "line", *(f"tokens, {name}" for name in names), "text"]
-    yield Table("Lines with the largest differences", columns, lines, note)
-    for each in found.cuts:
-        whole, by = reports[each.whole].tokenizer, reports[each.by].tokenizer
-        rows: list[list[Cell]] = [
-            [int(each.times[k]), _tokens(whole, [k]), _tokens(by, each.into[k])] for k in _most_frequent(each)
-        ]
-        yield Table(
-            f"Tokens of {names[each.whole]} that {names[each.by]} cuts",
-            ["times", "token", "first split"],
-            rows,
-            f"{int(each.times.sum()):,} times in total.",
-        )
-
-
-def _shortened(line: str) -> str:
-    return token_text(line[:_SHOWN].encode()) + ("..." if len(line) > _SHOWN else "")
-
-
-def _tokens(tokenizer: BPETokenizer, ids: Sequence[int]) -> str:
-    return " ".join(token_text(tokenizer.model.core.token(each) or b"") for each in ids)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +14,17 @@ import numpy.typing as npt
 from bpe_tokenizer.errors import shorten
 from bpe_tokenizer.view.reports.compression import CompressionPoint, compression_curve
 from bpe_tokenizer.view.reports.documents import Document, read_blocks
+from bpe_tokenizer.view.reports.languages import LanguageCosts, file_costs, find_reference, script_costs
+from bpe_tokenizer.view.reports.names import file_labels, tokenizer_labels
 from bpe_tokenizer.view.reports.reachability import Reachability, reachability
-from bpe_tokenizer.view.reports.stats import CorpusStats, TextCounter, TokenCounter, script_stats
+from bpe_tokenizer.view.reports.stats import (
+    CorpusStats,
+    TextCounter,
+    TokenCounter,
+    ratio,
+    script_letters,
+    script_stats,
+)
 
 if TYPE_CHECKING:
     from bpe_tokenizer.tokenizer import BPETokenizer
@@ -39,6 +50,7 @@ class Report:
         under_used_below: Tokens that occur, but fewer times than this, are under-used.
         reachability: Which of the unused tokens are unreachable.
         compression: The number of tokens with fewer merges, or the reason why it is unknown.
+        reference: Index of the file with whose cost the others are compared; None for none.
     """
 
     name: str
@@ -49,6 +61,7 @@ class Report:
     under_used_below: int
     reachability: Reachability
     compression: list[CompressionPoint] | str
+    reference: int | None = None
 
     def __repr__(self) -> str:
         return (
@@ -56,30 +69,72 @@ class Report:
             f"files={len(self.files):,}, tokens={self.total.tokens:,})"
         )
 
+    def _repr_html_(self) -> str:
+        from bpe_tokenizer.view.reports.report_html import report_fragment
+
+        return report_fragment(self)
+
+    @property
+    def label(self) -> str:
+        """The tokenizer's short name."""
+        return tokenizer_labels([self.name])[0]
+
     @property
     def total(self) -> CorpusStats:
         """The statistics of all files together."""
-        stats = [each for _, each in self.files]
-        return CorpusStats(
-            sum(each.bytes for each in stats),
-            sum(each.characters for each in stats),
-            sum(each.words for each in stats),
-            sum(each.tokens for each in stats),
-        )
+        return CorpusStats.total(each for _, each in self.files)
+
+    @property
+    def languages(self) -> LanguageCosts | None:
+        """The cost of each file against the one in English, or else of each script against Latin letters.
+
+        None if the corpus has nothing to compare.
+        """
+        if self.reference is not None and len(self.files) > 1 and self.files[self.reference][1].tokens:
+            return file_costs(self.files, self.reference)
+        return script_costs(self.scripts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON values; tokens as `info --json` writes them."""
+        """Return everything as JSON values; tokens as `info --json` writes them.
+
+        Example:
+            >>> import pathlib, tempfile
+            >>> from bpe_tokenizer import BPETokenizer
+            >>> tokenizer = BPETokenizer().train("low low lower", vocab_size=258, verbose=False)
+            >>> with tempfile.TemporaryDirectory() as directory:
+            ...     path = pathlib.Path(directory, "corpus.txt")
+            ...     _ = path.write_bytes(b"low lower")
+            ...     found = make_report("words", tokenizer, [Document("corpus.txt", path)]).to_dict()
+            >>> found["corpus"]["bytes_per_token"], found["unused"]["count"], found["summary"][0]
+            (1.8, 254, 'words encodes 9 bytes as 5 tokens: 1.80 bytes per token.')
+        """
+        return copy.deepcopy(self.facts)
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """The values of `to_dict`, for those who do not change them."""
+        from bpe_tokenizer.view.reports.summary import report_summary
+
         unused = _unused(self.tokenizer, self.counts)
         under_used = self._under_used()
-        return {
+        size, used = len(_merged_ids(self.tokenizer)), int(np.count_nonzero(self.counts))
+        labels = file_labels([name for name, _ in self.files])
+        languages = self.languages
+        facts = {
             "tokenizer": self.name,
+            "name": self.label,
             "vocab_size": self.tokenizer.vocab_size,
             "corpus": {"documents": len(self.files), **self.total.to_dict()},
-            "files": [{"name": name, **each.to_dict()} for name, each in self.files],
+            "files": [
+                {"name": name, "label": label, **each.to_dict()}
+                for label, (name, each) in zip(labels, self.files, strict=True)
+            ],
             "scripts": self.scripts,
+            "languages": languages and languages.to_dict(),
             "token_lengths": self._lengths(),
             "rank_frequency": self._ranks(),
             "coverage": self._coverage(),
+            "used": {"count": used, "share": ratio(size - len(unused), size)},
             "unused": {"count": len(unused), "ids": unused},
             "under_used": {
                 "below": self.under_used_below,
@@ -95,6 +150,7 @@ class Report:
             "compression": self._compression(),
             "compression_left_out": self.compression if isinstance(self.compression, str) else None,
         }
+        return {"summary": report_summary(facts), **facts}
 
     def _token(self, token_id: int) -> dict[str, Any]:
         return {
@@ -159,6 +215,7 @@ def make_report(
     corpus: Sequence[Document],
     under_used_below: int = 10,
     progress: Callable[[int], None] | None = None,
+    reference: str | None = None,
 ) -> Report:
     """Encode a corpus and compute its statistics.
 
@@ -170,9 +227,12 @@ def make_report(
         corpus: Files in UTF-8.
         under_used_below: Tokens that occur, but fewer times than this, are under-used.
         progress: Called with the size of each block, in bytes.
+        reference: The name of the file with whose cost the others are compared; None for the file in
+            English, if a name tells: `en.txt`, `english/news.txt`.
 
     Raises:
         CorpusError: A file is not UTF-8.
+        OptionError: The reference is not a file of the corpus.
         OSError: A file cannot be read.
 
     Example:
@@ -184,8 +244,9 @@ def make_report(
         ...     _ = path.write_bytes(b"low lower")
         ...     report = make_report("words", tokenizer, [Document("corpus.txt", path)])
         >>> report.total
-        CorpusStats(bytes=9, characters=9, words=2, tokens=5)
+        CorpusStats(bytes=9, characters=9, words=2, tokens=5, lines=1, letters={'Latin': 8})
     """
+    compared = find_reference([each.name for each in corpus], reference)
     text, tokens = TextCounter(), TokenCounter(tokenizer)
     files = [(each.name, _count(tokenizer, each, text, tokens, progress)) for each in corpus]
     counts = tokens.counts
@@ -198,6 +259,7 @@ def make_report(
         under_used_below,
         reachability(tokenizer, _unused(tokenizer, counts)),
         compression_curve(tokenizer.model.core, counts),
+        compared,
     )
 
 
@@ -213,16 +275,21 @@ def _count(
             text.add(block)
             yield block
 
-    before = _totals(text, tokens)
+    size, lines, characters = text.bytes, text.lines, text.characters.copy()
+    words, count = int(text.words.sum()), int(tokens.counts.sum())
     for ids in tokenizer.encode_streaming(counted()):
         tokens.add(ids)
     text.finish()
     tokens.finish()
-    return CorpusStats(*(now - then for now, then in zip(_totals(text, tokens), before, strict=True)))
-
-
-def _totals(text: TextCounter, tokens: TokenCounter) -> tuple[int, int, int, int]:
-    return text.bytes, int(text.characters.sum()), int(text.words.sum()), int(tokens.counts.sum())
+    characters = text.characters - characters
+    return CorpusStats(
+        text.bytes - size,
+        int(characters.sum()),
+        int(text.words.sum()) - words,
+        int(tokens.counts.sum()) - count,
+        text.lines - lines,
+        script_letters(characters),
+    )
 
 
 def _merged_ids(tokenizer: BPETokenizer) -> list[int]:
@@ -236,6 +303,6 @@ def _unused(tokenizer: BPETokenizer, counts: npt.NDArray[np.int64]) -> list[int]
 
 
 def _log_ranks(length: int) -> list[int]:
-    """Return ranks from 1 to `length`, spaced logarithmically: 1, 2, 5, 10, 20, ..."""
-    ranks = {digit * 10**power for power in range(len(str(length))) for digit in (1, 2, 5)}
+    """Return ranks from 1 to `length`, spaced logarithmically: 1, 2, 3, 5, 7, 10, 20, ..."""
+    ranks = {digit * 10**power for power in range(len(str(length))) for digit in (1, 2, 3, 5, 7)}
     return sorted({rank for rank in ranks if rank < length} | ({length} if length else set()))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,15 @@ from bpe_tokenizer.view.reports.scripts import (
 if TYPE_CHECKING:
     from bpe_tokenizer.tokenizer import BPETokenizer
 
-__all__ = ["CorpusStats", "TextCounter", "TokenCounter", "ratio", "script_stats"]
+__all__ = [
+    "CorpusStats",
+    "TextCounter",
+    "TokenCounter",
+    "ratio",
+    "script_letters",
+    "script_stats",
+    "token_surfaces",
+]
 
 
 def ratio(part: int, whole: int) -> float | None:
@@ -38,25 +47,67 @@ class CorpusStats:
         characters: Number of code points.
         words: Number of runs without white space.
         tokens: Number of ids.
+        lines: Number of lines; the last one may lack its line feed.
+        letters: Number of letters of each script that occurs.
     """
 
     bytes: int
     characters: int
     words: int
     tokens: int
+    lines: int = 0
+    letters: dict[str, int] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, int | float | None]:
+    @property
+    def script(self) -> str | None:
+        """The script of most letters; None without letters."""
+        return max(self.letters, key=self.letters.__getitem__, default=None)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether white space separates words: scripts without spaces have at most a tenth of the letters."""
+        unspaced = sum(count for script, count in self.letters.items() if script in UNSPACED)
+        return unspaced * 10 <= sum(self.letters.values())
+
+    @property
+    def fertility(self) -> float | None:
+        """Tokens per word; None if the text has no words, or its scripts do not separate them."""
+        return ratio(self.tokens, self.words) if self.has_words else None
+
+    def to_dict(self) -> dict[str, Any]:
         """Return the sizes and their ratios. Fertility is tokens per word."""
         return {
-            **asdict(self),
+            "bytes": self.bytes,
+            "characters": self.characters,
+            "lines": self.lines,
+            "words": self.words if self.has_words else None,
+            "tokens": self.tokens,
+            "script": self.script,
             "bytes_per_token": ratio(self.bytes, self.tokens),
             "characters_per_token": ratio(self.characters, self.tokens),
-            "fertility": ratio(self.tokens, self.words),
+            "tokens_per_character": ratio(self.tokens, self.characters),
+            "fertility": self.fertility,
         }
+
+    @staticmethod
+    def total(parts: Iterable[CorpusStats]) -> CorpusStats:
+        """Return the statistics of several texts together."""
+        parts = list(parts)
+        letters: Counter[str] = Counter()
+        for each in parts:
+            letters.update(each.letters)
+        return CorpusStats(
+            sum(each.bytes for each in parts),
+            sum(each.characters for each in parts),
+            sum(each.words for each in parts),
+            sum(each.tokens for each in parts),
+            sum(each.lines for each in parts),
+            dict(letters),
+        )
 
 
 class TextCounter:
-    """Counts the bytes, characters and words of a text incrementally.
+    """Counts the bytes, characters, lines and words of a text incrementally.
 
     A word is a run without white space. Its script is that of its first letter.
 
@@ -70,12 +121,14 @@ class TextCounter:
     """
 
     def __init__(self) -> None:
-        self.bytes = 0
+        self.bytes = self.lines = 0
         self.characters = np.zeros(len(SCRIPTS), dtype=np.int64)
         self.words = np.zeros(len(SCRIPTS), dtype=np.int64)
         # Whether the text so far ends inside a word, and whether that word has no letter yet.
         self._inside = False
         self._undecided = False
+        # Whether the last line so far has no line feed.
+        self._line_is_open = False
 
     def add(self, text: str) -> None:
         """Count the next part of the text."""
@@ -84,6 +137,8 @@ class TextCounter:
         if not len(classes):
             return
         self.bytes += len(data)
+        self.lines += data.count(b"\n")
+        self._line_is_open = not data.endswith(b"\n")
         self.characters += np.bincount(classes, minlength=len(SCRIPTS))
         self._count_words(classes)
 
@@ -109,7 +164,8 @@ class TextCounter:
     def finish(self) -> None:
         """End the text; another may follow."""
         self.words[OTHER] += self._undecided
-        self._inside = self._undecided = False
+        self.lines += self._line_is_open
+        self._inside = self._undecided = self._line_is_open = False
 
 
 class TokenCounter:
@@ -123,7 +179,7 @@ class TokenCounter:
     """
 
     def __init__(self, tokenizer: BPETokenizer) -> None:
-        self._surfaces = _surfaces(tokenizer)
+        self._surfaces = token_surfaces(tokenizer)
         size = max(self._surfaces, default=-1) + 1
         self._lengths = np.zeros(size, dtype=np.int64)
         for each, surface in self._surfaces.items():
@@ -171,7 +227,7 @@ def _count_scripts(
     return np.bincount(np.where(covered, characters.classes[letter], OTHER), minlength=len(SCRIPTS))
 
 
-def _surfaces(tokenizer: BPETokenizer) -> dict[int, bytes]:
+def token_surfaces(tokenizer: BPETokenizer) -> dict[int, bytes]:
     """Return the text bytes of each id; empty for added tokens and the unknown token."""
     core = tokenizer.model.core
     surfaces = dict(core.vocab)
@@ -184,6 +240,12 @@ def _surfaces(tokenizer: BPETokenizer) -> dict[int, bytes]:
     if core.unk_id is not None:
         surfaces[core.unk_id] = b""
     return surfaces
+
+
+def script_letters(characters: npt.NDArray[np.int64]) -> dict[str, int]:
+    """Return the number of letters of each script that occurs, from the counts of character classes."""
+    found = {SCRIPTS[k]: int(characters[k]) for k in range(len(SCRIPTS)) if k > SPACE and characters[k]}
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
 def script_stats(text: TextCounter, tokens: TokenCounter) -> Iterator[dict[str, str | int | float | None]]:

@@ -1,0 +1,112 @@
+"""The statistics of several tokenizers on a corpus, side by side."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.view.reports.disagreements import Disagreements, find_disagreements
+from bpe_tokenizer.view.reports.documents import Document
+from bpe_tokenizer.view.reports.names import tokenizer_labels
+from bpe_tokenizer.view.reports.overlap import Overlap, vocabulary_overlap
+from bpe_tokenizer.view.reports.report import Report, make_report
+
+if TYPE_CHECKING:
+    from bpe_tokenizer.tokenizer import BPETokenizer
+
+__all__ = ["Comparison", "compare_tokenizers"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The statistics of several tokenizers on a corpus, and where they cut it differently.
+
+    Args:
+        reports: The report of each tokenizer.
+        overlap: The tokens that each two vocabularies share.
+        disagreements: Where the tokenizers cut the corpus differently.
+    """
+
+    reports: list[Report]
+    overlap: list[Overlap]
+    disagreements: Disagreements
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self.labels)})"
+
+    def _repr_html_(self) -> str:
+        from bpe_tokenizer.view.reports.report_html import comparison_fragment
+
+        return comparison_fragment(self)
+
+    @property
+    def labels(self) -> list[str]:
+        """A short name for each tokenizer."""
+        return tokenizer_labels([each.name for each in self.reports])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON values."""
+        return copy.deepcopy(self.facts)
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """The values of `to_dict`, for those who do not change them."""
+        from bpe_tokenizer.view.reports.summary import comparison_summary, report_summary
+
+        names = self.labels
+        each = [{**report.facts, "name": name} for name, report in zip(names, self.reports, strict=True)]
+        facts = {
+            "tokenizers": [{**facts, "summary": report_summary(facts)} for facts in each],
+            "overlap": [each.to_dict(names) for each in self.overlap],
+            "disagreements": self.disagreements.to_dict(names, [each.tokenizer for each in self.reports]),
+        }
+        return {"summary": comparison_summary(facts), **facts}
+
+
+def compare_tokenizers(
+    tokenizers: Mapping[str, BPETokenizer] | Sequence[tuple[str, BPETokenizer]],
+    corpus: Sequence[Document],
+    under_used_below: int = 10,
+    progress: Callable[[int], None] | None = None,
+    reference: str | None = None,
+) -> Comparison:
+    """Encode a corpus with several tokenizers and compare them.
+
+    The corpus is read once for each tokenizer, and once more line by line.
+
+    Args:
+        tokenizers: At least two tokenizers by name, or pairs of a name and a tokenizer.
+        corpus: Files in UTF-8.
+        under_used_below: Tokens that occur, but fewer times than this, are under-used.
+        progress: Called with the size of each block, in bytes.
+        reference: As in `make_report`.
+
+    Raises:
+        CorpusError: A file is not UTF-8.
+        OptionError: There are fewer than two tokenizers, or the reference is not a file of the corpus.
+        OSError: A file cannot be read.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from bpe_tokenizer import BPETokenizer
+        >>> made = {text: BPETokenizer().train(text * 9, 258, verbose=False) for text in ("low ", "new ")}
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     path = pathlib.Path(directory, "corpus.txt")
+        ...     _ = path.write_bytes(b"low low low")
+        ...     found = compare_tokenizers(made, [Document("corpus.txt", path)])
+        >>> [each.total.tokens for each in found.reports]
+        [5, 11]
+    """
+    pairs = list(tokenizers.items()) if isinstance(tokenizers, Mapping) else list(tokenizers)
+    if len(pairs) < 2:
+        raise OptionError("a comparison needs at least two tokenizers")
+    reports = [
+        make_report(name, tokenizer, corpus, under_used_below, progress, reference)
+        for name, tokenizer in pairs
+    ]
+    loaded = [tokenizer for _, tokenizer in pairs]
+    return Comparison(reports, vocabulary_overlap(loaded), find_disagreements(loaded, corpus, progress))
