@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import io
 import os
@@ -18,10 +19,14 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli import main
+from bpe_tokenizer.view import page as page_module
+from bpe_tokenizer.view.packed import pack
 from bpe_tokenizer.view.page import page
 
 CORPUS = "low low low lower lowest newer newer newest wider widest"
-HAS_SERVER = all(importlib.util.find_spec(name) for name in ("starlette", "uvicorn"))
+HAS_CORE = page_module._FILES.joinpath("core.wasm").is_file()
+needs_core = pytest.mark.skipif(not HAS_CORE, reason="core.wasm is missing: run `make wasm`")
+HAS_SERVER = HAS_CORE and all(importlib.util.find_spec(name) for name in ("starlette", "uvicorn"))
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -82,24 +87,38 @@ def test_plain_shows_two_tokenizers_one_after_the_other(run: Run, saved: tuple[P
     assert lines[4].count("|") > lines[1].count("|")
 
 
+@needs_core
 def test_html_writes_one_page(run: Run, saved: tuple[Path, Path], tmp_path: Path) -> None:
     text = "low </script>\r\n<|end|>"
     (tmp_path / "text").write_bytes(text.encode())
     arguments = ("--tokenizer", saved[0], "--file", tmp_path / "text", "--allowed-special", "all", "--html")
     assert run(*arguments, tmp_path / "page.html") == (0, "", "")
-    expected = page({str(saved[0]): BPETokenizer.load(saved[0])}, text, "all")
+    expected = page({str(saved[0]): BPETokenizer.load(saved[0])}, text, allowed_special="all")
     assert (tmp_path / "page.html").read_bytes() == expected.encode()
     code, out, _ = run(*arguments, "-")
     assert (code, out.encode()) == (0, expected.encode())
 
 
+@needs_core
+def test_a_page_needs_no_tokenizer(run: Run, tmp_path: Path) -> None:
+    assert run("--html", tmp_path / "page.html", "--text", "low") == (0, "", "")
+    assert (tmp_path / "page.html").read_bytes() == page({}, "low").encode()
+    code, out, err = run("--plain", "--text", "low")
+    assert (code, out) == (2, "")
+    assert "--tokenizer" in err
+
+
 def test_an_expected_error_is_one_line(run: Run, saved: tuple[Path, Path], tmp_path: Path) -> None:
     first = ("--tokenizer", saved[0])
+    (tmp_path / "long").write_text("x" * 5_000_001)
     for arguments, said in (
         (("--tokenizer", tmp_path / "missing", "--text", "x", "--plain"), "missing"),
         ((*first, *first, "--text", "x", "--plain"), "duplicate --tokenizer"),
         ((*first, "--text", "x", "--plain", "--allowed-special", "<|no|>"), "<|no|>"),
-        ((*first, "--text", "x" * 50_001, "--html", tmp_path / "page.html"), "--plain"),
+        (
+            (*first, "--file", tmp_path / "long", "--html", tmp_path / "page.html"),
+            "5,000,001 characters",
+        ),
         ((*first, "--text", "x", "--html", tmp_path), str(tmp_path)),
     ):
         code, out, err = run(*arguments)
@@ -133,7 +152,7 @@ def test_without_the_libraries_the_error_names_the_command(
     assert err.count("\n") == 1
 
 
-@pytest.mark.skipif(not HAS_SERVER, reason="the local page needs starlette and uvicorn")
+@pytest.mark.skipif(not HAS_SERVER, reason="the local page needs starlette, uvicorn and core.wasm")
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.usefixtures("ctrl_c")
 def test_the_local_page_from_start_to_ctrl_c(saved: tuple[Path, Path]) -> None:
@@ -147,7 +166,9 @@ def test_the_local_page_from_start_to_ctrl_c(saved: tuple[Path, Path]) -> None:
         found = re.fullmatch(r"(http://127\.0\.0\.1:\d+/[\w-]{32}/) \(Ctrl-C ends\)\n", said)
         assert found, running.stderr.read()
         with urllib.request.urlopen(found[1], timeout=30) as answer:
-            assert ">\nlow</textarea>" in answer.read().decode()
+            assert '"text":"low"' in answer.read().decode()
+        with urllib.request.urlopen(f"{found[1]}tokenizers/{saved[0]}", timeout=30) as answer:
+            assert gzip.decompress(answer.read()) == pack(BPETokenizer.load(saved[0]))
         forged = urllib.request.Request(found[1], headers={"Host": "evil.example"})
         with pytest.raises(urllib.error.HTTPError, match="400") as refused:
             urllib.request.urlopen(forged, timeout=30)

@@ -1,23 +1,31 @@
-"""Visualizations as HTML and as pages."""
+"""The page as a file: what is embedded, and that no text or token breaks out of it."""
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
-import itertools
+import json
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.errors import OptionError, SpecialTokenError
-from bpe_tokenizer.view.html import MAX_STEP_SYMBOLS, visualization_html
-from bpe_tokenizer.view.page import MAX_TEXT, columns_html, content_security_policy, page
-from html_tree import ATTACKS, Tree, check, token_elements
+from bpe_tokenizer.errors import MissingDependencyError, OptionError, SpecialTokenError
+from bpe_tokenizer.view import page as page_module
+from bpe_tokenizer.view.packed import pack
+from bpe_tokenizer.view.page import MAX_TEXT, content_security_policy, page, published_names
+from html_tree import ATTACKS, Tree, check_page
 
 CORPUS = "low low low lower lowest newer newer newest wider widest </script> \"'&<b>é🙂" * 3
+SOURCES = Path(page_module.__file__).with_suffix("")
+needs_core = pytest.mark.skipif(
+    not SOURCES.joinpath("core.wasm").is_file(), reason="core.wasm is missing: run `make wasm`"
+)
 
 
 @pytest.fixture(scope="module")
@@ -26,92 +34,121 @@ def tokenizer() -> BPETokenizer:
     return made.train(CORPUS, vocab_size=300, special_tokens=["<|end|>", "<|other|>"], verbose=False)
 
 
-@pytest.mark.parametrize("text", [*ATTACKS, "\n\nleading lines", "", "\x00\u2028\u202e\ud800"])
+def block(tree: Tree, name: str) -> Any:
+    """Return the JSON of one of the page's blocks."""
+    return json.loads(tree.block(name))
+
+
+@needs_core
+@pytest.mark.parametrize(
+    "text", [*ATTACKS, "\n\nleading lines", "", "\x00\u2028\u202e\ud800", "[[script]] [[data]]", "<" * 100]
+)
 def test_no_text_breaks_out_of_the_page(tokenizer: BPETokenizer, text: str) -> None:
-    for is_live in (False, True):
-        tree = check(page({text or "a": tokenizer}, text, "all", is_live=is_live))
-        # The HTML of a textarea begins with a line feed that does not count.
-        assert tree.text("textarea") == "\n" + text
-        assert len(token_elements(tree)) == len(tokenizer.encode(text))
-        assert tree.all("section")[0]["aria-label"] == (text or "a")
+    for server in (False, True):
+        tree = check_page(page({text or "a": tokenizer}, text, server=server))
+        assert block(tree, "data")["text"] == text
+        assert block(tree, "data")["server"] is server
+        assert [each["name"] for each in block(tree, "tokenizers")] == [text or "a"]
 
 
-@settings(max_examples=100, deadline=None)
-@given(text=st.text(st.sampled_from("<>&\"'/=!-scriptab \n`")))
+@needs_core
+@settings(max_examples=50, deadline=None)
+@given(text=st.text(st.sampled_from("<>&\"'/=!-scriptab \n`[]\\")))
 def test_no_random_text_breaks_out_either(tokenizer: BPETokenizer, text: str) -> None:
-    check(page({"a": tokenizer}, text))
+    tree = check_page(page({text: tokenizer}, text))
+    assert block(tree, "data")["text"] == text
 
 
+@needs_core
 @pytest.mark.parametrize("attack", [*ATTACKS, "'\"><script>x()</script>"])
 def test_a_token_may_be_an_attack(attack: str) -> None:
     tokenizer = BPETokenizer().train("low", 257, special_tokens=[attack], verbose=False)
-    tree = check(page({"a": tokenizer}, f"a{attack}", "all"))
-    assert f"Token 2 of 2: “{attack}”\n" in (token_elements(tree)[1]["aria-label"] or "")
-    assert attack in tree.text("span")
+    html = page({"a": tokenizer}, f"a{attack}", allowed_special={attack})
+    tree = check_page(html)
+    assert block(tree, "data")["special"] == [attack]
+    (embedded,) = block(tree, "tokenizers")
+    assert gzip.decompress(base64.b64decode(embedded["packed"])) == pack(tokenizer)
 
 
-def test_each_token_has_a_label(tokenizer: BPETokenizer) -> None:
-    tree = check(page({"a": tokenizer}, "a low<|end|>", "all"))
-    labels = [each["aria-label"] or "" for each in token_elements(tree)]
-    ids = tokenizer.encode("a low<|end|>", allowed_special="all")
-    assert [int(re.findall(r"\nid (\d+)\n", label)[0]) for label in labels] == ids
-    assert labels[0] == f"Token 1 of {len(ids)}: “a”\nid 97\nbytes 61\ncharacter 0, byte 0 of the text"
-    assert "added token" in labels[-1]
-    assert all(each["tabindex"] == "0" for each in token_elements(tree))
-    colours = [(each["class"] or "").split()[0] for each in token_elements(tree)]
-    assert all(one != other for one, other in itertools.pairwise(colours))
+@needs_core
+def test_the_page_holds_its_core_and_its_worker() -> None:
+    tree = check_page(page({}))
+    wasm = gzip.decompress(base64.b64decode(tree.block("wasm")))
+    assert wasm == SOURCES.joinpath("core.wasm").read_bytes()
+    assert "Core.start" in tree.block("worker")
+    assert not re.search(r"^\s*(import|export) ", tree.block("worker"), re.MULTILINE)
+    assert block(tree, "tokenizers") == []
+    assert [each["name"] for each in block(tree, "data")["names"]] == [
+        each["name"] for each in published_names()
+    ]
 
 
-def test_the_merges_of_every_piece_are_listed(tokenizer: BPETokenizer) -> None:
-    html = visualization_html(tokenizer.visualize("low lower low"))
-    assert html.count("<h4>Piece “low”</h4>") == html.count("<h4>Piece “ low”</h4>") == 1
-    rank = tokenizer.merges.index((b"l", b"o"))
-    assert f"rank {rank}: <i>l</i> + <i>o</i> → <b>lo</b>, id {tokenizer.convert_tokens_to_ids('lo')}" in html
-    assert {each["data-piece"] for each in token_elements(Tree(html))} == {"0", "1", "2"}
+@needs_core
+def test_a_page_without_tokenizers_is_small() -> None:
+    assert len(page({}).encode()) < 1_500_000
 
 
-def test_a_long_piece_is_not_stepped_through_but_has_its_tokens(tokenizer: BPETokenizer) -> None:
-    text = "x" * (MAX_STEP_SYMBOLS + 1)
-    shown = tokenizer.visualize(text)
-    assert shown.ids == tokenizer.encode(text)
-    assert "too long to be stepped through: 65 symbols" in visualization_html(shown)
-    assert "too long" not in visualization_html(tokenizer.visualize("x" * MAX_STEP_SYMBOLS))
-
-
-def test_a_notebook_shows_it_without_a_script(tokenizer: BPETokenizer) -> None:
-    html = tokenizer.visualize("low </style><script>")._repr_html_()
-    tree = Tree(html)
-    assert html.startswith("<style>.bpe-tokens ")
-    assert not tree.all("script")
-    assert len(tree.all("style")) == 1
-    assert token_elements(tree)
-
-
+@needs_core
 def test_the_policy_lets_the_page_run_its_own_script_and_nothing_else(tokenizer: BPETokenizer) -> None:
-    for is_live in (False, True):
-        tree = check(page({"a": tokenizer}, "low", is_live=is_live))
+    for server in (False, True):
+        tree = check_page(page({"a": tokenizer}, "low", server=server))
         (rules,) = (each["content"] or "" for each in tree.all("meta") if each.get("http-equiv"))
-        assert rules == content_security_policy(is_live=is_live)
+        assert rules == content_security_policy(server=server)
         assert rules.startswith("default-src 'none'; ")
-        assert "unsafe" not in rules
-        for tag in ("script", "style"):
-            digest = base64.b64encode(hashlib.sha256(tree.text(tag).encode()).digest()).decode()
+        assert "unsafe" not in rules.replace("'wasm-unsafe-eval'", "")
+        for tag, source in (("script", tree.script()), ("style", tree.text("style"))):
+            digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
             assert f"{tag}-src 'sha256-{digest}'" in rules
-        assert ("connect-src" in rules) == is_live
-        assert ("readonly" in tree.all("textarea")[0]) == (not is_live)
+        assert ("connect-src 'self'" in rules) == server
 
 
-def test_two_tokenizers_stand_side_by_side(tokenizer: BPETokenizer) -> None:
+@needs_core
+def test_special_tokens_that_the_page_recognises(tokenizer: BPETokenizer) -> None:
     other = BPETokenizer(normalization=None).train("new new", vocab_size=258, verbose=False)
-    tree = check(page({"one": tokenizer, "other": other}, "new<|end|>", {"<|end|>"}))
-    names = [each["aria-label"] for each in tree.all("section") if each.get("class") == "column"]
-    assert names == ["one", "other"]
-    both = len(tokenizer.encode("new<|end|>", allowed_special="all")) + len(other.encode("new<|end|>"))
-    assert len(token_elements(tree)) == both
-    with pytest.raises(SpecialTokenError):
-        page({"one": tokenizer, "other": other}, "new", {"<|nobody|>"})
+    both = {"one": tokenizer, "other": other}
+    for allowed, expected in (("none", "none"), ("all", "all"), ({"<|end|>"}, ["<|end|>"])):
+        tree = check_page(page(both, "new<|end|>", allowed_special=allowed))  # type: ignore[arg-type]
+        assert block(tree, "data")["special"] == expected
+    with pytest.raises(SpecialTokenError, match="nobody"):
+        page(both, "new", allowed_special={"<|nobody|>"})
 
 
 def test_a_text_that_a_browser_could_not_lay_out_is_refused(tokenizer: BPETokenizer) -> None:
-    with pytest.raises(OptionError, match="50,001 characters"):
-        columns_html({"a": tokenizer}, "x" * (MAX_TEXT + 1))
+    with pytest.raises(OptionError, match=f"{MAX_TEXT + 1:,} characters"):
+        page({"a": tokenizer}, "x" * (MAX_TEXT + 1))
+
+
+def test_without_its_core_the_error_says_what_to_do(
+    tokenizer: BPETokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_module, "_FILES", tmp_path)
+    page_module._parts.cache_clear()
+    with pytest.raises(MissingDependencyError, match=r"core\.wasm.*`make wasm`.*wheel"):
+        page({"a": tokenizer})
+    page_module._parts.cache_clear()
+
+
+def test_top_level_names_are_unique() -> None:
+    """The modules become one script, so two of them must not have a name in common."""
+    declared = re.compile(r"^(?:export )?(?:async )?(?:function\*?|class|const|let) ([\w$]+)", re.MULTILINE)
+    owners: dict[str, str] = {}
+    for path in sorted(SOURCES.glob("*.js")):
+        if path.name in ("worker.js", "core.js"):  # a script of their own
+            continue
+        for name in declared.findall(path.read_text(encoding="utf-8")):
+            assert name not in owners, f"{name} is in {owners[name]} and in {path.name}"
+            owners[name] = path.name
+
+
+def test_modules_keep_the_form_that_joining_them_needs() -> None:
+    for path in SOURCES.glob("*.js"):
+        source = path.read_text(encoding="utf-8")
+        rest = page_module._EXPORT.sub("", page_module._IMPORT.sub("", source))
+        assert not re.search(r"^(import|export)\b", rest, re.MULTILINE), path.name
+        assert "import.meta" not in source
+        assert not re.search(r"\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval)\b", source), (
+            path.name
+        )
+        # Comments at the beginning of a line are left out of the page, also inside a text.
+        for text in re.findall(r"`[^`]*`", source):
+            assert not page_module._COMMENT.search(text), path.name

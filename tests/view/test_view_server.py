@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.errors import MissingDependencyError, OptionError
-from bpe_tokenizer.view.page import MAX_TEXT, columns_html, content_security_policy
+from bpe_tokenizer.view import page as page_module
+from bpe_tokenizer.view.packed import pack
+from bpe_tokenizer.view.page import content_security_policy
 from bpe_tokenizer.view.server import create_app, open_socket
-from html_tree import check
+from html_tree import check_page
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +29,13 @@ def tokenizer() -> BPETokenizer:
 class Answer(NamedTuple):
     status: int
     headers: dict[str, str]
-    body: str
+    body: bytes
 
 
-def ask(app: Any, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
+def ask(app: Any, method: str, path: str, **headers: str) -> Answer:
     """Send a request to an ASGI application and return what it answers."""
     sent: list[Mapping[str, Any]] = []
-    named = {"host": "127.0.0.1:8000", "content_type": "application/json"} | headers
+    named = {"host": "127.0.0.1:8000"} | headers
     scope = {
         "type": "http",
         "asgi": {"version": "3.0"},
@@ -48,30 +52,46 @@ def ask(app: Any, method: str, path: str, body: bytes = b"", **headers: str) -> 
     }
 
     async def receive() -> Mapping[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
+        return {"type": "http.request", "body": b"", "more_body": False}
 
     async def send(message: Mapping[str, Any]) -> None:
         sent.append(message)
 
     asyncio.run(app(scope, receive, send))
     got = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    return Answer(sent[0]["status"], got, b"".join(each.get("body", b"") for each in sent[1:]).decode())
+    return Answer(sent[0]["status"], got, b"".join(each.get("body", b"") for each in sent[1:]))
 
 
 @pytest.fixture(scope="module")
 def app(tokenizer: BPETokenizer) -> Any:
     pytest.importorskip("starlette", reason="the local page needs starlette")
-    return create_app({"a": tokenizer}, "low")
+    if not page_module._FILES.joinpath("core.wasm").is_file():
+        pytest.skip("core.wasm is missing: run `make wasm`")
+    return create_app({"a": tokenizer, "saved/b": tokenizer}, "low", load=BPETokenizer.load)
 
 
-def test_the_page_is_served_and_follows_what_is_typed(app: Any, tokenizer: BPETokenizer) -> None:
+def test_the_page_is_served(app: Any) -> None:
     answer = ask(app, "GET", "/")
     assert answer.status == 200
-    assert answer.headers["content-security-policy"].startswith(content_security_policy(is_live=True))
-    assert check(answer.body).text("textarea") == "\nlow"
-    for text in ("low newest", "</div><script>", "", "\ud800"):
-        typed = ask(app, "POST", "/tokens", json.dumps({"text": text}).encode())
-        assert (typed.status, typed.body) == (200, columns_html({"a": tokenizer}, text))
+    assert answer.headers["content-security-policy"].startswith(content_security_policy(server=True))
+    assert json.loads(check_page(answer.body.decode()).block("data"))["text"] == "low"
+
+
+def test_tokenizers_are_served_by_name(app: Any, tokenizer: BPETokenizer) -> None:
+    for name in ("a", "saved/b"):
+        answer = ask(app, "GET", f"/tokenizers/{name}")
+        assert (answer.status, answer.headers["content-type"]) == (200, "application/octet-stream")
+        assert gzip.decompress(answer.body) == pack(tokenizer)
+
+
+def test_other_names_are_not_served(app: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("b", "../a", "/etc/passwd", "hf:owner/name", "a/", ""):
+        answer = ask(app, "GET", f"/tokenizers/{name}")
+        assert (answer.status, b"unknown name" in answer.body) == (404, True)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    assert ask(create_app({}, ""), "GET", "/tokenizers/cl100k_base").status == 404
+    answer = ask(app, "GET", "/tokenizers/cl100k_base")
+    assert (answer.status, b"cl100k_base.tiktoken is on this machine" in answer.body) == (404, True)
 
 
 @pytest.mark.parametrize(
@@ -79,35 +99,25 @@ def test_the_page_is_served_and_follows_what_is_typed(app: Any, tokenizer: BPETo
 )
 def test_another_host_is_refused(app: Any, host: str) -> None:
     assert ask(app, "GET", "/", host=host).status == 400
-    assert ask(app, "POST", "/tokens", b'{"text": "x"}', host=host).status == 400
+    assert ask(app, "GET", "/tokenizers/a", host=host).status == 400
     assert ask(app, "GET", "/", host="localhost:1234").status == 200
 
 
 def test_pages_of_other_origins_get_nothing(app: Any) -> None:
-    body = b'{"text": "x"}'
     for origin in ("https://evil.example", "null", "http://127.0.0.1:9999", "http://localhost:8000"):
-        answer = ask(app, "POST", "/tokens", body, origin=origin)
-        assert (answer.status, "bpe-" in answer.body) == (400, False)
+        answer = ask(app, "GET", "/tokenizers/a", origin=origin)
+        assert (answer.status, b"BPE" in answer.body) == (400, False)
         assert not [name for name in answer.headers if name.startswith("access-control")]
-    assert ask(app, "POST", "/tokens", body, origin="http://127.0.0.1:8000").status == 200
-    assert ask(app, "POST", "/tokens", body, content_type="text/plain").status == 400
-    assert ask(app, "OPTIONS", "/tokens", origin="https://evil.example").status == 405
+    assert ask(app, "GET", "/tokenizers/a", origin="http://127.0.0.1:8000").status == 200
+    assert ask(app, "GET", "/tokenizers/a", sec_fetch_site="cross-site").status == 400
+    assert ask(app, "GET", "/tokenizers/a", sec_fetch_site="same-origin").status == 200
+    assert ask(app, "OPTIONS", "/tokenizers/a", origin="https://evil.example").status == 405
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"text": 1}', b"\xff", b'"text"', b"[" * 100_000])
-def test_a_request_that_is_no_text_is_refused(app: Any, body: bytes) -> None:
-    answer = ask(app, "POST", "/tokens", body)
-    assert (answer.status, answer.body) == (400, 'the request must be JSON of the form {"text": "..."}')
-
-
-def test_a_text_that_is_too_long_is_refused(app: Any) -> None:
-    for length, said in (
-        (MAX_TEXT + 1, "the text has 50,001 characters"),
-        (13 * MAX_TEXT, "the text is longer than 50,000 characters"),
-    ):
-        answer = ask(app, "POST", "/tokens", json.dumps({"text": "x" * length}).encode())
-        assert answer.status == 400
-        assert answer.body.startswith(said)
+def test_no_text_is_taken(app: Any) -> None:
+    for path in ("/", "/tokens", "/tokenizers/a"):
+        for method in ("POST", "PUT", "PATCH", "DELETE"):
+            assert ask(app, method, path).status in (404, 405)
 
 
 def test_without_starlette_the_error_names_the_command(

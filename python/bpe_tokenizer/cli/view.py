@@ -21,26 +21,26 @@ from bpe_tokenizer.cli.options import (
     option,
 )
 from bpe_tokenizer.errors import OptionError
-from bpe_tokenizer.view.page import page, visualize_all
+from bpe_tokenizer.view.page import page
 
 __all__ = ["view"]
 
 
 def view(
     tokenizer: Annotated[
-        list[str],
+        list[str] | None,
         option(
             "PATH|NAME",
             "A saved or published tokenizer; repeat the option to compare several.",
-            "",
+            "one that the page trains on its examples",
             TOKENIZER,
         ),
-    ],
+    ] = None,
     text: Annotated[str | None, option("TEXT", "Text to show.")] = None,
     file: Annotated[
         str | None, option("FILE", "File to show, in UTF-8; - is standard input.", names=FILE)
     ] = None,
-    html: Annotated[str | None, option("FILE", "Write a self-contained page; - is standard output.")] = None,
+    html: Annotated[str | None, option("FILE", "Write the page as one file; - is standard output.")] = None,
     plain: Annotated[
         bool, typer.Option("--plain", help="Print the tokens, as also in a pipe or into a file.")
     ] = False,
@@ -57,17 +57,22 @@ def view(
     """Show the tokens of a text in a browser, file or terminal.
 
     Without --html and --plain, a local page opens, until Ctrl-C. If standard output is not a terminal, the
-    tokens are printed instead, unless --no-browser or --port asks for the page.
+    tokens are printed instead, unless --no-browser or --port asks for the page. The page works in the
+    browser: what is typed into it stays there.
     """
     if text is not None and file is not None:
         raise typer.BadParameter("give either --text or --file, not both")
     if html is not None and plain:
         raise typer.BadParameter("give either --html or --plain, not both")
     is_live = html is None and not plain and (sys.stdout.isatty() or no_browser or port != 0)
-    if text is None and (file is not None or not is_live):
+    is_plain = html is None and not is_live
+    if is_plain and not tokenizer:
+        raise typer.BadParameter("name a tokenizer: --tokenizer PATH or --tokenizer NAME")
+    # A page has a sample text; standard input is read only if it is piped in.
+    if text is None and (file is not None or is_plain or (html is not None and not sys.stdin.isatty())):
         text = read_text(file)
     special = allowed_special_argument(allowed_special)
-    loaded = _load_all(tokenizer, download)
+    loaded = _load_all(tokenizer or [], download)
     if is_live:
         _serve(loaded, text or "", special, port, opens_browser=not no_browser)
     elif html is not None:
@@ -96,13 +101,13 @@ def _serve(
     from bpe_tokenizer.view.server import open_socket, serve
 
     with open_socket(port) as listener:
-        serve(tokenizers, text, special, listener, opens_browser=opens_browser)
+        serve(tokenizers, text, special, listener, load=BPETokenizer.load, opens_browser=opens_browser)
 
 
 def _write(
     file: str, tokenizers: dict[str, BPETokenizer], text: str, special: special_tokens.AllowedSpecial
 ) -> None:
-    data = page(tokenizers, text, special).encode("utf-8", errors="replace")
+    data = page(tokenizers, text, allowed_special=special).encode()
     if file == "-":
         sys.stdout.buffer.write(data)
     else:
@@ -113,7 +118,13 @@ def _print(tokenizers: dict[str, BPETokenizer], text: str, special: special_toke
     from bpe_tokenizer.console import new_console
 
     console = new_console(highlight=False, markup=False)
-    for name, shown in visualize_all(tokenizers, text, special):
+    known = {token for tokenizer in tokenizers.values() for token in tokenizer.special_tokens}
+    for name, tokenizer in tokenizers.items():
+        allowed = special
+        if isinstance(allowed, set):
+            # A tokenizer that lacks a token of another one reads it as plain text.
+            allowed = allowed - (known - tokenizer.special_tokens.keys())
+        shown = tokenizer.visualize(text, allowed_special=allowed)
         if len(tokenizers) > 1:
             console.print(name, soft_wrap=True)
         shown.show(console)

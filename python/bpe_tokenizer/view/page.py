@@ -1,157 +1,252 @@
-"""A self-contained HTML page with the tokens of a text, for one or more tokenizers."""
+"""The page Piecewise as one file: its own scripts and styles, the core in WebAssembly, and tokenizers.
+
+The page encodes, trains and traces in the browser. It requests nothing, except from the local server of
+`bpe-tokenizer view`.
+"""
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
 from html import escape
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.errors import MissingDependencyError, OptionError, SpecialTokenError, shorten
 from bpe_tokenizer.special_tokens import AllowedSpecial
-from bpe_tokenizer.view.html import STYLE, visualization_html
 
 if TYPE_CHECKING:
     from bpe_tokenizer.tokenizer import BPETokenizer
-    from bpe_tokenizer.view.visualization import Visualization
 
-__all__ = ["MAX_TEXT", "columns_html", "content_security_policy", "page", "visualize_all"]
+__all__ = ["MAX_TEXT", "content_security_policy", "packed_gzip", "page", "published_names"]
 
-# Characters. A browser takes seconds to lay out more tokens.
-MAX_TEXT = 50_000
+# Characters. Chromium's text field takes seconds to lay out a longer text, and its tab may run out of memory.
+MAX_TEXT = 5_000_000
 
-_FILES = resources.files(__package__)
-_STYLE = STYLE + _FILES.joinpath("page.css").read_text(encoding="utf-8")
-_SCRIPT = _FILES.joinpath("page.js").read_text(encoding="utf-8")
-
-
-def columns_html(
-    tokenizers: Mapping[str, BPETokenizer],
-    text: str,
-    allowed_special: AllowedSpecial = "none",
-    check: Callable[[], None] | None = None,
-) -> str:
-    """Return the tokens of a text as HTML, one column for each tokenizer.
-
-    Args:
-        tokenizers: The tokenizers by name.
-        text: The text.
-        allowed_special: The special tokens to recognise: `"none"`, `"all"` or a set.
-        check: Called for each token; it raises an exception to stop the work.
-
-    Raises:
-        OptionError: The text is longer than `MAX_TEXT`.
-    """
-    if len(text) > MAX_TEXT:
-        raise OptionError(
-            f"the text has {len(text):,} characters, and a page shows at most {MAX_TEXT:,}: "
-            "shorten it, or use --plain"
-        )
-    columns = []
-    for name, shown in visualize_all(tokenizers, text, allowed_special):
-        title = escape(name)
-        tokens = visualization_html(shown, check)
-        columns.append(f'<section class="column" aria-label="{title}"><h2>{title}</h2>{tokens}</section>')
-    return "".join(columns)
+_FILES = resources.files(__package__).joinpath("page")
+# The style sheets, in the order of the cascade; those of modes follow.
+_FIRST_STYLES = ("theme.css", "layout.css", "chips.css")
+# No code of the page has any other form of import or export.
+_IMPORT = re.compile(r'^import \{[^{}]+\} from "\./(\w+\.js)";?\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?function\b|class\b|const\b|let\b)", re.MULTILINE)
+# Comments that begin their line. The page is for people who read its sources in the repository.
+_COMMENT = re.compile(r"^[ \t]*(?:/\*.*?\*/|//[^\n]*)[ \t]*\n", re.MULTILINE | re.DOTALL)
+_FIELD = re.compile(r"\[\[(\w+)\]\]")
+_ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect x="2" y="3" width="12" height="11" '
+    'rx="3.5" fill="#b9a8f5"/><rect x="18" y="3" width="12" height="11" rx="3.5" fill="#7fc8a9"/>'
+    '<rect x="2" y="18" width="28" height="11" rx="3.5" fill="#5340c4"/></svg>'
+)
 
 
-def visualize_all(
-    tokenizers: Mapping[str, BPETokenizer], text: str, allowed_special: AllowedSpecial = "none"
-) -> Iterator[tuple[str, Visualization]]:
-    """Yield the name of each tokenizer and the tokens that it cuts a text into.
+class _Parts(NamedTuple):
+    """The parts of the page that are the same for all texts and tokenizers."""
 
-    Args:
-        tokenizers: The tokenizers by name.
-        text: The text.
-        allowed_special: The special tokens to recognise: `"none"`, `"all"` or a set. A tokenizer that lacks
-            a token of the set reads it as plain text.
-
-    Raises:
-        SpecialTokenError: The set names a token that no tokenizer has.
-    """
-    known = {token for tokenizer in tokenizers.values() for token in tokenizer.special_tokens}
-    for name, tokenizer in tokenizers.items():
-        special = allowed_special
-        if isinstance(special, set):
-            special = special - (known - tokenizer.special_tokens.keys())
-        yield name, tokenizer.visualize(text, allowed_special=special)
+    html: str
+    style: str
+    script: str
+    worker: str
+    wasm: str
 
 
 def page(
     tokenizers: Mapping[str, BPETokenizer],
-    text: str,
-    allowed_special: AllowedSpecial = "none",
+    text: str = "",
     *,
-    is_live: bool = False,
+    allowed_special: AllowedSpecial = "none",
+    server: bool = False,
 ) -> str:
-    r"""Return a complete page. It loads nothing and runs only its own script.
+    """Return the page as one HTML file. It runs only its own scripts, and needs no network.
 
     Args:
-        tokenizers: The tokenizers by name, shown side by side.
-        text: The text.
-        allowed_special: The special tokens to recognise: `"none"`, `"all"` or a set.
-        is_live: Whether the text can be edited; the page then posts it to the relative URL `tokens`.
+        tokenizers: The tokenizers to embed, by name; the page shows the first one, and compares the second
+            with it. Without any, the page trains a small one on its sample text.
+        text: The initial text; "" shows a sample.
+        allowed_special: The special tokens that the page recognises while its switch is on: `"all"` or a set;
+            the switch is off at the start if it is `"none"`. A tokenizer that lacks a token of the set reads
+            it as plain text.
+        server: Whether the page may request `tokenizers/NAME` from the server that it comes from.
 
     Raises:
+        MissingDependencyError: The installation lacks the core in WebAssembly.
         OptionError: The text is longer than `MAX_TEXT`.
+        SpecialTokenError: The set names a token that no tokenizer has.
 
     Example:
         >>> from bpe_tokenizer import BPETokenizer
         >>> tokenizer = BPETokenizer().train("low low lower", vocab_size=258, verbose=False)
-        >>> html = page({"mine": tokenizer}, "</script>")
-        >>> html.startswith("<!DOCTYPE html>"), html.count("</script>")
-        (True, 1)
+        >>> html = page({"mine": tokenizer}, "</script>")  # doctest: +SKIP
+        >>> html.startswith("<!DOCTYPE html>"), "<title>Piecewise</title>" in html  # doctest: +SKIP
+        (True, True)
     """
-    shown = columns_html(tokenizers, text, allowed_special)
-    label = "Type here; the tokens follow." if is_live else "The text."
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{escape(content_security_policy(is_live=is_live))}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="no-referrer">
-<title>Tokens</title>
-<link rel="icon" href="data:,">
-<style>{_STYLE}</style>
-</head>
-<body>
-<main>
-<h1>Tokens</h1>
-<p><label for="text">{label}</label> <span id="help">Tab to the tokens; arrow keys, Home and End walk over
-them, Enter shows the merges of the token's piece.</span></p>
-<textarea id="text" dir="auto" spellcheck="false" aria-describedby="help"{"" if is_live else " readonly"}>
-{escape(text)}</textarea>
-<p id="problem" class="problem" role="alert"></p>
-<p id="counts" class="quiet" role="status"></p>
-<div id="shown" class="columns">{shown}</div>
-</main>
-<script>{_SCRIPT}</script>
-</body>
-</html>
-"""
+    if len(text) > MAX_TEXT:
+        raise OptionError(
+            f"the text has {len(text):,} characters, and a page takes at most {MAX_TEXT:,}: "
+            "shorten it, or use --plain"
+        )
+    if isinstance(allowed_special, set):
+        _check_known(tokenizers, allowed_special)
+    parts = _parts()
+    data = {
+        "version": _version(),
+        "text": text,
+        "special": sorted(allowed_special) if isinstance(allowed_special, set) else allowed_special,
+        "server": server,
+        "names": published_names(),
+        "patterns": _patterns(),
+        "chat": _chat_data(),
+    }
+    fields = {
+        "policy": escape(content_security_policy(server=server)),
+        "icon": f"data:image/svg+xml;base64,{base64.b64encode(_ICON.encode()).decode()}",
+        "style": parts.style,
+        "data": _json(data),
+        "tokenizers": _json(
+            [
+                {"name": name, "packed": base64.b64encode(packed_gzip(each)).decode()}
+                for name, each in tokenizers.items()
+            ]
+        ),
+        "wasm": parts.wasm,
+        "worker": parts.worker,
+        "script": parts.script,
+    }
+    return _FIELD.sub(lambda field: fields[field[1]], parts.html)
 
 
-def content_security_policy(*, is_live: bool = False) -> str:
-    """Return the Content-Security-Policy of a page, which allows only its own style and script.
+def content_security_policy(*, server: bool = False) -> str:
+    """Return the Content-Security-Policy of a page, which allows only its own styles and scripts.
 
     Args:
-        is_live: Whether the page may connect to its server.
+        server: Whether the page may connect to its server.
 
     Source: https://www.w3.org/TR/CSP3/
     """
+    parts = _parts()
     rules = (
         "default-src 'none'",
-        f"style-src {_hash(_STYLE)}",
-        f"script-src {_hash(_SCRIPT)}",
+        f"style-src {_hash(parts.style)}",
+        # The core is WebAssembly. The worker inherits this policy.
+        f"script-src {_hash(parts.script)} 'wasm-unsafe-eval'",
+        "worker-src blob:",
         "img-src data:",
-        *(["connect-src 'self'"] if is_live else []),
+        *(["connect-src 'self'"] if server else []),
         "base-uri 'none'",
         "form-action 'none'",
     )
     return "; ".join(rules)
+
+
+def published_names() -> list[dict[str, Any]]:
+    """Return the published encodings that the page knows by name, with their models and files.
+
+    >>> published_names()[-1]["name"]
+    'gpt2'
+    """
+    from bpe_tokenizer.formats.tiktoken.models import MODEL_NAMES
+    from bpe_tokenizer.formats.tiktoken.published import PUBLISHED
+
+    names = []
+    for name, encoding in reversed(list(PUBLISHED.items())):
+        models = [model for model, used in MODEL_NAMES.items() if used == name]
+        file = encoding.ranks.url.rpartition("/")[2]
+        names.append({"name": name, "models": models[:3], "file": file, "url": encoding.ranks.url})
+    return names
+
+
+def _check_known(tokenizers: Mapping[str, BPETokenizer], allowed: set[str]) -> None:
+    known = {token for tokenizer in tokenizers.values() for token in tokenizer.special_tokens}
+    for token in sorted(allowed - known):
+        raise SpecialTokenError(f"unknown special token {shorten(token)}: no tokenizer of the page has it")
+
+
+def _patterns() -> list[dict[str, Any]]:
+    from bpe_tokenizer.patterns import NAMED_PATTERNS
+
+    return [{"name": name, "patterns": list(named.patterns)} for name, named in NAMED_PATTERNS.items()]
+
+
+def _chat_data() -> Any:
+    from bpe_tokenizer.view.chat_data import chat_data
+
+    return chat_data()
+
+
+def packed_gzip(tokenizer: BPETokenizer) -> bytes:
+    r"""Return a tokenizer as the page reads it: packed, then compressed.
+
+    >>> from bpe_tokenizer import BPETokenizer
+    >>> tokenizer = BPETokenizer().train("low low lower", vocab_size=258, verbose=False)
+    >>> packed_gzip(tokenizer)[:2]
+    b'\x1f\x8b'
+    """
+    from bpe_tokenizer.view.packed import pack
+
+    # The highest level takes three times as long for 2 % less.
+    return gzip.compress(pack(tokenizer), compresslevel=6, mtime=0)
+
+
+def _version() -> str:
+    from bpe_tokenizer import __version__
+
+    return __version__
+
+
+@cache
+def _parts() -> _Parts:
+    wasm = _FILES.joinpath("core.wasm")
+    if not wasm.is_file():
+        raise MissingDependencyError(
+            "this installation lacks core.wasm, the core of the page: run `make wasm` in the repository, or "
+            "install a wheel"
+        )
+    style = "\n".join(_COMMENT.sub("", _read(name)) for name in _styles())
+    # A block keeps the worker's names out of its global object.
+    worker = f'"use strict";\n{{\n{_script("worker.js")}}}\n'
+    return _Parts(_read("index.html"), style, _script("app.js"), worker, _wasm_base64(wasm.read_bytes()))
+
+
+def _styles() -> Iterator[str]:
+    yield from _FIRST_STYLES
+    names = (each.name for each in _FILES.iterdir())
+    yield from sorted(name for name in names if name.endswith(".css") and name not in _FIRST_STYLES)
+
+
+def _script(first: str) -> str:
+    """Join a module and all that it imports, each after its imports, to one script."""
+    sources: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        source = _read(name)
+        for imported in _IMPORT.findall(source):
+            if imported not in sources:
+                add(imported)
+        sources[name] = _EXPORT.sub("", _COMMENT.sub("", _IMPORT.sub("", source)))
+
+    add(first)
+    script = "\n".join(sources.values())
+    for forbidden in ("</script", "<!--", "<script"):
+        if forbidden in script.lower():
+            raise AssertionError(f"a script of the page contains {forbidden}")
+    return script
+
+
+def _read(name: str) -> str:
+    return _FILES.joinpath(name).read_text(encoding="utf-8")
+
+
+def _wasm_base64(data: bytes) -> str:
+    return base64.b64encode(gzip.compress(data, mtime=0)).decode()
+
+
+def _json(value: object) -> str:
+    """Write JSON that no string can end: inside a script, HTML knows only `<` as the start of anything."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _hash(source: str) -> str:

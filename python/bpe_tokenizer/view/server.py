@@ -1,7 +1,8 @@
-"""A local server for the page: it tokenizes text while the user types.
+"""A local server for the page, and for the tokenizers that the page asks for by name.
 
-It serves one user of this machine, and trusts no request: not of other pages in its browser, not of
-other users. The address holds a secret token. Work and memory are bounded whatever is sent.
+It gets no text: the page works in the browser. It serves one user of this machine, and trusts no request:
+not of other pages in its browser, not of other users. The address holds a secret token. Work and memory are
+bounded, whatever is sent.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
-import json
 import logging
 import os
 import secrets
@@ -17,12 +17,13 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bpe_tokenizer.errors import OptionError, TokenizerError, shorten
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.special_tokens import AllowedSpecial
-from bpe_tokenizer.view.page import MAX_TEXT, columns_html, content_security_policy, page
+from bpe_tokenizer.view.page import content_security_policy, packed_gzip, page, published_names
 
 if TYPE_CHECKING:
     from bpe_tokenizer.tokenizer import BPETokenizer
@@ -37,12 +38,9 @@ HOST = "127.0.0.1"
 # The host names of a browser on this machine. A request with any other name comes from a foreign page whose
 # name resolves to this machine (DNS rebinding).
 _HOST_NAMES = (HOST, "localhost")
-# JSON escapes a character in at most 12 bytes.
-_MAX_BODY = 12 * MAX_TEXT + 1000
-# A text takes up to 200 MB and two seconds, so few are worked on at once; more posts wait, and even more are
-# refused. The page sends one at a time.
-_MAX_AT_ONCE = 2
-_MAX_POSTS = 12
+# A tokenizer takes up to a second and 300 MB to be loaded and packed, so one is worked on at a time. Few more
+# requests wait, and even more are refused. The page sends one at a time.
+_MAX_REQUESTS = 8
 # Connections, and seconds for a client to send a request, its body, or to take an answer.
 _MAX_CONNECTIONS = 64
 _REQUEST_SECONDS = 10
@@ -50,10 +48,6 @@ _ANSWER_SECONDS = 30
 _SHUTDOWN_SECONDS = 0.3
 # An answer is sent in parts of this size, each when the client has taken the previous one.
 _PART_BYTES = 1 << 16
-
-
-class _ClientGoneError(Exception):
-    """The client of a request is gone."""
 
 
 class _RequestError(Exception):
@@ -69,43 +63,44 @@ def create_app(
     text: str,
     allowed_special: AllowedSpecial = "none",
     *,
+    load: Callable[[str], BPETokenizer] | None = None,
     token: str = "",
     one_time_token: str = "",
 ) -> Any:
-    """Return the ASGI application: the page, and next to it `tokens`, which takes `{"text": ...}`.
+    """Return the ASGI application: the page, and next to it `tokenizers/NAME`.
 
-    It answers only requests to this machine's own names, and sends no header that lets pages of other
-    origins read its answers.
+    A name is that of a given tokenizer, or a published one. The application answers
+    only requests to this machine's own names, and sends no header that lets pages of other origins read its
+    answers.
 
     Args:
-        tokenizers: The tokenizers by name.
+        tokenizers: The tokenizers by name; the page contains them.
         text: The initial text of the page.
-        allowed_special: The special tokens to recognise: `"none"`, `"all"` or a set.
+        allowed_special: As in `page`.
+        load: Returns the published tokenizer of a name, if this machine has it; without it, only the given
+            ones are served.
         token: The secret part of the address: the page is at `/token/`, and at `/` without a token.
         one_time_token: `/one_time_token/` redirects to the page, once. It may be seen by others, as the
             arguments of a browser are.
 
     Raises:
-        MissingDependencyError: Starlette is not installed.
+        MissingDependencyError: Starlette is not installed, or the core in WebAssembly is missing.
     """
     applications = import_library("starlette.applications", "view")
     responses = import_library("starlette.responses", "view")
     routing = import_library("starlette.routing", "view")
     headers = {
-        "Content-Security-Policy": f"{content_security_policy(is_live=True)}; frame-ancestors 'none'",
+        "Content-Security-Policy": f"{content_security_policy(server=True)}; frame-ancestors 'none'",
         "Cache-Control": "no-store",
         "Cross-Origin-Resource-Policy": "same-origin",
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
     }
-    initial = page(tokenizers, text, allowed_special, is_live=True).encode("utf-8", errors="replace")
+    initial = page(tokenizers, text, allowed_special=allowed_special, server=True).encode()
     unused = [one_time_token] if one_time_token else []
     root = f"/{token}/" if token else "/"
 
-    def html(text: str, check: Callable[[], None]) -> bytes:
-        return columns_html(tokenizers, text, allowed_special, check).encode("utf-8", errors="replace")
-
-    work = _Work(html)
+    packed = _PackedTokenizers(tokenizers, load)
 
     def refusal(error: _RequestError) -> Any:
         more = {"Retry-After": "1"} if error.status == 503 else {}
@@ -122,7 +117,7 @@ def create_app(
             try:
                 _check_host(request.headers)
                 given = request.path_params.get("token", "")
-                if given in unused and request.method == "GET":
+                if given in unused and request.method == "GET" and "name" not in request.path_params:
                     unused.remove(given)
                     await responses.RedirectResponse(root, 303, headers=headers)(scope, receive, send)
                     return
@@ -131,22 +126,28 @@ def create_app(
                 await self.answer(request, send)
             except _RequestError as error:
                 await refusal(error)(scope, receive, send)
-            except (_ClientGoneError, asyncio.TimeoutError):
+            except asyncio.TimeoutError:
                 pass  # The server closes the connection.
 
     async def get_page(request: Any, send: _Send) -> None:
         await asyncio.wait_for(
-            _send_html(send, initial, headers, has_body=request.method == "GET"), _ANSWER_SECONDS
+            _send(send, initial, "text/html; charset=utf-8", headers, has_body=request.method == "GET"),
+            _ANSWER_SECONDS,
         )
 
-    async def post_tokens(request: Any, send: _Send) -> None:
+    async def get_tokenizer(request: Any, send: _Send) -> None:
         _check_origin(request.headers)
-        await work.answer(request, lambda body: _send_html(send, body, headers))
+        body = await packed.get(request.path_params["name"])
+        await asyncio.wait_for(
+            _send(send, body, "application/octet-stream", headers, has_body=request.method == "GET"),
+            _ANSWER_SECONDS,
+        )
 
     path = "/{token}/" if token else "/"
     routes = [
         routing.Route(path, Application(get_page), methods=["GET"]),
-        routing.Route(f"{path}tokens", Application(post_tokens), methods=["POST"]),
+        # The name of a tokenizer may be a path.
+        routing.Route(f"{path}tokenizers/{{name:path}}", Application(get_tokenizer), methods=["GET"]),
     ]
     if token:  # says what is missing
         routes.append(routing.Route("/", Application(get_page), methods=["GET"]))
@@ -155,65 +156,47 @@ def create_app(
     return app
 
 
-class _Work:
-    """Turns posted texts into HTML: few at once, and only while their clients wait.
+class _PackedTokenizers:
+    """Packs tokenizers, one at a time, and keeps them: there are few names.
 
     Args:
-        html: Returns the HTML of a text; it calls its second argument now and then, which may raise.
+        given: The tokenizers of the page, by name.
+        load: Returns a published tokenizer.
     """
 
-    def __init__(self, html: Callable[[str, Callable[[], None]], bytes]) -> None:
-        self._html = html
-        self._posts = 0
-        self._slots = asyncio.Semaphore(_MAX_AT_ONCE)
+    def __init__(self, given: Mapping[str, BPETokenizer], load: Callable[[str], BPETokenizer] | None) -> None:
+        names = [each["name"] for each in published_names()] if load is not None else []
+        self._loaders = {name: partial(load, name) for name in names if load is not None}
+        self._loaders |= {name: partial(given.__getitem__, name) for name in given}
+        self._packed: dict[str, bytes] = {}
+        self._requests = 0
+        self._lock = asyncio.Lock()
 
-    async def answer(self, request: Any, send: Callable[[bytes], Awaitable[None]]) -> None:
-        """Read a text, and send its HTML.
+    async def get(self, name: str) -> bytes:
+        """Return a packed tokenizer.
 
         Raises:
-            _ClientGoneError: The client is gone.
             _RequestError: The request is refused.
         """
-        if self._posts >= _MAX_POSTS:
+        if name not in self._loaders:
+            raise _RequestError(404, f"unknown name {shorten(name)}")
+        if self._requests >= _MAX_REQUESTS:
             raise _RequestError(503, "too many requests at once: wait a second")
-        self._posts += 1
+        self._requests += 1
         try:
-            text = await _read_text(request)
-            await self._work(request, text, send)
+            async with self._lock:
+                if name not in self._packed:
+                    self._packed[name] = await _in_thread(self._pack, name)
+            return self._packed[name]
+        except MemoryError:
+            raise _RequestError(503, "not enough memory for this tokenizer") from None
+        except TokenizerError as error:
+            raise _RequestError(404, str(error)) from None
         finally:
-            self._posts -= 1
+            self._requests -= 1
 
-    async def _work(self, request: Any, text: str, send: Callable[[bytes], Awaitable[None]]) -> None:
-        cancelled = threading.Event()
-
-        def check() -> None:
-            if cancelled.is_set():
-                raise _ClientGoneError
-
-        async def run() -> None:
-            async with self._slots:
-                try:
-                    body = await _in_thread(self._html, text, check)
-                except MemoryError:
-                    raise _RequestError(503, "not enough memory for this text") from None
-                except TokenizerError as error:
-                    raise _RequestError(400, str(error)) from None
-                await asyncio.wait_for(send(body), _ANSWER_SECONDS)
-
-        working = asyncio.ensure_future(run())
-        gone = asyncio.ensure_future(request.receive())  # after the body: the message that the client is gone
-        try:
-            await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not working.done() and gone.result()["type"] == "http.disconnect":
-                raise _ClientGoneError
-            await working
-        except asyncio.TimeoutError:
-            raise _ClientGoneError from None
-        finally:
-            cancelled.set()
-            gone.cancel()
-            working.cancel()
-            await asyncio.gather(working, gone, return_exceptions=True)
+    def _pack(self, name: str) -> bytes:
+        return packed_gzip(self._loaders[name]())
 
 
 async def _in_thread(function: Callable[..., bytes], *args: object) -> bytes:
@@ -226,9 +209,11 @@ async def _in_thread(function: Callable[..., bytes], *args: object) -> bytes:
         raise
 
 
-async def _send_html(send: _Send, body: bytes, headers: Mapping[str, str], *, has_body: bool = True) -> None:
+async def _send(
+    send: _Send, body: bytes, content_type: str, headers: Mapping[str, str], *, has_body: bool
+) -> None:
     """Send an answer in parts, so that a client that reads slowly does not fill the memory."""
-    fields = {"Content-Type": "text/html; charset=utf-8", "Content-Length": str(len(body)), **headers}
+    fields = {"Content-Type": content_type, "Content-Length": str(len(body)), **headers}
     raw = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
     await send({"type": "http.response.start", "status": 200, "headers": raw})
     for start in range(0, len(body) if has_body else 0, _PART_BYTES):
@@ -263,36 +248,6 @@ def _check_origin(headers: Any) -> None:
             )
     if _only(headers, "sec-fetch-site") not in ("", "same-origin", "none"):
         raise _RequestError(400, "this server answers only its own page")
-    if _only(headers, "content-type").partition(";")[0].strip().lower() != "application/json":
-        raise _RequestError(400, "send the text as application/json")
-
-
-async def _read_text(request: Any) -> str:
-    """Read a text from a request: never more than its limit, nor for longer than its time."""
-    try:
-        body = await asyncio.wait_for(_body(request), _REQUEST_SECONDS)
-    except asyncio.TimeoutError:
-        raise _RequestError(408, "the request takes too long to arrive") from None
-    try:
-        text = json.loads(body)["text"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        text = None
-    if not isinstance(text, str):
-        raise _RequestError(400, 'the request must be JSON of the form {"text": "..."}')
-    return text
-
-
-async def _body(request: Any) -> bytes:
-    body = bytearray()
-    while True:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise _ClientGoneError
-        body += message.get("body", b"")
-        if len(body) > _MAX_BODY:
-            raise _RequestError(400, f"the text is longer than {MAX_TEXT:,} characters: shorten it")
-        if not message.get("more_body", False):
-            return bytes(body)
 
 
 def open_socket(port: int) -> socket.socket:
@@ -321,6 +276,7 @@ def serve(
     allowed_special: AllowedSpecial,
     listener: socket.socket,
     *,
+    load: Callable[[str], BPETokenizer],
     opens_browser: bool,
 ) -> None:
     """Print the address of the page and serve it until Ctrl-C.
@@ -333,6 +289,7 @@ def serve(
         text: As in `create_app`.
         allowed_special: As in `create_app`.
         listener: The listening socket.
+        load: As in `create_app`.
         opens_browser: Whether to open the page in the user's browser.
 
     Raises:
@@ -343,6 +300,7 @@ def serve(
         tokenizers,
         text,
         allowed_special,
+        load=load,
         token=token,
         one_time_token=one_time_token if opens_browser else "",
     )

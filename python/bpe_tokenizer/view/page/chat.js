@@ -1,0 +1,282 @@
+// The chat mode: an editor of messages, the conversation as a model reads it, and who can forge what.
+import { analyseChat, assistantMask, encodeRendered } from "./chat_analysis.js";
+import { createChatEditor } from "./chat_editor.js";
+import { chatExamples } from "./chat_examples.js";
+import { createForgeryPanel } from "./chat_forgery.js";
+import { createMessagesPaste } from "./chat_paste.js";
+import { createChatResult } from "./chat_result.js";
+import { checkedChat, messagesToJson } from "./chat_state.js";
+import { chatControlTokens, ChatRenderError, missingControlTokens, renderChat } from "./chat_templates.js";
+import { countMessageTokens } from "./chat_tokens.js";
+import { ChatVocabulary } from "./chat_vocabulary.js";
+import { measureWriters, writtenTokens } from "./chat_writers.js";
+import { countNoun, make, makeSwitch } from "./dom.js";
+
+// A pause in typing, in milliseconds, after which the conversation is encoded.
+const TYPING_PAUSE = 20;
+
+/**
+ * Makes the chat mode.
+ * @param {object} context what the page gives to its modes
+ * @returns {{element: HTMLElement, enter: () => void, leave: () => void}}
+ */
+export function createChatMode(context) {
+  const { client, store, tokenizers, announce, icon } = context;
+  const { templates, default: defaultName } = context.data.chat;
+  const roles = [...new Set(templates.flatMap((each) => ["system", ...Object.keys(each.roles ?? {})]))];
+
+  let chat = checkedChat(store.get().chat);
+  let isEntered = false;
+  let isStale = true;
+  let isDrawing = false;
+  let timer = 0;
+  const writers = new Map();
+
+  const picker = make("select", { class: "select small", onchange: () => chooseTemplate(picker.value) });
+  const examples = make("select", {
+    class: "select small",
+    "aria-label": "Example",
+    onchange: () => chooseExample(examples.value),
+  });
+  const flags = {
+    prompt: flagSwitch("Generation prompt", "prompt"),
+    continues: flagSwitch("Continue the final message", "continues"),
+    marksAssistant: flagSwitch("Assistant’s tokens", "marksAssistant"),
+    addsTokens: flagSwitch("Add the tokens here", "addsTokens"),
+  };
+  const idsSwitch = makeSwitch("Ids", store.get().showsIds, (isOn) => store.set({ showsIds: isOn }));
+  const editor = createChatEditor({ icon, announce, roles, changed: (messages) => change({ messages, example: "" }) });
+  const paste = createMessagesPaste((messages) => {
+    change({ messages, example: "" });
+    editor.show(messages);
+    announce(`${countNoun(messages.length, "message")} pasted.`);
+  });
+  const result = createChatResult({ icon, switches: [flags.marksAssistant, idsSwitch], addsSwitch: flags.addsTokens });
+  const forgery = createForgeryPanel({ icon });
+  const copyJson = copyButton("Copy JSON", () => messagesToJson(chat.messages), "Messages copied as JSON.");
+  const copyIds = copyButton("Copy ids", () => JSON.stringify(Array.from(result.ids() ?? [])), "Ids copied.");
+  const options = make(
+    "div",
+    { class: "chat-options" },
+    make("label", { class: "chat-label" }, make("span", {}, "Template"), picker),
+    flags.prompt,
+    flags.continues,
+  );
+  const element = make(
+    "div",
+    { class: "chat-mode", "aria-busy": "false" },
+    panel("editor", "Conversation", [examples], options, editor.element, paste),
+    panel("result", "What the model reads", [copyJson, copyIds], result.element),
+    panel("forgery", "Who can forge what", [], forgery.element),
+  );
+
+  store.subscribe((state, before) => {
+    if (state.chat !== before.chat && state.chat !== chat) {
+      chat = checkedChat(state.chat);
+      restore();
+    } else if (state.showsIds !== before.showsIds || state.showsInvisible !== before.showsInvisible) {
+      refresh();
+    }
+  });
+  tokenizers.subscribe(() => {
+    followExample();
+    refresh();
+  });
+  restore();
+
+  function panel(name, title, actions, ...body) {
+    const id = `chat-${name}-title`;
+    const heading = make(
+      "div",
+      { class: "panel-heading" },
+      make("h2", { class: "panel-title", id }, title),
+      make("span", { class: "chat-heading-actions" }, ...actions),
+    );
+    const content = make("div", { class: "panel-body" }, ...body);
+    return make("section", { class: `panel chat-panel-${name}`, "aria-labelledby": id }, heading, content);
+  }
+
+  /** A switch for a flag of the state. */
+  function flagSwitch(label, name) {
+    return makeSwitch(label, chat[name], (isOn) => change({ [name]: isOn }));
+  }
+
+  function copyButton(label, text, done) {
+    const copy = async () => {
+      try {
+        await navigator.clipboard.writeText(text());
+        announce(done);
+      } catch {
+        announce("The browser does not allow the page to copy.");
+      }
+    };
+    return make("button", { type: "button", class: "button small plain", onclick: copy }, icon("copy"), label);
+  }
+
+  /** Changes the state, keeps it in the store, and draws what follows from it. */
+  function change(patch) {
+    chat = { ...chat, ...patch };
+    store.set({ chat });
+    examples.value = chat.example;
+    window.clearTimeout(timer);
+    element.ariaBusy = "true";
+    timer = window.setTimeout(refresh, TYPING_PAUSE);
+  }
+
+  /** Shows a state that a link or the start of the page brings. */
+  function restore() {
+    for (const [name, flag] of Object.entries(flags)) flag.querySelector("input").checked = chat[name];
+    followExample();
+    editor.show(chat.messages);
+    refresh();
+  }
+
+  function chooseTemplate(name) {
+    change({ template: name });
+    followExample();
+  }
+
+  function chooseExample(name) {
+    change({ example: name });
+    followExample();
+    announce(`${countNoun(chat.messages.length, "message")} of the example shown.`);
+  }
+
+  /** Writes the chosen example anew: its attacks use the markup of the template. */
+  function followExample() {
+    fillPicker();
+    const known = chatExamples(template());
+    const example = known.find((each) => each.name === chat.example) ?? (chat.example === "" ? null : known[0]);
+    if (example !== null && JSON.stringify(example.messages) !== JSON.stringify(chat.messages)) {
+      chat = { ...chat, messages: example.messages, example: example.name };
+      editor.show(chat.messages);
+    }
+    const own = make("option", { value: "", disabled: true }, "Your messages");
+    examples.replaceChildren(...known.map(({ name, label }) => make("option", { value: name }, label)), own);
+    examples.value = chat.example;
+  }
+
+  function fillPicker() {
+    const automatic = make("option", { value: "" }, `Automatic (${ownTemplate().name})`);
+    picker.replaceChildren(automatic, ...templates.map(({ name }) => make("option", { value: name }, name)));
+    picker.value = templates.some((each) => each.name === chat.template) ? chat.template : "";
+  }
+
+  function template() {
+    return templates.find((each) => each.name === chat.template) ?? ownTemplate();
+  }
+
+  /** The first template whose control tokens the selected tokenizer has; else the package's default. */
+  function ownTemplate() {
+    const added = addedTexts(tokenizers.selected());
+    const fits = (each) => chatControlTokens(each).length > 0 && missingControlTokens(each, added) === "";
+    return templates.find(fits) ?? templates.find((each) => each.name === defaultName);
+  }
+
+  function addedTexts(tokenizer) {
+    return new Set((tokenizer?.info.addedTokens ?? []).map((token) => token.content));
+  }
+
+  /** Draws the state, once at a time: a change during a drawing is drawn after it. */
+  async function refresh() {
+    window.clearTimeout(timer);
+    isStale = true;
+    idsSwitch.querySelector("input").checked = store.get().showsIds;
+    if (!isEntered || isDrawing) return;
+    isDrawing = true;
+    element.ariaBusy = "true";
+    try {
+      while (isStale && isEntered) {
+        isStale = false;
+        await draw();
+      }
+    } catch (error) {
+      showProblem(error.message);
+    } finally {
+      isDrawing = false;
+      element.ariaBusy = "false";
+    }
+  }
+
+  /** Draws the state. A change meanwhile makes it stale; then the drawing stops. */
+  async function draw() {
+    const tokenizer = tokenizers.selected();
+    const chosen = template();
+    const { messages, prompt, continues, marksAssistant } = chat;
+    let rendered;
+    try {
+      rendered = renderChat(chosen, messages, { prompt, continues });
+    } catch (error) {
+      if (!(error instanceof ChatRenderError)) throw error;
+      showProblem(error.message);
+      return;
+    }
+    if (tokenizer === null) {
+      showProblem("Choose a tokenizer to see the tokens.");
+      return;
+    }
+    const vocabulary = vocabularyOf(tokenizer, chosen);
+    const analysis = await analyseChat(vocabulary, chosen, messages, rendered);
+    if (isStale) return;
+    showResult(tokenizer, chosen, vocabulary, analysis, marksAssistant);
+    const { forgeries } = analysis;
+    const written = await writersOf(vocabulary, chosen, writtenTokens(chosen, forgeries));
+    if (isStale) return;
+    const missing = chatControlTokens(chosen).filter((text) => !vocabulary.addedTexts.has(text));
+    forgery.show({ template: chosen, messages, missing, forgeries, writers: written });
+  }
+
+  /** The vocabulary of a tokenizer, with the template's control tokens if the reader asks for them. */
+  function vocabularyOf(tokenizer, chosen) {
+    if (!chat.addsTokens || !ChatVocabulary.canAdd(tokenizer.info)) return new ChatVocabulary(client, tokenizer);
+    const known = addedTexts(tokenizer);
+    return new ChatVocabulary(client, tokenizer, chatControlTokens(chosen).filter((text) => !known.has(text)));
+  }
+
+  function showResult(tokenizer, chosen, vocabulary, analysis, marksAssistant) {
+    const { messages, pieces, ranges, rendered } = analysis;
+    const { mask, note } = marksAssistant ? assistantMask(analysis) : { mask: null, note: "" };
+    const { showsIds } = store.get();
+    const chip = ({ bytes, id, flags: bits }) => context.chip({ bytes, flags: bits, id: showsIds ? id : undefined });
+    const { info } = tokenizer;
+    const missing = missingControlTokens(chosen, addedTexts(tokenizer));
+    const added = vocabulary.addedTokens.slice(info.addedTokens.length);
+    result.showVocabulary(missing, added, ChatVocabulary.canAdd(info));
+    result.show({ ...analysis, mask }, chip, note);
+    copyIds.disabled = false;
+    const present = new Set([...pieces, ...rendered.turns].map(({ message }) => message));
+    const counts = countMessageTokens(messages.length, rendered, pieces, ranges);
+    editor.showCounts(counts.map((each, number) => (present.has(number) ? each : null)));
+  }
+
+  /** The writers in one vocabulary, of one template and set of tokens, never change. */
+  function writersOf(vocabulary, chosen, texts) {
+    const name = JSON.stringify([vocabulary.key, vocabulary.addedTokens.length, chosen.name, texts]);
+    if (!writers.has(name)) {
+      const encodeString = (text) => vocabulary.encodeString(text);
+      const encodeSegments = (rendered) => encodeRendered(vocabulary, chosen, rendered);
+      const measured = measureWriters(chosen, texts, vocabulary.addedTokens, encodeString, encodeSegments);
+      writers.set(name, measured);
+      measured.catch(() => writers.delete(name));
+    }
+    return writers.get(name);
+  }
+
+  function showProblem(message) {
+    result.showProblem(message);
+    copyIds.disabled = true;
+    editor.showCounts(null);
+    forgery.clear();
+  }
+
+  return {
+    element,
+    enter() {
+      isEntered = true;
+      if (isStale) refresh();
+    },
+    leave() {
+      isEntered = false;
+    },
+  };
+}

@@ -1,0 +1,100 @@
+// The conversation as a model reads it: the number of tokens, what the vocabulary lacks, and the lanes.
+import { chatLanes } from "./chat_lanes.js";
+import { FLAG_SPECIAL } from "./chips.js";
+import { countNoun, formatNumber, make } from "./dom.js";
+
+/**
+ * @param {{icon: (name: string) => SVGElement, switches: HTMLElement[], addsSwitch: HTMLElement}} options
+ *   `addsSwitch` adds the template's control tokens to the vocabulary.
+ * @returns {{element: HTMLElement, ids: () => Uint32Array | null,
+ *   show: (analysis: import("./chat_lanes.js").ChatAnalysis, chip: Function, note: string) => void,
+ *   showVocabulary: (missing: string, added: {content: string, id: number}[], canAdd: boolean) => void,
+ *   showProblem: (message: string) => void}}
+ */
+export function createChatResult({ icon, switches, addsSwitch }) {
+  let ids = null;
+  const total = make("p", { class: "chat-total" });
+  const notice = make("div", { class: "chat-problem", role: "status" });
+  const maskNote = make("p", { class: "chat-mask-note quiet" });
+  const lanes = make("ol", { class: "chat-lanes", "aria-label": "Rendered conversation" });
+  const mixed = legendItem("content", "chat-mixed", "both in one token");
+  const learned = legendItem("content", "chat-learned", "assistant’s");
+  const control = legendItem("markup", "chip-special", "control token");
+  const legend = make(
+    "p",
+    { class: "chat-legend" },
+    legendItem("markup", "", "markup"),
+    control,
+    legendItem("content", "", "content"),
+    mixed,
+    learned,
+  );
+  const head = make(
+    "div",
+    { class: "chat-result-head" },
+    total,
+    make("div", { class: "chat-result-switches" }, ...switches),
+  );
+
+  function legendItem(kind, name, text) {
+    return make("span", { class: `chat-${kind}` }, make("span", { class: `chip ${name}` }, text));
+  }
+
+  function showNotice(tone, sign, ...content) {
+    notice.className = `chat-problem chat-tone-${tone}`;
+    notice.replaceChildren(icon(sign), make("div", {}, ...content));
+  }
+
+  return {
+    element: make("div", { class: "chat-result" }, head, legend, notice, maskNote, lanes),
+    ids: () => ids,
+
+    show(analysis, chip, note) {
+      const { encoded, pieces, ranges, isMixed, mask } = analysis;
+      ids = encoded.ids;
+      const sums = { markup: 0, content: 0 };
+      pieces.forEach(({ message }, index) => {
+        sums[message === null ? "markup" : "content"] += ranges[index][1] - ranges[index][0];
+      });
+      const parts = `${formatNumber(sums.content)} content + ${formatNumber(sums.markup)} markup`;
+      const [number, noun] = countNoun(ids.length, "token").split(" ");
+      total.replaceChildren(
+        make("span", {}, make("strong", { class: "number" }, number), ` ${noun}`),
+        make("span", { class: "quiet number" }, parts),
+      );
+      maskNote.textContent = note;
+      legend.hidden = false;
+      control.hidden = !encoded.flags.some((each) => each & FLAG_SPECIAL);
+      mixed.hidden = !isMixed.includes(1);
+      learned.hidden = mask === null;
+      lanes.replaceChildren(...chatLanes(analysis, chip));
+    },
+
+    /** Says what the package says of a vocabulary that lacks control tokens, or which tokens were added. */
+    showVocabulary(missing, added, canAdd) {
+      addsSwitch.hidden = !canAdd;
+      if (added.length > 0) {
+        const list = added.map(({ content, id }) => `${content} is ${id}`).join(", ");
+        const text = `These special tokens are added here: ${list}. A model must be trained with them.`;
+        showNotice("quiet", "info", make("p", {}, text), addsSwitch);
+      } else if (missing !== "") {
+        const text = "The tokens below are those of plain_markup=True: this tokenizer reads the markup as plain text.";
+        const error = make("p", { class: "mono" }, `OptionError: ${missing}`);
+        showNotice("warn", "warning", error, make("p", {}, text), addsSwitch);
+      } else {
+        notice.className = "chat-problem";
+        notice.replaceChildren();
+      }
+    },
+
+    /** Shows why the conversation has no tokens. */
+    showProblem(message) {
+      ids = null;
+      total.replaceChildren();
+      maskNote.textContent = "";
+      legend.hidden = true;
+      lanes.replaceChildren();
+      showNotice("danger", "warning", make("p", { class: "mono" }, message));
+    },
+  };
+}

@@ -1,0 +1,223 @@
+/** What is known about one token: a card at the pointer, and a panel for the selected one. */
+
+import { countNoun, formatNumber, make } from "./dom.js";
+import { FLAG_ADDED, FLAG_SPECIAL } from "./chips.js";
+import { icon } from "./icons.js";
+import { hexBytes, printable } from "./printable.js";
+
+/**
+ * Collects what is known about a token of an encoded text.
+ * @param {{encoded: object, bytes: import("./measure.js").TokenBytes}} view
+ * @param {number} token
+ */
+export function tokenFacts({ encoded, bytes }, token) {
+  const { ids, starts, ends, byteStarts, byteEnds, flags, pieces } = encoded;
+  const first = lastAtMost(pieces, token);
+  const end = first + 1 < pieces.length ? pieces[first + 1] : ids.length;
+  const isAdded = (flags[token] & (FLAG_ADDED | FLAG_SPECIAL)) !== 0;
+  return {
+    token,
+    id: ids[token],
+    bytes: bytes.get(ids[token]),
+    start: starts[token],
+    end: ends[token],
+    byteStart: byteStarts[token],
+    byteEnd: byteEnds[token],
+    flags: flags[token],
+    isAdded,
+    isSpecial: (flags[token] & FLAG_SPECIAL) !== 0,
+    // A piece may be the whole text, so it is joined only when it is shown.
+    piece: isAdded ? null : () => joinBytes(Array.from(ids.subarray(pieces[first], end), (id) => bytes.get(id))),
+    pieceTokens: end - pieces[first],
+  };
+}
+
+/** The index of the last value that is at most a limit, in ascending values. */
+function lastAtMost(values, limit) {
+  let low = 0;
+  let high = values.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (values[middle] <= limit) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+function joinBytes(parts) {
+  const joined = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    joined.set(part, at);
+    at += part.length;
+  }
+  return joined;
+}
+
+/** A span, counted from 0: "3", "3 to 7" with both ends, or "before 3" if it is empty. */
+function spanText(start, end) {
+  if (end <= start) return `before ${formatNumber(start)}`;
+  return end - start === 1 ? formatNumber(start) : `${formatNumber(start)} to ${formatNumber(end - 1)}`;
+}
+
+const LONG_TOKEN = 64;
+// The merges of a longer piece take seconds to list.
+const MAX_TRACED = 20_000;
+
+function shortBytes(bytes) {
+  return bytes.length > LONG_TOKEN
+    ? `${hexBytes(bytes.subarray(0, LONG_TOKEN))} … (${bytes.length.toLocaleString("en")} bytes)`
+    : hexBytes(bytes) || "none";
+}
+
+function quoted(bytes, limit = 200) {
+  const { text } = printable(bytes);
+  return `“${text.length > limit ? `${text.slice(0, limit)}…` : text}”`;
+}
+
+/** The card next to the chip under the pointer or with the focus. */
+export class HoverCard {
+  element = make("div", { class: "hover-card", role: "tooltip", hidden: true });
+
+  /**
+   * @param {ReturnType<typeof tokenFacts>} facts
+   * @param {HTMLElement} chip
+   */
+  show(facts, chip) {
+    const row = (name, value) => [make("dt", {}, name), make("dd", { class: "number" }, value)];
+    this.element.replaceChildren(
+      make(
+        "p",
+        { class: "hover-card-id number" },
+        String(facts.id),
+        facts.isAdded ? make("span", { class: "tag" }, facts.isSpecial ? "special" : "added") : null,
+      ),
+      make("dl", {}, ...row("bytes", shortBytes(facts.bytes)), ...row("characters", spanText(facts.start, facts.end))),
+    );
+    this.element.hidden = false;
+    const box = chip.getBoundingClientRect();
+    const { offsetWidth, offsetHeight } = this.element;
+    const left = Math.max(8, Math.min(innerWidth - offsetWidth - 8, box.left + box.width / 2 - offsetWidth / 2));
+    const isAbove = box.top > offsetHeight + 16;
+    this.element.style.left = `${left}px`;
+    this.element.style.top = `${isAbove ? box.top - offsetHeight - 8 : box.bottom + 8}px`;
+  }
+
+  hide() {
+    this.element.hidden = true;
+  }
+}
+
+/** The panel of the selected token, with the merges of its piece. */
+export class DetailsPanel {
+  #context;
+  #merges;
+  #body = make("div", { class: "details-body" });
+  #shown = 0;
+
+  /**
+   * @param {object} context
+   * @param {{element: HTMLElement, show(piece: object): void, clear(): void} | null} merges
+   * @param {() => void} closed
+   */
+  constructor(context, merges, closed) {
+    this.#context = context;
+    this.#merges = merges;
+    this.element = make(
+      "section",
+      { class: "details", hidden: true, "aria-label": "Selected token" },
+      make("button", {
+        type: "button",
+        class: "button plain small icon-only details-close",
+        "aria-label": "Close the details",
+        onclick: closed,
+      }, icon("close")),
+      this.#body,
+      merges ? merges.element : null,
+    );
+  }
+
+  /**
+   * @param {ReturnType<typeof tokenFacts>} facts
+   * @param {{key: number, name: string}} tokenizer
+   */
+  show(facts, tokenizer) {
+    this.#shown += 1;
+    const number = this.#shown;
+    const piece = facts.piece?.();
+    const rank = make("dd", { class: "number" }, "…");
+    const row = (name, ...value) =>
+      make(
+        "div",
+        { class: "fact" },
+        make("dt", {}, name),
+        value[0] instanceof Element && value[0].tagName === "DD" ? value[0] : make("dd", { class: "number" }, ...value),
+      );
+    this.#body.replaceChildren(
+      make(
+        "div",
+        { class: "details-token" },
+        this.#context.chip({
+          bytes: facts.bytes,
+          flags: facts.flags & (FLAG_ADDED | FLAG_SPECIAL),
+          colour: facts.token,
+        }),
+        make("span", { class: "details-id number" }, String(facts.id)),
+        make("span", { class: "quiet" }, tokenizer.name),
+      ),
+      make(
+        "dl",
+        { class: "facts" },
+        row("Token", make("span", { class: "mono" }, shortBytes(facts.bytes))),
+        row("Characters", spanText(facts.start, facts.end)),
+        row("Bytes of the text", spanText(facts.byteStart, facts.byteEnd)),
+        piece
+          ? row(
+            "Piece",
+            make("span", { class: "mono", dir: "auto" }, quoted(piece)),
+            facts.pieceTokens === 1 ? ", one token" : `, ${facts.pieceTokens.toLocaleString("en")} tokens`,
+          )
+          : row(
+            "Kind",
+            facts.isSpecial
+              ? "special token: found in the text before merging"
+              : "added token: found in the text before merging",
+          ),
+        piece ? row("Rank", rank) : null,
+      ),
+    );
+    this.element.hidden = false;
+    if (!piece) {
+      this.#merges?.clear();
+      return;
+    }
+    if (piece.length > MAX_TRACED) {
+      rank.textContent = `not looked up: the piece has ${countNoun(piece.length, "byte")}`;
+      this.#merges?.clear();
+      return;
+    }
+    void this.#showRank(rank, piece, facts.id, tokenizer.key, number);
+    this.#merges?.show({ key: tokenizer.key, bytes: piece, title: quoted(piece, 40) });
+  }
+
+  async #showRank(element, piece, id, key, number) {
+    try {
+      const { merges, isWhole } = await this.#context.client.trace(key, piece, { latest: "details" });
+      if (number !== this.#shown) return;
+      const made = merges.filter((merge) => merge.id === id);
+      element.textContent = made.length > 0
+        ? made[0].rank.toLocaleString("en")
+        : isWhole
+        ? "none: the piece is a token, so it is not merged"
+        : "none: no merge makes this token";
+    } catch (error) {
+      if (number === this.#shown) element.textContent = error.message;
+    }
+  }
+
+  hide() {
+    this.#shown += 1;
+    this.element.hidden = true;
+    this.#merges?.clear();
+  }
+}

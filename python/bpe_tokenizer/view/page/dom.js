@@ -1,0 +1,90 @@
+/** Makes elements. Data enters the document as text nodes and attributes only, never as HTML. */
+
+/**
+ * Makes an element. Attributes named `onclick` and so on are listeners; `true` sets an attribute without a value;
+ * `false`, `null` and `undefined` leave it out.
+ * @param {string} tag
+ * @param {Record<string, any>} [attributes]
+ * @param {...(Node | string | null | undefined)} children
+ * @returns {HTMLElement}
+ */
+export function make(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === false || value === null || value === undefined) continue;
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value === true ? "" : String(value));
+  }
+  for (const child of children) if (child !== null && child !== undefined) made.append(child);
+  return made;
+}
+
+/**
+ * Makes a checkbox that looks like a switch, with its label.
+ * @param {string} label
+ * @param {boolean} isOn
+ * @param {(isOn: boolean) => void} changed
+ * @returns {HTMLLabelElement}
+ */
+export function makeSwitch(label, isOn, changed) {
+  const input = make("input", { type: "checkbox", role: "switch", onchange: () => changed(input.checked) });
+  input.checked = isOn;
+  return /** @type {HTMLLabelElement} */ (make("label", { class: "switch" }, input, make("span", {}, label)));
+}
+
+/**
+ * Arrow keys, Home and End move the focus among the items of a list; Tab leaves it (roving tabindex).
+ * @param {HTMLElement} list
+ * @param {() => HTMLElement[]} items
+ * @param {(item: HTMLElement) => void} [moved] called with the item that gets the focus
+ */
+export function roveFocus(list, items, moved) {
+  list.addEventListener("keydown", (event) => {
+    const all = items();
+    const at = all.indexOf(/** @type {HTMLElement} */ (document.activeElement));
+    if (at < 0) return;
+    const forwards = getComputedStyle(list).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
+    const next = {
+      [forwards]: at + 1,
+      [forwards === "ArrowRight" ? "ArrowLeft" : "ArrowRight"]: at - 1,
+      ArrowDown: at + 1,
+      ArrowUp: at - 1,
+      Home: 0,
+      End: all.length - 1,
+    }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    const item = all[(next + all.length) % all.length];
+    for (const each of all) each.tabIndex = each === item ? 0 : -1;
+    item.focus();
+    if (moved) moved(item);
+  });
+}
+
+/**
+ * Writes a number with separators of thousands, and a noun: "1 token", "1,234 tokens".
+ * @param {number} count
+ * @param {string} noun
+ * @returns {string}
+ */
+export function countNoun(count, noun) {
+  return `${formatNumber(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/**
+ * @param {number} value
+ * @param {number} [digits] after the point
+ * @returns {string}
+ */
+export function formatNumber(value, digits = 0) {
+  if (!numberFormats.has(digits)) {
+    numberFormats.set(
+      digits,
+      new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }),
+    );
+  }
+  return numberFormats.get(digits).format(value);
+}
+
+// Making a format takes a hundred times as long as using it.
+const numberFormats = new Map();

@@ -1,0 +1,307 @@
+/** The tokenizer picker: buttons in the header, and a dialog with names, files and split patterns. */
+
+import { formatNumber, make } from "./dom.js";
+import { icon } from "./icons.js";
+import { groupFiles, isTokenizerFile, TokenizerError } from "./tokenizers.js";
+
+const SOURCES = { embedded: "in this page", file: "from a file", trained: "trained here" };
+
+export class Picker {
+  #context;
+  #texts;
+  #place = 0;
+  #files = [];
+  #wanted = null;
+
+  /**
+   * @param {object} context
+   * @param {(file: File) => void} openText takes files that are texts
+   */
+  constructor(context, openText) {
+    this.#context = context;
+    this.#texts = openText;
+    this.buttons = make("div", { class: "picker-buttons" });
+    this.dialog = this.#makeDialog();
+    this.overlay = make(
+      "div",
+      { class: "drop-overlay", hidden: true },
+      make("p", {}, icon("drop"), "Drop a tokenizer or a text file"),
+    );
+    context.tokenizers.subscribe(() => this.#showButtons());
+    context.store.subscribe((state, before) => {
+      if (state.mode !== before.mode) this.#showButtons();
+    });
+    this.#showButtons();
+    this.#listenForDrops();
+  }
+
+  /** Opens the dialog for a place: 0 is the tokenizer, 1 the one that it is compared with. */
+  open(place) {
+    this.#place = place;
+    this.#say("");
+    this.#title.textContent = place === 0 ? "Choose a tokenizer" : "Compare with";
+    this.#pattern.hidden = true;
+    this.#wanted = null;
+    this.#showList();
+    if (!this.dialog.open) this.dialog.showModal();
+    this.dialog.querySelector(".picker-list button")?.focus();
+  }
+
+  /**
+   * Takes files from a drop or the file dialog: tokenizers, or a text.
+   * @param {File[]} files
+   * @param {0 | 1} [place]
+   */
+  async take(files, place = 0) {
+    const tokenizers = files.filter((file) => isTokenizerFile(file.name));
+    const texts = files.filter((file) => !isTokenizerFile(file.name));
+    if (texts.length > 0) this.#texts(texts[0]);
+    let at = place;
+    for (const group of groupFiles(tokenizers)) {
+      const isTaken = await this.#takeGroup(group, at);
+      if (!isTaken) return;
+      at = 1;
+    }
+  }
+
+  async #takeGroup(group, place, options = {}) {
+    try {
+      this.#say("Loading…");
+      const published = group[0].name === this.#wanted?.file ? this.#wanted.name : undefined;
+      const name = await this.#context.tokenizers.addFiles(group, { published, ...options });
+      await this.#context.tokenizers.choose(place, name);
+      this.#say("");
+      this.dialog.close();
+      this.#context.announce(`${name} is loaded`);
+      return true;
+    } catch (error) {
+      if (!(error instanceof TokenizerError)) throw error;
+      this.#place = place;
+      if (!this.dialog.open) this.open(place);
+      this.#say(error.message, true);
+      this.#files = group;
+      this.#pattern.hidden = !error.needsPattern;
+      if (error.needsPattern) this.#patternSelect.focus();
+      return false;
+    }
+  }
+
+  #title = make("h2", { class: "dialog-title", id: "picker-title" });
+  #list = make("div", { class: "picker-list" });
+  #message = make("p", { class: "picker-message", role: "status" });
+  #patternSelect = make("select", { class: "select", id: "picker-pattern" });
+  #pattern = make("form", { class: "picker-pattern", hidden: true });
+
+  #makeDialog() {
+    const input = make("input", {
+      type: "file",
+      multiple: true,
+      class: "visually-hidden",
+      tabindex: "-1",
+      "aria-label": "Tokenizer files",
+      onchange: () => {
+        void this.take([...input.files], this.#place);
+        input.value = "";
+      },
+    });
+    for (const { name } of this.#context.data.patterns) {
+      this.#patternSelect.append(make("option", { value: name }, name));
+    }
+    this.#pattern.append(
+      make("label", { for: "picker-pattern" }, "Its split pattern:"),
+      this.#patternSelect,
+      make("button", { type: "submit", class: "button primary small" }, "Load"),
+    );
+    this.#pattern.addEventListener("submit", (event) => {
+      event.preventDefault();
+      void this.#takeGroup(this.#files, this.#place, { pattern: this.#patternSelect.value });
+    });
+    const dialog = make(
+      "dialog",
+      { class: "dialog", "aria-labelledby": "picker-title" },
+      make(
+        "div",
+        { class: "dialog-heading" },
+        this.#title,
+        make("button", {
+          type: "button",
+          class: "button plain icon-only",
+          "aria-label": "Close",
+          onclick: () => dialog.close(),
+        }, icon("close")),
+      ),
+      this.#message,
+      this.#pattern,
+      this.#list,
+      make(
+        "div",
+        { class: "picker-drop" },
+        make(
+          "div",
+          {},
+          make(
+            "p",
+            {},
+            "Or drop a ",
+            make("b", {}, "tokenizer.json"),
+            ", ",
+            make("b", {}, "*.tiktoken"),
+            ", or ",
+            make("b", {}, "vocab.json"),
+            " with ",
+            make("b", {}, "merges.txt"),
+            " on the page.",
+          ),
+          make("p", { class: "quiet" }, "Files stay on this machine."),
+        ),
+        make("button", { type: "button", class: "button", onclick: () => input.click() }, icon("file"), "Choose files"),
+        input,
+      ),
+    );
+    // A click beside the dialog closes it.
+    dialog.addEventListener("click", (event) => {
+      if (event.target === dialog) dialog.close();
+    });
+    return dialog;
+  }
+
+  #say(message, isProblem = false) {
+    this.#message.textContent = message;
+    this.#message.hidden = message === "";
+    this.#message.classList.toggle("problem", isProblem);
+    this.#message.setAttribute("role", isProblem ? "alert" : "status");
+  }
+
+  #showList() {
+    const { tokenizers, store, data } = this.#context;
+    const chosen = store.get().tokenizers[this.#place];
+    const choices = tokenizers.choices();
+    const own = choices.filter((choice) => choice.source !== "published" || choice.loaded);
+    const published = choices.filter((choice) => choice.source === "published" && !choice.loaded);
+    const group = (title, all) =>
+      all.length === 0 ? null : make(
+        "section",
+        { class: "picker-group" },
+        make("h3", {}, title),
+        make("ul", {}, ...all.map((choice) => make("li", {}, this.#choiceButton(choice, chosen)))),
+      );
+    this.#list.replaceChildren(...[
+      group("In this page", own),
+      group(data.server ? "On this machine" : "Published: drop the file", published),
+    ].filter(Boolean));
+  }
+
+  #choiceButton({ name, source, loaded, models, file }, chosen) {
+    const about = loaded
+      ? `${formatNumber(loaded.info.vocabSize)} tokens, ${SOURCES[source] || "from this machine"}`
+      : source === "embedded"
+      ? SOURCES.embedded
+      : this.#context.data.server
+      ? (models || []).join(", ")
+      : `${file}`;
+    return make(
+      "button",
+      {
+        type: "button",
+        class: "picker-choice",
+        "aria-current": name === chosen ? "true" : false,
+        onclick: () => void this.#choose(name),
+      },
+      make("span", { class: "picker-name" }, name),
+      make("span", { class: "picker-about" }, about),
+      name === chosen ? icon("check") : null,
+    );
+  }
+
+  async #choose(name) {
+    this.#say(`Loading ${name}…`);
+    try {
+      await this.#context.tokenizers.choose(this.#place, name);
+      this.dialog.close();
+    } catch (error) {
+      if (!(error instanceof TokenizerError)) throw error;
+      this.#wanted = this.#context.data.names.find((each) => each.name === error.published) || null;
+      // That a page does not contain a published tokenizer is not an error.
+      this.#say(error.message, this.#context.data.server || error.published === null);
+    }
+  }
+
+  #showButtons() {
+    const { tokenizers, store } = this.#context;
+    const { tokenizers: names, mode } = store.get();
+    const focused = this.buttons.contains(document.activeElement)
+      ? [...this.buttons.querySelectorAll("button")].indexOf(document.activeElement)
+      : -1;
+    const button = (place, name) =>
+      make(
+        "button",
+        {
+          type: "button",
+          class: "button picker-button",
+          "aria-haspopup": "dialog",
+          "aria-label": `${place === 0 ? "Tokenizer" : "Compared with"}: ${name || "none"}`,
+          onclick: () => this.open(place),
+        },
+        make("span", { class: "picker-button-name" }, name || "No tokenizer"),
+        icon("down"),
+      );
+    const shown = [button(0, names[0])];
+    if (mode === "text" && names[1] !== undefined) {
+      shown.push(
+        make("span", { class: "picker-versus", "aria-hidden": "true" }, "vs"),
+        button(1, names[1]),
+        make("button", {
+          type: "button",
+          class: "button plain icon-only",
+          "aria-label": "End the comparison",
+          onclick: () => void tokenizers.choose(1, null),
+        }, icon("close")),
+      );
+    } else if (mode === "text") {
+      shown.push(
+        make(
+          "button",
+          {
+            type: "button",
+            class: "button plain picker-compare",
+            "aria-haspopup": "dialog",
+            onclick: () => this.open(1),
+          },
+          icon("compare"),
+          "Compare",
+        ),
+      );
+    }
+    this.buttons.replaceChildren(...shown);
+    if (focused >= 0) {
+      (this.buttons.querySelectorAll("button")[focused] || this.buttons.querySelector("button"))?.focus();
+    }
+  }
+
+  #listenForDrops() {
+    let depth = 0;
+    const holdsFiles = (event) => [...(event.dataTransfer?.types || [])].includes("Files");
+    const show = (isShown) => {
+      depth = isShown ? depth : 0;
+      this.overlay.hidden = !isShown;
+    };
+    addEventListener("dragenter", (event) => {
+      if (!holdsFiles(event)) return;
+      event.preventDefault();
+      depth += 1;
+      show(true);
+    });
+    addEventListener("dragleave", (event) => {
+      if (holdsFiles(event) && (depth -= 1) <= 0) show(false);
+    });
+    addEventListener("dragover", (event) => {
+      if (holdsFiles(event)) event.preventDefault();
+    });
+    addEventListener("drop", (event) => {
+      if (!holdsFiles(event)) return;
+      event.preventDefault();
+      show(false);
+      void this.take([...event.dataTransfer.files], this.dialog.open ? this.#place : 0);
+    });
+  }
+}

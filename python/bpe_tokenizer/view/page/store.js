@@ -1,0 +1,99 @@
+/** The state of the page, which a shared link restores. */
+
+import { isObject } from "./link.js";
+
+/**
+ * `tokenizers` are names: the first is shown, the second is compared with it. `training` and `chat` belong to
+ * their modes. `price` is in dollars for a million tokens.
+ */
+export const INITIAL_STATE = {
+  mode: "text",
+  text: "",
+  tokenizers: [],
+  showsInvisible: true,
+  showsIds: false,
+  readsSpecial: false,
+  price: 1,
+  scheme: "auto",
+  training: null,
+  chat: null,
+};
+
+// The reader's own preferences are kept from visit to visit; texts never are.
+const KEPT = ["showsInvisible", "showsIds", "price", "scheme"];
+const STORAGE_KEY = "piecewise";
+
+export class Store {
+  #state;
+  #subscribers = new Set();
+
+  /** @param {object} state */
+  constructor(state) {
+    this.#state = Object.freeze({ ...state });
+  }
+
+  get() {
+    return this.#state;
+  }
+
+  /** Changes the fields that a patch holds, and tells the subscribers the new and the old state. */
+  set(patch) {
+    const before = this.#state;
+    if (Object.keys(patch).every((name) => Object.is(before[name], patch[name]))) return;
+    this.#state = Object.freeze({ ...before, ...patch });
+    if (KEPT.some((name) => name in patch)) keepPreferences(this.#state);
+    for (const subscriber of [...this.#subscribers]) subscriber(this.#state, before);
+  }
+
+  /**
+   * @param {(state: object, before: object) => void} subscriber
+   * @returns {() => void} ends the subscription
+   */
+  subscribe(subscriber) {
+    this.#subscribers.add(subscriber);
+    return () => this.#subscribers.delete(subscriber);
+  }
+}
+
+/**
+ * Takes the fields of a state from a value that a stranger may have written: only known ones of the right type.
+ * @param {unknown} value
+ * @returns {object} a patch
+ */
+export function checkedState(value) {
+  if (!isObject(value)) return {};
+  const patch = {};
+  const take = (name, isRight) => {
+    if (Object.hasOwn(value, name) && isRight(value[name])) patch[name] = value[name];
+  };
+  const isBoolean = (each) => typeof each === "boolean";
+  take("mode", (each) => ["text", "training", "chat"].includes(each));
+  take("text", (each) => typeof each === "string");
+  take(
+    "tokenizers",
+    (each) => Array.isArray(each) && each.length <= 2 && each.every((name) => typeof name === "string"),
+  );
+  for (const name of ["showsInvisible", "showsIds", "readsSpecial"]) take(name, isBoolean);
+  take("price", (each) => typeof each === "number" && each >= 0 && each <= 1e6);
+  take("scheme", (each) => ["auto", "light", "dark"].includes(each));
+  for (const name of ["training", "chat"]) take(name, (each) => each === null || isObject(each));
+  return patch;
+}
+
+/** Returns the preferences of an earlier visit. A browser may refuse storage to files and in private windows. */
+export function keptPreferences() {
+  try {
+    const kept = checkedState(JSON.parse(localStorage.getItem(STORAGE_KEY) || "{}"));
+    return Object.fromEntries(KEPT.filter((name) => name in kept).map((name) => [name, kept[name]]));
+  } catch {
+    return {};
+  }
+}
+
+function keepPreferences(state) {
+  try {
+    localStorage.setItem(STORAGE_KEY, JSON.stringify(Object.fromEntries(KEPT.map((name) => [name, state[name]]))));
+  } catch {
+    // Without storage the page forgets them, which is all that happens.
+  }
+}

@@ -1,0 +1,90 @@
+"""Opens the page in a browser, and watches its errors and requests."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.errors import MissingDependencyError
+from bpe_tokenizer.view.page import page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+
+class PageOpener:
+    """Opens pages. `close` fails if one of them had an error or requested anything."""
+
+    def __init__(self, browser: Browser, directory: Path) -> None:
+        self._browser = browser
+        self._directory = directory
+        self._contexts: list[BrowserContext] = []
+        self._problems: list[str] = []
+
+    def __call__(
+        self,
+        tokenizers: Mapping[str, BPETokenizer],
+        text: str = "",
+        fragment: str = "",
+        width: int = 1280,
+        **options: Any,
+    ) -> Page:
+        try:
+            html = page(tokenizers, text)
+        except MissingDependencyError as error:
+            pytest.skip(str(error))
+        file = self._directory / "page.html"
+        file.write_text(html, encoding="utf-8")
+        context = self._browser.new_context(viewport={"width": width, "height": 900}, **options)
+        self._contexts.append(context)
+        opened = context.new_page()
+        opened.on("pageerror", lambda error: self._problems.append(f"error: {error}"))
+        opened.on("console", lambda message: self._note_message(message.type, message.text))
+        opened.on("request", lambda request: self._note_request(request.url))
+        opened.goto(file.as_uri() + fragment)
+        opened.wait_for_selector("[role=tabpanel]:not([hidden])")
+        return opened
+
+    def close(self) -> None:
+        """Close the pages, and check that nothing went wrong in them."""
+        for context in self._contexts:
+            context.close()
+        assert self._problems == []
+
+    def _note_message(self, kind: str, text: str) -> None:
+        if kind == "error":
+            self._problems.append(text)
+
+    def _note_request(self, url: str) -> None:
+        if not url.startswith(("file:", "blob:", "data:")):
+            self._problems.append(f"request: {url}")
+
+
+def wait_until(opened: Page, expression: str) -> None:
+    """Wait until an expression is true. The page's policy forbids Playwright's own polling."""
+    for _ in range(200):
+        if opened.evaluate(expression):
+            return
+        opened.wait_for_timeout(50)
+    raise AssertionError(f"never true: {expression}")
+
+
+def accessibility_violations(opened: Page, selector: str) -> list[Any]:
+    """Return what axe-core finds in a part of a page: the rules, and the elements that violate them."""
+    spec = importlib.util.find_spec("axe_playwright_python")
+    if spec is None or spec.origin is None:
+        pytest.skip("axe-playwright-python is not installed")
+    opened.evaluate(Path(spec.origin).with_name("axe.min.js").read_text(encoding="utf-8"))
+    violations: list[Any] = opened.evaluate(
+        """async (selector) => {
+            const { violations } = await axe.run(selector)
+            return violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])
+        }""",
+        selector,
+    )
+    return violations

@@ -1,0 +1,88 @@
+"""What tests do with an open page of `view`: typing, copying, dropping files."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from opened_pages import wait_until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+__all__ = ["CLIPBOARD", "copied", "count", "drop", "fragment", "paste", "read_fragment", "wait_for_count"]
+
+# Replaces the clipboard: what the page copies is in a variable, whatever the browser permits.
+CLIPBOARD = """
+Object.defineProperty(navigator, "clipboard", {
+  value: { writeText: async text => { window.copiedText = text } },
+})
+"""
+
+
+def count(page: Page) -> int:
+    """Return the number of tokens that the page shows for the first tokenizer."""
+    return int(page.locator(".count-number").first.inner_text().replace(",", ""))
+
+
+def wait_for_count(page: Page, expected: int, place: int = 0) -> None:
+    """Wait until the page shows a number of tokens."""
+    number = f"document.querySelectorAll('.count-number')[{place}]?.textContent"
+    wait_until(page, f"{number} === '{expected:,}'")
+
+
+def paste(page: Page, text: str) -> None:
+    """Replace the text at once, as a paste does. `fill` of Playwright is slow for long texts."""
+    page.evaluate(
+        """text => {
+            const field = document.querySelector("#text")
+            field.focus()
+            field.value = text
+            field.dispatchEvent(new InputEvent("input", { bubbles: true, inputType: "insertFromPaste" }))
+        }""",
+        text,
+    )
+
+
+def copied(page: Page, label: str) -> str:
+    """Copy with an item of the share menu, and return what is copied. The page needs `CLIPBOARD`."""
+    page.evaluate("window.copiedText = null")
+    page.get_by_role("button", name="Share").click()
+    page.get_by_role("menuitem", name=label).click()
+    wait_until(page, "window.copiedText !== null")
+    text: str = page.evaluate("window.copiedText")
+    return text
+
+
+def drop(page: Page, files: Mapping[str, bytes]) -> None:
+    """Drop files on the page."""
+    contents = {name: base64.b64encode(data).decode() for name, data in files.items()}
+    page.evaluate(
+        """contents => {
+            const dataTransfer = new DataTransfer()
+            for (const [name, base64] of Object.entries(contents)) {
+                const bytes = Uint8Array.from(atob(base64), character => character.charCodeAt(0))
+                dataTransfer.items.add(new File([bytes], name))
+            }
+            for (const type of ["dragenter", "dragover", "drop"]) {
+                const options = { bubbles: true, cancelable: true, dataTransfer }
+                document.body.dispatchEvent(new DragEvent(type, options))
+            }
+        }""",
+        contents,
+    )
+
+
+def fragment(state: object) -> str:
+    """Return the fragment of a link with a state."""
+    packed = zlib.compress(json.dumps(state).encode())
+    return "#s=" + base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def read_fragment(address: str) -> Any:
+    """Return the state in a link."""
+    packed = address.partition("#s=")[2]
+    return json.loads(zlib.decompress(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))))

@@ -1,0 +1,170 @@
+"""Choosing tokenizers: by name, from files, from the local server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer
+from opened_pages import wait_until
+from page_actions import drop, wait_for_count
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.browser
+
+Open = Callable[..., Any]
+TEXT = "low lower newest <|end|>"
+
+
+@pytest.fixture(scope="module")
+def small() -> BPETokenizer:
+    return BPETokenizer("gpt2", None).train("low", 257, verbose=False)
+
+
+@pytest.fixture(scope="module")
+def trained() -> BPETokenizer:
+    return BPETokenizer("gpt2", None).train(
+        "low lower newest", 268, special_tokens=["<|end|>"], verbose=False
+    )
+
+
+def hf_files(tokenizer: BPETokenizer, directory: Path) -> dict[str, bytes]:
+    tokenizer.save(directory)
+    return {"tokenizer.json": (directory / "tokenizer.json").read_bytes()}
+
+
+def test_a_tokenizer_json(
+    open_page: Open, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
+) -> None:
+    page = open_page({"small": small}, TEXT)
+    wait_for_count(page, small.count_tokens(TEXT))
+    drop(page, hf_files(trained, tmp_path))
+    wait_for_count(page, trained.count_tokens(TEXT))
+    assert page.locator(".picker-button").first.inner_text() == "tokenizer"
+
+
+def test_a_vocabulary_with_its_merges(
+    open_page: Open, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
+) -> None:
+    page = open_page({"small": small}, TEXT)
+    trained.save_gpt2(tmp_path)
+    drop(page, {name: (tmp_path / name).read_bytes() for name in ("vocab.json", "merges.txt")})
+    wait_for_count(page, trained.count_tokens(TEXT))
+
+
+def test_ranks_need_a_pattern(
+    open_page: Open, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
+) -> None:
+    page = open_page({"small": small}, TEXT)
+    trained.save_tiktoken(tmp_path / "mine.tiktoken")
+    drop(page, {"mine.tiktoken": (tmp_path / "mine.tiktoken").read_bytes()})
+    wait_until(page, "document.querySelector('.picker-message').textContent.includes('no split pattern')")
+    page.get_by_label("Its split pattern").select_option("gpt2")
+    page.get_by_role("button", name="Load", exact=True).click()
+    wait_for_count(page, trained.count_tokens(TEXT))
+
+
+@pytest.mark.fixtures
+def test_a_published_name_and_its_file(open_page: Open, small: BPETokenizer) -> None:
+    if "BPE_TOKENIZER_FIXTURES" not in os.environ:
+        pytest.skip("BPE_TOKENIZER_FIXTURES is not set")
+    file = Path(os.environ["BPE_TOKENIZER_FIXTURES"], "vocab", "o200k_base.tiktoken")
+    page = open_page({"small": small}, "<|start|>" + TEXT)
+    page.locator(".picker-button").first.click()
+    page.get_by_role("button", name="o200k_harmony").click()
+    assert "Drop o200k_base.tiktoken here" in page.locator(".picker-message").inner_text()
+    drop(page, {file.name: file.read_bytes()})
+    wait_until(page, "document.querySelector('.picker-button').textContent.startsWith('o200k_harmony')")
+    page.locator("#mode-text").get_by_label("Special tokens").check()
+    wait_until(page, "document.querySelector('[role=option].chip-special')?.textContent === '<|start|>'")
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("tokenizer.json", b"{"),
+        ("tokenizer.json", b'{"model": {"type": "Unigram"}}'),
+        ("broken.tiktoken", b"\xff\xfe not ranks"),
+        ("vocab.json", b'{"a": 0}'),
+        ("merges.txt", b"a b"),
+        ("empty.json", b""),
+    ],
+)
+def test_a_broken_file_is_explained(open_page: Open, small: BPETokenizer, name: str, data: bytes) -> None:
+    page = open_page({"small": small}, TEXT)
+    drop(page, {name: data})
+    wait_until(page, f"document.querySelector('.picker-message.problem')?.textContent.startsWith('{name}')")
+    page.keyboard.press("Escape")
+    assert page.locator(".count-number").first.inner_text() == str(small.count_tokens(TEXT))
+
+
+def test_a_text_file(open_page: Open, small: BPETokenizer) -> None:
+    page = open_page({"small": small}, TEXT)
+    drop(page, {"notes.txt": "low é\r\n".encode()})
+    wait_for_count(page, small.count_tokens("low é\r\n"))
+
+
+def test_comparing_with_a_file(
+    open_page: Open, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
+) -> None:
+    page = open_page({"small": small}, TEXT)
+    page.get_by_role("button", name="Compare").click()
+    (file,) = hf_files(trained, tmp_path).items()
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose files").click()
+    chooser.value.set_files({"name": file[0], "mimeType": "application/json", "buffer": file[1]})
+    wait_for_count(page, trained.count_tokens(TEXT), 1)
+    assert page.locator(".versus-line").is_visible()
+
+
+def test_the_dialog_with_the_keyboard(open_page: Open, small: BPETokenizer, trained: BPETokenizer) -> None:
+    page = open_page({"small": small, "trained": trained}, TEXT)
+    page.locator(".picker-button").first.focus()
+    page.keyboard.press("Enter")
+    assert page.get_by_role("dialog", name="Choose a tokenizer").is_visible()
+    assert page.evaluate("document.activeElement.className") == "picker-choice"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    wait_for_count(page, trained.count_tokens(TEXT))
+    assert page.get_by_role("dialog").count() == 0
+
+
+def test_a_name_of_the_local_server(browser: Browser, trained: BPETokenizer, tmp_path: Path) -> None:
+    for module in ("starlette", "uvicorn"):
+        pytest.importorskip(module, reason="the local page needs starlette and uvicorn")
+    trained.save(tmp_path / "trained")
+    command = [sys.executable, "-m", "bpe_tokenizer", "view", "--no-browser", "--text", TEXT]
+    requests: list[str] = []
+    with subprocess.Popen(
+        [*command, "--tokenizer", str(tmp_path / "trained")], stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        address = running.stdout.readline().split()[0]
+        page = browser.new_page()
+        page.on(
+            "request", lambda request: requests.append(f"{request.method} {request.url} {request.post_data}")
+        )
+        page.goto(address)
+        wait_for_count(page, trained.count_tokens(TEXT))
+        page.get_by_role("button", name="Compare").click()
+        page.get_by_role("button", name="cl100k_base").click()
+        wait_until(
+            page,
+            """document.querySelector(".picker-message").textContent.includes("is on this machine")
+                || document.querySelectorAll(".pane").length === 2""",
+        )
+        page.keyboard.press("Escape")
+        page.locator("#text").fill("typed text")
+        wait_for_count(page, trained.count_tokens("typed text"))
+        page.close()
+        running.kill()
+    sent = [each for each in requests if not each.split()[1].startswith(("blob:", "data:"))]
+    assert sent == [f"GET {address} None", f"GET {address}tokenizers/cl100k_base None"]

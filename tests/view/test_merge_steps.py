@@ -1,0 +1,115 @@
+"""The steps of a piece in the page against merging by hand: symbols, possible merges and their ranks."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bpe_tokenizer
+from bpe_tokenizer import BPETokenizer
+
+PAGE = Path(bpe_tokenizer.__file__).parent / "view" / "page"
+NODE = shutil.which("node")
+pytestmark = [
+    pytest.mark.skipif(NODE is None, reason="node is not installed"),
+    pytest.mark.skipif(not (PAGE / "core.wasm").is_file(), reason="core.wasm is not built: run `make wasm`"),
+]
+
+TEXT = (
+    "the cat sat on the mat, \u05e9\u05dc\u05d5\u05dd aaaa aaaaa babab \u20ac\u20ac \U0001f600 "
+    "\U0001f600 internationalisation " * 3
+)
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with the page's modules that node loads as ES modules."""
+    directory = tmp_path_factory.mktemp("page")
+    for name in ("core.js", "core.wasm", "merge_steps.js"):
+        shutil.copy(PAGE / name, directory / name)
+    (directory / "package.json").write_text('{"type": "module"}')
+    return directory
+
+
+def page_states(modules: Path, tokenizer: Path, pieces: list[bytes]) -> list[dict[str, Any]]:
+    """Return the states that the page shows for each piece."""
+    assert NODE is not None
+    data = {
+        "directory": str(modules),
+        "tokenizer": str(tokenizer),
+        "pieces": [piece.hex() for piece in pieces],
+    }
+    script = Path(__file__).with_name("merge_steps_check.mjs")
+    run = subprocess.run(
+        [NODE, str(script)], input=json.dumps(data), capture_output=True, text=True, timeout=240, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    answers: list[dict[str, Any]] = json.loads(run.stdout)
+    return answers
+
+
+def states_by_hand(piece: bytes, ranks: dict[tuple[bytes, bytes], int]) -> list[dict[str, Any]]:
+    """Merge a piece as the definition says, and list all states."""
+    symbols = [bytes([byte]) for byte in piece]
+    states = []
+    while True:
+        found = {pair: ranks[pair] for pair in pairwise(symbols) if pair in ranks}
+        candidates = sorted(found.items(), key=lambda entry: entry[1])
+        states.append(
+            {
+                "symbols": [symbol.hex() for symbol in symbols],
+                "candidates": [[left.hex(), right.hex(), rank] for (left, right), rank in candidates],
+            }
+        )
+        if not candidates:
+            return states
+        best = candidates[0][0]
+        at = next(index for index, pair in enumerate(pairwise(symbols)) if pair == best)
+        symbols[at : at + 2] = [best[0] + best[1]]
+
+
+def check(modules: Path, path: Path, tokenizer: BPETokenizer, pieces: list[bytes]) -> int:
+    ranks = {pair: rank for rank, pair in enumerate(tokenizer.merges)}
+    answers = page_states(modules, path, pieces)
+    for piece, answer in zip(pieces, answers, strict=True):
+        assert answer["isExact"]
+        assert answer["states"] == states_by_hand(piece, ranks)
+    return sum(len(answer["states"]) for answer in answers)
+
+
+def test_symbols_and_possible_merges_of_every_step(modules: Path, tmp_path: Path) -> None:
+    tokenizer = BPETokenizer("cl100k", None).train(TEXT, 420, verbose=False)
+    tokenizer.save(tmp_path, verbose=False)
+    random_ = random.Random(19)
+    pieces = [
+        b"",
+        b"a",
+        b" internationalisation",
+        "\u05e9\u05dc\u05d5\u05dd".encode(),
+        b"aaaaaaaaa",
+        bytes(range(256)),
+    ]
+    for _ in range(400):
+        words = random_.choices([*TEXT.split(), "\0", "zq", "\xff"], k=random_.randint(1, 4))
+        pieces.append("".join(words).encode()[random_.randint(0, 3) :])
+    assert check(modules, tmp_path / "tokenizer.json", tokenizer, pieces) > 3000
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize("name", ["cl100k_base", "r50k_base"])
+def test_published_vocabularies(modules: Path, name: str) -> None:
+    if not os.environ.get("BPE_TOKENIZER_FIXTURES"):
+        pytest.skip("BPE_TOKENIZER_FIXTURES is not set")
+    path = Path(os.environ["BPE_TOKENIZER_FIXTURES"]) / "vocab" / f"{name}.tiktoken"
+    tokenizer = BPETokenizer.load(path)
+    words = (TEXT + "Donaudampfschifffahrtsgesellschaft  \u4eca\u65e5\u306f supercalifragilistic").split(" ")
+    pieces = [(" " + word).encode() for word in dict.fromkeys(words)]
+    assert check(modules, path, tokenizer, pieces) > 100
