@@ -44,13 +44,16 @@ fuzz_target!(|data: &[u8]| {
     };
     let (cuts, rest) = rest.split_at(rest.len() / 4);
     let text = text::text(rest);
-    let expected = naive::normalize(steps, &text);
+    let naive::Aligned {
+        text: expected,
+        starts,
+    } = naive::normalize_aligned(steps, &text);
     assert_eq!(
         normalizers.of_str(&text).unwrap(),
         expected,
         "{steps:?} on {text:?}"
     );
-    aligned(normalizers, &text, &expected);
+    aligned(normalizers, &text, &expected, &starts);
     in_parts(normalizers, &text::cuts(&text, cuts), &expected);
     cut(normalizers, &text, &expected, cuts);
     normalizers
@@ -58,8 +61,8 @@ fuzz_target!(|data: &[u8]| {
         .unwrap();
 });
 
-/// The text with its alignments: offsets ascend and lie in the text.
-fn aligned(normalizers: &Normalizers, text: &str, expected: &str) {
+/// The text with its alignments: offsets ascend, lie in the text, and begin where the naive ones do.
+fn aligned(normalizers: &Normalizers, text: &str, expected: &str, starts: &[usize]) {
     let (found, alignments) = normalizers
         .apply(Text::Str(text), true, &Interrupt::never())
         .unwrap();
@@ -74,6 +77,9 @@ fn aligned(normalizers: &Normalizers, text: &str, expected: &str) {
             start <= first && end <= last && last <= text.len(),
             "{at}: {text:?}"
         );
+        if let Some(&expected) = starts.get(at) {
+            assert_eq!(first, expected, "{at}: {text:?}");
+        }
         (start, end) = (first, last);
     }
     let [alignment] = &alignments[..] else {

@@ -181,17 +181,23 @@ impl Setup {
             &mut |part| match part {
                 Err(id) => ids.push(id),
                 Ok(range) => {
-                    let part = naive::normalize(&settings.normalizers, &text[range.clone()]);
+                    let part = &text[range.clone()];
+                    let part = naive::normalize_aligned(&settings.normalizers, part);
+                    let alignment = part.alignment();
                     between(
-                        &naive::find_added(&normalized, &part),
-                        &part,
+                        &naive::find_added(&normalized, &part.text),
+                        &part.text,
                         &mut |inner| match inner {
                             Err(id) => ids.push(id),
                             Ok(within) => {
-                                // Only whether the position is 0 matters.
-                                let at_start = range.start == 0 && part[..within.start].is_empty();
-                                let stretch = part[within].as_bytes();
-                                ids.extend(self.pieces(stretch, !at_start).iter().flat_map(
+                                let offsets = OffsetMap {
+                                    outer: None,
+                                    base: range.start,
+                                    alignment: &alignment,
+                                    offset: within.start,
+                                };
+                                let stretch = part.text[within].as_bytes();
+                                ids.extend(self.pieces(stretch, &offsets).iter().flat_map(
                                     |piece| match self.of_ranks {
                                         true => naive::encode_piece_by_ranks(&self.model, piece),
                                         false => naive::encode_piece(&self.model, piece),
@@ -206,14 +212,13 @@ impl Setup {
         ids
     }
 
-    fn pieces(&self, text: &[u8], base: bool) -> Vec<Vec<u8>> {
+    fn pieces(&self, text: &[u8], offsets: &OffsetMap<'_>) -> Vec<Vec<u8>> {
         let steps = &self.model.settings().pre_tokenizers;
         let pre_tokenizers = self
             .pre_tokenizers
             .get_or_init(|| PreTokenizers::new(steps).unwrap());
         let mut pieces = Vec::new();
-        let offsets = OffsetMap::original(usize::from(base));
-        let split = pre_tokenizers.split(text, &offsets, true, |piece| {
+        let split = pre_tokenizers.split(text, offsets, true, |piece| {
             pieces.push(piece.text[piece.range].to_vec());
             true
         });
@@ -465,4 +470,89 @@ fn added_tokens(u: &mut Unstructured<'_>, tokens: &mut Tokens) -> Result<Vec<Add
         });
     }
     Ok(added)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bpe_tokenizer_core::text::Text;
+    use bpe_tokenizer_core::Interrupt;
+
+    /// A model of the characters of `tokens`, whose Metaspace prepends to the first piece.
+    fn setup(normalizers: Vec<Normalizer>, added: &str) -> Setup {
+        let tokens = ["a", "b", "é", "\u{301}", "_", added];
+        let tokens = (0..).zip(tokens.map(|token| token.as_bytes().to_vec()));
+        let settings = Settings {
+            alphabet: Alphabet::Characters,
+            normalizers,
+            pre_tokenizers: vec![PreTokenizer::Metaspace(Metaspace {
+                replacement: '_',
+                prepend: Prepend::First,
+                split: true,
+            })],
+            ..Settings::default()
+        };
+        let added = AddedToken {
+            content: added.to_owned(),
+            id: 5,
+            special: false,
+            single_word: false,
+            lstrip: false,
+            rstrip: false,
+            normalized: true,
+        };
+        let model = Model::new(tokens.collect(), Some(&[]), settings, vec![added]).unwrap();
+        Setup {
+            decoder: Decoder::new(model.clone()),
+            special: Special::All,
+            of_ranks: false,
+            encoder: OnceCell::new(),
+            ids: OnceCell::new(),
+            pre_tokenizers: OnceCell::new(),
+            model,
+        }
+    }
+
+    #[test]
+    fn the_first_piece_begins_at_the_first_character() {
+        let replace = |pattern: &str, content: &str| Normalizer::Replace {
+            pattern: pattern.to_owned(),
+            content: content.to_owned(),
+        };
+        // The ids of `tokenizers` 0.23: tests/peers/test_huggingface_kinds.py has the same cases.
+        for (normalizer, added, text, expected) in [
+            (replace("ab", "é"), "x", "ab", &[2][..]),
+            (replace("a|bb", "é"), "x", "ab", &[4, 2, 1]),
+            (replace("bb", "é"), "x", "abb", &[4, 0, 2]),
+            (replace("a+", ""), "x", "aab", &[1]),
+            (replace("a", "xb"), "x", "a", &[5, 4, 1]),
+            (Normalizer::StripAccents, "x", "\u{301}a", &[0]),
+            (
+                Normalizer::Prepend("x".to_owned()),
+                "x",
+                "ab",
+                &[4, 5, 0, 1],
+            ),
+            (
+                Normalizer::Form(Normalization::Nfd),
+                "x",
+                "\u{340}\u{301}a",
+                &[4, 3, 0],
+            ),
+        ] {
+            let setup = setup(vec![normalizer.clone()], added);
+            let mut ids = Vec::new();
+            let never = Interrupt::never();
+            setup
+                .encoder()
+                .encode(Text::Str(text), &setup.special, &mut ids, &never)
+                .unwrap();
+            assert_eq!(ids, expected, "{normalizer:?} on {text:?}");
+            assert_eq!(
+                setup.naive_ids(text),
+                expected,
+                "{normalizer:?} on {text:?}"
+            );
+        }
+    }
 }

@@ -1,9 +1,11 @@
 //! Naive implementations of what the core does fast: the specification, in the shortest way.
 
+use bpe_tokenizer_core::alignment::Alignment;
 use bpe_tokenizer_core::model::{Alphabet, Model, Unknown, NONE};
 use bpe_tokenizer_core::normalize::Normalization;
 use bpe_tokenizer_core::normalizers::Normalizer;
 use bpe_tokenizer_core::special::AddedToken;
+use bpe_tokenizer_core::Interrupt;
 use fancy_regex::Regex;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -176,34 +178,110 @@ fn is_word(c: char) -> bool {
 
 /// A normalised text, step by step.
 pub fn normalize(steps: &[Normalizer], text: &str) -> String {
-    steps
-        .iter()
-        .fold(text.to_owned(), |text, step| normalize_step(step, &text))
+    normalize_aligned(steps, text).text
 }
 
-fn normalize_step(step: &Normalizer, text: &str) -> String {
-    match step {
-        Normalizer::Form(form) => normal_form(*form, text),
-        Normalizer::Lowercase => text.chars().flat_map(char::to_lowercase).collect(),
-        Normalizer::StripAccents => text.chars().filter(|&c| !is_combining_mark(c)).collect(),
-        Normalizer::Strip { left, right } => {
-            let text = if *left { text.trim_start() } else { text };
-            let text = if *right { text.trim_end() } else { text };
-            text.to_owned()
+/// A normalised text with the positions of its bytes, step by step.
+pub fn normalize_aligned(steps: &[Normalizer], text: &str) -> Aligned {
+    let unchanged = Aligned {
+        text: text.to_owned(),
+        starts: (0..text.len()).collect(),
+    };
+    steps.iter().fold(unchanged, |aligned, step| {
+        let mut output = Aligned::default();
+        normalize_step(step, &aligned, &mut output);
+        output
+    })
+}
+
+/// A normalised text.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Aligned {
+    /// The text.
+    pub text: String,
+    /// For each byte of it, where the original of a token that begins with this byte begins.
+    pub starts: Vec<usize>,
+}
+
+impl Aligned {
+    /// Copies a range of the input.
+    fn keep(&mut self, input: &Self, range: Range<usize>) {
+        self.text.push_str(&input.text[range.clone()]);
+        self.starts.extend(&input.starts[range]);
+    }
+
+    /// Writes `content` in place of the input's character at `at`.
+    fn write(&mut self, input: &Self, content: &str, at: usize) {
+        self.text.push_str(content);
+        self.starts.resize(self.text.len(), input.starts[at]);
+    }
+
+    /// Rewrites each character.
+    fn write_each(&mut self, input: &Self, rewrite: impl Fn(char) -> String) {
+        for (at, c) in input.text.char_indices() {
+            let content = rewrite(c);
+            match content.strip_prefix(c) {
+                Some("") => self.keep(input, at..at + c.len_utf8()),
+                _ => self.write(input, &content, at),
+            }
         }
-        Normalizer::Prepend(_) if text.is_empty() => String::new(),
-        Normalizer::Prepend(content) => format!("{content}{text}"),
+    }
+
+    /// The alignment to the original: a change for each byte.
+    pub fn alignment(&self) -> Alignment {
+        let mut alignment = Alignment::default();
+        for (at, &start) in self.starts.iter().enumerate() {
+            alignment.push(start..start, at..at + 1);
+        }
+        alignment
+    }
+}
+
+fn normalize_step(step: &Normalizer, input: &Aligned, output: &mut Aligned) {
+    let text = input.text.as_str();
+    match step {
+        Normalizer::Form(form) => {
+            output.text = normal_form(*form, text);
+            // Characters of a run move and compose: their positions are the core's, which its tests state.
+            let changed = form.rewrite(text, true, &Interrupt::never()).unwrap();
+            let alignment = changed.unwrap_or_default().1;
+            let starts = (0..output.text.len()).map(|at| input.starts[alignment.start(at)]);
+            output.starts.extend(starts);
+        }
+        Normalizer::Lowercase => output.write_each(input, |c| c.to_lowercase().collect()),
+        Normalizer::StripAccents => output.write_each(input, |c| match is_combining_mark(c) {
+            true => String::new(),
+            false => c.to_string(),
+        }),
+        Normalizer::Strip { left, right } => {
+            let mut kept = if *left { text.trim_start() } else { text };
+            let start = text.len() - kept.len();
+            if *right {
+                kept = kept.trim_end();
+            }
+            output.keep(input, start..start + kept.len());
+        }
+        // The first character belongs to what is prepended.
+        Normalizer::Prepend(content) => {
+            let first = text.chars().next().map_or(0, char::len_utf8);
+            if first > 0 && !content.is_empty() {
+                output.write(input, &format!("{content}{}", &text[..first]), 0);
+                output.keep(input, first..text.len());
+            } else {
+                output.keep(input, 0..text.len());
+            }
+        }
         Normalizer::Replace { pattern, content } => {
-            let regex = regex(pattern);
-            let (mut replaced, mut done) = (String::new(), 0);
+            let (regex, mut done) = (regex(pattern), 0);
             for found in regex.find_iter(text).map(Result::unwrap) {
-                if !found.range().is_empty() {
-                    replaced.push_str(&text[done..found.start()]);
-                    replaced.push_str(content);
+                if let Some((last, _)) = found.as_str().char_indices().next_back() {
+                    output.keep(input, done..found.start());
+                    // In `tokenizers`, the replacement is at the last character of the match.
+                    output.write(input, content, found.start() + last);
                     done = found.end();
                 }
             }
-            replaced + &text[done..]
+            output.keep(input, done..text.len());
         }
     }
 }

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from bpe_tokenizer import BPETokenizer, FormatError, _core
-from hf_files import bytes_vocab, tokenizer_json, write
+from hf_files import added_token, bytes_vocab, tokenizer_json, write
 from hostile import code_points, hostile_texts, special_token_texts
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
 
-from peers.hf_kinds import CHARACTER_MODELS, REAL_MODELS  # noqa: E402
-from peers.hf_parts import NORMALIZERS, parts, random_file  # noqa: E402
+from peers.hf_kinds import CHARACTER_MODELS, REAL_MODELS, metaspace  # noqa: E402
+from peers.hf_parts import NORMALIZERS, parts, random_file, replace  # noqa: E402
 from peers.hf_vocabularies import MIXED, sample, trained  # noqa: E402
 
 pytestmark = pytest.mark.peer
@@ -426,3 +426,32 @@ def test_transformers_opens_what_we_save(name: str, tmp_path: Path) -> None:
         assert opened.encode(text) == ids, repr(text)
         if decodes_alike(pair):
             assert opened.decode(ids) == pair.ours.decode(ids), repr(text)
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "text"),
+    [
+        (replace("ab", "é", "Regex"), "ab"),
+        (replace("a|bb", "é", "Regex"), "ab"),
+        (replace("bb", "é", "Regex"), "abb"),
+        (replace("a+", "", "Regex"), "aab"),
+        (replace("a", "xb", "Regex"), "a"),
+        ({"type": "StripAccents"}, "\u0301a"),
+        ({"type": "Prepend", "prepend": "x"}, "ab"),
+        ({"type": "NFD"}, "\u0340\u0301a"),
+    ],
+)
+def test_the_first_piece_begins_at_the_first_character(
+    normalizer: dict[str, Any], text: str, tmp_path: Path
+) -> None:
+    # The naive stages of fuzz/src/models.rs have the same cases.
+    ids = {token: index for index, token in enumerate(["a", "b", "é", "\u0301", "▁"])}
+    document = tokenizer_json(
+        ids,
+        [],
+        added=[added_token(5, "x", special=False, normalized=True)],
+        normalizer=normalizer,
+        pre_tokenizer=metaspace("first"),
+        decoder=metaspace("first"),
+    )
+    assert_same(both(tmp_path, document), [text])
