@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import sys
 import unicodedata
 from itertools import pairwise
 from typing import Any, Literal
@@ -134,6 +136,25 @@ def test_spans_that_overlap_cover_whole_characters() -> None:
     assert tokenizer.encode_with_offsets("abé") == ([256, 195, 169], [(0, 2), (2, 2), (2, 3)])
     assert tokenizer.encode_with_offsets("abé", tile=False)[1] == [(0, 2), (2, 3), (2, 3)]
     assert tokenizer.encode_with_offsets("éab", unit="byte", tile=False)[1] == [(0, 1), (1, 2), (2, 4)]
+
+
+def test_spans_own_their_integers() -> None:
+    tokenizer = tiny("h|i", "hi|hi")
+    text = "hi \U0001f642" * 50_000  # more pairs than are made between two checks, and more numbers than ids
+    expected = [(0, 2), (2, 3), (3, 3), (3, 3), (3, 3), (3, 4)]
+    expected = [(start + 4 * n, end + 4 * n) for n in range(50_000) for start, end in expected]
+    number, blocks = tokenizer.encode("hihi")[0], 0
+    for _ in range(4):
+        before = sys.getrefcount(number)
+        spans = tokenizer.encode_with_offsets(text)[1]
+        assert spans == expected
+        assert all(type(span) is tuple and type(span[0]) is int for span in spans)
+        assert not any(map(gc.is_tracked, spans))
+        assert all(one[1] is two[0] for one, two in pairwise(spans))
+        del spans
+        assert sys.getrefcount(number) == before
+        assert abs(sys.getallocatedblocks() - blocks) < 1000 or not blocks
+        blocks = sys.getallocatedblocks()
 
 
 def test_added_tokens_have_empty_spans(tokenizer: BPETokenizer) -> None:

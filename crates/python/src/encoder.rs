@@ -249,7 +249,7 @@ impl Encoder {
             room?;
             Ok((ids, spans))
         })?;
-        Ok((self.list(py, &ids)?, objects::pairs(py, &spans)?))
+        Ok((self.list(py, &ids)?, self.integers.pairs(py, &spans)?))
     }
 
     #[pyo3(signature = (text, special=PySpecial::none()))]
@@ -316,7 +316,7 @@ impl Encoder {
                 })?;
             Ok((ids, covered))
         })?;
-        Ok((self.list(py, &ids)?, objects::pairs(py, &covered)?))
+        Ok((self.list(py, &ids)?, self.integers.pairs(py, &covered)?))
     }
 
     #[pyo3(signature = (texts, special=PySpecial::none(), threads=0))]

@@ -1,7 +1,7 @@
 //! Ids to and from Python.
 
 use crate::call::{exception, shown, to_python};
-use crate::items::{extend_from_ints, list_of, list_of_all};
+use crate::items::{extend_from_ints, list_of, list_of_all, list_of_pairs};
 use crate::objects;
 use bpe_tokenizer_core::model::NONE;
 use bpe_tokenizer_core::reserve;
@@ -57,6 +57,15 @@ impl Integers {
     /// As `list`. Gives back the memory of the ids on the way.
     pub fn list_of_all<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
         list_of_all(py, ids, self.kept())
+    }
+
+    /// A list of pairs of integers, such as the spans of ids.
+    pub fn pairs<'py>(
+        &self,
+        py: Python<'py>,
+        pairs: &[(usize, usize)],
+    ) -> PyResult<Bound<'py, PyList>> {
+        list_of_pairs(py, pairs, self.kept())
     }
 
     fn kept(&self) -> &[Py<PyInt>] {
