@@ -30,6 +30,8 @@ pub const CACHE_BYTES: usize = 24 << 20;
 /// The three-byte characters of UTF-8.
 const CHARS: usize = 1 << 16;
 const CHARS_BYTES: usize = CHARS * size_of::<Packed>();
+/// The table of characters is made for this one: to write it takes as long as merging hundreds.
+const CHARS_FROM: usize = 64;
 
 /// A piece's key and ids. The top byte of a key is the piece's length, so a zero key marks a free slot.
 #[derive(Clone, Copy, Default)]
@@ -95,6 +97,8 @@ pub struct Cache {
     limits: Limits,
     used_slots: usize,
     used_chars: usize,
+    /// Characters that were not cached, until they have a table.
+    passed_chars: usize,
     /// Lookups that found their piece.
     pub hits: u64,
     /// Pieces that were merged.
@@ -142,6 +146,7 @@ impl Cache {
             limits,
             used_slots: 0,
             used_chars: 0,
+            passed_chars: 0,
             hits: 0,
             misses: 0,
         }
@@ -366,10 +371,14 @@ impl Cache {
         self.limits.has_chars
     }
 
-    /// Caches the ids of a three-byte character as a part, if they fit.
+    /// Caches the ids of a three-byte character as a part, if they fit and it is not one of the first.
     pub fn insert_char(&mut self, number: usize, ids: &[u32]) {
         self.misses += 1;
         if self.chars.is_empty() {
+            self.passed_chars += 1;
+            if self.passed_chars < CHARS_FROM {
+                return;
+            }
             match HugeArray::new(CHARS) {
                 Ok(chars) => self.chars = chars,
                 Err(_) => self.limits.has_chars = false,
@@ -473,6 +482,18 @@ mod tests {
         }
         assert_eq!(found, cache.size());
         assert!(found > 30_000, "{found}");
+    }
+
+    #[test]
+    fn characters_are_cached_after_the_first_ones() {
+        let mut cache = Cache::new(CACHE_BYTES);
+        for number in 1..CHARS_FROM {
+            cache.insert_char(number, &[1, 2]);
+            assert!(cache.chars().is_empty());
+        }
+        cache.insert_char(CHARS_FROM, &[1, 2]);
+        let counts = [1, CHARS_FROM].map(|number| cache.chars()[number].count());
+        assert_eq!((counts, cache.size()), ([0, 2], 1));
     }
 
     #[test]

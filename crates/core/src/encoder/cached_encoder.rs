@@ -157,8 +157,10 @@ impl CachedEncoder<'_> {
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         match self.merger.split_points(&text[range.clone()]) {
-            Some(points) => self.encode_split(points, text, range, ids),
-            None => self.encode_whole(text, range, ids),
+            Some(points) if points.may_have_parts(text, range.clone()) => {
+                self.encode_split(points, text, range, ids)
+            }
+            _ => self.encode_whole(text, range, ids),
         }
     }
 

@@ -11,6 +11,10 @@ use std::ops::Range;
 
 /// The limits of the filter's size in words. Between them, it has about one word for each joined pair.
 const FILTER_WORDS: [usize; 2] = [1 << 10, 1 << 16];
+/// A longer piece may have parts whatever it begins with.
+const MAX_SHORT: usize = 15;
+/// Pieces of so few bytes are merged as a whole.
+const MAX_WHOLE: usize = 2;
 /// The rows of `partial`: the first byte of the right side, and the six bits of the next one.
 const ROWS: usize = 1 << 14;
 
@@ -106,6 +110,19 @@ impl CharSplitPoints {
     /// Whether a part has the same ids as a piece of the same bytes.
     pub fn parts_are_pieces(&self) -> bool {
         self.parts_are_pieces
+    }
+
+    /// Whether a search for parts of a piece may pay. Merging a few bytes takes less time. So does merging a short piece
+    /// of malformed bytes, where no part ends: the first byte that is not ASCII tells.
+    #[inline(always)]
+    pub fn may_have_parts(&self, text: &[u8], piece: Range<usize>) -> bool {
+        if piece.len() > MAX_SHORT {
+            return true;
+        }
+        let bytes = eight(text, piece.start);
+        let ascii = (bytes & NOT_ASCII).trailing_zeros() / 8;
+        piece.len() > MAX_WHOLE
+            && (ascii > 4 || Character::of((bytes >> (8 * ascii)) as u32).is_whole)
     }
 
     /// Where the first part of a piece, a range of a text, ends, and the part's number if it is a three-byte
@@ -386,6 +403,30 @@ mod tests {
     fn parts<'a>(points: &CharSplitPoints, piece: &'a [u8]) -> Vec<&'a [u8]> {
         let parts = parts_inside(points, piece, 0..piece.len()).into_iter();
         parts.map(|part| &piece[part]).collect()
+    }
+
+    #[test]
+    fn short_malformed_pieces_are_not_searched_for_parts() {
+        let points = split_points(&model(&[]));
+        let may_have_parts = |piece: &[u8]| {
+            // The bytes after the piece do not matter.
+            let text = [b"x", piece, b"\x80\x80"].concat();
+            points.may_have_parts(&text, 1..1 + piece.len())
+        };
+        for piece in ["日", " é", "a日本", "日本語", "abcdefgé", "é\u{301}"] {
+            assert!(may_have_parts(piece.as_bytes()), "{piece}");
+        }
+        for piece in [
+            &b"\xe9"[..],
+            b"\xff\xfe",
+            "é".as_bytes(),
+            b"\x80ab",
+            b" \xe6\x97.",
+            b"ab\xfftail",
+        ] {
+            assert!(!may_have_parts(piece), "{piece:?}");
+        }
+        assert!(may_have_parts(&[0xff; 16]));
     }
 
     fn parts_inside(

@@ -43,6 +43,15 @@ fn merge_avx2(table: &PairTable, symbols: &mut [u32]) -> usize {
 
 #[inline(always)]
 fn merge_by_length(table: &PairTable, symbols: &mut [u32]) -> usize {
+    if let [left, right] = symbols {
+        // Half of the pieces of random bytes.
+        let rank = table.rank(*left, *right);
+        if rank == NO_MERGE {
+            return 2;
+        }
+        *left = table.product(rank);
+        return 1;
+    }
     if symbols.len() <= MAX_VERY_SHORT {
         merge::<MAX_VERY_SHORT>(table, symbols)
     } else {
