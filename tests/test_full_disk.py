@@ -18,7 +18,7 @@ from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
 from writers import WRITERS, trained
 
 PAGE = 4096
-SIZE = 1 << 20
+SIZE = 4 << 20
 NOBODY = 65534
 
 
