@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use bpe_tokenizer_core::encoder::{BatchOptions, Special};
+use bpe_tokenizer_core::encoder::{BatchOptions, Special, Trusted};
 use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::Interrupt;
 use bpe_tokenizer_fuzz::models::Setup;
@@ -103,7 +103,11 @@ fn prefixes(setup: &Setup, text: &str, ids: &[u32], shown: &Arguments<'_>) {
         );
     }
     let whole = 0..text.len();
-    let (trusted, markup) = (std::slice::from_ref(&whole), FxHashSet::default());
+    let markup = FxHashSet::default();
+    let trusted = Trusted {
+        ranges: std::slice::from_ref(&whole),
+        markup: &markup,
+    };
     let mut found = Vec::new();
     let token = |id, _| {
         found.push(id);
@@ -112,18 +116,22 @@ fn prefixes(setup: &Setup, text: &str, ids: &[u32], shown: &Arguments<'_>) {
     let special = &setup.special;
     setup
         .encoder()
-        .encode_trusted(text, trusted, special, &markup, &never, token)
+        .encode_trusted(text, trusted, special, &never, token)
         .unwrap();
     assert_eq!(found, ids, "trusted: {shown}");
     found.clear();
     // Text that is not trusted has the ids of text without special tokens.
+    let nothing = Trusted {
+        ranges: &[],
+        markup: &markup,
+    };
     let token = |id, _| {
         found.push(id);
         Ok(())
     };
     setup
         .encoder()
-        .encode_trusted(text, &[], special, &markup, &never, token)
+        .encode_trusted(text, nothing, special, &never, token)
         .unwrap();
     let mut plain = Vec::new();
     setup

@@ -40,7 +40,8 @@ def other() -> BPETokenizer:
 
 def chips(page: Page, pane: int = 0) -> list[str]:
     """The texts of the chips that are drawn."""
-    return page.locator(".pane").nth(pane).locator("[role=option] .chip-text").all_inner_texts()
+    found: list[str] = page.locator(".pane").nth(pane).locator("[role=option] .chip-text").all_inner_texts()
+    return found
 
 
 def test_typing_shows_tokens_and_counts(open_page: Open, tokenizer: BPETokenizer) -> None:
