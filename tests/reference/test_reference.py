@@ -1,5 +1,6 @@
 """The lesson: worked examples, training, round trips and traces."""
 
+import html
 from collections import Counter
 from itertools import pairwise
 
@@ -281,6 +282,15 @@ def test_trace_shows_every_candidate() -> None:
         "  'l' 'o' 'w' 'e' 's' 't'\n    rank 0: 'e' + 's' -> 'es' (id 256)\n    rank 2: 'l' + 'o'\n"
         in str(trace)
     )
+
+
+def test_a_notebook_shows_a_trace_as_print_does() -> None:
+    tokenizer = RegexBPETokenizer().train(WORDS, 258)
+    trace = tokenizer.trace("<low>")
+    for shown in (trace, trace.pieces[0].steps[0], tokenizer.merge_tree(257)):
+        written = shown._repr_html_().removeprefix("<pre>").removesuffix("</pre>")
+        assert "<" not in written
+        assert html.unescape(written) == str(shown)
 
 
 def test_trace_of_a_decoding() -> None:

@@ -24,7 +24,7 @@ SPECIAL = (
     *("[/AVAILABLE_TOOLS]", "<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>", "<|system|>", "<|user|>"),
     *("<|assistant|>", "<|end|>", "<|start|>", "<|message|>", "<|channel|>", "<|call|>", "<|return|>"),
     *("<|constrain|>", "<|start_of_role|>", "<|end_of_role|>", "<｜begin▁of▁sentence｜>"),
-    *("<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>", "<|pad|>"),
+    *("<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>", "<|pad|>", "<|im_sep|>"),
 )
 # Control tokens that models have as plain added tokens.
 MARKUP = (

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 
 class PageOpener:
-    """Opens pages. `close` fails if one of them had an error or requested anything."""
+    """Opens pages. `close` fails if one of them had an error or requested anything.
+
+    Args:
+        browser: The browser.
+        directory: A directory for the files of the pages.
+    """
 
     def __init__(self, browser: Browser, directory: Path) -> None:
         self._browser = browser
@@ -30,22 +35,38 @@ class PageOpener:
         self,
         tokenizers: Mapping[str, BPETokenizer],
         text: str = "",
+        *,
         fragment: str = "",
         width: int = 1280,
+        height: int = 900,
+        script: str = "",
         **options: Any,
     ) -> Page:
+        """Open a page.
+
+        Args:
+            tokenizers: The tokenizers that it embeds.
+            text: The initial text.
+            fragment: The fragment of its address.
+            width: The width of the window.
+            height: The height of the window.
+            script: A script that runs before those of the page.
+            **options: Other options of a browser context, such as `color_scheme`.
+        """
         try:
             html = page(tokenizers, text)
         except MissingDependencyError as error:
             pytest.skip(str(error))
-        file = self._directory / "page.html"
-        file.write_text(html, encoding="utf-8")
-        context = self._browser.new_context(viewport={"width": width, "height": 900}, **options)
+        context = self._browser.new_context(viewport={"width": width, "height": height}, **options)
         self._contexts.append(context)
+        file = self._directory / f"page-{len(self._contexts)}.html"
+        file.write_text(html, encoding="utf-8")
         opened = context.new_page()
         opened.on("pageerror", lambda error: self._problems.append(f"error: {error}"))
         opened.on("console", lambda message: self._note_message(message.type, message.text))
         opened.on("request", lambda request: self._note_request(request.url))
+        if script:
+            opened.add_init_script(script)
         opened.goto(file.as_uri() + fragment)
         opened.wait_for_selector("[role=tabpanel]:not([hidden])")
         return opened
@@ -61,7 +82,7 @@ class PageOpener:
             self._problems.append(text)
 
     def _note_request(self, url: str) -> None:
-        if not url.startswith(("file:", "blob:", "data:")):
+        if not url.startswith(("file:", "blob:", "data:", "about:")):
             self._problems.append(f"request: {url}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,8 +24,15 @@ Words: TypeAlias = tuple[tuple[Tokens, int], ...]  # With the number of occurren
 MAX_PRINTED = 8  # How many pairs and pieces of a training step are printed.
 
 
+class Printed:
+    """What a notebook shows as `print` does."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
 @dataclass(frozen=True)
-class TrainingStep:
+class TrainingStep(Printed):
     """One merge of training.
 
     Args:
@@ -59,12 +67,12 @@ class TrainingStep:
 
 
 @dataclass(frozen=True)
-class TrainingTrace:
+class TrainingTrace(Printed):
     """Every step of a training.
 
     Args:
-        words: The distinct pieces of the text as the smallest tokens, each with the number of its
-        occurrences. steps: The merges, in order.
+        words: The distinct pieces of the text as the smallest tokens, each with how often it occurs.
+        steps: The merges, in order.
     """
 
     words: Words
@@ -75,7 +83,7 @@ class TrainingTrace:
 
 
 @dataclass(frozen=True)
-class MergeStep:
+class MergeStep(Printed):
     """One merge of one piece.
 
     Args:
@@ -102,7 +110,7 @@ class MergeStep:
 
 
 @dataclass(frozen=True)
-class PieceTrace:
+class PieceTrace(Printed):
     """The encoding of one piece.
 
     Args:
@@ -125,7 +133,7 @@ class PieceTrace:
 
 
 @dataclass(frozen=True)
-class EncodeTrace:
+class EncodeTrace(Printed):
     """Every step of the encoding of a text.
 
     In print, each piece shows its tokens, and below them the possible merges, lowest rank first. The first of
@@ -161,7 +169,7 @@ class EncodeTrace:
 
 
 @dataclass(frozen=True)
-class MergeTree:
+class MergeTree(Printed):
     """A token, and the two tokens that it was made from.
 
     Args:
@@ -194,7 +202,7 @@ class MergeTree:
 
 
 @dataclass(frozen=True)
-class DecodeStep:
+class DecodeStep(Printed):
     """The decoding of one id.
 
     Args:
@@ -218,7 +226,7 @@ class DecodeStep:
 
 
 @dataclass(frozen=True)
-class DecodeTrace:
+class DecodeTrace(Printed):
     """Every step of the decoding of ids.
 
     Args:
@@ -237,9 +245,8 @@ class DecodeTrace:
         return "".join(step.text for step in self.steps) + self.rest
 
     def __str__(self) -> str:
-        lines = [f"ids: {list(self.ids)}", *map(str, self.steps)]
-        lines += [f"incomplete character at the end -> text {self.rest!r}"] * bool(self.rest)
-        return "\n".join([*lines, f"text: {self.text!r}"])
+        rest = [f"incomplete character at the end -> text {self.rest!r}"] * bool(self.rest)
+        return "\n".join([f"ids: {list(self.ids)}", *map(str, self.steps), *rest, f"text: {self.text!r}"])
 
 
 def show(tokens: Iterable[Token], between: str = " ") -> str:
@@ -269,8 +276,8 @@ def training_step(number: int, merge: Merge, vocab: Mapping[int, Token]) -> Trai
     """Describe a merge that training learned."""
     most_frequent_first = sorted(merge.counts.items(), key=lambda entry: -entry[1])
     table = tuple(((vocab[left], vocab[right]), count) for (left, right), count in most_frequent_first)
-    token, words = vocab[merge.new_id], name_words(merge.words, vocab)
-    return TrainingStep(number, table, *table[0], token, merge.new_id, words)
+    words = name_words(merge.words, vocab)
+    return TrainingStep(number, table, *table[0], vocab[merge.new_id], merge.new_id, words)
 
 
 def trace_piece(tokenizer: NaiveBPETokenizer, piece: str, special_id: int | None) -> PieceTrace:
@@ -284,9 +291,7 @@ def trace_piece(tokenizer: NaiveBPETokenizer, piece: str, special_id: int | None
     while found := sorted({pair for pair in pairwise(ids) if pair in ranks}, key=ranks.__getitem__):
         new_id = tokenizer.merges[found[0]]
         ids = merge_pair(ids, found[0], new_id)
-        candidates: dict[Pair, int] = {
-            (vocab[left], vocab[right]): ranks[left, right] for left, right in found
-        }
+        candidates: dict[Pair, int] = {(vocab[a], vocab[b]): ranks[a, b] for a, b in found}
         result = name_tokens(ids, vocab)
         steps.append(MergeStep(tokens, candidates, *next(iter(candidates.items())), new_id, result))
         tokens = result
@@ -295,8 +300,7 @@ def trace_piece(tokenizer: NaiveBPETokenizer, piece: str, special_id: int | None
 
 def trace_decoding(tokenizer: NaiveBPETokenizer, ids: Iterable[int]) -> DecodeTrace:
     """Decode ids, and record every step."""
-    ids = tuple(ids)
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    ids, decoder = tuple(ids), codecs.getincrementaldecoder("utf-8")("replace")
     steps = []
     for token_id in ids:
         data = tokenizer.id_bytes(token_id)

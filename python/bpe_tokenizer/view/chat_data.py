@@ -1,19 +1,39 @@
-"""The built-in chat templates as JSON data, which the page renders conversations with."""
+"""The chat templates of the page as JSON data, which it renders conversations with."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from types import MappingProxyType
 from typing import Any
 
 from bpe_tokenizer.chat import InstructionTemplate, RoleMarkup, TurnTemplate
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN, DEFAULT_TEMPLATE
 
-__all__ = ["chat_data"]
+__all__ = ["PAGE_TEMPLATES", "chat_data"]
+
+
+def _openai(role: str) -> RoleMarkup:
+    return RoleMarkup(f"<|im_start|>{role}<|im_sep|>", "<|im_end|>")
+
+
+# The built-in ones, and the markup that tiktokenizer shows for OpenAI's models:
+# https://github.com/dqbd/tiktokenizer/blob/d71e128/src/sections/ChatGPTEditor.tsx
+PAGE_TEMPLATES: Mapping[str, TurnTemplate | InstructionTemplate] = MappingProxyType(
+    {
+        **BUILT_IN,
+        "gpt-4": TurnTemplate(
+            "gpt-4",
+            {role: _openai(role) for role in ("system", "user", "assistant")},
+            reply=_openai("assistant").before,
+            control_tokens=("<|im_start|>", "<|im_sep|>", "<|im_end|>"),
+        ),
+    }
+)
 
 
 def chat_data() -> dict[str, Any]:
-    r"""Return the built-in chat templates, and the name of the default, as JSON values.
+    r"""Return the chat templates, and the name of the default, as JSON values.
 
     A template has the fields of its class. `kind` tells the classes apart: `"turns"` is `TurnTemplate`,
     `"instruction"` is `InstructionTemplate`. `source` is all text that the template may write as markup.
@@ -26,7 +46,7 @@ def chat_data() -> dict[str, Any]:
     """
     return {
         "default": DEFAULT_TEMPLATE,
-        "templates": [_template_data(template) for template in BUILT_IN.values()],
+        "templates": [_template_data(template) for template in PAGE_TEMPLATES.values()],
     }
 
 

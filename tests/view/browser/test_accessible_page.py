@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from opened_pages import accessibility_violations, wait_until
+from opened_pages import PageOpener, accessibility_violations, wait_until
 from page_actions import wait_for_count
 
 pytestmark = pytest.mark.browser
 
-Open = Callable[..., Any]
 TEXT = "low lower\nשלום newest 🙂\t<|end|>"
 WIDTHS = (320, 768, 1280, 2560)
 # Elements that reach beyond the window, other than those inside something that scrolls.
@@ -39,7 +35,7 @@ def tokenizers() -> dict[str, BPETokenizer]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_is_wider_than_the_window(
-    open_page: Open, tokenizers: dict[str, BPETokenizer], width: int, scheme: str
+    open_page: PageOpener, tokenizers: dict[str, BPETokenizer], width: int, scheme: str
 ) -> None:
     page = open_page(tokenizers, TEXT, width=width, color_scheme=scheme)
     page.locator("#mode-text").get_by_label("Special tokens").check()
@@ -58,7 +54,7 @@ def test_nothing_is_wider_than_the_window(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1280])
 def test_axe_finds_nothing(
-    open_page: Open, tokenizers: dict[str, BPETokenizer], width: int, scheme: str
+    open_page: PageOpener, tokenizers: dict[str, BPETokenizer], width: int, scheme: str
 ) -> None:
     page = open_page(tokenizers, TEXT, width=width, color_scheme=scheme, reduced_motion="reduce")
     page.locator("#mode-text").get_by_label("Special tokens").check()
@@ -78,7 +74,7 @@ def test_axe_finds_nothing(
     assert accessibility_violations(page, "html") == []
 
 
-def test_the_share_menu_with_the_keyboard(open_page: Open, tokenizers: dict[str, BPETokenizer]) -> None:
+def test_the_share_menu_with_the_keyboard(open_page: PageOpener, tokenizers: dict[str, BPETokenizer]) -> None:
     page = open_page(tokenizers, TEXT)
     page.get_by_role("button", name="Share").focus()
     page.keyboard.press("Enter")
@@ -90,7 +86,7 @@ def test_the_share_menu_with_the_keyboard(open_page: Open, tokenizers: dict[str,
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Share"
 
 
-def test_the_colour_scheme(open_page: Open, tokenizers: dict[str, BPETokenizer]) -> None:
+def test_the_colour_scheme(open_page: PageOpener, tokenizers: dict[str, BPETokenizer]) -> None:
     page = open_page(tokenizers, TEXT, color_scheme="dark")
     background = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(background)
@@ -101,7 +97,9 @@ def test_the_colour_scheme(open_page: Open, tokenizers: dict[str, BPETokenizer])
     assert page.evaluate(background) == dark
 
 
-def test_reduced_motion_and_forced_colours(open_page: Open, tokenizers: dict[str, BPETokenizer]) -> None:
+def test_reduced_motion_and_forced_colours(
+    open_page: PageOpener, tokenizers: dict[str, BPETokenizer]
+) -> None:
     page = open_page(tokenizers, TEXT, reduced_motion="reduce", forced_colors="active")
     assert page.evaluate("getComputedStyle(document.querySelector('.button')).transitionDuration") == "0s"
     chip = "document.querySelector('.token-row .chip')"
@@ -111,7 +109,7 @@ def test_reduced_motion_and_forced_colours(open_page: Open, tokenizers: dict[str
     assert page.evaluate("getComputedStyle(document.activeElement).outlineWidth") == "2px"
 
 
-def test_screen_readers_hear_the_count(open_page: Open, tokenizers: dict[str, BPETokenizer]) -> None:
+def test_screen_readers_hear_the_count(open_page: PageOpener, tokenizers: dict[str, BPETokenizer]) -> None:
     one = tokenizers["one"]
     page = open_page({"one": one}, TEXT)
     page.locator("#text").fill("low lower")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from bpe_tokenizer import BPETokenizer, TokenizerError
-from bpe_tokenizer.chat.builtin_templates import BUILT_IN
+from bpe_tokenizer.view.chat_data import PAGE_TEMPLATES
 from chat_cases import chat_tokenizer
-from opened_pages import wait_until
+from opened_pages import PageOpener, accessibility_violations, wait_until
 from page_actions import CLIPBOARD, fragment
 from small_tokenizers import without_surrogates
 from view.test_chat_data import random_case
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
-
-OpenPage = Callable[..., "Page"]
 
 WIDTHS = (320, 768, 1280, 2560)
 ATTACK = [
@@ -87,26 +84,19 @@ class ChatPage:
         messages: list[dict[str, str]] = json.loads(self.copied("Copy JSON"))
         return messages
 
-    def violations(self) -> list[str]:
-        found: list[str] = self.tab.evaluate(
-            """async () => (await axe.run(".chat-mode", { resultTypes: ["violations"] })).violations
-                .map(each => each.id + ": " + each.nodes[0].html)"""
-        )
-        return found
-
     def problem(self) -> str:
         text: str = self.tab.locator(".chat-problem .mono").inner_text()
         return text
 
 
 @pytest.fixture
-def chat(open_page: OpenPage, tokenizer: BPETokenizer) -> ChatPage:
+def chat(open_page: PageOpener, tokenizer: BPETokenizer) -> ChatPage:
     """The chat mode with the control tokens of all templates."""
     return ChatPage(open_page({"chat": tokenizer}, script=CLIPBOARD))
 
 
 @pytest.fixture
-def plain_chat(open_page: OpenPage, plain_tokenizer: BPETokenizer) -> ChatPage:
+def plain_chat(open_page: PageOpener, plain_tokenizer: BPETokenizer) -> ChatPage:
     """The chat mode with a tokenizer without special tokens."""
     return ChatPage(open_page({"plain": plain_tokenizer}, script=CLIPBOARD))
 
@@ -114,7 +104,7 @@ def plain_chat(open_page: OpenPage, plain_tokenizer: BPETokenizer) -> ChatPage:
 def test_ids_and_errors_are_those_of_the_package(chat: ChatPage, tokenizer: BPETokenizer) -> None:
     rng = random.Random("conversations in a browser")
     encoded = 0
-    for case in [random_case(rng, template) for template in BUILT_IN for _ in range(8)]:
+    for case in [random_case(rng, template) for template in PAGE_TEMPLATES for _ in range(8)]:
         chat.paste(case["messages"])
         chat.choose(case["template"])
         chat.flip("Generation prompt", case["prompt"])
@@ -122,7 +112,7 @@ def test_ids_and_errors_are_those_of_the_package(chat: ChatPage, tokenizer: BPET
         try:
             expected = tokenizer.apply_chat_template(
                 case["messages"],
-                case["template"],
+                PAGE_TEMPLATES[case["template"]],
                 case["prompt"],
                 continue_final_message=case["continues"],
             )
@@ -207,9 +197,11 @@ def test_the_assistants_tokens_are_those_of_the_mask(chat: ChatPage, tokenizer: 
     chat.paste(messages)
     chat.flip("Assistant’s tokens", True)
     chat.flip("Generation prompt", False)
-    for template in BUILT_IN:
+    for template in PAGE_TEMPLATES:
         chat.choose(template)
-        ids, mask = tokenizer.apply_chat_template(messages, template, False, return_assistant_mask=True)
+        ids, mask = tokenizer.apply_chat_template(
+            messages, PAGE_TEMPLATES[template], False, return_assistant_mask=True
+        )
         learned = chat.tab.evaluate(
             "[...document.querySelectorAll('.chat-lanes .chip')].map(each => +each.matches('.chat-learned'))"
         )
@@ -344,7 +336,7 @@ def test_nothing_is_wider_than_the_window(chat: ChatPage, width: int) -> None:
     chat.paste(
         [*ATTACK, {"role": "assistant", "content": "x" * 500}, {"role": "user", "content": "שלום " * 90}]
     )
-    for template in BUILT_IN:
+    for template in PAGE_TEMPLATES:
         chat.choose(template)
         assert chat.tab.evaluate("document.documentElement.scrollWidth") <= width
         assert chat.tab.evaluate(
@@ -354,26 +346,24 @@ def test_nothing_is_wider_than_the_window(chat: ChatPage, width: int) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_violations(chat: ChatPage, axe: str, scheme: Literal["light", "dark"]) -> None:
+def test_axe_finds_no_violations(chat: ChatPage, scheme: Literal["light", "dark"]) -> None:
     chat.tab.emulate_media(color_scheme=scheme)
     chat.flip("Assistant’s tokens", True)
     chat.flip("Ids", True)
-    chat.tab.evaluate(axe)
     for width in (320, 1280):
         chat.tab.set_viewport_size({"width": width, "height": 800})
         for template, example in (("chatml", "attack"), ("alpaca", "attack"), ("mistral", "plain")):
             chat.choose(template)
             chat.tab.get_by_label("Example", exact=True).select_option(example)
             chat.settle()
-            assert chat.violations() == []
+            assert accessibility_violations(chat.tab, ".chat-mode") == []
 
 
-def test_axe_finds_no_violations_in_warnings(plain_chat: ChatPage, axe: str) -> None:
+def test_axe_finds_no_violations_in_warnings(plain_chat: ChatPage) -> None:
     plain_chat.paste([*ATTACK, {"role": "admin", "content": "Sudo."}])
-    plain_chat.tab.evaluate(axe)
     schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
     for scheme in schemes:
         plain_chat.tab.emulate_media(color_scheme=scheme)
         for messages in (ATTACK, [*ATTACK, {"role": "admin", "content": "Sudo."}]):
             plain_chat.paste(messages)
-            assert plain_chat.violations() == []
+            assert accessibility_violations(plain_chat.tab, ".chat-mode") == []

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,20 +11,13 @@ from bpe_tokenizer import BPETokenizer
 from opened_pages import PageOpener, accessibility_violations, wait_until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
 
 X_POSITIONS = "all => all.map(each => each.getBoundingClientRect().x)"
 SHALOM = "\u05e9\u05dc\u05d5\u05dd"
 CORPUS = f"low low lower lowest newest widest {SHALOM} {SHALOM} <script> <script> ab" * 4
-
-
-@pytest.fixture
-def open_page(browser: Browser, tmp_path: Path) -> Iterator[PageOpener]:
-    opener = PageOpener(browser, tmp_path)
-    yield opener
-    opener.close()
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from opened_pages import wait_until
+from opened_pages import PageOpener, wait_until
 from page_actions import drop, wait_for_count
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-Open = Callable[..., Any]
 TEXT = "low lower newest <|end|>"
 
 
@@ -42,7 +40,7 @@ def hf_files(tokenizer: BPETokenizer, directory: Path) -> dict[str, bytes]:
 
 
 def test_a_tokenizer_json(
-    open_page: Open, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
+    open_page: PageOpener, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
 ) -> None:
     page = open_page({"small": small}, TEXT)
     wait_for_count(page, small.count_tokens(TEXT))
@@ -52,7 +50,7 @@ def test_a_tokenizer_json(
 
 
 def test_a_vocabulary_with_its_merges(
-    open_page: Open, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
+    open_page: PageOpener, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
 ) -> None:
     page = open_page({"small": small}, TEXT)
     trained.save_gpt2(tmp_path)
@@ -61,7 +59,7 @@ def test_a_vocabulary_with_its_merges(
 
 
 def test_ranks_need_a_pattern(
-    open_page: Open, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
+    open_page: PageOpener, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
 ) -> None:
     page = open_page({"small": small}, TEXT)
     trained.save_tiktoken(tmp_path / "mine.tiktoken")
@@ -73,7 +71,7 @@ def test_ranks_need_a_pattern(
 
 
 @pytest.mark.fixtures
-def test_a_published_name_and_its_file(open_page: Open, small: BPETokenizer) -> None:
+def test_a_published_name_and_its_file(open_page: PageOpener, small: BPETokenizer) -> None:
     if "BPE_TOKENIZER_FIXTURES" not in os.environ:
         pytest.skip("BPE_TOKENIZER_FIXTURES is not set")
     file = Path(os.environ["BPE_TOKENIZER_FIXTURES"], "vocab", "o200k_base.tiktoken")
@@ -98,7 +96,9 @@ def test_a_published_name_and_its_file(open_page: Open, small: BPETokenizer) -> 
         ("empty.json", b""),
     ],
 )
-def test_a_broken_file_is_explained(open_page: Open, small: BPETokenizer, name: str, data: bytes) -> None:
+def test_a_broken_file_is_explained(
+    open_page: PageOpener, small: BPETokenizer, name: str, data: bytes
+) -> None:
     page = open_page({"small": small}, TEXT)
     drop(page, {name: data})
     wait_until(page, f"document.querySelector('.picker-message.problem')?.textContent.startsWith('{name}')")
@@ -106,14 +106,14 @@ def test_a_broken_file_is_explained(open_page: Open, small: BPETokenizer, name: 
     assert page.locator(".count-number").first.inner_text() == str(small.count_tokens(TEXT))
 
 
-def test_a_text_file(open_page: Open, small: BPETokenizer) -> None:
+def test_a_text_file(open_page: PageOpener, small: BPETokenizer) -> None:
     page = open_page({"small": small}, TEXT)
     drop(page, {"notes.txt": "low é\r\n".encode()})
     wait_for_count(page, small.count_tokens("low é\r\n"))
 
 
 def test_comparing_with_a_file(
-    open_page: Open, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
+    open_page: PageOpener, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
 ) -> None:
     page = open_page({"small": small}, TEXT)
     page.get_by_role("button", name="Compare").click()
@@ -125,7 +125,9 @@ def test_comparing_with_a_file(
     assert page.locator(".versus-line").is_visible()
 
 
-def test_the_dialog_with_the_keyboard(open_page: Open, small: BPETokenizer, trained: BPETokenizer) -> None:
+def test_the_dialog_with_the_keyboard(
+    open_page: PageOpener, small: BPETokenizer, trained: BPETokenizer
+) -> None:
     page = open_page({"small": small, "trained": trained}, TEXT)
     page.locator(".picker-button").first.focus()
     page.keyboard.press("Enter")

@@ -5,18 +5,15 @@ from __future__ import annotations
 import base64
 import random
 import zlib
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from opened_pages import wait_until
+from opened_pages import PageOpener, wait_until
 from page_actions import CLIPBOARD, copied, fragment, paste, read_fragment, wait_for_count
 
 pytestmark = pytest.mark.browser
 
-Open = Callable[..., Any]
 TEXT = "low lower\n\tשלום 🙂 <script>"
 
 
@@ -27,7 +24,7 @@ def tokenizer() -> BPETokenizer:
     )
 
 
-def test_a_link_restores_the_state(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_a_link_restores_the_state(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     both = {"one": tokenizer, "other": tokenizer}
     page = open_page(both, "start", script=CLIPBOARD)
     paste(page, TEXT)
@@ -56,7 +53,7 @@ def test_a_link_restores_the_state(open_page: Open, tokenizer: BPETokenizer) -> 
     assert opened.locator(".pane").count() == 2
 
 
-def test_a_link_in_an_open_page(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_a_link_in_an_open_page(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     page = open_page({"one": tokenizer}, "start")
     page.evaluate(
         "hash => { location.hash = hash }", fragment({"text": "lower lower", "tokenizers": ["one"]})
@@ -64,14 +61,14 @@ def test_a_link_in_an_open_page(open_page: Open, tokenizer: BPETokenizer) -> Non
     wait_for_count(page, tokenizer.count_tokens("lower lower"))
 
 
-def test_a_link_with_a_tokenizer_that_is_missing(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_a_link_with_a_tokenizer_that_is_missing(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     link = fragment({"text": "low", "tokenizers": ["cl100k_base", "one"]})
     page = open_page({"one": tokenizer}, "start", fragment=link)
     wait_for_count(page, tokenizer.count_tokens("low"))
     assert "Drop cl100k_base.tiktoken here" in page.locator(".notice-problem").inner_text()
 
 
-def test_a_text_that_is_too_long_for_a_link(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_a_text_that_is_too_long_for_a_link(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     page = open_page({"one": tokenizer}, "start", script=CLIPBOARD)
     noise = random.Random(3)
     paste(page, "".join(chr(noise.randrange(0x4E00, 0x9FFF)) for _ in range(30_000)))
@@ -92,7 +89,7 @@ HOSTILE: list[object] = [
 
 
 @pytest.mark.parametrize("state", HOSTILE)
-def test_a_hostile_link(open_page: Open, tokenizer: BPETokenizer, state: object) -> None:
+def test_a_hostile_link(open_page: PageOpener, tokenizer: BPETokenizer, state: object) -> None:
     page = open_page({"one": tokenizer}, "start", fragment=fragment(state))
     wait_for_count(page, tokenizer.count_tokens("start"))
     assert page.locator("#mode-text").is_visible()
@@ -111,19 +108,19 @@ def test_a_hostile_link(open_page: Open, tokenizer: BPETokenizer, state: object)
         "#s=" + base64.urlsafe_b64encode(zlib.compress(b'"' + b" " * 200_000_000)).decode(),
     ],
 )
-def test_a_broken_link(open_page: Open, tokenizer: BPETokenizer, broken: str) -> None:
+def test_a_broken_link(open_page: PageOpener, tokenizer: BPETokenizer, broken: str) -> None:
     page = open_page({"one": tokenizer}, "start", fragment=broken)
     wait_for_count(page, tokenizer.count_tokens("start"))
     assert "incomplete or damaged" in page.locator(".notice-problem").inner_text()
 
 
-def test_another_fragment_is_not_a_link(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_another_fragment_is_not_a_link(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     page = open_page({"one": tokenizer}, "start", fragment="#main")
     wait_for_count(page, tokenizer.count_tokens("start"))
     assert page.locator(".notice-problem").count() == 0
 
 
-def test_preferences_stay_and_texts_do_not(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_preferences_stay_and_texts_do_not(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     page = open_page({"one": tokenizer}, "start")
     paste(page, "a secret")
     page.locator("#mode-text").get_by_label("Ids").check()

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from bpe_tokenizer import BPETokenizer
 from hostile import hostile_texts
 from html_tree import ATTACKS
-from opened_pages import wait_until
+from opened_pages import PageOpener, wait_until
 from page_actions import CLIPBOARD, copied, paste, wait_for_count
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ CORPUS = (
     "def f(x):\n    return x + 1\n"
 ) * 4
 SPECIAL = "<|end|>"
-Open = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +42,7 @@ def chips(page: Page, pane: int = 0) -> list[str]:
     return found
 
 
-def test_typing_shows_tokens_and_counts(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_typing_shows_tokens_and_counts(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     page = open_page({"mine": tokenizer}, "lower")
     wait_for_count(page, tokenizer.count_tokens("lower"))
     page.locator("#text").click()
@@ -60,7 +58,7 @@ def test_typing_shows_tokens_and_counts(open_page: Open, tokenizer: BPETokenizer
     )
 
 
-def test_the_ids_and_spans_are_those_of_the_package(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_the_ids_and_spans_are_those_of_the_package(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     text = "A text: lower שלום é🙂 newest\n\n  x + 1"
     page = open_page({"mine": tokenizer}, text, script=CLIPBOARD)
     ids = tokenizer.encode(text)
@@ -79,7 +77,7 @@ def test_the_ids_and_spans_are_those_of_the_package(open_page: Open, tokenizer: 
     ]
 
 
-def test_switches(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_switches(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     text = f"low lower\tx\u200b\n{SPECIAL}"
     page = open_page({"mine": tokenizer}, text)
     wait_for_count(page, tokenizer.count_tokens(text))
@@ -96,7 +94,7 @@ def test_switches(open_page: Open, tokenizer: BPETokenizer) -> None:
 
 
 def test_a_character_of_several_tokens_is_one_box_with_its_bytes(
-    open_page: Open, tokenizer: BPETokenizer
+    open_page: PageOpener, tokenizer: BPETokenizer
 ) -> None:
     page = open_page({"mine": tokenizer}, "a🙂b")
     wait_for_count(page, 6)
@@ -112,7 +110,7 @@ def test_a_character_of_several_tokens_is_one_box_with_its_bytes(
     assert [gap < 0.5 for gap in gaps] == [False, True, True, True, False]
 
 
-def test_no_chip_breaks_and_rows_fit(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_no_chip_breaks_and_rows_fit(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     long = "x" * 300
     made = BPETokenizer("gpt2", None).train(CORPUS, 340, special_tokens=[long], verbose=False)
     for width in (320, 768, 1600):
@@ -135,7 +133,7 @@ def test_no_chip_breaks_and_rows_fit(open_page: Open, tokenizer: BPETokenizer) -
         assert len(heights) == 1
 
 
-def test_right_to_left_paragraphs(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_right_to_left_paragraphs(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     page = open_page({"mine": tokenizer}, "low lower\nשלום low עולם\n")
     wait_until(page, "document.querySelectorAll('.token-row').length >= 2")
     directions = page.evaluate("() => [...document.querySelectorAll('.token-row')].map(row => row.dir)")
@@ -148,7 +146,7 @@ def test_right_to_left_paragraphs(open_page: Open, tokenizer: BPETokenizer) -> N
     assert set(page.evaluate(f"() => {all_chips}.map(chip => chip.getClientRects().length)")) == {1}
 
 
-def test_details_and_merges_of_a_token(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_details_and_merges_of_a_token(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     page = open_page({"mine": tokenizer}, "low lower")
     chip = page.locator("[role=option]").last
     chip.hover()
@@ -174,7 +172,9 @@ def test_details_and_merges_of_a_token(open_page: Open, tokenizer: BPETokenizer)
     assert details.is_hidden()
 
 
-def test_two_tokenizers_side_by_side(open_page: Open, tokenizer: BPETokenizer, other: BPETokenizer) -> None:
+def test_two_tokenizers_side_by_side(
+    open_page: PageOpener, tokenizer: BPETokenizer, other: BPETokenizer
+) -> None:
     text = "the newest tokens"
     page = open_page({"one": tokenizer, "other": other}, text)
     one, two = tokenizer.count_tokens(text), other.count_tokens(text)
@@ -198,7 +198,7 @@ def test_two_tokenizers_side_by_side(open_page: Open, tokenizer: BPETokenizer, o
     assert page.locator(".pane").count() == 1
 
 
-def test_the_keyboard_is_enough(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_the_keyboard_is_enough(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     page = open_page({"mine": tokenizer}, "low lower\nnewest of a text")
     focus = "document.activeElement.dataset.token"
     page.locator("#text").focus()
@@ -245,7 +245,7 @@ def test_the_keyboard_is_enough(open_page: Open, tokenizer: BPETokenizer) -> Non
         "ﷺ" * 500 + "שלום" * 500,
     ],
 )
-def test_hostile_texts_are_shown_exactly(open_page: Open, tokenizer: BPETokenizer, text: str) -> None:
+def test_hostile_texts_are_shown_exactly(open_page: PageOpener, tokenizer: BPETokenizer, text: str) -> None:
     page = open_page({"mine": tokenizer}, "start", script=CLIPBOARD)
     wait_for_count(page, tokenizer.count_tokens("start"))
     paste(page, text)
@@ -257,7 +257,7 @@ def test_hostile_texts_are_shown_exactly(open_page: Open, tokenizer: BPETokenize
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_random_texts_have_the_ids_of_the_package(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_random_texts_have_the_ids_of_the_package(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     page = open_page({"mine": tokenizer}, "start", script=CLIPBOARD)
     texts = random.Random(1).sample([text for text in hostile_texts() if text and "\r" not in text], 10)
     for text in texts:
@@ -267,7 +267,7 @@ def test_random_texts_have_the_ids_of_the_package(open_page: Open, tokenizer: BP
         assert json.loads(copied(page, "Copy ids")) == ids
 
 
-def test_line_ends_of_a_file_stay(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_line_ends_of_a_file_stay(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     text = "low\r\nlower\r\n"
     page = open_page({"mine": tokenizer}, text, script=CLIPBOARD)
     wait_for_count(page, tokenizer.count_tokens(text))
@@ -278,7 +278,7 @@ def test_line_ends_of_a_file_stay(open_page: Open, tokenizer: BPETokenizer) -> N
     assert json.loads(copied(page, "Copy ids")) == tokenizer.encode(text + "x\r\ny")
 
 
-def test_one_megabyte(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_one_megabyte(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     words = random.Random(2)
     text = " ".join(
         words.choice(["low", "lower", "newest", "tokens", "of\n", "שלום"]) for _ in range(220_000)
@@ -307,7 +307,7 @@ def test_one_megabyte(open_page: Open, tokenizer: BPETokenizer) -> None:
     assert page.evaluate("document.querySelectorAll('*').length") < 4000
 
 
-def test_one_line_without_spaces(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_one_line_without_spaces(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     text = "abcdefghij" * 100_000
     page = open_page({"mine": tokenizer}, "start")
     paste(page, text)
@@ -316,7 +316,7 @@ def test_one_line_without_spaces(open_page: Open, tokenizer: BPETokenizer) -> No
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_the_time_from_a_key_to_its_token(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_the_time_from_a_key_to_its_token(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     """The limits are those of a processor of its own: 100 ms; tests share theirs."""
     page = open_page({"mine": tokenizer}, "start")
     paste(page, CORPUS * 30)
@@ -326,13 +326,13 @@ def test_the_time_from_a_key_to_its_token(open_page: Open, tokenizer: BPETokeniz
     assert page.evaluate("performance.getEntriesByName('key-to-tokens')[0].duration") < 1000
 
 
-def test_a_page_without_tokenizers_trains_one(open_page: Open) -> None:
+def test_a_page_without_tokenizers_trains_one(open_page: PageOpener) -> None:
     page = open_page({})
     wait_until(page, "document.querySelectorAll('[role=option]').length > 50")
     assert "trained on the examples" in page.locator(".picker-button").inner_text()
 
 
-def test_a_file_requests_nothing(open_page: Open, tokenizer: BPETokenizer, other: BPETokenizer) -> None:
+def test_a_file_requests_nothing(open_page: PageOpener, tokenizer: BPETokenizer, other: BPETokenizer) -> None:
     """`open_page` fails for any request; here every mode and dialog is opened."""
     page = open_page({"mine": tokenizer, "other": other}, "low lower", script=CLIPBOARD)
     for name in ("Training", "Chat", "Text"):
@@ -345,7 +345,7 @@ def test_a_file_requests_nothing(open_page: Open, tokenizer: BPETokenizer, other
     copied(page, "Copy link")
 
 
-def test_examples(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_examples(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     page = open_page({"mine": tokenizer}, "low")
     for option in page.locator("[aria-label=Examples] option").all_inner_texts()[1:]:
         page.get_by_label("Examples").select_option(label=option)
@@ -353,7 +353,7 @@ def test_examples(open_page: Open, tokenizer: BPETokenizer) -> None:
         wait_for_count(page, tokenizer.count_tokens(text))
 
 
-def test_printing_shows_the_tokens(open_page: Open, tokenizer: BPETokenizer) -> None:
+def test_printing_shows_the_tokens(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     page = open_page({"mine": tokenizer}, CORPUS * 3)
     wait_for_count(page, tokenizer.count_tokens(CORPUS * 3))
     page.evaluate("dispatchEvent(new Event('beforeprint'))")

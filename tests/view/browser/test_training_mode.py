@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import random
-import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,31 +11,19 @@ import pytest
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from opened_pages import PageOpener, accessibility_violations, wait_until
+from page_actions import fragment
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
 
 TEXT = "low low low low low lower lower newest newest newest newest newest newest widest widest widest"
 
 
-@pytest.fixture
-def open_page(browser: Browser, tmp_path: Path) -> Iterator[PageOpener]:
-    opener = PageOpener(browser, tmp_path)
-    yield opener
-    opener.close()
-
-
 @pytest.fixture(scope="module")
 def tokenizer() -> BPETokenizer:
     return BPETokenizer("gpt2", None).train("low lower", 258, verbose=False)
-
-
-def fragment(state: object) -> str:
-    """Return the fragment of a link with a state."""
-    packed = zlib.compress(json.dumps(state).encode())
-    return "#s=" + base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
 def open_training(

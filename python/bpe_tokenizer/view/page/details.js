@@ -1,16 +1,17 @@
 /** What is known about one token: a card at the pointer, and a panel for the selected one. */
 
 import { countNoun, formatNumber, make } from "./dom.js";
-import { FLAG_ADDED, FLAG_SPECIAL } from "./chips.js";
+import { FLAG_ADDED, FLAG_BEGINS_INSIDE, FLAG_ENDS_INSIDE, FLAG_SPECIAL } from "./chips.js";
 import { icon } from "./icons.js";
-import { hexBytes, printable } from "./printable.js";
+import { characterName, hexBytes, isInvisible, printable } from "./printable.js";
+import { inCharacters, splitCharacter } from "./rows.js";
 
 /**
  * Collects what is known about a token of an encoded text.
- * @param {{encoded: object, bytes: import("./measure.js").TokenBytes}} view
+ * @param {{encoded: object, bytes: import("./measure.js").TokenBytes, text: string}} view
  * @param {number} token
  */
-export function tokenFacts({ encoded, bytes }, token) {
+export function tokenFacts({ encoded, bytes, text }, token) {
   const { ids, starts, ends, byteStarts, byteEnds, flags, pieces } = encoded;
   const first = lastAtMost(pieces, token);
   const end = first + 1 < pieces.length ? pieces[first + 1] : ids.length;
@@ -21,6 +22,7 @@ export function tokenFacts({ encoded, bytes }, token) {
     bytes: bytes.get(ids[token]),
     start: starts[token],
     end: ends[token],
+    characters: inCharacters(text, [starts[token], ends[token]]),
     byteStart: byteStarts[token],
     byteEnd: byteEnds[token],
     flags: flags[token],
@@ -29,7 +31,22 @@ export function tokenFacts({ encoded, bytes }, token) {
     // A piece may be the whole text, so it is joined only when it is shown.
     piece: isAdded ? null : () => joinBytes(Array.from(ids.subarray(pieces[first], end), (id) => bytes.get(id))),
     pieceTokens: end - pieces[first],
+    shared: sharedCharacters(encoded, text, token),
   };
+}
+
+/** The characters of which a token has only some bytes, and how many tokens have the bytes of each. */
+function sharedCharacters({ starts, ends, flags }, text, token) {
+  const places = new Set();
+  // The span of a token has the whole of such a character.
+  if (flags[token] & FLAG_BEGINS_INSIDE) places.add(starts[token]);
+  if (flags[token] & FLAG_ENDS_INSIDE) places.add(ends[token] - splitCharacter(text, starts[token], ends[token]).length);
+  return Array.from(places, (place) => {
+    let [first, last] = [token, token];
+    while (flags[first] & FLAG_BEGINS_INSIDE && ends[first - 1] > place) first -= 1;
+    while (flags[last] & FLAG_ENDS_INSIDE && starts[last + 1] <= place) last += 1;
+    return { character: String.fromCodePoint(text.codePointAt(place)), tokens: last - first + 1 };
+  });
 }
 
 /** The index of the last value that is at most a limit, in ascending values. */
@@ -75,6 +92,14 @@ function quoted(bytes, limit = 200) {
   return `“${text.length > limit ? `${text.slice(0, limit)}…` : text}”`;
 }
 
+/** What a part of a character belongs to: "“é”, made of 2 tokens". */
+function sharedText(shared) {
+  return shared.map(({ character, tokens }) => {
+    const name = isInvisible(character) ? characterName(character) : `“${character}”`;
+    return `${name}, made of ${formatNumber(tokens)} tokens`;
+  }).join("; ");
+}
+
 /** The card next to the chip under the pointer or with the focus. */
 export class HoverCard {
   element = make("div", { class: "hover-card", role: "tooltip", hidden: true });
@@ -92,7 +117,13 @@ export class HoverCard {
         String(facts.id),
         facts.isAdded ? make("span", { class: "tag" }, facts.isSpecial ? "special" : "added") : null,
       ),
-      make("dl", {}, ...row("bytes", shortBytes(facts.bytes)), ...row("characters", spanText(facts.start, facts.end))),
+      make(
+        "dl",
+        {},
+        ...row("bytes", shortBytes(facts.bytes)),
+        ...row("characters", spanText(...facts.characters)),
+        ...(facts.shared.length > 0 ? row("part of", sharedText(facts.shared)) : []),
+      ),
     );
     this.element.hidden = false;
     const box = chip.getBoundingClientRect();
@@ -140,11 +171,13 @@ export class DetailsPanel {
   /**
    * @param {ReturnType<typeof tokenFacts>} facts
    * @param {{key: number, name: string}} tokenizer
+   * @returns {Promise<void>} resolves when the merges are drawn
    */
-  show(facts, tokenizer) {
+  async show(facts, tokenizer) {
     this.#shown += 1;
     const number = this.#shown;
     const piece = facts.piece?.();
+    const isTraced = this.#merges !== null && piece && piece.length <= MAX_TRACED;
     const rank = make("dd", { class: "number" }, "…");
     const row = (name, ...value) =>
       make(
@@ -163,27 +196,29 @@ export class DetailsPanel {
           colour: facts.token,
         }),
         make("span", { class: "details-id number" }, String(facts.id)),
-        make("span", { class: "quiet" }, tokenizer.name),
+        make("span", { class: "details-tokenizer quiet" }, tokenizer.name),
       ),
       make(
         "dl",
         { class: "facts" },
-        row("Token", make("span", { class: "mono" }, shortBytes(facts.bytes))),
-        row("Characters", spanText(facts.start, facts.end)),
-        row("Bytes of the text", spanText(facts.byteStart, facts.byteEnd)),
-        piece
+        row("Bytes", make("span", { class: "mono" }, shortBytes(facts.bytes))),
+        facts.shared.length > 0 ? row("Part of", sharedText(facts.shared)) : null,
+        row("At characters", spanText(...facts.characters)),
+        row("At bytes", spanText(facts.byteStart, facts.byteEnd)),
+        piece ? row("Rank", rank) : row(
+          "Kind",
+          facts.isSpecial
+            ? "special token: found in the text before merging"
+            : "added token: found in the text before merging",
+        ),
+        // Otherwise the heading of the merges names the piece.
+        piece && !isTraced
           ? row(
             "Piece",
             make("span", { class: "mono", dir: "auto" }, quoted(piece)),
             facts.pieceTokens === 1 ? ", one token" : `, ${facts.pieceTokens.toLocaleString("en")} tokens`,
           )
-          : row(
-            "Kind",
-            facts.isSpecial
-              ? "special token: found in the text before merging"
-              : "added token: found in the text before merging",
-          ),
-        piece ? row("Rank", rank) : null,
+          : null,
       ),
     );
     this.element.hidden = false;
@@ -197,7 +232,7 @@ export class DetailsPanel {
       return;
     }
     void this.#showRank(rank, piece, facts.id, tokenizer.key, number);
-    this.#merges?.show({ key: tokenizer.key, bytes: piece, title: quoted(piece, 40) });
+    await this.#merges?.show({ key: tokenizer.key, bytes: piece, title: quoted(piece, 40) });
   }
 
   async #showRank(element, piece, id, key, number) {

@@ -61,7 +61,7 @@ export function createMergeTree({ icon, onStep }) {
   fit.title = "Fit the width";
   const tools = make("div", { class: "tree-tools", role: "group", "aria-label": "Zoom of the merge tree" }, out, fit, into);
   const title = make("h3", { class: "merges-title" }, "Merge tree");
-  const legend = make("p", { class: "merges-note" }, "A number is the rank of the merge that makes the token.");
+  const legend = make("p", { class: "merges-note" }, "The numbers are ranks.");
   const heading = make("div", { class: "merges-part-heading" }, title, legend, tools);
   const element = make("div", { class: "merges-tree" }, heading, scroller);
 

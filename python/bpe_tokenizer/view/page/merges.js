@@ -103,7 +103,7 @@ export function createMergesPanel(context) {
       for (const each of [symbols, candidates]) each.classList.toggle("is-right-to-left", isRightToLeft);
       writeNotice();
       element.hidden = false;
-      body.hidden = steps.nodes.length === 0;
+      body.hidden = steps.nodes.length <= 1;
       controls.reset(steps.length, 0);
       tree.reset(steps, isRightToLeft);
       listing.open = false;
@@ -137,11 +137,11 @@ export function createMergesPanel(context) {
     summary.textContent = steps.nodes.length === 0
       ? "The piece is empty."
       : `${countNoun(piece.length, "byte")}, ${countNoun(steps.length, "merge")}, ${tokens}`;
-    const notes = [];
+    const notes = steps.nodes.length === 1 ? ["The piece is one symbol, so there is nothing to merge."] : [];
     if (piece.length < bytes.length) {
       notes.push(`The piece has ${countNoun(bytes.length, "byte")}. The steps show its first ${formatNumber(piece.length)}, as a piece of their own.`);
     }
-    if (trace.isWhole && piece.length === bytes.length) {
+    if (trace.isWhole && piece.length === bytes.length && steps.nodes.length > 1) {
       const same = steps.roots.length === 1 && steps.roots[0].id === trace.ids[0];
       notes.push(`The vocabulary has the whole piece as token ${trace.ids[0]}, and this tokenizer takes such a piece without merging. `
         + (same ? "The steps show how merging makes the same token." : "The steps show what merging would do: it gives other tokens."));

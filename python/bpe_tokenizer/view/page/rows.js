@@ -127,6 +127,20 @@ function firstDifference(one, other) {
 }
 
 /**
+ * Counts places of a text in characters, as Python does, in place of UTF-16 code units.
+ * @param {string} text
+ * @param {ArrayLike<number>} places in ascending order
+ * @returns {Uint32Array}
+ */
+export function inCharacters(text, places) {
+  let [at, pairs] = [0, 0];
+  return Uint32Array.from(places, (place) => {
+    for (; at < place; at += 1) if (text.codePointAt(at) > 0xffff) pairs += 1;
+    return place - pairs;
+  });
+}
+
+/**
  * The character that a token begins and does not end: the last one of its span.
  * @param {string} text
  * @param {number} start

@@ -7,11 +7,14 @@ import { Editor } from "./editor.js";
 import { EXAMPLES } from "./examples.js";
 import { isAbort } from "./core_client.js";
 import { ChipMetrics, TokenBytes } from "./measure.js";
+import { inCharacters } from "./rows.js";
 import { TokenView } from "./token_view.js";
 
 // Screen readers hear the count when the typing pauses.
 const PAUSE_MILLISECONDS = 900;
 const MAX_TEXT_FILE = 20_000_000;
+// Between the selected chip and the details that cover the page.
+const CHIP_MARGIN = 16;
 
 /** One tokenizer's side: its count, and its tokens. */
 class Pane {
@@ -315,6 +318,7 @@ export function createTextMode(context, createMerges) {
     other.view.setMarked(marks[1]);
     const most = Math.max(1, one.encoded.ids.length, other.encoded.ids.length);
     for (const pane of panes) pane.bar.style.setProperty("--share", `${(100 * pane.encoded.ids.length) / most}%`);
+    versus.hidden = one.encoded.ids.length === 0 && other.encoded.ids.length === 0;
     versus.textContent = comparisonLine(
       one.tokenizer.name,
       one.encoded.ids.length,
@@ -365,9 +369,23 @@ export function createTextMode(context, createMerges) {
     const facts = tokenFacts(pane.view, token);
     editor.highlight(facts);
     editor.select(facts);
-    if (other.element.isConnected) other.view.reveal(other.view.tokenAt(facts.start));
-    details.show(facts, pane.tokenizer);
-    pane.view.reveal(token);
+    const shown = details.show(facts, pane.tokenizer);
+    const reveal = () => {
+      if (other.element.isConnected) other.view.reveal(other.view.tokenAt(facts.start));
+      pane.view.reveal(token);
+      scrollAboveDetails(pane.view.chipOf(token));
+    };
+    reveal();
+    // The merges make the details higher.
+    void shown.then(() => {
+      if (!details.element.hidden && detailsPane === pane && pane.view.selected === token) reveal();
+    });
+  }
+
+  /** In one column the details cover the end of the window. */
+  function scrollAboveDetails(chip) {
+    const hidden = (chip?.getBoundingClientRect().bottom ?? 0) - details.element.getBoundingClientRect().top;
+    if (hidden > 0) scrollBy(0, hidden + CHIP_MARGIN);
   }
 
   function closeDetails(movesFocus) {
@@ -406,13 +424,15 @@ export function createTextMode(context, createMerges) {
       const { encoded, text, tokenizer, view } = panes[0];
       if (encoded === null) return null;
       const { ids, starts, ends, byteStarts, byteEnds } = encoded;
-      const tokens = () =>
-        Array.from(ids, (id, at) => ({
+      const tokens = () => {
+        const [firsts, lasts] = [inCharacters(text, starts), inCharacters(text, ends)];
+        return Array.from(ids, (id, at) => ({
           id,
           bytes: Array.from(view.bytes.get(id)),
-          span: [starts[at], ends[at]],
+          span: [firsts[at], lasts[at]],
           byteSpan: [byteStarts[at], byteEnds[at]],
         }));
+      };
       return { name: tokenizer.name, text, ids, tokens };
     },
   };
