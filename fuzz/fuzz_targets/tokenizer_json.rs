@@ -5,14 +5,10 @@
 use bpe_tokenizer_core::model::{Model, Settings};
 use bpe_tokenizer_core::text::from_printable;
 use bpe_tokenizer_core::Encoder;
+use bpe_tokenizer_json::{AddedToken, TokenizerConfig, TokenizerJson};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{json, Map, Value};
 use std::collections::BTreeMap;
-
-#[path = "../../crates/python/src/tokenizer_json.rs"]
-mod tokenizer_json;
-
-use tokenizer_json::{AddedToken, TokenizerConfig, TokenizerJson};
 
 fuzz_target!(|data: &[u8]| {
     check(data);

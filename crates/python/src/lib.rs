@@ -20,7 +20,6 @@ mod settings;
 mod stream;
 mod text;
 mod token_table;
-mod tokenizer_json;
 mod trace;
 
 use bpe_tokenizer_core::text as printable;

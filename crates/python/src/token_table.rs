@@ -3,10 +3,10 @@
 use crate::gguf::{backed, split_at_space};
 use crate::objects;
 use crate::settings::added_token_tuples;
-use crate::tokenizer_json::{self, TokenizerConfig, TokenizerJson};
 use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::text::is_printable;
+use bpe_tokenizer_json::{TokenizerConfig, TokenizerJson};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
@@ -36,17 +36,8 @@ impl TokenTable {
     }
 }
 
-fn to_core(tokens: Vec<tokenizer_json::AddedToken>) -> Vec<AddedToken> {
-    let to_core = |token: tokenizer_json::AddedToken| AddedToken {
-        content: token.content,
-        id: token.id,
-        special: token.special,
-        single_word: token.single_word,
-        lstrip: token.lstrip,
-        rstrip: token.rstrip,
-        normalized: token.normalized,
-    };
-    tokens.into_iter().map(to_core).collect()
+fn to_core(tokens: Vec<bpe_tokenizer_json::AddedToken>) -> Vec<AddedToken> {
+    tokens.into_iter().map(AddedToken::from).collect()
 }
 
 /// The `added_tokens_decoder` of a tokenizer_config.json.

@@ -9,20 +9,16 @@ mod field;
 mod steps;
 mod tokens;
 
-#[path = "../../../python/src/tokenizer_json.rs"]
-#[allow(dead_code)] // it reads tokenizer_config.json too
-mod tokenizer_json;
-
 use bpe_tokenizer_core::error::{quoted, shorten};
 use bpe_tokenizer_core::model::{Alphabet, Model, Settings, Unknown, Vocabulary};
 use bpe_tokenizer_core::text::from_printable;
 use bpe_tokenizer_core::{Error, Result};
+use bpe_tokenizer_json::TokenizerJson;
 use distinct::Distinct;
 use field::Field;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 use std::borrow::Cow;
-use tokenizer_json::TokenizerJson;
 use tokens::{check_byte_spellings, check_matching, Tokens};
 
 /// Whether a JSON file is a tokenizer.json.

@@ -3,13 +3,13 @@
 //! As `tokens.py` and `added_tokens.py` of `python/bpe_tokenizer/formats/huggingface/`.
 
 use super::field::Field;
-use super::tokenizer_json::{self, TokenizerJson};
 use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
 use bpe_tokenizer_core::normalizers::{Normalizer, Normalizers};
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::text::{char_of_byte, from_printable, to_printable};
 use bpe_tokenizer_core::{Error, Result};
+use bpe_tokenizer_json::TokenizerJson;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 const MODEL_FIELDS: [&str; 10] = [
@@ -62,7 +62,7 @@ impl Tokens {
         check_model(&model)?;
         let field = document.get("added_tokens")?;
         let added = match json.added {
-            Some(added) => added.into_iter().map(to_core).collect(),
+            Some(added) => added.into_iter().map(AddedToken::from).collect(),
             None if field.is_null() => Vec::new(),
             None => return Err(field.error(
                 "must be a list of tokens, each with its text once, all flags, and the id that Hugging Face tokenizers gives it; the Python package names the wrong one",
@@ -181,18 +181,6 @@ impl Tokens {
             used.extend(plain.map(|token| token.content.clone()));
         }
         used
-    }
-}
-
-fn to_core(token: tokenizer_json::AddedToken) -> AddedToken {
-    AddedToken {
-        content: token.content,
-        id: token.id,
-        special: token.special,
-        single_word: token.single_word,
-        lstrip: token.lstrip,
-        rstrip: token.rstrip,
-        normalized: token.normalized,
     }
 }
 

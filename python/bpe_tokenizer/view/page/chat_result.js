@@ -78,9 +78,11 @@ export function createChatResult({ icon, switches, addsSwitch }) {
         const text = `These special tokens are added here: ${list}. A model must be trained with them.`;
         showNotice("quiet", "info", make("p", {}, text), addsSwitch);
       } else if (missing !== "") {
-        const text = "The tokens below are those of plain_markup=True: this tokenizer reads the markup as plain text.";
+        const text = "This tokenizer reads the markup as plain text, so a message can imitate it.";
+        const inPython = "In Python this is an error; the tokens below are those of plain_markup=True.";
         const error = make("p", { class: "mono" }, `OptionError: ${missing}`);
-        showNotice("warn", "warning", error, make("p", {}, text), addsSwitch);
+        const note = make("p", { class: "chat-in-python" }, inPython);
+        showNotice("warn", "warning", make("p", {}, text), addsSwitch, note, error);
       } else {
         notice.className = "chat-problem";
         notice.replaceChildren();

@@ -22,7 +22,7 @@ export function tokenFacts({ encoded, bytes, text }, token) {
     bytes: bytes.get(ids[token]),
     start: starts[token],
     end: ends[token],
-    characters: inCharacters(text, [starts[token], ends[token]]),
+    characters: [starts[token], ends[token]].map((place) => inCharacters(text, place)),
     byteStart: byteStarts[token],
     byteEnd: byteEnds[token],
     flags: flags[token],

@@ -104,6 +104,7 @@ export function createMergesPanel(context) {
       writeNotice();
       element.hidden = false;
       body.hidden = steps.nodes.length <= 1;
+      enlarge.hidden = body.hidden || dialog.open;
       controls.reset(steps.length, 0);
       tree.reset(steps, isRightToLeft);
       listing.open = false;

@@ -126,18 +126,11 @@ function firstDifference(one, other) {
   return at;
 }
 
-/**
- * Counts places of a text in characters, as Python does, in place of UTF-16 code units.
- * @param {string} text
- * @param {ArrayLike<number>} places in ascending order
- * @returns {Uint32Array}
- */
-export function inCharacters(text, places) {
-  let [at, pairs] = [0, 0];
-  return Uint32Array.from(places, (place) => {
-    for (; at < place; at += 1) if (text.codePointAt(at) > 0xffff) pairs += 1;
-    return place - pairs;
-  });
+/** A place in a text, counted in characters as in Python, not in UTF-16 code units. */
+export function inCharacters(text, place) {
+  let pairs = 0;
+  for (let at = 0; at < place; at += 1) if (text.codePointAt(at) > 0xffff) pairs += 1;
+  return place - pairs;
 }
 
 /**

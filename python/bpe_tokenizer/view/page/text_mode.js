@@ -7,7 +7,6 @@ import { Editor } from "./editor.js";
 import { EXAMPLES } from "./examples.js";
 import { isAbort } from "./core_client.js";
 import { ChipMetrics, TokenBytes } from "./measure.js";
-import { inCharacters } from "./rows.js";
 import { TokenView } from "./token_view.js";
 
 // Screen readers hear the count when the typing pauses.
@@ -417,22 +416,27 @@ export function createTextMode(context, createMerges) {
         );
         return;
       }
-      store.set({ text: await file.text(), mode: "text" });
+      let content;
+      try {
+        content = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+      } catch {
+        context.notices.show(`${file.name} is not opened: it is not a text in UTF-8.`, "problem");
+        return;
+      }
+      store.set({ text: content, mode: "text" });
     },
     /** What the share menu copies: the tokens of the first tokenizer. */
     shown() {
       const { encoded, text, tokenizer, view } = panes[0];
       if (encoded === null) return null;
       const { ids, starts, ends, byteStarts, byteEnds } = encoded;
-      const tokens = () => {
-        const [firsts, lasts] = [inCharacters(text, starts), inCharacters(text, ends)];
-        return Array.from(ids, (id, at) => ({
+      const tokens = () =>
+        Array.from(ids, (id, at) => ({
           id,
           bytes: Array.from(view.bytes.get(id)),
-          span: [firsts[at], lasts[at]],
+          span: [starts[at], ends[at]],
           byteSpan: [byteStarts[at], byteEnds[at]],
         }));
-      };
       return { name: tokenizer.name, text, ids, tokens };
     },
   };

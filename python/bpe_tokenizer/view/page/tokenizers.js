@@ -133,9 +133,9 @@ export class Tokenizers {
       loaded = await this.#client.load(contents, options);
     } catch (error) {
       const needsPattern = error.code === "pattern";
-      throw new TokenizerError(needsPattern ? `${shown} has no split pattern.` : `${shown}: ${error.message}`, {
-        needsPattern,
-      });
+      // Some messages begin with the name of the file.
+      const message = error.message.startsWith(contents[0].name) ? error.message : `${shown}: ${error.message}`;
+      throw new TokenizerError(needsPattern ? `${shown} has no split pattern.` : message, { needsPattern });
     }
     const name = this.#freeName(
       contents[0].name.replace(/([-_.]?vocab)?\.(json|tiktoken|model|bpe)$/i, "") || contents[0].name,

@@ -1,12 +1,11 @@
 //! A fast reader for the tokens, merges and added tokens of a tokenizer.json, and for the added tokens of a
 //! tokenizer_config.json.
 //!
-//! It reports no errors. It returns None for a file with anything unusual; the json module then reads the file and
-//! reports what is wrong.
-//!
-//! Nothing here knows Python: the fuzz target `tokenizer_json` includes this file.
+//! It reports no errors. It returns None for a file with anything unusual. The caller, the binding or the page's core,
+//! then reads the file with another reader, which reports what is wrong.
 
 use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
+use bpe_tokenizer_core::special;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::Deserialize;
@@ -128,6 +127,20 @@ pub struct AddedToken {
     pub rstrip: bool,
     pub normalized: bool,
     pub special: bool,
+}
+
+impl From<AddedToken> for special::AddedToken {
+    fn from(token: AddedToken) -> Self {
+        Self {
+            content: token.content,
+            id: token.id,
+            special: token.special,
+            single_word: token.single_word,
+            lstrip: token.lstrip,
+            rstrip: token.rstrip,
+            normalized: token.normalized,
+        }
+    }
 }
 
 /// An entry of `added_tokens_decoder`, whose key is the id.
