@@ -32,7 +32,6 @@ from mutations import break_bytes, break_json, break_numbers, hopeless
 from small_tokenizers import hard_texts, relaxed, tiny, without_surrogates
 from wasm_core import WASM, WasmCore, WasmError, WasmTokenizer
 
-FIXTURES = Path(os.environ.get("BPE_TOKENIZER_FIXTURES", "/nowhere"))
 ADDED, SPECIAL, PIECE_START, STARTS_INSIDE, ENDS_INSIDE = 1, 2, 4, 8, 16
 
 pytestmark = pytest.mark.skipif(not WASM.exists(), reason="core.wasm is missing: make wasm builds it")
@@ -657,15 +656,36 @@ def test_core_js() -> None:
 # -- real vocabularies ------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def fixtures() -> Path:
+    """The directory of real vocabularies and corpora."""
+    directory = os.environ.get("BPE_TOKENIZER_FIXTURES")
+    if directory is None:
+        pytest.skip("BPE_TOKENIZER_FIXTURES is not set: it names the directory of vocabularies and corpora")
+    return Path(directory)
+
+
+@pytest.fixture(scope="module")
+def corpus_texts(fixtures: Path) -> list[str]:
+    """The beginnings of the corpora, in parts."""
+    texts = []
+    for path in sorted((fixtures / "corpora").glob("*.xz")):
+        with lzma.open(path, "rt", encoding="utf-8") as file:
+            text = file.read(60_000)
+        texts += [text, *(text[start : start + 500] for start in range(0, 10_000, 500))]
+    return texts
+
+
 REAL = ["cl100k_base", "o200k_base", "p50k_base", "r50k_base"]
 
 
 @pytest.mark.fixtures
+@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("name", REAL)
-def test_real_rank_files(core: WasmCore, name: str) -> None:
-    path = FIXTURES / "vocab" / f"{name}.tiktoken"
+def test_real_rank_files(core: WasmCore, name: str, fixtures: Path, corpus_texts: list[str]) -> None:
+    path = fixtures / "vocab" / f"{name}.tiktoken"
     ours = BPETokenizer.from_tiktoken(path)
-    texts = [*hostile_texts(mixtures=500), *corpus_texts()]
+    texts = [*hostile_texts(mixtures=500), *corpus_texts]
     theirs = core.load((path.name, path.read_bytes()))
     assert_info(theirs, ours)
     assert_same(theirs, ours, texts)
@@ -674,32 +694,25 @@ def test_real_rank_files(core: WasmCore, name: str) -> None:
         assert theirs.ids(text) == ours.encode(text)
 
 
-def corpus_texts() -> list[str]:
-    """The beginnings of the corpora, in parts."""
-    texts = []
-    for path in sorted((FIXTURES / "corpora").glob("*.xz")):
-        with lzma.open(path, "rt", encoding="utf-8") as file:
-            text = file.read(60_000)
-        texts += [text, *(text[start : start + 500] for start in range(0, 10_000, 500))]
-    return texts
-
-
 @pytest.mark.fixtures
-def test_real_gpt2_files(core: WasmCore) -> None:
-    vocab, merges = (FIXTURES / "vocab" / name for name in ("gpt2-vocab.json", "gpt2-merges.txt"))
+def test_real_gpt2_files(core: WasmCore, fixtures: Path, corpus_texts: list[str]) -> None:
+    vocab, merges = (fixtures / "vocab" / name for name in ("gpt2-vocab.json", "gpt2-merges.txt"))
     ours = BPETokenizer.from_gpt2(vocab, merges)
     theirs = core.load((vocab.name, vocab.read_bytes()), (merges.name, merges.read_bytes()))
     assert_info(theirs, ours)
-    assert_same(theirs, ours, [*hostile_texts(mixtures=200), *corpus_texts()])
+    assert_same(theirs, ours, [*hostile_texts(mixtures=200), *corpus_texts])
 
 
 GGUF = ["falcon", "gpt-2", "llama-bpe", "qwen2", "starcoder"]
 
 
 @pytest.mark.fixtures
+@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("name", GGUF)
-def test_real_vectors(core: WasmCore, name: str, tmp_path: Path) -> None:
-    path = FIXTURES / "vocab" / f"ggml-vocab-{name}.gguf"
+def test_real_vectors(
+    core: WasmCore, name: str, tmp_path: Path, fixtures: Path, corpus_texts: list[str]
+) -> None:
+    path = fixtures / "vocab" / f"ggml-vocab-{name}.gguf"
     ours = BPETokenizer.from_model(gguf.load(path))
     loaded = [packed(core, ours)]
     if not ours.model.core.keeps_gaps:
@@ -710,4 +723,4 @@ def test_real_vectors(core: WasmCore, name: str, tmp_path: Path) -> None:
     for theirs in loaded:
         for text, line in zip(texts, lines, strict=False):
             assert theirs.ids(text) == [int(number) for number in line.split()], text
-        assert_same(theirs, ours, [*texts, *hostile_texts(mixtures=200), *corpus_texts()])
+        assert_same(theirs, ours, [*texts, *hostile_texts(mixtures=200), *corpus_texts])

@@ -22,7 +22,8 @@ _MAX_TEXT = 200
 def chip(token: bytes, kind: str = "", attributes: str = "") -> str:
     r"""Return a token as a chip.
 
-    Bytes that are not whole characters are hexadecimal. A token of more than 200 characters is cut.
+    Bytes that are not whole characters are hexadecimal. A token of spaces alone shows a dot for each, as it
+    would look empty. A token of more than 200 characters is cut.
 
     Args:
         token: The bytes.
@@ -34,10 +35,15 @@ def chip(token: bytes, kind: str = "", attributes: str = "") -> str:
         '<span class="bpe-chip bpe-0"> &lt;b&gt;</span>'
         >>> chip("é".encode()[:1])
         '<span class="bpe-chip bpe-bytes">C3</span>'
+        >>> chip(b"  ")
+        '<span class="bpe-chip"><span class="bpe-space">··</span></span>'
     """
     text, is_bytes = _text(token)
     classes = " ".join(filter(None, ("bpe-chip", kind, "bpe-bytes" * is_bytes)))
-    return f'<span class="{classes}"{attributes and f" {attributes}"}>{escape(text) or "&nbsp;"}</span>'
+    shown = escape(text) or "&nbsp;"
+    if token and not token.strip(b" "):
+        shown = f'<span class="bpe-space">{text.replace(" ", "·")}</span>'
+    return f'<span class="{classes}"{attributes and f" {attributes}"}>{shown}</span>'
 
 
 def chip_with_id(token: bytes, below: str, kind: str = "", attributes: str = "") -> str:

@@ -103,8 +103,9 @@ export function createMergesPanel(context) {
       for (const each of [symbols, candidates]) each.classList.toggle("is-right-to-left", isRightToLeft);
       writeNotice();
       element.hidden = false;
-      body.hidden = steps.nodes.length <= 1;
-      enlarge.hidden = body.hidden || dialog.open;
+      body.hidden = steps.nodes.length === 0;
+      body.classList.toggle("is-single", steps.nodes.length === 1);
+      enlarge.hidden = steps.nodes.length <= 1 || dialog.open;
       controls.reset(steps.length, 0);
       tree.reset(steps, isRightToLeft);
       listing.open = false;
@@ -138,14 +139,14 @@ export function createMergesPanel(context) {
     summary.textContent = steps.nodes.length === 0
       ? "The piece is empty."
       : `${countNoun(piece.length, "byte")}, ${countNoun(steps.length, "merge")}, ${tokens}`;
-    const notes = steps.nodes.length === 1 ? ["The piece is one symbol, so there is nothing to merge."] : [];
+    const notes = [];
     if (piece.length < bytes.length) {
       notes.push(`The piece has ${countNoun(bytes.length, "byte")}. The steps show its first ${formatNumber(piece.length)}, as a piece of their own.`);
     }
     if (trace.isWhole && piece.length === bytes.length && steps.nodes.length > 1) {
       const same = steps.roots.length === 1 && steps.roots[0].id === trace.ids[0];
-      notes.push(`The vocabulary has the whole piece as token ${trace.ids[0]}, and this tokenizer takes such a piece without merging. `
-        + (same ? "The steps show how merging makes the same token." : "The steps show what merging would do: it gives other tokens."));
+      notes.push(`The whole piece is token ${trace.ids[0]}, which this tokenizer takes without merging. `
+        + (same ? "Merging makes the same token." : "Merging would give other tokens."));
     }
     if (!steps.isExact) notes.push("Some characters have no token. The possible merges list only the ones that apply.");
     notice.hidden = notes.length === 0;
@@ -207,6 +208,10 @@ export function createMergesPanel(context) {
   function writeSentence(step) {
     const { steps } = shown;
     sentence.replaceChildren();
+    if (steps.nodes.length === 1) {
+      sentence.append("The piece is one symbol, so there is nothing to merge. ", resultIds());
+      return;
+    }
     if (step === 0) {
       const count = countNoun(steps.symbols(0).length, "symbol");
       sentence.append(`The piece begins as ${count}${steps.isOfBytes ? ", one for each byte" : ""}.`);
