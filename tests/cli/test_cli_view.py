@@ -17,8 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer import BPETokenizer, HubError
 from bpe_tokenizer.cli import main
+from bpe_tokenizer.cli.view import published_here
 from bpe_tokenizer.view import page as page_module
 from bpe_tokenizer.view.packed import pack
 from bpe_tokenizer.view.page import page
@@ -82,7 +83,7 @@ def test_plain_shows_two_tokenizers_one_after_the_other(run: Run, saved: tuple[P
     code, out, _ = run(*both, "--plain", "--allowed-special", "<|end|>", stdin=b"low<|end|>")
     assert code == 0
     lines = out.splitlines()
-    assert (lines[0], lines[3]) == (str(saved[0]), str(saved[1]))
+    assert (lines[0], lines[3]) == (saved[0].name, saved[1].name)
     assert lines[1].endswith("w|<|end|>")
     assert lines[4].count("|") > lines[1].count("|")
 
@@ -93,7 +94,7 @@ def test_html_writes_one_page(run: Run, saved: tuple[Path, Path], tmp_path: Path
     (tmp_path / "text").write_bytes(text.encode())
     arguments = ("--tokenizer", saved[0], "--file", tmp_path / "text", "--allowed-special", "all", "--html")
     assert run(*arguments, tmp_path / "page.html") == (0, "", "")
-    expected = page({str(saved[0]): BPETokenizer.load(saved[0])}, text, allowed_special="all")
+    expected = page({saved[0].name: BPETokenizer.load(saved[0])}, text, allowed_special="all")
     assert (tmp_path / "page.html").read_bytes() == expected.encode()
     code, out, _ = run(*arguments, "-")
     assert (code, out.encode()) == (0, expected.encode())
@@ -152,6 +153,23 @@ def test_without_the_libraries_the_error_names_the_command(
     assert err.count("\n") == 1
 
 
+def test_without_a_tokenizer_it_opens_a_published_one_that_is_here(
+    saved: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = BPETokenizer.load(saved[0])
+    here: set[str] = set()
+
+    def load(name: str) -> BPETokenizer:
+        if name not in here:
+            raise HubError(f"{name} is not here")
+        return tokenizer
+
+    monkeypatch.setattr(BPETokenizer, "load", load)
+    assert published_here() == {}
+    here |= {"gpt2", "cl100k_base"}
+    assert published_here() == {"cl100k_base": tokenizer}
+
+
 @pytest.mark.skipif(not HAS_SERVER, reason="the local page needs starlette, uvicorn and core.wasm")
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.usefixtures("ctrl_c")
@@ -167,7 +185,7 @@ def test_the_local_page_from_start_to_ctrl_c(saved: tuple[Path, Path]) -> None:
         assert found, running.stderr.read()
         with urllib.request.urlopen(found[1], timeout=30) as answer:
             assert '"text":"low"' in answer.read().decode()
-        with urllib.request.urlopen(f"{found[1]}tokenizers/{saved[0]}", timeout=30) as answer:
+        with urllib.request.urlopen(f"{found[1]}tokenizers/{saved[0].name}", timeout=30) as answer:
             assert gzip.decompress(answer.read()) == pack(BPETokenizer.load(saved[0]))
         forged = urllib.request.Request(found[1], headers={"Host": "evil.example"})
         with pytest.raises(urllib.error.HTTPError, match="400") as refused:

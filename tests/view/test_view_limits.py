@@ -258,7 +258,7 @@ def served(saved: str) -> Iterator[Page]:
 @pytest.mark.skipif(sys.platform != "linux", reason="memory of another process")
 @pytest.mark.usefixtures("ctrl_c")
 def test_a_served_page_survives_everything(served: Page, saved: str) -> None:
-    tokenizer = served.get(f"tokenizers/{saved}")
+    tokenizer = served.get("tokenizers/saved")
     assert served.ask(tokenizer) == b"HTTP/1.1 200 OK"
     before = served.resident()
     requests = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -20,10 +21,11 @@ from bpe_tokenizer.cli.options import (
     allowed_special_argument,
     option,
 )
-from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.errors import OptionError, TokenizerError
 from bpe_tokenizer.view.page import page
+from bpe_tokenizer.view.reports.names import tokenizer_labels
 
-__all__ = ["view"]
+__all__ = ["published_here", "view"]
 
 
 def view(
@@ -73,6 +75,8 @@ def view(
         text = read_text(file)
     special = allowed_special_argument(allowed_special)
     loaded = _load_all(tokenizer or [], download)
+    if is_live and not loaded:
+        loaded = published_here()
     if is_live:
         _serve(loaded, text or "", special, port, opens_browser=not no_browser)
     elif html is not None:
@@ -87,7 +91,16 @@ def _load_all(names: list[str], download: bool) -> dict[str, BPETokenizer]:
         if name in tokenizers:
             raise OptionError(f"duplicate --tokenizer {name}")
         tokenizers[name] = BPETokenizer.load(name, download=download)
-    return tokenizers
+    # A page that is sent to others shows no directories of this machine.
+    return dict(zip(tokenizer_labels(list(tokenizers)), tokenizers.values(), strict=True))
+
+
+def published_here() -> dict[str, BPETokenizer]:
+    """Return a published tokenizer that this machine has, or nothing: the page then trains a small one."""
+    for name in ("o200k_base", "cl100k_base", "gpt2"):
+        with contextlib.suppress(TokenizerError):
+            return {name: BPETokenizer.load(name)}
+    return {}
 
 
 def _serve(

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bpe_tokenizer.errors import OptionError, TokenizerError, shorten
+from bpe_tokenizer.errors import HubError, OptionError, TokenizerError, shorten
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.view.page import content_security_policy, packed_gzip, page, published_names
@@ -190,6 +190,12 @@ class _PackedTokenizers:
             return self._packed[name]
         except MemoryError:
             raise _RequestError(503, "not enough memory for this tokenizer") from None
+        except HubError:
+            raise _RequestError(
+                404,
+                f"this machine does not have {name}. Drop its file here, or end this page and start it with "
+                f"--tokenizer {name} --download",
+            ) from None
         except TokenizerError as error:
             raise _RequestError(404, str(error)) from None
         finally:

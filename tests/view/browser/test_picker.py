@@ -112,6 +112,14 @@ def test_a_text_file(open_page: PageOpener, small: BPETokenizer) -> None:
     wait_for_count(page, small.count_tokens("low é\r\n"))
 
 
+def test_a_file_that_is_no_text_leaves_the_text(open_page: PageOpener, small: BPETokenizer) -> None:
+    page = open_page({"small": small}, TEXT)
+    drop(page, {"photo.png": b"\x89PNG\r\n\x1a\n\xff\xfe"})
+    wait_until(page, "document.querySelector('.notice-problem') !== null")
+    assert "photo.png is not opened" in page.locator(".notice-problem").inner_text()
+    assert page.locator("#text").input_value() == TEXT
+
+
 def test_comparing_with_a_file(
     open_page: PageOpener, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
 ) -> None:
@@ -148,25 +156,28 @@ def test_a_name_of_the_local_server(browser: Browser, trained: BPETokenizer, tmp
     with subprocess.Popen(
         [*command, "--tokenizer", str(tmp_path / "trained")], stdout=subprocess.PIPE, text=True
     ) as running:
-        assert running.stdout is not None
-        address = running.stdout.readline().split()[0]
-        page = browser.new_page()
-        page.on(
-            "request", lambda request: requests.append(f"{request.method} {request.url} {request.post_data}")
-        )
-        page.goto(address)
-        wait_for_count(page, trained.count_tokens(TEXT))
-        page.get_by_role("button", name="Compare").click()
-        page.get_by_role("button", name="cl100k_base").click()
-        wait_until(
-            page,
-            """document.querySelector(".picker-message").textContent.includes("is on this machine")
-                || document.querySelectorAll(".pane").length === 2""",
-        )
-        page.keyboard.press("Escape")
-        page.locator("#text").fill("typed text")
-        wait_for_count(page, trained.count_tokens("typed text"))
-        page.close()
-        running.kill()
+        try:
+            assert running.stdout is not None
+            address = running.stdout.readline().split()[0]
+            page = browser.new_page()
+            page.on(
+                "request",
+                lambda request: requests.append(f"{request.method} {request.url} {request.post_data}"),
+            )
+            page.goto(address)
+            wait_for_count(page, trained.count_tokens(TEXT))
+            page.get_by_role("button", name="Compare").click()
+            page.get_by_role("button", name="cl100k_base").click()
+            wait_until(
+                page,
+                """document.querySelector(".picker-message").textContent.includes("not have cl100k_base")
+                    || document.querySelectorAll(".pane").length === 2""",
+            )
+            page.keyboard.press("Escape")
+            page.locator("#text").fill("typed text")
+            wait_for_count(page, trained.count_tokens("typed text"))
+            page.close()
+        finally:
+            running.kill()
     sent = [each for each in requests if not each.split()[1].startswith(("blob:", "data:"))]
     assert sent == [f"GET {address} None", f"GET {address}tokenizers/cl100k_base None"]

@@ -77,6 +77,30 @@ def test_the_ids_and_spans_are_those_of_the_package(open_page: PageOpener, token
     ]
 
 
+def test_a_part_of_a_character_says_so(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
+    page = open_page({"mine": tokenizer}, "a日b")
+    wait_for_count(page, 5)
+    page.locator(".pane [role=option]").nth(1).click()
+    assert "“日”, made of 3 tokens" in page.locator(".details").inner_text()
+
+
+@pytest.mark.parametrize("width", [390, 768])
+def test_the_details_do_not_cover_the_chosen_token(
+    open_page: PageOpener, tokenizer: BPETokenizer, width: int
+) -> None:
+    page = open_page({"mine": tokenizer}, "newest low lower " * 60, width=width, height=800)
+    wait_until(page, "document.querySelectorAll('.pane [role=option]').length > 20")
+    page.locator(".pane [role=option]").nth(12).click()
+    page.locator(".merges-tree, .merges-stage").first.wait_for()
+    page.wait_for_timeout(500)
+    covered = """() => {
+        const box = document.querySelector(".pane [role=option][aria-selected=true]").getBoundingClientRect()
+        const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2)
+        return !top?.closest("[aria-selected=true]")
+    }"""
+    assert not page.evaluate(covered)
+
+
 def test_switches(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     text = f"low lower\tx\u200b\n{SPECIAL}"
     page = open_page({"mine": tokenizer}, text)

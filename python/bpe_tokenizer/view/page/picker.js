@@ -187,7 +187,7 @@ export class Picker {
       );
     this.#list.replaceChildren(...[
       group("In this page", own),
-      group(data.server ? "On this machine" : "Published: drop the file", published),
+      group(data.server ? "Published" : "Published: drop the file", published),
     ].filter(Boolean));
   }
 

@@ -183,7 +183,10 @@ export class Tokenizers {
         name,
       });
     }
-    if (!answer.ok) throw new TokenizerError(`${name}: ${await answer.text()}`, { name });
+    if (!answer.ok) {
+      const message = await answer.text();
+      throw new TokenizerError(message.startsWith(`${name}: `) ? message : `${name}: ${message}`, { name });
+    }
     const entry = {
       name,
       source: "published",
