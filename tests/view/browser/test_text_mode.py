@@ -101,6 +101,18 @@ def test_the_details_do_not_cover_the_chosen_token(
     assert not page.evaluate(covered)
 
 
+def test_rows_of_split_characters_fit(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
+    page = open_page({"mine": tokenizer}, "בוקר טוב, מה שלומך " * 20)
+    wait_until(page, "document.querySelectorAll('.token-row').length > 5")
+    outside = page.evaluate("""[...document.querySelectorAll(".token-row")].map(row => {
+        const boxes = [...row.children].map(each => each.getBoundingClientRect())
+        const { left, right } = row.getBoundingClientRect()
+        return Math.max(left - Math.min(...boxes.map(each => each.left)),
+            Math.max(...boxes.map(each => each.right)) - right)
+    })""")
+    assert max(outside) < 1
+
+
 def test_switches(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     text = f"low lower\tx\u200b\n{SPECIAL}"
     page = open_page({"mine": tokenizer}, text)

@@ -107,6 +107,8 @@ export class ChipMetrics {
       return parseFloat(value) * (value.endsWith("rem") ? parseFloat(root.fontSize) : 1);
     };
     this.gap = pixels("--chip-gap");
+    // Where two chips join, one has more padding and the other a border.
+    this.join = 2 * pixels("--chip-join");
     this.heights = {
       plain: pixels("--chip-height") + pixels("--row-gap"),
       ids: pixels("--chip-height-ids") + pixels("--row-gap"),

@@ -85,7 +85,7 @@ export class Rows {
           width += this.#widths.character(splitCharacter(this.#text, starts[at], ends[at]));
           while (end < length && flags[end] & FLAG_BEGINS_INSIDE) {
             signed = this.#widths.signed(ids[end]);
-            width += signed < 0 ? -signed - 1 : signed;
+            width += (signed < 0 ? -signed - 1 : signed) + this.#widths.metrics.join;
             end += 1;
           }
           // A character of more tokens than fit breaks where it must.
