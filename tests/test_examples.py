@@ -20,6 +20,7 @@ import pytest
 import bpe_tokenizer
 from bpe_tokenizer import chat, inference, patterns, reference
 from bpe_tokenizer.cli.commands import COMMANDS
+from page_core import HAS_CORE, needs_core
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SECTIONS = sorted(EXAMPLES.glob("section*.py"))
@@ -96,6 +97,7 @@ def run(directory: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@needs_core
 def test_the_tour(tmp_path: Path) -> None:
     record = tmp_path / "called.json"
     (tmp_path / "tour").mkdir()
@@ -124,6 +126,8 @@ def test_the_tour(tmp_path: Path) -> None:
 @pytest.mark.sampled(0.17)
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda path: path.stem)
 def test_a_section_without_optional_libraries(section: Path, tmp_path: Path) -> None:
+    if section.stem == "section10_command_line" and not HAS_CORE:
+        pytest.skip("core.wasm is missing: run `make wasm`")
     printed = run(tmp_path, "-c", RUNNER, str(section), "", *OPTIONAL)
     assert f"\n§{int(section.stem[7:9])}  " in printed
     if "reference" in section.stem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import shutil
@@ -138,6 +139,7 @@ def common() -> Iterator[Path]:
 def as_nobody(check: object) -> None:
     """Run a check in a child process as a user without rights."""
     assert callable(check)
+    codecs.lookup("ascii")  # That user may not read Python's own files, which it would be loaded from.
     pid = os.fork()
     if pid:
         assert os.waitpid(pid, 0)[1] == 0

@@ -20,13 +20,11 @@ import pytest
 from bpe_tokenizer import BPETokenizer, HubError
 from bpe_tokenizer.cli import main
 from bpe_tokenizer.cli.view import published_here
-from bpe_tokenizer.view import page as page_module
 from bpe_tokenizer.view.packed import pack
 from bpe_tokenizer.view.page import page
+from page_core import HAS_CORE, needs_core
 
 CORPUS = "low low low lower lowest newer newer newest wider widest"
-HAS_CORE = page_module._FILES.joinpath("core.wasm").is_file()
-needs_core = pytest.mark.skipif(not HAS_CORE, reason="core.wasm is missing: run `make wasm`")
 HAS_SERVER = HAS_CORE and all(importlib.util.find_spec(name) for name in ("starlette", "uvicorn"))
 
 Run = Callable[..., tuple[int, str, str]]
@@ -109,6 +107,7 @@ def test_a_page_needs_no_tokenizer(run: Run, tmp_path: Path) -> None:
     assert "--tokenizer" in err
 
 
+@needs_core
 def test_an_expected_error_is_one_line(run: Run, saved: tuple[Path, Path], tmp_path: Path) -> None:
     first = ("--tokenizer", saved[0])
     (tmp_path / "long").write_text("x" * 5_000_001)

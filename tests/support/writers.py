@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from bpe_tokenizer import BPETokenizer, ChatSession, PieceCounts
 from bpe_tokenizer.cli.convert import convert
 from bpe_tokenizer.cli.report import report
 from bpe_tokenizer.cli.view import view
 from bpe_tokenizer.compat.tiktoken.load import dump_tiktoken_bpe
 from bpe_tokenizer.corpus import tokenize_corpus
+from bpe_tokenizer.errors import MissingDependencyError
 from bpe_tokenizer.formats import registry
 from scripted_model import scripted
 
@@ -90,7 +93,10 @@ def page(directory: Path, source: Path, number: int) -> None:
 
 
 def shown(directory: Path, source: Path, number: int) -> None:
-    view([str(prepare(source, number)[0])], text=f"low {number}", html=str(directory / "view.html"))
+    try:
+        view([str(prepare(source, number)[0])], text=f"low {number}", html=str(directory / "view.html"))
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
 
 
 WRITERS: dict[str, Writer] = {
