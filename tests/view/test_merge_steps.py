@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import shutil
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import bpe_tokenizer
 from bpe_tokenizer import BPETokenizer
+from node_scripts import needs_node, page_modules, run_node
+from page_core import needs_core
 
-PAGE = Path(bpe_tokenizer.__file__).parent / "view" / "page"
-NODE = shutil.which("node")
-pytestmark = [
-    pytest.mark.skipif(NODE is None, reason="node is not installed"),
-    pytest.mark.skipif(not (PAGE / "core.wasm").is_file(), reason="core.wasm is not built: run `make wasm`"),
-]
+pytestmark = [needs_node, needs_core]
 
 TEXT = (
     "the cat sat on the mat, \u05e9\u05dc\u05d5\u05dd aaaa aaaaa babab \u20ac\u20ac \U0001f600 "
@@ -32,27 +25,18 @@ TEXT = (
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory with the page's modules that node loads as ES modules."""
-    directory = tmp_path_factory.mktemp("page")
-    for name in ("core.js", "core.wasm", "merge_steps.js"):
-        shutil.copy(PAGE / name, directory / name)
-    (directory / "package.json").write_text('{"type": "module"}')
-    return directory
+    return page_modules(tmp_path_factory.mktemp("page"), "core.js", "core.wasm", "merge_steps.js")
 
 
 def page_states(modules: Path, tokenizer: Path, pieces: list[bytes]) -> list[dict[str, Any]]:
     """Return the states that the page shows for each piece."""
-    assert NODE is not None
     data = {
         "directory": str(modules),
         "tokenizer": str(tokenizer),
         "pieces": [piece.hex() for piece in pieces],
     }
     script = Path(__file__).with_name("merge_steps_check.mjs")
-    run = subprocess.run(
-        [NODE, str(script)], input=json.dumps(data), capture_output=True, text=True, timeout=240, check=False
-    )
-    assert run.returncode == 0, run.stderr
-    answers: list[dict[str, Any]] = json.loads(run.stdout)
+    answers: list[dict[str, Any]] = run_node(script, data)
     return answers
 
 

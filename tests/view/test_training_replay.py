@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import random
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import bpe_tokenizer
 from bpe_tokenizer import BPETokenizer, count
 from bpe_tokenizer.formats.huggingface.components import write_pattern
 from bpe_tokenizer.patterns import NAMED_PATTERNS
+from node_scripts import needs_node, page_modules, run_node
 
-PAGE = Path(bpe_tokenizer.__file__).parent / "view" / "page"
-NODE = shutil.which("node")
-pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
+pytestmark = needs_node
 
 ALPHABETS = ("ab", "ab ", "abc\n ", "aé€😀 ", "the cat sat 12")
 
@@ -26,22 +21,8 @@ ALPHABETS = ("ab", "ab ", "abc\n ", "aé€😀 ", "the cat sat 12")
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory with the page's modules that node loads as ES modules."""
-    directory = tmp_path_factory.mktemp("page")
-    for name in ("training_replay.js", "training_patterns.js", "tokenizer_json.js"):
-        shutil.copy(PAGE / name, directory / name)
-    (directory / "package.json").write_text('{"type": "module"}')
-    return directory
-
-
-def node(script: Path, data: object) -> dict[str, Any]:
-    """Run a script of node with data as its input, and return its output."""
-    assert NODE is not None
-    run = subprocess.run(
-        [NODE, str(script)], input=json.dumps(data), capture_output=True, text=True, timeout=240, check=False
-    )
-    assert run.returncode == 0, run.stderr
-    result: dict[str, Any] = json.loads(run.stdout)
-    return result
+    names = ("training_replay.js", "training_patterns.js", "tokenizer_json.js")
+    return page_modules(tmp_path_factory.mktemp("page"), *names)
 
 
 def training(text: str, vocab_size: int, pattern: str) -> dict[str, Any]:
@@ -68,7 +49,7 @@ def test_the_best_pair_of_the_table_is_the_merge_of_the_trainer(modules: Path) -
         if number == 0:
             assert trainings[0]["merges"]
     data = {"module": str(modules / "training_replay.js"), "trainings": trainings}
-    result = node(Path(__file__).with_name("replay_check.mjs"), data)
+    result = run_node(Path(__file__).with_name("replay_check.mjs"), data)
     assert result["trainings"] == 300
     assert result["states"] > 3000
 
@@ -79,7 +60,7 @@ def test_edge_cases(modules: Path, text: str) -> None:
         "module": str(modules / "training_replay.js"),
         "trainings": [training(text, 300, pattern) for pattern in ("gpt2", r"[\s\S]+")],
     }
-    assert node(Path(__file__).with_name("replay_check.mjs"), data)["trainings"] == 2
+    assert run_node(Path(__file__).with_name("replay_check.mjs"), data)["trainings"] == 2
 
 
 TEXT = (
@@ -94,7 +75,7 @@ def test_patterns_and_files_are_those_of_the_package(modules: Path, tmp_path: Pa
     script = Path(__file__).with_name("tokenizer_json_check.mjs")
     published = [{"name": name, "patterns": each.patterns} for name, each in NAMED_PATTERNS.items()]
     data: dict[str, Any] = {"module": module, "published": published, "trainings": []}
-    patterns = {each["name"]: each for each in node(script, data)["patterns"]}
+    patterns = {each["name"]: each for each in run_node(script, data)["patterns"]}
     assert list(patterns) == ["gpt2", "cl100k", "o200k", "words", "none"]
     for each in patterns.values():
         assert each["oniguruma"] == write_pattern(each["pattern"], "test")["Regex"]
@@ -109,7 +90,7 @@ def test_patterns_and_files_are_those_of_the_package(modules: Path, tmp_path: Pa
         ids = {token: token_id for token_id, token in tokenizer.vocab.items()}
         merges = [(ids[left], ids[right], ids[left + right]) for left, right in tokenizer.merges]
         trainings.append({"pattern": name, "normalization": normalization, "merges": merges})
-    files = node(script, data | {"trainings": trainings})["files"]
+    files = run_node(script, data | {"trainings": trainings})["files"]
     other = TEXT.swapcase()[::-1] + "\u1fee <|endoftext|> \ud55c\uad6d\uc5b4"
     for (name, normalization, tokenizer), file in zip(trained, files, strict=True):
         path = tmp_path / f"{name}-{normalization}.json"
