@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_tokenizer.corpus import packed_shards, packing
-from bpe_tokenizer.corpus.packed_shards import PackedSequences, packed_format
+from bpe_tokenizer.corpus.packed_shards import PackedSequences, check_pack, packed_format
 from bpe_tokenizer.corpus.packing import (
     BestFitPacker,
     ConcatPacker,
@@ -218,6 +218,8 @@ def test_wrong_options() -> None:
         packed_format("llm.c", 8)
     with pytest.raises(OptionError, match="pack is 1; it must be from 2"):
         packed_format("npy", 1)
+    with pytest.raises(OptionError, match="pack is 8 and shard_tokens is 7"):
+        check_pack("npy", 8, 7)
     wrong: Any = "first-fit"
     with pytest.raises(OptionError, match="pack_strategy is 'first-fit'; it must be 'concat' or 'best-fit'"):
         packed_format("npy", 8, wrong)

@@ -25,7 +25,7 @@ import pytest
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import tokenize_corpus
 from bpe_tokenizer.corpus.flat import LLM_C_MAX_TOKENS, llm_c_header
-from bpe_tokenizer.corpus.joining import join_shards
+from bpe_tokenizer.corpus.joining import join_shards, write_meta
 from bpe_tokenizer.corpus.megatron import MegatronShard
 from bpe_tokenizer.corpus.packed_shards import PackedSequences, packed_format
 from bpe_tokenizer.corpus.packing import PackStrategy
@@ -99,7 +99,9 @@ def divided(
 ) -> None:
     """Make what `tokenize_corpus` makes with a share for validation."""
     paths = write_shards(directory, split_format(FORMATS[name]), dtype, rows, shards=3)
-    join_shards(directory, [path.name for path in paths], name, dtype, tokenizer)
+    join_shards(directory, [path.name for path in paths], name, dtype)
+    if tokenizer is not None:
+        write_meta(directory, tokenizer)
 
 
 def of_side(ids: Sequence[Sequence[int]], validation: bool) -> list[int]:

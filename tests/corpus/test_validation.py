@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.atomic import AtomicFile
 from bpe_tokenizer.corpus import flat, joining
-from bpe_tokenizer.corpus.joining import JOINED_FILES, join_shards, nanogpt_meta
+from bpe_tokenizer.corpus.joining import JOINED_FILES, join_shards, nanogpt_meta, write_meta
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
 from bpe_tokenizer.corpus.validation import (
     SplitShard,
@@ -118,35 +118,30 @@ def test_split_shards(tmp_path: Path) -> None:
     assert training == ["tokens-00000.train.bin", "tokens-00000.train.idx"]
     assert read_megatron(*(tmp_path / name for name in training)) == [[1, 2, 3], [], [5, 6]]
     assert read_megatron(*(tmp_path / name for name in validation)) == [[4], [7, 8]]
-    assert join_shards(tmp_path, names, "megatron", "uint16") == []
+    assert join_shards(tmp_path, names, "megatron", "uint16") == [tmp_path / name for name in names]
 
 
 @pytest.mark.parametrize("shards", [[DOCUMENTS], [DOCUMENTS[:3], DOCUMENTS[3:]]])
 @pytest.mark.parametrize("chunk", [2, 8 << 20])
 def test_nanogpt(
-    tmp_path: Path,
-    tokenizer: BPETokenizer,
-    shards: list[list[Document]],
-    chunk: int,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, shards: list[list[Document]], chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(joining, "_CHUNK", chunk)
     names = write(tmp_path, "nanogpt", "uint16", shards)
-    made = join_shards(tmp_path, names, "nanogpt", "uint16", tokenizer)
-    assert [path.name for path in made] == ["train.bin", "val.bin", "meta.pkl"]
-    assert {path.name for path in made} <= JOINED_FILES
+    made = join_shards(tmp_path, names, "nanogpt", "uint16")
+    assert [path.name for path in made] == ["train.bin", "val.bin"]
+    assert {"meta.pkl", *(path.name for path in made)} == JOINED_FILES
     assert read_nanogpt(made[:1], "<u2") == [1, 2, 3, 5, 6]
     assert read_nanogpt(made[1:2], "<u2") == [4, 7, 8]
-    assert made[2].read_bytes() == nanogpt_meta(tokenizer)
     # Again: nothing to do. With a changed shard: again.
     before = made[0].stat()
-    assert join_shards(tmp_path, names, "nanogpt", "uint16") == made[:2]
+    assert join_shards(tmp_path, names, "nanogpt", "uint16") == made
     assert os.path.samestat(made[0].stat(), before)
     (tmp_path / names[0]).unlink()
     (tmp_path / names[0]).write_bytes(b"\1\0\2\0\4\0" if len(shards) == 2 else b"\1\0\2\0\4\0\5\0\6\0")
     future = before.st_mtime + 10
     os.utime(tmp_path / names[0], (future, future))
-    assert join_shards(tmp_path, names, "nanogpt", "uint16") == made[:2]
+    assert join_shards(tmp_path, names, "nanogpt", "uint16") == made
     assert read_nanogpt(made[:1], "<u2") == [1, 2, 4, 5, 6]
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".") and "lock" not in path.name]
 
@@ -166,9 +161,9 @@ def test_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_llm_c(tmp_path: Path, dtype: TokenType) -> None:
     names = write(tmp_path, "llm.c", dtype, [DOCUMENTS[:3], DOCUMENTS[3:]])
     made = join_shards(tmp_path, names, "llm.c", dtype)
-    assert [path.name for path in made] == ["val.bin"]
-    assert read_llm_c(made[0]) == [4, 7, 8]
-    assert [read_llm_c(path) for path in sorted(tmp_path.glob("*.train.bin"))] == [[1, 2, 3], [5, 6]]
+    assert [path.name for path in made] == ["tokens-00000.train.bin", "tokens-00001.train.bin", "val.bin"]
+    assert [read_llm_c(path) for path in made] == [[1, 2, 3], [5, 6], [4, 7, 8]]
+    assert sorted(tmp_path.glob("*.train.bin")) == made[:2]
 
 
 def test_a_side_without_documents(tmp_path: Path) -> None:
@@ -205,6 +200,18 @@ def test_missing_shards_and_full_disks(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 # meta.pkl
+
+
+def test_meta_is_written_once(tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    write_meta(tmp_path, tokenizer)
+    path = tmp_path / "meta.pkl"
+    assert path.read_bytes() == nanogpt_meta(tokenizer)
+    before = path.stat()
+    write_meta(tmp_path, tokenizer)
+    assert os.path.samestat(path.stat(), before)
+    path.write_bytes(b"")
+    write_meta(tmp_path, tokenizer)
+    assert path.read_bytes() == nanogpt_meta(tokenizer)
 
 
 def test_meta(tokenizer: BPETokenizer) -> None:

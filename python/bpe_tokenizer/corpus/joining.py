@@ -17,7 +17,7 @@ from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.tokenizer import BPETokenizer
 
-__all__ = ["JOINED_FILES", "join_shards", "nanogpt_meta"]
+__all__ = ["JOINED_FILES", "join_shards", "nanogpt_meta", "write_meta"]
 
 _META = "meta.pkl"
 # The files that a format's training program opens, and the side of the split that each holds. llm.c reads
@@ -26,7 +26,7 @@ _JOINED: dict[ShardFormatName, dict[str, str]] = {
     "nanogpt": {"train.bin": "train", "val.bin": "val"},
     "llm.c": {"val.bin": "val"},
 }
-# Every file that `join_shards` can write.
+# Every file that this module writes.
 JOINED_FILES = frozenset({_META, *(name for names in _JOINED.values() for name in names)})
 
 _CHUNK = 8 << 20
@@ -37,7 +37,6 @@ def join_shards(
     shards: Sequence[str],
     format: ShardFormatName,  # noqa: A002 (the usual name)
     dtype: TokenType,
-    tokenizer: BPETokenizer | None = None,
 ) -> list[Path]:
     """Join the shards of a finished run that divided its documents, where the format needs that.
 
@@ -49,28 +48,41 @@ def join_shards(
         shards: The names of their files, in order: `tokens-00000.train.bin`, `tokens-00000.val.bin`, …
         format: The format of the shards.
         dtype: The type of an id.
-        tokenizer: Writes `meta.pkl` too, for `"nanogpt"`.
 
     Returns:
-        The files; none for formats whose users read all shards.
+        The files that the training program reads, those for validation last: joined files, and shards that
+        are not joined.
 
     Raises:
         CorpusError: One side of the split has no ids, or the shards are too long for one file, or cannot be
             read.
         WriteError: A file cannot be written.
     """
-    joined = []
+    joined: list[Path] = []
+    sides = _JOINED.get(format, {})
     header_bytes = len(_header(format, dtype, 0))
-    for name, side in _JOINED.get(format, {}).items():
+    for name, side in sides.items():
         parts = [directory / shard for shard in shards if shard.endswith(f".{side}.bin")]
         tokens = sum(_size(part) - header_bytes for part in parts) // np.dtype(dtype).itemsize
         _check_length(format, side, tokens)
         joined.append(directory / name)
         _join(joined[-1], parts, _header(format, dtype, tokens))
-    if format == "nanogpt" and tokenizer is not None:
-        joined.append(directory / _META)
-        write_atomically({joined[-1]: nanogpt_meta(tokenizer)})
-    return joined
+    joined_ends = tuple(f".{side}.bin" for side in sides.values())
+    others = [directory / shard for shard in shards if not shard.endswith(joined_ends)]
+    return [*others, *joined]
+
+
+def write_meta(directory: Path, tokenizer: BPETokenizer) -> None:
+    """Write nanoGPT's `meta.pkl`, unless it is there.
+
+    Raises:
+        WriteError: It cannot be written.
+    """
+    path, data = directory / _META, nanogpt_meta(tokenizer)
+    with suppress(OSError):
+        if path.read_bytes() == data:
+            return
+    write_atomically({path: data})
 
 
 def _check_length(name: ShardFormatName, side: str, tokens: int) -> None:

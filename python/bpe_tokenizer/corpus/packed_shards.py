@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.arguments import check_integer
+from bpe_tokenizer.arguments import check_choice, check_integer
 from bpe_tokenizer.corpus.columns import import_pyarrow
 from bpe_tokenizer.corpus.flat import ArrayFile
 from bpe_tokenizer.corpus.packing import (
@@ -25,7 +25,14 @@ from bpe_tokenizer.corpus.packing import (
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType
 from bpe_tokenizer.errors import CorpusError, OptionError
 
-__all__ = ["PackedParquetShard", "PackedSequences", "PackedShard", "packed_format"]
+__all__ = [
+    "PackedParquetShard",
+    "PackedSequences",
+    "PackedShard",
+    "check_pack",
+    "check_pack_strategy",
+    "packed_format",
+]
 
 _PACKERS: dict[PackStrategy, Callable[[int], Packer]] = {"concat": ConcatPacker, "best-fit": BestFitPacker}
 _BORDERS, _LENGTHS = ".cu_seqlens.npy", ".lengths.npy"
@@ -52,20 +59,48 @@ def packed_format(
     >>> packed_format("npy", 2048).suffixes
     ('.npy', '.cu_seqlens.npy', '.lengths.npy')
     """
-    size = check_integer("pack", size, 2, maximum=2**31 - 1)
-    if strategy not in _PACKERS:
-        raise OptionError(f"pack_strategy is {strategy!r}; it must be {' or '.join(map(repr, _PACKERS))}")
+    size = check_pack(name, size)
+    check_pack_strategy(strategy)
     if name == "npy":
         return FORMATS[name]._replace(
             suffixes=(".npy", _BORDERS, _LENGTHS),
             open=partial(PackedShard, size=size, strategy=strategy, pad_id=pad_id),
         )
-    if name == "parquet":
-        return FORMATS[name]._replace(open=partial(PackedParquetShard, size=size, strategy=strategy))
-    raise OptionError(
-        f"{name} has no packed sequences: its readers take a stream of ids and cut it themselves; pack into "
-        "'npy' or 'parquet'"
-    )
+    return FORMATS[name]._replace(open=partial(PackedParquetShard, size=size, strategy=strategy))
+
+
+def check_pack(name: ShardFormatName, size: object, shard_tokens: int | None = None) -> int:
+    """Return the argument `pack`.
+
+    Args:
+        name: The format.
+        size: The argument.
+        shard_tokens: The maximum number of ids of a shard.
+
+    Raises:
+        ArgumentTypeError: It is not an integer.
+        OptionError: It is out of range, or the format has no packed sequences.
+    """
+    number = check_integer("pack", size, 2, maximum=2**31 - 1)
+    if name not in ("npy", "parquet"):
+        raise OptionError(
+            f"{name} has no packed sequences: its readers take a stream of ids and cut it themselves; pack "
+            "into 'npy' or 'parquet'"
+        )
+    if shard_tokens is not None and shard_tokens < number:
+        raise OptionError(
+            f"pack is {number:,} and shard_tokens is {shard_tokens:,}; a shard holds at least one sequence"
+        )
+    return number
+
+
+def check_pack_strategy(strategy: object) -> None:
+    """Check the argument `pack_strategy`.
+
+    Raises:
+        OptionError: It is unknown.
+    """
+    check_choice("pack_strategy", strategy, list(_PACKERS))
 
 
 class PackedShard:
