@@ -284,7 +284,7 @@ class PackedSequences(NamedTuple):
     [[0, 1, 2, 0], [0, 1, 0, 1]]
     """
 
-    ids: npt.NDArray[np.unsignedinteger[Any]]
+    ids: npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
     borders: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int32]
 
