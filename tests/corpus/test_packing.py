@@ -83,10 +83,15 @@ def concatenated(rows: Sequence[Sequence[int]], size: int) -> list[list[list[int
     return sequences
 
 
-@given(LENGTHS, CUTS, SIZES)
-def test_concat(lengths: list[int], cuts: list[int], size: int) -> None:
+BLOCKS = st.sampled_from([1, 12, 1 << 20])
+
+
+@given(LENGTHS, CUTS, SIZES, BLOCKS)
+def test_concat(lengths: list[int], cuts: list[int], size: int, block: int) -> None:
     rows = documents(lengths)
-    sequences = packed(ConcatPacker(size), rows, cuts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packing, "_BLOCK_TOKENS", block)
+        sequences = packed(ConcatPacker(size), rows, cuts)
     assert sequences == concatenated(rows, size)
     assert flat(flat(sequences)) == flat(rows)
     assert all(len(flat(sequence)) == size for sequence in sequences[:-1])
@@ -100,12 +105,13 @@ def test_split_into_sequences(lengths: list[int], size: int) -> None:
     assert counts.tolist() == [len(sequence) for sequence in expected]
 
 
-@given(LENGTHS, CUTS, SIZES, st.sampled_from([30, 1 << 20]))
-def test_best_fit_packing(lengths: list[int], cuts: list[int], size: int, window: int) -> None:
+@given(LENGTHS, CUTS, SIZES, st.sampled_from([30, 1 << 20]), BLOCKS)
+def test_best_fit_packing(lengths: list[int], cuts: list[int], size: int, window: int, block: int) -> None:
     rows = documents(lengths)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, "_WINDOW_TOKENS", window)
         patch.setattr(packing, "_WINDOW_SEQUENCES", 1)
+        patch.setattr(packing, "_BLOCK_TOKENS", block)
         sequences = packed(BestFitPacker(size), rows, cuts)
         assert sequences == packed(BestFitPacker(size), rows)
     assert all(0 < len(flat(sequence)) <= size for sequence in sequences)

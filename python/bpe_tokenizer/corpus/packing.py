@@ -27,6 +27,8 @@ PackStrategy: TypeAlias = Literal["concat", "best-fit"]
 # The number of ids, and the number of full sequences if that is more, that best-fit packing sorts at a time.
 _WINDOW_TOKENS = 1 << 20
 _WINDOW_SEQUENCES = 32
+# The number of ids that are returned together, if they are several sequences.
+_BLOCK_TOKENS = 1 << 20
 
 
 class PackedIds(NamedTuple):
@@ -113,14 +115,23 @@ class ConcatPacker:
 
     def add(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> Iterator[PackedIds]:
         """Add documents, and yield the sequences that are complete."""
-        ids = np.concatenate([self._ids, ids])
         pieces, counts = split_into_sequences(np.concatenate([self._pieces, lengths]), self._size)
-        complete = len(ids) // self._size
-        number = int(counts[:complete].sum())
-        end = complete * self._size
-        self._ids, self._pieces = ids[end:].copy(), pieces[number:].copy()
-        if complete:
-            yield PackedIds(ids[:end], pieces[:number], counts[:complete])
+        held = len(self._ids)
+        complete = (held + len(ids)) // self._size
+        used = 0
+        step = max(_BLOCK_TOKENS // self._size, 1)
+        for start in range(0, complete, step):
+            block = counts[start : min(start + step, complete)]
+            # Only the ids of the first block are copied, as a document may be long.
+            part = ids[max(start * self._size - held, 0) : (start + len(block)) * self._size - held]
+            if start == 0 and held:
+                part = np.concatenate([self._ids, part])
+            end = used + int(block.sum())
+            yield PackedIds(part, pieces[used:end], block)
+            used = end
+        rest = ids[max(complete * self._size - held, 0) :]
+        self._ids = rest.copy() if complete else np.concatenate([self._ids, rest])
+        self._pieces = pieces[used:].copy()
 
     def finish(self) -> Iterator[PackedIds]:
         """Yield the last, incomplete sequence."""
@@ -212,19 +223,36 @@ class BestFitPacker:
     def finish(self) -> Iterator[PackedIds]:
         """Yield the sequences of the window."""
         if self._held:
-            yield self._packed(np.concatenate(self._ids), np.concatenate(self._lengths))
+            ids = self._ids[0] if len(self._ids) == 1 else np.concatenate(self._ids)
+            pieces = _cut(np.concatenate(self._lengths), self._size)
+            starts = np.cumsum(pieces) - pieces
+            sequences = best_fit(pieces, self._size)
+            step = max(_BLOCK_TOKENS // self._size, 1)
+            for start in range(0, len(sequences), step):
+                yield _gathered(ids, starts, pieces, sequences[start : start + step])
         self._ids, self._lengths, self._held = [], [], 0
 
-    def _packed(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> PackedIds:
-        pieces = _cut(lengths, self._size)
-        sequences = best_fit(pieces, self._size)
-        order = np.concatenate([np.array(sequence, dtype=np.int64) for sequence in sequences])
-        ends = np.cumsum(pieces)
-        starts = (ends - pieces)[order]
-        pieces = pieces[order]
-        # The position of each id in the window: where its piece starts there, and its place in the piece.
-        positions = np.arange(len(ids)) + np.repeat(starts - (np.cumsum(pieces) - pieces), pieces)
-        return PackedIds(ids[positions], pieces, np.array([len(sequence) for sequence in sequences]))
+
+def _gathered(
+    ids: npt.NDArray[np.uint32],
+    starts: npt.NDArray[np.int64],
+    pieces: npt.NDArray[np.int64],
+    sequences: list[list[int]],
+) -> PackedIds:
+    """Return sequences of pieces.
+
+    Args:
+        ids: The ids of all pieces.
+        starts: The start of each piece in them.
+        pieces: The number of ids of each piece.
+        sequences: The pieces of each sequence.
+    """
+    order = np.concatenate([np.array(sequence, dtype=np.int64) for sequence in sequences])
+    starts, pieces = starts[order], pieces[order]
+    # The position of each id: where its piece starts, and its place in the piece.
+    positions = np.repeat(starts - (np.cumsum(pieces) - pieces), pieces)
+    positions += np.arange(len(positions))
+    return PackedIds(ids[positions], pieces, np.array([len(sequence) for sequence in sequences]))
 
 
 def _cut(lengths: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
