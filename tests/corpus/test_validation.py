@@ -57,7 +57,7 @@ def test_the_share(fraction: float) -> None:
 
 def test_the_choice_stays() -> None:
     # A later version must divide a corpus in the same way.
-    assert chosen(["low", "lower", "lowest", "", "日本語"], 0.5) == [True, False, False, True, True]
+    assert chosen(["low", "lower", "lowest", "", "日本語"], 0.5) == [False, True, False, False, False]
 
 
 @pytest.mark.parametrize(
