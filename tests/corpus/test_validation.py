@@ -171,6 +171,7 @@ def test_a_side_without_documents(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"no document was chosen for validation.* larger one") as raised:
         join_shards(tmp_path, names, "nanogpt", "uint16")
     assert len(str(raised.value)) <= 300
+    assert not (tmp_path / "train.bin").exists()
     names = write(tmp_path, "nanogpt", "uint16", [[([1], True)]])
     with pytest.raises(CorpusError, match=r"no document was chosen for training.* smaller one"):
         join_shards(tmp_path, names, "nanogpt", "uint16")

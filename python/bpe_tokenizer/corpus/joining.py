@@ -61,12 +61,15 @@ def join_shards(
     joined: list[Path] = []
     sides = _JOINED.get(format, {})
     header_bytes = len(_header(format, dtype, 0))
+    parts: dict[str, list[Path]] = {}
+    tokens: dict[str, int] = {}
     for name, side in sides.items():
-        parts = [directory / shard for shard in shards if shard.endswith(f".{side}.bin")]
-        tokens = sum(_size(part) - header_bytes for part in parts) // np.dtype(dtype).itemsize
-        _check_length(format, side, tokens)
+        parts[name] = [directory / shard for shard in shards if shard.endswith(f".{side}.bin")]
+        tokens[name] = sum(_size(part) - header_bytes for part in parts[name]) // np.dtype(dtype).itemsize
+        _check_length(format, side, tokens[name])
+    for name in sides:
         joined.append(directory / name)
-        _join(joined[-1], parts, _header(format, dtype, tokens))
+        _join(joined[-1], parts[name], _header(format, dtype, tokens[name]))
     joined_ends = tuple(f".{side}.bin" for side in sides.values())
     others = [directory / shard for shard in shards if not shard.endswith(joined_ends)]
     return [*others, *joined]

@@ -62,7 +62,8 @@ def is_validation(
     values += np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ values >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ values >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return (values ^ values >> np.uint64(31)) < np.uint64(fraction * 2**64)
+    values ^= values >> np.uint64(31)
+    return np.less(values, np.uint64(fraction * 2**64))
 
 
 def select_documents(
