@@ -63,7 +63,8 @@ def is_validation(
     values = (values ^ values >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ values >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
     values ^= values >> np.uint64(31)
-    return np.less(values, np.uint64(fraction * 2**64))
+    chosen: npt.NDArray[np.bool_] = values < np.uint64(fraction * 2**64)
+    return chosen
 
 
 def select_documents(
