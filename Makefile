@@ -23,6 +23,8 @@ ENGINES := $(VENV)/engines
 # The environments of the engines that count on many machines.
 RAY := $(VENV)/ray
 SPARK := $(VENV)/spark
+# The environment of the programs that read token files.
+READERS := $(VENV)/token-readers
 # The environment of the program that drives Chromium.
 PAGE := $(VENV)/page
 # The environment of the program that builds the documentation site.
@@ -62,10 +64,10 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-page screenshots test-slow test-neon fuzz mutants environments docs docs-serve lint format bench bench-all bench-quick bench-scripts bench-javascript instructions clean
+.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-page screenshots test-slow test-neon fuzz mutants environments docs docs-serve lint format bench bench-all bench-quick bench-scripts bench-javascript instructions clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.built  ## Train on Python's own sources, save, reload, encode and show it
 	$(BIN)/bpe-tokenizer demo
@@ -98,6 +100,9 @@ test-ray: $(VENV)/.built $(RAY)/.installed  ## Count and encode on Ray Data, wit
 
 test-spark: $(VENV)/.built $(SPARK)/.installed  ## The same on Spark (needs Java 17 or newer)
 	PYTHONPATH=python $(SPARK)/bin/python -m pytest -m "spark and not slow" tests/distributed $(PYTEST)
+
+test-token-readers: $(VENV)/.built $(READERS)/.installed  ## Read token files with PyTorch, Megatron-LM, Polars and a C loader
+	PYTHONPATH=python $(READERS)/bin/python -m pytest -m "token_readers and not slow" tests/corpus $(PYTEST)
 
 test-page: $(VENV)/.built $(PAGE)/.installed  ## Drive the page in Chromium (needs Debian's chromium, or playwright install)
 	PYTHONPATH=python $(PAGE)/bin/python -m pytest -m browser tests/view/browser $(PYTEST)
@@ -260,6 +265,14 @@ $(SPARK)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(SPARK)
 	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet 'pyspark[sql]==4.3.*' 'pandas<3' \
 	    $(TEST_PACKAGES)
+	@touch $@
+
+# torch first, as for the engines. The wheel of megatron-core has its data sets compiled.
+$(READERS)/.installed: Makefile | $(VENV)/.created
+	$(BIN)/python -m venv $(READERS)
+	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
+	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet megatron-core==0.16.* polars pyarrow \
+	    zstandard $(TEST_PACKAGES)
 	@touch $@
 
 $(PAGE)/.installed: Makefile | $(VENV)/.created

@@ -100,7 +100,7 @@ def test_json_lines() -> None:
         ({"dtype": "uint8"}, "dtype is 'uint8'; it must be 'uint16' or 'uint32'"),
         ({"dtype": "int32"}, "nanogpt has no ids of type 'int32'"),
         ({"shard_tokens": 0}, "shard_tokens is 0"),
-        ({"format": "llm.c", "shard_tokens": 2**31}, "from 1 to 2,147,483,647"),
+        ({"format": "llm.c", "shard_tokens": 2**31}, "from 1 to 1,073,741,312"),
         ({"on_error": "ignore"}, "on_error is 'ignore'"),
         ({"threads": 0}, "threads is 0"),
     ],

@@ -129,7 +129,7 @@ def test_portions(lengths: list[int], cuts: list[int], most: int) -> None:
     ("name", "largest", "kind"),
     [
         ("nanogpt", 65535, "uint16"),
-        ("nanogpt", 65536, "uint32"),
+        ("npy", 65536, "uint32"),
         ("llm.c", 128255, "uint32"),
         ("megatron", 65498, "uint16"),
         ("megatron", 65499, "int32"),
@@ -140,10 +140,34 @@ def test_token_type(name: Any, largest: int, kind: str) -> None:
     assert choose_token_type(name, largest) == kind
 
 
+def test_nanogpt_reads_16_bits() -> None:
+    with pytest.raises(OptionError) as raised:
+        choose_token_type("nanogpt", 128_255)
+    message = str(raised.value)
+    assert len(message) <= 300
+    for part in (
+        "128,255",
+        "nanoGPT",
+        "uint16",
+        "--dtype uint32",
+        "np.memmap(..., dtype=np.uint32, mode='r')",
+    ):
+        assert part in message
+    assert choose_token_type("nanogpt", 128_255, "uint32") == "uint32"
+
+
+def test_megatron_reads_either_type() -> None:
+    # Its preprocessing changes to 32 bits at 65,500 ids, but its GPTDataset expects 16 bits up to 65,536 ids
+    # where it trusts the tokenizer instead of the index.
+    assert choose_token_type("megatron", 65_535, "uint16") == "uint16"
+    assert choose_token_type("megatron", 65_535) == "int32"
+
+
 def test_ids_of_more_than_16_bits(tmp_path: Path, corpus: Path) -> None:
     wide = BPETokenizer().train("low lower", 260, special_tokens={"<|eos|>": 70000}, verbose=False)
     expected = flat([[*wide.encode(text), 70000] for text in DOCUMENTS])
-    assert read_nanogpt(tokenize_corpus(corpus, tmp_path / "a", wide).files, "<u4") == expected
+    made = tokenize_corpus(corpus, tmp_path / "a", wide, dtype="uint32")
+    assert read_nanogpt(made.files, "<u4") == expected
     made = tokenize_corpus(corpus, tmp_path / "b", wide, "llm.c")
     assert read_llm_c(made.files[0]) == expected
     made = tokenize_corpus(corpus, tmp_path / "c", wide, "megatron")

@@ -1,0 +1,194 @@
+"""Joins shards to the files that a training program opens by name: nanoGPT's `train.bin` and `val.bin`."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+
+from bpe_tokenizer.atomic import AtomicFile, write_atomically
+from bpe_tokenizer.corpus.flat import llm_c_header
+from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
+from bpe_tokenizer.errors import CorpusError
+from bpe_tokenizer.tokenizer import BPETokenizer
+
+__all__ = ["JOINED_FILES", "join_shards", "nanogpt_meta", "write_meta"]
+
+_META = "meta.pkl"
+# The files that a format's training program opens, and the side of the split that each holds. llm.c reads
+# many files for training; those of a small share for validation would be shorter than its batches.
+_JOINED: dict[ShardFormatName, dict[str, str]] = {
+    "nanogpt": {"train.bin": "train", "val.bin": "val"},
+    "llm.c": {"val.bin": "val"},
+}
+# Every file that this module writes.
+JOINED_FILES = frozenset({_META, *(name for names in _JOINED.values() for name in names)})
+
+_CHUNK = 8 << 20
+
+
+def join_shards(
+    directory: Path,
+    shards: Sequence[str],
+    format: ShardFormatName,  # noqa: A002 (the usual name)
+    dtype: TokenType,
+) -> list[Path]:
+    """Join the shards of a finished run that divided its documents, where the format needs that.
+
+    Each file is written next to its place and renamed. One shard gets a second name (a hard link) where that
+    suffices. A file that is newer than its shards and has their size is kept.
+
+    Args:
+        directory: The directory of the shards.
+        shards: The names of their files, in order: `tokens-00000.train.bin`, `tokens-00000.val.bin`, …
+        format: The format of the shards.
+        dtype: The type of an id.
+
+    Returns:
+        The files that the training program reads, those for validation last: joined files, and shards that
+        are not joined.
+
+    Raises:
+        CorpusError: One side of the split has no ids, or the shards are too long for one file, or cannot be
+            read.
+        WriteError: A file cannot be written.
+    """
+    joined: list[Path] = []
+    sides = _JOINED.get(format, {})
+    header_bytes = len(_header(format, dtype, 0))
+    parts: dict[str, list[Path]] = {}
+    tokens: dict[str, int] = {}
+    for name, side in sides.items():
+        parts[name] = [directory / shard for shard in shards if shard.endswith(f".{side}.bin")]
+        tokens[name] = sum(_size(part) - header_bytes for part in parts[name]) // np.dtype(dtype).itemsize
+        _check_length(format, side, tokens[name])
+    for name in sides:
+        joined.append(directory / name)
+        _join(joined[-1], parts[name], _header(format, dtype, tokens[name]))
+    joined_ends = tuple(f".{side}.bin" for side in sides.values())
+    others = [directory / shard for shard in shards if not shard.endswith(joined_ends)]
+    return [*others, *joined]
+
+
+def write_meta(directory: Path, tokenizer: BPETokenizer) -> None:
+    """Write nanoGPT's `meta.pkl`, unless it is there.
+
+    Raises:
+        WriteError: It cannot be written.
+    """
+    path, data = directory / _META, nanogpt_meta(tokenizer)
+    with suppress(OSError):
+        if path.read_bytes() == data:
+            return
+    write_atomically({path: data})
+
+
+def _check_length(name: ShardFormatName, side: str, tokens: int) -> None:
+    if not tokens:
+        documents = "for validation" if side == "val" else "for training"
+        change = "larger" if side == "val" else "smaller"
+        raise CorpusError(
+            f"no document was chosen {documents}: the corpus is too small for this val_fraction; start again "
+            f"with a {change} one and overwrite=True (--val-fraction, --overwrite)"
+        )
+    if tokens > FORMATS[name].max_tokens:
+        raise CorpusError(
+            f"the documents for validation have {tokens:,} ids, and a file of {name} holds at most "
+            f"{FORMATS[name].max_tokens:,}; start again with a smaller val_fraction and overwrite=True "
+            "(--val-fraction, --overwrite)"
+        )
+
+
+def _join(path: Path, parts: Sequence[Path], header: bytes) -> None:
+    """Write the ids of files to one file."""
+    skip = len(header)
+    size = skip + sum(_size(part) - skip for part in parts)
+    with suppress(OSError):
+        found = path.stat()
+        if found.st_size == size and all(part.stat().st_mtime_ns <= found.st_mtime_ns for part in parts):
+            return
+    if len(parts) == 1 and _link(parts[0], path):
+        return
+    file = AtomicFile(path)
+    try:
+        file.write(header)
+        for part in parts:
+            for chunk in _chunks(part, skip):
+                file.write(chunk)
+        file.finish()
+        file.replace()
+    except BaseException:
+        file.abandon()
+        raise
+    file.close()
+
+
+def _link(part: Path, path: Path) -> bool:
+    """Give a file a second name; return whether that was possible."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    with suppress(OSError):
+        os.link(part, temporary)
+        temporary.replace(path)
+        # If both names were of the file before, `replace` has done nothing.
+        temporary.unlink(missing_ok=True)
+        return True
+    return False
+
+
+def _header(name: ShardFormatName, dtype: TokenType, tokens: int) -> bytes:
+    return llm_c_header(np.dtype(dtype).itemsize, tokens) if name == "llm.c" else b""
+
+
+def _size(path: Path) -> int:
+    with _read_errors(path):
+        return path.stat().st_size
+
+
+def _chunks(path: Path, skip: int) -> Iterator[bytes]:
+    with _read_errors(path), path.open("rb") as file:
+        file.seek(skip)
+        while chunk := file.read(_CHUNK):
+            yield chunk
+
+
+@contextmanager
+def _read_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CorpusError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def nanogpt_meta(tokenizer: BPETokenizer) -> bytes:
+    r"""Return the contents of nanoGPT's `meta.pkl`.
+
+    `train.py` takes the size of its embedding from `vocab_size`. `sample.py` prints `itos` of each id. It
+    encodes its prompt character by character with `stoi`, which gives a longer text other ids than those of
+    the training. So `stoi` has only the default prompt, a newline, and `sample.py` stops with a `KeyError` at
+    any other. There it needs the tokenizer's `encode` and `decode`.
+
+    Args:
+        tokenizer: The tokenizer of the shards.
+
+    >>> meta = pickle.loads(nanogpt_meta(BPETokenizer().train("low lower", 258, verbose=False)))
+    >>> meta["vocab_size"], meta["itos"][257], meta["stoi"]
+    (258, 'low', {'\n': 10})
+    """
+    texts = dict.fromkeys(range(tokenizer.n_vocab), "\N{REPLACEMENT CHARACTER}")
+    for token, data in tokenizer.vocab.items():
+        # A part of a character is not a text.
+        texts[token] = data.decode("utf-8", errors="replace")
+    newline = tokenizer.encode("\n")
+    return pickle.dumps(
+        {
+            "vocab_size": tokenizer.n_vocab,
+            "itos": texts,
+            "stoi": {"\n": newline[0]} if len(newline) == 1 else {},
+        },
+        protocol=4,
+    )

@@ -1,0 +1,343 @@
+"""Shards of packed sequences, with the borders of their documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpe_tokenizer.arguments import check_choice, check_integer
+from bpe_tokenizer.corpus.columns import import_pyarrow
+from bpe_tokenizer.corpus.flat import ArrayFile
+from bpe_tokenizer.corpus.packing import (
+    BestFitPacker,
+    ConcatPacker,
+    PackedIds,
+    Packer,
+    PackStrategy,
+    position_ids,
+)
+from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType
+from bpe_tokenizer.errors import CorpusError, OptionError
+
+__all__ = [
+    "PackedParquetShard",
+    "PackedSequences",
+    "PackedShard",
+    "check_pack",
+    "check_pack_strategy",
+    "packed_format",
+]
+
+_PACKERS: dict[PackStrategy, Callable[[int], Packer]] = {"concat": ConcatPacker, "best-fit": BestFitPacker}
+_BORDERS, _LENGTHS = ".cu_seqlens.npy", ".lengths.npy"
+# The maximum of ids in a row group with several sequences.
+_ROW_GROUP_TOKENS = 1 << 20
+
+
+def packed_format(
+    name: ShardFormatName, size: int, strategy: PackStrategy = "concat", pad_id: int = 0
+) -> ShardFormat:
+    """Return the format of shards of packed sequences.
+
+    Args:
+        name: `"npy"` or `"parquet"`.
+        size: The number of ids of a sequence.
+        strategy: `"concat"` cuts the concatenated documents every `size` ids; `"best-fit"` keeps documents
+            whole where they fit.
+        pad_id: Fills the sequences of `"npy"` that are shorter.
+
+    Raises:
+        ArgumentTypeError: `size` is not an integer.
+        OptionError: The format has no packed sequences, or the strategy is unknown.
+
+    >>> packed_format("npy", 2048).suffixes
+    ('.npy', '.cu_seqlens.npy', '.lengths.npy')
+    """
+    size = check_pack(name, size)
+    check_pack_strategy(strategy)
+    if name == "npy":
+        return FORMATS[name]._replace(
+            suffixes=(".npy", _BORDERS, _LENGTHS),
+            open=partial(PackedShard, size=size, strategy=strategy, pad_id=pad_id),
+        )
+    return FORMATS[name]._replace(open=partial(PackedParquetShard, size=size, strategy=strategy))
+
+
+def check_pack(name: ShardFormatName, size: object, shard_tokens: int | None = None) -> int:
+    """Return the argument `pack`.
+
+    Args:
+        name: The format.
+        size: The argument.
+        shard_tokens: The maximum number of ids of a shard.
+
+    Raises:
+        ArgumentTypeError: It is not an integer.
+        OptionError: It is out of range, or the format has no packed sequences.
+    """
+    number = check_integer("pack", size, 2, maximum=2**31 - 1)
+    if name not in ("npy", "parquet"):
+        raise OptionError(
+            f"{name} has no packed sequences: its readers take a stream of ids and cut it themselves; pack "
+            "into 'npy' or 'parquet'"
+        )
+    if shard_tokens is not None and shard_tokens < number:
+        raise OptionError(
+            f"pack is {number:,} and shard_tokens is {shard_tokens:,}; a shard holds at least one sequence"
+        )
+    return number
+
+
+def check_pack_strategy(strategy: object) -> None:
+    """Check the argument `pack_strategy`.
+
+    Raises:
+        OptionError: It is unknown.
+    """
+    check_choice("pack_strategy", strategy, list(_PACKERS))
+
+
+class PackedShard:
+    """Writes sequences to `.npy`, an array of `size` columns, and their borders to two more arrays.
+
+    `PackedSequences` reads them. `.cu_seqlens.npy` has the borders of all pieces and of all sequences, as
+    positions in the flattened array, int64. `.lengths.npy` has the number of ids of each sequence, int32; the
+    rest of its row is padding.
+
+    Args:
+        files: The three files.
+        dtype: The type of an id.
+        size: The number of ids of a sequence.
+        strategy: How documents are packed.
+        pad_id: Fills sequences that are shorter.
+    """
+
+    def __init__(
+        self, files: Sequence[BinaryIO], dtype: TokenType, *, size: int, strategy: PackStrategy, pad_id: int
+    ) -> None:
+        self._size = size
+        self._pad_id = pad_id
+        self._packer = _PACKERS[strategy](size)
+        self._ids = ArrayFile(files[0], np.dtype(dtype), columns=size)
+        self._borders = ArrayFile(files[1], np.dtype("int64"))
+        self._lengths = ArrayFile(files[2], np.dtype("int32"))
+        self._borders.write(np.zeros(1, dtype=np.int64))
+        self._sequences = 0
+        self._written = (0, 0)
+
+    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
+        """Add documents."""
+        self._written = (self._written[0] + len(lengths), self._written[1] + len(ids))
+        for packed in self._packer.add(ids, lengths):
+            self._write(packed)
+
+    def finish(self) -> None:
+        """Write the last sequences, and the headers."""
+        for packed in self._packer.finish():
+            self._write(packed)
+        for array in (self._ids, self._borders, self._lengths):
+            array.finish()
+
+    def sizes(self, documents: int, tokens: int) -> list[int]:
+        """Return the size that each file must have."""
+        if (documents, tokens) != self._written:
+            return [-1] * 3
+        return [self._ids.size(self._sequences), self._borders.size(), self._lengths.size(self._sequences)]
+
+    def abandon(self) -> None:
+        """Do nothing: the files hold nothing that is not in place."""
+
+    def _write(self, packed: PackedIds) -> None:
+        lengths = packed.lengths
+        rows = np.full((len(lengths), self._size), self._pad_id, dtype=np.uint32)
+        rows[np.arange(self._size) < lengths[:, None]] = packed.ids
+        self._ids.write(rows)
+        self._lengths.write(lengths)
+        # Padding before a sequence moves its pieces.
+        padding = np.cumsum(self._size - lengths) - (self._size - lengths)
+        ends = np.cumsum(packed.pieces) + np.repeat(padding, packed.counts)
+        sequence_ends = self._size * np.arange(1, len(lengths) + 1)
+        self._borders.write(np.union1d(ends, sequence_ends) + self._sequences * self._size)
+        self._sequences += len(lengths)
+
+
+class PackedParquetShard:
+    """Writes a row for each sequence, without padding.
+
+    The columns are `input_ids`, the lengths of its pieces as `seq_lengths` (which TRL's collator reads), and
+    `position_ids` that start at 0 in each piece (which models of transformers read).
+
+    Args:
+        files: The file.
+        dtype: The type of an id: `uint32`.
+        size: The number of ids of a sequence.
+        strategy: How documents are packed.
+    """
+
+    def __init__(
+        self, files: Sequence[BinaryIO], dtype: TokenType, *, size: int, strategy: PackStrategy
+    ) -> None:
+        self._pyarrow = pyarrow = import_pyarrow()
+        self._packer = _PACKERS[strategy](size)
+        self._file = files[0]
+        self._types = {
+            "input_ids": pyarrow.uint32(),
+            "seq_lengths": pyarrow.int32(),
+            "position_ids": pyarrow.int32(),
+        }
+        schema = pyarrow.schema([(name, pyarrow.list_(kind)) for name, kind in self._types.items()])
+        # Runs of successive numbers take no space as differences.
+        positions = "position_ids.list.element"
+        self._table = pyarrow.parquet.ParquetWriter(
+            self._file,
+            schema,
+            compression="zstd",
+            use_dictionary=["input_ids.list.element", "seq_lengths.list.element"],
+            column_encoding={positions: "DELTA_BINARY_PACKED"},
+        )
+        self._rows_of_group = max(_ROW_GROUP_TOKENS // size, 1)
+        self._held: list[dict[str, Any]] = []
+        self._held_rows = 0
+        self._written = (0, 0)
+        self._bytes = 0
+
+    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
+        """Add documents."""
+        self._written = (self._written[0] + len(lengths), self._written[1] + len(ids))
+        for packed in self._packer.add(ids, lengths):
+            self._add(packed)
+
+    def finish(self) -> None:
+        """Write the last row group and the footer."""
+        for packed in self._packer.finish():
+            self._add(packed)
+        self._write_row_groups(1)
+        self._table.close()
+        self._bytes = self._file.tell()
+
+    def sizes(self, documents: int, tokens: int) -> list[int]:
+        """Return the size that the file must have, which its compression decides."""
+        return [self._bytes if (documents, tokens) == self._written else -1]
+
+    def abandon(self) -> None:
+        """Close the unfinished table."""
+        # Now: its finalizer would write to the closed file.
+        with suppress(OSError, self._pyarrow.ArrowException):
+            self._table.close()
+
+    def _add(self, packed: PackedIds) -> None:
+        pyarrow = self._pyarrow
+        of_ids = np.concatenate([[0], np.cumsum(packed.lengths)]).astype(np.int32)
+        of_pieces = np.concatenate([[0], np.cumsum(packed.counts)]).astype(np.int32)
+        columns: dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.int32]]] = {
+            "input_ids": (packed.ids, of_ids),
+            "seq_lengths": (packed.pieces, of_pieces),
+            "position_ids": (position_ids(packed), of_ids),
+        }
+        arrays = {
+            name: pyarrow.ListArray.from_arrays(
+                pyarrow.array(offsets), pyarrow.array(values, self._types[name])
+            )
+            for name, (values, offsets) in columns.items()
+        }
+        self._held.append(pyarrow.table(arrays))
+        self._held_rows += len(packed.counts)
+        self._write_row_groups(self._rows_of_group)
+
+    def _write_row_groups(self, least: int) -> None:
+        """Write the rows that are held, as long as there are `least`."""
+        while self._held_rows >= least:
+            table = self._pyarrow.concat_tables(self._held)
+            number = min(self._rows_of_group, self._held_rows)
+            self._table.write_table(table.slice(0, number).combine_chunks(), row_group_size=number)
+            self._held_rows -= number
+            self._held = [table.slice(number)] if self._held_rows else []
+
+
+class PackedSequences(NamedTuple):
+    """The packed sequences of a shard in `.npy`, as memory maps.
+
+    Args:
+        ids: The ids, a sequence a row.
+        borders: The borders of all pieces and sequences, as positions in the flattened array.
+        lengths: The number of ids of each sequence; the rest of its row is padding.
+
+    >>> import io
+    >>> files = [io.BytesIO() for _ in range(3)]
+    >>> shard = packed_format("npy", 4, pad_id=9).open(files, "uint16")
+    >>> shard.write(np.arange(6, dtype=np.uint32), np.array([3, 3]))
+    >>> shard.finish()
+    >>> packed = PackedSequences(*(np.load(io.BytesIO(file.getvalue())) for file in files))
+    >>> packed.ids.tolist()
+    [[0, 1, 2, 3], [4, 5, 9, 9]]
+    >>> packed.cu_seqlens(0, 2).tolist()
+    [0, 3, 4, 6, 8]
+    >>> packed.document_ids(0, 2).tolist()
+    [[0, 0, 0, 1], [0, 0, -1, -1]]
+    >>> packed.position_ids(0, 2).tolist()
+    [[0, 1, 2, 0], [0, 1, 0, 1]]
+    """
+
+    ids: npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+    borders: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int32]
+
+    @classmethod
+    def load(cls, path: str | Path) -> PackedSequences:
+        """Map the three files of a shard.
+
+        Args:
+            path: The file of the ids, such as `tokens-00000.npy`.
+
+        Raises:
+            CorpusError: A file is missing, or the files are not of one shard.
+        """
+        path = Path(path)
+        files = [path, *(path.with_suffix(suffix) for suffix in (_BORDERS, _LENGTHS))]
+        try:
+            ids, borders, lengths = (np.load(file, mmap_mode="r", allow_pickle=False) for file in files)
+        except (OSError, ValueError) as error:
+            raise CorpusError(f"{path}: the packed shard cannot be read: {error}") from error
+        if ids.ndim != 2 or ids.shape[:1] != lengths.shape or borders.shape < (1,) or borders[-1] != ids.size:
+            raise CorpusError(f"{path} and its {_BORDERS} and {_LENGTHS} are not files of one packed shard")
+        return cls(ids, borders, lengths)
+
+    def cu_seqlens(self, start: int, stop: int) -> npt.NDArray[np.int32]:
+        """Return the borders of the pieces of successive sequences, flattened.
+
+        These are `cu_seqlens` of FlashAttention's `flash_attn_varlen_func`. The padding of a sequence is a
+        piece of its own.
+
+        Args:
+            start: The first sequence.
+            stop: The sequence after the last.
+        """
+        size: int = self.ids.shape[1]
+        first, last = np.searchsorted(self.borders, [start * size, stop * size]).tolist()
+        return (self.borders[first : last + 1] - start * size).astype(np.int32)
+
+    def position_ids(self, start: int, stop: int) -> npt.NDArray[np.int32]:
+        """Return the position of each id in its piece, an array like that of the ids."""
+        borders = self.cu_seqlens(start, stop)
+        starts = np.repeat(borders[:-1], np.diff(borders))
+        positions = np.arange(len(starts), dtype=np.int32) - starts
+        return positions.reshape(-1, self.ids.shape[1]).astype(np.int32, copy=False)
+
+    def document_ids(self, start: int, stop: int) -> npt.NDArray[np.int32]:
+        """Return the number of the piece of each id in its sequence, and -1 for padding.
+
+        Two ids of a sequence may attend to each other where these are equal.
+        """
+        size = self.ids.shape[1]
+        pieces = np.zeros((stop - start, size), dtype=np.int32)
+        borders = self.cu_seqlens(start, stop)[:-1]
+        pieces.reshape(-1)[borders] = borders % size > 0
+        pieces = np.cumsum(pieces, axis=1, dtype=np.int32)
+        pieces[np.arange(size) >= self.lengths[start:stop, None]] = -1
+        return pieces

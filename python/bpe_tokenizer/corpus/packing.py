@@ -1,0 +1,275 @@
+"""Packs documents into sequences of a fixed length, as training programs read them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bpe_tokenizer.corpus.shard_limits import documents_that_fit
+
+__all__ = [
+    "BestFitPacker",
+    "ConcatPacker",
+    "PackStrategy",
+    "PackedIds",
+    "Packer",
+    "best_fit",
+    "position_ids",
+    "split_into_sequences",
+]
+
+PackStrategy: TypeAlias = Literal["concat", "best-fit"]
+
+# The number of ids, and the number of full sequences if that is more, that best-fit packing sorts at a time.
+_WINDOW_TOKENS = 1 << 20
+_WINDOW_SEQUENCES = 32
+# The number of ids that are returned together, if they are several sequences.
+_BLOCK_TOKENS = 1 << 20
+
+
+class PackedIds(NamedTuple):
+    """Packed sequences.
+
+    A piece is a document, or a part of a document that is in several sequences.
+
+    Args:
+        ids: The ids of all sequences, without padding.
+        pieces: The number of ids of each piece, in order.
+        counts: The number of pieces of each sequence.
+    """
+
+    ids: npt.NDArray[np.uint32]
+    pieces: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """The number of ids of each sequence."""
+        ends = np.concatenate([[0], np.cumsum(self.pieces)])[np.cumsum(self.counts)]
+        return np.diff(ends, prepend=0)
+
+
+class Packer(Protocol):
+    """Packs documents incrementally.
+
+    The sequences do not depend on how the documents are divided into calls.
+    """
+
+    def add(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> Iterator[PackedIds]:
+        """Add documents, and yield the sequences that are complete."""
+
+    def finish(self) -> Iterator[PackedIds]:
+        """Yield the remaining sequences."""
+
+
+def split_into_sequences(
+    lengths: npt.NDArray[np.int64], size: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Cut concatenated documents every `size` ids.
+
+    Args:
+        lengths: The number of ids of each document.
+        size: The number of ids of a sequence.
+
+    Returns:
+        The lengths of the pieces, and the number of pieces of each sequence. All sequences but the last have
+        `size` ids. A document without ids is not a piece.
+
+    >>> pieces, counts = split_into_sequences(np.array([3, 6, 0, 1]), 4)
+    >>> pieces.tolist(), counts.tolist()
+    ([3, 1, 4, 1, 1], [2, 1, 2])
+    """
+    ends = np.cumsum(lengths, dtype=np.int64)
+    total = int(ends[-1]) if len(ends) else 0
+    sequence_ends = np.append(np.arange(size, total, size, dtype=np.int64), total)[: -(-total // size)]
+    ends = np.union1d(ends[ends > 0], sequence_ends)
+    counts = np.diff(np.searchsorted(ends, sequence_ends, side="right"), prepend=0)
+    return np.diff(ends, prepend=0), counts
+
+
+class ConcatPacker:
+    """Concatenates the documents in order and cuts every `size` ids ("concat and chunk").
+
+    No id is lost and the order is kept. Only the last sequence can be shorter. Memory holds less than one
+    sequence between two calls.
+
+    Args:
+        size: The number of ids of a sequence.
+
+    >>> packer = ConcatPacker(4)
+    >>> [packed] = packer.add(np.arange(9, dtype=np.uint32), np.array([3, 6]))
+    >>> packed.ids.tolist(), packed.pieces.tolist(), packed.counts.tolist()
+    ([0, 1, 2, 3, 4, 5, 6, 7], [3, 1, 4], [2, 1])
+    >>> [packed.ids.tolist() for packed in packer.finish()]
+    [[8]]
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._ids = np.empty(0, dtype=np.uint32)
+        self._pieces = np.empty(0, dtype=np.int64)
+
+    def add(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> Iterator[PackedIds]:
+        """Add documents, and yield the sequences that are complete."""
+        pieces, counts = split_into_sequences(np.concatenate([self._pieces, lengths]), self._size)
+        held = len(self._ids)
+        complete = (held + len(ids)) // self._size
+        used = 0
+        step = max(_BLOCK_TOKENS // self._size, 1)
+        for start in range(0, complete, step):
+            block = counts[start : min(start + step, complete)]
+            # Only the ids of the first block are copied, as a document may be long.
+            part = ids[max(start * self._size - held, 0) : (start + len(block)) * self._size - held]
+            if start == 0 and held:
+                part = np.concatenate([self._ids, part])
+            end = used + int(block.sum())
+            yield PackedIds(part, pieces[used:end], block)
+            used = end
+        rest = ids[max(complete * self._size - held, 0) :]
+        self._ids = rest.copy() if complete else np.concatenate([self._ids, rest])
+        self._pieces = pieces[used:].copy()
+
+    def finish(self) -> Iterator[PackedIds]:
+        """Yield the last, incomplete sequence."""
+        if len(self._ids):
+            yield PackedIds(self._ids, self._pieces, np.array([len(self._pieces)]))
+            self._ids, self._pieces = self._ids[:0], self._pieces[:0]
+
+
+def best_fit(lengths: npt.NDArray[np.int64], size: int) -> list[list[int]]:
+    """Assign pieces to sequences by best-fit decreasing (Johnson, 1973).
+
+    The longest piece comes first. Each piece goes into the fullest sequence that has room for it.
+
+    Args:
+        lengths: The number of ids of each piece, from 1 to `size`.
+        size: The number of ids of a sequence.
+
+    Returns:
+        The pieces of each sequence, in order. The sequences are in the order of their first pieces.
+
+    >>> best_fit(np.array([2, 5, 3, 3, 1]), 6)
+    [[0], [1, 4], [2, 3]]
+    """
+    # The sequences by the room they have, and the values of room in order.
+    with_room: dict[int, list[list[int]]] = {}
+    rooms: list[int] = []
+    sequences: list[list[int]] = []
+    for piece in np.argsort(-lengths, kind="stable").tolist():
+        length = int(lengths[piece])
+        place = bisect_left(rooms, length)
+        if place == len(rooms):
+            sequence, room = [piece], size
+            sequences.append(sequence)
+        else:
+            room = rooms[place]
+            sequence = with_room[room].pop()
+            sequence.append(piece)
+            if not with_room[room]:
+                del with_room[room], rooms[place]
+        room -= length
+        if room:
+            if room not in with_room:
+                with_room[room] = []
+                insort(rooms, room)
+            with_room[room].append(sequence)
+    for sequence in sequences:
+        sequence.sort()
+    sequences.sort()
+    return sequences
+
+
+class BestFitPacker:
+    """Keeps documents whole where they fit: packs them by `best_fit` in windows of a million ids.
+
+    A document longer than a sequence is cut every `size` ids first. No id is lost; the order is kept between
+    windows and within a sequence. Every sequence can be shorter than `size`.
+
+    Args:
+        size: The number of ids of a sequence.
+
+    >>> packer = BestFitPacker(4)
+    >>> list(packer.add(np.arange(8, dtype=np.uint32), np.array([3, 2, 1, 2])))
+    []
+    >>> [(packed.ids.tolist(), packed.lengths.tolist()) for packed in packer.finish()]
+    [([0, 1, 2, 5, 3, 4, 6, 7], [4, 4])]
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._window = max(_WINDOW_TOKENS, _WINDOW_SEQUENCES * size)
+        self._ids: list[npt.NDArray[np.uint32]] = []
+        self._lengths: list[npt.NDArray[np.int64]] = []
+        self._held = 0
+
+    def add(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> Iterator[PackedIds]:
+        """Add documents, and yield the sequences of complete windows."""
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        start = 0
+        while start < len(lengths):
+            end = documents_that_fit(offsets, start, self._held, self._window)
+            if end > start:
+                self._ids.append(ids[offsets[start] : offsets[end]])
+                self._lengths.append(lengths[start:end])
+                self._held += int(offsets[end] - offsets[start])
+            if end < len(lengths):
+                yield from self.finish()
+            start = end
+
+    def finish(self) -> Iterator[PackedIds]:
+        """Yield the sequences of the window."""
+        if self._held:
+            ids = self._ids[0] if len(self._ids) == 1 else np.concatenate(self._ids)
+            pieces = _cut(np.concatenate(self._lengths), self._size)
+            starts = np.cumsum(pieces) - pieces
+            sequences = best_fit(pieces, self._size)
+            step = max(_BLOCK_TOKENS // self._size, 1)
+            for start in range(0, len(sequences), step):
+                yield _gathered(ids, starts, pieces, sequences[start : start + step])
+        self._ids, self._lengths, self._held = [], [], 0
+
+
+def _gathered(
+    ids: npt.NDArray[np.uint32],
+    starts: npt.NDArray[np.int64],
+    pieces: npt.NDArray[np.int64],
+    sequences: list[list[int]],
+) -> PackedIds:
+    """Return sequences of pieces.
+
+    Args:
+        ids: The ids of all pieces.
+        starts: The start of each piece in them.
+        pieces: The number of ids of each piece.
+        sequences: The pieces of each sequence.
+    """
+    order = np.concatenate([np.array(sequence, dtype=np.int64) for sequence in sequences])
+    starts, pieces = starts[order], pieces[order]
+    # The position of each id: where its piece starts, and its place in the piece.
+    positions = np.repeat(starts - (np.cumsum(pieces) - pieces), pieces)
+    positions += np.arange(len(positions))
+    return PackedIds(ids[positions], pieces, np.array([len(sequence) for sequence in sequences]))
+
+
+def _cut(lengths: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+    """Cut each document every `size` ids."""
+    lengths = lengths[lengths > 0]
+    numbers = -(-lengths // size)
+    pieces = np.full(int(numbers.sum()), size, dtype=np.int64)
+    pieces[np.cumsum(numbers) - 1] = lengths - (numbers - 1) * size
+    return pieces
+
+
+def position_ids(packed: PackedIds) -> npt.NDArray[np.int64]:
+    """Return the position of each id in its piece: `position_ids` of transformers.
+
+    >>> packed = PackedIds(np.arange(5, dtype=np.uint32), np.array([2, 3]), np.array([2]))
+    >>> position_ids(packed).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    starts = np.cumsum(packed.pieces) - packed.pieces
+    return np.arange(len(packed.ids)) - np.repeat(starts, packed.pieces)
