@@ -18,7 +18,7 @@ from pages import ROOT, blocks, run_console, run_python
     ("document", "python", "console"),
     [
         ("README.md", 10, 1),
-        ("docs/training.md", 10, 0),
+        ("docs/training.md", 11, 0),
         ("docs/command-line.md", 0, 1),
         ("docs/tiktoken.md", 3, 0),
         ("docs/formats.md", 1, 0),
