@@ -86,7 +86,7 @@ if TYPE_CHECKING:
         Truncation,
     )
     from bpe_tokenizer.train.corpus import Corpus
-    from bpe_tokenizer.train.options import TieBreak
+    from bpe_tokenizer.train.options import OnMemory, TieBreak
     from bpe_tokenizer.train.piece_counts import Counts, PieceCounts
     from bpe_tokenizer.view.visualization import Visualization
 
@@ -268,6 +268,10 @@ class BPETokenizer:
         threads: int | None = None,
         weights: Iterable[int] | None = None,
         max_memory: int | str | None = None,
+        on_memory: OnMemory = "spill",
+        spill_directory: str | os.PathLike[str] | None = None,
+        min_count: int | None = None,
+        sample: float | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,
         input_format: InputFormat | None = None,
@@ -280,7 +284,7 @@ class BPETokenizer:
         """Learn a vocabulary from a corpus; it replaces the present one.
 
         The same corpus gives the same vocabulary in any order of the documents and with any number of
-        threads. Where `max_memory` drops pieces, the order of the documents must be the same too.
+        threads. Only where `on_memory="drop"` drops pieces, the order of the documents must be the same too.
 
         Args:
             corpus: A `Path`, of a file or a directory; a `str` that names one, is a pattern such as
@@ -296,6 +300,15 @@ class BPETokenizer:
                 greatest bytes, or `"huggingface"`, the one that Hugging Face's `BpeTrainer` merges.
             max_token_length: Longest token to learn, in bytes; None for no limit.
             threads: Number of threads that count.
+            weights: For a list of files: the factor by which each file's pieces count in a mixture.
+            max_memory: Memory limit of this process, in bytes or as in `"500MB"`. The result is the same:
+                pieces go to temporary files, and merges are learned in rounds.
+            on_memory: What happens at the limit: `"spill"`, or `"drop"` to drop the rarest pieces; then the
+                summary says what was dropped, and which merges may differ.
+            spill_directory: Directory of the temporary files; None for the system's.
+            min_count: Learn only from pieces that occur at least so often.
+            sample: Learn from a sample of the documents: the rate, such as 0.1 or `"1/10"`. A hash of a
+                document decides, so the sample is the same everywhere.
             weights: For files: the factor by which each file's pieces count in a mixture, also each file of a
                 directory or a pattern.
             max_memory: Memory limit of this process, in bytes or as in `"500MB"`. To stay below it, the
@@ -331,6 +344,7 @@ class BPETokenizer:
             )
         if unknown:
             raise argument_error(BPETokenizer.train, unknown)
+        from bpe_tokenizer.train.options import CountLimits, TrainingOptions
         from bpe_tokenizer.readers.options import training_options
         from bpe_tokenizer.train.options import TrainingOptions
         from bpe_tokenizer.train.trainer import train_model
@@ -345,7 +359,8 @@ class BPETokenizer:
             normalization,
             options,
             weights=weights,
-            max_memory=max_memory,
+            limits=CountLimits(max_memory, on_memory, spill_directory, sample),
+            min_count=min_count,
             checkpoint=checkpoint,
             checkpoint_seconds=checkpoint_seconds,
             read=training_options(input_format, documents, separator, field, on_error),
@@ -361,6 +376,10 @@ class BPETokenizer:
         weights: Iterable[int] | None = None,
         threads: int | None = None,
         max_memory: int | str | None = None,
+        on_memory: OnMemory = "spill",
+        spill_directory: str | os.PathLike[str] | None = None,
+        min_count: int | None = None,
+        sample: float | str | None = None,
         verbose: bool = False,
         input_format: InputFormat | None = None,
         documents: DocumentEnd = "file",
@@ -387,6 +406,10 @@ class BPETokenizer:
             weights=weights,
             threads=threads,
             max_memory=max_memory,
+            on_memory=on_memory,
+            spill_directory=spill_directory,
+            min_count=min_count,
+            sample=sample,
             verbose=verbose,
             input_format=input_format,
             documents=documents,
@@ -406,6 +429,9 @@ class BPETokenizer:
         tie_break: TieBreak = "largest",
         max_token_length: int | None = None,
         threads: int | None = None,
+        max_memory: int | str | None = None,
+        spill_directory: str | os.PathLike[str] | None = None,
+        min_count: int | None = None,
     ) -> Self:
         """Learn a vocabulary from piece counts: exactly the one that `train` learns from the corpus.
 
@@ -420,6 +446,9 @@ class BPETokenizer:
             tie_break: As in `train`.
             max_token_length: As in `train`.
             threads: As in `train`.
+            max_memory: As in `train`; None for the limit of the first counts.
+            spill_directory: As in `train`.
+            min_count: As in `train`.
 
         Returns:
             This tokenizer.
@@ -436,12 +465,12 @@ class BPETokenizer:
         from bpe_tokenizer.train.trainer import train_model_from_counts
 
         patterns, normalization = self._training_settings()
-        merged = merged_counts(counts)
+        merged = merged_counts(counts, max_memory=max_memory, spill_directory=spill_directory)
         special = list(merged.special_tokens) if special_tokens is None else special_tokens
         options = TrainingOptions(
             vocab_size, min_frequency, special, tie_break, max_token_length, threads, verbose
         )
-        model = train_model_from_counts(merged, patterns, normalization, options)
+        model = train_model_from_counts(merged, patterns, normalization, options, min_count)
         self._state = CompiledModel.compile(model, self._state)
         return self
 
@@ -464,6 +493,11 @@ class BPETokenizer:
         tie_break: TieBreak = "largest",
         max_token_length: int | None = None,
         threads: int | None = None,
+        max_memory: int | str | None = None,
+        on_memory: OnMemory = "spill",
+        spill_directory: str | os.PathLike[str] | None = None,
+        min_count: int | None = None,
+        sample: float | str | None = None,
         input_format: InputFormat | None = None,
         documents: DocumentEnd = "file",
         separator: str | None = None,
@@ -486,6 +520,11 @@ class BPETokenizer:
                 after the bytes.
             max_token_length: As in `train`.
             threads: As in `train`.
+            max_memory: As in `train`.
+            on_memory: As in `train`.
+            spill_directory: As in `train`.
+            min_count: As in `train`.
+            sample: As in `train`.
             input_format: As in `train`.
             documents: As in `train`.
             separator: As in `train`.
@@ -509,6 +548,7 @@ class BPETokenizer:
         >>> tokenizer.encode("low") == before, tokenizer.vocab[258], tokenizer.vocab[259]
         (True, b'slow', b'lowe')
         """
+        from bpe_tokenizer.train.options import CountLimits, TrainingOptions
         from bpe_tokenizer.readers.options import training_options
         from bpe_tokenizer.train.options import TrainingOptions
         from bpe_tokenizer.train.resizing import extend_model
@@ -517,9 +557,9 @@ class BPETokenizer:
         # `extend_model` refuses the smallest sizes, with the number of ids in use.
         size = max(check_integer("new_vocab_size", new_vocab_size, 0), 257)
         options = TrainingOptions(size, min_frequency, None, tie_break, max_token_length, threads, verbose)
-        read = training_options(input_format, documents, separator, field, on_error)
-        extended = extend_model(compiled.model, corpus, options, read)
-        self._state = CompiledModel.compile(extended, compiled)
+        limits = CountLimits(max_memory, on_memory, spill_directory, sample)
+        model = extend_model(compiled.model, corpus, options, limits, min_count)
+        self._state = CompiledModel.compile(model, compiled)
         return self
 
     def truncate_vocab(self, n: int) -> Self:
@@ -3235,6 +3275,9 @@ def train_from_counts(
     tie_break: TieBreak = "largest",
     max_token_length: int | None = None,
     threads: int | None = None,
+    max_memory: int | str | None = None,
+    spill_directory: str | os.PathLike[str] | None = None,
+    min_count: int | None = None,
 ) -> BPETokenizer:
     """Return a tokenizer trained from piece counts, with the split patterns that made the counts.
 
@@ -3247,7 +3290,7 @@ def train_from_counts(
     """
     from bpe_tokenizer.train.piece_counts import merged_counts
 
-    merged = merged_counts(counts)
+    merged = merged_counts(counts, max_memory=max_memory, spill_directory=spill_directory)
     tokenizer = BPETokenizer(merged.split_patterns, cast("Normalization | None", merged.normalization))
     return tokenizer.train_from_counts(
         merged,
@@ -3258,4 +3301,5 @@ def train_from_counts(
         tie_break=tie_break,
         max_token_length=max_token_length,
         threads=threads,
+        min_count=min_count,
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+from bpe_tokenizer.cli.inputs import corpus_paths
 from bpe_tokenizer.cli.options import (
     NORMALIZATION,
     OUTPUT,
@@ -15,14 +15,13 @@ from bpe_tokenizer.cli.options import (
     AsJson,
     Corpus,
     Debug,
-    Documents,
-    Field,
-    InputFormatName,
     MaxMemory,
-    OnErrorName,
+    MinCount,
+    OnMemoryLimit,
     Quiet,
-    Separator,
+    Sample,
     Special,
+    SpillDirectory,
     Threads,
     Weights,
     choice,
@@ -31,9 +30,9 @@ from bpe_tokenizer.cli.options import (
     special_argument,
 )
 from bpe_tokenizer.console import count_noun
-from bpe_tokenizer.readers.inputs import find_inputs
 from bpe_tokenizer.train import piece_counts
-from bpe_tokenizer.train.trainer import print_normalized
+from bpe_tokenizer.train.piece_counts import Dropped
+from bpe_tokenizer.train.trainer import print_normalized, print_reduced
 
 __all__ = ["count"]
 
@@ -46,11 +45,10 @@ def count(
     normalization: Annotated[str, choice(NORMALIZATION, help="Unicode normal form of the text.")] = "NFC",
     weights: Weights = None,
     max_memory: MaxMemory = None,
-    input_format: InputFormatName = None,
-    documents: Documents = "file",
-    separator: Separator = None,
-    field: Field = "text",
-    on_error: OnErrorName = "stop",
+    on_memory: OnMemoryLimit = "spill",
+    spill_directory: SpillDirectory = None,
+    min_count: MinCount = None,
+    sample: Sample = None,
     threads: Threads = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -63,21 +61,21 @@ def count(
     `bpe-tokenizer encode --count` prints the number of tokens of a text.
     """
     begin = time.perf_counter()
-    counts = piece_counts.count(
-        find_inputs(corpus),
-        split_pattern or "cl100k",
-        normal_form(normalization),
-        special_argument(special),
-        weights=weights,
-        threads=threads,
-        max_memory=max_memory,
-        verbose=not quiet,
-        input_format=input_format,
-        documents=documents,
-        separator=separator,
-        field=field,
-        on_error=on_error,
-    )
+    with corpus_paths(corpus) as files:
+        counts = piece_counts.count(
+            files,
+            split_pattern or "cl100k",
+            normal_form(normalization),
+            special_argument(special),
+            weights=weights,
+            threads=threads,
+            max_memory=max_memory,
+            on_memory=on_memory,
+            spill_directory=spill_directory,
+            min_count=min_count,
+            sample=sample,
+            verbose=not quiet,
+        )
     seconds = time.perf_counter() - begin
     counts.save(output)
     if as_json:
@@ -86,7 +84,8 @@ def count(
             "documents": counts.documents,
             "pieces": counts.pieces,
             "distinct": counts.distinct,
-            "dropped": counts.dropped._asdict(),
+            "dropped": _dropped(counts.dropped),
+            **({"sampled": counts.sampled._asdict()} if counts.sampled.documents else {}),
             "seconds": round(seconds, 3),
         }
         print(json.dumps(result))
@@ -95,5 +94,9 @@ def count(
             f"{count_noun(counts.pieces, 'piece')}, {counts.distinct:,} of them distinct, saved in {output}"
         )
         print_normalized(counts)
-        if counts.dropped.distinct:
-            print(counts.dropped.said(), file=sys.stderr)
+        print_reduced(counts)
+
+
+def _dropped(dropped: Dropped) -> dict[str, Any]:
+    fields = dropped._asdict()
+    return {**fields, "scripts": [loss._asdict() for loss in dropped.scripts]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import typer
@@ -12,7 +13,7 @@ import typer
 from bpe_tokenizer.cli.streams import wrapped
 from bpe_tokenizer.errors import did_you_mean, shorten
 from bpe_tokenizer.patterns import NAMED_PATTERNS
-from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError
+from bpe_tokenizer.train.options import OnMemory
 
 __all__ = [
     "CORPUS",
@@ -26,15 +27,14 @@ __all__ = [
     "AsJson",
     "Corpus",
     "Debug",
-    "Documents",
     "Download",
-    "Field",
-    "InputFormatName",
     "MaxMemory",
-    "OnErrorName",
+    "MinCount",
+    "OnMemoryLimit",
     "Quiet",
-    "Separator",
+    "Sample",
     "Special",
+    "SpillDirectory",
     "Threads",
     "TokenizerPath",
     "Weights",
@@ -130,29 +130,8 @@ AllowedSpecial = Annotated[
         "all|none|TOKEN...", "Special tokens to recognise in the text; the others are plain text.", "none"
     ),
 ]
-CORPUS = option(
-    "FILE...",
-    "Text, JSON Lines, Parquet or Arrow: files, directories, patterns such as 'data/*.gz', URLs; - is "
-    "standard input.",
-)
+CORPUS = option("FILE...", "Text files in UTF-8; - is standard input. A file is one document.")
 Corpus = Annotated[list[str], CORPUS]
-InputFormatName = Annotated[
-    Any,
-    choice(get_args(InputFormat), "--input-format", help="Format of the corpus.", show_default="by content"),
-]
-Separator = Annotated[str | None, option("TEXT", "Text that separates the documents of a text file.")]
-Field = Annotated[str, typer.Option(metavar="NAME", help="Field of JSON Lines, or column, with the text.")]
-OnErrorName = Annotated[
-    Any,
-    choice(
-        get_args(OnError),
-        "--on-error",
-        help="Stop at a row that is not valid UTF-8 or JSON or has no text, or skip it.",
-    ),
-]
-Documents = Annotated[
-    Any, choice(get_args(DocumentEnd), "--documents", help="A document of a text file is a line or the file.")
-]
 Special = Annotated[list[str] | None, option("TOKEN...", "Special tokens; documents are split at them.")]
 Threads = Annotated[int | None, option("N", "Number of threads.", "all processors")]
 Weights = Annotated[
@@ -161,7 +140,21 @@ Weights = Annotated[
 ]
 MaxMemory = Annotated[
     str | None,
-    option("SIZE", "Memory limit, as in 500MB; at the limit, the rarest pieces are dropped.", "unlimited"),
+    option("SIZE", "Memory limit, as in 500MB. The result is the same.", "unlimited"),
+]
+OnMemoryLimit = Annotated[
+    Any,
+    choice(
+        get_args(OnMemory),
+        help="At the memory limit: spill pieces to temporary files, or drop the rarest ones.",
+    ),
+]
+SpillDirectory = Annotated[
+    Path | None, option("DIR", "Directory of temporary files, on a disk with room.", "the system's")
+]
+MinCount = Annotated[int | None, option("N", "Leave out pieces that occur less often.", "1")]
+Sample = Annotated[
+    str | None, option("RATE", "Count a sample of the documents, such as 0.1 or 1/10, chosen by hash.", "all")
 ]
 SPLIT_PATTERN = option(
     "NAME|REGEX",

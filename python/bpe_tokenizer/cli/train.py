@@ -11,6 +11,7 @@ from typing import Annotated, Any, cast, get_args
 import typer
 
 from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.cli.inputs import corpus_paths
 from bpe_tokenizer.cli.options import (
     CORPUS,
     NORMALIZATION,
@@ -18,14 +19,13 @@ from bpe_tokenizer.cli.options import (
     SPLIT_PATTERN,
     AsJson,
     Debug,
-    Documents,
-    Field,
-    InputFormatName,
     MaxMemory,
-    OnErrorName,
+    MinCount,
+    OnMemoryLimit,
     Quiet,
-    Separator,
+    Sample,
     Special,
+    SpillDirectory,
     Threads,
     Weights,
     choice,
@@ -35,7 +35,6 @@ from bpe_tokenizer.cli.options import (
 )
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.formats.registry import check_directory
-from bpe_tokenizer.readers.inputs import find_inputs
 from bpe_tokenizer.train.options import TieBreak
 from bpe_tokenizer.train.piece_counts import merged_counts
 
@@ -69,11 +68,10 @@ def train(
     max_token_length: Annotated[int | None, option("BYTES", "Longest token to learn.", "any")] = None,
     weights: Weights = None,
     max_memory: MaxMemory = None,
-    input_format: InputFormatName = None,
-    documents: Documents = "file",
-    separator: Separator = None,
-    field: Field = "text",
-    on_error: OnErrorName = "stop",
+    on_memory: OnMemoryLimit = "spill",
+    spill_directory: SpillDirectory = None,
+    min_count: MinCount = None,
+    sample: Sample = None,
     checkpoint: Annotated[
         Path | None, option("DIR", "Directory for checkpoints; the same command resumes from it.")
     ] = None,
@@ -100,29 +98,31 @@ def train(
         "tie_break": tie_break,
         "max_token_length": max_token_length,
         "threads": threads,
+        "max_memory": max_memory,
+        "spill_directory": spill_directory,
+        "min_count": min_count,
     }
     begin = time.perf_counter()
     if counts is not None:
-        if weights or max_memory or checkpoint:
-            raise typer.BadParameter("--weights, --max-memory and --checkpoint need a --corpus, not --counts")
+        if weights or checkpoint or sample or on_memory == "drop":
+            raise typer.BadParameter(
+                "--weights, --checkpoint, --sample and --on-memory drop need a --corpus, not --counts"
+            )
         tokenizer = _train_from_counts(counts, split_pattern, normalization, options)
     else:
         tokenizer = BPETokenizer(split_pattern or "cl100k", normal_form(normalization or "NFC"))
         if checkpoint is not None and "-" in (corpus or []):
             raise typer.BadParameter("--checkpoint needs files: standard input cannot be read again")
-        tokenizer.train(
-            find_inputs(corpus or []),
-            **options,
-            weights=weights,
-            max_memory=max_memory,
-            checkpoint=checkpoint,
-            checkpoint_seconds=checkpoint_every,
-            input_format=input_format,
-            documents=documents,
-            separator=separator,
-            field=field,
-            on_error=on_error,
-        )
+        with corpus_paths(corpus or []) as files:
+            tokenizer.train(
+                files,
+                **options,
+                weights=weights,
+                on_memory=on_memory,
+                sample=sample,
+                checkpoint=checkpoint,
+                checkpoint_seconds=checkpoint_every,
+            )
     seconds = time.perf_counter() - begin
     tokenizer.save(output)
     if as_json:
@@ -141,9 +141,10 @@ def _train_from_counts(
     files: Sequence[Path], split_pattern: str | None, normalization: str | None, options: Mapping[str, Any]
 ) -> BPETokenizer:
     """Train from counts; without options, their own split pattern and normalisation apply."""
-    merged = merged_counts(files)
+    limits = {name: options[name] for name in ("max_memory", "spill_directory")}
+    merged = merged_counts(files, **limits)
     tokenizer = BPETokenizer(
         merged.split_patterns if split_pattern is None else split_pattern,
         cast("Any", merged.normalization) if normalization is None else normal_form(normalization),
     )
-    return tokenizer.train_from_counts(merged, **options)
+    return tokenizer.train_from_counts(merged, **{**options, "max_memory": None, "spill_directory": None})

@@ -12,18 +12,21 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import ModelError, OptionError, shorten
 from bpe_tokenizer.model import Model
-from bpe_tokenizer.readers.options import ReadOptions
-from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, count_corpus
-from bpe_tokenizer.train.options import TrainingOptions
+from bpe_tokenizer.train.corpus import Corpus, count_corpus
+from bpe_tokenizer.train.options import CountLimits, TrainingOptions, check_min_count
 from bpe_tokenizer.train.piece_counts import check_not_empty
 from bpe_tokenizer.train.progress import ProgressBar
-from bpe_tokenizer.train.trainer import print_shortfall
+from bpe_tokenizer.train.trainer import print_needs, print_shortfall, print_uncertain
 
 __all__ = ["extend_model", "truncate_model"]
 
 
 def extend_model(
-    model: Model, corpus: Corpus, options: TrainingOptions, read: ReadOptions = WHOLE_FILES
+    model: Model,
+    corpus: Corpus,
+    options: TrainingOptions,
+    limits: CountLimits | None = None,
+    min_count: int | None = None,
 ) -> Model:
     """Return a model with further merges, learned from a corpus; every id keeps its token.
 
@@ -31,7 +34,8 @@ def extend_model(
         model: A byte-level model whose text is cut with split patterns only.
         corpus: As in `BPETokenizer.train`.
         options: `vocab_size` is the size of the result.
-        read: How documents are found in files.
+        limits: Memory limits, and a sample of the documents.
+        min_count: Least count of a piece to learn from.
 
     Raises:
         CorpusError: The corpus cannot be read, or holds no text.
@@ -47,13 +51,15 @@ def extend_model(
             f"ask for {largest + 2:,} or more"
         )
     began = time.perf_counter()
+    least = check_min_count(min_count)
     counter = _core.PieceCounter(
         split_patterns=core.split_patterns or [],
         normalization=core.normalization,
         special_tokens=[token.content for token in core.added_tokens],
         threads=options.threads or 0,
+        **(limits or CountLimits()).core_options(),
     )
-    core_extended = _extend(core, corpus, counter, options, read)
+    core_extended = _extend(core, corpus, counter, options, least)
     learned = len(core_extended) - len(core)
     if options.verbose:
         wanted = options.vocab_size - largest - 1
@@ -66,14 +72,14 @@ def _extend(
     corpus: Corpus,
     counter: _core.PieceCounter,
     options: TrainingOptions,
-    read: ReadOptions,
+    min_count: int,
 ) -> _core.Model:
     """Count the corpus, and learn merges after those of the model."""
     with ProgressBar.shown(options.verbose) as progress:
-        skipped = count_corpus(counter, corpus, progress, options=read)
-        if options.verbose and skipped.count:
-            print(skipped.said(), file=sys.stderr)
+        count_corpus(counter, corpus, progress)
         check_not_empty(counter)
+        if options.verbose:
+            print_needs(counter)
         progress.start("Learning merges", unit="merges")
         return counter.train(
             model=core,
@@ -83,6 +89,8 @@ def _extend(
             max_token_length=options.max_token_length,
             threads=options.threads or 0,
             progress=progress.update if progress.visible else None,
+            min_count=min_count,
+            uncertain=print_uncertain if options.verbose else None,
         )
 
 
