@@ -17,12 +17,14 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import batches, tokenize_corpus
+from bpe_tokenizer.corpus import tokenize_corpus
 from bpe_tokenizer.corpus.shards import FORMATS
 from bpe_tokenizer.errors import (
     CorpusError,
     OptionError,
 )
+import small_batches
+from small_batches import patch_batches
 from token_files import as_jsonl, contents, flat, read_all
 
 # Runs that go on
@@ -118,7 +120,7 @@ def test_a_run_that_dies_at_any_step_goes_on(
         pytest.importorskip("pyarrow")
     tokenize_corpus(corpus, tmp_path / "whole", tokenizer, name, shard_tokens=100)
     expected = contents(tmp_path / "whole")
-    monkeypatch.setattr(batches, "_BATCH_DOCUMENTS", 2)
+    patch_batches(2, monkeypatch)
     replace, link = Path.replace, os.link
     left = 0
 
@@ -157,7 +159,7 @@ def test_a_run_that_dies_at_any_step_goes_on(
 def test_a_failed_run_leaves_finished_shards_only(
     tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "_BATCH_DOCUMENTS", 1)
+    patch_batches(1, monkeypatch)
     path = tmp_path / "c.txt"
     path.write_bytes(b"a\nb\nc\n\xff\n")
     for name in FORMATS:
@@ -166,19 +168,22 @@ def test_a_failed_run_leaves_finished_shards_only(
         with pytest.raises(CorpusError, match="row 4"):
             tokenize_corpus(path, tmp_path / name, tokenizer, name, shard_tokens=2)
         suffixes = FORMATS[name].suffixes
-        # The second shard was not finished: whether the third document fits was not known yet.
+        # The third shard was not finished: whether the fourth document fits was not known.
         assert sorted(contents(tmp_path / name)) == [
             "manifest.json",
-            *(f"tokens-00000{suffix}" for suffix in suffixes),
+            *(f"tokens-{shard:05d}{suffix}" for shard in range(2) for suffix in suffixes),
         ]
 
 
+SUPPORT = str(Path(small_batches.__file__).parent)
 RUN = """
 import sys
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import batches, tokenize_corpus
-batches._BATCH_DOCUMENTS = 7
-tokenizer, corpus, out, name = sys.argv[1:]
+from bpe_tokenizer.corpus import tokenize_corpus
+support, tokenizer, corpus, out, name = sys.argv[1:]
+sys.path.insert(0, support)
+from small_batches import patch_batches
+patch_batches(7)
 tokenize_corpus(corpus, out, BPETokenizer.load(tokenizer), name, shard_tokens=2000)
 """
 
@@ -218,7 +223,7 @@ def test_a_killed_run_goes_on(name: Any, runs: int, tmp_path: Path, tokenizer: B
 
 def run(directory: Path, out: str, name: str) -> subprocess.Popen[bytes]:
     arguments = [str(directory / each) for each in ("tokenizer", "c.jsonl.gz", out)]
-    return subprocess.Popen([sys.executable, "-c", RUN, *arguments, name])
+    return subprocess.Popen([sys.executable, "-c", RUN, SUPPORT, *arguments, name])
 
 
 def wait_for_shards(process: subprocess.Popen[bytes], directory: Path, more: int) -> None:

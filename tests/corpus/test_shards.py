@@ -14,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import batches, parquet, tokenize_corpus
+from bpe_tokenizer.corpus import parquet, tokenize_corpus
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
 from bpe_tokenizer.corpus.shards import FORMATS, choose_token_type
 from bpe_tokenizer.errors import (
     OptionError,
     SpecialTokenError,
 )
+from small_batches import patch_batches
 from token_files import DOCUMENTS, contents, flat, read_llm_c, read_megatron, read_nanogpt
 
 # Formats
@@ -98,7 +99,7 @@ def test_batches_do_not_show(
         pytest.importorskip("pyarrow")
         monkeypatch.setattr(parquet, "_ROW_GROUP_TOKENS", 10)
     tokenize_corpus(corpus, tmp_path / "one", tokenizer, name, shard_tokens=40)
-    monkeypatch.setattr(batches, "_BATCH_DOCUMENTS", 2)
+    patch_batches(2, monkeypatch)
     tokenize_corpus(corpus, tmp_path / "two", tokenizer, name, shard_tokens=40, threads=1)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 

@@ -24,7 +24,7 @@ from bpe_tokenizer.cli.options import (
     option,
 )
 from bpe_tokenizer.console import count_noun
-from bpe_tokenizer.corpus.batches import OnError
+from bpe_tokenizer.readers import OnError
 from bpe_tokenizer.corpus.readers import DocumentEnd, InputFormat
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
 
