@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import small_batches
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import tokenize_corpus
 from bpe_tokenizer.corpus.shards import FORMATS
@@ -23,7 +24,6 @@ from bpe_tokenizer.errors import (
     CorpusError,
     OptionError,
 )
-import small_batches
 from small_batches import patch_batches
 from token_files import as_jsonl, contents, flat, read_all
 

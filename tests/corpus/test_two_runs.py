@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
+import small_batches
 from bpe_tokenizer import BPETokenizer, WriteError, locks
 from bpe_tokenizer.corpus import packer, tokenize_corpus
 from bpe_tokenizer.corpus.shard_directory import ShardDirectory
 from bpe_tokenizer.corpus.shards import FORMATS
-import small_batches
 from small_batches import patch_batches
 from token_files import contents
 

@@ -10,7 +10,8 @@ import pytest
 from bpe_tokenizer.corpus import writing
 from bpe_tokenizer.readers import DocumentBatch
 
-READ = writing.read_batches
+MODULE: Any = writing
+READ = MODULE.read_batches
 
 
 def patch_batches(documents: int, patch: pytest.MonkeyPatch | None = None) -> None:
@@ -20,9 +21,9 @@ def patch_batches(documents: int, patch: pytest.MonkeyPatch | None = None) -> No
         documents: Their number.
         patch: Undoes the change; None in a process of its own.
     """
-    sliced: Any = in_slices(documents)
+    sliced = in_slices(documents)
     if patch is None:
-        writing.read_batches = sliced
+        MODULE.read_batches = sliced
     else:
         patch.setattr(writing, "read_batches", sliced)
 

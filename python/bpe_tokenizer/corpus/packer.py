@@ -48,14 +48,14 @@ class ShardPacker:
         self.documents = sum(shard.documents for shard in store.shards)
         self.tokens = sum(shard.tokens for shard in store.shards)
 
-    def add(self, batch: EncodedBatch) -> int:
+    def add(self, batch: EncodedBatch) -> tuple[int, tuple[BadRow, ...]]:
         """Write documents.
 
         Args:
             batch: The documents, after those of the batches before.
 
         Returns:
-            The number of stored bytes read so far.
+            The number of stored bytes read so far, and the rows that were skipped.
 
         Raises:
             CorpusError: A document is too long for the format.
@@ -79,7 +79,7 @@ class ShardPacker:
             start = end
         for row_of_none in batch.bad[bad:]:
             self._skip(row_of_none)
-        return batch.bytes_read
+        return batch.bytes_read, batch.bad
 
     def finish(self) -> list[BadRow]:
         """Finish the last shard, unless it has no ids.

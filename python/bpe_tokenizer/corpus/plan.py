@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import posixpath
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -150,7 +149,8 @@ def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: in
             first, held = index, 0
         held += source.size
         if ranges:
-            units.extend(Unit(len(units) + each, index, 1, *part) for each, part in enumerate(ranges))
+            for part in ranges:
+                units.append(Unit(len(units), index, 1, *part))
             first, held = index + 1, 0
     if first < len(inputs):
         units.append(Unit(len(units), first, len(inputs) - first))
@@ -166,7 +166,7 @@ def input_names(inputs: Sequence[Input]) -> list[str]:
     ['en/a.txt', 'de/a.txt']
     """
     names = [each.name.replace(os.sep, "/") for each in inputs]
-    directories = [posixpath.dirname(name).split("/") for name in names]
+    directories = [name.split("/")[:-1] for name in names]
     common = 0
     for level in zip(*directories, strict=False):
         if len(set(level)) > 1:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.corpus.manifest import Shard
+from bpe_tokenizer.readers import BadRow, Input
 from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = ["Event", "OnEvent", "RunReport"]
@@ -16,6 +17,7 @@ Event: TypeAlias = dict[str, Any]
 OnEvent: TypeAlias = Callable[[Event], None]
 
 _SECONDS = 10.0
+_MAX_WARNINGS = 100
 
 
 class RunReport:
@@ -36,6 +38,7 @@ class RunReport:
         self._total = total
         self._begin = self._reported = time.monotonic()
         self._read_before: int | None = None
+        self._warnings = 0
         self._unit_read = self._unit_tokens = self._unit_documents = 0
         bar.start("Tokenizing", total, "MB", 1e6)
 
@@ -48,6 +51,14 @@ class RunReport:
         """Report finished shards."""
         for shard in shards:
             self.event("shard", files=list(shard.files), documents=shard.documents, tokens=shard.tokens)
+
+    def skipped(self, inputs: Sequence[Input], rows: Sequence[BadRow]) -> None:
+        """Warn of skipped rows: the first hundred. The list of skipped rows has them all."""
+        for row in rows[: max(_MAX_WARNINGS - self._warnings, 0)]:
+            name = inputs[row.input].name
+            message = f"{name}, row {row.row} is skipped: it {row.problem}"
+            self.event("warning", message=message, file=name, row=row.row, problem=row.problem)
+        self._warnings += len(rows)
 
     def unit_done(self, read: int, documents: int, tokens: int) -> None:
         """Add the totals of a unit to those of the next ones."""

@@ -78,13 +78,14 @@ def write_shards(
                     closing(shuffle_documents(encoded, seed, store.directory, settings.dtype, kept))
                 )
             written = ordered_map(packer.add, encoded, workers=1, size=_id_bytes, limit=_ID_BYTES)
-            for read in stack.enter_context(closing(written)):
+            for read, skipped in stack.enter_context(closing(written)):
                 report.shards(store.shards[reported:])
                 reported = len(store.shards)
+                report.skipped(inputs, skipped)
                 report.progress(read, packer.documents, packer.tokens)
-        skipped = packer.finish()
+        left = packer.finish()
         report.shards(store.shards[reported:])
-        return skipped
+        return left
     finally:
         # After success no shard is unfinished, so this does nothing.
         packer.abandon()
