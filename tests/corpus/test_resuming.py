@@ -161,12 +161,14 @@ def test_a_failed_run_leaves_finished_shards_only(
 ) -> None:
     patch_batches(1, monkeypatch)
     path = tmp_path / "c.txt"
-    path.write_bytes(b"a\nb\nc\n\xff\n")
+    path.write_bytes(b"a\nb\nc\n")
+    bad = tmp_path / "d.txt"
+    bad.write_bytes(b"\xff\n")
     for name in FORMATS:
         if name == "parquet":
             pytest.importorskip("pyarrow")
-        with pytest.raises(CorpusError, match="row 4"):
-            tokenize_corpus(path, tmp_path / name, tokenizer, name, shard_tokens=2)
+        with pytest.raises(CorpusError, match=r"d\.txt, row 1"):
+            tokenize_corpus([path, bad], tmp_path / name, tokenizer, name, shard_tokens=2)
         suffixes = FORMATS[name].suffixes
         # The third shard was not finished: whether the fourth document fits was not known.
         assert sorted(contents(tmp_path / name)) == [

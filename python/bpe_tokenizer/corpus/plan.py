@@ -61,7 +61,7 @@ class Plan:
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of everything that the shards depend on."""
-        return hashlib.sha256(self.to_bytes()).hexdigest()
+        return hashlib.sha256(self.data).hexdigest()
 
     @cached_property
     def names(self) -> list[str]:
@@ -101,8 +101,9 @@ class Plan:
             "units": [list(unit[1:]) for unit in self.units],
         }
 
-    def to_bytes(self) -> bytes:
-        """Return the contents of the plan's file."""
+    @cached_property
+    def data(self) -> bytes:
+        """The contents of the plan's file."""
         return (json.dumps(self.to_json(), separators=(",", ":")) + "\n").encode()
 
 

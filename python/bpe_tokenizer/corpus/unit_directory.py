@@ -149,7 +149,7 @@ class UnitDirectory:
         self.plan = plan
         make_directory(directory)
         path = directory / PLAN
-        data = plan.to_bytes()
+        data = plan.data
         with write_errors(directory):
             if not path.exists():
                 _check_empty(directory)
@@ -282,9 +282,7 @@ class UnitShards:
                 "all parts with the same versions of the libraries",
                 filename=file.path,
             )
-        with write_errors(file.path):
-            is_there = theirs is not None and file.path.exists() and file.path.stat().st_size == theirs[0]
-        if is_there:
+        if theirs is not None and is_intact(file.path, *theirs, listed=0, verify=True):
             file.abandon()
         else:
             file.replace()
