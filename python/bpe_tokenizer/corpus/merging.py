@@ -72,8 +72,7 @@ def _read_plan(directory: Path) -> tuple[Any, str]:
     path = directory / PLAN
     if not path.exists():
         raise OptionError(
-            f"{directory} holds no {PLAN}: it is not the output of tokenize_corpus(part=I, of=N) "
-            "(on the command line: --part I --of N)"
+            f"{directory} holds no {PLAN}, which a run in parts writes (tokenize-corpus --part I --of N)"
         )
     plan = read_json(path)
     try:

@@ -297,8 +297,7 @@ def refuse_parts(directory: Path) -> None:
     """
     if (directory / PLAN).exists():
         raise OptionError(
-            f"{directory} holds a run in parts ({PLAN}); write to another directory, or run its parts "
-            "(part=I, of=N)"
+            f"{directory} holds a run in parts ({PLAN}); write to another directory, or run its parts"
         )
 
 

@@ -10,8 +10,6 @@ from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.corpus import inputs as old
-from bpe_tokenizer.corpus.readers import DocumentEnd, InputFormat, RowReader
 from bpe_tokenizer.errors import CorpusError, OptionError
 
 __all__ = [
@@ -29,6 +27,8 @@ __all__ = [
     "read_batches",
 ]
 
+InputFormat: TypeAlias = Literal["text", "jsonl", "parquet", "arrow"]
+DocumentEnd: TypeAlias = Literal["line", "file"]
 OnError: TypeAlias = Literal["stop", "skip"]
 PathLike = str | os.PathLike[str]
 _BATCH_BYTES = 4_000_000
@@ -44,6 +44,8 @@ class ReadOptions:
     on_error: OnError = "stop"
 
     def __post_init__(self) -> None:
+        from bpe_tokenizer.corpus.readers import RowReader
+
         RowReader(self.input_format, self.documents, self.separator, self.field)
         if self.on_error not in ("stop", "skip"):
             raise OptionError(f"on_error is {self.on_error!r}; it must be 'stop' or 'skip'")
@@ -83,10 +85,15 @@ class DocumentBatch(NamedTuple):
 
 
 def find_inputs(corpus: PathLike | Iterable[PathLike]) -> list[Input]:
+    from bpe_tokenizer.corpus import inputs as old
+
     return [Input(each.name, each.path, each.size, each.modified) for each in old.find_inputs(corpus)]
 
 
 def input_kind(source: Input) -> InputKind:
+    from bpe_tokenizer.corpus import inputs as old
+    from bpe_tokenizer.corpus.readers import RowReader
+
     kind = RowReader().format_of(old.Input(*source))
     if source.location is None:
         return InputKind(kind, None)
@@ -120,6 +127,9 @@ def read_batches(
     threads: int | None = None,
     byte_ranges: Sequence[tuple[int, int] | None] | None = None,
 ) -> Iterator[DocumentBatch]:
+    from bpe_tokenizer.corpus import inputs as old
+    from bpe_tokenizer.corpus.readers import RowReader
+
     reader = RowReader(options.input_format, options.documents, options.separator, options.field)
     done = sum(each.size for each in inputs[: start.input])
     for number, source in enumerate(inputs[start.input :], start.input):
