@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -19,11 +20,10 @@ import pytest
 import small_batches
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import tokenize_corpus
+from bpe_tokenizer.corpus.checksums import HashingFile
+from bpe_tokenizer.corpus.shard_store import ShardFile
 from bpe_tokenizer.corpus.shards import FORMATS
-from bpe_tokenizer.errors import (
-    CorpusError,
-    OptionError,
-)
+from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
 from small_batches import patch_batches
 from token_files import as_jsonl, contents, flat, read_all
 
@@ -175,6 +175,38 @@ def test_a_failed_run_leaves_finished_shards_only(
             "manifest.json",
             *(f"tokens-{shard:05d}{suffix}" for shard in range(2) for suffix in suffixes),
         ]
+
+
+@pytest.mark.parametrize("of", [0, 1])
+@pytest.mark.parametrize("step", ["write", "complete"])
+def test_no_shard_follows_one_that_failed(
+    step: str, of: int, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next batches wait for the writer already when it fails."""
+    patch_batches(1, monkeypatch)
+    parts: dict[str, Any] = {"part": 0, "of": 1, "shard_tokens": 25} if of else {"shard_tokens": 25}
+    tokenize_corpus(corpus, tmp_path / "whole", tokenizer, **parts)
+    owner = HashingFile if step == "write" else ShardFile
+    run, calls = getattr(owner, step), 0
+    out = tmp_path / "out"
+
+    def fail(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            time.sleep(0.05)
+            raise WriteError.of(out, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+        return run(*arguments)
+
+    monkeypatch.setattr(owner, step, fail)
+    with pytest.raises(WriteError, match="No space left"):
+        tokenize_corpus(corpus, out, tokenizer, **parts)
+    made, expected = contents(out), contents(tmp_path / "whole")
+    shards = [name for name in made if name.startswith("tokens-")]
+    assert 0 < len(shards) < len(expected) - 1
+    assert {name: made[name] for name in shards} == {name: expected[name] for name in shards}
+    tokenize_corpus(corpus, out, tokenizer, **parts)
+    assert contents(out) == expected
 
 
 SUPPORT = str(Path(small_batches.__file__).parent)

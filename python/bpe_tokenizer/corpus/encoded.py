@@ -60,6 +60,7 @@ class BatchEncoder:
         self._encoder = compiled.encoder
         self._special = resolve_allowed_special(compiled, (), allowed)
         self._suffix = () if settings.eos_id is None else (settings.eos_id,)
+        self.threads = threads
         self._threads = thread_count(threads)
         processors = self._threads or _processors()
         self.calls = min(processors, _MAX_CALLS)

@@ -45,6 +45,7 @@ class ShardPacker:
         self._end = start
         self._skipped_rows = start.skipped
         self._skipped: list[BadRow] = []
+        self._is_broken = False
         self.documents = sum(shard.documents for shard in store.shards)
         self.tokens = sum(shard.tokens for shard in store.shards)
 
@@ -58,27 +59,15 @@ class ShardPacker:
             The number of stored bytes read so far, and the rows that were skipped.
 
         Raises:
-            CorpusError: A document is too long for the format.
+            CorpusError: A document is too long for the format, or an earlier batch was an error.
             WriteError: A shard cannot be written, or another run has taken over the directory.
         """
-        lengths = np.diff(batch.offsets)
-        self._check_lengths(batch, lengths)
-        bad = 0
-        start = 0
-        while start < len(lengths):
-            end = documents_that_fit(batch.offsets, start, self._tokens, self._limit)
-            if end > start:
-                self._write(batch.ids[batch.offsets[start] : batch.offsets[end]], lengths[start:end])
-                row = int(batch.rows[end - 1])
-                while bad < len(batch.bad) and batch.bad[bad][:2] < (batch.input, row):
-                    self._skip(batch.bad[bad])
-                    bad += 1
-                self._end = Position(batch.input, row, self._skipped_rows)
-            if end < len(lengths):
-                self._finish_shard()
-            start = end
-        for row_of_none in batch.bad[bad:]:
-            self._skip(row_of_none)
+        # The batches after an error are in work already, and their documents would take its place.
+        if self._is_broken:
+            raise CorpusError("an earlier batch could not be written")
+        self._is_broken = True
+        self._add(batch)
+        self._is_broken = False
         return batch.bytes_read, batch.bad
 
     def finish(self) -> list[BadRow]:
@@ -98,6 +87,26 @@ class ShardPacker:
             self._writer.abandon()
         for file in self._files:
             file.abandon()
+
+    def _add(self, batch: EncodedBatch) -> None:
+        lengths = np.diff(batch.offsets)
+        self._check_lengths(batch, lengths)
+        bad = 0
+        start = 0
+        while start < len(lengths):
+            end = documents_that_fit(batch.offsets, start, self._tokens, self._limit)
+            if end > start:
+                self._write(batch.ids[batch.offsets[start] : batch.offsets[end]], lengths[start:end])
+                row = int(batch.rows[end - 1])
+                while bad < len(batch.bad) and batch.bad[bad][:2] < (batch.input, row):
+                    self._skip(batch.bad[bad])
+                    bad += 1
+                self._end = Position(batch.input, row, self._skipped_rows)
+            if end < len(lengths):
+                self._finish_shard()
+            start = end
+        for row_of_none in batch.bad[bad:]:
+            self._skip(row_of_none)
 
     def _check_lengths(self, batch: EncodedBatch, lengths: npt.NDArray[np.int64]) -> None:
         if len(lengths) == 0 or len(batch.ids) <= self._format.max_tokens:

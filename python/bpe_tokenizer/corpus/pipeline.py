@@ -86,7 +86,7 @@ def tokenize_corpus(
         part: The part of the work to do, from 0 to `of - 1`; None does all.
         of: The number of parts.
         unit_bytes: The size of a unit of parts in stored bytes, such as `"1GB"`.
-        threads: Number of threads that encode; None for all processors.
+        threads: Number of threads that encode, and of those that read; None for all processors.
         overwrite: Whether to remove the shards of an earlier run instead of resuming it.
         verify: Whether to compare the hashes of finished shards, not only their sizes and times.
         verbose: Whether to show a progress bar on standard error, if that is a terminal.

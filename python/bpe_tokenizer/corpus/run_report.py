@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.corpus.manifest import Shard
 from bpe_tokenizer.readers import BadRow, Input
 from bpe_tokenizer.train.progress import ProgressBar
@@ -83,7 +82,8 @@ class RunReport:
             self._read_before, self._tokens_before, self._begin = read, tokens, now
         seconds = now - self._begin
         rate = (tokens - self._tokens_before) / seconds if seconds > 0 else 0.0
-        self._bar.update(read, note=f"{count_noun(tokens, 'token')}, {rate:,.0f} tokens/s")
+        # As long as a terminal of 80 columns allows, with the other columns of the bar.
+        self._bar.update(read, note=f"{_short(read)}B, {_short(tokens)} tokens, {_short(rate)}/s")
         if now - self._reported < _SECONDS or self._on_event is None:
             return
         self._reported = now
@@ -102,3 +102,16 @@ class RunReport:
             tokens_per_second=round(rate),
             seconds_left=left,
         )
+
+
+def _short(number: float) -> str:
+    """Return a number in three digits.
+
+    >>> [_short(number) for number in (7, 1234, 56_700_000, 8.9e12)]
+    ['7', '1.23k', '56.7M', '8.9T']
+    """
+    for unit in ("", "k", "M", "G"):
+        if number < 999.5:
+            return f"{number:.3g}{unit}"
+        number /= 1000
+    return f"{number:,.3g}T"

@@ -59,7 +59,9 @@ def write_shards(
     reported = len(store.shards)
     try:
         with ExitStack() as stack:
-            batches = read_batches(inputs, settings.read, position, byte_ranges=ranges)
+            batches = read_batches(
+                inputs, settings.read, position, threads=encoder.threads, byte_ranges=ranges
+            )
             stack.callback(getattr(batches, "close", _nothing))
             encoded = stack.enter_context(
                 closing(
