@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -182,8 +183,10 @@ def test_a_failed_run_leaves_finished_shards_only(
 def test_no_shard_follows_one_that_failed(
     step: str, of: int, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next batches wait for the writer already when it fails."""
+    """The next batches wait for the writer already when it fails, and it may take one before they are gone."""
     patch_batches(1, monkeypatch)
+    shutdown = ThreadPoolExecutor.shutdown
+    monkeypatch.setattr(ThreadPoolExecutor, "shutdown", lambda pool, **_: shutdown(pool, wait=True))
     parts: dict[str, Any] = {"part": 0, "of": 1, "shard_tokens": 25} if of else {"shard_tokens": 25}
     tokenize_corpus(corpus, tmp_path / "whole", tokenizer, **parts)
     owner = HashingFile if step == "write" else ShardFile
@@ -194,7 +197,7 @@ def test_no_shard_follows_one_that_failed(
         nonlocal calls
         calls += 1
         if calls == 4:
-            time.sleep(0.05)
+            time.sleep(0.05)  # until others wait
             raise WriteError.of(out, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
         return run(*arguments)
 
