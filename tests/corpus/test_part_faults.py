@@ -27,14 +27,17 @@ SUPPORT = str(Path(small_batches.__file__).parent)
 # A part, or all of the work; in small batches and shards.
 RUN = """
 import sys
-support, tokenizer, corpus, out, part, of, name = sys.argv[1:]
+support, tokenizer, corpus, out, part, of, name, seed = sys.argv[1:]
 sys.path.insert(0, support)
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import tokenize_corpus
 from small_batches import patch_batches
 patch_batches(7)
 parts = {"part": int(part), "of": int(of), "unit_bytes": 5000} if int(of) else {}
-tokenize_corpus(corpus + "/*", out, BPETokenizer.load(tokenizer), name, shard_tokens=900, **parts)
+shuffle = int(seed) if seed else None
+tokenize_corpus(
+    corpus + "/*", out, BPETokenizer.load(tokenizer), name, shard_tokens=900, shuffle=shuffle, **parts
+)
 """
 NAMES = ("nanogpt", "llm.c", "megatron", "npy", "parquet")
 
@@ -54,10 +57,10 @@ def place(tmp_path: Path, tokenizer: BPETokenizer) -> Path:
 
 
 def start(
-    place: Path, out: str, part: int = 0, of: int = 0, name: str = "megatron"
+    place: Path, out: str, part: int = 0, of: int = 0, name: str = "megatron", seed: str = ""
 ) -> subprocess.Popen[bytes]:
     paths = [str(place / each) for each in ("tokenizer", "corpus", out)]
-    arguments = [SUPPORT, *paths, str(part), str(of), name]
+    arguments = [SUPPORT, *paths, str(part), str(of), name, seed]
     return subprocess.Popen([sys.executable, "-c", RUN, *arguments], stderr=subprocess.PIPE)
 
 
@@ -68,17 +71,16 @@ def wait_for_files(process: subprocess.Popen[bytes], directory: Path, more: int)
         time.sleep(0.001)
 
 
-def whole(place: Path, name: Any, tokenizer: BPETokenizer, of: int) -> dict[str, bytes]:
+def whole(place: Path, name: Any, tokenizer: BPETokenizer, of: int, seed: str = "") -> dict[str, bytes]:
     """The files of a run that nothing happens to."""
     out, corpus = place / f"whole{of}", str(place / "corpus" / "*")
+    options: dict[str, Any] = {"shard_tokens": 900, "shuffle": int(seed) if seed else None}
     for part in range(of):
-        tokenize_corpus(
-            corpus, out, tokenizer, name, shard_tokens=900, part=part, of=of, unit_bytes=5000, verbose=False
-        )
+        tokenize_corpus(corpus, out, tokenizer, name, part=part, of=of, unit_bytes=5000, **options)
     if of:
         merge_manifests(out)
     else:
-        tokenize_corpus(corpus, out, tokenizer, name, shard_tokens=900)
+        tokenize_corpus(corpus, out, tokenizer, name, **options)
     return contents(out)
 
 
@@ -87,29 +89,37 @@ def visible(directory: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("name", "of", "kills"),
+    ("name", "of", "seed", "kills"),
     [
-        ("megatron", 2, 5),
-        ("nanogpt", 0, 3),
-        *(pytest.param(name, of, 40, marks=pytest.mark.slow) for name in NAMES for of in (0, 3)),
+        ("megatron", 2, "", 5),
+        ("nanogpt", 0, "", 3),
+        ("npy", 0, "1", 2),
+        *(
+            pytest.param(name, of, seed, 40, marks=pytest.mark.slow)
+            for name in NAMES
+            for of in (0, 3)
+            for seed in ("", "1")
+        ),
     ],
 )
-def test_kills_change_nothing(name: Any, of: int, kills: int, place: Path, tokenizer: BPETokenizer) -> None:
+def test_kills_change_nothing(
+    name: Any, of: int, seed: str, kills: int, place: Path, tokenizer: BPETokenizer
+) -> None:
     if name == "parquet":
         pytest.importorskip("pyarrow")
-    expected = whole(place, name, tokenizer, of)
+    expected = whole(place, name, tokenizer, of, seed)
     out = place / "out"
-    chance = random.Random(f"{name} {of}")
+    chance = random.Random(f"{name} {of} {seed}")
     killed = 0
     for _ in range(kills):
-        with start(place, "out", chance.randrange(max(of, 1)), of, name) as process:
+        with start(place, "out", chance.randrange(max(of, 1)), of, name, seed) as process:
             wait_for_files(process, out, chance.randrange(6))
             time.sleep(chance.uniform(0, 0.03))
             process.kill()
             killed += process.wait() == -signal.SIGKILL
     assert killed
     for part in random.Random(name).sample(range(max(of, 1)), max(of, 1)):
-        with start(place, "out", part, of, name) as process:
+        with start(place, "out", part, of, name, seed) as process:
             assert process.wait() == 0
     if of:
         merge_manifests(out, verify=True)

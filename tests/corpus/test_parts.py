@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer
@@ -98,11 +98,11 @@ def test_parquet_is_divided_by_row_groups(tmp_path: Path, tokenizer: BPETokenize
     path = tmp_path / "c.parquet"
     parquet.write_table(pyarrow.table({"text": DOCUMENTS}), path, row_group_size=2)
     groups = parquet.read_metadata(path).num_row_groups
-    settings = CorpusSettings.of(tokenizer)
-    assert [unit[1:] for unit in plan_units(find_inputs(path), settings, 1).units] == [
+    options = CorpusSettings.of(tokenizer)
+    assert [unit[1:] for unit in plan_units(find_inputs(path), options, 1).units] == [
         (0, 1, each, each + 1) for each in range(groups)
     ]
-    assert plan_units(find_inputs(path), settings, 1 << 30).units[0].start is None
+    assert plan_units(find_inputs(path), options, 1 << 30).units[0].start is None
     for of in (1, 4):
         run_parts([path], tmp_path / f"out{of}", tokenizer, of, random.Random(of), unit_bytes=200)
         merge_manifests(tmp_path / f"out{of}")
@@ -143,10 +143,10 @@ def test_names_do_not_depend_on_where_the_corpus_is(
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=30), st.integers(1, 40))
 def test_units_cover_the_inputs(sizes: list[int], unit_bytes: int) -> None:
     tokenizer = BPETokenizer().train("low", 257, verbose=False)
-    settings = CorpusSettings.of(tokenizer, ReadOptions(documents="file"))
+    options = CorpusSettings.of(tokenizer, ReadOptions(documents="file"))
     # Text by files is not divided, so no file is opened.
     inputs = [Input(f"{number}", Path(__file__), size, 0) for number, size in enumerate(sizes)]
-    units = plan_units(inputs, settings, unit_bytes).units
+    units = plan_units(inputs, options, unit_bytes).units
     assert [unit.number for unit in units] == list(range(len(units)))
     assert [unit.first for unit in units] == [0, *itertools.accumulate(unit.inputs for unit in units)][:-1]
     assert sum(unit.inputs for unit in units) == len(sizes)
@@ -159,6 +159,7 @@ def test_units_cover_the_inputs(sizes: list[int], unit_bytes: int) -> None:
         assert sum(sizes_of) > unit_bytes
 
 
+@settings(max_examples=30)
 @given(st.integers(1, 300), st.booleans(), st.booleans())
 def test_ranges_of_bytes_have_each_row_once(unit_bytes: int, has_end: bool, is_dos: bool) -> None:
     import tempfile

@@ -183,7 +183,7 @@ def test_a_failed_run_leaves_finished_shards_only(
 def test_no_shard_follows_one_that_failed(
     step: str, of: int, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next batches wait for the writer already when it fails, and it may take one before they are gone."""
+    """The next batches wait for the writer when it fails, and it may take one of them."""
     patch_batches(1, monkeypatch)
     shutdown = ThreadPoolExecutor.shutdown
     monkeypatch.setattr(ThreadPoolExecutor, "shutdown", lambda pool, **_: shutdown(pool, wait=True))

@@ -77,8 +77,8 @@ class ShardDirectory:
             OptionError: The directory holds other files, or shards of a run with other settings or in parts.
             WriteError: Another run writes into the directory, or it cannot be written.
         """
-        refuse_parts(directory)
         make_directory(directory)
+        refuse_parts(directory)
         lock = DirectoryLock(directory, RUN_LOCK)
         try:
             with write_errors(directory):
