@@ -100,7 +100,7 @@ def test_parquet_is_divided_by_row_groups(tmp_path: Path, tokenizer: BPETokenize
     groups = parquet.read_metadata(path).num_row_groups
     options = CorpusSettings.of(tokenizer)
     assert [unit[1:] for unit in plan_units(find_inputs(path), options, 1).units] == [
-        (0, 1, each, each + 1) for each in range(groups)
+        (0, 1, each, each + 1, "groups") for each in range(groups)
     ]
     assert plan_units(find_inputs(path), options, 1 << 30).units[0].start is None
     for of in (1, 4):

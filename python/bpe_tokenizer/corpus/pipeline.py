@@ -252,7 +252,7 @@ def _ended(report: RunReport, made: TokenizedCorpus) -> TokenizedCorpus:
 
 
 def _size(sources: Sequence[Input]) -> int | None:
-    """Return the total number of bytes to read; None for standard input."""
-    if any(source.location is None for source in sources):
+    """Return the total number of bytes to read; None for standard input and pipes."""
+    if not all(source.is_regular for source in sources):
         return None
     return sum(source.size for source in sources)

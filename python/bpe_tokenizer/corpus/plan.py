@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.errors import OptionError
@@ -19,6 +19,7 @@ from bpe_tokenizer.readers import Input, ReadOptions, input_kind
 
 __all__ = ["Plan", "Unit", "input_names", "plan_units", "unit_stem"]
 
+_Kind: TypeAlias = Literal["bytes", "groups"]
 _VERSION = 1
 _MIN_DIGITS = 5
 
@@ -33,6 +34,7 @@ class Unit(NamedTuple):
         start: The first byte of a part of a file of lines, or the first row group of a part of a Parquet
             file; None for whole files.
         end: The end of the part: a row belongs to the part in which it starts.
+        kind: What `start` and `end` count; None for whole files.
     """
 
     number: int
@@ -40,6 +42,7 @@ class Unit(NamedTuple):
     inputs: int
     start: int | None = None
     end: int | None = None
+    kind: _Kind | None = None
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,7 @@ def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: in
     Raises:
         CorpusError: A file cannot be read.
         MissingDependencyError: `pyarrow`, which a Parquet file needs, is not installed.
-        OptionError: Standard input is an input.
+        OptionError: Standard input or a pipe is an input.
 
     >>> from bpe_tokenizer.tokenizer import BPETokenizer
     >>> settings = CorpusSettings.of(BPETokenizer().train("low lower", 258, verbose=False))
@@ -139,8 +142,8 @@ def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: in
     >>> [unit.inputs for unit in plan_units(files, settings, 20).units]
     [2, 2, 1]
     """
-    if any(each.location is None for each in inputs):
-        raise OptionError("standard input (-) cannot be divided into parts; put the corpus into files")
+    if not all(each.is_regular for each in inputs):
+        raise OptionError("standard input and pipes cannot be divided into parts; put the corpus into files")
     units: list[Unit] = []
     first = held = 0
     for index, source in enumerate(inputs):
@@ -176,18 +179,20 @@ def input_names(inputs: Sequence[Input]) -> list[str]:
     return ["/".join(name.split("/")[common:]) for name in names]
 
 
-def _ranges(source: Input, options: ReadOptions, unit_bytes: int) -> Iterator[tuple[int, int]]:
+def _ranges(source: Input, options: ReadOptions, unit_bytes: int) -> Iterator[tuple[int, int, _Kind]]:
     """Return the parts of a large file; none if it cannot be divided."""
     kind = input_kind(source)
     name = options.input_format or kind.format
     if name == "parquet":
-        yield from _row_groups(source, unit_bytes)
+        for first, end in _row_groups(source, unit_bytes):
+            yield first, end, "groups"
     elif kind.compression is None and (
         name == "jsonl" or (name == "text" and options.documents == "line" and options.separator is None)
     ):
         count = -(-source.size // unit_bytes)
         borders = [source.size * each // count for each in range(count + 1)]
-        yield from pairwise(borders)
+        for start, end in pairwise(borders):
+            yield start, end, "bytes"
 
 
 def _row_groups(source: Input, unit_bytes: int) -> Iterator[tuple[int, int]]:

@@ -87,7 +87,7 @@ def skipped_line(name: str, row: BadRow, start: int | None = None) -> bytes:
     Args:
         name: The name of the file.
         row: The row.
-        start: The first byte or row group of the part of the file that the rows are counted in, if any.
+        start: The byte from which the rows of a part of the file are counted, if it is a part.
 
     >>> skipped_line("a.jsonl", BadRow(0, 3, "is null"))
     b'{"file": "a.jsonl", "row": 3, "problem": "is null"}\n'

@@ -232,11 +232,13 @@ class UnitShards:
         if not rows:
             return
         plan = self._output.plan
+        # The rows of row groups count from the beginning of their file.
+        start = self._unit.start if self._unit.kind == "bytes" else None
         if self._skipped is None:
             self._skipped = AtomicFile(self.directory / f"skipped-{plan.stem(self._unit)}.jsonl")
         for row in rows:
             name = plan.names[self._unit.first + row.input]
-            self._skipped.write(skipped_line(name, row, self._unit.start))
+            self._skipped.write(skipped_line(name, row, start))
         self._skipped_rows += len(rows)
 
     def commit(self) -> UnitRecord:

@@ -56,6 +56,7 @@ class Input(NamedTuple):
     location: Any
     size: int
     modified: int
+    is_regular: bool = True
 
 
 class InputKind(NamedTuple):
@@ -87,14 +88,14 @@ class DocumentBatch(NamedTuple):
 def find_inputs(corpus: PathLike | Iterable[PathLike]) -> list[Input]:
     from bpe_tokenizer.corpus import inputs as old
 
-    return [Input(each.name, each.path, each.size, each.modified) for each in old.find_inputs(corpus)]
+    return [Input(*each, each.path is not None) for each in old.find_inputs(corpus)]
 
 
 def input_kind(source: Input) -> InputKind:
     from bpe_tokenizer.corpus import inputs as old
     from bpe_tokenizer.corpus.readers import RowReader
 
-    kind = RowReader().format_of(old.Input(*source))
+    kind = RowReader().format_of(old.Input(*source[:4]))
     if source.location is None:
         return InputKind(kind, None)
     with open(source.location, "rb") as file:  # noqa: PTH123
@@ -156,8 +157,8 @@ def read_batches(
             bad.clear()
             return made
 
-        with old.open_input(old.Input(*source)) as (stream, stored):
-            kind = reader.format_of(old.Input(*source))
+        with old.open_input(old.Input(*source[:4])) as (stream, stored):
+            kind = reader.format_of(old.Input(*source[:4]))
             if wanted and kind == "parquet":
                 from importlib import import_module
 
@@ -170,7 +171,7 @@ def read_batches(
             else:
                 if wanted:
                     stream = cast("Any", _Range(stream, *wanted))
-                found = reader.rows(old.Input(*source), stream, after)
+                found = reader.rows(old.Input(*source[:4]), stream, after)
             for row in found:
                 if row.text is None:
                     if options.on_error == "stop":
