@@ -34,6 +34,7 @@ from bpe_tokenizer.locks import (
 
 __all__ = [
     "AtomicFile",
+    "flush_directory",
     "is_temporary",
     "make_directory",
     "remove_abandoned",
@@ -358,16 +359,25 @@ def _mode(path: Path) -> int | None:
     return mode
 
 
-def _flush_directories(files: Mapping[Path, bytes]) -> None:
+def flush_directory(directory: Path) -> None:
+    """Flush the names of a directory's files to the disk.
+
+    Raises:
+        WriteError: They cannot be written.
+    """
     if not hasattr(os, "O_DIRECTORY"):
         return  # Windows cannot flush directories
+    with write_errors(directory), contextlib.suppress(PermissionError):
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that cannot
+                raise
+        finally:
+            os.close(descriptor)
+
+
+def _flush_directories(files: Mapping[Path, bytes]) -> None:
     for directory in {path.parent for path in files}:
-        with write_errors(directory), contextlib.suppress(PermissionError):
-            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(descriptor)
-            except OSError as error:
-                if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that cannot
-                    raise
-            finally:
-                os.close(descriptor)
+        flush_directory(directory)

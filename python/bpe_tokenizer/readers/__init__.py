@@ -5,17 +5,21 @@ from __future__ import annotations
 from bpe_tokenizer.readers.batches import DocumentBatch, read_batches
 from bpe_tokenizer.readers.detect import InputKind, input_kind
 from bpe_tokenizer.readers.inputs import Input, find_inputs
-from bpe_tokenizer.readers.options import ReadOptions
+from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError, ReadOptions, training_options
 from bpe_tokenizer.readers.positions import BadRow, Position
 
 __all__ = [
     "BadRow",
     "DocumentBatch",
+    "DocumentEnd",
     "Input",
+    "InputFormat",
     "InputKind",
+    "OnError",
     "Position",
     "ReadOptions",
     "find_inputs",
     "input_kind",
     "read_batches",
+    "training_options",
 ]
