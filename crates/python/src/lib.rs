@@ -3,6 +3,7 @@
 #![allow(missing_docs)] // what Python sees is documented in `_core.pyi`
 
 mod allocator;
+mod arrow;
 mod call;
 mod counter;
 mod decimal;
@@ -17,6 +18,7 @@ mod rank_table;
 mod ranks;
 mod reader;
 mod readers;
+mod rows;
 mod sequence;
 mod settings;
 mod stream;
@@ -39,6 +41,8 @@ mod _core {
         crate::objects::array::<u32>(module.py(), Vec::new()).map(|_| ())
     }
 
+    #[pymodule_export]
+    use super::arrow::{ArrowArray, ArrowChunkedArray, ArrowPart, ArrowReader};
     #[pymodule_export]
     use super::counter::{PieceCounter, PieceReader};
     #[pymodule_export]
