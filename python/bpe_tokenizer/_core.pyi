@@ -695,6 +695,7 @@ class PieceReader:
 
     # The next pieces, in the form of `PieceCounter.add_pieces`; none at the end.
     def read(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]: ...
+
 # The rows of a block: "line", "json" (`name` is the field) or "separated" (`name` is the separator). Returns
 # the UTF-8 of the documents, concatenated; their offsets and the end of the last; the numbers of their rows;
 # the rows that the caller must decide, as (number, start, end, number of documents before); the number of

@@ -25,11 +25,10 @@ from bpe_tokenizer.cli.options import (
     option,
 )
 from bpe_tokenizer.console import count_noun
-from bpe_tokenizer.corpus.readers import DocumentEnd, InputFormat
 from bpe_tokenizer.corpus.run_report import Event
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
 from bpe_tokenizer.errors import TokenizerError
-from bpe_tokenizer.readers import OnError
+from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError
 
 __all__ = ["print_result", "run_with_events", "tokenize_corpus"]
 
