@@ -18,10 +18,8 @@ from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
 from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.special_tokens import SpecialTokens
 from bpe_tokenizer.train.checkpoint import Checkpoint
-from bpe_tokenizer.train.corpus import Corpus, corpus_files, count_corpus
-from bpe_tokenizer.train.options import CountLimits, TrainingOptions, check_min_count, check_weights
 from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, corpus_files, count_corpus
-from bpe_tokenizer.train.options import TrainingOptions, check_weights
+from bpe_tokenizer.train.options import CountLimits, TrainingOptions, check_min_count, check_weights
 from bpe_tokenizer.train.piece_counts import (
     PieceCounts,
     check_not_empty,
