@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from bpe_tokenizer.chat.reply import Reply
     from bpe_tokenizer.chat.segment import Segment
     from bpe_tokenizer.chat.training_examples import TrainingExamples
+    from bpe_tokenizer.columns import ArrowMapper
     from bpe_tokenizer.formats.hub.objects import TokenizersTokenizer, TransformersTokenizer
     from bpe_tokenizer.formats.tiktoken import LoadKwargs, TiktokenEncoding
     from bpe_tokenizer.inference import InferenceBackend, LanguageModel
@@ -1935,6 +1936,78 @@ class BPETokenizer:
         added = compiled.added_ids(add_special_tokens)
         return compiled.encoder.encode_ragged(batch, special, thread_count(threads), added)
 
+    def encode_arrow(
+        self,
+        array: Any,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        *,
+        threads: int | None = None,
+    ) -> Any:
+        """Encode a column of Arrow in parallel, without a Python object a row.
+
+        Args:
+            array: A column of strings, or of binary values in UTF-8, of any library with Arrow's capsules: an
+                `Array` or `ChunkedArray` of pyarrow, a `Series` of Polars or pandas, a relation of DuckDB or
+                a table with one column. Dictionaries and views are read as they are.
+            add_special_tokens: Add the model's special tokens to each row.
+            allowed_special: As in `encode`.
+            threads: Number of threads.
+
+        Returns:
+            `list<uint32>`, with nulls where the column has them: a `pyarrow.Array`, or a `ChunkedArray` if
+            the column is a stream of chunks. Where pyarrow is not installed, an object with
+            `__arrow_c_array__`, or `__arrow_c_stream__`, which other libraries take.
+
+        Raises:
+            ArgumentTypeError: It is not a column of texts, or a table with several columns.
+            CorpusError: A row is not UTF-8; or an array has more than 2,147,483,647 ids, which chunks avoid.
+            SpecialTokenError: A set names an unknown token.
+
+        >>> import pyarrow
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> ids = tokenizer.encode_arrow(pyarrow.array(["abc", None, ""]))
+        >>> str(ids.type), ids.to_pylist()
+        ('list<item: uint32>', [[256, 99], None, []])
+        """
+        from bpe_tokenizer.columns.arrow import encode_column
+
+        return encode_column(self._compiled(), array, add_special_tokens, allowed_special, threads)
+
+    def arrow_mapper(
+        self,
+        column: str = "text",
+        ids_column: str = "input_ids",
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        *,
+        threads: int | None = None,
+    ) -> ArrowMapper:
+        """Return a function that adds a column of ids to a table, for `datasets.map`.
+
+        `dataset.with_format("arrow").map(tokenizer.arrow_mapper(), batched=True)` encodes the column in the
+        core, in several processes with `num_proc`, and finds its result in the cache of `datasets` again.
+
+        Args:
+            column: The column of texts.
+            ids_column: The column to add or replace.
+            add_special_tokens: As in `encode_arrow`.
+            allowed_special: As in `encode_arrow`.
+            threads: Number of threads of each process.
+
+        Raises:
+            NotTrainedError: There is no vocabulary yet.
+
+        >>> import pyarrow
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> tokenizer.arrow_mapper()(pyarrow.table({"text": ["abc"]})).to_pylist()
+        [{'text': 'abc', 'input_ids': [256, 99]}]
+        """
+        from bpe_tokenizer.columns.mapper import ArrowMapper
+
+        self._compiled()
+        return ArrowMapper(self, column, ids_column, add_special_tokens, allowed_special, threads)
+
     def encode_files(
         self,
         paths: _Path | Iterable[_Path],
@@ -2316,6 +2389,42 @@ class BPETokenizer:
             )
         except UnicodeDecodeError as error:
             raise decoding_error(error) from None
+
+    def decode_arrow(
+        self,
+        array: Any,
+        skip_special_tokens: bool = False,
+        errors: str = "replace",
+        *,
+        threads: int | None = None,
+    ) -> Any:
+        """Return the texts of a column of lists of ids, in parallel, without a Python object a row.
+
+        Args:
+            array: A column of lists of integers of any width, as in `encode_arrow`.
+            skip_special_tokens: Leave special tokens out.
+            errors: What happens to bytes that are not UTF-8: `"replace"`, `"strict"` or `"ignore"`.
+            threads: Number of threads.
+
+        Returns:
+            `string`, with nulls where the column has them, as the objects of `encode_arrow`. An array of more
+            than 2,147,483,647 bytes is `large_string`; a chunk becomes several.
+
+        Raises:
+            ArgumentTypeError: It is not a column of lists of integers, or a table with several columns.
+            CorpusError: An id is null.
+            DecodingError: A row is not UTF-8, and `errors` is `"strict"`.
+            OptionError: There is no such error handler.
+            UnknownIdError: An id is not in the vocabulary.
+
+        >>> import pyarrow
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> tokenizer.decode_arrow(pyarrow.array([[256, 99], None, []])).to_pylist()
+        ['abc', None, '']
+        """
+        from bpe_tokenizer.columns.arrow import decode_column
+
+        return decode_column(self._compiled(), array, skip_special_tokens, errors, threads)
 
     # Conversations and language models
 

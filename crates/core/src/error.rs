@@ -40,6 +40,16 @@ pub enum Error {
         /// Its index among the ids to decode.
         position: usize,
     },
+    /// An id outside the vocabulary, in a column of rows.
+    #[error("row {row}: id {id} at position {position} is not in the vocabulary")]
+    UnknownRowId {
+        /// The row.
+        row: usize,
+        /// The id.
+        id: i128,
+        /// Its index among the ids of the row.
+        position: usize,
+    },
     /// Text that is not UTF-8.
     #[error("{}: byte {byte} is not valid UTF-8; convert the text to UTF-8 first", shorten(.source_name, MAX_NAME))]
     NotUtf8 {
@@ -56,6 +66,9 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// A column of texts or ids breaks the rules of its format.
+    #[error("{0}")]
+    Column(String),
     /// A text contains a disallowed special token.
     #[error("{} holds the disallowed special token '{1}' at byte {byte}. Pass allowed_special={{'{1}'}} to encode it as that token, or disallowed_special=() to encode it as text", shorten(.source_name, MAX_NAME), shorten(.token, MAX_TOKEN))]
     Disallowed {

@@ -91,11 +91,13 @@ pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         Error::Pattern { .. } | Error::PatternGaveUp { .. } => "PatternError",
         Error::Model(_) => "ModelError",
         Error::Option(_) => "OptionError",
-        Error::UnknownId { .. } => "UnknownIdError",
+        Error::UnknownId { .. } | Error::UnknownRowId { .. } => "UnknownIdError",
         Error::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
             "CorpusFileNotFoundError"
         }
-        Error::NotUtf8 { .. } | Error::Read { .. } | Error::CountOverflow => "CorpusError",
+        Error::NotUtf8 { .. } | Error::Read { .. } | Error::Column(_) | Error::CountOverflow => {
+            "CorpusError"
+        }
         Error::Saved { .. } => "FormatError",
         Error::Disallowed { .. } => "SpecialTokenError",
         _ => "TokenizerError",

@@ -3,6 +3,7 @@
 #![allow(missing_docs)] // what Python sees is documented in `_core.pyi`
 
 mod allocator;
+mod arrow;
 mod call;
 mod counter;
 mod decimal;
@@ -15,6 +16,7 @@ mod objects;
 mod pattern;
 mod rank_table;
 mod ranks;
+mod rows;
 mod sequence;
 mod settings;
 mod stream;
@@ -37,6 +39,8 @@ mod _core {
         crate::objects::array::<u32>(module.py(), Vec::new()).map(|_| ())
     }
 
+    #[pymodule_export]
+    use super::arrow::{ArrowArray, ArrowChunkedArray, ArrowPart, ArrowReader};
     #[pymodule_export]
     use super::counter::PieceCounter;
     #[pymodule_export]

@@ -203,25 +203,25 @@ class PieceCounts:
         return self
 
     def add_column(self, array: Any, weight: int = 1) -> PieceCounts:
-        """Count a column of `pyarrow`, each row a document, without a Python object for each row.
+        """Count a column of Arrow, each row a document, without a Python object for each row.
 
         Args:
-            array: A `pyarrow.Array` or `ChunkedArray` of strings or binary values in UTF-8.
+            array: A column of strings or of binary values in UTF-8, as in `BPETokenizer.encode_arrow`: of
+                pyarrow, Polars, DuckDB, pandas.
             weight: As in `add`.
 
         Raises:
             ArgumentTypeError: The column holds something else.
             CorpusError: A row is null or not UTF-8; the error names it.
-            MissingDependencyError: `pyarrow` is not installed.
 
         >>> import pyarrow
         >>> PieceCounts("gpt2").add_column(pyarrow.array(["low", "low lower"]))
         PieceCounts(documents=2, pieces=3, distinct=2)
         """
-        from bpe_tokenizer.train.arrow import text_buffers
+        from bpe_tokenizer.columns.arrow import text_blocks
 
         added = self._counter.empty()
-        for data, offsets in text_buffers(array):
+        for data, offsets in text_blocks(array):
             added.add_rows(data, offsets, check_weight(weight), added.documents)
         self._take(added)
         return self
