@@ -23,6 +23,8 @@ ENGINES := $(VENV)/engines
 # The environments of the engines that count on many machines.
 RAY := $(VENV)/ray
 SPARK := $(VENV)/spark
+# The environment of the libraries whose columns we take.
+COLUMNS := $(VENV)/columns
 # The environment of the program that drives Chromium.
 PAGE := $(VENV)/page
 # The environment of the program that builds the documentation site.
@@ -62,7 +64,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-page screenshots test-slow test-neon fuzz mutants environments docs docs-serve lint format bench bench-all bench-quick bench-scripts bench-javascript instructions clean
+.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-columns test-page screenshots test-slow test-neon fuzz mutants environments docs docs-serve lint format bench bench-all bench-quick bench-scripts bench-javascript instructions clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,6 +101,9 @@ test-ray: $(VENV)/.built $(RAY)/.installed  ## Count and encode on Ray Data, wit
 test-spark: $(VENV)/.built $(SPARK)/.installed  ## The same on Spark (needs Java 17 or newer)
 	PYTHONPATH=python $(SPARK)/bin/python -m pytest -m "spark and not slow" tests/distributed $(PYTEST)
 
+test-columns: $(VENV)/.built $(COLUMNS)/.installed  ## Take columns of Polars, DuckDB, pandas, datasets and datatrove
+	PYTHONPATH=python $(COLUMNS)/bin/python -m pytest -m "columns and not slow" tests/columns $(PYTEST)
+
 test-page: $(VENV)/.built $(PAGE)/.installed  ## Drive the page in Chromium (needs Debian's chromium, or playwright install)
 	PYTHONPATH=python $(PAGE)/bin/python -m pytest -m browser tests/view/browser $(PYTEST)
 
@@ -124,7 +129,7 @@ fuzz: $(VENV)/.built $(VENV)/.test $(VENV)/.fuzz $(CARGO_FUZZ)/bin/cargo-fuzz  #
 mutants: $(VENV)/.built $(MUTATION)/.installed  ## Change the code in one place at a time: does a test notice? (MUTANTS="rust merge")
 	PATH="$(abspath $(MUTATION))/bin:$$PATH" $(MUTATION)/bin/python mutants/run.py $(MUTANTS)
 
-environments: $(TOKENIZERS1)/.installed $(ENGINES)/.installed $(RAY)/.installed $(SPARK)/.installed $(CARGO_FUZZ)/bin/cargo-fuzz
+environments: $(TOKENIZERS1)/.installed $(ENGINES)/.installed $(RAY)/.installed $(SPARK)/.installed $(COLUMNS)/.installed $(CARGO_FUZZ)/bin/cargo-fuzz
 
 # The message that is turned off is about other programs than these versions.
 docs: export NO_MKDOCS_2_WARNING := 1
@@ -260,6 +265,13 @@ $(SPARK)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(SPARK)
 	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet 'pyspark[sql]==4.3.*' 'pandas<3' \
 	    $(TEST_PACKAGES)
+	@touch $@
+
+# The versions that docs/columns.md speaks of.
+$(COLUMNS)/.installed: Makefile | $(VENV)/.created
+	$(BIN)/python -m venv $(COLUMNS)
+	$(COLUMNS)/bin/python -m pip --disable-pip-version-check install --quiet 'polars==2.*' 'duckdb==2.*' 'pandas==3.*' \
+	    'datasets==5.*' 'datatrove==0.10.*' orjson tokenizers $(TEST_PACKAGES)
 	@touch $@
 
 $(PAGE)/.installed: Makefile | $(VENV)/.created
