@@ -7,7 +7,9 @@ import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bpe_tokenizer.arguments import check_flag, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, shorten
+from bpe_tokenizer.special_tokens import special_token_names
 
 if TYPE_CHECKING:
     from bpe_tokenizer.special_tokens import AllowedSpecial
@@ -31,6 +33,10 @@ class ArrowMapper:
         allowed_special: As in `BPETokenizer.encode_arrow`.
         threads: As in `BPETokenizer.encode_arrow`.
 
+    Raises:
+        ArgumentTypeError: The name of a column is not a `str`.
+        SpecialTokenError: A set names an unknown token.
+
     >>> import pyarrow
     >>> from bpe_tokenizer import BPETokenizer
     >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
@@ -47,9 +53,18 @@ class ArrowMapper:
     threads: int | None = None
 
     def __post_init__(self) -> None:
+        for name in ("column", "ids_column"):
+            if not isinstance(getattr(self, name), str):
+                kind = type(getattr(self, name)).__name__
+                raise ArgumentTypeError(f"{name} must be the name of a column, not {kind}")
+        known = self.tokenizer.special_tokens
+        names = special_token_names("allowed_special", self.allowed_special, known)
         if not isinstance(self.allowed_special, str):
             # A set has another order in each process.
-            object.__setattr__(self, "allowed_special", tuple(sorted(self.allowed_special)))
+            object.__setattr__(self, "allowed_special", tuple(sorted(names)))
+        added = check_flag("add_special_tokens", self.add_special_tokens)
+        object.__setattr__(self, "add_special_tokens", added)
+        thread_count(self.threads)
 
     def __getstate__(self) -> dict[str, object]:
         """Return the options, and the tokenizer as bytes.
