@@ -11,6 +11,10 @@ from bpe_tokenizer.model import AddedToken, Decoder, Normalizer, PreTokenizer
 
 __all__ = [
     "AddedTokensDecoder",
+    "ArrowArray",
+    "ArrowChunkedArray",
+    "ArrowPart",
+    "ArrowReader",
     "DecodeStream",
     "EncodeStream",
     "Encoder",

@@ -2073,7 +2073,9 @@ class BPETokenizer:
             threads: Number of threads of each process.
 
         Raises:
+            ArgumentTypeError: The name of a column is not a `str`.
             NotTrainedError: There is no vocabulary yet.
+            SpecialTokenError: A set names an unknown token.
 
         >>> import pyarrow
         >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
