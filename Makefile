@@ -271,7 +271,7 @@ $(SPARK)/.installed: Makefile | $(VENV)/.created
 $(READERS)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(READERS)
 	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
-	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet megatron-core==0.16.* polars pyarrow \
+	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet 'megatron-core==0.16.*' polars pyarrow \
 	    zstandard $(TEST_PACKAGES)
 	@touch $@
 
