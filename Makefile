@@ -31,6 +31,8 @@ PAGE := $(VENV)/page
 DOCS := $(VENV)/docs
 # The environment of the packages that the benchmarks compare with.
 BENCH := $(VENV)/bench
+# The same for files of documents.
+BENCH_CORPORA := $(VENV)/bench-corpora
 # What to change: make mutants MUTANTS="rust merge special" or MUTANTS="python formats"
 MUTANTS ?= rust special
 # The programs that change the code, and what the tests need.
@@ -64,7 +66,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-page screenshots test-slow test-neon fuzz mutants environments docs docs-serve lint format bench bench-all bench-quick bench-scripts bench-javascript instructions clean
+.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-page screenshots test-slow test-neon fuzz mutants environments docs docs-serve lint format bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -174,6 +176,9 @@ bench-scripts: $(VENV)/.built $(BENCH)/.installed  ## Texts in nine scripts agai
 	test -f build/scripts/kana.txt || $(BENCH)/bin/python -m benchmarks.scripts build/scripts
 	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks --corpus build/scripts/*.txt --bytes 800000 \
 	    --records build/benchmarks --only gigatoken numpy $(BENCHMARKS)
+
+bench-corpora: $(VENV)/.built $(BENCH_CORPORA)/.installed  ## Files to token files, against scripts; memory (CORPORA="--sizes 1e8 4e9"; needs 20 GB of disk)
+	PYTHONPATH=python $(BENCH_CORPORA)/bin/python -m benchmarks.corpora $(CORPORA)
 
 # Where npm cannot install them, the page's core runs alone.
 bench-javascript: $(VENV)/.built  ## The page's core against tokenizers of npm, in Node (needs node, BPE_TOKENIZER_FIXTURES)
@@ -295,6 +300,14 @@ $(BENCH)/.installed: Makefile | $(VENV)/.created
 	$(BENCH)/bin/python -m pip --disable-pip-version-check install --quiet tiktoken==0.14.0 tokenizers==0.23.3 \
 	    fastokens==0.3.5 quicktok-v1==0.4.0 gigatoken==0.10.0 tokie==0.1.4 iree-tokenizer==0.3.0 \
 	    kitoken==0.11.1 bpe-openai==0.1.4 rs-bpe==0.1.0 numpy typer rich jinja2
+	@touch $@
+
+# tokenizers is the version that this transformers takes.
+$(BENCH_CORPORA)/.installed: Makefile | $(VENV)/.created
+	$(BIN)/python -m venv $(BENCH_CORPORA)
+	$(BENCH_CORPORA)/bin/python -m pip --disable-pip-version-check install --quiet gigatoken==0.10.0 \
+	    datasets==5.2.0 transformers==5.24.0 pyarrow==26.0.1 zstandard==0.25.0 orjson==3.13.0 \
+	    numpy typer rich jinja2
 	@touch $@
 
 $(VENV)/.test: PACKAGES := '.[test]'

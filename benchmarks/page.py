@@ -55,7 +55,7 @@ def files(directory: Path = DIRECTORY) -> dict[Path, str]:
     suite = newest("suite", directory)
     if suite is None:
         raise SystemExit(f"{directory} has no record; `make bench` makes one")
-    found = [newest(name, directory) for name in ("training", "loading", "hostile")]
+    found = [newest(name, directory) for name in ("training", "loading", "hostile", "corpora")]
     others = {run.about["run"]: run for run in found if run is not None}
     page, readme = _ROOT / "docs" / "benchmarks.md", _ROOT / "README.md"
     text = results(suite, others, runs(directory))
@@ -103,6 +103,7 @@ def results(suite: Run, others: Mapping[str, Run], every: Sequence[Run]) -> str:
         {**result, "name": f"{name}, {result['name']}"}
         for name, run in others.items()
         for result in run.of("compared")
+        if "target" not in result  # some of the corpora's other sides are ours
     ]
     parts = [
         _about(suite, others),
@@ -372,7 +373,9 @@ def _others(others: Mapping[str, Run]) -> Iterator[str]:
     """Return training, loading and hostile inputs."""
     for name, run in others.items():
         yield f"## {name.capitalize()}"
-        if run.of("compared"):
+        if name == "corpora":
+            yield from _corpora(run)
+        elif run.of("compared"):
             yield _table(
                 ["", "ours", "peer", "times as fast"],
                 [
@@ -383,6 +386,42 @@ def _others(others: Mapping[str, Run]) -> Iterator[str]:
         if run.of("alone"):
             yield "\n".join(f"- {each['name']}: {each['ours']} ({each['said']})." for each in run.of("alone"))
         yield from _growth(run)
+
+
+def _corpora(run: Run) -> Iterator[str]:
+    """Return the speed and the memory from files of documents to token files."""
+    if run.of("compared"):
+        yield "Times as fast as the other side, and the least that it should be."
+        yield _table(
+            ["", "ours", "other", "times as fast", "at least"],
+            [
+                [each["name"], each["ours"], each["theirs"], _ratio(each["ratio"]), f"{each['target']:g}"]
+                for each in run.of("compared")
+            ],
+        )
+    peaks: dict[tuple[str, str, str], dict[int, int]] = {}
+    for each in run.of("peak"):
+        row = peaks.setdefault((each["command"], each["documents"], each["format"]), {})
+        row[each["size"]] = each["peak"]
+    if peaks:
+        sizes = sorted({size for row in peaks.values() for size in row})
+        yield "Peak memory of a command by the size of its input, in MB."
+        yield _table(
+            ["", *(f"{size / 1e6:,.0f} MB" for size in sizes)],
+            [
+                [
+                    f"{command}, {kind} documents, {form}",
+                    *(f"{row[size] / 1e6:,.0f}" if size in row else "" for size in sizes),
+                ]
+                for (command, kind, form), row in peaks.items()
+            ],
+        )
+    for each in run.of("spill"):
+        yield (
+            f"Training on {each['name']}: {each['limited']}, against {each['unlimited']} without a limit, "
+            f"{_ratio(each['times'])} times its time; "
+            f"{'the same merges' if each['same_merges'] else 'other merges'}."
+        )
 
 
 def _growth(run: Run) -> Iterator[str]:

@@ -29,6 +29,8 @@ from benchmarks.inputs import chunks, fixture
 from benchmarks.measure import spread
 from benchmarks.records import DIRECTORY, Record
 
+__all__ = ["ALL_CASES", "CASES", "Case", "Run", "run_training"]
+
 _OURS = "bpe_tokenizer"
 _CORPORA = ("books", "code", "multi", "zh")
 _BIG_BYTES, _BIG_MEMORY = 2_000_000_000, "500MB"
@@ -141,7 +143,7 @@ def _compare(case: Case, corpus: Path, rounds: int, record: Record) -> None:
     runs: Mapping[str, list[Run]] = {side: [] for side in sides}
     for _ in range(rounds):
         for side, (program, pattern) in sides.items():
-            runs[side].append(_run(program, pattern, case.vocab_size, files))
+            runs[side].append(run_training(program, pattern, case.vocab_size, files))
     if case.peer == "gigatoken" and runs["ours"][0].digest != runs["theirs"][0].digest:
         counts = [runs[side][0].merges for side in sides]
         raise SystemExit(f"{case}: the merges differ; their numbers are {counts}")
@@ -169,7 +171,7 @@ def _in_little_memory(directory: Path, record: Record) -> None:
             written += len(document)
             if written >= _BIG_BYTES:
                 break
-    run = _run(_OURS, "gpt2", 32_000, [corpus], _BIG_MEMORY)
+    run = run_training(_OURS, "gpt2", 32_000, [corpus], _BIG_MEMORY)
     name = f"{written / 1e9:.0f} GB with ever new words, gpt2, 32,000, max_memory={_BIG_MEMORY}"
     print(f"{name}: {run.seconds:.1f} s, {run.peak / 1e6:,.0f} MB; {run.said}")
     ours = f"{run.seconds:.1f} s, {run.peak / 1e6:,.0f} MB"
@@ -191,7 +193,24 @@ def _documents() -> Iterator[bytes]:
                     yield f"{' '.join(words)}\n{text}\n".encode()
 
 
-def _run(side: str, pattern: str, vocab_size: int, files: Sequence[Path], memory: str | None = None) -> Run:
+def run_training(
+    side: str, pattern: str, vocab_size: int, files: Sequence[Path], memory: str | None = None
+) -> Run:
+    """Train in a new process.
+
+    Args:
+        side: Whose training: `"bpe_tokenizer"`, or one of the peers.
+        pattern: The name of the split pattern.
+        vocab_size: Number of ids.
+        files: The corpus.
+        memory: The limit of our memory; None for none.
+
+    Returns:
+        What it took, and a digest of its merges.
+
+    Raises:
+        SystemExit: The process failed.
+    """
     command = [sys.executable, "-m", "benchmarks.training", "--side", side, "--pattern", pattern]
     command += ["--vocab-size", str(vocab_size), *(["--memory", memory] if memory else [])]
     command += map(str, files)

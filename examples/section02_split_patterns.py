@@ -36,18 +36,18 @@ def pieces(split_pattern: str, text: str = TEXT) -> list[str]:
 
 
 def named_patterns() -> None:
-    """Show how the published tokenizers cut a text."""
+    """Show how each named pattern cuts a text."""
     ways: dict[str, list[str]] = {}
-    for name, published in NAMED_PATTERNS.items():
-        assert isinstance(published, NamedPattern)
-        assert published.source
-        assert resolve_split_pattern(name) == published.patterns
-        assert pattern_name(published.patterns) == name
-        assert resolve_split_pattern(SPLIT_PATTERNS[name]) == published.patterns
+    for name, named in NAMED_PATTERNS.items():
+        assert isinstance(named, NamedPattern)
+        assert named.source
+        assert resolve_split_pattern(name) == named.patterns
+        assert pattern_name(named.patterns) == name
+        assert resolve_split_pattern(SPLIT_PATTERNS[name]) == named.patterns
         found = pieces(name)
         assert "".join(found) == TEXT
         ways.setdefault("|".join(found), []).append(name)
-    show(f"{TEXT!r}, as {len(NAMED_PATTERNS)} published patterns cut it")
+    show(f"{TEXT!r}, as {len(NAMED_PATTERNS)} named patterns cut it")
     for cut, names in ways.items():
         print(f"    {cut:<39} {', '.join(names)}")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,6 +38,7 @@ def main() -> None:
     heading(5, "The class BPETokenizer")
     one_text()
     many_texts()
+    columns()
     rows()
     files()
     arrays_and_tensors()
@@ -83,6 +86,20 @@ def many_texts() -> None:
     tokenizer.pad_token = None
     with refused(OptionError, "Pad without a pad token"):
         tokenizer.encode_batch(texts, padding=True)
+
+
+def columns() -> None:
+    """Columns of Arrow in and out, if `pyarrow` is installed."""
+    if find_spec("pyarrow") is None:
+        return
+    tokenizer = library_tokenizer()
+    pyarrow = import_module("pyarrow")
+    table = pyarrow.table({"text": ["import os", None, "import sys, this"]})
+    ids = tokenizer.encode_arrow(table.column("text"))
+    assert ids.to_pylist()[0] == tokenizer.encode("import os")
+    assert tokenizer.decode_arrow(ids) == table.column("text")
+    assert tokenizer.arrow_mapper()(table).column("input_ids") == ids
+    show("A column of texts as a column of ids", ids.type, ids.to_pylist())
 
 
 def rows() -> None:

@@ -123,6 +123,12 @@ def token_files(here: Path) -> None:
     files = sorted(path.name for path in (here / "ids").iterdir())
     show("bpe-tokenizer tokenize-corpus", files)
     assert any(name.endswith(".bin") for name in files)
+    options = ["--tokenizer", "small", "--corpus", corpus, "--output", "parts", "--unit-size", "1kB"]
+    for part in ("1", "0"):  # as two machines would, at the same time
+        run(here, "tokenize-corpus", *options, "--part", part, "--of", "2", "--shuffle", "1", "--events")
+    merged = json.loads(run(here, "merge-manifests", "parts", "--verify", "--json"))
+    show("bpe-tokenizer merge-manifests parts", merged)
+    assert merged["documents"] > len(merged["files"]) > 1
 
 
 def chat(here: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import lzma
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +20,17 @@ import pytest
 # `python -m pytest` finds it; a bare `pytest` does not look beside `tests`.
 pytest.importorskip("benchmarks")
 
-from benchmarks import chart, hostile, instructions, page, records, scripts
+from benchmarks import (
+    chart,
+    corpora,
+    corpora_inputs,
+    corpora_sides,
+    hostile,
+    instructions,
+    page,
+    records,
+    scripts,
+)
 from benchmarks.cases import (
     ALL_LIMITS,
     BASELINES,
@@ -318,6 +331,32 @@ def recorded(directory: Path) -> tuple[records.Run, dict[str, records.Run]]:
     return suite, {name: run for name, run in others.items() if run is not None}
 
 
+def test_the_page_shows_the_corpora(tmp_path: Path) -> None:
+    suite, others = recorded(tmp_path)
+    record = records.Record("corpora", True, {}, tmp_path / "corpora")
+    each = {"ours": "2 s", "theirs": "1 s", "ratio": [0.5, 0.4, 0.6], "target": 0.8}
+    record.add("compared", name="300 MB of parquet, a against b", **each)
+    for size, peak in ((100_000_000, 200_000_000), (4_000_000_000, 210_000_000)):
+        row = {"command": "count", "documents": "small", "format": "parquet", "seconds": 1.0}
+        record.add("peak", size=size, peak=peak, **row)
+    sides = {"limited": "9 s, 230 MB", "unlimited": "8 s, 900 MB", "times": [1.1, 1.0, 1.2]}
+    record.add("spill", name="2 GB", same_merges=True, said="", **sides)
+    record.end()
+    run = records.newest("corpora", tmp_path / "corpora")
+    assert run is not None
+    text = page.results(suite, {**others, "corpora": run}, records.runs(tmp_path))
+    for part in (
+        "## Corpora",
+        "| 300 MB of parquet, a against b | 2 s | 1 s | **0.50** (0.40 to 0.60) | 0.8 |",
+        "| count, small documents, parquet | 200 | 210 |",
+        "Training on 2 GB: 9 s, 230 MB, against 8 s, 900 MB without a limit, **1.10** (1.00 to 1.20) times "
+        "its time; the same merges.",
+    ):
+        assert part in text
+    not_ahead = text.partition("## Where we are not ahead")[2].partition("##")[0]
+    assert "a against b" not in not_ahead
+
+
 def test_the_page_shows_the_results(tmp_path: Path) -> None:
     suite, others = recorded(tmp_path)
     text = page.results(suite, others, records.runs(tmp_path))
@@ -482,3 +521,84 @@ def test_texts_of_a_script(tmp_path: Path) -> None:
     size = scripts.write_script(scripts.SCRIPTS["kana"], tmp_path / "a", tmp_path / "kana.txt")
     assert (tmp_path / "kana.txt").read_text("utf-8") == f"{long}\n{long[::-1]}"
     assert size == (tmp_path / "kana.txt").stat().st_size
+
+
+@pytest.fixture
+def fixtures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of corpora that are small."""
+    directory = tmp_path / "fixtures"
+    (directory / "corpora").mkdir(parents=True)
+    for name in ("books", "code", "multi", "zh"):
+        lines = "".join(f"{name}, line {number}: naïve 日本\n" for number in range(2000))
+        (directory / "corpora" / f"{name}.txt.xz").write_bytes(lzma.compress(lines.encode()))
+    monkeypatch.setenv("BPE_TOKENIZER_FIXTURES", str(directory))
+    return directory
+
+
+@pytest.mark.parametrize("kind", corpora_inputs.KINDS)
+def test_corpora_are_the_same_each_time(kind: str, fixtures: Path) -> None:
+    made = [*corpora_inputs.documents(kind, 500_000)]
+    assert made == [*corpora_inputs.documents(kind, 500_000)]
+    size = sum(len(document.encode()) for document in made)
+    assert 500_000 <= size <= 1_600_000
+    assert (len(made) == 1) == (kind == "single")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "jsonl.zst", "parquet", "txt"])
+def test_a_corpus_holds_its_documents(form: str, tmp_path: Path) -> None:
+    for package in {"jsonl.zst": ["zstandard"], "parquet": ["pyarrow"]}.get(form, []):
+        pytest.importorskip(package)
+    documents = ["one\ntwo", "日本 \u2028 naïve", ""]
+    path = tmp_path / f"corpus.{form}"
+    corpora_inputs.write_corpus(documents, path)
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    if form == "txt":
+        assert path.read_text("utf-8").split("\n\n") == [*documents, ""]
+    else:
+        if form != "parquet":
+            pytest.importorskip("orjson")
+        assert [*corpora_sides.texts_of(path)] == documents
+
+
+def test_rare_words_follow_a_power_law() -> None:
+    words = [word for text in corpora_inputs.mixed_words([""] * 4000) for word in text.split()]
+    counts = Counter(words).most_common()
+    assert len(words) == 48_000
+    assert 0.6 < len(counts) / len(words) < 0.64
+    once = sum(times == 1 for _, times in counts)
+    assert 0.6 < once / len(counts) < 0.85
+    assert counts[0][1] > 20
+
+
+def test_sides_run_in_turn_and_must_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order: list[str] = []
+    results = {"a": (2.0, "x"), "b": (4.0, "x"), "c": (1.0, "y")}
+
+    def run_side(side: str, corpus: Path, work: Path) -> dict[str, Any] | None:
+        order.append(side)
+        if side not in results:
+            return None
+        taken, digest = results[side]
+        return {"seconds": taken, "digest": digest, "size": 3, "peak": 5_000_000}
+
+    monkeypatch.setattr(corpora, "_run_side", run_side)
+    record = records.Record("corpora", False, {}, tmp_path)
+    options = argparse.Namespace(turns=3, work=tmp_path)
+    wanted = [corpora.Comparison("a", "b", 1.5), corpora.Comparison("a", "absent", 1.5)]
+    corpora.compare(wanted, tmp_path, "a case", options, record)
+    assert order == ["a", "b", "absent", "b", "a", "a", "b"]
+    found = [line for line in lines(record) if line["kind"] == "compared"]
+    assert [(each["name"], each["ratio"]) for each in found] == [("a case, a against b", [2.0, 2.0, 2.0])]
+    assert "a case, a against b: 2.00 s, 5 MB against 4.00 s, 5 MB: 2.00 times" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="the results differ"):
+        corpora.compare([corpora.Comparison("a", "c", 1)], tmp_path, "a case", options, record)
+
+
+def test_every_compared_side_exists() -> None:
+    every = [*corpora._SPEED, *corpora._SLOW, *(each for part in corpora._ENGINES.values() for each in part)]
+    assert {side for each in every for side in (each.ours, each.theirs)} == set(corpora_sides.SIDES)
+    assert {kind for kind, _ in corpora._MEMORY} <= set(corpora_inputs.KINDS)
+    assert set(corpora._ENGINES) < set(corpora.PARTS)
+    assert {*corpora.COMMANDS} == {"train", "count", "tokenize-corpus", "report", "compare"}

@@ -28,6 +28,7 @@ CALLS = REPOSITORY / "tests" / "support" / "typed_calls.py"
 MODULES = [
     "",
     "chat",
+    "columns",
     "compat.tiktoken",
     "compat.transformers",
     "corpus",
@@ -43,6 +44,8 @@ ANY = {
     r"tokenizer\.BPETokenizer\.trim_messages ->": "fields of a message, which the template defines",
     r"tokenizer\.BPETokenizer\.training_examples\(conversations\)": "fields of a conversation of a dataset",
     r"tokenizer\.BPETokenizer\.apply_chat_template ->": "tensors of PyTorch, or message spans beside ids",
+    r"tokenizer\.BPETokenizer\.(en|de)code_arrow( ->|\(array\))": "columns of any library of Arrow",
+    r"columns\.mapper\.ArrowMapper\.__call__( ->|\(table\))": "tables of pyarrow, which has no types",
     r"tokenizer\.BPETokenizer\.(__call__|encode_batch|pad) ->": "columns of several types; PyTorch",
     r"chat\.session\.ChatSession\.__init__\(options\)": "arguments of `BPETokenizer.chat`",
     r"chat\.session\.ChatSession\.conversation ->": "fields of a message, which the template defines",
@@ -54,7 +57,7 @@ ANY = {
     r"distributed\.ray\.\w+( ->|\((source|dataset)\))": "datasets of Ray, which few programs have",
     r"distributed\.spark\.\w+( ->|\((source|frame|session)\))": "frames of Spark, which few programs have",
     r"model\.Model\.config": "JSON of a tokenizer_config.json",
-    r"train\.piece_counts\.PieceCounts\.(add_arrow\(batch\)|add_column\(array\)|to_arrow ->)": "pyarrow",
+    r"train\.piece_counts\.PieceCounts\.(add_arrow\(batch\)|add_column\(array\)|to_arrow ->)": "Arrow",
     r"view\.reports\.(report\.Report|disagreements\.Disagreements)\.(to_dict|facts) ->": "JSON of a report",
     r"view\.reports\.report\.Report\.scripts": "JSON of a report",
 }

@@ -1,5 +1,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from os import PathLike
+from typing import Literal, Protocol, TypeAlias, TypedDict, final, type_check_only
+from pathlib import Path
 from typing import Literal, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
@@ -17,12 +19,15 @@ __all__ = [
     "MergeTrace",
     "Model",
     "PieceCounter",
+    "PieceReader",
     "RankTable",
     "SplitPattern",
     "TokenTable",
     "__version__",
+    "find_bad_rows",
     "from_printable",
     "read_ids",
+    "read_rows",
     "read_strings",
     "split_merges",
     "to_printable",
@@ -35,6 +40,10 @@ __version__: str
 _Special: TypeAlias = bool | Collection[str]
 # Ids. One-dimensional integer arrays are read directly from memory.
 _Ids: TypeAlias = Sequence[int] | npt.NDArray[np.integer]
+
+@type_check_only
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
 
 @type_check_only
 class CacheStatistics(TypedDict):
@@ -287,6 +296,65 @@ class MergeTrace:
     def is_whole(self) -> bool: ...
 
 @final
+class ArrowReader:
+    """The arrays of a column of Arrow. An iterator."""
+
+    # From the capsules that `__arrow_c_array__` and `__arrow_c_stream__` return. A struct with one field is
+    # that field; ArgumentTypeError for one with several. CorpusError if the structures break Arrow's rules.
+    @staticmethod
+    def from_array(schema: object, array: object) -> ArrowReader: ...
+    @staticmethod
+    def from_stream(stream: object) -> ArrowReader: ...
+    # Whether it reads a stream.
+    @property
+    def is_chunked(self) -> bool: ...
+    # For messages.
+    @property
+    def type_name(self) -> str: ...
+    @property
+    def holds_texts(self) -> bool: ...
+    @property
+    def holds_ids(self) -> bool: ...
+    def __iter__(self) -> ArrowReader: ...
+    def __next__(self) -> ArrowPart: ...
+
+@final
+class ArrowPart:
+    """An array of a column."""
+
+    def __len__(self) -> int: ...
+    # The rows from `start` on that fit into `max_bytes`, at least one: their bytes, and the offsets of the
+    # rows and of the end. The bytes are not checked. CorpusError names a row that is null.
+    def text_block(
+        self, start: int, max_bytes: int
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]: ...
+
+@final
+class ArrowArray:
+    """An array that other libraries take."""
+
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __len__(self) -> int: ...
+    @property
+    def null_count(self) -> int: ...
+
+@final
+class ArrowChunkedArray:
+    """Arrays of one type in sequence, which other libraries take."""
+
+    def __new__(
+        cls, type_name: Literal["list", "string"], arrays: Sequence[ArrowArray]
+    ) -> ArrowChunkedArray: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __len__(self) -> int: ...
+    @property
+    def num_chunks(self) -> int: ...
+    @property
+    def null_count(self) -> int: ...
+
+@final
 class Encoder:
     """A compiled model. Its only mutable state is a cache."""
 
@@ -334,6 +402,37 @@ class Encoder:
         threads: int = 0,
         prefix_suffix_ids: tuple[Sequence[int], Sequence[int]] = ...,
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
+    # As `encode_ragged`, for the rows `data[offsets[i]:offsets[i + 1]]`, without a `str` for each.
+    # CorpusError names the row and the byte that is not UTF-8; OptionError the row whose offsets do not
+    # ascend, or exceed the data.
+    def encode_rows(
+        self,
+        data: npt.NDArray[np.uint8],
+        offsets: npt.NDArray[np.int64],
+        special: _Special = ...,
+        threads: int = 0,
+        prefix_suffix_ids: tuple[Sequence[int], Sequence[int]] = ...,
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
+    # The lists of ids of a part of a column: arrays of at most `max_ids` ids each, or of 2**31 - 1.
+    def encode_column(
+        self,
+        part: ArrowPart,
+        special: _Special = ...,
+        threads: int = 0,
+        prefix_suffix_ids: tuple[Sequence[int], Sequence[int]] = ...,
+        max_ids: int = ...,
+    ) -> list[ArrowArray]: ...
+    # The texts of a part of a column. More than `max_bytes` become an array of `large_string`, or with
+    # `splits` several of `string`. UnicodeDecodeError, for errors="strict", names the row.
+    def decode_column(
+        self,
+        part: ArrowPart,
+        skip_special_tokens: bool = False,
+        errors: Literal["replace", "strict", "ignore"] = "replace",
+        threads: int = 0,
+        splits: bool = False,
+        max_bytes: int = ...,
+    ) -> list[ArrowArray]: ...
     # As `encode_ragged`, for the documents in files. CorpusError names the file and the byte that is not
     # UTF-8; SpecialTokenError names the disallowed special token.
     def encode_files(
@@ -424,8 +523,9 @@ class DecodeStream:
 class PieceCounter:
     """Counts the pieces of a corpus and trains a model on the counts."""
 
-    # max_memory: approximate limit for counting and training, in bytes. Counting drops the rarest pieces to
-    # keep it.
+    # max_memory: approximate limit for counting and training, in bytes. At the limit, counting writes the
+    # pieces to unnamed files in `spill_directory`, or drops the rarest ones.
+    # sample: documents count whose 64-bit hash is below this number. A file that is one document is refused.
     def __new__(
         cls,
         *,
@@ -434,6 +534,9 @@ class PieceCounter:
         special_tokens: Sequence[str] = ...,
         threads: int = 0,
         max_memory: int | None = None,
+        on_memory: Literal["spill", "drop"] = "spill",
+        spill_directory: str | PathLike[str] | None = None,
+        sample: int | None = None,
     ) -> PieceCounter: ...
     # A new counter with the same settings and no counts.
     def empty(self) -> PieceCounter: ...
@@ -463,6 +566,15 @@ class PieceCounter:
     # A part of a file, from the first safe cut at or after `start` to the first at or after `end`. The part
     # with start 0 counts the document.
     def add_range(self, path: str | PathLike[str], start: int, end: int, weight: int = 1) -> None: ...
+    # Counts what the method `read` of an object returns as one document in UTF-8; `name` is for errors.
+    # `progress` gets the number of bytes counted.
+    def add_stream(
+        self,
+        reader: _Readable,
+        name: str | PathLike[str],
+        weight: int = 1,
+        progress: Callable[[int], None] | None = None,
+    ) -> None: ...
     # Pieces counted elsewhere: data[offsets[i]:offsets[i + 1]] occurs counts[i] times.
     def add_pieces(
         self,
@@ -474,32 +586,80 @@ class PieceCounter:
     def add_documents(self, documents: int) -> None: ...
     # Adds the other's counts. `take` moves them, which avoids a copy and leaves the other empty.
     def merge(self, other: PieceCounter, weight: int = 1, *, take: bool = False) -> None: ...
+    # Spills what is in memory, if it is more than a part of the limit.
+    def make_room(self) -> None: ...
+    # Drops the pieces with counts below `min_count`.
+    def leave_out(self, min_count: int) -> None: ...
+    # Reads the files of counts that `open` has not read. Raises FormatError if one is broken; so does
+    # whatever needs the pieces.
+    def verify(self) -> None: ...
     @property
     def documents(self) -> int: ...
+    # Whether nothing was counted. Reads no file.
+    @property
+    def is_empty(self) -> bool: ...
     # Number of pieces, and of distinct pieces.
     @property
     def pieces(self) -> int: ...
     @property
     def distinct(self) -> int: ...
-    # Number of pieces dropped to save memory, the sum of their counts, and the largest error of any count.
+    # Number of pieces that were dropped, the sum of their counts, the largest error of any count and of the
+    # count of any pair of symbols; and the number and the sum of each script that lost something.
     @property
-    def dropped(self) -> tuple[int, int, int]: ...
+    def dropped(self) -> tuple[int, int, int, int, list[tuple[str, int, int]]]: ...
+    # Documents and bytes that a sample saw, documents and bytes that it kept.
+    @property
+    def sampled(self) -> tuple[int, int, int, int]: ...
+    # Distinct pieces, their bytes, the memory that learning at once needs and the memory it may take (None:
+    # any), bytes on the disk, the directory of temporary files.
+    @property
+    def needs(self) -> tuple[int, int, int, int | None, int, Path]: ...
     # Whether normalisation changed text; not known of pieces that were counted elsewhere.
     @property
     def normalized(self) -> bool: ...
     # The pieces in byte order, in the form of `add_pieces`.
     def arrays(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]: ...
-    # The counts as bytes after a header `begin`; and the counts that follow a header of `begin` bytes.
-    def save(self, begin: bytes) -> bytes: ...
+    # Reads the pieces in byte order, some at a time; None if they are in memory.
+    def reader(self) -> PieceReader | None: ...
+    # Whether both have the same pieces and counts.
+    def same_pieces(self, other: PieceCounter) -> bool: ...
+    # Writes a file of counts with the header `begin`, some bytes at a time.
+    def save(self, begin: bytes, write: Callable[[bytes], object]) -> None: ...
+    # Adds the counts that follow a header of `begin` bytes.
     def load(
         self,
         data: bytes,
         begin: int,
         documents: int,
-        dropped: tuple[int, int, int],
+        dropped: tuple[int, int, int, int, list[tuple[str, int, int]]],
         *,
         normalized: bool = False,
+        sampled: tuple[int, int, int, int] = ...,
     ) -> None: ...
+    # Takes the counts of a file, which is read when they are needed. Replaces all counts.
+    def open(
+        self,
+        path: str | PathLike[str],
+        begin: int,
+        documents: int,
+        dropped: tuple[int, int, int, int, list[tuple[str, int, int]]],
+        *,
+        normalized: bool = False,
+        sampled: tuple[int, int, int, int] = ...,
+    ) -> None: ...
+    # Takes a part of a file of counts: the pieces from `low` on and before `high`. `start` is a place of the file at or
+    # before the first of them, and `end` the byte of a place after the last. Replaces all counts.
+    def open_slice(
+        self,
+        path: str | PathLike[str],
+        start: tuple[int, bytes],
+        end: int | None,
+        low: bytes,
+        high: bytes | None,
+    ) -> None: ...
+    # Places in the file of counts that `open` has taken, about `spacing` bytes apart, the first piece first: the byte at
+    # which a piece begins, and the piece before it.
+    def places(self, spacing: int) -> list[tuple[int, bytes]]: ...
     # A model of the 256 bytes, the added tokens with ids below `vocab_size`, and learned tokens with the
     # other ids below it. Text is cut as this counter cuts it.
     # `model`: extend this model instead. Learned tokens get the ids after its largest; `added_tokens` is not
@@ -508,6 +668,9 @@ class PieceCounter:
     # result is that of the uninterrupted run. OptionError names a merge that is impossible.
     # progress(learned tokens, wanted tokens) is called every 100 tokens.
     # checkpoint(merges since its last call) is called after about each `checkpoint_seconds` of work.
+    # min_count: pieces with lower counts are left out. uncertain(number) is called with the number of the
+    # first merge that may differ because pieces were dropped.
+    # With max_memory, merges are learned in rounds if learning at once needs more. The result is the same.
     def train(
         self,
         *,
@@ -522,7 +685,39 @@ class PieceCounter:
         learned: Sequence[tuple[bytes, bytes]] = ...,
         checkpoint: Callable[[list[tuple[bytes, bytes]]], None] | None = None,
         checkpoint_seconds: float = 30.0,
+        min_count: int = 0,
+        uncertain: Callable[[int], None] | None = None,
     ) -> Model: ...
+
+@final
+class PieceReader:
+    """Reads pieces in byte order."""
+
+    # The next pieces, in the form of `PieceCounter.add_pieces`; none at the end.
+    def read(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]: ...
+
+# The rows of a block: "line", "json" (`name` is the field) or "separated" (`name` is the separator). Returns
+# the UTF-8 of the documents, concatenated; their offsets and the end of the last; the numbers of their rows;
+# the rows that the caller must decide, as (number, start, end, number of documents before); the number of
+# rows. The first row has the number `first`; those up to the number `after` are skipped.
+def read_rows(
+    block: npt.NDArray[np.uint8],
+    kind: Literal["line", "json", "separated"],
+    name: bytes,
+    *,
+    first: int = 1,
+    after: int = 0,
+    threads: int = 0,
+) -> tuple[
+    npt.NDArray[np.uint8],
+    npt.NDArray[np.int64],
+    npt.NDArray[np.int64],
+    list[tuple[int, int, int, int]],
+    int,
+]: ...
+
+# The numbers, from 0, of the rows data[offsets[i]:offsets[i + 1]] that are not UTF-8.
+def find_bad_rows(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
 
 # Bytes to GPT-2's printable characters, and back: None for a string with another character.
 def to_printable(token: bytes) -> str: ...

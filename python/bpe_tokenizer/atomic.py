@@ -16,7 +16,7 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -34,12 +34,14 @@ from bpe_tokenizer.locks import (
 
 __all__ = [
     "AtomicFile",
+    "flush_directory",
     "is_temporary",
     "make_directory",
     "remove_abandoned",
     "unfinished",
     "write_atomically",
     "write_errors",
+    "write_stream",
 ]
 
 _SUFFIX = ".tmp"
@@ -90,6 +92,36 @@ def write_atomically(files: Mapping[Path, bytes]) -> None:
         _flush_directories(files)
         for path in files:
             remove_abandoned(path)
+
+
+def write_stream(path: Path, write: Callable[[Callable[[bytes], None]], None]) -> None:
+    """Write a file, completely or not at all, some bytes at a time.
+
+    Args:
+        path: The file.
+        write: Gets a function, and calls it with the bytes of each part.
+
+    Raises:
+        WriteError: The file cannot be written, and an existing one is unchanged.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     write_stream(Path(directory, "a"), lambda put: put(b"some bytes"))
+    ...     Path(directory, "a").read_bytes()
+    b'some bytes'
+    """
+    file = AtomicFile(path)
+    try:
+        write(file.write)
+        file.finish()
+        _flush_directories({path: b""})
+        file.replace()
+    except BaseException:
+        file.abandon()
+        raise
+    file.close()
+    _flush_directories({path: b""})
+    remove_abandoned(path)
 
 
 class AtomicFile:
@@ -327,16 +359,25 @@ def _mode(path: Path) -> int | None:
     return mode
 
 
-def _flush_directories(files: Mapping[Path, bytes]) -> None:
+def flush_directory(directory: Path) -> None:
+    """Flush the names of a directory's files to the disk.
+
+    Raises:
+        WriteError: They cannot be written.
+    """
     if not hasattr(os, "O_DIRECTORY"):
         return  # Windows cannot flush directories
+    with write_errors(directory), contextlib.suppress(PermissionError):
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that cannot
+                raise
+        finally:
+            os.close(descriptor)
+
+
+def _flush_directories(files: Mapping[Path, bytes]) -> None:
     for directory in {path.parent for path in files}:
-        with write_errors(directory), contextlib.suppress(PermissionError):
-            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(descriptor)
-            except OSError as error:
-                if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that cannot
-                    raise
-            finally:
-                os.close(descriptor)
+        flush_directory(directory)

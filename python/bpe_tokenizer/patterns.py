@@ -1,4 +1,4 @@
-r"""The published split patterns, by name, as data.
+r"""The named split patterns, as data.
 
 A split pattern cuts a text into pieces before merging: no token crosses the end of a piece. Some models
 apply several patterns in sequence, and each cuts the pieces of the previous one, so a named pattern is a
@@ -7,6 +7,10 @@ tuple of one or more patterns. Text between two matches is a piece too.
 The dialect is that of Rust's `fancy-regex`: `$` is the end of the text (not of a line), and `\s`, `\p{L}`,
 `\p{N}`, ... are Unicode classes. `ByteLevel(use_regex=True)` of a Hugging Face file is GPT-2's pattern,
 `Digits(individual_digits=True)` is `\p{N}`.
+
+`cl100k-bounded` and `o200k-bounded` are this package's: `cl100k` and `o200k` with short pieces in scripts
+that are written without spaces. A text without Han, Kana, Thai, Lao, Khmer and Burmese has the same pieces.
+docs/training.md tells what they gain and lose.
 """
 
 from __future__ import annotations
@@ -33,11 +37,11 @@ __all__ = [
 
 
 class NamedPattern(NamedTuple):
-    """A published pre-tokenisation.
+    """A pre-tokenisation with a name.
 
     Args:
         patterns: The split patterns, in the order of their application.
-        source: Where it is published.
+        source: Where it is published, or how it was made.
     """
 
     patterns: tuple[str, ...]
@@ -117,6 +121,33 @@ _DEEPSEEK_LLM_LETTERS = (
 # Han, the planes before it and Hangul, exactly as written: 一-龥 ࠀ-一 가-퟿.
 _DEEPSEEK_CJK = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
 
+# Scripts that are written without spaces between words. Katakana's mark for long vowels and its half-width
+# marks are in none of Unicode's scripts.
+_HAN = r"\p{Han}"
+_HIRAGANA = r"\p{Hiragana}\u30fc"
+_KATAKANA = r"\p{Katakana}\u30fc\uff70\uff9e\uff9f"
+_SOUTH_EAST_ASIAN = r"\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc\uff70\uff9e\uff9f" + _SOUTH_EAST_ASIAN
+# The vowels of Thai and Lao that are written before their consonant: a syllable begins there.
+_LEADING_VOWELS = r"\u0e40-\u0e44\u0ec0-\u0ec4"
+# A letter with its marks. The scripts' digits and punctuation are left to the other branches.
+_LETTER = rf"(?![\p{{M}}\p{{N}}\p{{P}}{_LEADING_VOWELS}])[{_SOUTH_EAST_ASIAN}]\p{{M}}*"
+
+# A piece of a run. docs/training.md, "Scripts without spaces", has the measurements that decide the numbers.
+_RUN = (
+    rf"(?:[{_HAN}]{{1,2}}|[{_HIRAGANA}]{{1,8}}|[{_KATAKANA}]{{1,8}}"
+    rf"|[{_LEADING_VOWELS}]?(?:{_LETTER}){{1,4}}|[{_LEADING_VOWELS}]\p{{M}}*)"
+)
+
+_CL100K_BOUNDED = CL100K_SPLIT_PATTERN.replace(
+    r"|[^\r\n\p{L}\p{N}]?+\p{L}++",
+    rf"|[^\r\n\p{{L}}\p{{N}}]?+{_RUN}|[^\r\n\p{{L}}\p{{N}}]?+[^\P{{L}}{_UNSPACED}]++",
+)
+
+_O200K_BOUNDED = rf"[^\r\n\p{{L}}\p{{N}}]?{_RUN}|" + O200K_SPLIT_PATTERN.replace(
+    r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", rf"(?:[^\P{{L}}\p{{Ll}}{_UNSPACED}]|[^\P{{M}}{_UNSPACED}])"
+).replace(r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", rf"(?:[^\P{{L}}\p{{Lu}}\p{{Lt}}{_UNSPACED}]|[^\P{{M}}{_UNSPACED}])")
+
 NAMED_PATTERNS: Mapping[str, NamedPattern] = MappingProxyType(
     {
         "gpt2": NamedPattern(
@@ -168,6 +199,13 @@ NAMED_PATTERNS: Mapping[str, NamedPattern] = MappingProxyType(
             (_BAILING,), "GSAI-ML/LLaDA-8B-Instruct and inclusionAI/Ling, tokenizer.json"
         ),
         "seed-coder": NamedPattern((_SEED_CODER,), "ByteDance-Seed/Seed-Coder-8B, tokenizer.json"),
+        # For corpora in which the distinct pieces of Chinese, Japanese, Thai, ... are too many.
+        "cl100k-bounded": NamedPattern(
+            (_CL100K_BOUNDED,), "this package: cl100k, with short runs of scripts without spaces"
+        ),
+        "o200k-bounded": NamedPattern(
+            (_O200K_BOUNDED,), "this package: o200k, with short runs of scripts without spaces"
+        ),
     }
 )
 

@@ -70,9 +70,11 @@ if TYPE_CHECKING:
     from bpe_tokenizer.chat.reply import Reply
     from bpe_tokenizer.chat.segment import Segment
     from bpe_tokenizer.chat.training_examples import TrainingExamples
+    from bpe_tokenizer.columns import ArrowMapper
     from bpe_tokenizer.formats.hub.objects import TokenizersTokenizer, TransformersTokenizer
     from bpe_tokenizer.formats.tiktoken import LoadKwargs, TiktokenEncoding
     from bpe_tokenizer.inference import InferenceBackend, LanguageModel
+    from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError
     from bpe_tokenizer.results import (
         EncodingResult,
         Padding,
@@ -85,7 +87,7 @@ if TYPE_CHECKING:
         Truncation,
     )
     from bpe_tokenizer.train.corpus import Corpus
-    from bpe_tokenizer.train.options import TieBreak
+    from bpe_tokenizer.train.options import OnMemory, TieBreak
     from bpe_tokenizer.train.piece_counts import Counts, PieceCounts
     from bpe_tokenizer.view.visualization import Visualization
 
@@ -267,18 +269,29 @@ class BPETokenizer:
         threads: int | None = None,
         weights: Iterable[int] | None = None,
         max_memory: int | str | None = None,
+        on_memory: OnMemory = "spill",
+        spill_directory: str | os.PathLike[str] | None = None,
+        min_count: int | None = None,
+        sample: float | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,
+        input_format: InputFormat | None = None,
+        documents: DocumentEnd = "file",
+        separator: str | None = None,
+        field: str = "text",
+        on_error: OnError = "stop",
         **unknown: Unpack[NoArguments],
     ) -> Self:
         """Learn a vocabulary from a corpus; it replaces the present one.
 
         The same corpus gives the same vocabulary in any order of the documents and with any number of
-        threads. Where `max_memory` drops pieces, the order of the documents must be the same too.
+        threads. Only where `on_memory="drop"` drops pieces, the order of the documents must be the same too.
 
         Args:
-            corpus: A `Path`; a `str` that names a file, or else is the text itself; an iterable of `str` or
-                `bytes` (UTF-8), each a document; an iterable of `Path`, each file a document.
+            corpus: A `Path`, of a file or a directory; a `str` that names one, is a pattern such as
+                `"data/*.jsonl.gz"`, or a URL such as `"s3://bucket/data"`, or else is the text itself; an
+                iterable of `str` or `bytes` (UTF-8), each a document; an iterable of `Path`.
+                Files are text, JSON Lines, Parquet or Arrow, each plain or compressed.
             vocab_size: Number of ids: 256 bytes, special tokens below it, learned tokens.
             min_frequency: Smallest count of a pair that is merged.
             special_tokens: A list, which takes the ids 256, 257, ..., or a dict of text to id. No learned
@@ -289,11 +302,27 @@ class BPETokenizer:
             max_token_length: Longest token to learn, in bytes; None for no limit.
             threads: Number of threads that count.
             weights: For a list of files: the factor by which each file's pieces count in a mixture.
+            max_memory: Memory limit of this process, in bytes or as in `"500MB"`. The result is the same:
+                pieces go to temporary files, and merges are learned in rounds.
+            on_memory: What happens at the limit: `"spill"`, or `"drop"` to drop the rarest pieces; then the
+                summary says what was dropped, and which merges may differ.
+            spill_directory: Directory of the temporary files; None for the system's.
+            min_count: Learn only from pieces that occur at least so often.
+            sample: Learn from a sample of the documents: the rate, such as 0.1 or `"1/10"`. A hash of a
+                document decides, so the sample is the same everywhere.
+            weights: For files: the factor by which each file's pieces count in a mixture, also each file of a
+                directory or a pattern.
             max_memory: Memory limit of this process, in bytes or as in `"500MB"`. To stay below it, the
                 rarest pieces are dropped, and the summary says what was dropped.
             checkpoint: Directory for checkpoints, for files only. The same call resumes from it after a run
                 was stopped at any moment, and gives the same result.
             checkpoint_seconds: Seconds of work between two checkpoints.
+            input_format: `"text"`, `"jsonl"`, `"parquet"` or `"arrow"`; None decides by the content of each
+                file.
+            documents: Whether a document of a text file is a `"line"` or the `"file"`.
+            separator: Text that separates the documents of a text file instead, such as `"<|endoftext|>"`.
+            field: The field of JSON Lines or the column of tables that holds the text.
+            on_error: `"stop"` at or `"skip"` a row that is not valid UTF-8 or JSON or has no text.
 
         Returns:
             This tokenizer.
@@ -316,6 +345,8 @@ class BPETokenizer:
             )
         if unknown:
             raise argument_error(BPETokenizer.train, unknown)
+        from bpe_tokenizer.train.options import CountLimits, TrainingOptions
+        from bpe_tokenizer.readers.options import training_options
         from bpe_tokenizer.train.options import TrainingOptions
         from bpe_tokenizer.train.trainer import train_model
 
@@ -329,9 +360,11 @@ class BPETokenizer:
             normalization,
             options,
             weights=weights,
-            max_memory=max_memory,
+            limits=CountLimits(max_memory, on_memory, spill_directory, sample),
+            min_count=min_count,
             checkpoint=checkpoint,
             checkpoint_seconds=checkpoint_seconds,
+            read=training_options(input_format, documents, separator, field, on_error),
         )
         self._state = CompiledModel.compile(model, self._state)
         return self
@@ -344,7 +377,16 @@ class BPETokenizer:
         weights: Iterable[int] | None = None,
         threads: int | None = None,
         max_memory: int | str | None = None,
+        on_memory: OnMemory = "spill",
+        spill_directory: str | os.PathLike[str] | None = None,
+        min_count: int | None = None,
+        sample: float | str | None = None,
         verbose: bool = False,
+        input_format: InputFormat | None = None,
+        documents: DocumentEnd = "file",
+        separator: str | None = None,
+        field: str = "text",
+        on_error: OnError = "stop",
     ) -> PieceCounts:
         """Count the distinct pieces of a corpus, the first step of training.
 
@@ -365,7 +407,16 @@ class BPETokenizer:
             weights=weights,
             threads=threads,
             max_memory=max_memory,
+            on_memory=on_memory,
+            spill_directory=spill_directory,
+            min_count=min_count,
+            sample=sample,
             verbose=verbose,
+            input_format=input_format,
+            documents=documents,
+            separator=separator,
+            field=field,
+            on_error=on_error,
         )
 
     def train_from_counts(
@@ -379,6 +430,9 @@ class BPETokenizer:
         tie_break: TieBreak = "largest",
         max_token_length: int | None = None,
         threads: int | None = None,
+        max_memory: int | str | None = None,
+        spill_directory: str | os.PathLike[str] | None = None,
+        min_count: int | None = None,
     ) -> Self:
         """Learn a vocabulary from piece counts: exactly the one that `train` learns from the corpus.
 
@@ -393,6 +447,9 @@ class BPETokenizer:
             tie_break: As in `train`.
             max_token_length: As in `train`.
             threads: As in `train`.
+            max_memory: As in `train`; None for the limit of the first counts.
+            spill_directory: As in `train`.
+            min_count: As in `train`.
 
         Returns:
             This tokenizer.
@@ -409,12 +466,12 @@ class BPETokenizer:
         from bpe_tokenizer.train.trainer import train_model_from_counts
 
         patterns, normalization = self._training_settings()
-        merged = merged_counts(counts)
+        merged = merged_counts(counts, max_memory=max_memory, spill_directory=spill_directory)
         special = list(merged.special_tokens) if special_tokens is None else special_tokens
         options = TrainingOptions(
             vocab_size, min_frequency, special, tie_break, max_token_length, threads, verbose
         )
-        model = train_model_from_counts(merged, patterns, normalization, options)
+        model = train_model_from_counts(merged, patterns, normalization, options, min_count)
         self._state = CompiledModel.compile(model, self._state)
         return self
 
@@ -437,6 +494,16 @@ class BPETokenizer:
         tie_break: TieBreak = "largest",
         max_token_length: int | None = None,
         threads: int | None = None,
+        max_memory: int | str | None = None,
+        on_memory: OnMemory = "spill",
+        spill_directory: str | os.PathLike[str] | None = None,
+        min_count: int | None = None,
+        sample: float | str | None = None,
+        input_format: InputFormat | None = None,
+        documents: DocumentEnd = "file",
+        separator: str | None = None,
+        field: str = "text",
+        on_error: OnError = "stop",
     ) -> Self:
         """Learn further tokens from a corpus; every id, merge and special token keeps its meaning.
 
@@ -454,6 +521,16 @@ class BPETokenizer:
                 after the bytes.
             max_token_length: As in `train`.
             threads: As in `train`.
+            max_memory: As in `train`.
+            on_memory: As in `train`.
+            spill_directory: As in `train`.
+            min_count: As in `train`.
+            sample: As in `train`.
+            input_format: As in `train`.
+            documents: As in `train`.
+            separator: As in `train`.
+            field: As in `train`.
+            on_error: As in `train`.
 
         Returns:
             This tokenizer.
@@ -472,6 +549,8 @@ class BPETokenizer:
         >>> tokenizer.encode("low") == before, tokenizer.vocab[258], tokenizer.vocab[259]
         (True, b'slow', b'lowe')
         """
+        from bpe_tokenizer.train.options import CountLimits, TrainingOptions
+        from bpe_tokenizer.readers.options import training_options
         from bpe_tokenizer.train.options import TrainingOptions
         from bpe_tokenizer.train.resizing import extend_model
 
@@ -479,7 +558,9 @@ class BPETokenizer:
         # `extend_model` refuses the smallest sizes, with the number of ids in use.
         size = max(check_integer("new_vocab_size", new_vocab_size, 0), 257)
         options = TrainingOptions(size, min_frequency, None, tie_break, max_token_length, threads, verbose)
-        self._state = CompiledModel.compile(extend_model(compiled.model, corpus, options), compiled)
+        limits = CountLimits(max_memory, on_memory, spill_directory, sample)
+        model = extend_model(compiled.model, corpus, options, limits, min_count)
+        self._state = CompiledModel.compile(model, compiled)
         return self
 
     def truncate_vocab(self, n: int) -> Self:
@@ -1935,6 +2016,78 @@ class BPETokenizer:
         added = compiled.added_ids(add_special_tokens)
         return compiled.encoder.encode_ragged(batch, special, thread_count(threads), added)
 
+    def encode_arrow(
+        self,
+        array: Any,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        *,
+        threads: int | None = None,
+    ) -> Any:
+        """Encode a column of Arrow in parallel, without a Python object a row.
+
+        Args:
+            array: A column of strings, or of binary values in UTF-8, of any library with Arrow's capsules: an
+                `Array` or `ChunkedArray` of pyarrow, a `Series` of Polars or pandas, a relation of DuckDB or
+                a table with one column. Dictionaries and views are read as they are.
+            add_special_tokens: Add the model's special tokens to each row.
+            allowed_special: As in `encode`.
+            threads: Number of threads.
+
+        Returns:
+            `list<uint32>`, with nulls where the column has them: a `pyarrow.Array`, or a `ChunkedArray` if
+            the column is a stream of chunks. Where pyarrow is not installed, an object with
+            `__arrow_c_array__`, or `__arrow_c_stream__`, which other libraries take.
+
+        Raises:
+            ArgumentTypeError: It is not a column of texts, or a table with several columns.
+            CorpusError: A row is not UTF-8; or an array has more than 2,147,483,647 ids, which chunks avoid.
+            SpecialTokenError: A set names an unknown token.
+
+        >>> import pyarrow
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> ids = tokenizer.encode_arrow(pyarrow.array(["abc", None, ""]))
+        >>> str(ids.type), ids.to_pylist()
+        ('list<item: uint32>', [[256, 99], None, []])
+        """
+        from bpe_tokenizer.columns.arrow import encode_column
+
+        return encode_column(self._compiled(), array, add_special_tokens, allowed_special, threads)
+
+    def arrow_mapper(
+        self,
+        column: str = "text",
+        ids_column: str = "input_ids",
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        *,
+        threads: int | None = None,
+    ) -> ArrowMapper:
+        """Return a function that adds a column of ids to a table, for `datasets.map`.
+
+        `dataset.with_format("arrow").map(tokenizer.arrow_mapper(), batched=True)` encodes the column in the
+        core, in several processes with `num_proc`, and finds its result in the cache of `datasets` again.
+
+        Args:
+            column: The column of texts.
+            ids_column: The column to add or replace.
+            add_special_tokens: As in `encode_arrow`.
+            allowed_special: As in `encode_arrow`.
+            threads: Number of threads of each process.
+
+        Raises:
+            NotTrainedError: There is no vocabulary yet.
+
+        >>> import pyarrow
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> tokenizer.arrow_mapper()(pyarrow.table({"text": ["abc"]})).to_pylist()
+        [{'text': 'abc', 'input_ids': [256, 99]}]
+        """
+        from bpe_tokenizer.columns.mapper import ArrowMapper
+
+        self._compiled()
+        return ArrowMapper(self, column, ids_column, add_special_tokens, allowed_special, threads)
+
     def encode_files(
         self,
         paths: _Path | Iterable[_Path],
@@ -2316,6 +2469,42 @@ class BPETokenizer:
             )
         except UnicodeDecodeError as error:
             raise decoding_error(error) from None
+
+    def decode_arrow(
+        self,
+        array: Any,
+        skip_special_tokens: bool = False,
+        errors: str = "replace",
+        *,
+        threads: int | None = None,
+    ) -> Any:
+        """Return the texts of a column of lists of ids, in parallel, without a Python object a row.
+
+        Args:
+            array: A column of lists of integers of any width, as in `encode_arrow`.
+            skip_special_tokens: Leave special tokens out.
+            errors: What happens to bytes that are not UTF-8: `"replace"`, `"strict"` or `"ignore"`.
+            threads: Number of threads.
+
+        Returns:
+            `string`, with nulls where the column has them, as the objects of `encode_arrow`. An array of more
+            than 2,147,483,647 bytes is `large_string`; a chunk becomes several.
+
+        Raises:
+            ArgumentTypeError: It is not a column of lists of integers, or a table with several columns.
+            CorpusError: An id is null.
+            DecodingError: A row is not UTF-8, and `errors` is `"strict"`.
+            OptionError: There is no such error handler.
+            UnknownIdError: An id is not in the vocabulary.
+
+        >>> import pyarrow
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> tokenizer.decode_arrow(pyarrow.array([[256, 99], None, []])).to_pylist()
+        ['abc', None, '']
+        """
+        from bpe_tokenizer.columns.arrow import decode_column
+
+        return decode_column(self._compiled(), array, skip_special_tokens, errors, threads)
 
     # Conversations and language models
 
@@ -3195,6 +3384,9 @@ def train_from_counts(
     tie_break: TieBreak = "largest",
     max_token_length: int | None = None,
     threads: int | None = None,
+    max_memory: int | str | None = None,
+    spill_directory: str | os.PathLike[str] | None = None,
+    min_count: int | None = None,
 ) -> BPETokenizer:
     """Return a tokenizer trained from piece counts, with the split patterns that made the counts.
 
@@ -3207,7 +3399,7 @@ def train_from_counts(
     """
     from bpe_tokenizer.train.piece_counts import merged_counts
 
-    merged = merged_counts(counts)
+    merged = merged_counts(counts, max_memory=max_memory, spill_directory=spill_directory)
     tokenizer = BPETokenizer(merged.split_patterns, cast("Normalization | None", merged.normalization))
     return tokenizer.train_from_counts(
         merged,
@@ -3218,4 +3410,5 @@ def train_from_counts(
         tie_break=tie_break,
         max_token_length=max_token_length,
         threads=threads,
+        min_count=min_count,
     )

@@ -79,6 +79,9 @@ def test_examples_run(
         words = [*words[:-2], "97", "98"]
     elif command == "view":
         words.append("--plain")
+    elif command == "merge-manifests":
+        made = [*shlex.split(EXAMPLES["tokenize-corpus"])[1:], "--part", "0", "--of", "1"]
+        assert run(*(str(directory) if word == "DIR" else word for word in made)).code == 0
     outputs = {"DIR": "made" if command == "train" else directory, "DIR1": directory, "DIR2": directory}
     assert run(*(outputs.get(word, word) for word in words)).code == 0
 

@@ -6,18 +6,35 @@ import os
 import subprocess
 import sys
 import unicodedata
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
 
 import bpe_tokenizer
 import oracle
 from bpe_tokenizer import BPETokenizer, PatternError, _core
 from bpe_tokenizer.patterns import NAMED_PATTERNS, resolve_split_pattern
+from hostile import hostile_texts
 
 # Patterns with texts and their pieces; the core's tests in Rust read the same file.
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "split_patterns.json").read_text("utf-8"))
+
+# The patterns that bound the runs of scripts without spaces, and the patterns that they change.
+BOUNDED = {"cl100k-bounded": "cl100k", "o200k-bounded": "o200k"}
+MARKED = r"\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+UNSPACED = rf"\p{{Han}}\p{{Hiragana}}\p{{Katakana}}\u30fc\uff70\uff9e\uff9f{MARKED}"
+# The most characters of a piece that match each of these; a leading vowel comes before the four letters.
+LONGEST_RUNS = {
+    r"\p{Han}": 2,
+    r"\p{Hiragana}": 8,
+    r"\p{Katakana}": 8,
+    rf"(?![\p{{M}}\p{{N}}\p{{P}}])[{MARKED}]": 5,
+}
 
 
 def pieces(name: str, text: str) -> list[str]:
@@ -79,6 +96,49 @@ def test_every_named_pattern_has_a_vector() -> None:
 def test_gpt2_and_r50k_are_two_spellings_of_one_rule(stdlib_texts: list[str], mixed_text: str) -> None:
     for text in (mixed_text, "a \n b \n\n", "   ", *stdlib_texts[:2]):
         assert pieces("gpt2", text) == pieces("r50k", text)
+
+
+@given(
+    st.text(max_size=40) | st.text(st.sampled_from(["a", "É", "'", "s", " ", "\n", "1", "\u0301", "한", "—"]))
+)
+def test_the_bounded_patterns_change_no_text_of_other_scripts(text: str) -> None:
+    other = regex.sub(f"[{UNSPACED}]", "", text)
+    for name, base in BOUNDED.items():
+        assert pieces(name, other) == pieces(base, other)
+
+
+def test_the_bounded_patterns_change_no_hostile_text_of_other_scripts() -> None:
+    for text in hostile_texts(300):
+        well_formed = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        other = regex.sub(f"[{UNSPACED}]", "", well_formed)
+        for name, base in BOUNDED.items():
+            assert pieces(name, other) == pieces(base, other)
+
+
+@given(
+    st.text(
+        st.sampled_from([*"漢字々〇ひらがーカナｶﾞ กเแ่ัຂະເ់ក្ខမြန်a1 ,।\n", "\U00020000", "\u0e50"]), max_size=80
+    )
+)
+def test_the_bounded_patterns_bound_every_run(text: str) -> None:
+    for name in BOUNDED:
+        cut = pieces(name, text)
+        assert "".join(cut) == text
+        for piece in cut:
+            for script, most in LONGEST_RUNS.items():
+                assert len(regex.findall(script, piece)) <= most, (name, text, piece)
+        for before, after in pairwise(cut):
+            is_letter = regex.search(rf"(?![\p{{M}}\p{{N}}\p{{P}}])[{MARKED}]\p{{M}}*\Z", before)
+            assert not is_letter or not regex.match(r"\p{M}", after), (name, text, before)
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_the_bounded_patterns_are_small_automata(name: str) -> None:
+    (pattern,) = NAMED_PATTERNS[name].patterns
+    automaton = _core.SplitPattern(pattern)
+    assert automaton.is_compiled
+    # The table of two classes at once, which the fast path needs, has 65,536 entries.
+    assert automaton.states * (automaton.classes + 2) ** 2 // 2 < 1 << 16
 
 
 def test_no_tool_has_normalised_the_letters_of_deepseek() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -10,19 +11,21 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import small_batches
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import batches, tokenize_corpus
+from bpe_tokenizer.corpus import tokenize_corpus
+from bpe_tokenizer.corpus.checksums import HashingFile
+from bpe_tokenizer.corpus.shard_store import ShardFile
 from bpe_tokenizer.corpus.shards import FORMATS
-from bpe_tokenizer.errors import (
-    CorpusError,
-    OptionError,
-)
+from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
+from small_batches import patch_batches
 from token_files import as_jsonl, contents, flat, read_all
 
 # Runs that go on
@@ -118,7 +121,7 @@ def test_a_run_that_dies_at_any_step_goes_on(
         pytest.importorskip("pyarrow")
     tokenize_corpus(corpus, tmp_path / "whole", tokenizer, name, shard_tokens=100)
     expected = contents(tmp_path / "whole")
-    monkeypatch.setattr(batches, "_BATCH_DOCUMENTS", 2)
+    patch_batches(2, monkeypatch)
     replace, link = Path.replace, os.link
     left = 0
 
@@ -157,28 +160,67 @@ def test_a_run_that_dies_at_any_step_goes_on(
 def test_a_failed_run_leaves_finished_shards_only(
     tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "_BATCH_DOCUMENTS", 1)
+    patch_batches(1, monkeypatch)
     path = tmp_path / "c.txt"
-    path.write_bytes(b"a\nb\nc\n\xff\n")
+    path.write_bytes(b"a\nb\nc\n")
+    bad = tmp_path / "d.txt"
+    bad.write_bytes(b"\xff\n")
     for name in FORMATS:
         if name == "parquet":
             pytest.importorskip("pyarrow")
-        with pytest.raises(CorpusError, match="row 4"):
-            tokenize_corpus(path, tmp_path / name, tokenizer, name, shard_tokens=2)
+        with pytest.raises(CorpusError, match=r"d\.txt, row 1"):
+            tokenize_corpus([path, bad], tmp_path / name, tokenizer, name, shard_tokens=2)
         suffixes = FORMATS[name].suffixes
-        # The second shard was not finished: whether the third document fits was not known yet.
+        # The third shard was not finished: whether the fourth document fits was not known.
         assert sorted(contents(tmp_path / name)) == [
             "manifest.json",
-            *(f"tokens-00000{suffix}" for suffix in suffixes),
+            *(f"tokens-{shard:05d}{suffix}" for shard in range(2) for suffix in suffixes),
         ]
 
 
+@pytest.mark.parametrize("of", [0, 1])
+@pytest.mark.parametrize("step", ["write", "complete"])
+def test_no_shard_follows_one_that_failed(
+    step: str, of: int, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next batches wait for the writer when it fails, and it may take one of them."""
+    patch_batches(1, monkeypatch)
+    shutdown = ThreadPoolExecutor.shutdown
+    monkeypatch.setattr(ThreadPoolExecutor, "shutdown", lambda pool, **_: shutdown(pool, wait=True))
+    parts: dict[str, Any] = {"part": 0, "of": 1, "shard_tokens": 25} if of else {"shard_tokens": 25}
+    tokenize_corpus(corpus, tmp_path / "whole", tokenizer, **parts)
+    owner = HashingFile if step == "write" else ShardFile
+    run, calls = getattr(owner, step), 0
+    out = tmp_path / "out"
+
+    def fail(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            time.sleep(0.05)  # until others wait
+            raise WriteError.of(out, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+        return run(*arguments)
+
+    monkeypatch.setattr(owner, step, fail)
+    with pytest.raises(WriteError, match="No space left"):
+        tokenize_corpus(corpus, out, tokenizer, **parts)
+    made, expected = contents(out), contents(tmp_path / "whole")
+    shards = [name for name in made if name.startswith("tokens-")]
+    assert 0 < len(shards) < len(expected) - 1
+    assert {name: made[name] for name in shards} == {name: expected[name] for name in shards}
+    tokenize_corpus(corpus, out, tokenizer, **parts)
+    assert contents(out) == expected
+
+
+SUPPORT = str(Path(small_batches.__file__).parent)
 RUN = """
 import sys
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import batches, tokenize_corpus
-batches._BATCH_DOCUMENTS = 7
-tokenizer, corpus, out, name = sys.argv[1:]
+from bpe_tokenizer.corpus import tokenize_corpus
+support, tokenizer, corpus, out, name = sys.argv[1:]
+sys.path.insert(0, support)
+from small_batches import patch_batches
+patch_batches(7)
 tokenize_corpus(corpus, out, BPETokenizer.load(tokenizer), name, shard_tokens=2000)
 """
 
@@ -218,7 +260,7 @@ def test_a_killed_run_goes_on(name: Any, runs: int, tmp_path: Path, tokenizer: B
 
 def run(directory: Path, out: str, name: str) -> subprocess.Popen[bytes]:
     arguments = [str(directory / each) for each in ("tokenizer", "c.jsonl.gz", out)]
-    return subprocess.Popen([sys.executable, "-c", RUN, *arguments, name])
+    return subprocess.Popen([sys.executable, "-c", RUN, SUPPORT, *arguments, name])
 
 
 def wait_for_shards(process: subprocess.Popen[bytes], directory: Path, more: int) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,18 +12,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import batches, parquet, tokenize_corpus
+from bpe_tokenizer.corpus import parquet, tokenize_corpus
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
 from bpe_tokenizer.corpus.shards import FORMATS, choose_token_type
 from bpe_tokenizer.errors import (
+    CorpusError,
     OptionError,
     SpecialTokenError,
 )
-from token_files import DOCUMENTS, contents, flat, read_llm_c, read_megatron, read_nanogpt
+from small_batches import patch_batches
+from token_files import DOCUMENTS, as_jsonl, contents, flat, read_llm_c, read_megatron, read_nanogpt
 
 # Formats
 
@@ -98,9 +102,33 @@ def test_batches_do_not_show(
         pytest.importorskip("pyarrow")
         monkeypatch.setattr(parquet, "_ROW_GROUP_TOKENS", 10)
     tokenize_corpus(corpus, tmp_path / "one", tokenizer, name, shard_tokens=40)
-    monkeypatch.setattr(batches, "_BATCH_DOCUMENTS", 2)
+    patch_batches(2, monkeypatch)
     tokenize_corpus(corpus, tmp_path / "two", tokenizer, name, shard_tokens=40, threads=1)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.text("ab \n", max_size=9), min_size=1, max_size=20),
+    st.integers(1, 21),
+    st.integers(1, 30),
+    st.booleans(),
+)
+def test_batches_of_any_size(texts: list[str], documents: int, shard_tokens: int, has_eos: bool) -> None:
+    tokenizer = BPETokenizer().train("low lower", 257, special_tokens=["<|eos|>"], verbose=False)
+    options: dict[str, Any] = {"shard_tokens": shard_tokens, "append_eos": has_eos}
+    rows = [tokenizer.encode(text) + [256] * has_eos for text in texts]
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        path = Path(name, "c.jsonl")
+        path.write_bytes(as_jsonl(texts))
+        for size in (documents, 1):
+            patch_batches(size, patch)
+            with contextlib.suppress(CorpusError):  # no ids
+                tokenize_corpus(path, Path(name, str(size)), tokenizer, "npy", **options)
+        files = sorted(Path(name, "1").glob("tokens-*"))
+        assert contents(Path(name, str(documents))) == contents(Path(name, "1"))
+        found = [np.load(file).tolist() for file in files]
+        assert found == [shard for shard in portions(rows, shard_tokens) if shard]
 
 
 @given(st.lists(st.integers(0, 6), max_size=30), st.lists(st.integers(0, 30), max_size=4), st.integers(1, 12))

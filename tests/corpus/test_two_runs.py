@@ -15,18 +15,23 @@ from typing import Any
 
 import pytest
 
+import small_batches
 from bpe_tokenizer import BPETokenizer, WriteError, locks
-from bpe_tokenizer.corpus import batches, packer, tokenize_corpus
+from bpe_tokenizer.corpus import packer, tokenize_corpus
 from bpe_tokenizer.corpus.shard_directory import ShardDirectory
 from bpe_tokenizer.corpus.shards import FORMATS
+from small_batches import patch_batches
 from token_files import contents
 
+SUPPORT = str(Path(small_batches.__file__).parent)
 RUN = """
 import sys
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import batches, tokenize_corpus
-batches._BATCH_DOCUMENTS = 7
-tokenizer, corpus, out = sys.argv[1:]
+from bpe_tokenizer.corpus import tokenize_corpus
+support, tokenizer, corpus, out = sys.argv[1:]
+sys.path.insert(0, support)
+from small_batches import patch_batches
+patch_batches(7)
 tokenize_corpus(corpus, out, BPETokenizer.load(tokenizer), shard_tokens=4000)
 """
 
@@ -42,7 +47,7 @@ def test_a_stopped_run_keeps_its_directory(tmp_path: Path, tokenizer: BPETokeniz
     corpus.write_text("".join(f"low lower lowest {number}\n" for number in range(6000)), encoding="utf-8")
     tokenizer.save(tmp_path / "tokenizer")
     tokenize_corpus(corpus, tmp_path / "whole", tokenizer, shard_tokens=4000)
-    command = [sys.executable, "-c", RUN, str(tmp_path / "tokenizer"), str(corpus), str(out)]
+    command = [sys.executable, "-c", RUN, SUPPORT, str(tmp_path / "tokenizer"), str(corpus), str(out)]
     with subprocess.Popen(command) as first:
         while first.poll() is None and not (out / "tokens-00001.bin").exists():
             time.sleep(0.001)
@@ -63,7 +68,7 @@ def test_a_stopped_run_keeps_its_directory(tmp_path: Path, tokenizer: BPETokeniz
 @pytest.fixture
 def overtaken(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Freezes a run at a step, on a machine whose locks others do not see, and lets a second one run."""
-    monkeypatch.setattr(batches, "_BATCH_DOCUMENTS", 2)
+    patch_batches(2, monkeypatch)
     monkeypatch.setattr(locks, "try_lock", lambda descriptor: None)
 
     def freeze(owner: type, name: str, call: int, second: Callable[[], object]) -> None:

@@ -603,7 +603,12 @@ def test_a_token_across_a_difference_names_the_pattern_to_train_with(path: Path)
 
 
 @pytest.mark.parametrize(
-    ("patterns", "shown"), [(NAMED_PATTERNS["o200k"].patterns, "'o200k'"), ((r"\d+",), r"['\\d+']")]
+    ("patterns", "shown"),
+    [
+        (NAMED_PATTERNS["o200k"].patterns, "'o200k'"),
+        (NAMED_PATTERNS["cl100k-bounded"].patterns, "'cl100k-bounded'"),
+        ((r"\d+",), r"['\\d+']"),
+    ],
 )
 def test_patterns_without_a_name_are_shown_beside_those_with_one(
     path: Path, patterns: Sequence[str], shown: str

@@ -191,7 +191,7 @@ PROPERTIES = [
         "Arabic",
         "Hebrew",
     ),
-    *("Thai", "Devanagari"),
+    *("Thai", "Lao", "Khmer", "Myanmar", "Devanagari"),
 ]
 
 

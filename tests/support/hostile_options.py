@@ -50,6 +50,7 @@ WORKING = {
     "compare": ["saved", "saved", "--corpus", "text"],
     "report": ["--tokenizer", "saved", "--corpus", "text"],
     "tokenize-corpus": ["--tokenizer", "saved", "--input", "text", "--output", "shards"],
+    "merge-manifests": ["shards"],
     "view": ["--tokenizer", "saved", "--text", "low", "--plain"],
     "demo": ["--sources", "sources"],
 }

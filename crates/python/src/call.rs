@@ -61,6 +61,20 @@ impl Calls<'_> {
             keep(self.0, called.map(|_| ()));
         });
     }
+
+    /// Calls a function with the GIL. None if it raised an exception, also an earlier one.
+    pub fn value<T>(&self, call: impl for<'py> FnOnce(Python<'py>) -> PyResult<T>) -> Option<T> {
+        if is_set(self.0) {
+            return None;
+        }
+        match Python::attach(call) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                keep(self.0, Err(error));
+                None
+            }
+        }
+    }
 }
 
 type Raised = Mutex<Option<PyErr>>;
@@ -91,12 +105,15 @@ pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         Error::Pattern { .. } | Error::PatternGaveUp { .. } => "PatternError",
         Error::Model(_) => "ModelError",
         Error::Option(_) => "OptionError",
-        Error::UnknownId { .. } => "UnknownIdError",
+        Error::UnknownId { .. } | Error::UnknownRowId { .. } => "UnknownIdError",
         Error::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
             "CorpusFileNotFoundError"
         }
-        Error::NotUtf8 { .. } | Error::Read { .. } | Error::CountOverflow => "CorpusError",
+        Error::NotUtf8 { .. } | Error::Read { .. } | Error::Column(_) | Error::CountOverflow => {
+            "CorpusError"
+        }
         Error::Saved { .. } => "FormatError",
+        Error::Spill { .. } => "WriteError",
         Error::Disallowed { .. } => "SpecialTokenError",
         _ => "TokenizerError",
     };

@@ -1,9 +1,13 @@
 //! `Encoder`.
 
+use crate::arrow::decode::{decode, BadRow, ColumnOptions, Handler};
+use crate::arrow::encode::encode;
+use crate::arrow::{ArrowArray, ArrowPart};
 use crate::call::{self, to_python};
 use crate::ids::{Integers, PyIds};
 use crate::model::Model;
 use crate::objects;
+use crate::rows::{CheckedTexts, OffsetRows};
 use crate::sequence::{self, items};
 use crate::settings::value_of;
 use crate::text::{to_text, PySpecial, PyText};
@@ -14,8 +18,8 @@ use bpe_tokenizer_core::memory::make_room;
 use bpe_tokenizer_core::reserve::{self, append, push};
 use bpe_tokenizer_core::threads::ordered;
 use bpe_tokenizer_core::{Interrupt, Result};
-use numpy::PyArray1;
-use pyo3::exceptions::PyMemoryError;
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use rustc_hash::FxHashSet;
@@ -41,6 +45,16 @@ type PrefixSuffix = (Vec<u32>, Vec<u32>);
 /// The memory of fewer ids is kept for the next text: their array is a copy.
 const MAX_KEPT_IDS: usize = objects::MIN_OWNED / size_of::<u32>();
 
+/// The most items of an array whose offsets have 32 bits.
+const MAX_INT32: usize = i32::MAX as usize;
+
+/// The error handlers of columns.
+const HANDLERS: [(&str, Handler); 3] = [
+    ("replace", Handler::Replace),
+    ("strict", Handler::Strict),
+    ("ignore", Handler::Ignore),
+];
+
 thread_local! {
     /// Memory for the ids of the next short text of this thread.
     static KEPT_IDS: Cell<Vec<u32>> = const { Cell::new(Vec::new()) };
@@ -64,6 +78,22 @@ fn options(special: Special, threads: usize) -> BatchOptions {
 fn arrays(py: Python<'_>, ragged: Ragged) -> PyResult<Arrays<'_>> {
     let ids = objects::array(py, ragged.ids)?;
     Ok((ids, objects::array(py, ragged.offsets)?))
+}
+
+/// The `UnicodeDecodeError` for a row, whose reason names it.
+fn not_utf8(py: Python<'_>, row: usize, bytes: &[u8]) -> PyErr {
+    let named = || -> PyResult<PyErr> {
+        let decoded = objects::bytes(py, bytes)?.call_method1("decode", ("utf-8", "strict"));
+        let error = match decoded {
+            Err(error) => error,
+            Ok(_) => return Ok(PyValueError::new_err("bytes are UTF-8 after all")),
+        };
+        let value = error.value(py);
+        let reason: String = value.getattr("reason")?.extract()?;
+        value.setattr("reason", format!("{reason}, in row {row}"))?;
+        Ok(error)
+    };
+    named().unwrap_or_else(|error| error)
 }
 
 impl Encoder {
@@ -357,6 +387,87 @@ impl Encoder {
             ..options(special.0, threads)
         };
         arrays(py, self.batch(py, &texts, &options)?)
+    }
+
+    #[pyo3(signature = (data, offsets, special=PySpecial::none(), threads=0, prefix_suffix_ids=PrefixSuffix::default()))]
+    fn encode_rows<'py>(
+        &self,
+        py: Python<'py>,
+        data: PyReadonlyArray1<'py, u8>,
+        offsets: PyReadonlyArray1<'py, i64>,
+        special: PySpecial,
+        threads: usize,
+        prefix_suffix_ids: PrefixSuffix,
+    ) -> PyResult<Arrays<'py>> {
+        let options = BatchOptions {
+            prefix_ids: prefix_suffix_ids.0,
+            suffix_ids: prefix_suffix_ids.1,
+            ..options(special.0, threads)
+        };
+        let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
+        let ragged = self.run(py, data.len() + size_of_val(offsets), |interrupt| {
+            let rows = OffsetRows::new(data, offsets)?;
+            let texts = CheckedTexts::check(&rows, 0, threads, interrupt)?;
+            self.core.encode_all(texts.texts(), &options, interrupt)
+        })?;
+        arrays(py, ragged)
+    }
+
+    #[pyo3(signature = (part, special=PySpecial::none(), threads=0, prefix_suffix_ids=PrefixSuffix::default(),
+                        max_ids=MAX_INT32))]
+    fn encode_column(
+        &self,
+        py: Python<'_>,
+        part: &ArrowPart,
+        special: PySpecial,
+        threads: usize,
+        prefix_suffix_ids: PrefixSuffix,
+        max_ids: usize,
+    ) -> PyResult<Vec<ArrowArray>> {
+        let options = BatchOptions {
+            prefix_ids: prefix_suffix_ids.0,
+            suffix_ids: prefix_suffix_ids.1,
+            ..options(special.0, threads)
+        };
+        let arrays = self.run(py, usize::MAX, |interrupt| {
+            encode(
+                &self.core,
+                &part.part(),
+                &options,
+                max_ids.min(MAX_INT32),
+                interrupt,
+            )
+        })?;
+        Ok(arrays.into_iter().map(ArrowArray::from).collect())
+    }
+
+    #[pyo3(signature = (part, skip_special_tokens=false, errors="replace", threads=0, splits=false,
+                        max_bytes=MAX_INT32))]
+    #[allow(clippy::too_many_arguments)]
+    fn decode_column(
+        &self,
+        py: Python<'_>,
+        part: &ArrowPart,
+        #[pyo3(from_py_with = sequence::skip_special_tokens)] skip_special_tokens: bool,
+        errors: &str,
+        threads: usize,
+        splits: bool,
+        max_bytes: usize,
+    ) -> PyResult<Vec<ArrowArray>> {
+        let options = ColumnOptions {
+            skip_special_tokens,
+            handler: value_of(py, "errors", errors, &HANDLERS)?,
+            threads,
+            max_bytes: max_bytes.min(MAX_INT32),
+            splits,
+        };
+        let decoded = self.run(py, usize::MAX, |interrupt| {
+            decode(&self.decoder, &part.part(), &options, interrupt)
+        })?;
+        match decoded {
+            Ok(arrays) => Ok(arrays.into_iter().map(ArrowArray::from).collect()),
+            Err(BadRow { row, bytes }) => Err(not_utf8(py, row, &bytes)),
+        }
     }
 
     #[pyo3(signature = (paths, separator=None, special=PySpecial::none(), disallowed=PySpecial::none(), threads=0,

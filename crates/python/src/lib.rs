@@ -3,6 +3,7 @@
 #![allow(missing_docs)] // what Python sees is documented in `_core.pyi`
 
 mod allocator;
+mod arrow;
 mod call;
 mod counter;
 mod decimal;
@@ -15,6 +16,9 @@ mod objects;
 mod pattern;
 mod rank_table;
 mod ranks;
+mod reader;
+mod readers;
+mod rows;
 mod sequence;
 mod settings;
 mod stream;
@@ -38,7 +42,9 @@ mod _core {
     }
 
     #[pymodule_export]
-    use super::counter::PieceCounter;
+    use super::arrow::{ArrowArray, ArrowChunkedArray, ArrowPart, ArrowReader};
+    #[pymodule_export]
+    use super::counter::{PieceCounter, PieceReader};
     #[pymodule_export]
     use super::decimal::{read_ids, write_ids};
     #[pymodule_export]
@@ -53,6 +59,8 @@ mod _core {
     use super::pattern::SplitPattern;
     #[pymodule_export]
     use super::rank_table::RankTable;
+    #[pymodule_export]
+    use super::readers::{find_bad_rows, read_rows};
     #[pymodule_export]
     use super::stream::{DecodeStream, EncodeStream};
     #[pymodule_export]

@@ -19,6 +19,7 @@ COMMANDS = {
     "compare": "Compare tokenizers on a corpus.",
     "report": "Show a tokenizer's statistics on a corpus.",
     "tokenize-corpus": "Turn a corpus into the token files of training programs.",
+    "merge-manifests": "Make the manifest of a corpus that was tokenized in parts.",
     "view": "Show the tokens of a text in a browser, file or terminal.",
     "demo": "Train on Python's own library, and encode unseen files.",
 }
@@ -36,6 +37,7 @@ EXAMPLES = {
     "compare": "bpe-tokenizer compare DIR1 DIR2 --corpus corpus.txt",
     "report": "bpe-tokenizer report --tokenizer DIR --corpus corpus.txt",
     "tokenize-corpus": "bpe-tokenizer tokenize-corpus --tokenizer DIR --corpus corpus.txt --output SHARDS",
+    "merge-manifests": "bpe-tokenizer merge-manifests SHARDS",
     "view": "bpe-tokenizer view --tokenizer DIR --text 'Hello'",
     "demo": "bpe-tokenizer demo",
 }

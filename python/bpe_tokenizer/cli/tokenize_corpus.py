@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 
@@ -24,11 +25,14 @@ from bpe_tokenizer.cli.options import (
     option,
 )
 from bpe_tokenizer.console import count_noun
-from bpe_tokenizer.corpus.batches import OnError
-from bpe_tokenizer.corpus.readers import DocumentEnd, InputFormat
+from bpe_tokenizer.corpus.run_report import Event
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
+from bpe_tokenizer.errors import TokenizerError
+from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError
 
-__all__ = ["tokenize_corpus"]
+__all__ = ["print_result", "run_with_events", "tokenize_corpus"]
+
+Result = TypeVar("Result")
 
 
 def tokenize_corpus(
@@ -72,22 +76,45 @@ def tokenize_corpus(
             help="Stop at a row that is not valid UTF-8 or JSON or has no text, or skip it.",
         ),
     ] = "stop",
+    shuffle: Annotated[
+        int | None,
+        option("SEED", "Write the documents in a random order: of all, or with --part of each unit."),
+    ] = None,
+    part: Annotated[
+        int | None, option("I", "Do one part of the work, from 0; merge-manifests ends the run.")
+    ] = None,
+    of: Annotated[int | None, option("N", "Number of parts.")] = None,
+    unit_size: Annotated[
+        str, typer.Option(metavar="SIZE", help="Size of the units that --part divides the corpus into.")
+    ] = "1GB",
     threads: Threads = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Remove the files of an earlier run instead of resuming it.")
     ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Compare the hashes of finished files, not only sizes and times."),
+    ] = False,
     as_json: AsJson = False,
+    events: Annotated[
+        bool,
+        typer.Option("--events", help="Print events as lines of JSON; the last one is the result."),
+    ] = False,
     quiet: Quiet = False,
     download: Download = False,
     debug: Debug = False,
 ) -> None:
     """Turn a corpus into the token files of training programs.
 
-    The same command resumes a run that was killed.
+    The same command resumes a run that was killed. Several machines share the work with --part and --of.
     """
     if no_eos and eos_token is not None:
         raise typer.BadParameter("give either --eos-token or --no-eos, not both")
-    made = corpora.tokenize_corpus(
+    if events and as_json:
+        raise typer.BadParameter("give either --events or --json, not both")
+    made = run_with_events(
+        corpora.tokenize_corpus,
+        events,
         corpus,
         output,
         BPETokenizer.load(tokenizer, download=download),
@@ -102,10 +129,50 @@ def tokenize_corpus(
         dtype=dtype,
         allowed_special=allowed_special_argument(allowed_special),
         on_error=on_error,
+        shuffle=shuffle,
+        part=part,
+        of=of,
+        unit_bytes=unit_size,
         threads=threads,
         overwrite=overwrite,
+        verify=verify,
         verbose=not quiet,
     )
+    if not events:
+        print_result(made, output, as_json, quiet)
+
+
+def run_with_events(run: Callable[..., Result], wanted: bool, *arguments: Any, **options: Any) -> Result:
+    """Call a function, and print its events and its error as lines of JSON.
+
+    Args:
+        run: The function, with an argument `on_event`.
+        wanted: Whether to print events.
+        arguments: Its arguments.
+        options: Its arguments by name.
+    """
+    if not wanted:
+        return run(*arguments, **options)
+    try:
+        return run(*arguments, **options, on_event=_print_event)
+    except TokenizerError as error:
+        _print_event({"event": "error", "message": str(error), "kind": type(error).__name__})
+        raise
+
+
+def _print_event(event: Event) -> None:
+    print(json.dumps(event), flush=True)
+
+
+def print_result(made: corpora.TokenizedCorpus, output: Path, as_json: bool, quiet: bool) -> None:
+    """Print what a run has made.
+
+    Args:
+        made: The result.
+        output: The directory.
+        as_json: Print JSON.
+        quiet: Print nothing for people.
+    """
     if as_json:
         print(json.dumps({**made._asdict(), "files": [str(path) for path in made.files]}))
     elif not quiet:

@@ -73,6 +73,7 @@ _PARAMETERS = {
     "special_tokens": "special",
     "checkpoint_seconds": "checkpoint_every",
     "max_new_tokens": "max_tokens",
+    "unit_bytes": "unit_size",
 }
 # Options that name an input or an output, and what. A command that takes several of one has it as a list.
 _SINGLE = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bpe_tokenizer.corpus.merging import merge_manifests
 from bpe_tokenizer.corpus.pipeline import TokenizedCorpus, tokenize_corpus
 
-__all__ = ["TokenizedCorpus", "tokenize_corpus"]
+__all__ = ["TokenizedCorpus", "merge_manifests", "tokenize_corpus"]

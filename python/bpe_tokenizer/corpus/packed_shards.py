@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.arguments import check_choice, check_integer
-from bpe_tokenizer.corpus.columns import import_pyarrow
+from bpe_tokenizer.readers.columns import import_pyarrow
 from bpe_tokenizer.corpus.flat import ArrayFile
 from bpe_tokenizer.corpus.packing import (
     BestFitPacker,

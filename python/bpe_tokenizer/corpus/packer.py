@@ -1,141 +1,147 @@
-"""Packs batches of documents into shards, and encodes one batch while the next is read."""
+"""Packs encoded documents into shards."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.atomic import AtomicFile, write_errors
-from bpe_tokenizer.corpus.batches import Batch, BatchReader
-from bpe_tokenizer.corpus.shard_directory import Position, ShardDirectory
+from bpe_tokenizer.atomic import write_errors
+from bpe_tokenizer.corpus.encoded import EncodedBatch
+from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
-from bpe_tokenizer.corpus.shards import ShardFormat, ShardWriter, TokenType
+from bpe_tokenizer.corpus.shard_store import ShardFile, ShardStore
+from bpe_tokenizer.corpus.shards import ShardWriter
 from bpe_tokenizer.errors import CorpusError
+from bpe_tokenizer.readers import BadRow, Position
 
-__all__ = ["Encode", "Encoded", "ShardPacker"]
-
-# The ids of texts, and the start of each text and the end of the last in them.
-Encoded: TypeAlias = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]
-Encode: TypeAlias = Callable[[Sequence[str]], Encoded]
+__all__ = ["ShardPacker"]
 
 
 class ShardPacker:
-    """Fills a directory with shards.
+    """Fills a store with shards.
 
     Args:
-        output: The directory; new shards follow its finished ones.
-        shard_format: The format of the shards.
-        dtype: The type of an id.
-        shard_tokens: Maximum number of ids in a shard with several documents.
+        store: Where finished shards go; new ones follow those that are there.
+        settings: The settings of the run.
+        names: The name of each input, for messages.
+        start: The position of the last document of the finished shards.
     """
 
     def __init__(
-        self, output: ShardDirectory, shard_format: ShardFormat, dtype: TokenType, shard_tokens: int
+        self, store: ShardStore, settings: CorpusSettings, names: Sequence[str], start: Position
     ) -> None:
-        self._output = output
-        self._format = shard_format
-        self._dtype = dtype
-        self._limit = shard_tokens
-        self._tokens_before = sum(shard.tokens for shard in output.shards)
+        self._store = store
+        self._format = settings.shard_format
+        self._dtype = settings.dtype
+        self._limit = settings.shard_tokens
+        self._names = names
         self._writer: ShardWriter | None = None
-        self._files: list[AtomicFile] = []
+        self._files: list[ShardFile] = []
         self._documents = 0
         self._tokens = 0
-        self._end = Position()
+        self._end = start
+        self._skipped_rows = start.skipped
+        self._skipped: list[BadRow] = []
+        self._is_broken = False
+        self.documents = sum(shard.documents for shard in store.shards)
+        self.tokens = sum(shard.tokens for shard in store.shards)
 
-    def run(self, documents: BatchReader, encode: Encode, report: Callable[[int, int], None]) -> None:
-        """Write all documents.
+    def add(self, batch: EncodedBatch) -> tuple[int, tuple[BadRow, ...]]:
+        """Write documents.
 
         Args:
-            documents: The documents.
-            encode: Returns the ids of texts; called in another thread.
-            report: Called after each batch with the bytes read and the number of ids.
+            batch: The documents, after those of the batches before.
+
+        Returns:
+            The number of stored bytes read so far, and the rows that were skipped.
 
         Raises:
-            CorpusError: The corpus has no text, or a document is too long for the format.
+            CorpusError: A document is too long for the format, or an earlier batch was an error.
             WriteError: A shard cannot be written, or another run has taken over the directory.
         """
-        try:
-            for batch, (ids, offsets) in _encoded(documents.batches(), encode):
-                self._add(batch, ids, offsets)
-                report(documents.bytes_read, self._tokens_before + self._tokens)
-            if self._tokens_before + self._tokens == 0:
-                raise CorpusError("the corpus is empty: its documents have no text")
+        # The batches after an error are in work already, and their documents would take its place.
+        if self._is_broken:
+            raise CorpusError("an earlier batch could not be written")
+        self._is_broken = True
+        self._add(batch)
+        self._is_broken = False
+        return batch.bytes_read, batch.bad
+
+    def finish(self) -> list[BadRow]:
+        """Finish the last shard, unless it has no ids.
+
+        Returns:
+            The rows that were skipped after the last document.
+        """
+        if self._tokens:
             self._finish_shard()
-        finally:
-            # After success no shard is unfinished, so this does nothing.
-            self._abandon_shard()
+        skipped, self._skipped = self._skipped, []
+        return skipped
 
-    def _add(self, batch: Batch, ids: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> None:
-        lengths = np.diff(offsets)
-        self._check_lengths(batch, lengths)
-        start = 0
-        while start < len(lengths):
-            end = documents_that_fit(offsets, start, self._tokens, self._limit)
-            if end > start:
-                self._write(ids[offsets[start] : offsets[end]], lengths[start:end])
-                self._end = batch.positions[end - 1]
-            if end < len(lengths):
-                self._finish_shard()
-            start = end
-
-    def _check_lengths(self, batch: Batch, lengths: npt.NDArray[np.int64]) -> None:
-        longest = int(lengths.argmax())
-        if lengths[longest] > self._format.max_tokens:
-            position = batch.positions[longest]
-            raise CorpusError(
-                f"the document of row {position.row} of input {position.input + 1} has {lengths[longest]:,} "
-                f"ids, and the format holds at most {self._format.max_tokens:,}"
-            )
-
-    def _write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
-        with write_errors(self._output.directory):
-            if self._writer is None:
-                for path in self._output.names(len(self._output.shards), self._format.suffixes):
-                    self._files.append(AtomicFile(path))
-                self._writer = self._format.open([file.stream for file in self._files], self._dtype)
-            self._writer.write(ids, lengths)
-        self._documents += len(lengths)
-        self._tokens += len(ids)
-
-    def _finish_shard(self) -> None:
-        if self._writer is None:
-            return
-        with write_errors(self._output.directory):
-            self._writer.finish()
-        sizes = self._writer.sizes(self._documents, self._tokens)
-        self._output.add(self._files, sizes, self._documents, self._tokens, self._end)
-        self._tokens_before += self._tokens
-        self._writer, self._files, self._documents, self._tokens = None, [], 0, 0
-
-    def _abandon_shard(self) -> None:
+    def abandon(self) -> None:
+        """Remove the unfinished shard, if any."""
         if self._writer is not None:
             self._writer.abandon()
         for file in self._files:
             file.abandon()
 
+    def _add(self, batch: EncodedBatch) -> None:
+        lengths = np.diff(batch.offsets)
+        self._check_lengths(batch, lengths)
+        bad = 0
+        start = 0
+        while start < len(lengths):
+            end = documents_that_fit(batch.offsets, start, self._tokens, self._limit)
+            if end > start:
+                self._write(batch.ids[batch.offsets[start] : batch.offsets[end]], lengths[start:end])
+                row = int(batch.rows[end - 1])
+                while bad < len(batch.bad) and batch.bad[bad][:2] < (batch.input, row):
+                    self._skip(batch.bad[bad])
+                    bad += 1
+                self._end = Position(batch.input, row, self._skipped_rows)
+            if end < len(lengths):
+                self._finish_shard()
+            start = end
+        for row_of_none in batch.bad[bad:]:
+            self._skip(row_of_none)
 
-def _encoded(batches: Iterable[Batch], encode: Encode) -> Iterator[tuple[Batch, Encoded]]:
-    """Encode batches in order, one batch ahead of the consumer if the system gives a thread."""
-    pending: deque[tuple[Batch, Callable[[], Encoded]]] = deque()
-    has_thread = True
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        for batch in batches:
-            result: Callable[[], Encoded] = partial(encode, batch.texts)
-            if has_thread:
-                try:
-                    result = pool.submit(encode, batch.texts).result
-                except RuntimeError:  # no thread can start
-                    has_thread = False
-            pending.append((batch, result))
-            if len(pending) > 1:
-                first, result = pending.popleft()
-                yield first, result()
-        for batch, result in pending:
-            yield batch, result()
+    def _check_lengths(self, batch: EncodedBatch, lengths: npt.NDArray[np.int64]) -> None:
+        if len(lengths) == 0 or len(batch.ids) <= self._format.max_tokens:
+            return
+        longest = int(lengths.argmax())
+        if lengths[longest] > self._format.max_tokens:
+            raise CorpusError(
+                f"{self._names[batch.input]}, row {batch.rows[longest]} has {lengths[longest]:,} ids, and "
+                f"the format holds at most {self._format.max_tokens:,}"
+            )
+
+    def _skip(self, row: BadRow) -> None:
+        self._skipped.append(row)
+        self._skipped_rows += 1
+
+    def _write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
+        with write_errors(self._store.directory):
+            if self._writer is None:
+                for path in self._store.names(len(self._store.shards), self._format.suffixes):
+                    self._files.append(ShardFile(path))
+                streams = [file.hashing for file in self._files]
+                self._writer = self._format.open(cast("list[BinaryIO]", streams), self._dtype)
+            self._writer.write(ids, lengths)
+        self._documents += len(lengths)
+        self._tokens += len(ids)
+        self.documents += len(lengths)
+        self.tokens += len(ids)
+
+    def _finish_shard(self) -> None:
+        if self._writer is None:
+            return
+        with write_errors(self._store.directory):
+            self._writer.finish()
+        sizes = self._writer.sizes(self._documents, self._tokens)
+        skipped = [row for row in self._skipped if row[:2] < self._end[:2]]
+        self._store.add(self._files, sizes, self._documents, self._tokens, self._end, skipped)
+        self._skipped = self._skipped[len(skipped) :]
+        self._writer, self._files, self._documents, self._tokens = None, [], 0, 0

@@ -2,55 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from bpe_tokenizer.arguments import check_integer
-from bpe_tokenizer.console import count_noun
-from bpe_tokenizer.corpus.batches import BatchReader, OnError
-from bpe_tokenizer.corpus.inputs import Input, PathLike, find_inputs
-from bpe_tokenizer.corpus.packer import Encoded, ShardPacker
-from bpe_tokenizer.corpus.readers import DocumentEnd, InputFormat, RowReader
+from bpe_tokenizer.arguments import check_flag, check_integer, check_path
+from bpe_tokenizer.corpus.byte_sizes import byte_size
+from bpe_tokenizer.corpus.checksums import digest
+from bpe_tokenizer.corpus.encoded import BatchEncoder
+from bpe_tokenizer.corpus.plan import input_names, plan_units
+from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus, files_of
+from bpe_tokenizer.corpus.run_report import OnEvent, RunReport
+from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.shard_directory import ShardDirectory
-from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType, choose_token_type
-from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError, shorten
+from bpe_tokenizer.corpus.shards import ShardFormatName, TokenType
+from bpe_tokenizer.corpus.unit_directory import UnitDirectory, UnitRecord
+from bpe_tokenizer.corpus.units import write_unit
+from bpe_tokenizer.corpus.writing import write_shards
+from bpe_tokenizer.errors import CorpusError, OptionError
+from bpe_tokenizer.readers import DocumentEnd, Input, InputFormat, OnError, ReadOptions, find_inputs
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = ["TokenizedCorpus", "tokenize_corpus"]
-
-
-class TokenizedCorpus(NamedTuple):
-    """The result of `tokenize_corpus`.
-
-    Args:
-        files: The token files, in the order of the documents.
-        documents: Number of documents.
-        tokens: Number of ids, with those of EOS.
-        skipped: Number of bad rows that were skipped.
-        dtype: The type of an id in the files.
-        kept: Number of shards that an earlier run had finished.
-    """
-
-    files: list[Path]
-    documents: int
-    tokens: int
-    skipped: int
-    dtype: TokenType
-    kept: int
-
-    def __repr__(self) -> str:
-        files = shorten([str(file) for file in self.files])
-        return (
-            f"{type(self).__name__}(files={files}, documents={self.documents}, tokens={self.tokens}, "
-            f"skipped={self.skipped}, dtype={self.dtype!r}, kept={self.kept})"
-        )
 
 
 def tokenize_corpus(
@@ -69,9 +43,15 @@ def tokenize_corpus(
     dtype: TokenType | None = None,
     allowed_special: AllowedSpecial = "none",
     on_error: OnError = "stop",
+    shuffle: int | None = None,
+    part: int | None = None,
+    of: int | None = None,
+    unit_bytes: int | str = "1GB",
     threads: int | None = None,
     overwrite: bool = False,
+    verify: bool = False,
     verbose: bool = True,
+    on_event: OnEvent | None = None,
 ) -> TokenizedCorpus:
     r"""Turn the documents of files into token files that training programs read.
 
@@ -79,13 +59,17 @@ def tokenize_corpus(
     by a few batches of some megabytes, and by the longest document. A killed run resumes after its last
     finished shard when it is started again with the same arguments, and gives the same files.
 
+    With `part` and `of`, this call does one of several parts of the work, and others do the other parts, also
+    on other machines and at the same time; only the output directory is shared. The shards do not depend on
+    the number of parts. `merge_manifests` makes the manifest when all parts are finished.
+
     Args:
         inputs: Files of text, JSON Lines, Parquet or Arrow; all but Parquet may be compressed (gzip, xz,
             Zstandard). Also patterns such as `"data/**/*.jsonl.gz"`, and `"-"` for standard input.
         output: A directory for the shards, `tokens-00000.bin` and so on, and `manifest.json`.
         tokenizer: Encodes the documents.
         format: `"nanogpt"`, `"llm.c"`, `"megatron"`, `"npy"` or `"parquet"`.
-        input_format: `"text"`, `"jsonl"`, `"parquet"` or `"arrow"`; None decides by file name.
+        input_format: `"text"`, `"jsonl"`, `"parquet"` or `"arrow"`; None decides by the file.
         documents: Whether a document of text is a `"line"` or a `"file"`.
         separator: Text that separates documents instead, such as `"<|endoftext|>"`.
         field: The field of JSON Lines or the column of tables that holds the text.
@@ -95,13 +79,21 @@ def tokenize_corpus(
             split, so a longer document gets a larger shard.
         dtype: `"uint16"` or `"uint32"` (`"megatron"`: `"int32"`); None for the smallest that holds all ids.
         allowed_special: The special tokens to recognise in documents: `"none"`, `"all"` or a set.
-        on_error: `"stop"` at or `"skip"` a row that is not valid UTF-8 or JSON or has no text.
-        threads: Number of threads that encode; None for all processors.
+        on_error: `"stop"` at or `"skip"` a row that is not valid UTF-8 or JSON or has no text. The file
+            `skipped.jsonl` lists skipped rows.
+        shuffle: A seed, from 0, to write the documents in a random order: of the whole corpus, or with `part`
+            of each unit. None keeps their order.
+        part: The part of the work to do, from 0 to `of - 1`; None does all.
+        of: The number of parts.
+        unit_bytes: The size of a unit of parts in stored bytes, such as `"1GB"`.
+        threads: Number of threads that encode, and of those that read; None for all processors.
         overwrite: Whether to remove the shards of an earlier run instead of resuming it.
+        verify: Whether to compare the hashes of finished shards, not only their sizes and times.
         verbose: Whether to show a progress bar on standard error, if that is a terminal.
+        on_event: Called with a dict for each finished shard, and others: see `docs/corpora.md`.
 
     Returns:
-        The files, with the numbers of documents and tokens.
+        The files, with the numbers of documents and tokens; with `part`, those of the part.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
@@ -113,102 +105,154 @@ def tokenize_corpus(
         WriteError: Another run writes into the directory, also one that is stopped, or a file cannot be
             written.
 
-    >>> import pathlib, tempfile
+    >>> import numpy, pathlib, tempfile
     >>> tokenizer = BPETokenizer().train("low lower", 258, special_tokens=["<|eos|>"], verbose=False)
     >>> directory = pathlib.Path(tempfile.mkdtemp())
     >>> _ = (directory / "corpus.txt").write_text("low\nlower\n", encoding="utf-8")
     >>> made = tokenize_corpus(directory / "corpus.txt", directory / "tokens", tokenizer)
     >>> made.documents, made.tokens, made.dtype
     (2, 8, 'uint16')
-    >>> np.fromfile(made.files[0], dtype="<u2").tolist()
+    >>> numpy.fromfile(made.files[0], dtype="<u2").tolist()
     [108, 257, 256, 108, 257, 101, 114, 256]
+
+    In parts:
+
+    >>> from bpe_tokenizer.corpus import merge_manifests
+    >>> for part in range(2):
+    ...     _ = tokenize_corpus(f"{directory}/*.txt", directory / "parts", tokenizer, part=part, of=2)
+    >>> merge_manifests(directory / "parts").tokens
+    8
     """
-    if not isinstance(tokenizer, BPETokenizer):
-        raise ArgumentTypeError(f"tokenizer must be a BPETokenizer, not {type(tokenizer).__name__}")
-    reader = RowReader(input_format, documents, separator, field)
-    if on_error not in ("stop", "skip"):
-        raise OptionError(f"on_error is {on_error!r}; it must be 'stop' or 'skip'")
-    if format not in FORMATS:
-        raise OptionError(f"format is {format!r}; it must be one of {', '.join(map(repr, FORMATS))}")
-    limit = _shard_limit(format, shard_tokens)
-    eos_id = _eos_id(tokenizer, eos_token) if append_eos else None
-    token_type = choose_token_type(format, max(tokenizer.vocab), dtype)
+    read = ReadOptions(input_format, documents, separator, field, on_error)
+    settings = CorpusSettings.of(
+        tokenizer,
+        read,
+        format,
+        append_eos=append_eos,
+        eos_token=eos_token,
+        shard_tokens=shard_tokens,
+        dtype=dtype,
+        allowed_special=allowed_special,
+        shuffle=shuffle,
+    )
+    overwrite, verify = check_flag("overwrite", overwrite), check_flag("verify", verify)
+    chosen = _check_part(part, of, overwrite)
+    size = byte_size("unit_bytes", unit_bytes)
+    directory = check_path("output", output)
     sources = find_inputs(inputs)
+    encoder = BatchEncoder(tokenizer, settings, threads)
+    with ProgressBar.shown(verbose) as bar:
+        if chosen is None:
+            return _whole(sources, directory, settings, encoder, overwrite, verify, bar, on_event)
+        return _part(sources, directory, settings, encoder, size, chosen, verify, bar, on_event)
 
-    def encode(texts: Sequence[str]) -> Encoded:
-        ids, offsets = tokenizer.encode_ragged(texts, allowed_special=allowed_special, threads=threads)
-        return (ids, offsets) if eos_id is None else _with_eos(ids, offsets, eos_id)
 
-    encode([])  # Checks its arguments before anything is written.
-    settings = {
-        "format": format,
-        "dtype": token_type,
-        "shard_tokens": limit,
-        "eos_id": eos_id,
-        "allowed_special": allowed_special if isinstance(allowed_special, str) else sorted(allowed_special),
-        "input_format": input_format,
-        "documents": documents,
-        "separator": separator,
-        "field": field,
-        "tokenizer": _digest(tokenizer.model.core.__getnewargs_ex__()),
-        "inputs": _digest([(each.path and each.path.name, each.size, each.modified) for each in sources]),
-    }
-    with ShardDirectory.open(Path(output), settings, overwrite) as directory:
+def _check_part(part: int | None, of: int | None, overwrite: bool) -> tuple[int, int] | None:
+    if part is None and of is None:
+        return None
+    if part is None or of is None:
+        raise OptionError("part and of belong together: part=0, of=8 does the first of eight parts")
+    count = check_integer("of", of, 1)
+    number = check_integer("part", part, 0, "the parts are counted from 0", maximum=count - 1)
+    if overwrite:
+        raise OptionError(
+            "overwrite is not possible with part: other parts may write into the directory; remove it before "
+            "all parts"
+        )
+    return number, count
+
+
+def _whole(
+    sources: Sequence[Input],
+    path: Path,
+    settings: CorpusSettings,
+    encoder: BatchEncoder,
+    overwrite: bool,
+    verify: bool,
+    bar: ProgressBar,
+    on_event: OnEvent | None,
+) -> TokenizedCorpus:
+    """Write all documents into one sequence of shards."""
+    names = input_names(sources)
+    total = _size(sources)
+    identity = [(name, each.size, each.modified) for name, each in zip(names, sources, strict=True)]
+    values = {**settings.to_json(), "inputs": digest(identity)}
+    with ShardDirectory.open(path, values, names, overwrite, verify) as directory:
         kept = len(directory.shards)
-        if kept and any(source.path is None for source in sources):
+        if kept and total is None:
             raise OptionError(
-                f"{output} holds shards of a run from standard input, which cannot be read again: "
+                f"{path} holds shards of a run from standard input, which cannot be read again: "
                 "overwrite them, or put the corpus into a file"
             )
-        if directory.skipped is None:
-            found = BatchReader(sources, reader, on_error, directory.end)
-            with ProgressBar.shown(verbose) as bar:
-                bar.start("Tokenizing", _size(sources), "MB", 1e6)
-                ShardPacker(directory, FORMATS[format], token_type, limit).run(
-                    found, encode, lambda done, tokens: bar.update(done, note=count_noun(tokens, "token"))
-                )
-            directory.complete(found.position.skipped)
-    return TokenizedCorpus(
-        [directory.directory / name for shard in directory.shards for name in shard.files],
-        sum(shard.documents for shard in directory.shards),
-        sum(shard.tokens for shard in directory.shards),
-        directory.skipped or 0,
-        token_type,
+        report = RunReport(bar, on_event, total)
+        report.event("start", output=str(path), inputs=len(sources), total_bytes=total, kept=kept)
+        if directory.manifest.skipped is None:
+            skipped = write_shards(sources, None, settings, encoder, directory, directory.end, report)
+            if directory.manifest.tokens == 0:
+                raise CorpusError("the corpus is empty: its documents have no text")
+            directory.complete(skipped)
+        made = TokenizedCorpus.of(path, directory.manifest, kept)
+    return _ended(report, made)
+
+
+def _part(
+    sources: Sequence[Input],
+    path: Path,
+    settings: CorpusSettings,
+    encoder: BatchEncoder,
+    unit_bytes: int,
+    part: tuple[int, int],
+    verify: bool,
+    bar: ProgressBar,
+    on_event: OnEvent | None,
+) -> TokenizedCorpus:
+    """Write the units of a part, each with shards for itself."""
+    plan = plan_units(sources, settings, unit_bytes)
+    directory = UnitDirectory(path, plan)
+    directory.remove_abandoned()
+    units = plan.units_of(*part)
+    total = sum(map(plan.stored_bytes, units))
+    report = RunReport(bar, on_event, total)
+    report.event(
+        "start",
+        output=str(path),
+        inputs=len(sources),
+        total_bytes=total,
+        part=part[0],
+        of=part[1],
+        units=len(units),
+        all_units=len(plan.units),
+    )
+    records: list[UnitRecord] = []
+    kept = 0
+    for unit in units:
+        record = directory.committed(unit, verify)
+        is_kept = record is not None
+        if record is None:
+            record = write_unit(directory, unit, encoder, report)
+        else:
+            kept += len(record.shards)
+        records.append(record)
+        report.event("unit", unit=unit.number, shards=len(record.shards), tokens=record.tokens, kept=is_kept)
+        report.unit_done(plan.stored_bytes(unit), record.documents, record.tokens)
+    made = TokenizedCorpus(
+        files_of(path, (shard for record in records for shard in record.shards)),
+        sum(record.documents for record in records),
+        sum(record.tokens for record in records),
+        sum(record.skipped for record in records),
+        settings.dtype,
         kept,
     )
+    return _ended(report, made)
 
 
-def _eos_id(tokenizer: BPETokenizer, eos_token: str | None) -> int | None:
-    if eos_token is None:
-        return tokenizer.eos_token_id
-    special = tokenizer.special_tokens
-    if eos_token not in special:
-        raise SpecialTokenError(
-            f"eos_token is {eos_token!r}, which is not a special token of the tokenizer; it has "
-            f"{', '.join(map(repr, special)) or 'none'}"
-        )
-    return special[eos_token]
+def _ended(report: RunReport, made: TokenizedCorpus) -> TokenizedCorpus:
+    report.event("end", **{**made._asdict(), "files": [str(path) for path in made.files]})
+    return made
 
 
-def _shard_limit(name: ShardFormatName, shard_tokens: int | None) -> int:
-    limit = FORMATS[name].max_tokens
-    if shard_tokens is None:
-        return limit
-    return check_integer("shard_tokens", shard_tokens, 1, f"the limit of {name}", maximum=limit)
-
-
-def _with_eos(ids: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64], eos_id: int) -> Encoded:
-    """Add an id after each text of a ragged batch."""
-    return np.insert(ids, offsets[1:], eos_id), offsets + np.arange(len(offsets))
-
-
-def _digest(value: object) -> str:
-    """Return the SHA-256 of a value of numbers, strings, lists and dicts."""
-    return hashlib.sha256(repr(value).encode("utf-8", errors="surrogateescape")).hexdigest()
-
-
-def _size(sources: Collection[Input]) -> int | None:
-    """Return the total number of bytes to read; None for standard input."""
-    if any(source.path is None for source in sources):
+def _size(sources: Sequence[Input]) -> int | None:
+    """Return the total number of bytes to read; None for standard input and pipes."""
+    if not all(source.is_regular for source in sources):
         return None
     return sum(source.size for source in sources)

@@ -2,64 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from bpe_tokenizer.atomic import (
-    AtomicFile,
     is_temporary,
     make_directory,
     remove_abandoned,
     write_atomically,
     write_errors,
 )
-from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
+from bpe_tokenizer.corpus.checksums import is_intact
+from bpe_tokenizer.corpus.manifest import MANIFEST, SHARD_NAME, Manifest, Shard
+from bpe_tokenizer.corpus.shard_store import ShardFile
+from bpe_tokenizer.corpus.skipped_rows import SKIPPED, SkippedRows
+from bpe_tokenizer.corpus.unit_directory import refuse_parts
+from bpe_tokenizer.errors import OptionError, WriteError
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
+from bpe_tokenizer.readers import BadRow, Position
 
-__all__ = ["MANIFEST", "Position", "Shard", "ShardDirectory"]
+__all__ = ["ShardDirectory"]
 
-MANIFEST = "manifest.json"
-_VERSION = 1
-_CHUNK = 1 << 20
-# The files of shards, and their temporary files.
-_SHARD = re.compile(r"tokens-\d{5,}\.(bin|idx|npy|parquet)")
-_PART = re.compile(rf"\.({_SHARD.pattern})\.([0-9a-f]+\.tmp|part)")
-
-
-class Position(NamedTuple):
-    """A position in the inputs.
-
-    Args:
-        input: Index of the input, from 0.
-        row: The last row that was read.
-        skipped: Number of bad rows skipped so far.
-    """
-
-    input: int = 0
-    row: int = 0
-    skipped: int = 0
-
-
-@dataclass(frozen=True)
-class Shard:
-    """A finished shard.
-
-    Args:
-        files: The size and the SHA-256 of each file, by name.
-        documents: Number of documents.
-        tokens: Number of ids.
-        end: The position of its last document in the inputs.
-    """
-
-    files: Mapping[str, tuple[int, str]]
-    documents: int
-    tokens: int
-    end: Position
+_TEMPORARY = re.compile(rf"\.({SHARD_NAME.pattern})\.([0-9a-f]+\.tmp|part)")
 
 
 @dataclass
@@ -76,68 +43,52 @@ class ShardDirectory:
 
     Args:
         directory: The directory.
-        settings: All settings that the contents of the shards depend on.
-        shards: The finished shards, in order.
-        skipped: Number of bad rows skipped in the run; None until the run is complete.
-        lock: The lock of the directory; None for a manifest that is only read.
+        manifest: The finished shards.
+        skipped_rows: The list of the rows that were skipped.
+        lock: The lock of the directory.
     """
 
     directory: Path
-    settings: Mapping[str, Any]
-    shards: list[Shard] = field(default_factory=list)
-    skipped: int | None = None
-    lock: DirectoryLock | None = None
-    _manifest: bytes | None = None
+    manifest: Manifest
+    skipped_rows: SkippedRows
+    lock: DirectoryLock
+    _written: bytes | None = None
 
     @classmethod
-    def open(cls, directory: Path, settings: Mapping[str, Any], overwrite: bool) -> ShardDirectory:
+    def open(
+        cls,
+        directory: Path,
+        settings: Mapping[str, Any],
+        names: Sequence[str],
+        overwrite: bool,
+        verify: bool = False,
+    ) -> ShardDirectory:
         """Open a directory for a new run, or resume a run with the same settings.
 
         Args:
             directory: The directory; it is created if it does not exist.
             settings: All settings that the contents of the shards depend on, as JSON values.
+            names: The name of each input, for the list of skipped rows.
             overwrite: Remove the files of an earlier run.
+            verify: Compare the hashes of finished shards, not only their sizes and times.
 
         Raises:
             CorpusError: The manifest cannot be read.
-            OptionError: The directory holds other files, or shards of a run with other settings.
+            OptionError: The directory holds other files, or shards of a run with other settings or in parts.
             WriteError: Another run writes into the directory, or it cannot be written.
         """
         make_directory(directory)
+        refuse_parts(directory)
         lock = DirectoryLock(directory, RUN_LOCK)
         try:
             with write_errors(directory):
-                output = cls._opened(directory, settings, overwrite)
-                output.lock = lock
+                output = cls(directory, Manifest(settings), SkippedRows(directory / SKIPPED, names), lock)
+                output._resume(overwrite, verify)
                 output._write_manifest()
         except BaseException:
             lock.release()
             raise
         return output
-
-    @classmethod
-    def _opened(cls, directory: Path, settings: Mapping[str, Any], overwrite: bool) -> ShardDirectory:
-        manifest = directory / MANIFEST
-        earlier = _read(manifest) if manifest.exists() else None
-        if earlier is not None and (overwrite or not earlier.shards):
-            earlier._remove()
-            earlier = None
-        if earlier is None:
-            output = cls(directory, settings)
-            output._remove_temporary()
-            output._check_empty()
-            return output
-        differing = [key for key in settings if earlier.settings.get(key) != settings[key]]
-        if differing:
-            raise OptionError(
-                f"{directory} holds the shards of another run (it differs in: {', '.join(differing)}); "
-                "write to another directory, or overwrite this one"
-            )
-        earlier._remove_temporary()
-        earlier._keep_intact()
-        earlier._remove_unlisted()
-        earlier._manifest = _bytes_of(manifest)
-        return earlier
 
     def __enter__(self) -> ShardDirectory:
         """Return the directory."""
@@ -145,49 +96,43 @@ class ShardDirectory:
 
     def __exit__(self, *_: object) -> None:
         """Release the lock."""
-        if self.lock is not None:
-            self.lock.release()
+        self.lock.release()
+
+    @property
+    def shards(self) -> list[Shard]:
+        """The finished shards, in order."""
+        return self.manifest.shards
 
     @property
     def end(self) -> Position:
         """The position in the inputs after the finished shards."""
-        return self.shards[-1].end if self.shards else Position()
+        return (self.shards[-1].end if self.shards else None) or Position()
 
     def names(self, index: int, suffixes: Sequence[str]) -> list[Path]:
         """Return the files of a shard."""
         return [self.directory / f"tokens-{index:05d}{suffix}" for suffix in suffixes]
 
     def add(
-        self, files: Sequence[AtomicFile], sizes: Sequence[int], documents: int, tokens: int, end: Position
+        self,
+        files: Sequence[ShardFile],
+        sizes: Sequence[int],
+        documents: int,
+        tokens: int,
+        end: Position,
+        skipped: Sequence[BadRow],
     ) -> None:
-        """Move the files of a shard into place and add the shard to the manifest.
-
-        Args:
-            files: The files of the shard, in the order of `names`.
-            sizes: The size that each must have.
-            documents: Number of documents.
-            tokens: Number of ids.
-            end: The position of its last document in the inputs.
+        """Move the files of a shard into place and add the shard to the manifest. As `ShardStore.add`.
 
         Raises:
             WriteError: The shard cannot be written, its size is wrong, or another run has taken over the
                 directory.
         """
         self._check_owned()
-        listed: dict[str, tuple[int, str]] = {}
-        for file, size in zip(files, sizes, strict=True):
-            file.finish()
-            file.check()
-            with write_errors(file.path):
-                found = file.temporary.stat().st_size
-                if found != size:
-                    raise WriteError(
-                        f"{file.path}: {documents:,} documents with {tokens:,} ids take {size:,} bytes, but "
-                        f"{found:,} were written; another program has changed the file. Start the run again",
-                        filename=file.path,
-                    )
-                listed[file.path.name] = (size, _checksum(file.temporary))
-        # Again, as the checksums take time.
+        listed = {
+            file.path.name: file.complete(size, documents, tokens)
+            for file, size in zip(files, sizes, strict=True)
+        }
+        # Again, as flushing takes time.
         self._check_owned()
         for number, file in enumerate(files):
             try:
@@ -199,27 +144,50 @@ class ShardDirectory:
                 raise
         for file in files:
             file.close()
+        self.skipped_rows.add(skipped)
         self.shards.append(Shard(listed, documents, tokens, end))
         # Writing the manifest flushes the directory: first with the shard, then with the manifest.
         self._write_manifest()
 
-    def complete(self, skipped: int) -> None:
-        """Mark the run as complete in the manifest."""
-        self.skipped = skipped
+    def complete(self, skipped: Sequence[BadRow]) -> None:
+        """Mark the run as complete in the manifest.
+
+        Args:
+            skipped: The rows that were skipped after the last document.
+        """
+        self._check_owned()
+        self.skipped_rows.add(skipped)
+        self.manifest.skipped = self.end.skipped + len(skipped)
         self._write_manifest()
 
+    def _resume(self, overwrite: bool, verify: bool) -> None:
+        path = self.directory / MANIFEST
+        earlier = Manifest.read(path) if path.exists() else None
+        if earlier is not None and (overwrite or not earlier.shards):
+            self._remove(earlier)
+            earlier = None
+        if earlier is None:
+            self._remove_temporary()
+            self._check_empty()
+            return
+        settings = self.manifest.settings
+        differing = [key for key in settings if earlier.settings.get(key) != settings[key]]
+        if differing:
+            raise OptionError(
+                f"{self.directory} holds the shards of another run (it differs in: {', '.join(differing)}); "
+                "write to another directory, or overwrite this one"
+            )
+        self._remove_temporary()
+        self._written = _bytes_of(path)
+        self.manifest = earlier
+        self._keep_intact(path.stat().st_mtime_ns, verify)
+        self._remove_unlisted()
+
     def _write_manifest(self) -> None:
-        content = {
-            "version": _VERSION,
-            "complete": self.skipped is not None,
-            "skipped": self.skipped,
-            "settings": dict(self.settings),
-            "shards": [{**asdict(each), "end": each.end._asdict()} for each in self.shards],
-        }
-        data = (json.dumps(content, indent=1) + "\n").encode()
+        data = self.manifest.to_bytes()
         self._check_owned()
         write_atomically({self.directory / MANIFEST: data})
-        self._manifest = data
+        self._written = data
 
     def _check_owned(self) -> None:
         """Check that no other run has taken over the directory.
@@ -227,32 +195,45 @@ class ShardDirectory:
         Raises:
             WriteError: One has.
         """
-        if self.lock is not None:
-            self.lock.check()
+        self.lock.check()
         manifest = self.directory / MANIFEST
-        if _bytes_of(manifest) != self._manifest:
+        if _bytes_of(manifest) != self._written:
             raise WriteError(
                 f"{manifest}: another run has changed it, so this one writes nothing more", filename=manifest
             )
 
-    def _keep_intact(self) -> None:
+    def _keep_intact(self, listed: int, verify: bool) -> None:
         """Remove the first shard that is missing or changed, and all later ones."""
-        for index, shard in enumerate(self.shards):
+        kept = 0
+        for shard in self.shards:
             if not all(
-                _is_intact(self.directory / name, size, checksum)
-                for name, (size, checksum) in shard.files.items()
+                is_intact(self.directory / name, size, sha256, listed, verify)
+                for name, (size, sha256) in shard.files.items()
             ):
-                for broken in self.shards[index:]:
-                    for name in broken.files:
-                        (self.directory / name).unlink(missing_ok=True)
-                del self.shards[index:]
-                self.skipped = None
-                return
+                break
+            kept += 1
+        while not self.skipped_rows.keep(self._skipped(kept)):
+            kept -= 1
+        if kept == len(self.shards):
+            return
+        for broken in self.shards[kept:]:
+            for name in broken.files:
+                (self.directory / name).unlink(missing_ok=True)
+        del self.shards[kept:]
+        self.manifest.skipped = None
 
-    def _remove(self) -> None:
+    def _skipped(self, shards: int) -> int:
+        """Return the number of rows that were skipped until the end of some shards, or of the run."""
+        if shards == len(self.shards) and self.manifest.skipped is not None:
+            return self.manifest.skipped
+        end = self.shards[shards - 1].end if shards else None
+        return end.skipped if end is not None else 0
+
+    def _remove(self, earlier: Manifest) -> None:
         """Remove the manifest, then the shards."""
         (self.directory / MANIFEST).unlink()
-        for shard in self.shards:
+        (self.directory / SKIPPED).unlink(missing_ok=True)
+        for shard in earlier.shards:
             for name in shard.files:
                 (self.directory / name).unlink(missing_ok=True)
         for path in self.directory.glob("tokens-[0-9]*"):
@@ -263,15 +244,16 @@ class ShardDirectory:
         """Remove the shard that a killed run moved into place and did not list."""
         listed = {name for shard in self.shards for name in shard.files}
         for path in list(self.directory.iterdir()):
-            if _SHARD.fullmatch(path.name) and path.name not in listed:
+            if SHARD_NAME.fullmatch(path.name) and path.name not in listed:
                 path.unlink()
 
     def _remove_temporary(self) -> None:
         # With the lock of the directory, these belong to no run, or to one that has lost its lock.
         for path in list(self.directory.iterdir()):
-            if _PART.fullmatch(path.name):
+            if _TEMPORARY.fullmatch(path.name):
                 path.unlink()
         remove_abandoned(self.directory / MANIFEST)
+        remove_abandoned(self.directory / SKIPPED)
 
     def _check_empty(self) -> None:
         others = sorted(path.name for path in self.directory.iterdir() if not is_temporary(path))
@@ -287,59 +269,3 @@ def _bytes_of(path: Path) -> bytes | None:
         return path.read_bytes()
     except FileNotFoundError:
         return None
-
-
-def _read(path: Path) -> ShardDirectory:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise CorpusError(f"{path}: cannot be read: {error.strerror or error}") from error
-    try:
-        content = json.loads(data)
-        shards = [_read_shard(each) for each in content["shards"]]
-        skipped = content["skipped"]
-        if not isinstance(content["settings"], dict) or content["version"] != _VERSION:
-            raise ValueError
-        output = ShardDirectory(
-            path.parent, content["settings"], shards, None if skipped is None else _count(skipped)
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise CorpusError(
-            f"{path} is not the manifest of a run of this version; write to a new directory"
-        ) from None
-    return output
-
-
-def _read_shard(value: Any) -> Shard:
-    files: dict[str, tuple[int, str]] = {}
-    for name, (size, checksum) in value["files"].items():
-        # These files may be removed, so a name must be that of a shard.
-        if not _SHARD.fullmatch(name) or not isinstance(checksum, str):
-            raise ValueError
-        files[name] = (_count(size), checksum)
-    end = value["end"]
-    position = Position(*(_count(end[name]) for name in Position._fields))
-    return Shard(files, _count(value["documents"]), _count(value["tokens"]), position)
-
-
-def _count(value: object) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError
-    return value
-
-
-def _is_intact(path: Path, size: int, checksum: str) -> bool:
-    try:
-        return path.stat().st_size == size and _checksum(path) == checksum
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise CorpusError(f"{path}: cannot be read: {error.strerror or error}") from error
-
-
-def _checksum(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -7,12 +7,13 @@ documents. An engine only has to add up the rows of each piece, in any order and
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer.arguments import check_integer
+from bpe_tokenizer.columns.mapper import with_column
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     CorpusError,
@@ -42,6 +43,7 @@ __all__ = [
 
 COUNT_COLUMNS = ("piece", "n")
 _DOCUMENTS = b""
+_TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 # A stream of counts is emitted at this number of distinct pieces: about a gigabyte.
 _MAX_DISTINCT = 10_000_000
 _TOO_MANY = f"a piece was counted {2**63:,} times or more; count fewer documents in one batch"
@@ -280,17 +282,15 @@ def encode_texts(
     >>> encode_texts(batch, tokenizer).column("input_ids").to_pylist()
     [[256, 99], []]
     """
-    pyarrow = import_library("pyarrow")
-    texts = _strings(_texts(batch, column), column)
-    ids, offsets = tokenizer.encode_ragged(texts, add_special_tokens, allowed_special, threads=1)
-    if len(ids) >= 2**31:
-        raise CorpusError(
-            f"a batch of {len(texts):,} documents has {len(ids):,} ids; make the batches smaller"
-        )
-    lists = pyarrow.ListArray.from_arrays(pyarrow.array(offsets, pyarrow.int32()), pyarrow.array(ids))
-    if ids_column in batch.schema.names:
-        return batch.set_column(batch.schema.names.index(ids_column), ids_column, lists)
-    return batch.append_column(ids_column, lists)
+    texts = _texts(batch, column)
+    try:
+        ids = tokenizer.encode_arrow(texts, add_special_tokens, allowed_special, threads=1)
+    except CorpusError as error:
+        raise CorpusError(f"column {column!r} of a batch: {error}") from None
+    if ids.null_count:
+        row = ids.is_null().index(True).as_py()
+        raise CorpusError(f"column {column!r} of a batch: row {row} is null: filter such rows out")
+    return with_column(batch, ids_column, ids)
 
 
 def _sizes(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Iterator[tuple[str, int]]:
@@ -307,33 +307,12 @@ def _texts(batch: Any, column: str) -> Any:
     if column not in names:
         raise CorpusError(f"no column {column!r}; the columns are {', '.join(map(repr, names))}")
     array = batch.column(column)
-    types = import_library("pyarrow").types
-    if types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    kinds: tuple[Callable[[Any], bool], ...] = (
-        types.is_string,
-        types.is_large_string,
-        types.is_binary,
-        types.is_large_binary,
-    )
-    if not any(is_kind(array.type) for is_kind in kinds):
+    pyarrow = import_library("pyarrow")
+    is_dictionary = pyarrow.types.is_dictionary(array.type)
+    kind = array.type.value_type if is_dictionary else array.type
+    if str(kind) not in _TEXTS:
         raise ArgumentTypeError(f"the column {column!r} holds {array.type}; documents are strings or binary")
     return array
-
-
-def _strings(array: Any, column: str) -> list[str]:
-    values = array.cast(import_library("pyarrow").large_binary()).to_pylist()
-    texts = []
-    for row, value in enumerate(values):
-        if value is None:
-            raise CorpusError(f"column {column!r} of a batch: row {row} is null: filter such rows out")
-        try:
-            texts.append(value.decode())
-        except UnicodeDecodeError as error:
-            raise CorpusError(
-                f"column {column!r} of a batch: row {row} is not UTF-8: {error.reason} at byte {error.start}"
-            ) from None
-    return texts
 
 
 def _rows_of(counts: PieceCounts) -> Any:

@@ -26,7 +26,10 @@ COVERING = frozenset(
         _MINBPE_GPT4,
         *(
             pattern
-            for name in ("gpt2", "r50k", "cl100k", "o200k", "llama3", "qwen2", "qwen3.5", "tekken", "bailing")
+            for name in (
+                *("gpt2", "r50k", "cl100k", "o200k", "llama3", "qwen2", "qwen3.5", "tekken", "bailing"),
+                *("cl100k-bounded", "o200k-bounded"),
+            )
             for pattern in NAMED_PATTERNS[name].patterns
         ),
     )

@@ -1,4 +1,4 @@
-"""Arrow columns to NumPy arrays over the same memory, which the core reads, and back."""
+"""Counts of pieces as Arrow columns: to NumPy arrays over the same memory, which the core reads, and back."""
 
 from __future__ import annotations
 
@@ -11,31 +11,10 @@ import numpy.typing as npt
 from bpe_tokenizer.errors import ArgumentTypeError, CorpusError
 from bpe_tokenizer.libraries import import_library
 
-__all__ = ["piece_buffers", "text_buffers", "to_batch"]
+__all__ = ["piece_buffers", "to_batch"]
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Offsets: TypeAlias = npt.NDArray[np.int64]
-
-
-def text_buffers(array: Any) -> Iterator[tuple[Bytes, Offsets]]:
-    """Yield the concatenated bytes of the rows of each chunk, and the offsets of the rows and of the end.
-
-    Args:
-        array: A `pyarrow.Array` or `ChunkedArray` of strings or binary values.
-
-    Raises:
-        ArgumentTypeError: It holds other values.
-        CorpusError: A row is null; the error names it.
-        MissingDependencyError: `pyarrow` is not installed.
-    """
-    pyarrow = import_library("pyarrow")
-    done = 0
-    for chunk in array.chunks if isinstance(array, pyarrow.ChunkedArray) else [array]:
-        if chunk.null_count:
-            row = done + chunk.is_null().index(True).as_py()
-            raise CorpusError(f"row {row} is null: leave such rows out, or make them empty texts")
-        yield _binary(chunk)
-        done += len(chunk)
 
 
 def piece_buffers(batch: Any) -> Iterator[tuple[Bytes, Offsets, npt.NDArray[np.uint64]]]:

@@ -16,7 +16,7 @@ const CATEGORIES: [&str; 7] = [
 /// Other properties: the scripts that split patterns use.
 const PROPERTIES: &str =
     "Alphabetic Han Hiragana Katakana Hangul Latin Greek Cyrillic Arabic Hebrew Thai \
-    Devanagari";
+    Lao Khmer Myanmar Devanagari";
 
 /// The engine for which a pattern is written, and the one that is to read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

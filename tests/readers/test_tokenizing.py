@@ -1,9 +1,8 @@
-"""Documents of text, JSON Lines, tables and compressed files."""
+"""Documents of text, JSON Lines, tables and compressed files, through `tokenize_corpus`."""
 
 from __future__ import annotations
 
 import gzip
-import io
 import lzma
 import random
 import sys
@@ -13,13 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import readers, tokenize_corpus
-from bpe_tokenizer.corpus.inputs import Input
-from bpe_tokenizer.corpus.readers import Row, RowReader
+from bpe_tokenizer.corpus import tokenize_corpus
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     CorpusError,
@@ -27,65 +22,9 @@ from bpe_tokenizer.errors import (
     NotTrainedError,
     OptionError,
 )
+from bpe_tokenizer.readers import ReadOptions, find_inputs, read_batches
 from mutations import break_bytes, break_numbers
 from token_files import DOCUMENTS, as_jsonl, contents, flat, read_nanogpt
-
-# Readers
-
-
-def rows(reader: RowReader, data: bytes, name: str = "a.txt", after: int = 0) -> list[Row]:
-    return list(reader.rows(Input(name, Path(name), len(data), 0), io.BytesIO(data), after))
-
-
-def test_lines() -> None:
-    data = "\ufeffa\r\n\n b \u2028c\rd\n\r\ne".encode()
-    assert rows(RowReader(), data) == [Row(1, "\ufeffa"), Row(3, " b \u2028c\rd"), Row(5, "e")]
-    assert rows(RowReader(), data, after=3) == [Row(5, "e")]
-    assert rows(RowReader(), b"\r\r\n\r") == [Row(1, "\r"), Row(2, "\r")]
-    assert rows(RowReader(), b"a\nb\xffc\n\xe6")[1:] == [
-        Row(2, None, "is not UTF-8: byte 0xff at its offset 1"),
-        Row(3, None, "is not UTF-8: byte 0xe6 at its offset 0"),
-    ]
-
-
-def test_a_file_is_a_document() -> None:
-    assert rows(RowReader(documents="file"), b"a\r\n\nb\n") == [Row(1, "a\r\n\nb\n")]
-    assert rows(RowReader(documents="file"), b"a", after=1) == []
-    assert rows(RowReader(documents="file"), b"") == []
-
-
-@given(st.lists(st.text("ab<>", max_size=6), max_size=6), st.sampled_from(["<>", "<<>", "a", "é"]), st.data())
-@settings(max_examples=200)
-def test_separators(parts: list[str], separator: str, data: st.DataObject) -> None:
-    text = separator.join(parts)
-    chunk = data.draw(st.integers(1, 8))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(readers, "_CHUNK", chunk)
-        found = rows(RowReader(separator=separator), text.encode())
-    expected = [Row(number, part) for number, part in enumerate(text.split(separator), 1) if part]
-    assert found == expected
-
-
-def test_json_lines() -> None:
-    data = (
-        b'\xef\xbb\xbf{"text": "a\\nb"}\r\n\n{"text": ""}\n{"text": 3}\n{"body": "x"}\n["text"]\n'
-        b'{"text": "x}\n{"text": "\xff"}\n' + b"[" * 100_000 + b'\n{"text": "\\ud83d\\ude42"}'
-    )
-    found = rows(RowReader(), data, "c.jsonl")
-    assert [(row.number, row.text) for row in found if row.text is not None] == [
-        (1, "a\nb"),
-        (3, ""),
-        (10, "🙂"),
-    ]
-    problems = {row.number: row.problem for row in found if row.text is None}
-    assert list(problems) == [4, 5, 6, 7, 8, 9]
-    assert problems[4] == "has no text in the field 'text', but int"
-    assert problems[5] == "has no field 'text' (its first fields: 'body')"
-    assert problems[6] == "is not a JSON object, but list"
-    assert "is not valid JSON: " in problems[7]
-    assert problems[8] == "is not UTF-8: byte 0xff at its offset 10"
-    assert rows(RowReader(field="body"), b'{"body": "x"}', "c.ndjson.gz") == [Row(1, "x")]
-    assert rows(RowReader(), data, "c.jsonl", after=9) == [Row(10, "🙂")]
 
 
 @pytest.mark.parametrize(
@@ -96,6 +35,7 @@ def test_json_lines() -> None:
         ({"separator": ""}, "separator is empty"),
         ({"separator": "\ud800"}, "separator holds a lone surrogate"),
         ({"separator": "x", "documents": "file"}, "contradict"),
+        ({"field": "\udfff"}, "field holds a lone surrogate"),
         ({"format": "bin"}, "format is 'bin'"),
         ({"dtype": "uint8"}, "dtype is 'uint8'; it must be 'uint16' or 'uint32'"),
         ({"dtype": "int32"}, "nanogpt has no ids of type 'int32'"),
@@ -222,15 +162,14 @@ def test_broken_tables(kind: str, column: str, tmp_path: Path) -> None:
     sound, path = tmp_path / "sound", tmp_path / "c.any"
     write_table(sound, kind, DOCUMENTS, types.get(column, getattr(pyarrow, column, None))())  # type: ignore[misc]
     data = sound.read_bytes()
-    reader = RowReader("parquet" if kind == "parquet" else "arrow")
+    options = ReadOptions("parquet" if kind == "parquet" else "arrow")
     messages = []
     for broken in (*break_numbers(data, 400), *break_bytes(data, 200)):
         path.write_bytes(broken)
-        with path.open("rb") as stream:
-            try:
-                list(reader.rows(Input("c.any", path, len(broken), 0), stream))
-            except CorpusError as error:
-                messages.append(str(error))
+        try:
+            list(read_batches(find_inputs(path), options))
+        except CorpusError as error:
+            messages.append(str(error))
     assert len(messages) > 100
     assert all("c.any" in message and len(message) <= 300 for message in messages)
 
@@ -294,8 +233,11 @@ def test_several_files_and_patterns(
         letters("*.csv")
     with pytest.raises(CorpusError, match="there is no file nothing"):
         letters("nothing")
-    with pytest.raises(CorpusError, match=r"deep is a directory; name its files, such as 'deep/\*\*"):
-        letters("deep")
+    assert letters("deep") == "cd"
+    (tmp_path / "in" / ".hidden").mkdir()
+    (tmp_path / "in" / ".hidden" / "h.txt").write_text("h", encoding="utf-8")
+    (tmp_path / "in" / "deep" / ".e.txt").write_text("e", encoding="utf-8")
+    assert letters(tmp_path / "in") == "xabcd"
     with pytest.raises(OptionError, match="only once"):
         letters("-", "-")
     with pytest.raises(OptionError, match="no inputs"):

@@ -1,0 +1,77 @@
+"""`ArrowMapper`: adds a column of ids to tables, for `datasets.map` and for others that pass tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bpe_tokenizer.errors import CorpusError, shorten
+
+if TYPE_CHECKING:
+    from bpe_tokenizer.special_tokens import AllowedSpecial
+    from bpe_tokenizer.tokenizer import BPETokenizer
+
+__all__ = ["ArrowMapper", "with_column"]
+
+
+@dataclass(frozen=True)
+class ArrowMapper:
+    """Adds the ids of a column to a table. `BPETokenizer.arrow_mapper` returns one.
+
+    Can be pickled. Equal tokenizers and options pickle to the same bytes, by which `datasets` finds results
+    in its cache.
+
+    Args:
+        tokenizer: The tokenizer.
+        column: The column of texts.
+        ids_column: The column to add or replace.
+        add_special_tokens: As in `BPETokenizer.encode_arrow`.
+        allowed_special: As in `BPETokenizer.encode_arrow`.
+        threads: As in `BPETokenizer.encode_arrow`.
+
+    >>> import pyarrow
+    >>> from bpe_tokenizer import BPETokenizer
+    >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+    >>> table = pyarrow.table({"text": ["abc", None]})
+    >>> ArrowMapper(tokenizer)(table).column("input_ids").to_pylist()
+    [[256, 99], None]
+    """
+
+    tokenizer: BPETokenizer
+    column: str = "text"
+    ids_column: str = "input_ids"
+    add_special_tokens: bool = False
+    allowed_special: AllowedSpecial = "none"
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.allowed_special, str):
+            # A set has another order in each process.
+            object.__setattr__(self, "allowed_special", tuple(sorted(self.allowed_special)))
+
+    def __call__(self, table: Any) -> Any:
+        """Return the table, or record batch, with the ids.
+
+        Args:
+            table: A `pyarrow.Table` or `RecordBatch`.
+
+        Raises:
+            CorpusError: The column does not exist.
+
+        Other errors are those of `BPETokenizer.encode_arrow`.
+        """
+        names = table.schema.names
+        if self.column not in names:
+            raise CorpusError(f"no column {self.column!r}; the columns are {shorten(names, 160)}")
+        ids = self.tokenizer.encode_arrow(
+            table.column(self.column), self.add_special_tokens, self.allowed_special, threads=self.threads
+        )
+        return with_column(table, self.ids_column, ids)
+
+
+def with_column(table: Any, name: str, column: Any) -> Any:
+    """Return a table or record batch of pyarrow with a column added or replaced."""
+    names = table.schema.names
+    if name in names:
+        return table.set_column(names.index(name), name, column)
+    return table.append_column(name, column)

@@ -1,0 +1,211 @@
+"""Divides a corpus into units: the work of one task, with shards for itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from bpe_tokenizer.corpus.settings import CorpusSettings
+from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.libraries import import_library
+from bpe_tokenizer.readers import Input, ReadOptions, input_kind
+
+__all__ = ["Plan", "Unit", "input_names", "plan_units", "unit_stem"]
+
+_Kind: TypeAlias = Literal["bytes", "groups"]
+_VERSION = 1
+_MIN_DIGITS = 5
+
+
+class Unit(NamedTuple):
+    """A unit: whole files in sequence, or a part of one file.
+
+    Args:
+        number: The number of the unit, from 0.
+        first: Index of its first input.
+        inputs: Number of its inputs.
+        start: The first byte of a part of a file of lines, or the first row group of a part of a Parquet
+            file; None for whole files.
+        end: The end of the part: a row belongs to the part in which it starts.
+        kind: What `start` and `end` count; None for whole files.
+    """
+
+    number: int
+    first: int
+    inputs: int
+    start: int | None = None
+    end: int | None = None
+    kind: _Kind | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The units of a corpus. They depend on the inputs and the options only, so every process makes the same.
+
+    Args:
+        inputs: The files, in order.
+        settings: What the contents of the shards depend on.
+        unit_bytes: The size of a unit: larger files are divided if their format permits it.
+        units: The units, in order.
+    """
+
+    inputs: tuple[Input, ...]
+    settings: CorpusSettings
+    unit_bytes: int
+    units: tuple[Unit, ...]
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of everything that the shards depend on."""
+        return hashlib.sha256(self.data).hexdigest()
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The name of each input."""
+        return input_names(self.inputs)
+
+    def units_of(self, part: int, of: int) -> tuple[Unit, ...]:
+        """Return the units of a part of the run."""
+        return self.units[part::of]
+
+    def stem(self, unit: Unit) -> str:
+        """Return the number of a unit in the names of files."""
+        return unit_stem(unit.number, len(self.units))
+
+    def stored_bytes(self, unit: Unit) -> int:
+        """Return the stored bytes of a unit, for progress."""
+        inputs = self.inputs[unit.first : unit.first + unit.inputs]
+        size = sum(each.size for each in inputs)
+        return size if unit.start is None else size // self._parts[unit.first]
+
+    @cached_property
+    def _parts(self) -> Counter[int]:
+        """Number of units that a file is divided into, by input."""
+        return Counter(unit.first for unit in self.units if unit.start is not None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        inputs = [
+            {"name": name, "size": each.size, "modified": each.modified}
+            for name, each in zip(self.names, self.inputs, strict=True)
+        ]
+        return {
+            "version": _VERSION,
+            "unit_bytes": self.unit_bytes,
+            "settings": self.settings.to_json(),
+            "inputs": inputs,
+            "units": [list(unit[1:]) for unit in self.units],
+        }
+
+    @cached_property
+    def data(self) -> bytes:
+        """The contents of the plan's file."""
+        return (json.dumps(self.to_json(), separators=(",", ":")) + "\n").encode()
+
+
+def unit_stem(number: int, units: int) -> str:
+    """Return the number of a unit in the names of files, which sort as the units do.
+
+    >>> unit_stem(7, 10), unit_stem(7, 1_000_000)
+    ('00007', '000007')
+    """
+    digits = max(_MIN_DIGITS, len(str(units - 1)))
+    return f"{number:0{digits}d}"
+
+
+def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: int) -> Plan:
+    """Divide a corpus into units.
+
+    Small files in sequence are one unit. A large file of lines without compression is divided into ranges of
+    bytes, and a large Parquet file into ranges of row groups. Other files are not divided.
+
+    Args:
+        inputs: The files, from `find_inputs`.
+        settings: What the contents of the shards depend on.
+        unit_bytes: The size of a unit in stored bytes.
+
+    Raises:
+        CorpusError: A file cannot be read.
+        MissingDependencyError: `pyarrow`, which a Parquet file needs, is not installed.
+        OptionError: Standard input or a pipe is an input.
+
+    >>> from bpe_tokenizer.tokenizer import BPETokenizer
+    >>> settings = CorpusSettings.of(BPETokenizer().train("low lower", 258, verbose=False))
+    >>> files = [Input(name, name, 10, 0) for name in "abcde"]
+    >>> [unit.inputs for unit in plan_units(files, settings, 20).units]
+    [2, 2, 1]
+    """
+    if not all(each.is_regular for each in inputs):
+        raise OptionError("standard input and pipes cannot be divided into parts; put the corpus into files")
+    units: list[Unit] = []
+    first = held = 0
+    for index, source in enumerate(inputs):
+        ranges = [] if source.size <= unit_bytes else part_ranges(source, settings.read, unit_bytes)
+        if first < index and (held + source.size > unit_bytes or ranges):
+            units.append(Unit(len(units), first, index - first))
+            first, held = index, 0
+        held += source.size
+        if ranges:
+            for part in ranges:
+                units.append(Unit(len(units), index, 1, *part))
+            first, held = index + 1, 0
+    if first < len(inputs):
+        units.append(Unit(len(units), first, len(inputs) - first))
+    return Plan(tuple(inputs), settings, unit_bytes, tuple(units))
+
+
+def input_names(inputs: Sequence[Input]) -> list[str]:
+    """Return the names of files without the directory that they have in common.
+
+    So the names are the same wherever a machine has the corpus.
+
+    >>> input_names([Input("/data/en/a.txt", None, 1, 1), Input("/data/de/a.txt", None, 1, 1)])
+    ['en/a.txt', 'de/a.txt']
+    """
+    names = [each.name.replace(os.sep, "/") for each in inputs]
+    directories = [name.split("/")[:-1] for name in names]
+    common = 0
+    for level in zip(*directories, strict=False):
+        if len(set(level)) > 1:
+            break
+        common += 1
+    return ["/".join(name.split("/")[common:]) for name in names]
+
+
+def _ranges(source: Input, options: ReadOptions, unit_bytes: int) -> Iterator[tuple[int, int, _Kind]]:
+    """Return the parts of a large file; none if it cannot be divided."""
+    kind = input_kind(source)
+    name = options.input_format or kind.format
+    if name == "parquet":
+        for first, end in _row_groups(source, unit_bytes):
+            yield first, end, "groups"
+    elif kind.compression is None and (
+        name == "jsonl" or (name == "text" and options.documents == "line" and options.separator is None)
+    ):
+        count = -(-source.size // unit_bytes)
+        borders = [source.size * each // count for each in range(count + 1)]
+        for start, end in pairwise(borders):
+            yield start, end, "bytes"
+
+
+def _row_groups(source: Input, unit_bytes: int) -> Iterator[tuple[int, int]]:
+    metadata = import_library("pyarrow.parquet").read_metadata(source.location)
+    sizes = [
+        sum(group.column(each).total_compressed_size for each in range(group.num_columns))
+        for group in map(metadata.row_group, range(metadata.num_row_groups))
+    ]
+    first = held = 0
+    for index, size in enumerate(sizes):
+        if index > first and held + size > unit_bytes:
+            yield first, index
+            first, held = index, 0
+        held += size
+    if first:
+        yield first, len(sizes)

@@ -1,0 +1,117 @@
+"""Reports the progress of a run: a bar for people, and events for programs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from bpe_tokenizer.corpus.manifest import Shard
+from bpe_tokenizer.readers import BadRow, Input
+from bpe_tokenizer.train.progress import ProgressBar
+
+__all__ = ["Event", "OnEvent", "RunReport"]
+
+Event: TypeAlias = dict[str, Any]
+OnEvent: TypeAlias = Callable[[Event], None]
+
+_SECONDS = 10.0
+_MAX_WARNINGS = 100
+
+
+class RunReport:
+    """Reports the progress of a run.
+
+    The events are dicts of JSON values with the key `"event"`: `"start"`, `"unit"`, `"shard"`, `"progress"`,
+    `"warning"` and `"end"`.
+
+    Args:
+        bar: The progress bar.
+        on_event: Called with each event, in the thread of the run; None for no events.
+        total: Number of stored bytes to read; None if it is unknown.
+    """
+
+    def __init__(self, bar: ProgressBar, on_event: OnEvent | None = None, total: int | None = None) -> None:
+        self._bar = bar
+        self._on_event = on_event
+        self._total = total
+        self._begin = self._reported = time.monotonic()
+        self._read_before: int | None = None
+        self._warnings = 0
+        self._unit_read = self._unit_tokens = self._unit_documents = 0
+        bar.start("Tokenizing", total, "MB", 1e6)
+
+    def event(self, name: str, **values: Any) -> None:
+        """Report an event."""
+        if self._on_event is not None:
+            self._on_event({"event": name, **values})
+
+    def shards(self, shards: Sequence[Shard]) -> None:
+        """Report finished shards."""
+        for shard in shards:
+            self.event("shard", files=list(shard.files), documents=shard.documents, tokens=shard.tokens)
+
+    def skipped(self, inputs: Sequence[Input], rows: Sequence[BadRow]) -> None:
+        """Warn of skipped rows: the first hundred. The list of skipped rows has them all."""
+        for row in rows[: max(_MAX_WARNINGS - self._warnings, 0)]:
+            name = inputs[row.input].name
+            message = f"{name}, row {row.row} is skipped: it {row.problem}"
+            self.event("warning", message=message, file=name, row=row.row, problem=row.problem)
+        self._warnings += len(rows)
+
+    def unit_done(self, read: int, documents: int, tokens: int) -> None:
+        """Add the totals of a unit to those of the next ones."""
+        self._unit_read += read
+        self._unit_documents += documents
+        self._unit_tokens += tokens
+        self.progress(0, 0, 0)
+
+    def progress(self, read: int, documents: int, tokens: int) -> None:
+        """Report progress.
+
+        Args:
+            read: Number of stored bytes read, of this unit.
+            documents: Number of documents, of this unit.
+            tokens: Number of ids, of this unit.
+        """
+        read += self._unit_read
+        documents += self._unit_documents
+        tokens += self._unit_tokens
+        now = time.monotonic()
+        if self._read_before is None:
+            self._read_before, self._tokens_before, self._begin = read, tokens, now
+        seconds = now - self._begin
+        rate = (tokens - self._tokens_before) / seconds if seconds > 0 else 0.0
+        # As long as a terminal of 80 columns allows, with the other columns of the bar.
+        self._bar.update(read, note=f"{_short(read)}B, {_short(tokens)} tokens, {_short(rate)}/s")
+        if now - self._reported < _SECONDS or self._on_event is None:
+            return
+        self._reported = now
+        byte_rate = (read - self._read_before) / seconds if seconds > 0 else 0.0
+        left = None
+        if self._total is not None and byte_rate > 0:
+            left = round(max(self._total - read, 0) / byte_rate, 1)
+        self.event(
+            "progress",
+            bytes=read,
+            total_bytes=self._total,
+            documents=documents,
+            tokens=tokens,
+            seconds=round(seconds, 1),
+            bytes_per_second=round(byte_rate),
+            tokens_per_second=round(rate),
+            seconds_left=left,
+        )
+
+
+def _short(number: float) -> str:
+    """Return a number in three digits.
+
+    >>> [_short(number) for number in (7, 1234, 56_700_000, 8.9e12)]
+    ['7', '1.23k', '56.7M', '8.9T']
+    """
+    for unit in ("", "k", "M", "G"):
+        if number < 999.5:
+            return f"{number:.3g}{unit}"
+        number /= 1000
+    return f"{number:,.3g}T"

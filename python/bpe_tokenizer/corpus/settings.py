@@ -1,0 +1,125 @@
+"""What the contents of the shards depend on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bpe_tokenizer.arguments import check_integer
+from bpe_tokenizer.corpus.checksums import digest
+from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType, choose_token_type
+from bpe_tokenizer.encoding import resolve_allowed_special
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError
+from bpe_tokenizer.readers import ReadOptions
+from bpe_tokenizer.special_tokens import AllowedSpecial
+from bpe_tokenizer.tokenizer import BPETokenizer
+
+__all__ = ["CorpusSettings"]
+
+
+@dataclass(frozen=True)
+class CorpusSettings:
+    """The settings of a run, checked. They can be pickled.
+
+    Args:
+        read: How the documents are read.
+        format: The format of the shards.
+        dtype: The type of an id.
+        shard_tokens: Maximum number of ids in a shard with several documents.
+        eos_id: The id after each document; None for none.
+        allowed_special: The special tokens to recognise in documents.
+        tokenizer: The SHA-256 of the tokenizer.
+        shuffle: The seed of the order of the documents; None for their own order.
+
+    >>> tokenizer = BPETokenizer().train("low lower", 258, special_tokens=["<|eos|>"], verbose=False)
+    >>> settings = CorpusSettings.of(tokenizer, format="llm.c")
+    >>> settings.dtype, settings.shard_tokens, settings.eos_id
+    ('uint16', 100000000, 256)
+    """
+
+    read: ReadOptions
+    format: ShardFormatName
+    dtype: TokenType
+    shard_tokens: int
+    eos_id: int | None
+    allowed_special: str | tuple[str, ...]
+    tokenizer: str
+    shuffle: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        tokenizer: BPETokenizer,
+        read: ReadOptions | None = None,
+        format: ShardFormatName = "nanogpt",  # noqa: A002 (the usual name)
+        *,
+        append_eos: bool = True,
+        eos_token: str | None = None,
+        shard_tokens: int | None = 100_000_000,
+        dtype: TokenType | None = None,
+        allowed_special: AllowedSpecial = "none",
+        shuffle: int | None = None,
+    ) -> CorpusSettings:
+        """Check options and return the settings. Arguments and errors: `tokenize_corpus`."""
+        if not isinstance(tokenizer, BPETokenizer):
+            raise ArgumentTypeError(f"tokenizer must be a BPETokenizer, not {type(tokenizer).__name__}")
+        if format not in FORMATS:
+            raise OptionError(f"format is {format!r}; it must be one of {', '.join(map(repr, FORMATS))}")
+        limit = FORMATS[format].max_tokens
+        if shard_tokens is not None:
+            limit = check_integer("shard_tokens", shard_tokens, 1, f"the limit of {format}", maximum=limit)
+        if shuffle is not None:
+            shuffle = check_integer("shuffle", shuffle, 0, maximum=2**64 - 1)
+        eos_id = _eos_id(tokenizer, eos_token) if append_eos else None
+        resolve_allowed_special(tokenizer._compiled(), (), allowed_special)
+        return cls(
+            ReadOptions() if read is None else read,
+            format,
+            choose_token_type(format, max(tokenizer.vocab), dtype),
+            limit,
+            eos_id,
+            allowed_special if isinstance(allowed_special, str) else tuple(sorted(allowed_special)),
+            tokenizer_digest(tokenizer),
+            shuffle,
+        )
+
+    @property
+    def shard_format(self) -> ShardFormat:
+        """The format of the shards."""
+        return FORMATS[self.format]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as JSON values, without `on_error`, which changes no shard."""
+        read = self.read
+        return {
+            "format": self.format,
+            "dtype": self.dtype,
+            "shard_tokens": self.shard_tokens,
+            "eos_id": self.eos_id,
+            "allowed_special": self.allowed_special
+            if isinstance(self.allowed_special, str)
+            else list(self.allowed_special),
+            "input_format": read.input_format,
+            "documents": read.documents,
+            "separator": read.separator,
+            "field": read.field,
+            "shuffle": self.shuffle,
+            "tokenizer": self.tokenizer,
+        }
+
+
+def tokenizer_digest(tokenizer: BPETokenizer) -> str:
+    """Return the SHA-256 of a tokenizer's model."""
+    return digest(tokenizer.model.core.__getnewargs_ex__())
+
+
+def _eos_id(tokenizer: BPETokenizer, eos_token: str | None) -> int | None:
+    if eos_token is None:
+        return tokenizer.eos_token_id
+    special = tokenizer.special_tokens
+    if eos_token not in special:
+        raise SpecialTokenError(
+            f"eos_token is {eos_token!r}, which is not a special token of the tokenizer; it has "
+            f"{', '.join(map(repr, special)) or 'none'}"
+        )
+    return special[eos_token]

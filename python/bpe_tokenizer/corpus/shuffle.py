@@ -1,0 +1,262 @@
+"""Shuffles documents by a seed, in bounded memory.
+
+Each document has a key: a hash of the seed and of the document's number in the corpus. The shuffled order
+is the order of the keys, so it depends on nothing else. Documents are scattered into buckets by the leading
+bits of their keys; then each bucket is sorted in memory. A bucket that is too large for that is scattered
+again, by the next bits. This is an external distribution sort.
+"""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from collections.abc import Generator, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpe_tokenizer.atomic import write_errors
+from bpe_tokenizer.corpus.encoded import EncodedBatch
+from bpe_tokenizer.corpus.shards import TokenType
+from bpe_tokenizer.errors import CorpusError
+from bpe_tokenizer.readers import BadRow
+
+__all__ = ["document_keys", "shuffle_documents"]
+
+# Buckets of a level, and bits of a key that choose one.
+_BUCKETS, _BITS = 64, 6
+_MAX_LEVEL = 64 // _BITS - 1
+# Bytes of documents that a level holds in memory until it writes them, and of a bucket that is sorted there.
+_BUFFER_BYTES = 32 << 20
+_SORTED_BYTES = 64 << 20
+# Ids of a batch of shuffled documents.
+_BATCH_IDS = 1 << 20
+_HEADER = struct.Struct("<QQ")
+
+
+class _Documents(NamedTuple):
+    """Documents with their keys, lengths and ids, which may be stored in 16 bits."""
+
+    keys: npt.NDArray[np.uint64]
+    lengths: npt.NDArray[np.int64]
+    ids: npt.NDArray[Any]
+
+    @property
+    def nbytes(self) -> int:
+        return self.keys.nbytes + self.lengths.nbytes + self.ids.nbytes
+
+    def take(self, order: npt.NDArray[np.intp]) -> _Documents:
+        """Return some documents, in this order."""
+        starts = np.cumsum(self.lengths) - self.lengths
+        lengths = self.lengths[order]
+        ends = np.cumsum(lengths)
+        total = int(ends[-1]) if len(ends) else 0
+        # Where each id is: its place in the result, moved by the distance of its document.
+        places = np.arange(total) + np.repeat(starts[order] - (ends - lengths), lengths)
+        return _Documents(self.keys[order], lengths, self.ids[places])
+
+
+def document_keys(seed: int, first: int, count: int) -> npt.NDArray[np.uint64]:
+    """Return the keys of documents: distinct numbers, by a bijective hash of the document's number.
+
+    The hash is SplitMix64's finalizer (Steele, Lea and Flood, "Fast splittable pseudorandom number
+    generators", 2014), twice, with the hashed seed in between.
+
+    Args:
+        seed: The seed, from 0 to 2**64 - 1.
+        first: The number of the first document.
+        count: The number of documents.
+
+    >>> keys = document_keys(1, 0, 1000)
+    >>> len(set(keys.tolist())), bool((keys == document_keys(2, 0, 1000)).any())
+    (1000, False)
+    """
+    numbers = np.arange(first, first + count, dtype=np.uint64)
+    hashed_seed = _mixed(np.array([seed], dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15))
+    return _mixed(_mixed(numbers) ^ hashed_seed)
+
+
+def _mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def shuffle_documents(
+    batches: Iterable[EncodedBatch], seed: int, directory: Path, dtype: TokenType, skip: int = 0
+) -> Generator[EncodedBatch, None, None]:
+    """Yield all documents in the order of their keys. The rows that were skipped come last.
+
+    Args:
+        batches: The documents in their own order.
+        seed: The seed of the keys.
+        directory: Where temporary files go. They have no name, so nothing is left of a killed run.
+        dtype: The type of an id in these files.
+        skip: Number of documents to leave out at the beginning.
+
+    Raises:
+        WriteError: A temporary file cannot be written.
+    """
+    bad: list[BadRow] = []
+    read = 0
+
+    def documents() -> Iterator[_Documents]:
+        nonlocal read
+        number = 0
+        for batch in batches:
+            lengths = np.diff(batch.offsets)
+            bad.extend(batch.bad)
+            read = batch.bytes_read
+            if len(lengths):
+                keys = document_keys(seed, number, len(lengths))
+                yield _Documents(keys, lengths, batch.ids.astype(dtype, copy=False))
+            number += len(lengths)
+
+    with _Buckets(directory, np.dtype(dtype), 0) as buckets:
+        for each in documents():
+            buckets.add(each)
+        for found in buckets.in_order():
+            count = len(found.lengths)
+            dropped = min(skip, count)
+            skip -= dropped
+            offsets = np.zeros(count - dropped + 1, dtype=np.int64)
+            np.cumsum(found.lengths[dropped:], out=offsets[1:])
+            ids = found.ids[int(found.lengths[:dropped].sum()) :].astype(np.uint32, copy=False)
+            yield EncodedBatch(0, ids, offsets, np.zeros(count - dropped, dtype=np.int64), (), read)
+    nothing = np.zeros(0, dtype=np.int64)
+    yield EncodedBatch(
+        0, np.zeros(0, dtype=np.uint32), np.zeros(1, dtype=np.int64), nothing, tuple(bad), read
+    )
+
+
+class _Bucket:
+    """Documents whose keys have the same leading bits: some in memory, some in a file."""
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self.held: list[_Documents] = []
+        self.file: IO[bytes] | None = None
+        self.documents = 0
+        self.nbytes = 0
+        self._dtype = dtype
+
+    def write(self, directory: Path) -> None:
+        if self.file is None:
+            self.file = tempfile.TemporaryFile(dir=directory, prefix=".shuffle-")  # noqa: SIM115
+        for each in self.held:
+            self.file.write(_HEADER.pack(len(each.keys), len(each.ids)))
+            for array in each:
+                self.file.write(array.data)
+        self.held = []
+
+    def blocks(self) -> Iterator[_Documents]:
+        if self.file is not None:
+            self.file.seek(0)
+            while header := self.file.read(_HEADER.size):
+                documents, ids = _HEADER.unpack(header)
+                yield _Documents(
+                    self._read(np.uint64, documents),
+                    self._read(np.int64, documents),
+                    self._read(self._dtype, ids),
+                )
+        yield from self.held
+
+    def close(self) -> None:
+        if self.file is not None:
+            self.file.close()
+        self.held = []
+
+    def _read(self, dtype: Any, count: int) -> Any:
+        assert self.file is not None
+        array: Any = np.empty(count, dtype=dtype)
+        view = memoryview(array).cast("B") if count else memoryview(bytearray())
+        read = 0
+        while read < len(view):
+            taken = self.file.readinto(view[read:])  # type: ignore[attr-defined]
+            if not taken:
+                raise CorpusError("a temporary file of the shuffle has become shorter; start the run again")
+            read += taken
+        return array
+
+
+class _Buckets:
+    """Documents, scattered by some bits of their keys."""
+
+    def __init__(self, directory: Path, dtype: npt.DTypeLike, level: int) -> None:
+        self._directory = directory
+        self._dtype = dtype
+        self._level = level
+        self._buckets = [_Bucket(dtype) for _ in range(_BUCKETS)]
+        self._held = 0
+
+    def __enter__(self) -> _Buckets:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for bucket in self._buckets:
+            bucket.close()
+
+    def add(self, documents: _Documents) -> None:
+        shift = np.uint64(64 - _BITS * (self._level + 1))
+        chosen = ((documents.keys >> shift) & np.uint64(_BUCKETS - 1)).astype(np.intp)
+        order = np.argsort(chosen, kind="stable")
+        scattered = documents.take(order)
+        counts = np.bincount(chosen, minlength=_BUCKETS)
+        ends = np.cumsum(counts)
+        id_ends = np.concatenate([[0], np.cumsum(scattered.lengths)])
+        for number in np.flatnonzero(counts):
+            first, end = int(ends[number] - counts[number]), int(ends[number])
+            part = _Documents(
+                scattered.keys[first:end],
+                scattered.lengths[first:end],
+                scattered.ids[id_ends[first] : id_ends[end]],
+            )
+            bucket = self._buckets[number]
+            bucket.held.append(part)
+            bucket.documents += end - first
+            bucket.nbytes += part.nbytes
+        self._held += documents.nbytes
+        if self._held > _BUFFER_BYTES:
+            with write_errors(self._directory):
+                for bucket in self._buckets:
+                    bucket.write(self._directory)
+            self._held = 0
+
+    def in_order(self) -> Iterator[_Documents]:
+        for bucket in self._buckets:
+            with write_errors(self._directory):
+                is_large = bucket.nbytes > _SORTED_BYTES and bucket.documents > 1
+                if is_large and self._level < _MAX_LEVEL:
+                    with _Buckets(self._directory, self._dtype, self._level + 1) as divided:
+                        for block in bucket.blocks():
+                            divided.add(block)
+                        bucket.close()
+                        yield from divided.in_order()
+                else:
+                    yield from _sorted(list(bucket.blocks()))
+            bucket.close()
+
+
+def _sorted(blocks: list[_Documents]) -> Iterator[_Documents]:
+    """Yield documents by key, in batches."""
+    if not blocks:
+        return
+    whole = blocks[0]
+    if len(blocks) > 1:
+        whole = _Documents(*(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
+    blocks.clear()
+    order = np.argsort(whole.keys, kind="stable")
+    sizes = np.cumsum(whole.lengths[order])
+    first = 0
+    starts = np.cumsum(whole.lengths) - whole.lengths
+    while first < len(order):
+        before = int(sizes[first - 1]) if first else 0
+        end = max(int(np.searchsorted(sizes, before + _BATCH_IDS, side="right")), first + 1)
+        chosen = order[first:end]
+        if len(chosen) == 1:
+            begin, length = int(starts[chosen[0]]), int(whole.lengths[chosen[0]])
+            yield _Documents(whole.keys[chosen], whole.lengths[chosen], whole.ids[begin : begin + length])
+        else:
+            yield whole.take(chosen)
+        first = end

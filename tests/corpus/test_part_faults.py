@@ -1,0 +1,232 @@
+"""Parts that are killed, run twice at once, are stopped by Ctrl-C, or fill the disk."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import small_batches
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.corpus import merge_manifests, tokenize_corpus
+from bpe_tokenizer.errors import WriteError
+from token_files import as_jsonl, contents, read_all
+
+SUPPORT = str(Path(small_batches.__file__).parent)
+# A part, or all of the work; in small batches and shards.
+RUN = """
+import sys
+support, tokenizer, corpus, out, part, of, name, seed = sys.argv[1:]
+sys.path.insert(0, support)
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.corpus import tokenize_corpus
+from small_batches import patch_batches
+patch_batches(7)
+parts = {"part": int(part), "of": int(of), "unit_bytes": 5000} if int(of) else {}
+shuffle = int(seed) if seed else None
+tokenize_corpus(
+    corpus + "/*", out, BPETokenizer.load(tokenizer), name, shard_tokens=900, shuffle=shuffle, **parts
+)
+"""
+NAMES = ("nanogpt", "llm.c", "megatron", "npy", "parquet")
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nothing kills like SIGKILL here")
+
+
+@pytest.fixture
+def place(tmp_path: Path, tokenizer: BPETokenizer) -> Path:
+    """A directory with a saved tokenizer, and a corpus of files that are divided and one that is not."""
+    tokenizer.save(tmp_path / "tokenizer")
+    chance = random.Random(5)
+    texts = ["".join(chance.choices("abcde fgh\n", k=chance.randrange(200))) for _ in range(600)]
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "a.jsonl").write_bytes(as_jsonl(texts[:300]))
+    (tmp_path / "corpus" / "b.jsonl.gz").write_bytes(gzip.compress(as_jsonl(texts[300:])))
+    return tmp_path
+
+
+def start(
+    place: Path, out: str, part: int = 0, of: int = 0, name: str = "megatron", seed: str = ""
+) -> subprocess.Popen[bytes]:
+    paths = [str(place / each) for each in ("tokenizer", "corpus", out)]
+    arguments = [SUPPORT, *paths, str(part), str(of), name, seed]
+    return subprocess.Popen([sys.executable, "-c", RUN, *arguments], stderr=subprocess.PIPE)
+
+
+def wait_for_files(process: subprocess.Popen[bytes], directory: Path, more: int) -> None:
+    """Wait until there are some shards more than there were, or the process ends."""
+    wanted = len(list(directory.glob("tokens-*"))) + more
+    while process.poll() is None and len(list(directory.glob("tokens-*"))) < wanted:
+        time.sleep(0.001)
+
+
+def whole(place: Path, name: Any, tokenizer: BPETokenizer, of: int, seed: str = "") -> dict[str, bytes]:
+    """The files of a run that nothing happens to."""
+    out, corpus = place / f"whole{of}", str(place / "corpus" / "*")
+    options: dict[str, Any] = {"shard_tokens": 900, "shuffle": int(seed) if seed else None}
+    for part in range(of):
+        tokenize_corpus(corpus, out, tokenizer, name, part=part, of=of, unit_bytes=5000, **options)
+    if of:
+        merge_manifests(out)
+    else:
+        tokenize_corpus(corpus, out, tokenizer, name, **options)
+    return contents(out)
+
+
+def visible(directory: Path) -> dict[str, bytes]:
+    return {name: data for name, data in contents(directory).items() if not name.startswith(".")}
+
+
+@pytest.mark.parametrize(
+    ("name", "of", "seed", "kills"),
+    [
+        ("megatron", 2, "", 5),
+        ("nanogpt", 0, "", 3),
+        ("npy", 0, "1", 2),
+        *(
+            pytest.param(name, of, seed, 40, marks=pytest.mark.slow)
+            for name in NAMES
+            for of in (0, 3)
+            for seed in ("", "1")
+        ),
+    ],
+)
+def test_kills_change_nothing(
+    name: Any, of: int, seed: str, kills: int, place: Path, tokenizer: BPETokenizer
+) -> None:
+    if name == "parquet":
+        pytest.importorskip("pyarrow")
+    expected = whole(place, name, tokenizer, of, seed)
+    out = place / "out"
+    chance = random.Random(f"{name} {of} {seed}")
+    killed = 0
+    for _ in range(kills):
+        with start(place, "out", chance.randrange(max(of, 1)), of, name, seed) as process:
+            wait_for_files(process, out, chance.randrange(6))
+            time.sleep(chance.uniform(0, 0.03))
+            process.kill()
+            killed += process.wait() == -signal.SIGKILL
+    assert killed
+    for part in random.Random(name).sample(range(max(of, 1)), max(of, 1)):
+        with start(place, "out", part, of, name, seed) as process:
+            assert process.wait() == 0
+    if of:
+        merge_manifests(out, verify=True)
+    assert contents(out) == expected
+
+
+@pytest.mark.parametrize("of", [1, 2])
+def test_two_attempts_of_a_part_at_once(of: int, place: Path, tokenizer: BPETokenizer) -> None:
+    expected = whole(place, "megatron", tokenizer, of)
+    running = [start(place, "out", part, of) for part in [*range(of), *range(of)]]
+    for process in running:
+        _, error = process.communicate()
+        assert (process.returncode, error) == (0, b"")
+    merge_manifests(place / "out", verify=True)
+    assert contents(place / "out") == expected
+
+
+def test_a_stopped_attempt_ends_after_the_other(place: Path, tokenizer: BPETokenizer) -> None:
+    expected = whole(place, "megatron", tokenizer, 1)
+    out = place / "out"
+    with start(place, "out", 0, 1) as first:
+        wait_for_files(first, out, 3)
+        first.send_signal(signal.SIGSTOP)
+        with start(place, "out", 0, 1) as second:
+            assert second.wait() == 0
+        merge_manifests(out, verify=True)
+        assert visible(out) == expected
+        first.send_signal(signal.SIGCONT)
+        assert first.wait() == 0
+    merge_manifests(out, verify=True)
+    assert contents(out) == expected
+
+
+def test_two_whole_runs_at_once(place: Path, tokenizer: BPETokenizer) -> None:
+    expected = whole(place, "nanogpt", tokenizer, 0)
+    running = [start(place, "out", name="nanogpt") for _ in range(2)]
+    ends = [(process.communicate()[1], process.returncode) for process in running]
+    assert 0 in [code for _, code in ends]
+    assert all(code == 0 or b"is in use by process" in error for error, code in ends)
+    assert contents(place / "out") == expected
+
+
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize("of", [0, 1])
+def test_ctrl_c_leaves_nothing_unfinished(of: int, place: Path, tokenizer: BPETokenizer) -> None:
+    expected = whole(place, "nanogpt", tokenizer, of)
+    out = place / "out"
+    with start(place, "out", 0, of, "nanogpt") as process:
+        wait_for_files(process, out, 4)
+        process.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        process.communicate()
+        assert time.monotonic() - begin < 3
+    assert not list(out.glob(".*"))
+    with start(place, "out", 0, of, "nanogpt") as process:
+        assert process.wait() == 0
+    if of:
+        merge_manifests(out)
+    assert contents(out) == expected
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A small file system, kept in memory."""
+    path = tmp_path_factory.mktemp("disk")
+    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(path)]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("the tests may not mount a file system")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+@pytest.mark.parametrize("shuffle", [None, 1])
+def test_a_full_disk(shuffle: int | None, disk: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    corpus = tmp_path / "c.txt"
+    corpus.write_text("".join(f"low lower {number}\n" for number in range(20_000)), encoding="utf-8")
+
+    def run(out: Path) -> None:
+        for part in range(2):
+            tokenize_corpus(
+                corpus, out, tokenizer, "npy", part=part, of=2, unit_bytes=20_000, shuffle=shuffle
+            )
+        merge_manifests(out, verify=True)
+
+    run(tmp_path / "whole")
+    expected = contents(tmp_path / "whole")
+    needed = sum(len(data) // 4096 + 1 for data in expected.values())
+    out, filler = disk / "out", disk / "filler"
+    failures: list[WriteError] = []
+    for pages in sorted(random.Random(1).sample(range(needed), 12)):
+        shutil.rmtree(out, ignore_errors=True)
+        status = os.statvfs(disk)
+        with filler.open("wb") as file:
+            file.write(b"\0" * (status.f_bavail - pages) * status.f_frsize)
+        try:
+            run(out)
+        except WriteError as error:
+            failures.append(error)
+            assert not out.exists() or not [path for path in out.iterdir() if path.name.startswith(".")]
+        filler.unlink()
+        run(out)
+        assert contents(out) == expected
+    assert len(failures) > 8
+    assert {error.errno for error in failures} == {errno.ENOSPC}
+    assert all("free some space" in str(error) for error in failures)
+    tokenize_corpus(corpus, tmp_path / "plain", tokenizer, "npy")
+    if shuffle is None:
+        assert read_all("npy", out) == read_all("npy", tmp_path / "plain")

@@ -1,0 +1,53 @@
+"""Makes corpora arrive in small batches, whatever size the readers choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer.corpus import writing
+from bpe_tokenizer.readers import DocumentBatch
+
+MODULE: Any = writing
+READ = MODULE.read_batches
+
+
+def patch_batches(documents: int, patch: pytest.MonkeyPatch | None = None) -> None:
+    """Let batches have at most some documents.
+
+    Args:
+        documents: Their number.
+        patch: Undoes the change; None in a process of its own.
+    """
+    sliced = in_slices(documents)
+    if patch is None:
+        MODULE.read_batches = sliced
+    else:
+        patch.setattr(writing, "read_batches", sliced)
+
+
+def in_slices(documents: int) -> Callable[..., Iterator[DocumentBatch]]:
+    def read(*arguments: Any, **options: Any) -> Iterator[DocumentBatch]:
+        for batch in READ(*arguments, **options):
+            yield from sliced(batch, documents)
+
+    return read
+
+
+def sliced(batch: DocumentBatch, documents: int) -> Iterator[DocumentBatch]:
+    count = len(batch.rows)
+    bad = list(batch.bad)
+    for start in range(0, count, documents) or [0]:
+        end = min(start + documents, count)
+        is_last = end == count
+        now = [row for row in bad if is_last or row.row < batch.rows[end - 1]]
+        bad = bad[len(now) :]
+        offsets = batch.offsets[start : end + 1]
+        yield batch._replace(
+            data=batch.data[int(offsets[0]) : int(offsets[-1])],
+            offsets=offsets - offsets[0],
+            rows=batch.rows[start:end],
+            bad=tuple(now),
+        )
