@@ -277,7 +277,7 @@ $(READERS)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(READERS)
 	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
 	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet 'megatron-core==0.16.*' polars pyarrow \
-	    zstandard $(TEST_PACKAGES)
+	    zstandard transformers trl $(TEST_PACKAGES)
 	@touch $@
 
 $(PAGE)/.installed: Makefile | $(VENV)/.created
