@@ -1,8 +1,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from os import PathLike
-from typing import Literal, Protocol, TypeAlias, TypedDict, final, type_check_only
 from pathlib import Path
-from typing import Literal, TypeAlias, TypedDict, final, type_check_only
+from typing import Literal, Protocol, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt

@@ -345,9 +345,8 @@ class BPETokenizer:
             )
         if unknown:
             raise argument_error(BPETokenizer.train, unknown)
-        from bpe_tokenizer.train.options import CountLimits, TrainingOptions
         from bpe_tokenizer.readers.options import training_options
-        from bpe_tokenizer.train.options import TrainingOptions
+        from bpe_tokenizer.train.options import CountLimits, TrainingOptions
         from bpe_tokenizer.train.trainer import train_model
 
         options = TrainingOptions(
@@ -550,8 +549,6 @@ class BPETokenizer:
         (True, b'slow', b'lowe')
         """
         from bpe_tokenizer.train.options import CountLimits, TrainingOptions
-        from bpe_tokenizer.readers.options import training_options
-        from bpe_tokenizer.train.options import TrainingOptions
         from bpe_tokenizer.train.resizing import extend_model
 
         compiled = self._compiled()

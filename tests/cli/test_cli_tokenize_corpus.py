@@ -17,8 +17,8 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli import main
-from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
+from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError
 
 
 class Result(NamedTuple):
@@ -182,7 +182,7 @@ def test_ctrl_c(saved: Path, tmp_path: Path) -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen(command_line, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin is not None
-        process.stdin.write(b"low\n" * 150_000)
+        process.stdin.write(b"low\n" * 4_000_000)  # several batches
         process.stdin.flush()
         while process.poll() is None and not list(out.glob("tokens-*")):
             time.sleep(0.01)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,12 +76,12 @@ class BatchEncoder:
     def encode(self, batch: DocumentBatch) -> EncodedBatch:
         """Encode a batch."""
         threads = self._threads if self.is_large(batch) else self._threads_of_call
-        data, offsets = batch.data, batch.offsets
-        texts = [data[start:end].tobytes() for start, end in pairwise(offsets.tolist())]
-        found = self._encoder.encode_ragged(texts, self._special, threads, ((), self._suffix))
+        found = self._encoder.encode_rows(
+            batch.data, batch.offsets, self._special, threads, ((), self._suffix)
+        )
         validation = None
         if self._val_fraction is not None:
-            validation = is_validation(data, offsets, self._val_fraction)
+            validation = is_validation(batch.data, batch.offsets, self._val_fraction)
         return EncodedBatch(batch.input, *found, batch.rows, batch.bad, batch.bytes_read, validation)
 
 

@@ -70,11 +70,13 @@ def tokenize_corpus(
 
     Args:
         inputs: Files of text, JSON Lines, Parquet or Arrow; all but Parquet may be compressed (gzip, xz,
-            Zstandard). Also patterns such as `"data/**/*.jsonl.gz"`, and `"-"` for standard input.
+            Zstandard, bzip2). Also directories, patterns such as `"data/**/*.jsonl.gz"`, URLs such as
+            `"s3://bucket/data"`, and `"-"` for standard input.
         output: A directory for the shards, `tokens-00000.bin` and so on, and `manifest.json`.
         tokenizer: Encodes the documents.
         format: `"nanogpt"`, `"llm.c"`, `"megatron"`, `"npy"` or `"parquet"`.
-        input_format: `"text"`, `"jsonl"`, `"parquet"` or `"arrow"`; None decides by the file.
+        input_format: `"text"`, `"jsonl"`, `"parquet"` or `"arrow"`; None decides by the content of
+            each file.
         documents: Whether a document of text is a `"line"` or a `"file"`.
         separator: Text that separates documents instead, such as `"<|endoftext|>"`.
         field: The field of JSON Lines or the column of tables that holds the text.

@@ -7,6 +7,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -14,12 +15,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.errors import OptionError
-from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.readers import Input, ReadOptions, input_kind
+from bpe_tokenizer.readers.columns import import_pyarrow
+from bpe_tokenizer.readers.inputs import open_stored
 
-__all__ = ["Plan", "Unit", "input_names", "plan_units", "unit_stem"]
+__all__ = ["PartKind", "Plan", "Unit", "input_names", "part_ranges", "plan_units", "unit_stem"]
 
-_Kind: TypeAlias = Literal["bytes", "groups"]
+PartKind: TypeAlias = Literal["bytes", "groups"]
 _VERSION = 1
 _MIN_DIGITS = 5
 
@@ -42,7 +44,7 @@ class Unit(NamedTuple):
     inputs: int
     start: int | None = None
     end: int | None = None
-    kind: _Kind | None = None
+    kind: PartKind | None = None
 
 
 @dataclass(frozen=True)
@@ -179,28 +181,38 @@ def input_names(inputs: Sequence[Input]) -> list[str]:
     return ["/".join(name.split("/")[common:]) for name in names]
 
 
-def _ranges(source: Input, options: ReadOptions, unit_bytes: int) -> Iterator[tuple[int, int, _Kind]]:
-    """Return the parts of a large file; none if it cannot be divided."""
-    kind = input_kind(source)
-    name = options.input_format or kind.format
-    if name == "parquet":
-        for first, end in _row_groups(source, unit_bytes):
-            yield first, end, "groups"
-    elif kind.compression is None and (
-        name == "jsonl" or (name == "text" and options.documents == "line" and options.separator is None)
-    ):
-        count = -(-source.size // unit_bytes)
-        borders = [source.size * each // count for each in range(count + 1)]
-        for start, end in pairwise(borders):
-            yield start, end, "bytes"
+def part_ranges(source: Input, options: ReadOptions, unit_bytes: int) -> list[tuple[int, int, PartKind]]:
+    """Return the parts of a large file: start, end, and what they count. None if it cannot be divided.
+
+    Raises:
+        CorpusError: The file cannot be read.
+        MissingDependencyError: `pyarrow`, which a Parquet file needs, is not installed.
+    """
+    kind = input_kind(source, options.input_format)
+    if kind.compression is not None:
+        return []
+    if kind.format == "parquet":
+        return [(first, end, "groups") for first, end in _row_groups(source, unit_bytes)]
+    is_lines = kind.format == "jsonl" or (
+        kind.format == "text" and options.documents == "line" and options.separator is None
+    )
+    if not is_lines:
+        return []
+    count = -(-source.size // unit_bytes)
+    borders = [source.size * each // count for each in range(count + 1)]
+    return [(start, end, "bytes") for start, end in pairwise(borders)]
 
 
 def _row_groups(source: Input, unit_bytes: int) -> Iterator[tuple[int, int]]:
-    metadata = import_library("pyarrow.parquet").read_metadata(source.location)
-    sizes = [
-        sum(group.column(each).total_compressed_size for each in range(group.num_columns))
-        for group in map(metadata.row_group, range(metadata.num_row_groups))
-    ]
+    pyarrow = import_pyarrow()
+    sizes: list[int] = []
+    # A broken file is one unit, whose run reports it.
+    with suppress(pyarrow.ArrowException, OSError, ValueError), open_stored(source) as stored:
+        metadata = pyarrow.parquet.ParquetFile(stored.random_access).metadata
+        sizes = [
+            sum(group.column(each).total_compressed_size for each in range(group.num_columns))
+            for group in map(metadata.row_group, range(metadata.num_row_groups))
+        ]
     first = held = 0
     for index, size in enumerate(sizes):
         if index > first and held + size > unit_bytes:
