@@ -281,8 +281,8 @@ $(SPARK)/.installed: Makefile | $(VENV)/.created
 $(READERS)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(READERS)
 	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
-	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet megatron-core==0.16.* polars pyarrow \
-	    zstandard $(TEST_PACKAGES)
+	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet 'megatron-core==0.16.*' polars pyarrow \
+	    zstandard transformers trl $(TEST_PACKAGES)
 	@touch $@
 
 # The versions that docs/columns.md speaks of.

@@ -32,7 +32,7 @@ from pages import ROOT, blocks, run_console, run_python
         ("docs/migrate-transformers.md", 1, 0),
         ("docs/migrate-sentencepiece.md", 1, 0),
         ("docs/migrate-minbpe.md", 2, 0),
-        ("docs/corpora.md", 2, 0),
+        ("docs/corpora.md", 4, 0),
         ("docs/columns.md", 2, 0),
         ("docs/distributed.md", 1, 0),
         ("docs/index.md", 3, 0),
