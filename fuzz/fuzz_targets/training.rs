@@ -6,7 +6,7 @@ use bpe_tokenizer_core::alignment::OffsetMap;
 use bpe_tokenizer_core::normalize::Normalization;
 use bpe_tokenizer_core::pretokenize::PreTokenizers;
 use bpe_tokenizer_core::special::AddedToken;
-use bpe_tokenizer_core::train::counts::{CountCall, Counted, Counter};
+use bpe_tokenizer_core::train::counts::{CountCall, Counted, Counter, Limits};
 use bpe_tokenizer_core::train::merges::{MergeOptions, TieBreak};
 use bpe_tokenizer_core::Interrupt;
 use bpe_tokenizer_fuzz::recounting::{
@@ -30,7 +30,7 @@ static COUNTERS: LazyLock<Vec<Counting>> = LazyLock::new(|| {
         .into_iter()
         .map(|form| {
             let (patterns, special) = ([PATTERN.to_owned()], SPECIAL.map(str::to_owned).to_vec());
-            let counter = Counter::new(&patterns, form, special, 1, None).unwrap();
+            let counter = Counter::new(&patterns, form, special, 1, Limits::default()).unwrap();
             Counting { counter, form }
         })
         .collect()
@@ -54,6 +54,7 @@ fuzz_target!(|data: &[u8]| {
         },
         max_token_length: (header[4] < 100).then_some(usize::from(header[4] % 9)),
         threads: 1,
+        pair_error: 0,
     };
     let pieces = match header[5] & 1 {
         0 => count(

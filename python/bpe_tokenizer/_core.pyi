@@ -17,6 +17,7 @@ __all__ = [
     "MergeTrace",
     "Model",
     "PieceCounter",
+    "PieceReader",
     "RankTable",
     "SplitPattern",
     "TokenTable",
@@ -424,8 +425,9 @@ class DecodeStream:
 class PieceCounter:
     """Counts the pieces of a corpus and trains a model on the counts."""
 
-    # max_memory: approximate limit for counting and training, in bytes. Counting drops the rarest pieces to
-    # keep it.
+    # max_memory: approximate limit for counting and training, in bytes. At the limit, counting writes the pieces
+    # to unnamed files in `spill_directory`, or drops the rarest ones.
+    # sample: documents count whose 64-bit hash is below this number. A file that is one document is refused.
     def __new__(
         cls,
         *,
@@ -434,6 +436,9 @@ class PieceCounter:
         special_tokens: Sequence[str] = ...,
         threads: int = 0,
         max_memory: int | None = None,
+        on_memory: Literal["spill", "drop"] = "spill",
+        spill_directory: str | PathLike[str] | None = None,
+        sample: int | None = None,
     ) -> PieceCounter: ...
     # A new counter with the same settings and no counts.
     def empty(self) -> PieceCounter: ...
@@ -474,31 +479,66 @@ class PieceCounter:
     def add_documents(self, documents: int) -> None: ...
     # Adds the other's counts. `take` moves them, which avoids a copy and leaves the other empty.
     def merge(self, other: PieceCounter, weight: int = 1, *, take: bool = False) -> None: ...
+    # Spills what is in memory, if it is more than a part of the limit.
+    def make_room(self) -> None: ...
+    # Drops the pieces with counts below `min_count`.
+    def leave_out(self, min_count: int) -> None: ...
+    # Reads the files of counts that `open` has not read. Raises FormatError if one is broken; so does whatever
+    # needs the pieces.
+    def verify(self) -> None: ...
     @property
     def documents(self) -> int: ...
+    # Whether nothing was counted. Reads no file.
+    @property
+    def is_empty(self) -> bool: ...
     # Number of pieces, and of distinct pieces.
     @property
     def pieces(self) -> int: ...
     @property
     def distinct(self) -> int: ...
-    # Number of pieces dropped to save memory, the sum of their counts, and the largest error of any count.
+    # Number of pieces that were dropped, the sum of their counts, the largest error of any count and of the count
+    # of any pair of symbols; and the number and the sum of each script that lost something.
     @property
-    def dropped(self) -> tuple[int, int, int]: ...
+    def dropped(self) -> tuple[int, int, int, int, list[tuple[str, int, int]]]: ...
+    # Documents and bytes that a sample saw, documents and bytes that it kept.
+    @property
+    def sampled(self) -> tuple[int, int, int, int]: ...
+    # Distinct pieces, their bytes, the memory that learning at once needs and the memory it may take (None: any),
+    # bytes on the disk, the directory of temporary files.
+    @property
+    def needs(self) -> tuple[int, int, int, int | None, int, Path]: ...
     # Whether normalisation changed text; not known of pieces that were counted elsewhere.
     @property
     def normalized(self) -> bool: ...
     # The pieces in byte order, in the form of `add_pieces`.
     def arrays(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]: ...
-    # The counts as bytes after a header `begin`; and the counts that follow a header of `begin` bytes.
-    def save(self, begin: bytes) -> bytes: ...
+    # Reads the pieces in byte order, some at a time; None if they are in memory.
+    def reader(self) -> PieceReader | None: ...
+    # Whether both have the same pieces and counts.
+    def same_pieces(self, other: PieceCounter) -> bool: ...
+    # Writes a file of counts with the header `begin`, some bytes at a time.
+    def save(self, begin: bytes, write: Callable[[bytes], object]) -> None: ...
+    # Adds the counts that follow a header of `begin` bytes.
     def load(
         self,
         data: bytes,
         begin: int,
         documents: int,
-        dropped: tuple[int, int, int],
+        dropped: tuple[int, int, int, int, list[tuple[str, int, int]]],
         *,
         normalized: bool = False,
+        sampled: tuple[int, int, int, int] = ...,
+    ) -> None: ...
+    # Takes the counts of a file, which is read when they are needed. Replaces all counts.
+    def open(
+        self,
+        path: str | PathLike[str],
+        begin: int,
+        documents: int,
+        dropped: tuple[int, int, int, int, list[tuple[str, int, int]]],
+        *,
+        normalized: bool = False,
+        sampled: tuple[int, int, int, int] = ...,
     ) -> None: ...
     # A model of the 256 bytes, the added tokens with ids below `vocab_size`, and learned tokens with the
     # other ids below it. Text is cut as this counter cuts it.
@@ -508,6 +548,9 @@ class PieceCounter:
     # result is that of the uninterrupted run. OptionError names a merge that is impossible.
     # progress(learned tokens, wanted tokens) is called every 100 tokens.
     # checkpoint(merges since its last call) is called after about each `checkpoint_seconds` of work.
+    # min_count: pieces with lower counts are left out. uncertain(number) is called with the number of the first
+    # merge that may differ because pieces were dropped.
+    # With max_memory, merges are learned in rounds if learning at once needs more. The result is the same.
     def train(
         self,
         *,
@@ -522,7 +565,16 @@ class PieceCounter:
         learned: Sequence[tuple[bytes, bytes]] = ...,
         checkpoint: Callable[[list[tuple[bytes, bytes]]], None] | None = None,
         checkpoint_seconds: float = 30.0,
+        min_count: int = 0,
+        uncertain: Callable[[int], None] | None = None,
     ) -> Model: ...
+
+@final
+class PieceReader:
+    """Reads pieces in byte order."""
+
+    # The next pieces, in the form of `PieceCounter.add_pieces`; none at the end.
+    def read(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]: ...
 
 # Bytes to GPT-2's printable characters, and back: None for a string with another character.
 def to_printable(token: bytes) -> str: ...

@@ -16,7 +16,7 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -39,6 +39,7 @@ __all__ = [
     "remove_abandoned",
     "unfinished",
     "write_atomically",
+    "write_stream",
     "write_errors",
 ]
 
@@ -90,6 +91,36 @@ def write_atomically(files: Mapping[Path, bytes]) -> None:
         _flush_directories(files)
         for path in files:
             remove_abandoned(path)
+
+
+def write_stream(path: Path, write: Callable[[Callable[[bytes], None]], None]) -> None:
+    """Write a file, completely or not at all, some bytes at a time.
+
+    Args:
+        path: The file.
+        write: Gets a function, and calls it with the bytes of each part.
+
+    Raises:
+        WriteError: The file cannot be written, and an existing one is unchanged.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     write_stream(Path(directory, "a"), lambda put: put(b"some bytes"))
+    ...     Path(directory, "a").read_bytes()
+    b'some bytes'
+    """
+    file = AtomicFile(path)
+    try:
+        write(file.write)
+        file.finish()
+        _flush_directories({path: b""})
+        file.replace()
+    except BaseException:
+        file.abandon()
+        raise
+    file.close()
+    _flush_directories({path: b""})
+    remove_abandoned(path)
 
 
 class AtomicFile:

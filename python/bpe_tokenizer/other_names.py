@@ -374,7 +374,8 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
         "minbpe": _rows(("pattern", "use BPETokenizer(split_pattern)")),
         "": _rows(
             (
-                "min_frequency verbose tie_break max_token_length threads weights max_memory "
+                "min_frequency verbose tie_break max_token_length threads weights max_memory on_memory "
+                "spill_directory min_count sample "
                 "checkpoint checkpoint_seconds",
                 "use BPETokenizer().train(corpus, {name}=...)",
             ),

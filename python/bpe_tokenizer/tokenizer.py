@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         Truncation,
     )
     from bpe_tokenizer.train.corpus import Corpus
-    from bpe_tokenizer.train.options import TieBreak
+    from bpe_tokenizer.train.options import OnMemory, TieBreak
     from bpe_tokenizer.train.piece_counts import Counts, PieceCounts
     from bpe_tokenizer.view.visualization import Visualization
 
@@ -267,6 +267,10 @@ class BPETokenizer:
         threads: int | None = None,
         weights: Iterable[int] | None = None,
         max_memory: int | str | None = None,
+        on_memory: OnMemory = "spill",
+        spill_directory: str | os.PathLike[str] | None = None,
+        min_count: int | None = None,
+        sample: float | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,
         **unknown: Unpack[NoArguments],
@@ -274,7 +278,7 @@ class BPETokenizer:
         """Learn a vocabulary from a corpus; it replaces the present one.
 
         The same corpus gives the same vocabulary in any order of the documents and with any number of
-        threads. Where `max_memory` drops pieces, the order of the documents must be the same too.
+        threads. Only where `on_memory="drop"` drops pieces, the order of the documents must be the same too.
 
         Args:
             corpus: A `Path`; a `str` that names a file, or else is the text itself; an iterable of `str` or
@@ -289,8 +293,14 @@ class BPETokenizer:
             max_token_length: Longest token to learn, in bytes; None for no limit.
             threads: Number of threads that count.
             weights: For a list of files: the factor by which each file's pieces count in a mixture.
-            max_memory: Memory limit of this process, in bytes or as in `"500MB"`. To stay below it, the
-                rarest pieces are dropped, and the summary says what was dropped.
+            max_memory: Memory limit of this process, in bytes or as in `"500MB"`. The result is the same:
+                pieces go to temporary files, and merges are learned in rounds.
+            on_memory: What happens at the limit: `"spill"`, or `"drop"` to drop the rarest pieces; then the
+                summary says what was dropped, and which merges may differ.
+            spill_directory: Directory of the temporary files; None for the system's.
+            min_count: Learn only from pieces that occur at least so often.
+            sample: Learn from a sample of the documents: the rate, such as 0.1 or `"1/10"`. A hash of a
+                document decides, so the sample is the same everywhere.
             checkpoint: Directory for checkpoints, for files only. The same call resumes from it after a run
                 was stopped at any moment, and gives the same result.
             checkpoint_seconds: Seconds of work between two checkpoints.
@@ -316,7 +326,7 @@ class BPETokenizer:
             )
         if unknown:
             raise argument_error(BPETokenizer.train, unknown)
-        from bpe_tokenizer.train.options import TrainingOptions
+        from bpe_tokenizer.train.options import CountLimits, TrainingOptions
         from bpe_tokenizer.train.trainer import train_model
 
         options = TrainingOptions(
@@ -329,7 +339,8 @@ class BPETokenizer:
             normalization,
             options,
             weights=weights,
-            max_memory=max_memory,
+            limits=CountLimits(max_memory, on_memory, spill_directory, sample),
+            min_count=min_count,
             checkpoint=checkpoint,
             checkpoint_seconds=checkpoint_seconds,
         )
@@ -344,6 +355,10 @@ class BPETokenizer:
         weights: Iterable[int] | None = None,
         threads: int | None = None,
         max_memory: int | str | None = None,
+        on_memory: OnMemory = "spill",
+        spill_directory: str | os.PathLike[str] | None = None,
+        min_count: int | None = None,
+        sample: float | str | None = None,
         verbose: bool = False,
     ) -> PieceCounts:
         """Count the distinct pieces of a corpus, the first step of training.
@@ -365,6 +380,10 @@ class BPETokenizer:
             weights=weights,
             threads=threads,
             max_memory=max_memory,
+            on_memory=on_memory,
+            spill_directory=spill_directory,
+            min_count=min_count,
+            sample=sample,
             verbose=verbose,
         )
 
@@ -379,6 +398,9 @@ class BPETokenizer:
         tie_break: TieBreak = "largest",
         max_token_length: int | None = None,
         threads: int | None = None,
+        max_memory: int | str | None = None,
+        spill_directory: str | os.PathLike[str] | None = None,
+        min_count: int | None = None,
     ) -> Self:
         """Learn a vocabulary from piece counts: exactly the one that `train` learns from the corpus.
 
@@ -393,6 +415,9 @@ class BPETokenizer:
             tie_break: As in `train`.
             max_token_length: As in `train`.
             threads: As in `train`.
+            max_memory: As in `train`; None for the limit of the first counts.
+            spill_directory: As in `train`.
+            min_count: As in `train`.
 
         Returns:
             This tokenizer.
@@ -409,12 +434,12 @@ class BPETokenizer:
         from bpe_tokenizer.train.trainer import train_model_from_counts
 
         patterns, normalization = self._training_settings()
-        merged = merged_counts(counts)
+        merged = merged_counts(counts, max_memory=max_memory, spill_directory=spill_directory)
         special = list(merged.special_tokens) if special_tokens is None else special_tokens
         options = TrainingOptions(
             vocab_size, min_frequency, special, tie_break, max_token_length, threads, verbose
         )
-        model = train_model_from_counts(merged, patterns, normalization, options)
+        model = train_model_from_counts(merged, patterns, normalization, options, min_count)
         self._state = CompiledModel.compile(model, self._state)
         return self
 
@@ -437,6 +462,11 @@ class BPETokenizer:
         tie_break: TieBreak = "largest",
         max_token_length: int | None = None,
         threads: int | None = None,
+        max_memory: int | str | None = None,
+        on_memory: OnMemory = "spill",
+        spill_directory: str | os.PathLike[str] | None = None,
+        min_count: int | None = None,
+        sample: float | str | None = None,
     ) -> Self:
         """Learn further tokens from a corpus; every id, merge and special token keeps its meaning.
 
@@ -454,6 +484,11 @@ class BPETokenizer:
                 after the bytes.
             max_token_length: As in `train`.
             threads: As in `train`.
+            max_memory: As in `train`.
+            on_memory: As in `train`.
+            spill_directory: As in `train`.
+            min_count: As in `train`.
+            sample: As in `train`.
 
         Returns:
             This tokenizer.
@@ -472,14 +507,16 @@ class BPETokenizer:
         >>> tokenizer.encode("low") == before, tokenizer.vocab[258], tokenizer.vocab[259]
         (True, b'slow', b'lowe')
         """
-        from bpe_tokenizer.train.options import TrainingOptions
+        from bpe_tokenizer.train.options import CountLimits, TrainingOptions
         from bpe_tokenizer.train.resizing import extend_model
 
         compiled = self._compiled()
         # `extend_model` refuses the smallest sizes, with the number of ids in use.
         size = max(check_integer("new_vocab_size", new_vocab_size, 0), 257)
         options = TrainingOptions(size, min_frequency, None, tie_break, max_token_length, threads, verbose)
-        self._state = CompiledModel.compile(extend_model(compiled.model, corpus, options), compiled)
+        limits = CountLimits(max_memory, on_memory, spill_directory, sample)
+        model = extend_model(compiled.model, corpus, options, limits, min_count)
+        self._state = CompiledModel.compile(model, compiled)
         return self
 
     def truncate_vocab(self, n: int) -> Self:
@@ -3195,6 +3232,9 @@ def train_from_counts(
     tie_break: TieBreak = "largest",
     max_token_length: int | None = None,
     threads: int | None = None,
+    max_memory: int | str | None = None,
+    spill_directory: str | os.PathLike[str] | None = None,
+    min_count: int | None = None,
 ) -> BPETokenizer:
     """Return a tokenizer trained from piece counts, with the split patterns that made the counts.
 
@@ -3207,7 +3247,7 @@ def train_from_counts(
     """
     from bpe_tokenizer.train.piece_counts import merged_counts
 
-    merged = merged_counts(counts)
+    merged = merged_counts(counts, max_memory=max_memory, spill_directory=spill_directory)
     tokenizer = BPETokenizer(merged.split_patterns, cast("Normalization | None", merged.normalization))
     return tokenizer.train_from_counts(
         merged,
@@ -3218,4 +3258,5 @@ def train_from_counts(
         tie_break=tie_break,
         max_token_length=max_token_length,
         threads=threads,
+        min_count=min_count,
     )

@@ -9,7 +9,7 @@ use bpe_tokenizer_core::encoder::{EncodeStream, Special};
 use bpe_tokenizer_core::model::Settings;
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::text::Text;
-use bpe_tokenizer_core::train::counts::{CountCall, Counted, Counter};
+use bpe_tokenizer_core::train::counts::{CountCall, Counted, Counter, Limits};
 use bpe_tokenizer_core::train::merges::{
     train_merges, Callbacks, Learned, MergeOptions, TieBreak, WarmStart,
 };
@@ -37,7 +37,7 @@ fn main() -> Result<()> {
 
     let corpus = [&prose[..], &code, &scripts];
     let bytes = corpus.iter().map(|text| text.len()).sum();
-    let counter = Counter::new(&[PATTERN.to_owned()], None, Vec::new(), 1, None)?;
+    let counter = Counter::new(&[PATTERN.to_owned()], None, Vec::new(), 1, Limits::default())?;
     let mut counted = Counted::default();
     measure("count pieces", bytes, || {
         let mut call = CountCall {
@@ -109,6 +109,7 @@ fn learn(counted: &mut Counted) -> Result<Learned> {
         tie_break: TieBreak::Largest,
         max_token_length: None,
         threads: 1,
+        pair_error: 0,
     };
     let start = WarmStart::default();
     let never = Interrupt::never();

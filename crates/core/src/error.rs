@@ -67,12 +67,22 @@ pub enum Error {
         byte: u64,
     },
     /// Saved piece counts that are broken.
-    #[error("byte {byte}: {message}")]
+    #[error("{}byte {byte}: {message}", prefix(.source_name))]
     Saved {
+        /// The file; empty for bytes in memory.
+        source_name: String,
         /// Offset of the first broken byte.
         byte: u64,
         /// What is wrong there.
         message: String,
+    },
+    /// Counts that exceed the memory limit cannot be written to the disk, or read back.
+    #[error("{}: counts beyond max_memory cannot be kept there: {source}; free some space, or give another spill_directory", shorten(.directory, MAX_NAME))]
+    Spill {
+        /// The directory.
+        directory: String,
+        /// The system's error.
+        source: io::Error,
     },
     /// A count exceeds 64 bits.
     #[error("the corpus is too large: a count exceeds 64 bits")]
@@ -98,10 +108,27 @@ impl Error {
         Self::Read { path, source }
     }
 
+    /// Saved counts that are broken at a byte.
+    pub fn saved(source_name: &str, byte: u64, message: &str) -> Self {
+        Self::Saved {
+            source_name: source_name.to_owned(),
+            byte,
+            message: message.to_owned(),
+        }
+    }
+
     /// A file that another process changed while this one read it.
     pub fn changed(path: &Path) -> Self {
         let source = io::Error::other("changed while it was being read; try again");
         Self::unreadable(path, source)
+    }
+}
+
+/// A file name before a message.
+fn prefix(source_name: &str) -> String {
+    match source_name {
+        "" => String::new(),
+        name => format!("{}: ", shorten(name, MAX_NAME)),
     }
 }
 

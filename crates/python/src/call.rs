@@ -97,6 +97,7 @@ pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         }
         Error::NotUtf8 { .. } | Error::Read { .. } | Error::CountOverflow => "CorpusError",
         Error::Saved { .. } => "FormatError",
+        Error::Spill { .. } => "WriteError",
         Error::Disallowed { .. } => "SpecialTokenError",
         _ => "TokenizerError",
     };

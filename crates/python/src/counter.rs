@@ -11,16 +11,17 @@ use bpe_tokenizer_core::interrupt::Poller;
 use bpe_tokenizer_core::model::Settings;
 use bpe_tokenizer_core::normalizers::Normalizer;
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
-use bpe_tokenizer_core::reserve::{append, collect, push, with_capacity};
+use bpe_tokenizer_core::reserve::{append, push, with_capacity};
 use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::threads::lock;
 use bpe_tokenizer_core::train::counts::{
-    CountCall, Counted, Counter, Dropped, PieceCounts, Position,
+    write_counts, CountCall, Counted, Counter, Dropped, Limits, Loss, OnMemory, PieceCounts,
+    PieceStream, Position, Run, RunReader, Sample, Sampled, SCRIPTS,
 };
 use bpe_tokenizer_core::train::merges::{
-    train_merges, Callbacks, MergeOptions, MergeParts, TieBreak, WarmStart,
+    Callbacks, MergeOptions, MergeParts, TieBreak, WarmStart,
 };
-use bpe_tokenizer_core::{Error, Result};
+use bpe_tokenizer_core::{Error, Interrupt, Result};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -69,11 +70,106 @@ impl PieceCounter {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        read: impl FnOnce(&mut Counted) -> Result<T> + Send,
+        read: impl FnOnce(&mut Counted, &Interrupt<'_>) -> Result<T> + Send,
     ) -> PyResult<T> {
-        run(py, usize::MAX, |_| read(&mut self.counted()))
+        run(py, usize::MAX, |interrupt| {
+            read(&mut self.counted(), interrupt)
+        })
     }
 }
+
+/// What was dropped: the number, the sum of the counts, the largest error of a count and of a pair's count; and the
+/// number and the sum of each script that lost something.
+type DroppedParts = (u64, u64, u64, u64, Vec<(String, u64, u64)>);
+
+fn dropped_parts(dropped: &Dropped) -> DroppedParts {
+    let scripts = SCRIPTS.iter().zip(&dropped.scripts);
+    let scripts = scripts.filter(|(_, loss)| loss.distinct > 0);
+    let scripts = scripts.map(|(name, loss)| ((*name).to_owned(), loss.distinct, loss.pieces));
+    (
+        dropped.distinct,
+        dropped.pieces,
+        dropped.max_error,
+        dropped.pair_error,
+        scripts.collect(),
+    )
+}
+
+fn dropped_of((distinct, pieces, max_error, pair_error, scripts): DroppedParts) -> Dropped {
+    let mut dropped = Dropped {
+        distinct,
+        pieces,
+        max_error,
+        pair_error,
+        ..Dropped::default()
+    };
+    for (name, distinct, pieces) in scripts {
+        let script = SCRIPTS.iter().position(|script| *script == name);
+        dropped.scripts[script.unwrap_or(0)] = Loss { distinct, pieces };
+    }
+    dropped
+}
+
+type SampledParts = (u64, u64, u64, u64);
+
+fn sampled_of((documents, bytes, kept_documents, kept_bytes): SampledParts) -> Sampled {
+    Sampled {
+        documents,
+        bytes,
+        kept_documents,
+        kept_bytes,
+    }
+}
+
+/// The pieces of a run in byte order, some at a time.
+#[pyclass(frozen, module = "bpe_tokenizer._core")]
+pub struct PieceReader(Mutex<RunReader>);
+
+#[pymethods]
+impl PieceReader {
+    /// The next pieces, in the form of `PieceCounter.arrays`; none at the end.
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Arrays<'py>> {
+        let arrays = run(py, usize::MAX, |interrupt| {
+            read_arrays(&mut *lock(&self.0), READ_BYTES, interrupt)
+        })?;
+        to_arrays(py, arrays)
+    }
+}
+
+/// Bytes of pieces that a reader returns at once.
+const READ_BYTES: usize = 1 << 20;
+
+type Buffers = (Vec<u8>, Vec<i64>, Vec<u64>);
+
+/// Reads pieces of about so many bytes.
+fn read_arrays(
+    pieces: &mut dyn PieceStream,
+    bytes: usize,
+    interrupt: &Interrupt<'_>,
+) -> Result<Buffers> {
+    let (mut data, mut offsets, mut counts) = (Vec::new(), vec![0], Vec::new());
+    let mut poller = Poller::new(interrupt);
+    while data.len() < bytes && pieces.advance()? {
+        poller.advance(1)?;
+        append(&mut data, pieces.piece())?;
+        push(&mut offsets, data.len() as i64)?;
+        push(&mut counts, pieces.count())?;
+    }
+    Ok((data, offsets, counts))
+}
+
+fn to_arrays<'py>(
+    py: Python<'py>,
+    (data, offsets, counts): Buffers,
+) -> PyResult<Arrays<'py>> {
+    Ok((
+        objects::array(py, data)?,
+        objects::array(py, offsets)?,
+        objects::array(py, counts)?,
+    ))
+}
+
+const ON_MEMORY: [(&str, OnMemory); 2] = [("spill", OnMemory::Spill), ("drop", OnMemory::Drop)];
 
 const TIE_BREAKS: [(&str, TieBreak); 2] = [
     ("largest", TieBreak::Largest),
@@ -86,7 +182,8 @@ type Pair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 impl PieceCounter {
     #[new]
     #[pyo3(signature = (*, split_patterns, normalization=None, special_tokens=Vec::new(), threads=0,
-                        max_memory=None))]
+                        max_memory=None, on_memory="spill", spill_directory=None, sample=None))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         #[pyo3(from_py_with = patterns)] split_patterns: Vec<String>,
@@ -94,9 +191,18 @@ impl PieceCounter {
         #[pyo3(from_py_with = items)] special_tokens: Vec<String>,
         threads: usize,
         max_memory: Option<usize>,
+        on_memory: &str,
+        spill_directory: Option<PathBuf>,
+        sample: Option<u64>,
     ) -> PyResult<Self> {
         let form = parse_form(normalization).map_err(|error| to_python(py, &error))?;
-        let counter = Counter::new(&split_patterns, form, special_tokens, threads, max_memory)
+        let limits = Limits {
+            max_memory,
+            on_memory: value_of(py, "on_memory", on_memory, &ON_MEMORY)?,
+            spill_directory,
+            sample: sample.map(|below| Sample { below }),
+        };
+        let counter = Counter::new(&split_patterns, form, special_tokens, threads, limits)
             .map_err(|error| to_python(py, &error))?;
         let patterns = split_patterns.into_iter().map(PreTokenizer::isolated);
         let settings = Settings {
@@ -128,7 +234,9 @@ impl PieceCounter {
     ) -> PyResult<()> {
         self.count(py, weight, |mut call| {
             let mut documents = with_capacity(texts.len())?;
-            for (document, text) in (call.counted.documents..).zip(&texts) {
+            let counted = &call.counted;
+            let first = counted.documents.max(counted.sampled.documents);
+            for (document, text) in (first..).zip(&texts) {
                 documents.push(as_str(text, document)?);
             }
             call.add_texts(&documents)
@@ -206,16 +314,28 @@ impl PieceCounter {
             let mut poller = Poller::new(interrupt);
             for (row, &count) in rows(data, offsets).zip(counts) {
                 poller.advance(1)?;
-                self.counter.add_piece(row?, count, &mut counted)?;
+                self.counter.add_piece(row?, count, &mut counted, interrupt)?;
             }
             Ok(())
         })
     }
 
     fn add_documents(&self, py: Python<'_>, documents: u64) -> PyResult<()> {
-        self.with(py, |counted| {
+        self.with(py, |counted, _| {
             counted.documents += documents;
             Ok(())
+        })
+    }
+
+    fn make_room(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |counted, interrupt| {
+            self.counter.make_room(counted, interrupt)
+        })
+    }
+
+    fn leave_out(&self, py: Python<'_>, min_count: u64) -> PyResult<()> {
+        self.with(py, |counted, interrupt| {
+            self.counter.leave_out(min_count, counted, interrupt)
         })
     }
 
@@ -228,98 +348,189 @@ impl PieceCounter {
         take: bool,
     ) -> PyResult<()> {
         // `other` may be `self`, and holding two locks could deadlock.
-        let added = other.get().with(py, |counted| {
+        let mut added = other.get().with(py, |counted, _| {
             if take {
                 return Ok(std::mem::take(counted));
             }
-            let counts = counted.counts()?.copy()?;
-            let mut copy = Counted::new(counts, counted.documents, counted.dropped);
-            copy.normalized = counted.normalized;
-            Ok(copy)
+            counted.copy()
         })?;
-        self.with(py, |counted| self.counter.merge(added, weight, counted))
-    }
-
-    #[getter]
-    fn documents(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |counted| Ok(counted.documents))
-    }
-
-    #[getter]
-    fn pieces(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |counted| counted.counts()?.total())
-    }
-
-    #[getter]
-    fn distinct(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with(py, |counted| Ok(counted.counts()?.len()))
-    }
-
-    #[getter]
-    fn dropped(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
-        self.with(py, |counted| {
-            let dropped = counted.dropped;
-            Ok((dropped.distinct, dropped.pieces, dropped.max_error))
+        self.with(py, |counted, interrupt| {
+            self.counter.merge(&mut added, weight, counted, interrupt)
         })
     }
 
     #[getter]
-    fn normalized(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with(py, |counted| Ok(counted.normalized))
+    fn documents(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |counted, _| Ok(counted.documents))
     }
 
-    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Arrays<'py>> {
-        let (data, offsets, counts) = self.with(py, |counted| {
-            let pieces = counted.counts()?.sorted()?;
-            let (mut data, mut offsets) = (Vec::new(), vec![0]);
-            for (piece, _) in &pieces {
-                append(&mut data, piece)?;
-                push(&mut offsets, data.len() as i64)?;
-            }
-            let counts: Vec<u64> = collect(pieces.into_iter().map(|(_, count)| count))?;
-            Ok((data, offsets, counts))
+    #[getter]
+    fn is_empty(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |counted, _| {
+            Ok(counted.is_empty() && counted.documents == 0 && counted.sampled.documents == 0)
+        })
+    }
+
+    #[getter]
+    fn pieces(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |counted, interrupt| {
+            self.counter.totals(counted, interrupt)?.pieces()
+        })
+    }
+
+    #[getter]
+    fn distinct(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |counted, interrupt| {
+            Ok(self.counter.totals(counted, interrupt)?.distinct)
+        })
+    }
+
+    #[getter]
+    fn dropped(&self, py: Python<'_>) -> PyResult<DroppedParts> {
+        self.with(py, |counted, _| Ok(dropped_parts(&counted.dropped)))
+    }
+
+    #[getter]
+    fn sampled(&self, py: Python<'_>) -> PyResult<SampledParts> {
+        self.with(py, |counted, _| {
+            let Sampled {
+                documents,
+                bytes,
+                kept_documents,
+                kept_bytes,
+            } = counted.sampled;
+            Ok((documents, bytes, kept_documents, kept_bytes))
+        })
+    }
+
+    #[getter]
+    fn needs(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, Option<u64>, u64, PathBuf)> {
+        let needs = self.with(py, |counted, interrupt| {
+            self.counter.needs(counted, interrupt)
         })?;
         Ok((
-            objects::array(py, data)?,
-            objects::array(py, offsets)?,
-            objects::array(py, counts)?,
+            needs.totals.distinct,
+            needs.totals.bytes,
+            needs.memory,
+            needs.limit,
+            needs.disk,
+            needs.directory,
         ))
     }
 
-    fn save<'py>(&self, py: Python<'py>, begin: Vec<u8>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = run(py, usize::MAX, |interrupt| {
-            self.counted().counts()?.save(&begin, interrupt)
-        })?;
-        objects::bytes(py, &bytes)
+    #[getter]
+    fn normalized(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |counted, _| Ok(counted.normalized))
     }
 
-    #[pyo3(signature = (data, begin, documents, dropped, *, normalized=false))]
+    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Arrays<'py>> {
+        let arrays = self.with(py, |counted, interrupt| {
+            let mut pieces = self.counter.pieces(counted, interrupt)?;
+            read_arrays(&mut pieces, usize::MAX, interrupt)
+        })?;
+        to_arrays(py, arrays)
+    }
+
+    fn reader(&self, py: Python<'_>) -> PyResult<Option<PieceReader>> {
+        self.with(py, |counted, interrupt| {
+            self.counter.settle(counted, interrupt)?;
+            if self.counter.spilled_bytes(counted) == 0 {
+                return Ok(None);
+            }
+            let reader = self.counter.run(counted, interrupt)?.reader();
+            Ok(Some(PieceReader(Mutex::new(reader))))
+        })
+    }
+
+    fn same_pieces(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<bool> {
+        if std::ptr::eq(self, other.get()) {
+            return Ok(true);
+        }
+        // Copies, because two locks could deadlock.
+        let mut copies = [self, other.get()]
+            .map(|counter| counter.with(py, |counted, _| counted.copy()));
+        run(py, usize::MAX, |interrupt| {
+            let [Ok(one), Ok(other)] = &mut copies else {
+                return Ok(false);
+            };
+            let mut one = self.counter.pieces(one, interrupt)?;
+            let mut other = self.counter.pieces(other, interrupt)?;
+            let mut poller = Poller::new(interrupt);
+            loop {
+                poller.advance(1)?;
+                match (one.advance()?, other.advance()?) {
+                    (false, false) => return Ok(true),
+                    (true, true) if one.piece() == other.piece() && one.count() == other.count() => {}
+                    _ => return Ok(false),
+                }
+            }
+        })
+    }
+
+    fn save(&self, py: Python<'_>, begin: Vec<u8>, write: Py<PyAny>) -> PyResult<()> {
+        run_with_calls(py, |interrupt, calls| {
+            let mut counted = self.counted();
+            let totals = self.counter.totals(&mut counted, interrupt)?;
+            let mut pieces = self.counter.pieces(&mut counted, interrupt)?;
+            let write = &mut |bytes: &[u8]| {
+                calls.call(Some(&write), |py| {
+                    PyTuple::new(py, [objects::bytes(py, bytes)?])
+                });
+                interrupt.poll()
+            };
+            write_counts(&begin, totals.distinct, &mut pieces, interrupt, write)
+        })
+    }
+
+    #[pyo3(signature = (data, begin, documents, dropped, *, normalized=false, sampled=(0, 0, 0, 0)))]
+    #[allow(clippy::too_many_arguments)]
     fn load(
         &self,
         py: Python<'_>,
         data: &[u8],
         begin: usize,
         documents: u64,
-        dropped: (u64, u64, u64),
+        dropped: DroppedParts,
         normalized: bool,
+        sampled: SampledParts,
     ) -> PyResult<()> {
-        let (distinct, pieces, max_error) = dropped;
-        let dropped = Dropped {
-            distinct,
-            pieces,
-            max_error,
-        };
         run(py, usize::MAX, |interrupt| {
             let counts = PieceCounts::load(data, begin, interrupt)?;
-            let mut loaded = Counted::new(counts, documents, dropped);
-            loaded.normalized = normalized;
-            self.counter.merge(loaded, 1, &mut self.counted())
+            let mut loaded = Counted::new(counts, documents, dropped_of(dropped));
+            (loaded.normalized, loaded.sampled) = (normalized, sampled_of(sampled));
+            self.counter
+                .merge(&mut loaded, 1, &mut self.counted(), interrupt)
         })
+    }
+
+    #[pyo3(signature = (path, begin, documents, dropped, *, normalized=false, sampled=(0, 0, 0, 0)))]
+    #[allow(clippy::too_many_arguments)]
+    fn open(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        begin: u64,
+        documents: u64,
+        dropped: DroppedParts,
+        normalized: bool,
+        sampled: SampledParts,
+    ) -> PyResult<()> {
+        run(py, usize::MAX, |_| {
+            let run = Run::of_file(&path, begin)?;
+            let mut opened = Counted::of_run(run, documents, dropped_of(dropped));
+            (opened.normalized, opened.sampled) = (normalized, sampled_of(sampled));
+            *self.counted() = opened;
+            Ok(())
+        })
+    }
+
+    fn verify(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |counted, interrupt| counted.verify(interrupt))
     }
 
     #[pyo3(signature = (*, vocab_size, min_frequency=2, tie_break="largest", added_tokens=Vec::new(),
                         max_token_length=None, threads=0, progress=None, model=None, learned=Vec::new(),
-                        checkpoint=None, checkpoint_seconds=30.0))]
+                        checkpoint=None, checkpoint_seconds=30.0, min_count=0, uncertain=None))]
     #[allow(clippy::too_many_arguments)]
     fn train(
         &self,
@@ -335,6 +546,8 @@ impl PieceCounter {
         #[pyo3(from_py_with = byte_pairs)] learned: Vec<(Vec<u8>, Vec<u8>)>,
         checkpoint: Option<Py<PyAny>>,
         checkpoint_seconds: f64,
+        min_count: u64,
+        uncertain: Option<Py<PyAny>>,
     ) -> PyResult<Model> {
         let added = added_tokens.iter().map(added_token);
         let added: Vec<_> = added.collect::<PyResult<_>>()?;
@@ -345,6 +558,7 @@ impl PieceCounter {
             tie_break: value_of(py, "tie_break", tie_break, &TIE_BREAKS)?,
             max_token_length,
             threads,
+            pair_error: 0,
         };
         let checkpoint_interval = parse_seconds(py, checkpoint_seconds)?;
         let warm_start = WarmStart {
@@ -366,9 +580,17 @@ impl PieceCounter {
                 checkpoint: checkpoint.is_some().then_some(&mut save),
                 checkpoint_interval,
             };
-            let mut counted = self.counted();
-            let pieces = counted.counts()?.iter();
-            let learned = train_merges(pieces, &warm_start, &options, interrupt, &mut callbacks)?;
+            let learned = self.counter.train(
+                &mut self.counted(),
+                min_count,
+                &warm_start,
+                &options,
+                interrupt,
+                &mut callbacks,
+            )?;
+            if let Some(first) = learned.first_uncertain {
+                calls.call(uncertain.as_ref(), |py| PyTuple::new(py, [first]));
+            }
             match warm_start.model {
                 Some(model) => learned.extend(model),
                 None => learned.into_model(vocab_size, self.settings.clone(), added),

@@ -38,7 +38,7 @@ mod _core {
     }
 
     #[pymodule_export]
-    use super::counter::PieceCounter;
+    use super::counter::{PieceCounter, PieceReader};
     #[pymodule_export]
     use super::decimal::{read_ids, write_ids};
     #[pymodule_export]

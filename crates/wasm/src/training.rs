@@ -7,7 +7,7 @@ use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::Settings;
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::special::AddedToken;
-use bpe_tokenizer_core::train::counts::{CountCall, Counted, Counter};
+use bpe_tokenizer_core::train::counts::{CountCall, Counted, Counter, Limits};
 use bpe_tokenizer_core::train::merges::{
     train_merges, Callbacks, MergeOptions, TieBreak, WarmStart,
 };
@@ -68,7 +68,7 @@ pub fn train(options: Options, bytes: &[u8], answer: &mut Answer) -> Result<Toke
     let never = Interrupt::never();
     let patterns = [options.pattern];
     let special = added.iter().map(|token| token.content.clone()).collect();
-    let counter = Counter::new(&patterns, None, special, 1, None)?;
+    let counter = Counter::new(&patterns, None, special, 1, Limits::default())?;
     let mut counted = Counted::default();
     let mut call = CountCall {
         counter: &counter,
@@ -90,6 +90,7 @@ pub fn train(options: Options, bytes: &[u8], answer: &mut Answer) -> Result<Toke
         tie_break: TieBreak::Largest,
         max_token_length: None,
         threads: 1,
+        pair_error: 0,
     };
     let mut pair_counts = Vec::new();
     let mut merged = |count| pair_counts.push(u32::try_from(count).unwrap_or(u32::MAX));

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from bpe_tokenizer.cli.inputs import corpus_paths
 from bpe_tokenizer.cli.options import (
@@ -17,8 +16,12 @@ from bpe_tokenizer.cli.options import (
     Corpus,
     Debug,
     MaxMemory,
+    MinCount,
+    OnMemoryLimit,
     Quiet,
+    Sample,
     Special,
+    SpillDirectory,
     Threads,
     Weights,
     choice,
@@ -28,7 +31,8 @@ from bpe_tokenizer.cli.options import (
 )
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.train import piece_counts
-from bpe_tokenizer.train.trainer import print_normalized
+from bpe_tokenizer.train.piece_counts import Dropped
+from bpe_tokenizer.train.trainer import print_normalized, print_reduced
 
 __all__ = ["count"]
 
@@ -41,6 +45,10 @@ def count(
     normalization: Annotated[str, choice(NORMALIZATION, help="Unicode normal form of the text.")] = "NFC",
     weights: Weights = None,
     max_memory: MaxMemory = None,
+    on_memory: OnMemoryLimit = "spill",
+    spill_directory: SpillDirectory = None,
+    min_count: MinCount = None,
+    sample: Sample = None,
     threads: Threads = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -62,6 +70,10 @@ def count(
             weights=weights,
             threads=threads,
             max_memory=max_memory,
+            on_memory=on_memory,
+            spill_directory=spill_directory,
+            min_count=min_count,
+            sample=sample,
             verbose=not quiet,
         )
     seconds = time.perf_counter() - begin
@@ -72,7 +84,8 @@ def count(
             "documents": counts.documents,
             "pieces": counts.pieces,
             "distinct": counts.distinct,
-            "dropped": counts.dropped._asdict(),
+            "dropped": _dropped(counts.dropped),
+            **({"sampled": counts.sampled._asdict()} if counts.sampled.documents else {}),
             "seconds": round(seconds, 3),
         }
         print(json.dumps(result))
@@ -81,5 +94,9 @@ def count(
             f"{count_noun(counts.pieces, 'piece')}, {counts.distinct:,} of them distinct, saved in {output}"
         )
         print_normalized(counts)
-        if counts.dropped.distinct:
-            print(counts.dropped.said(), file=sys.stderr)
+        print_reduced(counts)
+
+
+def _dropped(dropped: Dropped) -> dict[str, Any]:
+    fields = dropped._asdict()
+    return {**fields, "scripts": [loss._asdict() for loss in dropped.scripts]}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
 from bpe_tokenizer.cli.streams import wrapped
 from bpe_tokenizer.errors import did_you_mean, shorten
 from bpe_tokenizer.patterns import NAMED_PATTERNS
+from bpe_tokenizer.train.options import OnMemory
 
 __all__ = [
     "CORPUS",
@@ -27,8 +29,12 @@ __all__ = [
     "Debug",
     "Download",
     "MaxMemory",
+    "MinCount",
+    "OnMemoryLimit",
     "Quiet",
+    "Sample",
     "Special",
+    "SpillDirectory",
     "Threads",
     "TokenizerPath",
     "Weights",
@@ -134,7 +140,21 @@ Weights = Annotated[
 ]
 MaxMemory = Annotated[
     str | None,
-    option("SIZE", "Memory limit, as in 500MB; at the limit, the rarest pieces are dropped.", "unlimited"),
+    option("SIZE", "Memory limit, as in 500MB. The result is the same.", "unlimited"),
+]
+OnMemoryLimit = Annotated[
+    Any,
+    choice(
+        get_args(OnMemory),
+        help="At the memory limit: spill pieces to temporary files, or drop the rarest ones.",
+    ),
+]
+SpillDirectory = Annotated[
+    Path | None, option("DIR", "Directory of temporary files, on a disk with room.", "the system's")
+]
+MinCount = Annotated[int | None, option("N", "Leave out pieces that occur less often.", "1")]
+Sample = Annotated[
+    str | None, option("RATE", "Count a sample of the documents, such as 0.1 or 1/10, chosen by hash.", "all")
 ]
 SPLIT_PATTERN = option(
     "NAME|REGEX",

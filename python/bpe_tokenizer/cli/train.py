@@ -20,8 +20,12 @@ from bpe_tokenizer.cli.options import (
     AsJson,
     Debug,
     MaxMemory,
+    MinCount,
+    OnMemoryLimit,
     Quiet,
+    Sample,
     Special,
+    SpillDirectory,
     Threads,
     Weights,
     choice,
@@ -64,6 +68,10 @@ def train(
     max_token_length: Annotated[int | None, option("BYTES", "Longest token to learn.", "any")] = None,
     weights: Weights = None,
     max_memory: MaxMemory = None,
+    on_memory: OnMemoryLimit = "spill",
+    spill_directory: SpillDirectory = None,
+    min_count: MinCount = None,
+    sample: Sample = None,
     checkpoint: Annotated[
         Path | None, option("DIR", "Directory for checkpoints; the same command resumes from it.")
     ] = None,
@@ -90,11 +98,16 @@ def train(
         "tie_break": tie_break,
         "max_token_length": max_token_length,
         "threads": threads,
+        "max_memory": max_memory,
+        "spill_directory": spill_directory,
+        "min_count": min_count,
     }
     begin = time.perf_counter()
     if counts is not None:
-        if weights or max_memory or checkpoint:
-            raise typer.BadParameter("--weights, --max-memory and --checkpoint need a --corpus, not --counts")
+        if weights or checkpoint or sample or on_memory == "drop":
+            raise typer.BadParameter(
+                "--weights, --checkpoint, --sample and --on-memory drop need a --corpus, not --counts"
+            )
         tokenizer = _train_from_counts(counts, split_pattern, normalization, options)
     else:
         tokenizer = BPETokenizer(split_pattern or "cl100k", normal_form(normalization or "NFC"))
@@ -105,7 +118,8 @@ def train(
                 files,
                 **options,
                 weights=weights,
-                max_memory=max_memory,
+                on_memory=on_memory,
+                sample=sample,
                 checkpoint=checkpoint,
                 checkpoint_seconds=checkpoint_every,
             )
@@ -127,9 +141,10 @@ def _train_from_counts(
     files: Sequence[Path], split_pattern: str | None, normalization: str | None, options: Mapping[str, Any]
 ) -> BPETokenizer:
     """Train from counts; without options, their own split pattern and normalisation apply."""
-    merged = merged_counts(files)
+    limits = {name: options[name] for name in ("max_memory", "spill_directory")}
+    merged = merged_counts(files, **limits)
     tokenizer = BPETokenizer(
         merged.split_patterns if split_pattern is None else split_pattern,
         cast("Any", merged.normalization) if normalization is None else normal_form(normalization),
     )
-    return tokenizer.train_from_counts(merged, **options)
+    return tokenizer.train_from_counts(merged, **{**options, "max_memory": None, "spill_directory": None})

@@ -14,7 +14,7 @@ from bpe_tokenizer.atomic import make_directory, remove_abandoned, write_atomica
 from bpe_tokenizer.errors import FormatError, MismatchError, shorten
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
 from bpe_tokenizer.train.corpus import START, Position, count_files
-from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter, counts_from_bytes, counts_to_bytes
+from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter, counts_from_file, save_counts
 from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = ["Checkpoint"]
@@ -80,7 +80,8 @@ class Checkpoint:
         listed = [_file_state(file, weight) for file, weight in zip(files, weights, strict=True)]
         position = START
         if path.exists():
-            saved, header = counts_from_bytes(counts, _read(path), str(path))
+            saved, header = counts_from_file(counts, path)
+            core_counter(saved).verify()
             counts, position = saved, _position(path, header)
             self._check_files(header["files"], listed)
         timer = _SaveTimer(self._seconds)
@@ -93,7 +94,8 @@ class Checkpoint:
                         "position": position,
                         "normalized": core_counter(counts).normalized,
                     }
-                    self._write(path, counts_to_bytes(counts, **fields))
+                    self._lock.check()
+                    save_counts(counts, path, **fields)
 
         count_files(core_counter(counts), files, weights, progress, position, save)
         return counts

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.formats.files import check_regular, read_errors
 
-__all__ = ["read_header", "write_header"]
+__all__ = ["SMALL_FILE", "read_header", "read_header_of", "write_header"]
+
+# Smaller files of counts are read into memory at once.
+SMALL_FILE = 1 << 20
 
 _MAGIC = b"bpe-tokenizer piece counts 1\n"
 _LENGTH_BYTES = 8
 _DROPPED_FIELDS = 3
+_SAMPLED_FIELDS = 4
 
 
 def write_header(fields: Mapping[str, Any]) -> bytes:
@@ -25,12 +31,31 @@ def write_header(fields: Mapping[str, Any]) -> bytes:
     return _MAGIC + len(text).to_bytes(_LENGTH_BYTES, "little") + text
 
 
-def read_header(data: bytes, name: str) -> tuple[dict[str, Any], int]:
+def read_header_of(path: Path) -> tuple[dict[str, Any], int]:
+    """Return the fields of a file's header, and the offset of the pieces. Reads nothing else.
+
+    Raises:
+        FormatError: As `read_header`, or the file cannot be read.
+    """
+    with read_errors(path):
+        check_regular(path)
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            start = len(_MAGIC) + _LENGTH_BYTES
+            data = file.read(start)
+            length = int.from_bytes(data[len(_MAGIC) :], "little")
+            if data.startswith(_MAGIC) and start + length < size:
+                data += file.read(length)
+    return read_header(data, str(path), size)
+
+
+def read_header(data: bytes, name: str, size: int | None = None) -> tuple[dict[str, Any], int]:
     """Return the fields of a header, and the offset of the pieces.
 
     Args:
-        data: The file.
+        data: The file, or its beginning.
         name: Its name, for errors.
+        size: Bytes of the file, if the data is its beginning.
 
     Raises:
         FormatError: The file is not one of piece counts, has another version, or the header is broken.
@@ -54,9 +79,14 @@ def read_header(data: bytes, name: str) -> tuple[dict[str, Any], int]:
             *header["special_tokens"],
             *[header["normalization"]] * (header["normalization"] is not None),
         ]
+        sampled = header.get("sampled", [0] * _SAMPLED_FIELDS)
+        scripts = header.get("dropped_scripts", [])
+        integers += [header.get("dropped_pairs", 0), *sampled]
+        integers += [number for _, *numbers in scripts for number in numbers]
         is_right = (
-            begin < len(data)
-            and len(integers) == 1 + _DROPPED_FIELDS
+            begin < (len(data) if size is None else size)
+            and len(integers) == 1 + _DROPPED_FIELDS + 1 + _SAMPLED_FIELDS + 2 * len(scripts)
+            and all(isinstance(name, str) for name, *_ in scripts)
             and all(type(value) is int and 0 <= value < 2**64 for value in integers)
             and isinstance(header["split_patterns"], list)
             and isinstance(header["special_tokens"], list)

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
-from bpe_tokenizer.arguments import check_choice, check_flag, check_integer, thread_count
+from bpe_tokenizer.arguments import check_choice, check_flag, check_integer, check_path, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.special_tokens import SpecialTokens, assign_ids
 
 __all__ = [
+    "CountLimits",
+    "OnMemory",
     "TieBreak",
     "TrainingOptions",
+    "check_min_count",
     "check_weight",
     "check_weights",
-    "counter_memory",
     "memory_bytes",
+    "sample_limit",
 ]
 
 TieBreak: TypeAlias = Literal["largest", "huggingface"]
+OnMemory: TypeAlias = Literal["spill", "drop"]
 
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
@@ -98,9 +105,78 @@ def memory_bytes(max_memory: int | str) -> int:
     return max_memory
 
 
-def counter_memory(max_memory: int | str | None) -> int | None:
-    """Return the limit of a counter in bytes, from the limit of the whole process."""
-    return None if max_memory is None else memory_bytes(max_memory) - _BASE_MEMORY
+@dataclass(frozen=True)
+class CountLimits:
+    """What counting may take and what it counts, as `PieceCounts` documents it.
+
+    Raises:
+        ArgumentTypeError: An option has another type.
+        OptionError: An option is out of its range, or the directory does not exist.
+    """
+
+    max_memory: int | str | None = None
+    on_memory: OnMemory = "spill"
+    spill_directory: str | os.PathLike[str] | None = None
+    sample: float | str | None = None
+
+    def __post_init__(self) -> None:
+        self.core_options()
+
+    def core_options(self) -> dict[str, Any]:
+        """Return the arguments of the core's counter."""
+        check_choice("on_memory", self.on_memory, ("spill", "drop"))
+        return {
+            "max_memory": None if self.max_memory is None else memory_bytes(self.max_memory) - _BASE_MEMORY,
+            "on_memory": self.on_memory,
+            "spill_directory": self._checked_directory(),
+            "sample": None if self.sample is None else sample_limit(self.sample),
+        }
+
+    def _checked_directory(self) -> Path | None:
+        if self.spill_directory is None:
+            return None
+        directory = check_path("spill_directory", self.spill_directory)
+        if not directory.is_dir():
+            raise OptionError(f"spill_directory is {shorten(str(directory), 150)}, which is no directory")
+        return directory
+
+
+def sample_limit(sample: float | str) -> int | None:
+    """Return the number that the 64-bit hash of a document must be below to be in a sample.
+
+    Args:
+        sample: The rate, such as 0.1 or `"1/10"`.
+
+    Returns:
+        The rate times 2^64, rounded down; None if every document is in the sample.
+
+    Raises:
+        ArgumentTypeError: It is neither a number nor a text.
+        OptionError: The text is not a number, or the rate is not in the range from 0 to 1.
+
+    >>> sample_limit(0.1) == sample_limit("1/10") == 2**64 // 10
+    True
+    """
+    if isinstance(sample, bool) or not isinstance(sample, int | float | str):
+        raise ArgumentTypeError(f"sample must be a float or a str, not {type(sample).__name__}")
+    try:
+        # As a number is written, so that 0.1 is a tenth.
+        rate = Fraction(sample if isinstance(sample, str) else repr(sample))
+    except (ValueError, ZeroDivisionError):
+        raise OptionError(f"sample is {shorten(sample)}; say it as 0.1 or '1/10'") from None
+    if not 0 < rate <= 1:
+        raise OptionError(f"sample is {shorten(sample)}; it must be more than 0 and at most 1")
+    return None if rate == 1 else int(rate * 2**64)
+
+
+def check_min_count(min_count: object) -> int:
+    """Return the least count of a piece that is kept.
+
+    Raises:
+        ArgumentTypeError: It is not an `int`.
+        OptionError: It is negative.
+    """
+    return 0 if min_count is None else min(check_integer("min_count", min_count, 0), sys.maxsize)
 
 
 def check_weight(weight: object) -> int:

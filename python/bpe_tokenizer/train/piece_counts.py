@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path, items_in_turn, thread_count
-from bpe_tokenizer.atomic import write_atomically
+from bpe_tokenizer.atomic import write_stream
+from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     CorpusError,
@@ -22,45 +25,101 @@ from bpe_tokenizer.errors import (
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import checked_tokens
 from bpe_tokenizer.train.corpus import Corpus, count_corpus
-from bpe_tokenizer.train.counts_file import read_header, write_header
-from bpe_tokenizer.train.options import check_weight, counter_memory
+from bpe_tokenizer.train.counts_file import SMALL_FILE, read_header, read_header_of, write_header
+from bpe_tokenizer.train.options import CountLimits, OnMemory, check_min_count, check_weight
 from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = [
     "Counts",
     "Dropped",
     "PieceCounts",
+    "Sampled",
+    "ScriptLoss",
     "check_not_empty",
     "check_same_pretokenizer",
     "core_counter",
     "count",
-    "counts_from_bytes",
-    "counts_to_bytes",
+    "counts_from_file",
     "merged_counts",
+    "save_counts",
 ]
 
 # Counts, or a file of counts.
 Counts: TypeAlias = "PieceCounts | str | os.PathLike[str]"
 
 
+class ScriptLoss(NamedTuple):
+    """Dropped pieces of one script.
+
+    Args:
+        script: The script of their first letters, as in `"Latin"`; `"other"` without a letter.
+        distinct: Number of drops.
+        pieces: The sum of the dropped counts.
+    """
+
+    script: str
+    distinct: int
+    pieces: int
+
+
 class Dropped(NamedTuple):
-    """What was dropped to stay below `max_memory`.
+    """What was dropped: to stay below `max_memory` with `on_memory="drop"`, or by `min_count`.
 
     Args:
         distinct: Number of drops; a piece that returns and is dropped again counts twice.
         pieces: The sum of the dropped counts.
         most: The error bound: every piece with a larger count is present, and no count is too low by more.
+        pairs: The error bound of the count of any pair of adjacent tokens.
+        scripts: The drops by script, those of the most pieces first.
     """
 
     distinct: int = 0
     pieces: int = 0
     most: int = 0
+    pairs: int = 0
+    scripts: tuple[ScriptLoss, ...] = ()
 
     def said(self) -> str:
-        """Return the numbers as a sentence."""
+        """Return the numbers as a sentence.
+
+        >>> Dropped(2, 5, 3, 4, (ScriptLoss("Han", 1, 3), ScriptLoss("Latin", 1, 2))).said()
+        'Dropped rare pieces 2 times, 5 in all (Han 3, Latin 2); every piece that occurs more than 3 times is \
+present, and no count is lower by more'
+        """
+        largest = [f"{loss.script} {loss.pieces:,}" for loss in self.scripts[:8]]
+        others = sum(loss.pieces for loss in self.scripts[8:])
+        scripts = ", ".join([*largest, f"others {others:,}"] if others else largest)
         return (
-            f"Dropped rare pieces {self.distinct:,} times to stay below max_memory, {self.pieces:,} in all; "
+            f"Dropped rare pieces {self.distinct:,} times, {self.pieces:,} in all"
+            f"{scripts and f' ({scripts})'}; "
             f"every piece that occurs more than {self.most:,} times is present, and no count is lower by more"
+        )
+
+
+class Sampled(NamedTuple):
+    """What a sample saw and kept.
+
+    Args:
+        documents: Documents seen.
+        bytes: Their bytes.
+        kept_documents: Documents kept.
+        kept_bytes: Their bytes.
+    """
+
+    documents: int = 0
+    bytes: int = 0
+    kept_documents: int = 0
+    kept_bytes: int = 0
+
+    def said(self) -> str:
+        """Return the numbers as a sentence.
+
+        >>> Sampled(10, 500, 1, 42).said()
+        'Sampled 1 of 10 documents, 42 of 500 bytes'
+        """
+        return (
+            f"Sampled {self.kept_documents:,} of {count_noun(self.documents, 'document')}, "
+            f"{self.kept_bytes:,} of {count_noun(self.bytes, 'byte')}"
         )
 
 
@@ -75,8 +134,14 @@ class PieceCounts:
         normalization: The Unicode normalisation form: `"NFC"`, `"NFD"`, `"NFKC"`, `"NFKD"` or None.
         special_tokens: Texts at which documents are cut; a dict of text to id works too.
         threads: Number of threads; None for one per processor.
-        max_memory: Memory limit of this process for counting and training, in bytes or as in `"500MB"`. To
-            stay below it, the rarest pieces are dropped, see `dropped`. None for no limit.
+        max_memory: Memory limit of this process for counting and training, in bytes or as in `"500MB"`. None
+            for no limit.
+        on_memory: What happens at the limit: `"spill"` writes the pieces to temporary files, and the counts
+            stay exact; `"drop"` drops the rarest pieces, see `dropped`.
+        spill_directory: Directory of the temporary files, on a disk with room; None for the system's.
+        sample: Count a sample of the documents: the rate, such as 0.1 or `"1/10"`. A document is in the
+            sample if the XXH64 hash of its UTF-8 is below the rate: the same documents on every machine, in
+            any order and any format, and those of a smaller sample are in a larger one. See `sampled`.
 
     Raises:
         ModelError: A special token is empty or a duplicate.
@@ -98,6 +163,9 @@ class PieceCounts:
         *,
         threads: int | None = None,
         max_memory: int | str | None = None,
+        on_memory: OnMemory = "spill",
+        spill_directory: str | os.PathLike[str] | None = None,
+        sample: float | str | None = None,
     ) -> None:
         self._patterns = resolve_split_pattern(split_pattern)
         self._normalization = normalization
@@ -109,7 +177,7 @@ class PieceCounts:
             normalization=self._normalization,
             special_tokens=self._special,
             threads=threads or 0,
-            max_memory=counter_memory(max_memory),
+            **CountLimits(max_memory, on_memory, spill_directory, sample).core_options(),
         )
 
     @property
@@ -144,8 +212,15 @@ class PieceCounts:
 
     @property
     def dropped(self) -> Dropped:
-        """What was dropped to stay below `max_memory`."""
-        return Dropped(*self._counter.dropped)
+        """What was dropped to stay below `max_memory`, or by `min_count`."""
+        *numbers, scripts = self._counter.dropped
+        losses = sorted((ScriptLoss(*loss) for loss in scripts), key=lambda loss: (-loss.pieces, loss.script))
+        return Dropped(*numbers, tuple(losses))
+
+    @property
+    def sampled(self) -> Sampled:
+        """What a sample saw and kept; zeros if every document was counted."""
+        return Sampled(*self._counter.sampled)
 
     def add(self, corpus: Corpus, weight: int = 1, *, verbose: bool = False) -> PieceCounts:
         """Count a corpus.
@@ -167,7 +242,7 @@ class PieceCounts:
         >>> dict(counts.items())
         {b' b': 1, b'a': 1, b'b': 3}
         """
-        added = self._counter.empty()
+        added = self._begin()
         with ProgressBar.shown(verbose) as progress:
             count_corpus(added, corpus, progress, weight=check_weight(weight))
         self._take(added)
@@ -197,7 +272,7 @@ class PieceCounts:
         """
         if not 0 <= start <= end:
             raise OptionError(f"the range from {start} to {end} is not valid: give 0 <= start <= end")
-        added = self._counter.empty()
+        added = self._begin()
         added.add_range(path, start, end, check_weight(weight))
         self._take(added)
         return self
@@ -220,7 +295,7 @@ class PieceCounts:
         """
         from bpe_tokenizer.train.arrow import text_buffers
 
-        added = self._counter.empty()
+        added = self._begin()
         for data, offsets in text_buffers(array):
             added.add_rows(data, offsets, check_weight(weight), added.documents)
         self._take(added)
@@ -244,7 +319,7 @@ class PieceCounts:
         """
         from bpe_tokenizer.train.arrow import piece_buffers
 
-        added = self._counter.empty()
+        added = self._begin()
         for data, offsets, counts in piece_buffers(batch):
             added.add_pieces(data, offsets, counts)
         added.add_documents(documents)
@@ -302,7 +377,7 @@ class PieceCounts:
         >>> PieceCounts.load(path) == counts
         True
         """
-        write_atomically({check_path("path", path): counts_to_bytes(self)})
+        save_counts(self, check_path("path", path))
 
     @classmethod
     def load(
@@ -311,38 +386,54 @@ class PieceCounts:
         *,
         threads: int | None = None,
         max_memory: int | str | None = None,
+        on_memory: OnMemory = "spill",
+        spill_directory: str | os.PathLike[str] | None = None,
     ) -> PieceCounts:
         """Read a file that `save` wrote.
+
+        A large file is not read into memory. It is checked when it is used for the first time, and read
+        piece by piece.
 
         Args:
             path: The file.
             threads: As in `PieceCounts()`.
             max_memory: As in `PieceCounts()`.
+            on_memory: As in `PieceCounts()`.
+            spill_directory: As in `PieceCounts()`.
 
         Raises:
             FormatError: The file cannot be read, is not one of piece counts, has another version, or is
-                broken; the error names the byte.
+                broken; the error names the byte. For a large file, also the first use may raise it.
         """
-        from bpe_tokenizer.formats.files import read_bytes
-
-        data = read_bytes(check_path("path", path))
-        header, _ = read_header(data, str(path))
+        path = check_path("path", path)
+        header, _ = read_header_of(path)
         settings = (header["split_patterns"], header["normalization"], header["special_tokens"])
         # The caller's arguments raise their own errors; every other error is the file's.
         thread_count(threads)
-        counter_memory(max_memory)
+        CountLimits(max_memory, on_memory, spill_directory)
         try:
-            counts = cls(*settings, threads=threads, max_memory=max_memory)
+            counts = cls(
+                *settings,
+                threads=threads,
+                max_memory=max_memory,
+                on_memory=on_memory,
+                spill_directory=spill_directory,
+            )
         except TokenizerError as error:
             raise FormatError(f"{path}: the header is broken: {error}") from None
-        return counts_from_bytes(counts, data, str(path))[0]
+        return counts_from_file(counts, path)[0]
 
     def items(self) -> Iterator[tuple[bytes, int]]:
         """Yield each piece with its count, in the order of the pieces' bytes."""
-        data, offsets, counts = self._counter.arrays()
-        content, ends = data.tobytes(), offsets.tolist()
-        for (start, end), times in zip(pairwise(ends), counts.tolist(), strict=True):
-            yield content[start:end], times
+        reader = self._counter.reader()
+        read = self._counter.arrays if reader is None else reader.read
+        while True:
+            data, offsets, counts = read()
+            content, ends = data.tobytes(), offsets.tolist()
+            for (start, end), times in zip(pairwise(ends), counts.tolist(), strict=True):
+                yield content[start:end], times
+            if reader is None or not len(counts):
+                return
 
     def __len__(self) -> int:
         return self.distinct
@@ -354,9 +445,17 @@ class PieceCounts:
         if not isinstance(other, PieceCounts):
             return NotImplemented
         ours, theirs = (
-            counts_to_bytes(counts, special_tokens=sorted(counts.special_tokens)) for counts in (self, other)
+            (
+                counts.split_patterns,
+                counts.normalization,
+                sorted(counts.special_tokens),
+                counts.documents,
+                counts.dropped,
+                counts.sampled,
+            )
+            for counts in (self, other)
         )
-        return ours == theirs
+        return ours == theirs and self._counter.same_pieces(other._counter)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -366,14 +465,38 @@ class PieceCounts:
 
     def __reduce__(self) -> tuple[Any, ...]:
         settings = (self._patterns, self._normalization, self._special)
-        data = counts_to_bytes(self, normalized=self._counter.normalized)
-        return _unpickle, (settings, self._threads, data)
+        parts: list[bytes] = []
+        self._counter.save(_header(self, normalized=self._counter.normalized), parts.append)
+        return _unpickle, (settings, self._threads, b"".join(parts))
+
+    def leave_out(self, min_count: int) -> PieceCounts:
+        """Remove the pieces that occur less often than `min_count` times; `dropped` says what was removed.
+
+        Counts of parts of a corpus are added first: a piece that is rare in each part may be frequent in all.
+
+        Args:
+            min_count: The least count of a piece that stays.
+
+        Raises:
+            OptionError: It is negative.
+
+        >>> counts = PieceCounts("gpt2").add("low low lower").leave_out(2)
+        >>> list(counts), PieceCounts("gpt2").add(["a", "a", "b"]).leave_out(2).dropped.distinct
+        ([], 1)
+        """
+        self._counter.leave_out(check_min_count(min_count))
+        return self
+
+    def _begin(self) -> _core.PieceCounter:
+        """Return an empty counter, which gets the memory that these counts may take."""
+        self._counter.make_room()
+        return self._counter.empty()
 
     def _take(self, added: _core.PieceCounter) -> None:
         """Add a counter that nobody else uses, and may be consumed."""
-        if added.distinct == added.documents == 0:
+        if added.is_empty:
             return
-        if self._counter.distinct == self._counter.documents == 0:
+        if self._counter.is_empty:
             self._counter = added
         else:
             self._counter.merge(added, take=True)
@@ -407,50 +530,84 @@ def check_same_pretokenizer(
             )
 
 
-def counts_to_bytes(counts: PieceCounts, **extra: Any) -> bytes:
-    """Return the content of a file of counts, with further fields in its header."""
+def save_counts(counts: PieceCounts, path: Path, **extra: Any) -> None:
+    """Write a file of counts, with further fields in its header.
+
+    Raises:
+        WriteError: The file cannot be written.
+    """
+    header = _header(counts, **extra)
+
+    def write(put: Callable[[bytes], None]) -> None:
+        core_counter(counts).save(header, put)
+
+    write_stream(path, write)
+
+
+def _header(counts: PieceCounts, **extra: Any) -> bytes:
+    dropped, sampled = counts.dropped, counts.sampled
     header = {
         "split_patterns": counts.split_patterns,
         "normalization": counts.normalization,
         "special_tokens": counts.special_tokens,
         "documents": counts.documents,
-        "dropped": counts.dropped,
+        "dropped": dropped[:3],
         **extra,
     }
-    return counts._counter.save(write_header(header))
+    if dropped.distinct:
+        header |= {"dropped_pairs": dropped.pairs, "dropped_scripts": dropped.scripts}
+    if sampled.documents:
+        header["sampled"] = sampled
+    return write_header(header)
 
 
-def counts_from_bytes(like: PieceCounts, data: bytes, name: str) -> tuple[PieceCounts, dict[str, Any]]:
-    """Return the counts of a file, and the fields of its header.
+def counts_from_file(like: PieceCounts, path: Path) -> tuple[PieceCounts, dict[str, Any]]:
+    """Return the counts of a file, and the fields of its header. A large file is read when it is needed.
 
     Args:
         like: Counts with the wanted settings and limits.
-        data: What `counts_to_bytes` returned.
-        name: The file's name, for errors.
+        path: The file.
 
     Raises:
-        FormatError: The data is broken; the error names the byte.
+        FormatError: The file cannot be read, or is broken; the error names the byte.
         MismatchError: The pattern, normalisation or special tokens differ.
     """
+    from bpe_tokenizer.formats.files import read_bytes, read_errors
+
+    with read_errors(path):
+        is_small = not path.is_file() or path.stat().st_size <= SMALL_FILE
+    if is_small:
+        return _counts_from_bytes(like, read_bytes(path), str(path))
+    header, begin = read_header_of(path)
+    return _counts_of(like, header, partial(_core.PieceCounter.open, path=path, begin=begin)), header
+
+
+def _counts_from_bytes(like: PieceCounts, data: bytes, name: str) -> tuple[PieceCounts, dict[str, Any]]:
     header, begin = read_header(data, name)
+    try:
+        return _counts_of(like, header, partial(_core.PieceCounter.load, data=data, begin=begin)), header
+    except FormatError as error:
+        raise FormatError(f"{name}: {error}") from None
+
+
+def _counts_of(like: PieceCounts, header: dict[str, Any], load: Callable[..., None]) -> PieceCounts:
+    """Return counts with the settings of `like`; `load` reads them into a counter."""
     check_same_pretokenizer(like, header["split_patterns"], header["normalization"], header["special_tokens"])
     counts = object.__new__(PieceCounts)
     vars(counts).update(vars(like), _counter=like._counter.empty())
-    try:
-        counts._counter.load(
-            data,
-            begin,
-            header["documents"],
-            tuple(header["dropped"]),
-            normalized=header.get("normalized") is True,
-        )
-    except FormatError as error:
-        raise FormatError(f"{name}: {error}") from None
-    return counts, header
+    scripts = [tuple(loss) for loss in header.get("dropped_scripts", [])]
+    load(
+        counts._counter,
+        documents=header["documents"],
+        dropped=(*header["dropped"], header.get("dropped_pairs", 0), scripts),
+        normalized=header.get("normalized") is True,
+        sampled=tuple(header.get("sampled", Sampled())),
+    )
+    return counts
 
 
 def _unpickle(settings: Any, threads: int | None, data: bytes) -> PieceCounts:
-    return counts_from_bytes(PieceCounts(*settings, threads=threads), data, "pickled counts")[0]
+    return _counts_from_bytes(PieceCounts(*settings, threads=threads), data, "pickled counts")[0]
 
 
 def _setting_text(value: object) -> str:
@@ -466,6 +623,10 @@ def count(
     weights: Iterable[int] | None = None,
     threads: int | None = None,
     max_memory: int | str | None = None,
+    on_memory: OnMemory = "spill",
+    spill_directory: str | os.PathLike[str] | None = None,
+    min_count: int | None = None,
+    sample: float | str | None = None,
     verbose: bool = False,
 ) -> PieceCounts:
     """Count the distinct pieces of a corpus, the first step of training.
@@ -480,6 +641,10 @@ def count(
         weights: For a list of files: the factor by which each file's pieces count in a mixture.
         threads: As in `PieceCounts`.
         max_memory: As in `PieceCounts`.
+        on_memory: As in `PieceCounts`.
+        spill_directory: As in `PieceCounts`.
+        min_count: Leave out the pieces that occur less often in the corpus.
+        sample: As in `PieceCounts`.
         verbose: Show a progress bar on stderr, if that is a terminal.
 
     Raises:
@@ -490,11 +655,21 @@ def count(
     >>> count(["low low", "lower"], "gpt2")
     PieceCounts(documents=2, pieces=3, distinct=3)
     """
-    counts = PieceCounts(split_pattern, normalization, special_tokens, threads=threads, max_memory=max_memory)
+    least = check_min_count(min_count)
+    counts = PieceCounts(
+        split_pattern,
+        normalization,
+        special_tokens,
+        threads=threads,
+        max_memory=max_memory,
+        on_memory=on_memory,
+        spill_directory=spill_directory,
+        sample=sample,
+    )
     with ProgressBar.shown(verbose) as progress:
         count_corpus(core_counter(counts), corpus, progress, weights)
     check_not_empty(counts)
-    return counts
+    return counts.leave_out(least)
 
 
 def check_not_empty(counts: PieceCounts | _core.PieceCounter) -> None:
@@ -509,8 +684,20 @@ def check_not_empty(counts: PieceCounts | _core.PieceCounter) -> None:
         )
 
 
-def merged_counts(counts: Counts | Iterable[Counts]) -> PieceCounts:
+def merged_counts(
+    counts: Counts | Iterable[Counts],
+    *,
+    max_memory: int | str | None = None,
+    spill_directory: str | os.PathLike[str] | None = None,
+) -> PieceCounts:
     """Return the sum of counts and of files of counts, which stay unchanged.
+
+    Large files are read as streams: the sum needs little memory.
+
+    Args:
+        counts: Counts or files of counts.
+        max_memory: As in `PieceCounts`; None for the limits of the first ones.
+        spill_directory: As in `PieceCounts`.
 
     Raises:
         ArgumentTypeError: An item is neither.
@@ -518,18 +705,22 @@ def merged_counts(counts: Counts | Iterable[Counts]) -> PieceCounts:
         FormatError: A file is broken.
         MismatchError: The patterns, normalisation or special tokens differ.
     """
-    if isinstance(counts, PieceCounts):
+    is_limited = max_memory is not None or spill_directory is not None
+    load = partial(PieceCounts.load, max_memory=max_memory, spill_directory=spill_directory)
+    if isinstance(counts, PieceCounts) and not is_limited:
         return counts
     if isinstance(counts, str | os.PathLike):
-        return PieceCounts.load(counts)
+        return load(counts)
     merged: PieceCounts | None = None
-    for part in items_in_turn(counts):
+    for part in items_in_turn([counts] if isinstance(counts, PieceCounts) else counts):
         if not isinstance(part, PieceCounts | str | os.PathLike):
             raise ArgumentTypeError(f"counts must be PieceCounts or their files, not {type(part).__name__}")
-        added = part if isinstance(part, PieceCounts) else PieceCounts.load(part)
+        added = part if isinstance(part, PieceCounts) else load(part)
         if merged is None:
-            merged = PieceCounts(added.split_patterns, added.normalization, added.special_tokens)
-        merged.merge(added)
+            settings = (added.split_patterns, added.normalization, added.special_tokens)
+            merged = PieceCounts(*settings, max_memory=max_memory, spill_directory=spill_directory)
+        check_same_pretokenizer(merged, added.split_patterns, added.normalization, added.special_tokens)
+        core_counter(merged).merge(core_counter(added), take=added is not part)
     if merged is None:
         raise CorpusError("there are no counts to learn from")
     return merged

@@ -13,21 +13,29 @@ from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import ModelError, OptionError, shorten
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.train.corpus import Corpus, count_corpus
-from bpe_tokenizer.train.options import TrainingOptions
+from bpe_tokenizer.train.options import CountLimits, TrainingOptions, check_min_count
 from bpe_tokenizer.train.piece_counts import check_not_empty
 from bpe_tokenizer.train.progress import ProgressBar
-from bpe_tokenizer.train.trainer import print_shortfall
+from bpe_tokenizer.train.trainer import print_needs, print_shortfall, print_uncertain
 
 __all__ = ["extend_model", "truncate_model"]
 
 
-def extend_model(model: Model, corpus: Corpus, options: TrainingOptions) -> Model:
+def extend_model(
+    model: Model,
+    corpus: Corpus,
+    options: TrainingOptions,
+    limits: CountLimits | None = None,
+    min_count: int | None = None,
+) -> Model:
     """Return a model with further merges, learned from a corpus; every id keeps its token.
 
     Args:
         model: A byte-level model whose text is cut with split patterns only.
         corpus: As in `BPETokenizer.train`.
         options: `vocab_size` is the size of the result.
+        limits: Memory limits, and a sample of the documents.
+        min_count: Least count of a piece to learn from.
 
     Raises:
         CorpusError: The corpus cannot be read, or holds no text.
@@ -43,13 +51,15 @@ def extend_model(model: Model, corpus: Corpus, options: TrainingOptions) -> Mode
             f"ask for {largest + 2:,} or more"
         )
     began = time.perf_counter()
+    least = check_min_count(min_count)
     counter = _core.PieceCounter(
         split_patterns=core.split_patterns or [],
         normalization=core.normalization,
         special_tokens=[token.content for token in core.added_tokens],
         threads=options.threads or 0,
+        **(limits or CountLimits()).core_options(),
     )
-    core_extended = _extend(core, corpus, counter, options)
+    core_extended = _extend(core, corpus, counter, options, least)
     learned = len(core_extended) - len(core)
     if options.verbose:
         wanted = options.vocab_size - largest - 1
@@ -58,12 +68,18 @@ def extend_model(model: Model, corpus: Corpus, options: TrainingOptions) -> Mode
 
 
 def _extend(
-    core: _core.Model, corpus: Corpus, counter: _core.PieceCounter, options: TrainingOptions
+    core: _core.Model,
+    corpus: Corpus,
+    counter: _core.PieceCounter,
+    options: TrainingOptions,
+    min_count: int,
 ) -> _core.Model:
     """Count the corpus, and learn merges after those of the model."""
     with ProgressBar.shown(options.verbose) as progress:
         count_corpus(counter, corpus, progress)
         check_not_empty(counter)
+        if options.verbose:
+            print_needs(counter)
         progress.start("Learning merges", unit="merges")
         return counter.train(
             model=core,
@@ -73,6 +89,8 @@ def _extend(
             max_token_length=options.max_token_length,
             threads=options.threads or 0,
             progress=progress.update if progress.visible else None,
+            min_count=min_count,
+            uncertain=print_uncertain if options.verbose else None,
         )
 
 

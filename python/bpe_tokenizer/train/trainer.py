@@ -18,7 +18,7 @@ from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
 from bpe_tokenizer.special_tokens import SpecialTokens
 from bpe_tokenizer.train.checkpoint import Checkpoint
 from bpe_tokenizer.train.corpus import Corpus, corpus_files, count_corpus
-from bpe_tokenizer.train.options import TrainingOptions, check_weights
+from bpe_tokenizer.train.options import CountLimits, TrainingOptions, check_min_count, check_weights
 from bpe_tokenizer.train.piece_counts import (
     PieceCounts,
     check_not_empty,
@@ -27,7 +27,16 @@ from bpe_tokenizer.train.piece_counts import (
 )
 from bpe_tokenizer.train.progress import ProgressBar
 
-__all__ = ["print_normalized", "print_shortfall", "train_bpe", "train_model", "train_model_from_counts"]
+__all__ = [
+    "print_needs",
+    "print_normalized",
+    "print_reduced",
+    "print_shortfall",
+    "print_uncertain",
+    "train_bpe",
+    "train_model",
+    "train_model_from_counts",
+]
 
 
 def train_model(
@@ -37,7 +46,8 @@ def train_model(
     options: TrainingOptions,
     *,
     weights: Iterable[int] | None = None,
-    max_memory: int | str | None = None,
+    limits: CountLimits | None = None,
+    min_count: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_seconds: float = 30.0,
 ) -> Model:
@@ -49,14 +59,24 @@ def train_model(
         normalization: The Unicode normalisation form, or None.
         options: The options of learning.
         weights: For a list of files.
-        max_memory: Memory limit of this process.
+        limits: Memory limits, and a sample of the documents.
+        min_count: Least count of a piece to learn from.
         checkpoint: Directory for checkpoints.
         checkpoint_seconds: Seconds of work between two checkpoints.
     """
     began = time.perf_counter()
     special = [token.content for token in options.added_tokens]
+    least = check_min_count(min_count)
+    limits = limits or CountLimits()
     counts = PieceCounts(
-        split_patterns, normalization, special, threads=options.threads, max_memory=max_memory
+        split_patterns,
+        normalization,
+        special,
+        threads=options.threads,
+        max_memory=limits.max_memory,
+        on_memory=limits.on_memory,
+        spill_directory=limits.spill_directory,
+        sample=limits.sample,
     )
     run = (
         nullcontext()
@@ -77,14 +97,18 @@ def train_model(
             counts = saved.count(counts, files, each, progress)
         check_not_empty(counts)
         _print_counts(counts, options)
-        core = _train(counts, options, progress, saved)
+        core = _train(counts, options, progress, saved, least)
     if options.verbose:
         _print_summary(counts, len(core.merges), options, time.perf_counter() - began)
     return Model(core)
 
 
 def train_model_from_counts(
-    counts: PieceCounts, split_patterns: Sequence[str], normalization: str | None, options: TrainingOptions
+    counts: PieceCounts,
+    split_patterns: Sequence[str],
+    normalization: str | None,
+    options: TrainingOptions,
+    min_count: int | None = None,
 ) -> Model:
     """Learn from counts the model that `train_model` learns from the corpus.
 
@@ -93,21 +117,28 @@ def train_model_from_counts(
         MismatchError: The counts were made with another pattern, normalisation or other special tokens.
     """
     began = time.perf_counter()
+    least = check_min_count(min_count)
     special = [token.content for token in options.added_tokens]
     check_same_pretokenizer(counts, split_patterns, normalization, special)
     check_not_empty(counts)
     _print_counts(counts, options)
     with ProgressBar.shown(options.verbose) as progress:
-        core = _train(counts, options, progress, None)
+        core = _train(counts, options, progress, None, least)
     if options.verbose:
         _print_summary(counts, len(core.merges), options, time.perf_counter() - began)
     return Model(core)
 
 
 def _train(
-    counts: PieceCounts, options: TrainingOptions, progress: ProgressBar, saved: Checkpoint | None
+    counts: PieceCounts,
+    options: TrainingOptions,
+    progress: ProgressBar,
+    saved: Checkpoint | None,
+    min_count: int,
 ) -> _core.Model:
     """Learn merges. With a checkpoint, continue from its merges and save new ones."""
+    if options.verbose:
+        print_needs(core_counter(counts))
     progress.start("Learning merges", unit="merges")
     train = partial(
         core_counter(counts).train,
@@ -118,6 +149,8 @@ def _train(
         max_token_length=options.max_token_length,
         threads=options.threads or 0,
         progress=_Log(progress) if options.verbose else None,
+        min_count=min_count,
+        uncertain=print_uncertain if options.verbose else None,
     )
     if saved is None:
         return train()
@@ -126,6 +159,8 @@ def _train(
         "min_frequency": options.min_frequency,
         "max_token_length": options.max_token_length,
     }
+    if min_count > 1:
+        settings["min_count"] = min_count
     reserved = sum(token.id < options.vocab_size for token in options.added_tokens)
     learned = saved.merges(settings, options.vocab_size - 256 - reserved)
     known = list(learned)
@@ -214,8 +249,7 @@ def _print_summary(counts: PieceCounts, merges: int, options: TrainingOptions, s
         file=sys.stderr,
     )
     print_normalized(counts)
-    if counts.dropped.distinct:
-        print(counts.dropped.said(), file=sys.stderr)
+    print_reduced(counts)
     print_shortfall(wanted - merges, "vocab_size", options)
 
 
@@ -224,6 +258,36 @@ def print_normalized(counts: PieceCounts) -> None:
     if core_counter(counts).normalized:
         changed = f"{counts.normalization} changed text in the corpus"
         print(f"{changed}; normalization=None keeps every text as it is", file=sys.stderr)
+
+
+def print_reduced(counts: PieceCounts) -> None:
+    """Print to stderr what a sample kept, and what was dropped, if anything."""
+    if counts.sampled.documents:
+        print(counts.sampled.said(), file=sys.stderr)
+    if counts.dropped.distinct:
+        print(counts.dropped.said(), file=sys.stderr)
+
+
+def print_needs(counter: _core.PieceCounter) -> None:
+    """Print to stderr what learning needs, if its memory is limited."""
+    distinct, size, memory, limit, disk, directory = counter.needs
+    if limit is None:
+        return
+    how = "at once" if memory <= limit else f"in rounds, with temporary files in {directory}"
+    print(
+        f"Learning from {count_noun(distinct, 'distinct piece')} of {size / 1e6:,.0f} MB {how}: at once needs "
+        f"{memory / 1e6:,.0f} MB of memory, max_memory leaves {limit / 1e6:,.0f} MB, and "
+        f"{disk / 1e6:,.0f} MB are on the disk",
+        file=sys.stderr,
+    )
+
+
+def print_uncertain(first: int) -> None:
+    """Print to stderr which merge is the first that dropped pieces may have changed."""
+    print(
+        f"Pieces were dropped: the first {count_noun(first, 'merge')} are those of all pieces, later ones may differ",
+        file=sys.stderr,
+    )
 
 
 def print_shortfall(missing: int, size: str, options: TrainingOptions) -> None:

@@ -1,20 +1,35 @@
 //! Counts the distinct pieces of a corpus, in parallel and without holding the corpus in memory.
 
+mod counted;
 mod counter;
+mod dropped;
 mod files;
 mod reader;
+mod runs;
+mod sample;
 mod saved;
+mod scripts;
 mod splitter;
+mod streams;
 mod table;
 
-pub use counter::{CountCall, Counted, Counter, Progress};
+pub use counted::{Counted, Pieces};
+pub use counter::{CountCall, Counter, Limits, OnMemory, Progress};
+pub use dropped::{Dropped, Loss};
 pub use files::Position;
-pub use table::{Dropped, PieceCounts};
+pub use runs::{Run, RunReader, Totals};
+pub use sample::{Sample, Sampled};
+pub use saved::save as write_counts;
+pub(crate) use saved::{push_number, take_number};
+pub use scripts::SCRIPTS;
+pub use streams::PieceStream;
+pub use table::PieceCounts;
 
 /// Texts and an oracle for the tests of this folder.
 #[cfg(test)]
 mod samples {
-    use super::counter::{CountCall, Counted, Counter};
+    use super::counted::Counted;
+    use super::counter::{CountCall, Counter, Limits};
     use crate::alignment::OffsetMap;
     use crate::interrupt::Interrupt;
     use crate::normalize::Normalization;
@@ -30,7 +45,7 @@ mod samples {
 
     pub fn counter(pattern: &str, form: Option<Normalization>, threads: usize) -> Counter {
         let special = vec!["<|end of text|>".to_owned(), "<|end".to_owned()];
-        Counter::new(&[pattern.to_owned()], form, special, threads, None).unwrap()
+        Counter::new(&[pattern.to_owned()], form, special, threads, Limits::default()).unwrap()
     }
 
     pub fn call<'a>(

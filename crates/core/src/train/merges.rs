@@ -67,10 +67,12 @@ mod learned;
 mod options;
 mod pair_counts;
 mod pieces;
+mod rounds;
 mod seed;
 
 pub use learned::Learned;
 pub use options::{Callbacks, MergeOptions, MergeParts, TieBreak, WarmStart};
+pub use rounds::{train_in_rounds, RoundLimits};
 
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
@@ -111,22 +113,15 @@ pub fn train_merges<'a>(
     interrupt: &Interrupt<'_>,
     callbacks: &mut Callbacks<'_>,
 ) -> Result<Learned> {
-    let ids = FreeIds::new(warm_start.model, options)?;
-    if warm_start.merges.len() > ids.len() {
-        return Err(Error::Option(format!(
-            "the warm start has {} merges, but vocab_size {} leaves ids for {}",
-            warm_start.merges.len(),
-            options.vocab_size,
-            ids.len()
-        )));
-    }
-    let seed = Seed::new(warm_start, options)?;
+    let ids = FreeIds::of(warm_start, options)?;
+    let mut saves = Saves::new(warm_start.merges.len(), callbacks);
+    let seed = Seed::new(warm_start.model, warm_start.merges, options)?;
     let pieces = Pieces::lay_out(pieces, &seed, MAX_SLOTS, options.threads, interrupt)?;
     let mut trainer = Trainer::new(seed, pieces, options, interrupt);
     if trainer.merges.len() < ids.len() {
         trainer.count(options.threads, interrupt)?;
     }
-    trainer.run(ids.len(), interrupt, callbacks)?;
+    trainer.run(ids.len(), &mut saves, interrupt, callbacks)?;
     Ok(trainer.into_learned(&ids))
 }
 
@@ -147,7 +142,24 @@ struct Trainer<'a> {
     merges: Vec<Pair>,
     min_frequency: u64,
     max_length: usize,
+    pair_error: u64,
+    /// The first merge that dropped pieces may have changed.
+    first_uncertain: Option<usize>,
     poller: Poller<'a>,
+}
+
+/// Which merges a run has saved, and when.
+struct Saves {
+    merges: usize,
+    /// None without checkpoints: WebAssembly has no clock, and no checkpoints.
+    at: Option<Instant>,
+}
+
+impl Saves {
+    fn new(merges: usize, callbacks: &Callbacks<'_>) -> Self {
+        let at = callbacks.checkpoint.is_some().then(Instant::now);
+        Self { merges, at }
+    }
 }
 
 impl<'a> Trainer<'a> {
@@ -170,6 +182,8 @@ impl<'a> Trainer<'a> {
             merges: seed.merges,
             min_frequency: options.min_frequency.max(1),
             max_length: options.max_token_length.unwrap_or(usize::MAX),
+            pair_error: options.pair_error,
+            first_uncertain: None,
             poller: Poller::new(interrupt),
         }
     }
@@ -201,14 +215,15 @@ impl<'a> Trainer<'a> {
     fn run(
         &mut self,
         wanted: usize,
+        saves: &mut Saves,
         interrupt: &Interrupt<'_>,
         callbacks: &mut Callbacks<'_>,
     ) -> Result<()> {
-        // WebAssembly has no clock, and no checkpoints.
-        let now = callbacks.checkpoint.is_some().then(Instant::now);
-        let (mut saved, mut saved_at) = (self.merges.len(), now);
         while self.merges.len() < wanted {
             let Some(count) = self.merge_best()? else {
+                if self.pair_error > 0 {
+                    self.first_uncertain.get_or_insert(self.merges.len());
+                }
                 break;
             };
             if let Some(merged) = &mut callbacks.merged {
@@ -218,11 +233,11 @@ impl<'a> Trainer<'a> {
                 (callbacks.progress)(self.merges.len(), wanted);
             }
             if let Some(checkpoint) = &mut callbacks.checkpoint {
-                let elapsed = saved_at.map_or(Duration::ZERO, |at| at.elapsed());
+                let elapsed = saves.at.map_or(Duration::ZERO, |at| at.elapsed());
                 if elapsed >= callbacks.checkpoint_interval {
-                    checkpoint(&self.merges_from(saved));
+                    checkpoint(&self.merges_from(saves.merges));
                     interrupt.poll()?;
-                    (saved, saved_at) = (self.merges.len(), Some(Instant::now()));
+                    (saves.merges, saves.at) = (self.merges.len(), Some(Instant::now()));
                 }
             }
         }
@@ -255,11 +270,25 @@ impl<'a> Trainer<'a> {
             let bytes = |symbol: u32| &*self.tokens[symbol as usize];
             let product = [bytes(pair.left), bytes(pair.right)].concat();
             if !self.reserved.contains(&product) {
+                self.check_certainty(current);
                 self.merge(pair, product, occurrences.as_slice())?;
                 return Ok(Some(current));
             }
         }
         Ok(None)
+    }
+
+    /// Notes the first merge that may be another one without the dropped pieces. Another pair may then have a count that is
+    /// larger by the error. On the heap, a count may be too large, which is safe; a pair in no index is rarer than
+    /// `min_frequency`.
+    fn check_certainty(&mut self, count: u64) {
+        if self.pair_error == 0 || self.first_uncertain.is_some() {
+            return;
+        }
+        let next = self.candidates.next_count().max(self.min_frequency - 1);
+        if count <= next.saturating_add(self.pair_error) {
+            self.first_uncertain = Some(self.merges.len());
+        }
     }
 
     /// Replaces all occurrences of a pair by a new symbol.
@@ -345,6 +374,7 @@ impl<'a> Trainer<'a> {
         Learned {
             merges: merges.collect(),
             tokens: tokens.map(|(&id, bytes)| (id, bytes.to_vec())).collect(),
+            first_uncertain: self.first_uncertain,
         }
     }
 }
@@ -462,6 +492,20 @@ struct FreeIds {
 }
 
 impl FreeIds {
+    /// The ids that a training gives, those of its warm start included.
+    fn of(warm_start: &WarmStart<'_>, options: &MergeOptions) -> Result<Self> {
+        let ids = Self::new(warm_start.model, options)?;
+        if warm_start.merges.len() > ids.len() {
+            return Err(Error::Option(format!(
+                "the warm start has {} merges, but vocab_size {} leaves ids for {}",
+                warm_start.merges.len(),
+                options.vocab_size,
+                ids.len()
+            )));
+        }
+        Ok(ids)
+    }
+
     /// The ids after the bytes, or after all ids of an extended vocabulary.
     fn new(model: Option<&Model>, options: &MergeOptions) -> Result<Self> {
         let vocab_size = options.vocab_size;

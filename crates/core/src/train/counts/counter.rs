@@ -1,7 +1,16 @@
 //! Counts the pieces of texts on many threads, in bounded memory.
+//!
+//! With a memory limit, the tables of all threads become a sorted run on the disk when they are full, and counting goes on
+//! with empty tables. The threads mostly have the same pieces: the run holds their sums. The runs and the last tables are
+//! added up when the counts are read. Nothing of that shows in the counts.
 
+use super::counted::{Counted, Pieces};
+use super::dropped::{Dropped, LostPairs};
+use super::runs::{Run, Totals};
+use super::sample::Sample;
 use super::splitter::{TextSplitter, SECTION_BYTES};
-use super::table::{Dropped, PieceCounts, VIRTUAL_BUCKETS};
+use super::streams::{PieceStream, Sums, Weighted};
+use super::table::{PieceCounts, VIRTUAL_BUCKETS};
 use crate::alignment::OffsetMap;
 use crate::cache::{has_key, KeyBatch, PIECES_PER_BATCH};
 use crate::error::{Error, Result};
@@ -9,14 +18,46 @@ use crate::interrupt::{Interrupt, Poller};
 use crate::normalize::Normalization;
 use crate::pretokenize::{Block, Piece};
 use crate::threads::{lock, on_threads, thread_count};
+use crate::train::temporary::Spills;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Mutex;
+
+/// More runs than this are added up: each open run takes a file and a buffer.
+const MAX_RUNS: usize = 64;
+/// The tables of a thread may take this many more pieces before they are looked at again.
+const UNCHECKED_PIECES: usize = 1 << 16;
+
+/// What happens when the pieces need more memory than they may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnMemory {
+    /// They go to temporary files. The counts stay exact.
+    #[default]
+    Spill,
+    /// The rarest ones are dropped.
+    Drop,
+}
+
+/// The limits of a count.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// Bytes that counting and training may take, approximately.
+    pub max_memory: Option<usize>,
+    /// What happens at this limit.
+    pub on_memory: OnMemory,
+    /// Directory of the temporary files; None for the system's.
+    pub spill_directory: Option<PathBuf>,
+    /// Which documents to count; None for all.
+    pub sample: Option<Sample>,
+}
 
 /// The settings of a count. The counts themselves are in [`Counted`].
 pub struct Counter {
     pub(super) splitter: TextSplitter,
     threads: usize,
-    max_memory: Option<usize>,
+    limits: Limits,
+    spills: Spills,
+    max_runs: usize,
 }
 
 /// A call that counts with a counter's settings and adds to the counts of a corpus.
@@ -34,121 +75,339 @@ pub struct CountCall<'a> {
 /// Gets the number of bytes that a call has counted.
 pub type Progress<'a> = &'a mut (dyn FnMut(u64) + Send);
 
-/// The counts of a corpus.
-#[derive(Default)]
-pub struct Counted {
-    /// Number of texts and files.
-    pub documents: u64,
-    /// The pieces that were dropped to save memory.
-    pub dropped: Dropped,
-    /// Whether normalisation changed text.
-    pub normalized: bool,
-    /// All pieces but the pending ones.
-    counts: PieceCounts,
-    /// Tables of worker threads, whose pieces each count `weight` times. The next call continues with them.
-    pending: Vec<PieceCounts>,
-    weight: u64,
-    /// Bytes of text since the last memory check.
-    pub(super) unchecked_bytes: usize,
-}
-
-impl Counted {
-    /// Counts from elsewhere.
-    pub fn new(counts: PieceCounts, documents: u64, dropped: Dropped) -> Self {
-        Self {
-            documents,
-            dropped,
-            counts,
-            ..Self::default()
-        }
-    }
-
-    /// All pieces.
-    pub fn counts(&mut self) -> Result<&mut PieceCounts> {
-        self.merge_pending(0)?;
-        Ok(&mut self.counts)
-    }
-
-    fn merge_pending(&mut self, threads: usize) -> Result<()> {
-        self.counts.merge(&mut self.pending, self.weight, threads)
-    }
-
-    /// The tables for worker threads that count with this weight.
-    fn take_tables(&mut self, weight: u64, threads: usize) -> Result<Mutex<Vec<PieceCounts>>> {
-        if weight != self.weight {
-            self.merge_pending(threads)?;
-            self.weight = weight;
-        }
-        Ok(Mutex::new(std::mem::take(&mut self.pending)))
-    }
-}
-
 impl Counter {
     /// Cuts text at special tokens first: no piece crosses one. `threads` 0 uses one per processor.
-    /// `max_memory` bounds, approximately, the bytes that counting and training take: when counting needs more,
-    /// it drops the rarest pieces.
     pub fn new(
         patterns: &[String],
         normalization: Option<Normalization>,
         special_tokens: Vec<String>,
         threads: usize,
-        max_memory: Option<usize>,
+        limits: Limits,
     ) -> Result<Self> {
         Ok(Self {
             splitter: TextSplitter::new(patterns, normalization, special_tokens)?,
             threads,
-            max_memory,
+            spills: Spills::new(limits.spill_directory.clone()),
+            limits,
+            max_runs: MAX_RUNS,
         })
     }
 
-    /// Adds a piece that was counted elsewhere.
-    pub fn add_piece(&self, piece: &[u8], count: u64, counted: &mut Counted) -> Result<()> {
-        counted.counts.add(piece, 0..piece.len(), count)?;
-        counted.unchecked_bytes = counted.unchecked_bytes.saturating_add(piece.len());
-        self.limit_memory(counted)
+    /// Bytes that training may take without dropping pieces; None for any number.
+    pub fn training_memory(&self) -> Option<usize> {
+        let spills = self.limits.on_memory == OnMemory::Spill;
+        self.limits.max_memory.filter(|_| spills)
     }
 
-    /// Adds other counts, `weight` times.
-    pub fn merge(&self, mut other: Counted, weight: u64, counted: &mut Counted) -> Result<()> {
-        other.merge_pending(self.threads)?;
-        counted.merge_pending(self.threads)?;
-        let mut added = vec![other.counts];
-        counted.counts.merge(&mut added, weight, self.threads)?;
+    /// Where temporary files go.
+    pub fn spills(&self) -> &Spills {
+        &self.spills
+    }
+
+    /// Bytes that the tables may take; None if they never spill.
+    fn table_memory(&self) -> Option<usize> {
+        self.training_memory().map(|memory| memory / 10 * 7)
+    }
+
+    /// Adds a piece that was counted elsewhere.
+    pub fn add_piece(
+        &self,
+        piece: &[u8],
+        count: u64,
+        counted: &mut Counted,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        counted.counts.add(piece, 0..piece.len(), count)?;
+        counted.mass = counted.mass.saturating_add(count.into());
+        counted.unchecked_bytes = counted.unchecked_bytes.saturating_add(piece.len());
+        self.limit_memory(counted, interrupt)
+    }
+
+    /// Adds other counts, `weight` times. An error of their sums leaves both as they are.
+    pub fn merge(
+        &self,
+        other: &mut Counted,
+        weight: u64,
+        counted: &mut Counted,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        let mass = other.total_mass(interrupt)?;
+        let mass = mass.saturating_mul(weight.into());
+        let mass = mass.saturating_add(counted.total_mass(interrupt)?);
+        let in_memory = counted.runs.is_empty() && other.runs.is_empty();
+        if in_memory || mass <= u64::MAX.into() {
+            other.merge_pending(self.threads)?;
+            counted.merge_pending(self.threads)?;
+            let mut added = vec![std::mem::take(&mut other.counts)];
+            if let Err(error) = counted.counts.merge(&mut added, weight, self.threads) {
+                other.counts = added.pop().unwrap_or_default();
+                return Err(error);
+            }
+            let mass = other.mass.saturating_mul(weight.into());
+            counted.mass = counted.mass.saturating_add(mass);
+            for mut run in other.runs.drain(..) {
+                run.weight = run.weight.saturating_mul(weight);
+                counted.runs.push(run);
+            }
+        } else {
+            // A sum may be too large, which shows when all is added up.
+            let mut runs = counted.runs.clone();
+            for run in &other.runs {
+                let weight = crate::train::checked_product(run.weight, weight)?;
+                let mut run = run.clone();
+                run.weight = weight;
+                runs.push(run);
+            }
+            let mut tables = counted.tables();
+            for (table, times) in other.tables() {
+                tables.push((table, crate::train::checked_product(times, weight)?));
+            }
+            let run = self.sum_up(&mut tables, &runs, interrupt)?;
+            counted.runs = vec![run];
+            counted.mass = 0;
+            other.runs.clear();
+        }
+        other.mass = 0;
         counted.documents += other.documents;
         counted.dropped.add(other.dropped, weight);
+        counted.sampled.add(other.sampled);
         counted.normalized |= other.normalized;
         counted.unchecked_bytes = usize::MAX;
-        self.limit_memory(counted)
+        self.limit_runs(counted, interrupt)?;
+        self.limit_memory(counted, interrupt)
     }
 
-    /// Bytes of text to count between two memory checks; None without a memory limit.
-    pub(super) fn memory_check_interval(&self) -> Option<usize> {
-        self.max_memory
-            .map(|memory| (memory / 32).max(SECTION_BYTES))
+    /// Bytes of text to count between two drops of the rarest pieces; None without drops.
+    pub(super) fn drop_interval(&self) -> Option<usize> {
+        let drops = self.limits.on_memory == OnMemory::Drop;
+        let memory = self.limits.max_memory.filter(|_| drops);
+        memory.map(|memory| (memory / 32).max(SECTION_BYTES))
     }
 
-    /// Drops the rarest pieces if they take too much memory, once per check interval.
+    /// Spills the pieces or drops the rarest ones if they take too much memory. Looks at them once in a while.
     ///
-    /// The interval counts bytes of text, so the dropped pieces do not depend on the number of threads.
-    pub(super) fn limit_memory(&self, counted: &mut Counted) -> Result<()> {
-        let (Some(memory), Some(interval)) = (self.max_memory, self.memory_check_interval()) else {
+    /// The interval between two drops counts bytes of text, so the dropped pieces do not depend on the number of threads.
+    pub(super) fn limit_memory(
+        &self,
+        counted: &mut Counted,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        let Some(memory) = self.limits.max_memory else {
             return Ok(());
         };
+        let interval = self.drop_interval().unwrap_or(memory / 64);
         if counted.unchecked_bytes < interval {
             return Ok(());
         }
         counted.unchecked_bytes = 0;
+        if let Some(memory) = self.table_memory() {
+            if counted.memory(0) > memory {
+                self.spill(counted, interrupt)?;
+            }
+            return Ok(());
+        }
         let pending = counted.pending.iter().map(PieceCounts::cost);
         if counted.counts.cost() + pending.sum::<usize>() > memory {
             counted.merge_pending(self.threads)?;
             if counted.counts.cost() > memory {
                 let Counted {
-                    counts, dropped, ..
+                    counts,
+                    dropped,
+                    lost,
+                    ..
                 } = counted;
-                counts.drop_rare(memory / 2, dropped)?;
+                counts.drop_rare(memory / 2, dropped, lost)?;
             }
         }
         Ok(())
+    }
+
+    /// Spills what is in memory if it takes more than a part of the limit: other counts will need memory.
+    pub fn make_room(&self, counted: &mut Counted, interrupt: &Interrupt<'_>) -> Result<()> {
+        match self.table_memory() {
+            Some(memory) if counted.memory(0) > memory / 8 => self.spill(counted, interrupt),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes all pieces in memory to a run.
+    fn spill(&self, counted: &mut Counted, interrupt: &Interrupt<'_>) -> Result<()> {
+        let mut tables = counted.tables();
+        if tables.is_empty() {
+            // Tables without pieces that hold memory.
+            counted.counts = PieceCounts::default();
+            counted.pending.clear();
+            return Ok(());
+        }
+        let run = self.sum_up(&mut tables, &[], interrupt)?;
+        counted.runs.push(run);
+        counted.mass = 0;
+        self.limit_runs(counted, interrupt)
+    }
+
+    /// Adds tables and runs up to a run. Leaves the tables empty, or as they were if it fails.
+    fn sum_up(
+        &self,
+        tables: &mut [(&mut PieceCounts, u64)],
+        runs: &[Run],
+        interrupt: &Interrupt<'_>,
+    ) -> Result<Run> {
+        let kept = self.table_memory().unwrap_or(0) / 4 * 3;
+        PieceCounts::drain_sorted(tables, kept, self.threads, |mut streams| {
+            streams.extend(runs.iter().map(|run| Weighted {
+                stream: Box::new(run.reader()),
+                weight: run.weight,
+            }));
+            Run::spill(&mut Sums::new(streams)?, self.spills.file()?, interrupt)
+        })
+    }
+
+    /// Adds the smallest runs up while there are too many. A piece is written again only with other runs of its size.
+    fn limit_runs(&self, counted: &mut Counted, interrupt: &Interrupt<'_>) -> Result<()> {
+        while counted.runs.len() > self.max_runs {
+            for run in &mut counted.runs {
+                run.verify(interrupt)?;
+            }
+            counted.runs.sort_by_key(Run::size);
+            let smallest = self.max_runs / 2 + 1;
+            let run = self.sum_up(&mut [], &counted.runs[..smallest], interrupt)?;
+            counted.runs.splice(..smallest, [run]);
+        }
+        Ok(())
+    }
+
+    /// Adds everything up: to one table if all is in memory, otherwise to one run.
+    pub fn settle(&self, counted: &mut Counted, interrupt: &Interrupt<'_>) -> Result<()> {
+        for run in &mut counted.runs {
+            run.verify(interrupt)?;
+        }
+        let has_tables = !counted.tables().is_empty();
+        match &counted.runs[..] {
+            [] => return counted.merge_pending(self.threads),
+            [run] if run.weight == 1 && !has_tables => {}
+            _ => self.write_run(counted, interrupt)?,
+        }
+        counted.counts = PieceCounts::default();
+        counted.pending.clear();
+        Ok(())
+    }
+
+    /// Writes everything to one run.
+    fn write_run(&self, counted: &mut Counted, interrupt: &Interrupt<'_>) -> Result<()> {
+        let runs = counted.runs.clone();
+        let run = self.sum_up(&mut counted.tables(), &runs, interrupt)?;
+        counted.runs = vec![run];
+        counted.mass = 0;
+        counted.counts = PieceCounts::default();
+        counted.pending.clear();
+        Ok(())
+    }
+
+    /// All pieces in byte order.
+    pub fn pieces<'a>(
+        &self,
+        counted: &'a mut Counted,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<Pieces<'a>> {
+        self.settle(counted, interrupt)?;
+        counted.settled()
+    }
+
+    /// All pieces as a run on the disk.
+    pub fn run(&self, counted: &mut Counted, interrupt: &Interrupt<'_>) -> Result<Run> {
+        self.settle(counted, interrupt)?;
+        if counted.runs.is_empty() {
+            self.write_run(counted, interrupt)?;
+        }
+        counted.runs.first().cloned().ok_or(Error::Interrupted)
+    }
+
+    /// What all pieces are.
+    pub fn totals(&self, counted: &mut Counted, interrupt: &Interrupt<'_>) -> Result<Totals> {
+        self.settle(counted, interrupt)?;
+        Ok(counted.settled_totals())
+    }
+
+    /// Bytes on the disk.
+    pub fn spilled_bytes(&self, counted: &Counted) -> u64 {
+        counted.runs.iter().map(Run::size).sum()
+    }
+
+    /// Leaves out the pieces with counts below `min_count`.
+    pub fn leave_out(
+        &self,
+        min_count: u64,
+        counted: &mut Counted,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        self.settle(counted, interrupt)?;
+        if min_count <= 1 {
+            return Ok(());
+        }
+        let Counted {
+            counts,
+            runs,
+            dropped,
+            lost,
+            ..
+        } = counted;
+        let Some(run) = runs.first() else {
+            return counts.drop_up_to(min_count - 1, dropped, lost);
+        };
+        let (mut without, before) = (*dropped, lost.most());
+        let mut frequent = Frequent {
+            stream: run.reader(),
+            min_count,
+            dropped: &mut without,
+            lost,
+        };
+        let run = Run::spill(&mut frequent, self.spills.file()?, interrupt)?;
+        without.max_error = without.max_error.saturating_add(min_count - 1);
+        without.pair_error = without.pair_error.saturating_add(lost.most() - before);
+        (*dropped, *runs) = (without, vec![run]);
+        Ok(())
+    }
+
+    /// Fails if only some documents count, and a file is one.
+    pub(super) fn check_not_sampled(&self) -> Result<()> {
+        match self.limits.sample {
+            None => Ok(()),
+            Some(_) => Err(Error::Option(
+                "a sample is of documents, and a text file that is one document cannot be sampled: count documents \
+                 by line, or give texts"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+/// The pieces of a stream that are frequent enough. The others are dropped.
+struct Frequent<'a, S> {
+    stream: S,
+    min_count: u64,
+    dropped: &'a mut Dropped,
+    lost: &'a mut LostPairs,
+}
+
+impl<S: PieceStream> PieceStream for Frequent<'_, S> {
+    fn advance(&mut self) -> Result<bool> {
+        while self.stream.advance()? {
+            let count = self.stream.count();
+            if count >= self.min_count {
+                return Ok(true);
+            }
+            self.dropped
+                .add_piece(self.stream.piece(), count, self.lost)?;
+        }
+        Ok(false)
+    }
+
+    fn piece(&self) -> &[u8] {
+        self.stream.piece()
+    }
+
+    fn count(&self) -> u64 {
+        self.stream.count()
     }
 }
 
@@ -156,13 +415,20 @@ impl CountCall<'_> {
     /// Counts texts, each a document.
     pub fn add_texts(&mut self, texts: &[&str]) -> Result<()> {
         let splitter = &self.counter.splitter;
-        let mut sections = Vec::new();
+        let (mut sections, kept);
+        let (mut texts, mut sampled) = (texts, self.counted.sampled);
+        if let Some(sample) = self.counter.limits.sample {
+            kept = sample.of(texts, &mut sampled)?;
+            texts = &kept;
+        }
+        sections = Vec::new();
         for text in texts {
             splitter.sections(text, &mut sections)?;
         }
         self.count_sections(&sections)?;
         self.counted.documents += texts.len() as u64;
-        self.counter.limit_memory(self.counted)
+        self.counted.sampled = sampled;
+        self.counter.limit_memory(self.counted, self.interrupt)
     }
 
     /// Counts sections of texts.
@@ -182,46 +448,76 @@ impl CountCall<'_> {
         count: impl Fn(&S, &mut Worker<'_>) -> Result<()> + Sync,
     ) -> Result<()> {
         let Counter {
-            splitter, threads, ..
+            splitter,
+            threads: requested,
+            ..
         } = self.counter;
         let (counted, interrupt) = (&mut *self.counted, self.interrupt);
         let bytes = sections.iter().map(&size).sum();
         counted.unchecked_bytes = counted.unchecked_bytes.saturating_add(bytes);
-        let tables = counted.take_tables(self.weight, *threads)?;
         let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
         let normalized = AtomicBool::new(false);
         let progress = Mutex::new(progress);
-        let threads = thread_count(*threads, bytes).min(sections.len().max(1));
-        let outcomes = on_threads(threads, interrupt, || {
-            let table = lock(&tables).pop().unwrap_or_default();
-            let mut worker = Worker::new(splitter, table, interrupt);
-            let outcome = loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(section) = sections.get(number) else {
-                    break Ok(());
+        let threads = thread_count(*requested, bytes).min(sections.len().max(1));
+        // The tables of all threads share the memory.
+        let memory = self.counter.table_memory();
+        let more = memory.map_or(0, |memory| (memory / 1000 / threads).min(UNCHECKED_PIECES));
+        // A text has at most as many pieces as bytes, and normalisation makes it at most 18 times as long.
+        let mass = 32 * bytes as u128 * u128::from(self.weight);
+        loop {
+            counted.mass = counted.mass.saturating_add(mass);
+            let tables = counted.take_tables(self.weight, *requested)?;
+            let used = lock(&tables).iter().map(|table| table.memory(more)).sum();
+            let used = AtomicUsize::new(counted.counts.memory(0).saturating_add(used));
+            let is_full = AtomicBool::new(false);
+            let outcomes = on_threads(threads, interrupt, || {
+                let table = lock(&tables).pop().unwrap_or_default();
+                let mut own = table.memory(more);
+                let mut worker = Worker::new(splitter, table, interrupt);
+                let outcome = loop {
+                    if is_full.load(Ordering::Relaxed) {
+                        break Ok(());
+                    }
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(section) = sections.get(number) else {
+                        break Ok(());
+                    };
+                    let polled = interrupt.poll();
+                    if let Err(error) = polled.and_then(|()| count(section, &mut worker)) {
+                        // Running sections finish, because an earlier one may fail too.
+                        next.store(sections.len(), Ordering::Relaxed);
+                        break Err((number, error));
+                    }
+                    if let Some(memory) = memory {
+                        let now = worker.counts.memory(more);
+                        let change = now.wrapping_sub(std::mem::replace(&mut own, now));
+                        let before = used.fetch_add(change, Ordering::Relaxed);
+                        is_full.fetch_or(before.wrapping_add(change) > memory, Ordering::Relaxed);
+                    }
+                    let size = size(section) as u64;
+                    let done = done.fetch_add(size, Ordering::Relaxed) + size;
+                    // Skipped while another thread reports.
+                    if let Ok(mut progress) = progress.try_lock() {
+                        progress(done);
+                    }
                 };
-                let polled = interrupt.poll();
-                if let Err(error) = polled.and_then(|()| count(section, &mut worker)) {
-                    // Running sections finish, because an earlier one may fail too.
-                    next.store(sections.len(), Ordering::Relaxed);
-                    break Err((number, error));
-                }
-                let size = size(section) as u64;
-                let done = done.fetch_add(size, Ordering::Relaxed) + size;
-                // Skipped while another thread reports.
-                if let Ok(mut progress) = progress.try_lock() {
-                    progress(done);
-                }
-            };
-            normalized.fetch_or(worker.normalized, Ordering::Relaxed);
-            lock(&tables).push(worker.counts);
-            outcome
-        });
-        counted.pending = std::mem::take(&mut lock(&tables));
-        counted.normalized |= normalized.into_inner();
-        let failures = outcomes.into_iter().filter_map(std::result::Result::err);
-        let first: Option<(usize, Error)> = failures.min_by_key(|(number, _)| *number);
-        first.map_or_else(|| interrupt.check(), |(_, error)| Err(error))
+                normalized.fetch_or(worker.normalized, Ordering::Relaxed);
+                lock(&tables).push(worker.counts);
+                outcome
+            });
+            counted.pending = std::mem::take(&mut lock(&tables));
+            counted.normalized |= normalized.load(Ordering::Relaxed);
+            let failures = outcomes.into_iter().filter_map(std::result::Result::err);
+            let first: Option<(usize, Error)> = failures.min_by_key(|(number, _)| *number);
+            if let Some((_, error)) = first {
+                return Err(error);
+            }
+            interrupt.check()?;
+            if !is_full.into_inner() {
+                return Ok(());
+            }
+            self.counter.spill(counted, interrupt)?;
+        }
     }
 }
 
@@ -314,7 +610,9 @@ impl<'a> Worker<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{call, count_whole, counter, sample, table, PATTERN, WORDS};
+    use super::super::samples::{
+        call, count_whole, counter, sample, table, Counts, PATTERN, WORDS,
+    };
     use super::*;
 
     #[test]
@@ -336,10 +634,14 @@ mod tests {
         let (mut sum, mut other) = (Counted::default(), Counted::default());
         add(&text, 1, &mut sum);
         add("word and other words", 1, &mut other);
-        counter.merge(other, 3, &mut sum).unwrap();
+        counter
+            .merge(&mut other, 3, &mut sum, &Interrupt::never())
+            .unwrap();
         let mut again = Counted::default();
         add(&text, 1, &mut again);
-        counter.merge(again, 2, &mut sum).unwrap();
+        counter
+            .merge(&mut again, 2, &mut sum, &Interrupt::never())
+            .unwrap();
         assert_eq!(table(&mut sum), table(&mut repeated));
     }
 
@@ -358,7 +660,7 @@ mod tests {
             call.add_texts(&[&text]).unwrap();
             let mut expected = count_whole(&counter, &text);
             assert!(table(&mut counted) == expected);
-            counter.add_piece(b"piece", 7, &mut counted).unwrap();
+            counter.add_piece(b"piece", 7, &mut counted, &never).unwrap();
             *expected.entry(b"piece".to_vec()).or_insert(0) += 7;
             assert!(table(&mut counted) == expected);
         }
@@ -371,15 +673,19 @@ mod tests {
             distinct: 2,
             pieces: 3,
             max_error: 1,
+            ..Dropped::default()
         };
         let counted = || Counted::new(PieceCounts::default(), 5, dropped);
         let mut sum = counted();
-        counter.merge(counted(), 10, &mut sum).unwrap();
+        counter
+            .merge(&mut counted(), 10, &mut sum, &Interrupt::never())
+            .unwrap();
         assert_eq!(sum.documents, 10);
         let Dropped {
             distinct,
             pieces,
             max_error,
+            ..
         } = sum.dropped;
         assert_eq!((distinct, pieces, max_error), (4, 33, 11));
     }
@@ -409,10 +715,258 @@ mod tests {
             assert_eq!(counted.normalized, expected, "{form:?}");
             add("more", &mut counted);
             let mut sum = Counted::default();
-            counter.merge(counted, 2, &mut sum).unwrap();
-            counter.merge(Counted::default(), 1, &mut sum).unwrap();
+            let never = Interrupt::never();
+            counter.merge(&mut counted, 2, &mut sum, &never).unwrap();
+            let mut none = Counted::default();
+            counter.merge(&mut none, 1, &mut sum, &never).unwrap();
             assert_eq!(sum.normalized, expected, "{form:?}, merged");
         }
+    }
+
+    fn dropping(memory: usize) -> Limits {
+        Limits {
+            max_memory: Some(memory),
+            on_memory: OnMemory::Drop,
+            ..Limits::default()
+        }
+    }
+
+    fn spilling(threads: usize, memory: usize, max_runs: usize) -> Counter {
+        let limits = Limits {
+            max_memory: Some(memory),
+            ..Limits::default()
+        };
+        let special = vec!["<|end of text|>".to_owned(), "<|end".to_owned()];
+        let patterns = [PATTERN.to_owned()];
+        let mut counter = Counter::new(&patterns, None, special, threads, limits).unwrap();
+        counter.max_runs = max_runs;
+        counter
+    }
+
+    /// Fails if a counter does not give these counts in order, also when it is asked again.
+    fn check(counter: &Counter, counted: &mut Counted, expected: &Counts) {
+        let never = Interrupt::never();
+        for _ in 0..2 {
+            let mut pieces = counter.pieces(counted, &never).unwrap();
+            for (piece, count) in expected {
+                assert!(pieces.advance().unwrap());
+                assert_eq!((pieces.piece(), pieces.count()), (&piece[..], *count));
+            }
+            assert!(!pieces.advance().unwrap());
+        }
+        let totals = counter.totals(counted, &never).unwrap();
+        assert_eq!(totals.distinct, expected.len() as u64);
+        assert_eq!(totals.pieces().unwrap(), expected.values().sum::<u64>());
+        let bytes: usize = expected.keys().map(Vec::len).sum();
+        assert_eq!(totals.bytes, bytes as u64);
+    }
+
+    /// Texts of ever new words between ones that stay, some of them long.
+    fn new_words(texts: u64, words: u64) -> Vec<String> {
+        let word = |number: u64| {
+            let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let long = if number % 50 == 0 { "x" } else { "" };
+            format!(" {}{hash:x}", long.repeat(20))
+        };
+        let texts = (0..texts).map(|text| {
+            let words = (text * words..(text + 1) * words).map(|n| word(n) + " often");
+            words.collect()
+        });
+        texts.collect()
+    }
+
+    #[test]
+    fn spilled_counts_are_those_in_memory() {
+        let texts = new_words(12, 4000);
+        let mut expected = Counts::new();
+        for (number, text) in (0u64..).zip(&texts) {
+            for (piece, count) in count_whole(&counter(PATTERN, None, 1), text) {
+                *expected.entry(piece).or_insert(0) += count * (1 + number % 3 / 2);
+            }
+        }
+        for (threads, memory, max_runs) in [(1, 1 << 20, 64), (3, 1 << 19, 3), (2, 1, 5)] {
+            let counter = spilling(threads, memory, max_runs);
+            let never = Interrupt::never();
+            let mut counted = Counted::default();
+            for (number, text) in (0u64..).zip(&texts) {
+                call(&counter, &mut counted, 1 + number % 3 / 2, &never)
+                    .add_texts(&[text])
+                    .unwrap();
+                assert!(counted.runs.len() <= max_runs);
+            }
+            assert!(!counted.runs.is_empty());
+            check(&counter, &mut counted.copy().unwrap(), &expected);
+            assert!(table(&mut counted.copy().unwrap()) == expected);
+            // More of the same after it was settled.
+            check(&counter, &mut counted, &expected);
+            let run = counter.run(&mut counted, &never).unwrap();
+            assert_eq!(run.totals().distinct, expected.len() as u64);
+            counter
+                .add_piece(b" often", 5, &mut counted, &never)
+                .unwrap();
+            let mut more = expected.clone();
+            *more.get_mut(&b" often"[..]).unwrap() += 5;
+            check(&counter, &mut counted, &more);
+        }
+    }
+
+    #[test]
+    fn sections_of_one_call_spill_too() {
+        let text = new_words(1, 300_000).concat();
+        let expected = count_whole(&counter(PATTERN, None, 1), &text);
+        for threads in [1, 2, 5] {
+            let counter = spilling(threads, 2 << 20, 64);
+            let mut counted = Counted::default();
+            call(&counter, &mut counted, 1, &Interrupt::never())
+                .add_texts(&[&text])
+                .unwrap();
+            assert!(counted.runs.len() > 1);
+            assert!(counted.memory(0) < (2 << 20) + (threads << 23));
+            check(&counter, &mut counted, &expected);
+        }
+    }
+
+    #[test]
+    fn spilled_counts_are_merged_with_weights() {
+        let never = Interrupt::never();
+        let counter = spilling(2, 1, 64);
+        let mut expected = Counts::new();
+        let mut sum = Counted::default();
+        for (weight, text) in (1..5).zip(new_words(4, 500)) {
+            for (piece, count) in count_whole(&counter, &text) {
+                *expected.entry(piece).or_insert(0) += count * weight;
+            }
+            let mut counted = Counted::default();
+            call(&counter, &mut counted, 1, &never)
+                .add_texts(&[&text])
+                .unwrap();
+            counter
+                .merge(&mut counted, weight, &mut sum, &never)
+                .unwrap();
+        }
+        assert_eq!(sum.documents, 4);
+        check(&counter, &mut sum, &expected);
+        counter.make_room(&mut sum, &never).unwrap();
+        assert_eq!(sum.memory(0), 0);
+        // Sums beyond 64 bits fail, and change nothing.
+        for piece in [" often", "a long piece that is not a key"] {
+            let mut large = Counted::default();
+            let add = |count, counted: &mut Counted| {
+                counter.add_piece(piece.as_bytes(), count, counted, &never)
+            };
+            add(1 << 62, &mut large).unwrap();
+            add(1, &mut sum).unwrap();
+            *expected.entry(piece.into()).or_insert(0) += 1;
+            for spills in [false, true] {
+                if spills {
+                    large.unchecked_bytes = usize::MAX;
+                    counter.limit_memory(&mut large, &never).unwrap();
+                    assert_eq!(large.runs.len(), 1);
+                }
+                for (weight, fits) in [(4, false), (1 << 62, false), (3, true)] {
+                    let (mut other, mut sum) = (large.copy().unwrap(), sum.copy().unwrap());
+                    let merged = counter.merge(&mut other, weight, &mut sum, &never);
+                    assert_eq!(merged.is_ok(), fits);
+                    let mut expected = expected.clone();
+                    if fits {
+                        *expected.get_mut(piece.as_bytes()).unwrap() += 3 << 62;
+                        let mut pieces = counter.pieces(&mut sum, &never).unwrap();
+                        for (piece, count) in &expected {
+                            assert!(pieces.advance().unwrap());
+                            assert_eq!((pieces.piece(), pieces.count()), (&piece[..], *count));
+                        }
+                    } else {
+                        check(&counter, &mut sum, &expected);
+                        let same = Counts::from([(piece.into(), 1 << 62)]);
+                        check(&counter, &mut other, &same);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rare_pieces_are_left_out() {
+        let text = new_words(1, 3000).concat() + &" twice".repeat(2) + &" long pieces that".repeat(3);
+        let whole = count_whole(&counter(PATTERN, None, 1), &text);
+        for counter in [counter(PATTERN, None, 1), spilling(1, 1, 64)] {
+            let never = Interrupt::never();
+            let mut counted = Counted::default();
+            call(&counter, &mut counted, 1, &never)
+                .add_texts(&[&text])
+                .unwrap();
+            for min_count in [0, 1, 2, 3] {
+                counter.leave_out(min_count, &mut counted, &never).unwrap();
+                let mut expected = whole.clone();
+                expected.retain(|_, count| *count >= min_count);
+                check(&counter, &mut counted, &expected);
+                let dropped = counted.dropped;
+                assert_eq!(dropped.distinct as usize, whole.len() - expected.len());
+                let left: u64 = expected.values().sum();
+                assert_eq!(dropped.pieces + left, whole.values().sum::<u64>());
+                assert_eq!(dropped.max_error > 0, min_count > 1);
+                assert_eq!(dropped.pair_error > 0, min_count > 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_sample_is_of_whole_documents() {
+        let limits = Limits {
+            sample: Some(Sample { below: u64::MAX / 4 }),
+            ..Limits::default()
+        };
+        let counter = Counter::new(&[PATTERN.to_owned()], None, Vec::new(), 1, limits).unwrap();
+        let texts: Vec<String> = (0..1000).map(|i| format!("document {i}")).collect();
+        let never = Interrupt::never();
+        let mut counted = Counted::default();
+        for text in texts.iter().rev() {
+            let mut call = call(&counter, &mut counted, 3, &never);
+            call.add_texts(&[text]).unwrap();
+        }
+        let mut other = Counted::default();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        call(&counter, &mut other, 3, &never)
+            .add_texts(&texts)
+            .unwrap();
+        assert!(table(&mut counted) == table(&mut other));
+        assert_eq!(counted.documents, other.documents);
+        assert_eq!(counted.sampled, other.sampled);
+        assert_eq!(counted.sampled.documents, 1000);
+        assert_eq!(counted.sampled.kept_documents, counted.documents);
+        assert!((200..300).contains(&counted.documents));
+        assert_eq!(
+            table(&mut counted)[&b"document"[..]],
+            3 * counted.documents
+        );
+        let path = std::path::Path::new("any file");
+        let mut call = call(&counter, &mut counted, 1, &never);
+        for refused in [
+            call.add_range(path, 0..5).unwrap_err(),
+            call.add_reader(&b"text"[..], path, &mut |_| {}).unwrap_err(),
+        ] {
+            assert!(refused.to_string().contains("by line"), "{refused}");
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_directory_that_cannot_be_written_is_named() {
+        let limits = Limits {
+            max_memory: Some(1),
+            spill_directory: Some("/no such directory".into()),
+            ..Limits::default()
+        };
+        let counter = Counter::new(&[PATTERN.to_owned()], None, Vec::new(), 1, limits).unwrap();
+        let never = Interrupt::never();
+        let mut counted = Counted::default();
+        let error = call(&counter, &mut counted, 1, &never)
+            .add_texts(&["low lower"])
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("/no such directory: "), "{error}");
+        let expected = Counts::from([(b"low".to_vec(), 1), (b" lower".to_vec(), 1)]);
+        check(&counter, &mut counted, &expected);
     }
 
     #[test]
@@ -431,7 +985,7 @@ mod tests {
         for threads in [1, 2, 5] {
             let special = vec!["<|end".to_owned()];
             let patterns = [PATTERN.to_owned()];
-            let counter = Counter::new(&patterns, None, special, threads, Some(memory)).unwrap();
+            let counter = Counter::new(&patterns, None, special, threads, dropping(memory)).unwrap();
             let mut counted = Counted::default();
             for text in &texts {
                 call(&counter, &mut counted, 1, &Interrupt::never())
@@ -441,7 +995,7 @@ mod tests {
                 let pending: usize = counted.pending.iter().map(PieceCounts::cost).sum();
                 assert!(
                     cost + pending
-                        <= memory + 12 * (counter.memory_check_interval().unwrap() + text.len())
+                        <= memory + 12 * (counter.drop_interval().unwrap() + text.len())
                 );
             }
             let counts = table(&mut counted);

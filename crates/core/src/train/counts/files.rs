@@ -49,7 +49,8 @@ impl CountCall<'_> {
         bytes: u64,
         progress: Progress<'_>,
     ) -> Result<Position> {
-        let interval = self.counter.memory_check_interval();
+        self.counter.check_not_sampled()?;
+        let interval = self.counter.drop_interval();
         let bytes = interval.map_or(bytes, |interval| bytes.min(interval as u64));
         let mut position = from;
         let (mut sections, mut planned, mut documents) = (Vec::new(), 0, 0);
@@ -85,7 +86,7 @@ impl CountCall<'_> {
         self.counted.documents += documents;
         // A check at every returned position: a run that resumes there drops the same pieces.
         self.counted.unchecked_bytes = usize::MAX;
-        self.counter.limit_memory(self.counted)?;
+        self.counter.limit_memory(self.counted, self.interrupt)?;
         Ok(position)
     }
 
@@ -93,6 +94,7 @@ impl CountCall<'_> {
     /// `range.end`. Ranges that cover a file together count what the whole file does. The range from 0 counts
     /// the document.
     pub fn add_range(&mut self, path: &Path, range: Range<u64>) -> Result<()> {
+        self.counter.check_not_sampled()?;
         let metadata = fs::metadata(path).map_err(|error| Error::unreadable(path, error))?;
         let size = metadata.len();
         let is_first = range.start == 0;
@@ -113,7 +115,7 @@ impl CountCall<'_> {
         let sections: Vec<_> = sections.collect();
         self.add_sections(&sections, &mut |_| {})?;
         self.counted.documents += u64::from(is_first);
-        self.counter.limit_memory(self.counted)
+        self.counter.limit_memory(self.counted, self.interrupt)
     }
 
     fn add_stream(&mut self, path: &Path, progress: Progress<'_>) -> Result<()> {
@@ -272,7 +274,8 @@ impl<'a> Window<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::counter::Counted;
+    use super::super::counted::Counted;
+    use super::super::counter::Limits;
     use super::super::samples::{
         call, count_whole, counter, sample, table, Counts, PATTERN, WORDS,
     };
@@ -440,7 +443,7 @@ mod tests {
     #[test]
     fn a_cell_is_cut_at_its_last_safe_place() {
         let patterns = [PATTERN.to_owned()];
-        let plain = Counter::new(&patterns, None, Vec::new(), 1, None).unwrap();
+        let plain = Counter::new(&patterns, None, Vec::new(), 1, Limits::default()).unwrap();
         let counter = counter(PATTERN, None, 1);
         for (word, counter) in [
             ("word ", &counter),
@@ -494,7 +497,7 @@ mod tests {
     fn special_tokens_that_overlap_are_not_cut() {
         let tokens = ["ab", "ba", "abab", "b b", " "].map(str::to_owned).to_vec();
         let patterns = [PATTERN.to_owned()];
-        let counter = Counter::new(&patterns, None, tokens, 2, None).unwrap();
+        let counter = Counter::new(&patterns, None, tokens, 2, Limits::default()).unwrap();
         for text in ["abab ba bab ", "ababababa\n", "b b b b!", "aXb "] {
             let text = text.repeat(200_000);
             let file = Temporary::new(text.as_bytes());

@@ -21,6 +21,7 @@ impl CountCall<'_> {
         path: &Path,
         progress: Progress<'_>,
     ) -> Result<()> {
+        self.counter.check_not_sampled()?;
         let splitter = &self.counter.splitter;
         let mut wanted = READ_BYTES;
         let mut buffer = Vec::new();
@@ -50,7 +51,7 @@ impl CountCall<'_> {
                     let mut sections = Vec::new();
                     splitter.sections(&text[..cut], &mut sections)?;
                     self.count_sections(&sections)?;
-                    self.counter.limit_memory(self.counted)?;
+                    self.counter.limit_memory(self.counted, self.interrupt)?;
                     buffer.drain(..cut);
                     done += cut as u64;
                     progress(done);
@@ -81,7 +82,8 @@ pub fn valid_text(bytes: &[u8], at_end: bool) -> std::result::Result<&str, usize
 
 #[cfg(test)]
 mod tests {
-    use super::super::counter::{Counted, Counter};
+    use super::super::counted::Counted;
+    use super::super::counter::Counter;
     use super::super::samples::{call, count_whole, counter, sample, table, PATTERN, WORDS};
     use super::*;
     use crate::interrupt::Interrupt;

@@ -5,56 +5,104 @@
 //! count. Numbers are LEB128 (seven bits per byte, lowest first; the last byte is below 128). The checksum is 64-bit
 //! FNV-1a (<https://datatracker.ietf.org/doc/html/draft-eastlake-fnv>), lowest byte first.
 
+use super::streams::PieceStream;
 use super::table::PieceCounts;
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
 use crate::reserve::{append, copied, reserve, with_capacity};
 
 /// The most bytes of a number.
-const MAX_NUMBER: usize = 10;
+pub const MAX_NUMBER: usize = 10;
 /// Bytes of the checksum.
-const CHECKSUM: usize = 8;
+pub const CHECKSUM: usize = 8;
+/// Bytes to collect before they are written.
+const WRITTEN_BYTES: usize = 1 << 18;
+
+/// Encodes pieces in byte order.
+#[derive(Default)]
+pub struct FrontCoder {
+    /// What was encoded and not yet taken.
+    pub bytes: Vec<u8>,
+    last: Vec<u8>,
+}
+
+impl FrontCoder {
+    /// Appends a piece.
+    pub fn push(&mut self, piece: &[u8], count: u64) -> Result<()> {
+        let last = &self.last;
+        let shared = piece.iter().zip(last).take_while(|(a, b)| a == b).count();
+        reserve(&mut self.bytes, piece.len() - shared + 3 * MAX_NUMBER)?;
+        push_number(&mut self.bytes, shared as u64);
+        push_number(&mut self.bytes, (piece.len() - shared) as u64);
+        self.bytes.extend_from_slice(&piece[shared..]);
+        push_number(&mut self.bytes, count);
+        self.last.truncate(shared);
+        append(&mut self.last, &piece[shared..])
+    }
+
+    /// Whether there are enough bytes to write.
+    pub fn is_full(&self) -> bool {
+        self.bytes.len() >= WRITTEN_BYTES
+    }
+}
+
+/// Writes a file of `distinct` pieces after the caller's header, some bytes at a time.
+pub fn save(
+    header: &[u8],
+    distinct: u64,
+    pieces: &mut dyn PieceStream,
+    interrupt: &Interrupt<'_>,
+    write: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut coder = FrontCoder::default();
+    let mut sum = Checksum::default();
+    let mut poller = Poller::new(interrupt);
+    append(&mut coder.bytes, header)?;
+    reserve(&mut coder.bytes, MAX_NUMBER)?;
+    push_number(&mut coder.bytes, distinct);
+    while pieces.advance()? {
+        poller.advance(1)?;
+        coder.push(pieces.piece(), pieces.count())?;
+        if coder.is_full() {
+            interrupt.poll()?;
+            sum.add(&coder.bytes);
+            write(&coder.bytes)?;
+            coder.bytes.clear();
+        }
+    }
+    sum.add(&coder.bytes);
+    append(&mut coder.bytes, &sum.bytes())?;
+    write(&coder.bytes)
+}
 
 impl PieceCounts {
     /// The counts as bytes, after the caller's header.
     pub fn save(&self, header: &[u8], interrupt: &Interrupt<'_>) -> Result<Vec<u8>> {
-        let mut bytes = copied(header)?;
-        reserve(&mut bytes, MAX_NUMBER)?;
-        push_number(&mut bytes, self.len() as u64);
-        let mut last: &[u8] = &[];
-        let mut poller = Poller::new(interrupt);
-        for (piece, count) in self.sorted()? {
-            poller.advance(1)?;
-            reserve(&mut bytes, piece.len() + 3 * MAX_NUMBER)?;
-            let shared = piece.iter().zip(last).take_while(|(a, b)| a == b).count();
-            push_number(&mut bytes, shared as u64);
-            push_number(&mut bytes, (piece.len() - shared) as u64);
-            bytes.extend_from_slice(&piece[shared..]);
-            push_number(&mut bytes, count);
-            last = piece;
-        }
-        let sum = checksum(&bytes);
-        append(&mut bytes, &sum.to_le_bytes())?;
+        let mut bytes = copied(&[])?;
+        let mut pieces = SortedPieces::new(self)?;
+        save(
+            header,
+            self.len() as u64,
+            &mut pieces,
+            interrupt,
+            &mut |more| append(&mut bytes, more),
+        )?;
         Ok(bytes)
     }
 
     /// Reads counts that follow a header of `header` bytes.
     pub fn load(bytes: &[u8], header: usize, interrupt: &Interrupt<'_>) -> Result<Self> {
-        let wrong = |byte: usize, message: &str| Error::Saved {
-            byte: byte as u64,
-            message: message.to_owned(),
-        };
-        let cut_off = || wrong(bytes.len(), "the file ends too early");
+        let wrong = |byte: usize, message: &str| Error::saved("", byte as u64, message);
+        let cut_off = || wrong(bytes.len(), TOO_EARLY);
         let end = bytes
             .len()
             .checked_sub(CHECKSUM)
             .filter(|end| *end > header);
         let (content, sum) = bytes.split_at(end.ok_or_else(cut_off)?);
-        if checksum(content).to_le_bytes() != sum {
-            return Err(wrong(
-                content.len(),
-                "the checksum does not match the content",
-            ));
+        let mut found = Checksum::default();
+        found.add(content);
+        if found.bytes() != sum {
+            return Err(wrong(content.len(), WRONG_SUM));
         }
         let mut rest = &content[header..];
         let mut counts = Self::default();
@@ -74,15 +122,14 @@ impl PieceCounts {
                 .and_then(|shared| last.get(shared..));
             let ascends = kept.is_some_and(|kept: &[u8]| kept < other);
             if !ascends || count == 0 {
-                return Err(wrong(at, "a piece is out of order or has no count"));
+                return Err(wrong(at, OUT_OF_ORDER));
             }
             last.truncate(shared as usize);
             append(&mut last, other)?;
             counts.add(&last, 0..last.len(), count)?;
         }
         if !rest.is_empty() {
-            let at = content.len() - rest.len();
-            return Err(wrong(at, "there are more bytes after the last piece"));
+            return Err(wrong(content.len() - rest.len(), MORE_BYTES));
         }
         Ok(counts)
     }
@@ -96,8 +143,48 @@ impl PieceCounts {
     }
 }
 
+/// The pieces of a table in byte order.
+pub struct SortedPieces<'a> {
+    pieces: Vec<(&'a [u8], u64)>,
+    /// The number of the piece after the current one.
+    next: usize,
+}
+
+impl<'a> SortedPieces<'a> {
+    /// Sorts a table.
+    pub fn new(counts: &'a PieceCounts) -> Result<Self> {
+        Ok(Self::of(counts.sorted()?))
+    }
+
+    /// Pieces in byte order.
+    pub fn of(pieces: Vec<(&'a [u8], u64)>) -> Self {
+        Self { pieces, next: 0 }
+    }
+}
+
+impl PieceStream for SortedPieces<'_> {
+    fn advance(&mut self) -> Result<bool> {
+        self.next += 1;
+        Ok(self.next <= self.pieces.len())
+    }
+
+    fn piece(&self) -> &[u8] {
+        self.pieces[self.next - 1].0
+    }
+
+    fn count(&self) -> u64 {
+        self.pieces[self.next - 1].1
+    }
+}
+
+/// What is wrong with a broken file.
+pub const TOO_EARLY: &str = "the file ends too early";
+pub const WRONG_SUM: &str = "the checksum does not match the content";
+pub const OUT_OF_ORDER: &str = "a piece is out of order or has no count";
+pub const MORE_BYTES: &str = "there are more bytes after the last piece";
+
 /// Takes a number from the beginning of the bytes.
-fn take_number(bytes: &mut &[u8]) -> Option<u64> {
+pub fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0u64;
     for shift in (0..64).step_by(7) {
         let byte = *bytes.split_off_first()?;
@@ -113,7 +200,8 @@ fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
+/// Appends a number.
+pub fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
         number >>= 7;
@@ -121,9 +209,27 @@ fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-fn checksum(bytes: &[u8]) -> u64 {
-    let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
+/// The checksum of bytes that come in parts.
+pub struct Checksum(u64);
+
+impl Default for Checksum {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Checksum {
+    /// Adds bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        let mix =
+            |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        self.0 = bytes.iter().fold(self.0, mix);
+    }
+
+    /// The bytes of the checksum in a file.
+    pub fn bytes(&self) -> [u8; CHECKSUM] {
+        self.0.to_le_bytes()
+    }
 }
 
 #[cfg(test)]
@@ -148,6 +254,12 @@ mod tests {
             .collect())
     }
 
+    fn checksum(bytes: &[u8]) -> u64 {
+        let mut sum = Checksum::default();
+        sum.add(bytes);
+        u64::from_le_bytes(sum.bytes())
+    }
+
     fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
         let sum = checksum(&bytes);
         bytes.extend_from_slice(&sum.to_le_bytes());
@@ -164,7 +276,7 @@ mod tests {
     #[test]
     fn what_is_broken_is_refused_with_its_place() {
         let refused = |bytes: Vec<u8>, place: u64, words: &str| match load(&bytes, 1) {
-            Err(Error::Saved { byte, message }) => {
+            Err(Error::Saved { byte, message, .. }) => {
                 assert_eq!(byte, place);
                 assert!(message.contains(words), "{message}");
             }

@@ -91,13 +91,13 @@ impl TextSplitter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::counter::Counter;
+    use super::super::counter::{Counter, Limits};
     use super::super::samples::{count_whole, sample, PATTERN};
     use super::*;
 
     fn counter(form: Option<Normalization>, tokens: &[&str]) -> Counter {
         let tokens = tokens.iter().map(|&token| token.to_owned()).collect();
-        Counter::new(&[PATTERN.to_owned()], form, tokens, 1, None).unwrap()
+        Counter::new(&[PATTERN.to_owned()], form, tokens, 1, Limits::default()).unwrap()
     }
 
     /// Fails if the two sides of a cut do not count what the whole does.

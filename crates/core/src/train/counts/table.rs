@@ -1,13 +1,16 @@
 //! Distinct pieces with their counts, in shards: hash tables that merge in parallel. A shard uses open addressing with
 //! linear probing for short pieces and a map for long ones.
 
+use super::dropped::{Dropped, LostPairs};
+use super::saved::SortedPieces;
+use super::streams::{PieceStream, Weighted};
 use crate::cache::{bucket_of, has_key, key, Key};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::memory::prefetch;
-use crate::reserve::{collect, copied, filled, reserve_entries, reserve_entry};
+use crate::reserve::{collect, copied, filled, reserve_entries, reserve_entry, with_capacity};
 use crate::threads::{lock, on_threads, thread_count};
-use crate::train::checked_sum;
+use crate::train::{checked_product, checked_sum};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 use std::ops::Range;
@@ -86,6 +89,64 @@ impl PieceCounts {
         Ok(())
     }
 
+    /// Bytes of memory that the table takes, also after it grows for `more` pieces. A copy that a growing shard needs for a
+    /// moment does not count.
+    pub fn memory(&self, more: usize) -> usize {
+        let more = more / SHARDS;
+        self.shards.iter().map(|shard| shard.memory(more)).sum()
+    }
+
+    /// Sorts tables, and calls `work` with a stream for each part of them. A table counts `weight` times. If `work` fails,
+    /// the tables are as before; otherwise they are empty.
+    ///
+    /// Takes little memory: the slots are sorted where they are. A table that is small for its memory gives it back;
+    /// so do all tables, if they take more than `memory`.
+    pub fn drain_sorted<T>(
+        tables: &mut [(&mut Self, u64)],
+        memory: usize,
+        threads: usize,
+        work: impl FnOnce(Vec<Weighted<'_>>) -> Result<T>,
+    ) -> Result<T> {
+        let threads = thread_count(threads, usize::MAX).min(tables.len() * SHARDS);
+        let shards = tables.iter_mut().flat_map(|(table, _)| &mut table.shards);
+        let shards = Mutex::new(shards);
+        let sort = || loop {
+            let Some(shard) = lock(&shards).next() else {
+                return;
+            };
+            shard.sort();
+        };
+        on_threads(threads, &Interrupt::never(), sort);
+        let worked = Self::sorted_streams(tables).and_then(work);
+        let held: usize = tables.iter().map(|(table, _)| table.memory(0)).sum();
+        for shard in tables.iter_mut().flat_map(|(table, _)| &mut table.shards) {
+            match worked {
+                Ok(_) => shard.clear(held <= memory),
+                Err(_) => shard.unsort()?,
+            }
+        }
+        worked
+    }
+
+    fn sorted_streams<'a>(tables: &'a [(&mut Self, u64)]) -> Result<Vec<Weighted<'a>>> {
+        let mut streams = Vec::new();
+        for (table, weight) in tables {
+            for shard in &table.shards {
+                let mut long: Vec<(&[u8], u64)> = with_capacity(shard.long.len())?;
+                long.extend(shard.long.iter().map(|(piece, count)| (&**piece, *count)));
+                long.sort_unstable();
+                let slots = &shard.slots[..shard.taken];
+                let [short, long]: [Box<dyn PieceStream + 'a>; 2] = [
+                    Box::new(SortedSlots { slots, next: 0 }),
+                    Box::new(SortedPieces::of(long)),
+                ];
+                let weight = *weight;
+                streams.extend([short, long].map(|stream| Weighted { stream, weight }));
+            }
+        }
+        Ok(streams)
+    }
+
     /// Calls `work` with each shard of both tables, in parallel.
     fn on_shards(
         &mut self,
@@ -116,6 +177,11 @@ impl PieceCounts {
         Ok(copy)
     }
 
+    /// Bytes of all distinct pieces.
+    pub fn bytes(&self) -> usize {
+        self.shards.iter().map(|shard| shard.bytes).sum()
+    }
+
     /// Approximate bytes of memory that training on these pieces needs.
     pub fn cost(&self) -> usize {
         self.shards.iter().map(Shard::cost).sum()
@@ -123,12 +189,29 @@ impl PieceCounts {
 
     /// Drops all pieces up to some count, the lowest that brings the cost down to `limit`. This is lossy counting
     /// (Manku and Motwani 2002): `dropped` bounds the error.
-    pub fn drop_rare(&mut self, limit: usize, dropped: &mut Dropped) -> Result<()> {
+    pub fn drop_rare(
+        &mut self,
+        limit: usize,
+        dropped: &mut Dropped,
+        lost: &mut LostPairs,
+    ) -> Result<()> {
         let max_count = self.max_dropped_count(limit)?;
+        self.drop_up_to(max_count, dropped, lost)
+    }
+
+    /// Drops all pieces with counts up to `max_count`.
+    pub fn drop_up_to(
+        &mut self,
+        max_count: u64,
+        dropped: &mut Dropped,
+        lost: &mut LostPairs,
+    ) -> Result<()> {
+        let before = lost.most();
         for shard in &mut self.shards {
-            shard.drop_rare(max_count, dropped)?;
+            shard.drop_rare(max_count, dropped, lost)?;
         }
         dropped.max_error = dropped.max_error.saturating_add(max_count);
+        dropped.pair_error = dropped.pair_error.saturating_add(lost.most() - before);
         Ok(())
     }
 
@@ -191,28 +274,8 @@ struct Shard {
     long: FxHashMap<Box<[u8]>, u64>,
     /// Bytes of all distinct pieces.
     bytes: usize,
-}
-
-/// The pieces that were dropped to save memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dropped {
-    /// Number of dropped pieces. A piece that returns and is dropped again counts again.
-    pub distinct: u64,
-    /// The sum of their counts, at most the largest 64-bit number.
-    pub pieces: u64,
-    /// No count is too low by more than this. A piece with a higher count is never missing.
-    pub max_error: u64,
-}
-
-impl Dropped {
-    /// Adds the pieces that were dropped elsewhere, each `weight` times.
-    pub fn add(&mut self, other: Self, weight: u64) {
-        let [pieces, max_error] =
-            [other.pieces, other.max_error].map(|count| count.saturating_mul(weight));
-        self.distinct += other.distinct;
-        self.pieces = self.pieces.saturating_add(pieces);
-        self.max_error = self.max_error.saturating_add(max_error);
-    }
+    /// Bytes of the long ones.
+    long_bytes: usize,
 }
 
 #[inline(always)]
@@ -239,6 +302,52 @@ impl Shard {
 
     fn cost(&self) -> usize {
         cost(self.len(), self.bytes)
+    }
+
+    /// As [`PieceCounts::memory`].
+    fn memory(&self, more: usize) -> usize {
+        let mut slots = self.slots.len();
+        if slots > 0 && !self.has_room(more) {
+            slots = grown(slots);
+        }
+        // A map has a byte for each place, and at most 7/8 of the places are taken. An allocation takes 16 bytes more.
+        let places = self.long.capacity() * 8 / 7;
+        slots * size_of::<Slot>() + places * 25 + self.long.len() * 16 + self.long_bytes
+    }
+
+    /// Moves the short pieces to the first slots, in byte order.
+    fn sort(&mut self) {
+        let mut taken = 0;
+        for index in 0..self.slots.len() {
+            if self.slots[index].key != FREE.key {
+                self.slots.swap(taken, index);
+                taken += 1;
+            }
+        }
+        // Zeros fill a key, and its length is last: keys have the order of their pieces.
+        self.slots[..taken].sort_unstable_by_key(|slot| u128::from_be_bytes(slot.key));
+    }
+
+    /// Undoes `sort`.
+    fn unsort(&mut self) -> Result<()> {
+        let sorted = copied(&self.slots[..self.taken])?;
+        self.slots.fill(FREE);
+        sorted.into_iter().for_each(|slot| self.put(slot));
+        Ok(())
+    }
+
+    /// Removes all pieces. Keeps the memory of the slots if a fourth of them was taken.
+    fn clear(&mut self, keeps_memory: bool) {
+        let mut slots = std::mem::take(&mut self.slots);
+        if keeps_memory && 4 * self.taken >= slots.len() {
+            slots.fill(FREE);
+        } else {
+            slots = Vec::new();
+        }
+        *self = Self {
+            slots,
+            ..Self::default()
+        };
     }
 
     /// The largest count.
@@ -323,7 +432,7 @@ impl Shard {
         let taken = self.taken + keys;
         let mut slots = self.slots.len();
         while 8 * taken >= 5 * slots {
-            slots = (slots + slots / 2).max(MIN_SLOTS);
+            slots = grown(slots);
         }
         if slots > self.slots.len() {
             self.rehash(filled(FREE, slots)?);
@@ -365,6 +474,7 @@ impl Shard {
 
     fn insert_long(&mut self, piece: Box<[u8]>, count: u64) {
         self.bytes += piece.len();
+        self.long_bytes += piece.len();
         self.long.insert(piece, count);
     }
 
@@ -388,10 +498,10 @@ impl Shard {
     fn prepare_to_add(&mut self, added: &Self, weight: u64, added_weight: u64) -> Result<()> {
         if weight > 1 {
             let mut counts = self.iter().map(|(_, count)| count);
-            counts.try_for_each(|count| times(count, weight).map(|_| ()))?;
+            counts.try_for_each(|count| checked_product(count, weight).map(|_| ()))?;
         }
         let sum =
-            |own: u64, count: u64| checked_sum(times(own, weight)?, times(count, added_weight)?);
+            |own: u64, count: u64| checked_sum(checked_product(own, weight)?, checked_product(count, added_weight)?);
         if self.has_room(added.taken) && sum(self.largest(), added.largest()).is_ok() {
             return reserve_entries(&mut self.long, added.long.len());
         }
@@ -437,7 +547,7 @@ impl Shard {
         }
         let short = self.slots.iter_mut().map(|slot| &mut slot.count);
         for count in short.chain(self.long.values_mut()) {
-            *count = times(*count, weight)?;
+            *count = checked_product(*count, weight)?;
         }
         Ok(())
     }
@@ -453,25 +563,27 @@ impl Shard {
             taken: self.taken,
             long,
             bytes: self.bytes,
+            long_bytes: self.long_bytes,
         })
     }
 
     /// Drops the pieces with counts up to `max_count`.
-    fn drop_rare(&mut self, max_count: u64, dropped: &mut Dropped) -> Result<()> {
+    fn drop_rare(
+        &mut self,
+        max_count: u64,
+        dropped: &mut Dropped,
+        lost: &mut LostPairs,
+    ) -> Result<()> {
         let stays = |count: u64| count > max_count;
         let short = self.slots.iter().filter(|slot| stays(slot.count)).count();
         let slots = filled(FREE, (short * 3 / 2).max(MIN_SLOTS))?;
         let mut long = FxHashMap::default();
         reserve_entries(&mut long, self.long.values().filter(|&&c| stays(c)).count())?;
-        let bytes = &mut self.bytes;
-        let mut drop = |length: usize, count: u64| {
-            *bytes -= length;
-            dropped.distinct += 1;
-            dropped.pieces = dropped.pieces.saturating_add(count);
-        };
         for slot in self.slots.iter_mut().filter(|slot| slot.key != FREE.key) {
             if !stays(slot.count) {
-                drop(usize::from(slot.key[15]), slot.count);
+                let piece = &slot.key[..usize::from(slot.key[15])];
+                self.bytes -= piece.len();
+                dropped.add_piece(piece, slot.count, lost)?;
                 *slot = FREE;
             }
         }
@@ -479,7 +591,9 @@ impl Shard {
             if stays(count) {
                 long.insert(piece, count);
             } else {
-                drop(piece.len(), count);
+                self.bytes -= piece.len();
+                self.long_bytes -= piece.len();
+                dropped.add_piece(&piece, count, lost)?;
             }
         }
         (self.taken, self.long) = (short, long);
@@ -488,14 +602,39 @@ impl Shard {
     }
 }
 
-#[inline(always)]
-fn times(count: u64, weight: u64) -> Result<u64> {
-    count.checked_mul(weight).ok_or(Error::CountOverflow)
+/// The slots of a shard that has grown.
+fn grown(slots: usize) -> usize {
+    (slots + slots / 2).max(MIN_SLOTS)
+}
+
+/// The short pieces of a sorted shard.
+struct SortedSlots<'a> {
+    slots: &'a [Slot],
+    /// The number of the piece after the current one.
+    next: usize,
+}
+
+impl PieceStream for SortedSlots<'_> {
+    fn advance(&mut self) -> Result<bool> {
+        self.next += 1;
+        Ok(self.next <= self.slots.len())
+    }
+
+    fn piece(&self) -> &[u8] {
+        let key = &self.slots[self.next - 1].key;
+        &key[..usize::from(key[15])]
+    }
+
+    fn count(&self) -> u64 {
+        self.slots[self.next - 1].count
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::streams::Sums;
     use super::*;
+    use crate::error::Error;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
@@ -609,17 +748,16 @@ mod tests {
             counts.add(word.as_bytes(), 0..word.len(), count).unwrap();
         });
         let mut dropped = Dropped::default();
-        counts.drop_rare(limit, &mut dropped).unwrap();
+        counts
+            .drop_rare(limit, &mut dropped, &mut LostPairs::default())
+            .unwrap();
         assert_eq!(table(&counts), table(&counts_of(&frequent)));
         check_sizes(&counts);
-        let expected = |times: u64| Dropped {
-            distinct: 1000 * (1 + u64::from(times > 1)),
-            pieces: 1000 * times,
-            max_error: times,
-        };
-        assert_eq!(dropped, expected(1));
+        let numbers = |dropped: Dropped| (dropped.distinct, dropped.pieces, dropped.max_error);
+        assert_eq!(numbers(dropped), (1000, 1000, 1));
+        assert_eq!(dropped.pair_error, 1000); // "w2"
         dropped.add(dropped, 3);
-        assert_eq!(dropped, expected(4));
+        assert_eq!(numbers(dropped), (2000, 4000, 4));
     }
 
     #[test]
@@ -646,7 +784,9 @@ mod tests {
             let limit = counts_of(&kept).cost();
             let mut dropped = Dropped::default();
             if let Some(most) = most {
-                counts.drop_rare(limit, &mut dropped).unwrap();
+                counts
+            .drop_rare(limit, &mut dropped, &mut LostPairs::default())
+            .unwrap();
                 assert_eq!(dropped.max_error, most);
             }
             let stay = |pair: &&(&str, u64)| pair.1 > dropped.max_error;
@@ -657,15 +797,96 @@ mod tests {
         }
         let mut counts = counts_of(&pieces);
         let mut dropped = Dropped::default();
-        counts.drop_rare(cost(1, 1), &mut dropped).unwrap();
+        let mut lost = LostPairs::default();
+        counts.drop_rare(cost(1, 1), &mut dropped, &mut lost).unwrap();
         assert_eq!((counts.len(), dropped.max_error), (1, 5000));
-        counts.drop_rare(0, &mut dropped).unwrap();
+        counts.drop_rare(0, &mut dropped, &mut lost).unwrap();
         assert_eq!((counts.len(), dropped.max_error), (0, 11_000));
         assert_eq!((dropped.distinct, dropped.pieces), (7, 11_009));
         assert_eq!(counts.cost(), 0);
     }
 
+    fn drained(tables: &mut [(&mut PieceCounts, u64)], memory: usize) -> Vec<(Vec<u8>, u64)> {
+        PieceCounts::drain_sorted(tables, memory, 2, |streams| {
+            let mut sums = Sums::new(streams)?;
+            let mut pieces = Vec::new();
+            while sums.advance()? {
+                pieces.push((sums.piece().to_vec(), sums.count()));
+            }
+            Ok(pieces)
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn tables_are_drained_in_order_or_left_as_they_are() {
+        let long = "a piece that does not fit a key";
+        let words: Vec<String> = (0..3000).map(|number| format!("w{number}")).collect();
+        let pieces: Vec<(&str, u64)> = words.iter().map(|word| (word.as_str(), 2)).collect();
+        let mut one = counts_of(&pieces);
+        let mut other = counts_of(&[("w7", 1), ("a\0", 4), ("a", 5), (long, 6)]);
+        let (before, after) = (table(&one), table(&other));
+        let failed = PieceCounts::drain_sorted(
+            &mut [(&mut one, 1), (&mut other, 10)],
+            usize::MAX,
+            2,
+            |_| Err::<(), _>(Error::Interrupted),
+        );
+        assert!(failed.is_err());
+        assert_eq!((table(&one), table(&other)), (before.clone(), after));
+        one.add(b"w7", 0..2, 1).unwrap();
+        assert_eq!(one.len(), before.len()); // found where it is
+        let held = one.memory(0);
+        let drained = drained(&mut [(&mut one, 1), (&mut other, 10)], usize::MAX);
+        let mut expected = before;
+        for (piece, count) in [("w7", 11), ("a\0", 40), ("a", 50), (long, 60)] {
+            *expected.entry(piece.into()).or_insert(0) += count;
+        }
+        assert_eq!(drained, expected.into_iter().collect::<Vec<_>>());
+        assert!(one.is_empty() && other.is_empty() && one.cost() == 0);
+        assert!(one.memory(0) == held && other.memory(0) == 0);
+        one.add(b"w7", 0..2, 1).unwrap();
+        assert_eq!(self::drained(&mut [(&mut one, 1)], 0), [(b"w7".into(), 1)]);
+        assert_eq!(one.memory(0), 0);
+    }
+
+    #[test]
+    fn memory_counts_what_growth_takes() {
+        let mut counts = PieceCounts::default();
+        assert_eq!(counts.memory(1000), 0);
+        let mut last = 0;
+        for number in 0..20_000 {
+            let piece = format!("{number}");
+            counts.add(piece.as_bytes(), 0..piece.len(), 1).unwrap();
+            let memory = counts.memory(0);
+            assert!(memory >= last && memory <= counts.memory(SHARDS * 1000));
+            last = memory;
+        }
+        assert!((20_000 * 38..20_000 * 60).contains(&last), "{last}");
+        let long = "long".repeat(1000);
+        counts.add(long.as_bytes(), 0..long.len(), 1).unwrap();
+        assert!((4000..4200).contains(&(counts.memory(0) - last)));
+    }
+
     proptest! {
+        #[test]
+        fn drained_pieces_are_those_of_a_map(
+            pieces in prop::collection::vec("[ab\0]{1,20}", 0..500),
+        ) {
+            let mut expected = BTreeMap::new();
+            let (mut one, mut other) = (PieceCounts::default(), PieceCounts::default());
+            for (number, piece) in pieces.iter().enumerate() {
+                let (table, weight) = [(&mut one, 1), (&mut other, 3)]
+                    .into_iter()
+                    .nth(number % 2)
+                    .unwrap();
+                table.add(piece.as_bytes(), 0..piece.len(), 1).unwrap();
+                *expected.entry(piece.clone().into_bytes()).or_insert(0) += weight;
+            }
+            let drained = drained(&mut [(&mut one, 1), (&mut other, 3)], usize::MAX);
+            prop_assert_eq!(drained, expected.into_iter().collect::<Vec<_>>());
+        }
+
         #[test]
         fn counts_are_those_of_a_map(
             pieces in prop::collection::vec("[ab\0]{1,20}", 0..2000),

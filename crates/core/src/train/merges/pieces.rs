@@ -47,7 +47,7 @@ impl Pieces {
         if size > max_slots {
             return Err(Error::Option(format!(
                 "the distinct pieces, with a byte between them, are {size} bytes; at most {max_slots} \
-                 can be trained on: use less text, or set max_memory, which drops the rarest pieces"
+                 can be trained on at once: set max_memory, which learns from them in rounds"
             )));
         }
         pieces.sort_unstable_by_key(|&(_, count)| Reverse(count));
@@ -206,7 +206,7 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::merges::options::{MergeOptions, TieBreak, WarmStart};
+    use crate::train::merges::options::{MergeOptions, TieBreak};
 
     fn lay_out(pieces: &[(&[u8], u64)], max_slots: u64, threads: usize) -> Result<Pieces> {
         let options = MergeOptions {
@@ -216,13 +216,10 @@ mod tests {
             tie_break: TieBreak::Largest,
             max_token_length: None,
             threads,
+            pair_error: 0,
         };
         let merges = [(b"a".to_vec(), b"b".to_vec())];
-        let warm_start = WarmStart {
-            model: None,
-            merges: &merges,
-        };
-        let seed = Seed::new(&warm_start, &options)?;
+        let seed = Seed::new(None, &merges, &options)?;
         let interrupt = Interrupt::never();
         Pieces::lay_out(
             pieces.iter().copied(),

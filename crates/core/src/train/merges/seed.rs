@@ -1,7 +1,7 @@
 //! The initial symbols of a training: bytes, the tokens of a vocabulary to extend, the products of earlier
 //! merges.
 
-use super::options::{MergeOptions, TieBreak, WarmStart};
+use super::options::{MergeOptions, TieBreak};
 use crate::error::{quoted, Error, Result};
 use crate::interrupt::Interrupt;
 use crate::merge::{merge_symbols, PairTable, Symbols};
@@ -36,6 +36,8 @@ pub struct Seed<'a> {
     /// The merges of the interrupted run, as symbols.
     pub merges: Vec<Pair>,
     pub reserved: ReservedTokens<'a>,
+    /// Whether the pieces are parts of others, of which encoding takes none as one token without merging.
+    pub parts_only: bool,
     table: PairTable,
     symbol_of_byte: [u32; 256],
     symbol_of_id: FxHashMap<u32, u32>,
@@ -57,7 +59,12 @@ impl ReservedTokens<'_> {
 }
 
 impl<'a> Seed<'a> {
-    pub fn new(warm_start: &WarmStart<'a>, options: &MergeOptions) -> Result<Self> {
+    /// The symbols of a vocabulary to extend, and of the merges that an interrupted run learned.
+    pub fn new(
+        model: Option<&'a Model>,
+        learned: &[(Vec<u8>, Vec<u8>)],
+        options: &MergeOptions,
+    ) -> Result<Self> {
         let order = byte_order(options.tie_break);
         let mut symbol_of_byte = [0; 256];
         for (symbol, &byte) in (0..).zip(&order) {
@@ -67,20 +74,21 @@ impl<'a> Seed<'a> {
             tokens: order.iter().map(|&byte| Box::from([byte])).collect(),
             ids: order.iter().map(|&byte| u32::from(byte)).collect(),
             merges: Vec::new(),
+            parts_only: false,
             table: PairTable::new(&[]),
             symbol_of_byte,
             symbol_of_id: FxHashMap::default(),
             reserved: ReservedTokens {
-                model: warm_start.model,
+                model,
                 added: FxHashSet::default(),
             },
         };
-        let mut merges = match warm_start.model {
+        let mut merges = match model {
             Some(model) => seed.add_vocabulary(model, &order)?,
             None => Vec::new(),
         };
-        if !warm_start.merges.is_empty() {
-            seed.add_merges(warm_start.merges, options, &mut merges)?;
+        if !learned.is_empty() {
+            seed.add_merges(learned, options, &mut merges)?;
         }
         seed.table = PairTable::new(&merges);
         Ok(seed)
@@ -193,6 +201,9 @@ impl<'a> Seed<'a> {
 
     /// The symbol of a piece that encoding takes as one token without merging.
     fn whole_piece(&self, piece: &[u8]) -> Option<u32> {
+        if self.parts_only {
+            return None;
+        }
         let ignores_merges = |model: &&Model| model.settings().ignore_merges;
         let model = self.reserved.model.filter(ignores_merges)?;
         let id = model.vocabulary().id(piece)?;
