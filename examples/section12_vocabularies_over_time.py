@@ -14,6 +14,8 @@ from bpe_tokenizer import (
     MismatchError,
     OptionError,
     PieceCounts,
+    Sampled,
+    ScriptLoss,
     count,
     train_from_counts,
 )
@@ -67,11 +69,23 @@ def a_mixture() -> None:
 
 
 def a_corpus_that_is_too_large() -> None:
-    """Limit the memory: the rarest pieces are dropped and counted."""
-    counts = PieceCounts(max_memory="200MB").add(library_files()[:12])
-    assert counts.dropped.distinct == 0
-    assert counts.dropped.most == 0  # no count is lower than it should be
-    show("The pieces dropped for a limit of 200 MB", counts.dropped, Dropped(1, 2, 3).said())
+    """Limit the memory, and get the same merges. Or leave rare pieces out, or take a sample."""
+    files = library_files()[:12]
+    whole = BPETokenizer().train(files, 600, verbose=False)
+    with TemporaryDirectory() as directory:
+        limited = BPETokenizer().train(
+            files, 600, max_memory="100MB", spill_directory=directory, verbose=False
+        )
+        assert limited.merges == whole.merges
+    dropping = PieceCounts(max_memory="200MB", on_memory="drop").add(files)
+    assert dropping.dropped == Dropped()  # 200 MB are enough
+    frequent = PieceCounts().add(files).leave_out(5)
+    losses: tuple[ScriptLoss, ...] = frequent.dropped.scripts
+    show("Pieces that occur less than 5 times", frequent.dropped.said(), *losses[:3])
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    sampled: Sampled = PieceCounts(sample="1/10").add(lines).sampled
+    assert 0 < sampled.kept_documents < sampled.documents
+    show("A sample of the lines", sampled.said())
 
 
 def a_run_that_was_stopped() -> None:

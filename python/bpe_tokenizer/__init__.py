@@ -60,7 +60,7 @@ if _TYPE_CHECKING:
     from bpe_tokenizer.chat.session import ChatSession
     from bpe_tokenizer.inference import InferenceBackend, detect_best_backend
     from bpe_tokenizer.results import EncodingResult
-    from bpe_tokenizer.train.piece_counts import Dropped, PieceCounts, count
+    from bpe_tokenizer.train.piece_counts import Dropped, PieceCounts, Sampled, ScriptLoss, count
     from bpe_tokenizer.train.trainer import train_bpe
 
 __all__ = [
@@ -97,6 +97,8 @@ __all__ = [
     "PieceCounts",
     "PostProcessor",
     "Reply",
+    "Sampled",
+    "ScriptLoss",
     "SpecialTokenError",
     "StreamDecoder",
     "TokenizerError",
@@ -120,6 +122,8 @@ _LAZY = {
     "ChatSession": "chat.session",
     "ChatTemplate": "chat",
     "Dropped": "train.piece_counts",
+    "Sampled": "train.piece_counts",
+    "ScriptLoss": "train.piece_counts",
     "EncodingResult": "results",
     "InferenceBackend": "inference",
     "PieceCounts": "train.piece_counts",

@@ -1,5 +1,6 @@
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from os import PathLike
+from pathlib import Path
 from typing import Literal, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
@@ -425,8 +426,8 @@ class DecodeStream:
 class PieceCounter:
     """Counts the pieces of a corpus and trains a model on the counts."""
 
-    # max_memory: approximate limit for counting and training, in bytes. At the limit, counting writes the pieces
-    # to unnamed files in `spill_directory`, or drops the rarest ones.
+    # max_memory: approximate limit for counting and training, in bytes. At the limit, counting writes the
+    # pieces to unnamed files in `spill_directory`, or drops the rarest ones.
     # sample: documents count whose 64-bit hash is below this number. A file that is one document is refused.
     def __new__(
         cls,
@@ -483,8 +484,8 @@ class PieceCounter:
     def make_room(self) -> None: ...
     # Drops the pieces with counts below `min_count`.
     def leave_out(self, min_count: int) -> None: ...
-    # Reads the files of counts that `open` has not read. Raises FormatError if one is broken; so does whatever
-    # needs the pieces.
+    # Reads the files of counts that `open` has not read. Raises FormatError if one is broken; so does
+    # whatever needs the pieces.
     def verify(self) -> None: ...
     @property
     def documents(self) -> int: ...
@@ -496,15 +497,15 @@ class PieceCounter:
     def pieces(self) -> int: ...
     @property
     def distinct(self) -> int: ...
-    # Number of pieces that were dropped, the sum of their counts, the largest error of any count and of the count
-    # of any pair of symbols; and the number and the sum of each script that lost something.
+    # Number of pieces that were dropped, the sum of their counts, the largest error of any count and of the
+    # count of any pair of symbols; and the number and the sum of each script that lost something.
     @property
     def dropped(self) -> tuple[int, int, int, int, list[tuple[str, int, int]]]: ...
     # Documents and bytes that a sample saw, documents and bytes that it kept.
     @property
     def sampled(self) -> tuple[int, int, int, int]: ...
-    # Distinct pieces, their bytes, the memory that learning at once needs and the memory it may take (None: any),
-    # bytes on the disk, the directory of temporary files.
+    # Distinct pieces, their bytes, the memory that learning at once needs and the memory it may take (None:
+    # any), bytes on the disk, the directory of temporary files.
     @property
     def needs(self) -> tuple[int, int, int, int | None, int, Path]: ...
     # Whether normalisation changed text; not known of pieces that were counted elsewhere.
@@ -548,8 +549,8 @@ class PieceCounter:
     # result is that of the uninterrupted run. OptionError names a merge that is impossible.
     # progress(learned tokens, wanted tokens) is called every 100 tokens.
     # checkpoint(merges since its last call) is called after about each `checkpoint_seconds` of work.
-    # min_count: pieces with lower counts are left out. uncertain(number) is called with the number of the first
-    # merge that may differ because pieces were dropped.
+    # min_count: pieces with lower counts are left out. uncertain(number) is called with the number of the
+    # first merge that may differ because pieces were dropped.
     # With max_memory, merges are learned in rounds if learning at once needs more. The result is the same.
     def train(
         self,

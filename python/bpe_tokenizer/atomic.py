@@ -39,8 +39,8 @@ __all__ = [
     "remove_abandoned",
     "unfinished",
     "write_atomically",
-    "write_stream",
     "write_errors",
+    "write_stream",
 ]
 
 _SUFFIX = ".tmp"

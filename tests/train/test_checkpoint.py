@@ -10,12 +10,13 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, FormatError, MismatchError, OptionError, WriteError, atomic
+from bpe_tokenizer import BPETokenizer, FormatError, MismatchError, OptionError, WriteError
 from bpe_tokenizer.locks import RUN_LOCK
 from bpe_tokenizer.train import checkpoint
 from sampling import DAY, sample_size
@@ -44,6 +45,7 @@ def trained(corpus: list[Path], directory: Path | None = None, **options: Any) -
 
 PROGRAM = """
 import sys
+from functools import partial
 from pathlib import Path
 from bpe_tokenizer import BPETokenizer
 options = {"max_memory": sys.argv[2]} if sys.argv[2] else {}
@@ -101,18 +103,18 @@ def test_a_stop_at_every_save_changes_nothing(
     """Every save fails once, before it or behind it, and the run goes on from there."""
     whole = trained(corpus)
     monkeypatch.setattr("bpe_tokenizer.train.corpus._STEP_BYTES", 100_000)
-    write = atomic.write_atomically
+    writers = {name: getattr(checkpoint, name) for name in ("write_atomically", "save_counts")}
     saves, before = 0, False
 
     class Stopped(BaseException):
         pass
 
-    def stops(files: Any) -> None:
+    def stops(name: str, *arguments: Any, **options: Any) -> None:
         nonlocal saves
         if before:
             saves += 1
             raise Stopped
-        write(files)
+        writers[name](*arguments, **options)
         saves += 1
         raise Stopped
 
@@ -121,12 +123,14 @@ def test_a_stop_at_every_save_changes_nothing(
         runs += 1
         # A run that is stopped before its first save comes no further, so the next one is stopped behind it.
         before = runs % 2 == 0
-        monkeypatch.setattr(checkpoint, "write_atomically", stops)
+        for name in writers:
+            monkeypatch.setattr(checkpoint, name, partial(stops, name))
         try:
             learned = trained(corpus, tmp_path / "run", checkpoint_seconds=0)
         except Stopped:
             if runs > 60:
-                monkeypatch.setattr(checkpoint, "write_atomically", write)
+                for name, write in writers.items():
+                    monkeypatch.setattr(checkpoint, name, write)
                 learned = trained(corpus, tmp_path / "run", checkpoint_seconds=0)
                 break
             continue

@@ -215,7 +215,7 @@ def test_what_is_dropped_depends_on_the_corpus_alone(tmp_path: Path) -> None:
             file.write(f"often {rare(number)}\n")
     outcomes = []
     for threads in (1, 2, 5):
-        counts = count(path, "gpt2", threads=threads, max_memory="100MB")
+        counts = count(path, "gpt2", threads=threads, max_memory="100MB", on_memory="drop")
         outcomes.append((list(counts), counts.dropped))
     assert outcomes[0] == outcomes[1] == outcomes[2]
     dropped = outcomes[0][1]
@@ -232,7 +232,7 @@ def test_what_is_dropped_depends_on_the_corpus_alone(tmp_path: Path) -> None:
 
 def test_a_run_says_what_it_dropped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = (f"often {rare(number)}" for number in range(600_000))
-    BPETokenizer().train(words, 300, max_memory="100MB")
+    BPETokenizer().train(words, 300, max_memory="100MB", on_memory="drop")
     assert "Dropped rare pieces" in capsys.readouterr().err
 
 
@@ -449,7 +449,7 @@ def test_the_commands_count_and_train(
     assert counted.returncode == 0, counted.stderr
     said = json.loads(counted.stdout)
     assert said["documents"] == 3
-    assert said["dropped"] == {"distinct": 0, "pieces": 0, "most": 0}
+    assert said["dropped"] == {"distinct": 0, "pieces": 0, "most": 0, "pairs": 0, "scripts": []}
     assert "normalization" not in counted.stderr
     Path("decomposed.txt").write_text("cafe\u0301", encoding="utf-8")
     changed = run("count", "--corpus", "decomposed.txt", "--output", "c.counts")

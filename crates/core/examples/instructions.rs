@@ -37,7 +37,13 @@ fn main() -> Result<()> {
 
     let corpus = [&prose[..], &code, &scripts];
     let bytes = corpus.iter().map(|text| text.len()).sum();
-    let counter = Counter::new(&[PATTERN.to_owned()], None, Vec::new(), 1, Limits::default())?;
+    let counter = Counter::new(
+        &[PATTERN.to_owned()],
+        None,
+        Vec::new(),
+        1,
+        Limits::default(),
+    )?;
     let mut counted = Counted::default();
     measure("count pieces", bytes, || {
         let mut call = CountCall {

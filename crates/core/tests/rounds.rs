@@ -19,7 +19,10 @@ use TieBreak::{HuggingFace, Largest};
 fn words(count: u64) -> Pieces {
     let mut words = language(count);
     let numbers = (0..count).map(|number| {
-        let text = format!(" {}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 10_000_000);
+        let text = format!(
+            " {}",
+            number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 10_000_000
+        );
         (text.into_bytes(), 1 + number % 3)
     });
     words.extend(numbers);
@@ -83,7 +86,10 @@ fn one_count_of_too_many_pairs_is_an_error() {
     let options = options(5000, Largest);
     let error = train_in_rounds_from(&pieces, None, &[], &options, (20_000, 1 << 16));
     let error = error.unwrap_err().to_string();
-    assert!(error.contains("max_memory is too small: the pairs that occur"), "{error}");
+    assert!(
+        error.contains("max_memory is too small: the pairs that occur"),
+        "{error}"
+    );
     assert!(error.chars().count() <= 300);
     let too_little = RoundLimits::new(1 << 20, Spills::new(None), &options);
     let error = too_little.unwrap_err().to_string();
@@ -134,8 +140,15 @@ fn checkpoints_get_the_merges_of_all_rounds() {
             next: 0,
         };
         let never = Interrupt::never();
-        train_in_rounds(&mut stream, &warm_start, &options, &limits, &never, &mut callbacks)
-            .unwrap();
+        train_in_rounds(
+            &mut stream,
+            &warm_start,
+            &options,
+            &limits,
+            &never,
+            &mut callbacks,
+        )
+        .unwrap();
         assert_eq!(saved, whole);
     }
 }
@@ -166,9 +179,11 @@ fn rounds_stop_when_they_are_interrupted() {
 
 #[test]
 fn a_counter_trains_in_its_memory() {
-    let text = words(30_000)
-        .into_iter()
-        .map(|(piece, count)| String::from_utf8(piece).unwrap().repeat(count.min(20) as usize));
+    let text = words(30_000).into_iter().map(|(piece, count)| {
+        String::from_utf8(piece)
+            .unwrap()
+            .repeat(count.min(20) as usize)
+    });
     let texts: Vec<String> = text.map(|text| text + " ").collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let never = Interrupt::never();
@@ -213,7 +228,11 @@ fn a_counter_trains_in_its_memory() {
 
 #[test]
 fn dropped_pieces_make_merges_uncertain() {
-    let pieces = vec![(b"ab".to_vec(), 100), (b"cd".to_vec(), 60), (b"ef".to_vec(), 55)];
+    let pieces = vec![
+        (b"ab".to_vec(), 100),
+        (b"cd".to_vec(), 60),
+        (b"ef".to_vec(), 55),
+    ];
     for (pair_error, first) in [(0, None), (4, Some(3)), (5, Some(1)), (40, Some(0))] {
         let options = MergeOptions {
             pair_error,
@@ -227,7 +246,12 @@ fn dropped_pieces_make_merges_uncertain() {
 }
 
 /// The limits that a test tries: one round and many, counters that many pairs share and ones that few do.
-const LIMITS: [(usize, usize); 4] = [(usize::MAX, 1), (usize::MAX, 16), (2000, 1 << 12), (700, 1 << 12)];
+const LIMITS: [(usize, usize); 4] = [
+    (usize::MAX, 1),
+    (usize::MAX, 16),
+    (2000, 1 << 12),
+    (700, 1 << 12),
+];
 
 fn check(
     pieces: &Pieces,
@@ -264,6 +288,10 @@ proptest! {
             check(&pieces, None, &merges[..begun], &options, &whole);
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
     fn rounds_of_a_language_give_the_same(

@@ -18,9 +18,7 @@ use bpe_tokenizer_core::train::counts::{
     write_counts, CountCall, Counted, Counter, Dropped, Limits, Loss, OnMemory, PieceCounts,
     PieceStream, Position, Run, RunReader, Sample, Sampled, SCRIPTS,
 };
-use bpe_tokenizer_core::train::merges::{
-    Callbacks, MergeOptions, MergeParts, TieBreak, WarmStart,
-};
+use bpe_tokenizer_core::train::merges::{Callbacks, MergeOptions, MergeParts, TieBreak, WarmStart};
 use bpe_tokenizer_core::{Error, Interrupt, Result};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -158,10 +156,7 @@ fn read_arrays(
     Ok((data, offsets, counts))
 }
 
-fn to_arrays<'py>(
-    py: Python<'py>,
-    (data, offsets, counts): Buffers,
-) -> PyResult<Arrays<'py>> {
+fn to_arrays<'py>(py: Python<'py>, (data, offsets, counts): Buffers) -> PyResult<Arrays<'py>> {
     Ok((
         objects::array(py, data)?,
         objects::array(py, offsets)?,
@@ -314,7 +309,8 @@ impl PieceCounter {
             let mut poller = Poller::new(interrupt);
             for (row, &count) in rows(data, offsets).zip(counts) {
                 poller.advance(1)?;
-                self.counter.add_piece(row?, count, &mut counted, interrupt)?;
+                self.counter
+                    .add_piece(row?, count, &mut counted, interrupt)?;
             }
             Ok(())
         })
@@ -447,8 +443,8 @@ impl PieceCounter {
             return Ok(true);
         }
         // Copies, because two locks could deadlock.
-        let mut copies = [self, other.get()]
-            .map(|counter| counter.with(py, |counted, _| counted.copy()));
+        let mut copies =
+            [self, other.get()].map(|counter| counter.with(py, |counted, _| counted.copy()));
         run(py, usize::MAX, |interrupt| {
             let [Ok(one), Ok(other)] = &mut copies else {
                 return Ok(false);
@@ -460,7 +456,8 @@ impl PieceCounter {
                 poller.advance(1)?;
                 match (one.advance()?, other.advance()?) {
                     (false, false) => return Ok(true),
-                    (true, true) if one.piece() == other.piece() && one.count() == other.count() => {}
+                    (true, true)
+                        if one.piece() == other.piece() && one.count() == other.count() => {}
                     _ => return Ok(false),
                 }
             }

@@ -275,8 +275,8 @@ def print_needs(counter: _core.PieceCounter) -> None:
         return
     how = "at once" if memory <= limit else f"in rounds, with temporary files in {directory}"
     print(
-        f"Learning from {count_noun(distinct, 'distinct piece')} of {size / 1e6:,.0f} MB {how}: at once needs "
-        f"{memory / 1e6:,.0f} MB of memory, max_memory leaves {limit / 1e6:,.0f} MB, and "
+        f"Learning from {count_noun(distinct, 'distinct piece')} of {size / 1e6:,.0f} MB {how}: "
+        f"at once needs {memory / 1e6:,.0f} MB of memory, max_memory leaves {limit / 1e6:,.0f} MB, and "
         f"{disk / 1e6:,.0f} MB are on the disk",
         file=sys.stderr,
     )
@@ -285,7 +285,8 @@ def print_needs(counter: _core.PieceCounter) -> None:
 def print_uncertain(first: int) -> None:
     """Print to stderr which merge is the first that dropped pieces may have changed."""
     print(
-        f"Pieces were dropped: the first {count_noun(first, 'merge')} are those of all pieces, later ones may differ",
+        f"Pieces were dropped: the first {count_noun(first, 'merge')} are those of all pieces, and later ones "
+        "may differ",
         file=sys.stderr,
     )
 

@@ -45,7 +45,14 @@ mod samples {
 
     pub fn counter(pattern: &str, form: Option<Normalization>, threads: usize) -> Counter {
         let special = vec!["<|end of text|>".to_owned(), "<|end".to_owned()];
-        Counter::new(&[pattern.to_owned()], form, special, threads, Limits::default()).unwrap()
+        Counter::new(
+            &[pattern.to_owned()],
+            form,
+            special,
+            threads,
+            Limits::default(),
+        )
+        .unwrap()
     }
 
     pub fn call<'a>(

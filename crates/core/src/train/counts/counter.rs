@@ -660,7 +660,9 @@ mod tests {
             call.add_texts(&[&text]).unwrap();
             let mut expected = count_whole(&counter, &text);
             assert!(table(&mut counted) == expected);
-            counter.add_piece(b"piece", 7, &mut counted, &never).unwrap();
+            counter
+                .add_piece(b"piece", 7, &mut counted, &never)
+                .unwrap();
             *expected.entry(b"piece".to_vec()).or_insert(0) += 7;
             assert!(table(&mut counted) == expected);
         }
@@ -765,7 +767,7 @@ mod tests {
     fn new_words(texts: u64, words: u64) -> Vec<String> {
         let word = |number: u64| {
             let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let long = if number % 50 == 0 { "x" } else { "" };
+            let long = if number.is_multiple_of(50) { "x" } else { "" };
             format!(" {}{hash:x}", long.repeat(20))
         };
         let texts = (0..texts).map(|text| {
@@ -887,7 +889,8 @@ mod tests {
 
     #[test]
     fn rare_pieces_are_left_out() {
-        let text = new_words(1, 3000).concat() + &" twice".repeat(2) + &" long pieces that".repeat(3);
+        let text =
+            new_words(1, 3000).concat() + &" twice".repeat(2) + &" long pieces that".repeat(3);
         let whole = count_whole(&counter(PATTERN, None, 1), &text);
         for counter in [counter(PATTERN, None, 1), spilling(1, 1, 64)] {
             let never = Interrupt::never();
@@ -913,7 +916,9 @@ mod tests {
     #[test]
     fn a_sample_is_of_whole_documents() {
         let limits = Limits {
-            sample: Some(Sample { below: u64::MAX / 4 }),
+            sample: Some(Sample {
+                below: u64::MAX / 4,
+            }),
             ..Limits::default()
         };
         let counter = Counter::new(&[PATTERN.to_owned()], None, Vec::new(), 1, limits).unwrap();
@@ -935,15 +940,13 @@ mod tests {
         assert_eq!(counted.sampled.documents, 1000);
         assert_eq!(counted.sampled.kept_documents, counted.documents);
         assert!((200..300).contains(&counted.documents));
-        assert_eq!(
-            table(&mut counted)[&b"document"[..]],
-            3 * counted.documents
-        );
+        assert_eq!(table(&mut counted)[&b"document"[..]], 3 * counted.documents);
         let path = std::path::Path::new("any file");
         let mut call = call(&counter, &mut counted, 1, &never);
         for refused in [
             call.add_range(path, 0..5).unwrap_err(),
-            call.add_reader(&b"text"[..], path, &mut |_| {}).unwrap_err(),
+            call.add_reader(&b"text"[..], path, &mut |_| {})
+                .unwrap_err(),
         ] {
             assert!(refused.to_string().contains("by line"), "{refused}");
         }
@@ -985,7 +988,8 @@ mod tests {
         for threads in [1, 2, 5] {
             let special = vec!["<|end".to_owned()];
             let patterns = [PATTERN.to_owned()];
-            let counter = Counter::new(&patterns, None, special, threads, dropping(memory)).unwrap();
+            let counter =
+                Counter::new(&patterns, None, special, threads, dropping(memory)).unwrap();
             let mut counted = Counted::default();
             for text in &texts {
                 call(&counter, &mut counted, 1, &Interrupt::never())
@@ -994,8 +998,7 @@ mod tests {
                 let cost = counted.counts.cost();
                 let pending: usize = counted.pending.iter().map(PieceCounts::cost).sum();
                 assert!(
-                    cost + pending
-                        <= memory + 12 * (counter.drop_interval().unwrap() + text.len())
+                    cost + pending <= memory + 12 * (counter.drop_interval().unwrap() + text.len())
                 );
             }
             let counts = table(&mut counted);

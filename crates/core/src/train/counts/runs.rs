@@ -280,7 +280,8 @@ impl PieceStream for RunReader {
         let kept = usize::try_from(shared)
             .ok()
             .and_then(|shared| self.piece.get(shared..));
-        if !kept.is_some_and(|kept| kept < other) || count == 0 {
+        let ascends = kept.is_some_and(|kept| kept < other);
+        if !ascends || count == 0 {
             return Err(self.wrong(OUT_OF_ORDER));
         }
         self.piece.truncate(shared as usize);

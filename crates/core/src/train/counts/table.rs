@@ -500,8 +500,12 @@ impl Shard {
             let mut counts = self.iter().map(|(_, count)| count);
             counts.try_for_each(|count| checked_product(count, weight).map(|_| ()))?;
         }
-        let sum =
-            |own: u64, count: u64| checked_sum(checked_product(own, weight)?, checked_product(count, added_weight)?);
+        let sum = |own: u64, count: u64| {
+            checked_sum(
+                checked_product(own, weight)?,
+                checked_product(count, added_weight)?,
+            )
+        };
         if self.has_room(added.taken) && sum(self.largest(), added.largest()).is_ok() {
             return reserve_entries(&mut self.long, added.long.len());
         }
@@ -785,8 +789,8 @@ mod tests {
             let mut dropped = Dropped::default();
             if let Some(most) = most {
                 counts
-            .drop_rare(limit, &mut dropped, &mut LostPairs::default())
-            .unwrap();
+                    .drop_rare(limit, &mut dropped, &mut LostPairs::default())
+                    .unwrap();
                 assert_eq!(dropped.max_error, most);
             }
             let stay = |pair: &&(&str, u64)| pair.1 > dropped.max_error;
@@ -798,7 +802,9 @@ mod tests {
         let mut counts = counts_of(&pieces);
         let mut dropped = Dropped::default();
         let mut lost = LostPairs::default();
-        counts.drop_rare(cost(1, 1), &mut dropped, &mut lost).unwrap();
+        counts
+            .drop_rare(cost(1, 1), &mut dropped, &mut lost)
+            .unwrap();
         assert_eq!((counts.len(), dropped.max_error), (1, 5000));
         counts.drop_rare(0, &mut dropped, &mut lost).unwrap();
         assert_eq!((counts.len(), dropped.max_error), (0, 11_000));

@@ -132,7 +132,9 @@ pub fn train_in_rounds(
     loop {
         // Every count is below the ceiling.
         ceiling = ceiling.min(work.bounds.largest().saturating_add(1));
-        let guess = ((ceiling as f64 / ratio) as u64).min(ceiling - 1).max(least);
+        let guess = ((ceiling as f64 / ratio) as u64)
+            .min(ceiling - 1)
+            .max(least);
         seed.parts_only = true;
         let fragments = work.gather(&symbols, &seed, guess, ceiling)?;
         let threshold = fragments.threshold;
@@ -210,7 +212,9 @@ impl PairBounds {
 
     fn largest(&self) -> u64 {
         let counters = self.counters.iter();
-        let largest = counters.map(|counter| counter.load(Ordering::Relaxed)).max();
+        let largest = counters
+            .map(|counter| counter.load(Ordering::Relaxed))
+            .max();
         largest.unwrap_or(0)
     }
 

@@ -1,0 +1,349 @@
+"""Counting and learning in little memory: the same counts and merges, and nothing is left on the disk."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import (
+    BPETokenizer,
+    CorpusError,
+    Dropped,
+    FormatError,
+    MismatchError,
+    OptionError,
+    PieceCounts,
+    Sampled,
+    ScriptLoss,
+    count,
+    train_from_counts,
+)
+from bpe_tokenizer.errors import ArgumentTypeError
+from bpe_tokenizer.train.counts_file import SMALL_FILE
+from bpe_tokenizer.train.options import sample_limit
+
+# More distinct words than fit into the smallest limit: about five times its memory.
+MANY_WORDS = 1_300_000
+
+
+def words(number: int, seed: int = 1) -> Iterator[str]:
+    """Lines of words that are ever new, and of ones that come again."""
+    chance = random.Random(seed)
+    syllables = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
+    for _ in range(number // 10):
+        line = ("".join(chance.choices(syllables, k=chance.randrange(2, 6))) for _ in range(12))
+        yield f"often {' '.join(line)} 日本{chance.randrange(99)} слово"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("memory") / "corpus.txt"
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in words(MANY_WORDS))
+    return path
+
+
+@pytest.fixture(scope="module")
+def everything(corpus: Path) -> PieceCounts:
+    return count(corpus, "gpt2")
+
+
+@pytest.fixture(scope="module")
+def learned(everything: PieceCounts) -> BPETokenizer:
+    return BPETokenizer("gpt2").train_from_counts(everything, 3000, verbose=False)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_counts_with_a_limit_are_exact(
+    corpus: Path, everything: PieceCounts, tmp_path: Path, threads: int
+) -> None:
+    limited = count(corpus, "gpt2", max_memory="100MB", threads=threads, spill_directory=tmp_path)
+    assert list(tmp_path.iterdir()) == []  # the files have no names
+    assert limited.dropped == Dropped()
+    assert limited == everything
+    assert (limited.pieces, limited.distinct) == (everything.pieces, everything.distinct)
+    assert list(limited) == list(everything)
+    if threads == 2:
+        for counts in (limited, everything):
+            counts.save(tmp_path / f"{counts is limited}.counts")
+        files = [path.read_bytes() for path in tmp_path.iterdir()]
+        assert files[0] == files[1]
+        assert limited.to_arrow().equals(everything.to_arrow())
+        assert pickle.loads(pickle.dumps(limited)) == everything
+
+
+def test_merges_with_a_limit_are_those_without(
+    corpus: Path, everything: PieceCounts, learned: BPETokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needed = core_needs(everything)
+    assert needed > 5 * 36e6
+    limited = BPETokenizer("gpt2").train(corpus, 3000, max_memory="100MB")
+    assert limited.merges == learned.merges
+    said = capsys.readouterr().err
+    assert f"{everything.distinct:,} distinct pieces" in said
+    assert f"in rounds, with temporary files in {os.environ.get('TMPDIR', '/tmp')}" in said
+    assert "max_memory leaves 36 MB" in said
+    assert "may differ" not in said
+
+
+def core_needs(counts: PieceCounts) -> int:
+    from bpe_tokenizer.train.piece_counts import core_counter
+
+    return core_counter(counts).needs[2]
+
+
+@pytest.mark.parametrize("tie_break", ["largest", "huggingface"])
+def test_other_ways_of_training_keep_the_limit(
+    everything: PieceCounts, tie_break: Any, tmp_path: Path, corpus: Path
+) -> None:
+    everything.save(tmp_path / "counts")
+    options: dict[str, Any] = {"tie_break": tie_break, "verbose": False, "max_token_length": 6}
+    whole = train_from_counts(everything, 1500, **options)
+    limited = train_from_counts(tmp_path / "counts", 1500, max_memory="100MB", **options)
+    assert limited.merges == whole.merges
+    del options["max_token_length"]
+    base = BPETokenizer("gpt2").train(words(2000, seed=5), 600, verbose=False, special_tokens=["<s>"])
+    extended = [pickle.loads(pickle.dumps(base)) for _ in range(2)]
+    extended[0].extend(corpus, 1200, **options)
+    extended[1].extend(corpus, 1200, max_memory="100MB", spill_directory=tmp_path, **options)
+    assert extended[0].merges == extended[1].merges
+
+
+PEAK = r"""
+import re, sys
+from pathlib import Path
+from bpe_tokenizer import BPETokenizer
+BPETokenizer("gpt2").train(Path(sys.argv[1]), 3000, verbose=False, max_memory="100MB")
+# The peak of `resource` includes that of the process that started this one.
+print(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
+    peaks = []
+    for size in (1, 3):
+        path = tmp_path / f"{size}.txt"
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in words(size * MANY_WORDS, seed=size))
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, str(path)], capture_output=True, text=True, check=True
+        )
+        peaks.append(1024 * int(done.stdout))
+    assert max(peaks) < 120e6
+    assert max(peaks) < 1.15 * min(peaks)
+
+
+STOPPED = """
+import sys
+from pathlib import Path
+from bpe_tokenizer import BPETokenizer
+print("began", flush=True)
+BPETokenizer("gpt2").train(
+    Path(sys.argv[1]), 30000, verbose=False, max_memory="100MB", spill_directory=sys.argv[2]
+)
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("seconds", [0.2, 0.8, 1.6])
+def test_a_stop_leaves_no_files(corpus: Path, tmp_path: Path, sent: signal.Signals, seconds: float) -> None:
+    command = [sys.executable, "-c", STOPPED, str(corpus), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(seconds)
+        process.send_signal(sent)
+        stopped = time.monotonic()
+        process.communicate(timeout=60)
+    assert time.monotonic() - stopped < 5
+    assert process.returncode != 0
+    assert list(tmp_path.iterdir()) == []
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from bpe_tokenizer import BPETokenizer, PieceCounts, WriteError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+counts = PieceCounts("gpt2", max_memory="100MB", spill_directory=sys.argv[2]).add("low low")
+try:
+    counts.add(Path(sys.argv[1]))
+except WriteError as error:
+    print(error)
+print(counts, list(counts))
+"""
+
+
+def test_a_full_disk_is_named_and_changes_no_counts(corpus: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FULL, str(corpus), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    error, counts = done.stdout.splitlines()
+    assert error.startswith(f"{tmp_path}: ")
+    assert "spill_directory" in error
+    assert len(error) <= 300
+    assert counts == "PieceCounts(documents=1, pieces=2, distinct=2) [(b' low', 1), (b'low', 1)]"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_large_files_are_streams(everything: PieceCounts, tmp_path: Path) -> None:
+    path = tmp_path / "large.counts"
+    everything.save(path)
+    assert path.stat().st_size > SMALL_FILE
+    loaded = PieceCounts.load(path, max_memory="100MB", spill_directory=tmp_path)
+    assert repr(loaded) == repr(everything)
+    assert loaded == everything
+    loaded.save(tmp_path / "again.counts")
+    assert (tmp_path / "again.counts").read_bytes() == path.read_bytes()
+    # Sums with weights, with counts in memory and with texts.
+    loaded.merge(PieceCounts.load(path), 2).merge(PieceCounts("gpt2").add("often often"), 3).add("often")
+    expected = {piece: 3 * times for piece, times in everything}
+    expected[b"often"] += 4
+    expected[b" often"] = expected.get(b" often", 0) + 3
+    assert dict(loaded) == expected
+    assert loaded.documents == 4
+    with pytest.raises(CorpusError, match="64 bits"):
+        loaded.merge(PieceCounts.load(path), 2**60)
+    assert dict(loaded) == expected
+    with pytest.raises(MismatchError):
+        PieceCounts().merge(loaded)
+    counts = PieceCounts.load(path).leave_out(3)
+    assert dict(counts) == {piece: times for piece, times in everything if times >= 3}
+    assert counts.dropped.distinct == everything.distinct - counts.distinct
+    assert counts.dropped.most == 2
+
+
+def test_a_broken_large_file_gives_no_counts(everything: PieceCounts, tmp_path: Path) -> None:
+    path = tmp_path / "large.counts"
+    everything.save(path)
+    data = bytearray(path.read_bytes())
+    for place in (len(data) // 2, len(data) - 1):
+        broken = data.copy()
+        broken[place] ^= 1
+        path.write_bytes(broken)
+        counts = PieceCounts.load(path)
+        uses: list[Callable[[PieceCounts], object]] = [
+            lambda counts: counts.distinct,
+            list,
+            PieceCounts("gpt2").merge,
+            lambda counts: counts.save(tmp_path / "other.counts"),
+            lambda counts: train_from_counts(counts, 300, verbose=False),
+        ]
+        for use in uses:
+            with pytest.raises(FormatError, match=rf"large\.counts: byte {len(data) - 8}: the checksum"):
+                use(counts)
+        assert not (tmp_path / "other.counts").exists()
+    path.write_bytes(data[:-1])
+    with pytest.raises(FormatError, match="byte"):
+        list(PieceCounts.load(path))
+
+
+def test_many_files_of_counts_are_added_in_bounded_memory(tmp_path: Path) -> None:
+    paths = []
+    total: dict[bytes, int] = {}
+    for number in range(6):
+        counts = PieceCounts("gpt2", normalization=None).add(list(words(150_000, seed=number)))
+        paths.append(tmp_path / f"{number}.counts")
+        counts.save(paths[-1])
+        for piece, times in counts:
+            total[piece] = total.get(piece, 0) + times
+    limited = train_from_counts(paths, 900, max_memory="100MB", spill_directory=tmp_path, verbose=False)
+    assert limited.merges == train_from_counts(paths, 900, verbose=False).merges
+    summed = PieceCounts.load(paths[0], max_memory="100MB", spill_directory=tmp_path)
+    for path in paths[1:]:
+        summed.merge(PieceCounts.load(path))
+    assert dict(summed) == total
+
+
+def test_pieces_are_left_out_by_their_counts(tmp_path: Path) -> None:
+    texts = ["low low lower", "low lowest", "slow"]
+    counts = count(texts, "gpt2", min_count=2)
+    assert dict(counts) == {b"low": 2}
+    assert counts.dropped == Dropped(4, 4, 1, 4, (ScriptLoss("Latin", 4, 4),))
+    counts.save(tmp_path / "counts")
+    assert PieceCounts.load(tmp_path / "counts") == counts
+    assert PieceCounts.load(tmp_path / "counts").dropped == counts.dropped
+    options: dict[str, Any] = {"min_frequency": 1, "verbose": False}
+    learned = BPETokenizer("gpt2").train(texts, 300, min_count=2, **options)
+    assert learned.merges == [(b"o", b"w"), (b"l", b"ow")]
+    everything = count(texts, "gpt2")
+    again = train_from_counts(everything, 300, min_count=2, **options)
+    assert again.merges == learned.merges
+    assert everything.distinct == 5  # unchanged
+    with pytest.raises(OptionError, match="min_count"):
+        count(texts, min_count=-1)
+
+
+def test_a_sample_is_the_same_everywhere(tmp_path: Path) -> None:
+    texts = [f"text {number}" for number in range(2000)]
+    whole = PieceCounts("gpt2", sample="1/10").add(texts)
+    shuffled = texts.copy()
+    random.Random(1).shuffle(shuffled)
+    parts = PieceCounts("gpt2", sample=0.1, threads=1)
+    for start in range(0, 2000, 77):
+        parts.add(iter(shuffled[start : start + 77]))
+    assert parts == whole
+    assert whole.sampled.documents == 2000
+    assert whole.sampled.bytes == sum(map(len, texts))
+    assert whole.documents == whole.sampled.kept_documents
+    assert 150 < whole.documents < 250
+    assert whole.sampled.said().startswith(f"Sampled {whole.documents} of 2,000 documents")
+    whole.save(tmp_path / "counts")
+    assert PieceCounts.load(tmp_path / "counts").sampled == whole.sampled
+    weighted = PieceCounts("gpt2", sample=0.1).add(texts, weight=3)
+    assert dict(weighted) == {piece: 3 * times for piece, times in whole}
+    assert PieceCounts("gpt2", sample=1.0).add(texts).sampled == Sampled()
+    with pytest.raises(CorpusError, match="empty"):
+        count(["just one"], sample="1/1000000000")
+    file = tmp_path / "file.txt"
+    file.write_text("some text")
+    with pytest.raises(OptionError, match="by line"):
+        BPETokenizer().train(file, 300, sample=0.5, verbose=False)
+
+
+@pytest.mark.parametrize("rate", [0, -0.5, 1.5, "0", "2", "half", "1/0", float("nan")])
+def test_rates_that_make_no_sense_are_refused(rate: float | str) -> None:
+    with pytest.raises(OptionError, match="sample"):
+        PieceCounts(sample=rate)
+    with pytest.raises(ArgumentTypeError):
+        sample_limit([0.5])  # type: ignore[arg-type]
+
+
+def test_limits_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="on_memory"):
+        PieceCounts(on_memory="crash")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="no directory"):
+        PieceCounts(spill_directory=tmp_path / "nowhere")
+    with pytest.raises(OptionError, match="smaller vocab_size"):
+        BPETokenizer("gpt2").train(words(MANY_WORDS), 10**6, max_memory="100MB", verbose=False)
+
+
+def test_what_is_dropped_is_told_by_script_and_by_merge(
+    corpus: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    counts = count(corpus, "gpt2", max_memory="100MB", on_memory="drop")
+    dropped = counts.dropped
+    assert dropped.distinct > 1000
+    assert dropped.scripts[0].script == "Latin"
+    assert sum(loss.pieces for loss in dropped.scripts) == dropped.pieces
+    assert dropped.pairs > dropped.most > 0
+    counts.save(tmp_path / "counts")
+    assert PieceCounts.load(tmp_path / "counts").dropped == dropped
+    learned = BPETokenizer("gpt2").train_from_counts(counts, 400)
+    said = capsys.readouterr().err
+    assert f"Latin {dropped.scripts[0].pieces:,}" in said
+    first = int(said.split("the first ")[1].split(" ")[0])
+    exact = BPETokenizer("gpt2").train(corpus, 400, verbose=False)
+    assert learned.merges[:first] == exact.merges[:first]
