@@ -94,7 +94,7 @@ def count(
             f"{count_noun(counts.pieces, 'piece')}, {counts.distinct:,} of them distinct, saved in {output}"
         )
         print_normalized(counts)
-        print_reduced(counts)
+        print_reduced(piece_counts.core_counter(counts))
 
 
 def _dropped(dropped: Dropped) -> dict[str, Any]:
