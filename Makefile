@@ -25,6 +25,8 @@ RAY := $(VENV)/ray
 SPARK := $(VENV)/spark
 # The environment of the programs that read token files.
 READERS := $(VENV)/token-readers
+# The environment of the libraries whose columns we take.
+COLUMNS := $(VENV)/columns
 # The environment of the program that drives Chromium.
 PAGE := $(VENV)/page
 # The environment of the program that builds the documentation site.
@@ -66,7 +68,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-page screenshots test-slow test-neon fuzz mutants environments docs docs-serve lint format bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions clean
+.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-page screenshots test-slow test-neon fuzz mutants environments docs docs-serve lint format bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,6 +108,9 @@ test-spark: $(VENV)/.built $(SPARK)/.installed  ## The same on Spark (needs Java
 test-token-readers: $(VENV)/.built $(READERS)/.installed  ## Read token files with PyTorch, Megatron-LM, Polars and a C loader
 	PYTHONPATH=python $(READERS)/bin/python -m pytest -m "token_readers and not slow" tests/corpus $(PYTEST)
 
+test-columns: $(VENV)/.built $(COLUMNS)/.installed  ## Take columns of Polars, DuckDB, pandas, datasets and datatrove
+	PYTHONPATH=python $(COLUMNS)/bin/python -m pytest -m "columns and not slow" tests/columns $(PYTEST)
+
 test-page: $(VENV)/.built $(PAGE)/.installed  ## Drive the page in Chromium (needs Debian's chromium, or playwright install)
 	PYTHONPATH=python $(PAGE)/bin/python -m pytest -m browser tests/view/browser $(PYTEST)
 
@@ -131,7 +136,7 @@ fuzz: $(VENV)/.built $(VENV)/.test $(VENV)/.fuzz $(CARGO_FUZZ)/bin/cargo-fuzz  #
 mutants: $(VENV)/.built $(MUTATION)/.installed  ## Change the code in one place at a time: does a test notice? (MUTANTS="rust merge")
 	PATH="$(abspath $(MUTATION))/bin:$$PATH" $(MUTATION)/bin/python mutants/run.py $(MUTANTS)
 
-environments: $(TOKENIZERS1)/.installed $(ENGINES)/.installed $(RAY)/.installed $(SPARK)/.installed $(CARGO_FUZZ)/bin/cargo-fuzz
+environments: $(TOKENIZERS1)/.installed $(ENGINES)/.installed $(RAY)/.installed $(SPARK)/.installed $(COLUMNS)/.installed $(CARGO_FUZZ)/bin/cargo-fuzz
 
 # The message that is turned off is about other programs than these versions.
 docs: export NO_MKDOCS_2_WARNING := 1
@@ -276,8 +281,15 @@ $(SPARK)/.installed: Makefile | $(VENV)/.created
 $(READERS)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(READERS)
 	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
-	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet megatron-core==0.16.* polars pyarrow \
-	    zstandard $(TEST_PACKAGES)
+	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet 'megatron-core==0.16.*' polars pyarrow \
+	    zstandard transformers trl $(TEST_PACKAGES)
+	@touch $@
+
+# The versions that docs/columns.md speaks of.
+$(COLUMNS)/.installed: Makefile | $(VENV)/.created
+	$(BIN)/python -m venv $(COLUMNS)
+	$(COLUMNS)/bin/python -m pip --disable-pip-version-check install --quiet 'polars==2.*' 'duckdb==2.*' 'pandas==3.*' \
+	    'datasets==5.*' 'datatrove==0.10.*' orjson tokenizers $(TEST_PACKAGES)
 	@touch $@
 
 $(PAGE)/.installed: Makefile | $(VENV)/.created

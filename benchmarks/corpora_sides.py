@@ -15,6 +15,7 @@ import io
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from importlib import import_module
@@ -234,8 +235,17 @@ def _count_on_spark(corpus: Path, output: Path, vocabulary: Vocabulary) -> Outco
     """Our `count_with_spark`, with a session that has run a job."""
     from bpe_tokenizer.distributed import count_with_spark
 
+    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     builder = import_module("pyspark.sql").SparkSession.builder.master(f"local[{os.cpu_count()}]")
-    session = builder.config("spark.ui.enabled", "false").getOrCreate()
+    for name, value in {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+    }.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
     count_with_spark(str(_beginning(corpus, output)), _settings(), session=session)
     return _counted(lambda: count_with_spark(str(corpus), _settings(), session=session))
 

@@ -1,8 +1,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from os import PathLike
-from typing import Literal, Protocol, TypeAlias, TypedDict, final, type_check_only
 from pathlib import Path
-from typing import Literal, TypeAlias, TypedDict, final, type_check_only
+from typing import Literal, Protocol, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,10 @@ from bpe_tokenizer.model import AddedToken, Decoder, Normalizer, PreTokenizer
 
 __all__ = [
     "AddedTokensDecoder",
+    "ArrowArray",
+    "ArrowChunkedArray",
+    "ArrowPart",
+    "ArrowReader",
     "DecodeStream",
     "EncodeStream",
     "Encoder",

@@ -345,9 +345,8 @@ class BPETokenizer:
             )
         if unknown:
             raise argument_error(BPETokenizer.train, unknown)
-        from bpe_tokenizer.train.options import CountLimits, TrainingOptions
         from bpe_tokenizer.readers.options import training_options
-        from bpe_tokenizer.train.options import TrainingOptions
+        from bpe_tokenizer.train.options import CountLimits, TrainingOptions
         from bpe_tokenizer.train.trainer import train_model
 
         options = TrainingOptions(
@@ -550,8 +549,6 @@ class BPETokenizer:
         (True, b'slow', b'lowe')
         """
         from bpe_tokenizer.train.options import CountLimits, TrainingOptions
-        from bpe_tokenizer.readers.options import training_options
-        from bpe_tokenizer.train.options import TrainingOptions
         from bpe_tokenizer.train.resizing import extend_model
 
         compiled = self._compiled()
@@ -2076,7 +2073,9 @@ class BPETokenizer:
             threads: Number of threads of each process.
 
         Raises:
+            ArgumentTypeError: The name of a column is not a `str`.
             NotTrainedError: There is no vocabulary yet.
+            SpecialTokenError: A set names an unknown token.
 
         >>> import pyarrow
         >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)

@@ -517,13 +517,20 @@ def test_a_stream_that_fails() -> None:
 class NotCapsules:
     """An object whose capsules are something else."""
 
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        return "schema", "array"
+    def __init__(self, *capsules: object) -> None:
+        self.capsules = capsules
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, ...]:
+        return self.capsules
 
 
 def test_capsules_of_another_kind() -> None:
-    with pytest.raises(ValueError, match="PyCapsule"):
-        TOKENIZER.encode_arrow(NotCapsules())
+    schema, array = pa.array(["a"]).__arrow_c_array__()
+    for capsules in (("schema", "array"), (array, schema), (schema, None)):
+        with pytest.raises(ArgumentTypeError, match="something else than a capsule 'arrow_"):
+            TOKENIZER.encode_arrow(NotCapsules(*capsules))
+    with pytest.raises(ArgumentTypeError, match="did not return two capsules"):
+        TOKENIZER.encode_arrow(NotCapsules(schema))
 
 
 # -- Counting -------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """The readers of training programs take our files; `make test-token-readers` installs what a registry has.
 
-Megatron-LM's reader, pyarrow, Polars, NumPy and PyTorch are the real ones. nanoGPT and llm.c are in no
-registry: what their loaders do is written anew here and in `llm_c_loader.c`, from reading karpathy/nanoGPT
-(train.py, sample.py) and karpathy/llm.c (llmc/dataloader.h, dev/data/data_common.py, train_llama3.py).
+Megatron-LM's reader, pyarrow, Polars, NumPy, PyTorch, transformers and TRL are the real ones. nanoGPT and
+llm.c are in no registry: what their loaders do is written anew here and in `llm_c_loader.c`, from reading
+karpathy/nanoGPT (train.py, sample.py) and karpathy/llm.c (llmc/dataloader.h, dev/data/data_common.py,
+train_llama3.py).
 """
 
 from __future__ import annotations
@@ -23,14 +24,12 @@ import numpy.typing as npt
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import tokenize_corpus
+from bpe_tokenizer.corpus import PackedSequences, TokenizedCorpus, tokenize_corpus
 from bpe_tokenizer.corpus.flat import LLM_C_MAX_TOKENS, llm_c_header
-from bpe_tokenizer.corpus.joining import join_shards, write_meta
 from bpe_tokenizer.corpus.megatron import MegatronShard
-from bpe_tokenizer.corpus.packed_shards import PackedSequences, packed_format
 from bpe_tokenizer.corpus.packing import PackStrategy
-from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType
-from bpe_tokenizer.corpus.validation import is_validation, split_format
+from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
+from bpe_tokenizer.corpus.validation import is_validation
 from token_files import flat
 
 pytestmark = pytest.mark.token_readers
@@ -70,38 +69,13 @@ def sides() -> npt.NDArray[np.bool_]:
     return is_validation(np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)]), 0.1)
 
 
-def write_shards(
-    directory: Path, form: ShardFormat, dtype: TokenType, rows: Sequence[Sequence[int]], shards: int = 1
-) -> list[Path]:
-    """Write documents to shards, with those for validation apart if the format divides them."""
-    directory.mkdir()
-    made = []
-    for number in range(shards):
-        first, end = number * len(rows) // shards, (number + 1) * len(rows) // shards
-        paths = [directory / f"tokens-{number:05d}{suffix}" for suffix in form.suffixes]
-        files = [path.open("wb") for path in paths]
-        writer: Any = form.open(files, dtype)
-        part = (np.array(flat(rows[first:end]), dtype=np.uint32), np.array([*map(len, rows[first:end])]))
-        writer.write(*part, *([sides()[first:end]] if ".val" in form.suffixes[-1] else []))
-        writer.finish()
-        for file in files:
-            file.close()
-        made.extend(paths)
-    return made
-
-
 def divided(
-    directory: Path,
-    name: ShardFormatName,
-    dtype: TokenType,
-    rows: Sequence[Sequence[int]],
-    tokenizer: BPETokenizer | None = None,
-) -> None:
-    """Make what `tokenize_corpus` makes with a share for validation."""
-    paths = write_shards(directory, split_format(FORMATS[name]), dtype, rows, shards=3)
-    join_shards(directory, [path.name for path in paths], name, dtype)
-    if tokenizer is not None:
-        write_meta(directory, tokenizer)
+    corpus: Path, directory: Path, name: ShardFormatName, tokenizer: BPETokenizer, dtype: TokenType = "uint16"
+) -> TokenizedCorpus:
+    """Write shards with a tenth of the documents for validation."""
+    return tokenize_corpus(
+        corpus, directory, tokenizer, name, dtype=dtype, val_fraction=0.1, shard_tokens=1500
+    )
 
 
 def of_side(ids: Sequence[Sequence[int]], validation: bool) -> list[int]:
@@ -122,10 +96,10 @@ def nanogpt_batch(directory: Path, split: str, block: int, rows: int, dtype: typ
     return windows[:, :-1], windows[:, 1:]
 
 
-def test_nanogpt_trains(tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]) -> None:
+def test_nanogpt_trains(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
     torch = library("torch")
     directory = tmp_path / "data"
-    divided(directory, "nanogpt", "uint16", ids, tokenizer)
+    divided(corpus, directory, "nanogpt", tokenizer)
     torch.manual_seed(0)
     torch.set_num_threads(1)
     # train.py takes the size of its embedding from here.
@@ -163,8 +137,8 @@ def test_nanogpt_trains(tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[
     assert loss("val").item() < 2.5
 
 
-def test_nanogpt_files(tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]) -> None:
-    divided(tmp_path / "data", "nanogpt", "uint16", ids, tokenizer)
+def test_nanogpt_files(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]) -> None:
+    divided(corpus, tmp_path / "data", "nanogpt", tokenizer)
     for name, validation in (("train", False), ("val", True)):
         data: npt.NDArray[Any] = np.memmap(tmp_path / "data" / f"{name}.bin", dtype=np.uint16, mode="r")
         assert data.tolist() == of_side(ids, validation)
@@ -174,9 +148,11 @@ def test_nanogpt_files(tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[i
     assert "".join(meta["itos"][each] for each in ids[0]) == DOCUMENTS[0] + "<|endoftext|>"
 
 
-def test_nanogpt_reads_32_bits_with_the_line_of_the_error(tmp_path: Path, ids: list[list[int]]) -> None:
+def test_nanogpt_reads_32_bits_with_the_line_of_the_error(
+    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]
+) -> None:
     library("torch")
-    divided(tmp_path / "data", "nanogpt", "uint32", ids)
+    divided(corpus, tmp_path / "data", "nanogpt", tokenizer, "uint32")
     x, y = nanogpt_batch(tmp_path / "data", "train", 16, 4, np.uint32)
     text = " ".join(map(str, of_side(ids, False)))
     assert all(
@@ -231,10 +207,12 @@ def test_llm_c(
     assert found == expected
 
 
-def test_llm_c_with_validation(loader: Path, tmp_path: Path, ids: list[list[int]]) -> None:
-    divided(tmp_path / "out", "llm.c", "uint16", ids)
+def test_llm_c_with_validation(
+    loader: Path, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]
+) -> None:
+    made = divided(corpus, tmp_path / "out", "llm.c", tokenizer)
     sizes, found = load(loader, tmp_path / "out" / "*.train.bin", (4, 16), 10)
-    assert len(sizes) == 3
+    assert len(sizes) == len(made.files) - 1 > 2
     assert found == batches_of(of_side(ids, False), 64)[:10]
     expected = batches_of(of_side(ids, True), 64)
     assert load(loader, tmp_path / "out" / "val.bin", (4, 16), len(expected)) == (
@@ -272,9 +250,11 @@ def test_the_longest_file_of_llm_c(loader: Path, tmp_path: Path, more: int) -> N
     assert "cannot seek" in raised.value.stderr
 
 
-def test_llm_c_with_32_bits(tmp_path: Path, ids: list[list[int]]) -> None:
+def test_llm_c_with_32_bits(
+    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]
+) -> None:
     # What train_llama3.py does: NumPy, with the other magic and version.
-    divided(tmp_path / "out", "llm.c", "uint32", ids)
+    divided(corpus, tmp_path / "out", "llm.c", tokenizer, "uint32")
     tokens = []
     for path in sorted((tmp_path / "out").glob("*.train.bin")):
         data = path.read_bytes()
@@ -322,9 +302,14 @@ def test_megatron(
 
 @pytest.mark.parametrize("dtype", ["uint16", "int32"])
 def test_the_bytes_of_megatron(
-    indexed_dataset: Any, tmp_path: Path, ids: list[list[int]], dtype: TokenType
+    indexed_dataset: Any,
+    corpus: Path,
+    tmp_path: Path,
+    tokenizer: BPETokenizer,
+    ids: list[list[int]],
+    dtype: TokenType,
 ) -> None:
-    ours = write_shards(tmp_path / "out", FORMATS["megatron"], dtype, ids)
+    ours = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "megatron", dtype=dtype).files
     builder = indexed_dataset.IndexedDatasetBuilder(str(tmp_path / "theirs.bin"), dtype=np.dtype(dtype).type)
     for row in ids:
         builder.add_document(np.array(row), [len(row)])
@@ -361,7 +346,7 @@ class _Hole:
 
 
 def test_samples_of_megatron(
-    indexed_dataset: Any, tmp_path: Path, ids: list[list[int]], tokenizer: BPETokenizer
+    indexed_dataset: Any, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]
 ) -> None:
     """Its GPT dataset cuts our documents into samples, also with empty documents among them."""
     with warnings.catch_warnings():
@@ -369,7 +354,10 @@ def test_samples_of_megatron(
         gpt = library("megatron.core.datasets.gpt_dataset")
     split = import_module("megatron.core.datasets.utils").Split.train
     rows = [[], *ids[:200], [], [], *ids[200:], []]
-    write_shards(tmp_path / "out", FORMATS["megatron"], "uint16", rows)
+    with (tmp_path / "tokens.bin").open("wb") as data, (tmp_path / "tokens.idx").open("wb") as index:
+        writer = MegatronShard([data, index], "uint16")
+        writer.write(np.array(flat(rows), dtype=np.uint32), np.array([*map(len, rows)]))
+        writer.finish()
 
     class Tokenizer:
         vocab_size, eod, pad = tokenizer.n_vocab, tokenizer.eos_token_id, 0
@@ -387,7 +375,7 @@ def test_samples_of_megatron(
         path_to_cache=str(tmp_path / "cache"),
         mid_level_dataset_surplus=0.005,
     )
-    prefix = str(tmp_path / "out" / "tokens-00000")
+    prefix = str(tmp_path / "tokens")
     low = gpt.GPTDataset.build_low_level_dataset(prefix, config)
     documents = np.arange(len(rows), dtype=np.int32)
     dataset = gpt.GPTDataset(low, prefix, documents, None, split, config)
@@ -431,27 +419,78 @@ def test_pyarrow_and_polars(
 # Packed sequences
 
 
-@pytest.mark.parametrize("strategy", ["concat", "best-fit"])
-def test_packed_parquet(tmp_path: Path, ids: list[list[int]], strategy: PackStrategy) -> None:
+STRATEGIES: list[PackStrategy] = ["concat", "best-fit"]
+
+
+def packed_rows(
+    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, strategy: PackStrategy
+) -> list[dict[str, Any]]:
     parquet, polars = library("pyarrow.parquet"), library("polars")
-    [path] = write_shards(tmp_path / "out", packed_format("parquet", 48, strategy), "uint32", ids)
-    rows = parquet.read_table(path).to_pylist()
-    assert polars.read_parquet(path).to_dicts() == rows
+    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "parquet", pack=48, pack_strategy=strategy)
+    rows: list[dict[str, Any]] = parquet.read_table(made.files[0]).to_pylist()
+    assert polars.read_parquet(made.files[0]).to_dicts() == rows
+    return rows
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_packed_parquet(
+    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]], strategy: PackStrategy
+) -> None:
+    rows = packed_rows(corpus, tmp_path, tokenizer, strategy)
     assert sum(len(row["input_ids"]) for row in rows) == sum(map(len, ids))
     for row in rows:
         assert row["position_ids"] == flat([range(length) for length in row["seq_lengths"]])
         assert len(row["input_ids"]) == len(row["position_ids"]) <= 48
 
 
-@pytest.mark.parametrize("strategy", ["concat", "best-fit"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_trl(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, strategy: PackStrategy) -> None:
+    """TRL's collator finds the documents in `seq_lengths`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        collator = library("trl.trainer.sft_trainer").DataCollatorForLanguageModeling
+    rows = packed_rows(corpus, tmp_path, tokenizer, strategy)[:5]
+    batch = collator(pad_token_id=0, padding_free=True)(
+        [{name: row[name] for name in ("input_ids", "seq_lengths")} for row in rows]
+    )
+    assert batch["input_ids"].tolist() == [flat([row["input_ids"] for row in rows])]
+    assert batch["position_ids"].tolist() == [flat([row["position_ids"] for row in rows])]
+
+
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_transformers(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, attention: str) -> None:
+    """A model of transformers with `position_ids` computes what it does for each document alone."""
+    torch, transformers = library("torch"), library("transformers")
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=tokenizer.n_vocab,
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        attn_implementation=attention,
+    )
+    model = transformers.LlamaForCausalLM(config).eval()
+    for row in packed_rows(corpus, tmp_path, tokenizer, "concat")[:3]:
+        ids, positions = torch.tensor([row["input_ids"]]), torch.tensor([row["position_ids"]])
+        with torch.no_grad():
+            together = model(input_ids=ids, position_ids=positions, use_cache=False).logits
+            parts = torch.split(ids, row["seq_lengths"], dim=1)
+            alone = torch.cat([model(input_ids=part, use_cache=False).logits for part in parts], dim=1)
+        assert len(parts) > 1
+        assert torch.allclose(together, alone, atol=1e-4)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_attention_with_masks_is_that_of_the_documents(
-    tmp_path: Path, ids: list[list[int]], strategy: PackStrategy
+    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, strategy: PackStrategy
 ) -> None:
     """Attention with the mask of `document_ids` is that over the pieces of `cu_seqlens`."""
     torch = library("torch")
     attention = torch.nn.functional.scaled_dot_product_attention
-    paths = write_shards(tmp_path / "out", packed_format("npy", 48, strategy), "uint16", ids)
-    packed = PackedSequences.load(paths[0])
+    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "npy", pack=48, pack_strategy=strategy)
+    packed = PackedSequences.load(made.files[0])
     torch.manual_seed(0)
     start, stop = 3, 7
     tokens = torch.from_numpy(packed.ids[start:stop].astype(np.int64))

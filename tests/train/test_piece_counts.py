@@ -474,7 +474,7 @@ def test_the_commands_refuse_what_does_not_go_together(
         (1, ("--counts", "a.counts", "--pattern", "cl100k"), "split pattern"),
         (1, ("--counts", "a.counts", "--normalization", "none"), "normalisation"),
         (1, ("--counts", "a.counts", "--special", END), "special tokens"),
-        (2, ("--counts", "a.counts", "--max-memory", "1GB"), "need a --corpus"),
+        (2, ("--counts", "a.counts", "--on-memory", "drop"), "need a --corpus"),
         (1, ("--counts", "text"), "not a file of piece counts"),
         (1, ("--counts", "none"), "none"),
         (2, (), "either --corpus or --counts"),

@@ -15,8 +15,8 @@ use std::ops::Range;
 
 /// A thread checks this many parts of the rows, or more: their sizes differ.
 const PARTS_PER_THREAD: usize = 16;
-/// The most rows of a part.
-const MAX_PART_ROWS: usize = 1 << 16;
+/// The bytes of a part, on average, if there are many.
+const PART_BYTES: usize = 64 << 10;
 
 /// Rows of bytes.
 pub trait Rows: Sync {
@@ -87,7 +87,8 @@ impl<'a, R: Rows> CheckedTexts<'a, R> {
             *found = Found::default();
             Ok(())
         };
-        in_order(parts(rows.len(), threads), threads, interrupt, work, take)?;
+        let parts = parts(rows.len(), rows.estimated_bytes(), threads);
+        in_order(parts, threads, interrupt, work, take)?;
         Ok(checked)
     }
 
@@ -112,10 +113,14 @@ fn in_row(row: usize, error: Error) -> Error {
     }
 }
 
-/// Ranges of rows for the jobs of several threads.
-pub fn parts(rows: usize, threads: usize) -> impl Iterator<Item = Range<usize>> + Send {
-    let size = rows.div_ceil(PARTS_PER_THREAD * threads);
-    let size = size.clamp(1, MAX_PART_ROWS);
+/// Ranges of rows for the jobs of several threads, of rows with so many bytes in total.
+pub fn parts(
+    rows: usize,
+    bytes: usize,
+    threads: usize,
+) -> impl Iterator<Item = Range<usize>> + Send {
+    let parts = (bytes / PART_BYTES).max(PARTS_PER_THREAD * threads);
+    let size = rows.div_ceil(parts).max(1);
     (0..rows)
         .step_by(size)
         .map(move |start| start..rows.min(start + size))

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-from bpe_tokenizer.cli.inputs import corpus_paths
 from bpe_tokenizer.cli.options import (
     NORMALIZATION,
     OUTPUT,
@@ -15,11 +14,16 @@ from bpe_tokenizer.cli.options import (
     AsJson,
     Corpus,
     Debug,
+    Documents,
+    Field,
+    InputFormatName,
     MaxMemory,
     MinCount,
+    OnErrorName,
     OnMemoryLimit,
     Quiet,
     Sample,
+    Separator,
     Special,
     SpillDirectory,
     Threads,
@@ -30,6 +34,7 @@ from bpe_tokenizer.cli.options import (
     special_argument,
 )
 from bpe_tokenizer.console import count_noun
+from bpe_tokenizer.readers.inputs import find_inputs
 from bpe_tokenizer.train import piece_counts
 from bpe_tokenizer.train.piece_counts import Dropped
 from bpe_tokenizer.train.trainer import print_normalized, print_reduced
@@ -45,6 +50,11 @@ def count(
     normalization: Annotated[str, choice(NORMALIZATION, help="Unicode normal form of the text.")] = "NFC",
     weights: Weights = None,
     max_memory: MaxMemory = None,
+    input_format: InputFormatName = None,
+    documents: Documents = "file",
+    separator: Separator = None,
+    field: Field = "text",
+    on_error: OnErrorName = "stop",
     on_memory: OnMemoryLimit = "spill",
     spill_directory: SpillDirectory = None,
     min_count: MinCount = None,
@@ -61,21 +71,25 @@ def count(
     `bpe-tokenizer encode --count` prints the number of tokens of a text.
     """
     begin = time.perf_counter()
-    with corpus_paths(corpus) as files:
-        counts = piece_counts.count(
-            files,
-            split_pattern or "cl100k",
-            normal_form(normalization),
-            special_argument(special),
-            weights=weights,
-            threads=threads,
-            max_memory=max_memory,
-            on_memory=on_memory,
-            spill_directory=spill_directory,
-            min_count=min_count,
-            sample=sample,
-            verbose=not quiet,
-        )
+    counts = piece_counts.count(
+        find_inputs(corpus),
+        split_pattern or "cl100k",
+        normal_form(normalization),
+        special_argument(special),
+        weights=weights,
+        threads=threads,
+        max_memory=max_memory,
+        on_memory=on_memory,
+        spill_directory=spill_directory,
+        min_count=min_count,
+        sample=sample,
+        verbose=not quiet,
+        input_format=input_format,
+        documents=documents,
+        separator=separator,
+        field=field,
+        on_error=on_error,
+    )
     seconds = time.perf_counter() - begin
     counts.save(output)
     if as_json:
@@ -94,7 +108,7 @@ def count(
             f"{count_noun(counts.pieces, 'piece')}, {counts.distinct:,} of them distinct, saved in {output}"
         )
         print_normalized(counts)
-        print_reduced(counts)
+        print_reduced(piece_counts.core_counter(counts))
 
 
 def _dropped(dropped: Dropped) -> dict[str, Any]:

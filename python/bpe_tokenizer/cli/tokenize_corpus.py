@@ -25,6 +25,7 @@ from bpe_tokenizer.cli.options import (
     option,
 )
 from bpe_tokenizer.console import count_noun
+from bpe_tokenizer.corpus.packing import PackStrategy
 from bpe_tokenizer.corpus.run_report import Event
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
 from bpe_tokenizer.errors import TokenizerError
@@ -80,6 +81,21 @@ def tokenize_corpus(
         int | None,
         option("SEED", "Write the documents in a random order: of all, or with --part of each unit."),
     ] = None,
+    val_fraction: Annotated[
+        float | None,
+        option(
+            "X", "Part of the documents for validation, such as 0.0005: for nanoGPT also train.bin, val.bin."
+        ),
+    ] = None,
+    pack: Annotated[
+        int | None, option("N", "Pack documents into sequences of N tokens, with masks (npy, parquet).")
+    ] = None,
+    pack_strategy: Annotated[
+        Any,
+        choice(
+            get_args(PackStrategy), help="Cut the concatenated documents, or keep them whole where they fit."
+        ),
+    ] = "concat",
     part: Annotated[
         int | None, option("I", "Do one part of the work, from 0; merge-manifests ends the run.")
     ] = None,
@@ -130,6 +146,9 @@ def tokenize_corpus(
         allowed_special=allowed_special_argument(allowed_special),
         on_error=on_error,
         shuffle=shuffle,
+        val_fraction=val_fraction,
+        pack=pack,
+        pack_strategy=pack_strategy,
         part=part,
         of=of,
         unit_bytes=unit_size,

@@ -11,7 +11,6 @@ from typing import Annotated, Any, cast, get_args
 import typer
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli.inputs import corpus_paths
 from bpe_tokenizer.cli.options import (
     CORPUS,
     NORMALIZATION,
@@ -19,11 +18,16 @@ from bpe_tokenizer.cli.options import (
     SPLIT_PATTERN,
     AsJson,
     Debug,
+    Documents,
+    Field,
+    InputFormatName,
     MaxMemory,
     MinCount,
+    OnErrorName,
     OnMemoryLimit,
     Quiet,
     Sample,
+    Separator,
     Special,
     SpillDirectory,
     Threads,
@@ -35,6 +39,7 @@ from bpe_tokenizer.cli.options import (
 )
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.formats.registry import check_directory
+from bpe_tokenizer.readers.inputs import find_inputs
 from bpe_tokenizer.train.options import TieBreak
 from bpe_tokenizer.train.piece_counts import merged_counts
 
@@ -68,6 +73,11 @@ def train(
     max_token_length: Annotated[int | None, option("BYTES", "Longest token to learn.", "any")] = None,
     weights: Weights = None,
     max_memory: MaxMemory = None,
+    input_format: InputFormatName = None,
+    documents: Documents = "file",
+    separator: Separator = None,
+    field: Field = "text",
+    on_error: OnErrorName = "stop",
     on_memory: OnMemoryLimit = "spill",
     spill_directory: SpillDirectory = None,
     min_count: MinCount = None,
@@ -113,16 +123,20 @@ def train(
         tokenizer = BPETokenizer(split_pattern or "cl100k", normal_form(normalization or "NFC"))
         if checkpoint is not None and "-" in (corpus or []):
             raise typer.BadParameter("--checkpoint needs files: standard input cannot be read again")
-        with corpus_paths(corpus or []) as files:
-            tokenizer.train(
-                files,
-                **options,
-                weights=weights,
-                on_memory=on_memory,
-                sample=sample,
-                checkpoint=checkpoint,
-                checkpoint_seconds=checkpoint_every,
-            )
+        tokenizer.train(
+            find_inputs(corpus or []),
+            **options,
+            weights=weights,
+            on_memory=on_memory,
+            sample=sample,
+            checkpoint=checkpoint,
+            checkpoint_seconds=checkpoint_every,
+            input_format=input_format,
+            documents=documents,
+            separator=separator,
+            field=field,
+            on_error=on_error,
+        )
     seconds = time.perf_counter() - begin
     tokenizer.save(output)
     if as_json:

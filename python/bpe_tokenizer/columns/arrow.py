@@ -28,7 +28,7 @@ _HANDLERS = ("replace", "strict", "ignore")
 # The most ids, or bytes of text, of an array whose offsets have 32 bits.
 _MAX_ITEMS = 2**31 - 1
 # The bytes of a block of texts, unless one text has more.
-_BLOCK_BYTES = 16 << 20
+_BLOCK_BYTES = 4 << 20
 _LISTS = "pass a column of pyarrow, Polars, DuckDB, pandas or datasets"
 
 
@@ -124,7 +124,7 @@ def decode_column(
 
 
 def text_blocks(array: Any) -> Iterator[tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]]:
-    """Yield the rows of a column of texts in blocks of at most 16 MB.
+    """Yield the rows of a column of texts in blocks of about 4 MB.
 
     Args:
         array: The column.
@@ -152,10 +152,14 @@ def _open_column(method: str, array: Any, advice: str) -> _core.ArrowReader:
     if not _has_capsules(array) and type(array).__module__.partition(".")[0] == "pandas":
         array = _from_pandas(method, array)
     if isinstance(array, type) or not _has_capsules(array):
+        if type(array).__module__.partition(".")[0] == "datasets":
+            advice = 'take the column of dataset.with_format("arrow"), or dataset.data.column(name)'
         raise ArgumentTypeError(f"{method} takes a column of Arrow, not {type(array).__name__}: {advice}")
     if hasattr(array, "__arrow_c_array__"):
-        schema, capsule = array.__arrow_c_array__()
-        return _core.ArrowReader.from_array(schema, capsule)
+        capsules = array.__arrow_c_array__()
+        if not isinstance(capsules, tuple) or len(capsules) != 2:
+            raise ArgumentTypeError(f"{method}: the column's __arrow_c_array__ did not return two capsules")
+        return _core.ArrowReader.from_array(*capsules)
     return _core.ArrowReader.from_stream(array.__arrow_c_stream__())
 
 

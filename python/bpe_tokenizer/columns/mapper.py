@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bpe_tokenizer.errors import CorpusError, shorten
+from bpe_tokenizer.arguments import check_flag, thread_count
+from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, shorten
+from bpe_tokenizer.special_tokens import special_token_names
 
 if TYPE_CHECKING:
     from bpe_tokenizer.special_tokens import AllowedSpecial
@@ -29,6 +33,10 @@ class ArrowMapper:
         allowed_special: As in `BPETokenizer.encode_arrow`.
         threads: As in `BPETokenizer.encode_arrow`.
 
+    Raises:
+        ArgumentTypeError: The name of a column is not a `str`.
+        SpecialTokenError: A set names an unknown token.
+
     >>> import pyarrow
     >>> from bpe_tokenizer import BPETokenizer
     >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
@@ -45,9 +53,34 @@ class ArrowMapper:
     threads: int | None = None
 
     def __post_init__(self) -> None:
+        for name in ("column", "ids_column"):
+            if not isinstance(getattr(self, name), str):
+                kind = type(getattr(self, name)).__name__
+                raise ArgumentTypeError(f"{name} must be the name of a column, not {kind}")
+        known = self.tokenizer.special_tokens
+        names = special_token_names("allowed_special", self.allowed_special, known)
         if not isinstance(self.allowed_special, str):
             # A set has another order in each process.
-            object.__setattr__(self, "allowed_special", tuple(sorted(self.allowed_special)))
+            object.__setattr__(self, "allowed_special", tuple(sorted(names)))
+        added = check_flag("add_special_tokens", self.add_special_tokens)
+        object.__setattr__(self, "add_special_tokens", added)
+        thread_count(self.threads)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the options, and the tokenizer as bytes.
+
+        They depend on nothing but its values: without a memo, equal strings are written alike, whether or not
+        they are one object. And `datasets`, which pickles in Python, hashes bytes a hundred times faster.
+        """
+        written = io.BytesIO()
+        pickler = pickle.Pickler(written, protocol=5)
+        pickler.fast = True
+        pickler.dump(self.tokenizer)
+        return {**self.__dict__, "tokenizer": written.getvalue()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the options and the tokenizer."""
+        self.__dict__.update(state, tokenizer=pickle.loads(state["tokenizer"]))
 
     def __call__(self, table: Any) -> Any:
         """Return the table, or record batch, with the ids.
@@ -56,10 +89,16 @@ class ArrowMapper:
             table: A `pyarrow.Table` or `RecordBatch`.
 
         Raises:
+            ArgumentTypeError: It is not a table.
             CorpusError: The column does not exist.
 
         Other errors are those of `BPETokenizer.encode_arrow`.
         """
+        if not hasattr(table, "schema"):
+            raise ArgumentTypeError(
+                f"arrow_mapper takes tables of pyarrow, not {type(table).__name__}: map a data set with "
+                'dataset.with_format("arrow").map(..., batched=True)'
+            )
         names = table.schema.names
         if self.column not in names:
             raise CorpusError(f"no column {self.column!r}; the columns are {shorten(names, 160)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bpe_tokenizer.corpus.merging import merge_manifests
+from bpe_tokenizer.corpus.packed_shards import PackedSequences
 from bpe_tokenizer.corpus.pipeline import TokenizedCorpus, tokenize_corpus
 
-__all__ = ["TokenizedCorpus", "merge_manifests", "tokenize_corpus"]
+__all__ = ["PackedSequences", "TokenizedCorpus", "merge_manifests", "tokenize_corpus"]

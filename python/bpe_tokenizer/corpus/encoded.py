@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bpe_tokenizer.arguments import thread_count
 from bpe_tokenizer.corpus.settings import CorpusSettings
+from bpe_tokenizer.corpus.validation import is_validation
 from bpe_tokenizer.encoding import resolve_allowed_special
 from bpe_tokenizer.readers import BadRow, DocumentBatch
 from bpe_tokenizer.tokenizer import BPETokenizer
@@ -32,6 +33,7 @@ class EncodedBatch(NamedTuple):
         rows: The row number of each document.
         bad: The rows that were skipped.
         bytes_read: The number of stored bytes read so far.
+        validation: Which documents are for validation; None for no division.
     """
 
     input: int
@@ -40,6 +42,7 @@ class EncodedBatch(NamedTuple):
     rows: npt.NDArray[np.int64]
     bad: tuple[BadRow, ...]
     bytes_read: int
+    validation: npt.NDArray[np.bool_] | None = None
 
 
 class BatchEncoder:
@@ -59,6 +62,7 @@ class BatchEncoder:
         self._encoder = compiled.encoder
         self._special = resolve_allowed_special(compiled, (), allowed)
         self._suffix = () if settings.eos_id is None else (settings.eos_id,)
+        self._val_fraction = settings.val_fraction
         self.threads = threads
         self._threads = thread_count(threads)
         processors = self._threads or _processors()
@@ -75,7 +79,10 @@ class BatchEncoder:
         found = self._encoder.encode_rows(
             batch.data, batch.offsets, self._special, threads, ((), self._suffix)
         )
-        return EncodedBatch(batch.input, *found, batch.rows, batch.bad, batch.bytes_read)
+        validation = None
+        if self._val_fraction is not None:
+            validation = is_validation(batch.data, batch.offsets, self._val_fraction)
+        return EncodedBatch(batch.input, *found, batch.rows, batch.bad, batch.bytes_read, validation)
 
 
 def _processors() -> int:

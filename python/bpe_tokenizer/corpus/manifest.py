@@ -17,7 +17,9 @@ __all__ = ["MANIFEST", "SHARD_NAME", "Manifest", "Shard", "count_of", "read_json
 MANIFEST = "manifest.json"
 _VERSION = 1
 # The files of shards: of a run, or of a unit of it.
-SHARD_NAME = re.compile(r"tokens-(\d{5,}-)?\d{5,}\.(bin|idx|npy|parquet)")
+SHARD_NAME = re.compile(
+    r"tokens-(\d{5,}-)?\d{5,}(\.(train|val))?(\.(cu_seqlens|lengths))?\.(bin|idx|npy|parquet)"
+)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.arguments import check_choice, check_integer
-from bpe_tokenizer.readers.columns import import_pyarrow
 from bpe_tokenizer.corpus.flat import ArrayFile
 from bpe_tokenizer.corpus.packing import (
     BestFitPacker,
@@ -24,6 +23,7 @@ from bpe_tokenizer.corpus.packing import (
 )
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType
 from bpe_tokenizer.errors import CorpusError, OptionError
+from bpe_tokenizer.readers.columns import import_pyarrow
 
 __all__ = [
     "PackedParquetShard",

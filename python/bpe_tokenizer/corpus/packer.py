@@ -14,6 +14,7 @@ from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
 from bpe_tokenizer.corpus.shard_store import ShardFile, ShardStore
 from bpe_tokenizer.corpus.shards import ShardWriter
+from bpe_tokenizer.corpus.validation import SplitShard
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.readers import BadRow, Position
 
@@ -96,7 +97,8 @@ class ShardPacker:
         while start < len(lengths):
             end = documents_that_fit(batch.offsets, start, self._tokens, self._limit)
             if end > start:
-                self._write(batch.ids[batch.offsets[start] : batch.offsets[end]], lengths[start:end])
+                chosen = batch.validation[start:end] if batch.validation is not None else None
+                self._write(batch.ids[batch.offsets[start] : batch.offsets[end]], lengths[start:end], chosen)
                 row = int(batch.rows[end - 1])
                 while bad < len(batch.bad) and batch.bad[bad][:2] < (batch.input, row):
                     self._skip(batch.bad[bad])
@@ -109,27 +111,36 @@ class ShardPacker:
             self._skip(row_of_none)
 
     def _check_lengths(self, batch: EncodedBatch, lengths: npt.NDArray[np.int64]) -> None:
-        if len(lengths) == 0 or len(batch.ids) <= self._format.max_tokens:
+        limit = self._format.max_document_tokens
+        if len(lengths) == 0 or len(batch.ids) <= limit:
             return
         longest = int(lengths.argmax())
-        if lengths[longest] > self._format.max_tokens:
+        if lengths[longest] > limit:
             raise CorpusError(
                 f"{self._names[batch.input]}, row {batch.rows[longest]} has {lengths[longest]:,} ids, and "
-                f"the format holds at most {self._format.max_tokens:,}"
+                f"the format holds at most {limit:,}"
             )
 
     def _skip(self, row: BadRow) -> None:
         self._skipped.append(row)
         self._skipped_rows += 1
 
-    def _write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
+    def _write(
+        self,
+        ids: npt.NDArray[np.uint32],
+        lengths: npt.NDArray[np.int64],
+        validation: npt.NDArray[np.bool_] | None,
+    ) -> None:
         with write_errors(self._store.directory):
             if self._writer is None:
                 for path in self._store.names(len(self._store.shards), self._format.suffixes):
                     self._files.append(ShardFile(path))
                 streams = [file.hashing for file in self._files]
                 self._writer = self._format.open(cast("list[BinaryIO]", streams), self._dtype)
-            self._writer.write(ids, lengths)
+            if isinstance(self._writer, SplitShard):
+                self._writer.write(ids, lengths, validation)
+            else:
+                self._writer.write(ids, lengths)
         self._documents += len(lengths)
         self._tokens += len(ids)
         self.documents += len(lengths)

@@ -9,6 +9,8 @@ from bpe_tokenizer.arguments import check_flag, check_integer, check_path
 from bpe_tokenizer.corpus.byte_sizes import byte_size
 from bpe_tokenizer.corpus.checksums import digest
 from bpe_tokenizer.corpus.encoded import BatchEncoder
+from bpe_tokenizer.corpus.joining import write_meta
+from bpe_tokenizer.corpus.packing import PackStrategy
 from bpe_tokenizer.corpus.plan import input_names, plan_units
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus, files_of
 from bpe_tokenizer.corpus.run_report import OnEvent, RunReport
@@ -44,6 +46,9 @@ def tokenize_corpus(
     allowed_special: AllowedSpecial = "none",
     on_error: OnError = "stop",
     shuffle: int | None = None,
+    val_fraction: float | None = None,
+    pack: int | None = None,
+    pack_strategy: PackStrategy = "concat",
     part: int | None = None,
     of: int | None = None,
     unit_bytes: int | str = "1GB",
@@ -85,6 +90,13 @@ def tokenize_corpus(
             `skipped.jsonl` lists skipped rows.
         shuffle: A seed, from 0, to write the documents in a random order: of the whole corpus, or with `part`
             of each unit. None keeps their order.
+        val_fraction: The part of the documents that is for validation, on average, such as 0.0005. A hash of
+            the text decides. The shards are `tokens-00000.train.bin` and `tokens-00000.val.bin`. nanoGPT
+            gets `train.bin`, `val.bin` and `meta.pkl` too, and llm.c gets `val.bin`. None divides nothing.
+        pack: The number of ids of a packed sequence, for `"npy"` and `"parquet"`: see `PackedSequences`. None
+            packs nothing.
+        pack_strategy: `"concat"` concatenates the documents and cuts every `pack` ids; `"best-fit"` keeps
+            documents whole where they fit.
         part: The part of the work to do, from 0 to `of - 1`; None does all.
         of: The number of parts.
         unit_bytes: The size of a unit of parts in stored bytes, such as `"1GB"`.
@@ -136,6 +148,9 @@ def tokenize_corpus(
         dtype=dtype,
         allowed_special=allowed_special,
         shuffle=shuffle,
+        val_fraction=val_fraction,
+        pack=pack,
+        pack_strategy=pack_strategy,
     )
     overwrite, verify = check_flag("overwrite", overwrite), check_flag("verify", verify)
     chosen = _check_part(part, of, overwrite)
@@ -145,8 +160,12 @@ def tokenize_corpus(
     encoder = BatchEncoder(tokenizer, settings, threads)
     with ProgressBar.shown(verbose) as bar:
         if chosen is None:
-            return _whole(sources, directory, settings, encoder, overwrite, verify, bar, on_event)
-        return _part(sources, directory, settings, encoder, size, chosen, verify, bar, on_event)
+            made = _whole(sources, directory, settings, encoder, overwrite, verify, bar, on_event)
+        else:
+            made = _part(sources, directory, settings, encoder, size, chosen, verify, bar, on_event)
+    if settings.has_meta:
+        write_meta(directory, tokenizer)
+    return made
 
 
 def _check_part(part: int | None, of: int | None, overwrite: bool) -> tuple[int, int] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from bpe_tokenizer.corpus.joining import join_shards
 from bpe_tokenizer.corpus.manifest import Manifest, Shard
 from bpe_tokenizer.corpus.shards import TokenType
 from bpe_tokenizer.errors import shorten
@@ -20,7 +21,8 @@ class TokenizedCorpus(NamedTuple):
     """The result of `tokenize_corpus`.
 
     Args:
-        files: The token files, in the order of the documents.
+        files: The token files, in the order of the documents; with `val_fraction` those that the training
+            program reads.
         documents: Number of documents.
         tokens: Number of ids, with those of EOS.
         skipped: Number of bad rows that were skipped.
@@ -44,9 +46,18 @@ class TokenizedCorpus(NamedTuple):
 
     @classmethod
     def of(cls, directory: Path, manifest: Manifest, kept: int) -> TokenizedCorpus:
-        """Return the result of a manifest."""
+        """Return the result of a complete manifest. Joins its shards, if the format needs that.
+
+        Raises:
+            CorpusError: The documents cannot be divided, or a shard cannot be read.
+            WriteError: A joined file cannot be written.
+        """
+        files = files_of(directory, manifest.shards)
+        if manifest.settings.get("val_fraction") is not None:
+            names = [path.name for path in files]
+            files = join_shards(directory, names, manifest.settings["format"], manifest.settings["dtype"])
         return cls(
-            files_of(directory, manifest.shards),
+            files,
             manifest.documents,
             manifest.tokens,
             manifest.skipped or 0,

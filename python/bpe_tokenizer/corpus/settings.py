@@ -7,7 +7,10 @@ from typing import Any
 
 from bpe_tokenizer.arguments import check_integer
 from bpe_tokenizer.corpus.checksums import digest
+from bpe_tokenizer.corpus.packed_shards import check_pack, check_pack_strategy, packed_format
+from bpe_tokenizer.corpus.packing import PackStrategy
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType, choose_token_type
+from bpe_tokenizer.corpus.validation import check_val_fraction, split_format
 from bpe_tokenizer.encoding import resolve_allowed_special
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError
 from bpe_tokenizer.readers import ReadOptions
@@ -30,6 +33,10 @@ class CorpusSettings:
         allowed_special: The special tokens to recognise in documents.
         tokenizer: The SHA-256 of the tokenizer.
         shuffle: The seed of the order of the documents; None for their own order.
+        val_fraction: The part of the documents that is for validation; None for no division.
+        pack: The number of ids of a packed sequence; None for no packing.
+        pack_strategy: How documents are packed.
+        pad_id: Fills packed sequences that are shorter.
 
     >>> tokenizer = BPETokenizer().train("low lower", 258, special_tokens=["<|eos|>"], verbose=False)
     >>> settings = CorpusSettings.of(tokenizer, format="llm.c")
@@ -45,6 +52,10 @@ class CorpusSettings:
     allowed_special: str | tuple[str, ...]
     tokenizer: str
     shuffle: int | None = None
+    val_fraction: float | None = None
+    pack: int | None = None
+    pack_strategy: PackStrategy = "concat"
+    pad_id: int = 0
 
     @classmethod
     def of(
@@ -59,6 +70,9 @@ class CorpusSettings:
         dtype: TokenType | None = None,
         allowed_special: AllowedSpecial = "none",
         shuffle: int | None = None,
+        val_fraction: float | None = None,
+        pack: int | None = None,
+        pack_strategy: PackStrategy = "concat",
     ) -> CorpusSettings:
         """Check options and return the settings. Arguments and errors: `tokenize_corpus`."""
         if not isinstance(tokenizer, BPETokenizer):
@@ -70,6 +84,11 @@ class CorpusSettings:
             limit = check_integer("shard_tokens", shard_tokens, 1, f"the limit of {format}", maximum=limit)
         if shuffle is not None:
             shuffle = check_integer("shuffle", shuffle, 0, maximum=2**64 - 1)
+        if val_fraction is not None:
+            val_fraction = check_val_fraction(val_fraction)
+        if pack is not None:
+            pack = check_pack(format, pack, limit)
+        check_pack_strategy(pack_strategy)
         eos_id = _eos_id(tokenizer, eos_token) if append_eos else None
         resolve_allowed_special(tokenizer._compiled(), (), allowed_special)
         return cls(
@@ -81,12 +100,24 @@ class CorpusSettings:
             allowed_special if isinstance(allowed_special, str) else tuple(sorted(allowed_special)),
             tokenizer_digest(tokenizer),
             shuffle,
+            val_fraction,
+            pack,
+            pack_strategy,
+            next((each for each in (tokenizer.pad_token_id, eos_id) if each is not None), 0),
         )
 
     @property
     def shard_format(self) -> ShardFormat:
         """The format of the shards."""
-        return FORMATS[self.format]
+        found = FORMATS[self.format]
+        if self.pack is not None:
+            found = packed_format(self.format, self.pack, self.pack_strategy, self.pad_id)
+        return found if self.val_fraction is None else split_format(found)
+
+    @property
+    def has_meta(self) -> bool:
+        """Whether nanoGPT's `meta.pkl` belongs to the shards."""
+        return self.format == "nanogpt" and self.val_fraction is not None
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON values, without `on_error`, which changes no shard."""
@@ -104,6 +135,10 @@ class CorpusSettings:
             "separator": read.separator,
             "field": read.field,
             "shuffle": self.shuffle,
+            "val_fraction": self.val_fraction,
+            "pack": self.pack,
+            "pack_strategy": None if self.pack is None else self.pack_strategy,
+            "pad_id": None if self.pack is None else self.pad_id,
             "tokenizer": self.tokenizer,
         }
 

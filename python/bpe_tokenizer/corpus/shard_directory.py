@@ -16,6 +16,7 @@ from bpe_tokenizer.atomic import (
     write_errors,
 )
 from bpe_tokenizer.corpus.checksums import is_intact
+from bpe_tokenizer.corpus.joining import JOINED_FILES
 from bpe_tokenizer.corpus.manifest import MANIFEST, SHARD_NAME, Manifest, Shard
 from bpe_tokenizer.corpus.shard_store import ShardFile
 from bpe_tokenizer.corpus.skipped_rows import SKIPPED, SkippedRows
@@ -233,6 +234,9 @@ class ShardDirectory:
         """Remove the manifest, then the shards."""
         (self.directory / MANIFEST).unlink()
         (self.directory / SKIPPED).unlink(missing_ok=True)
+        if earlier.settings.get("val_fraction") is not None:
+            for name in JOINED_FILES:
+                (self.directory / name).unlink(missing_ok=True)
         for shard in earlier.shards:
             for name in shard.files:
                 (self.directory / name).unlink(missing_ok=True)

@@ -34,6 +34,8 @@ _SORTED_BYTES = 64 << 20
 # Ids of a batch of shuffled documents.
 _BATCH_IDS = 1 << 20
 _HEADER = struct.Struct("<QQ")
+# The bit of a key that tells whether the document is for validation, if documents are divided.
+_VALIDATION = np.uint64(1)
 
 
 class _Documents(NamedTuple):
@@ -111,6 +113,8 @@ def shuffle_documents(
             read = batch.bytes_read
             if len(lengths):
                 keys = document_keys(seed, number, len(lengths))
+                if batch.validation is not None:
+                    keys = keys & ~_VALIDATION | batch.validation
                 yield _Documents(keys, lengths, batch.ids.astype(dtype, copy=False))
             number += len(lengths)
 
@@ -124,7 +128,9 @@ def shuffle_documents(
             offsets = np.zeros(count - dropped + 1, dtype=np.int64)
             np.cumsum(found.lengths[dropped:], out=offsets[1:])
             ids = found.ids[int(found.lengths[:dropped].sum()) :].astype(np.uint32, copy=False)
-            yield EncodedBatch(0, ids, offsets, np.zeros(count - dropped, dtype=np.int64), (), read)
+            validation = (found.keys[dropped:] & _VALIDATION).astype(np.bool_)
+            rows = np.zeros(count - dropped, dtype=np.int64)
+            yield EncodedBatch(0, ids, offsets, rows, (), read, validation)
     nothing = np.zeros(0, dtype=np.int64)
     yield EncodedBatch(
         0, np.zeros(0, dtype=np.uint32), np.zeros(1, dtype=np.int64), nothing, tuple(bad), read

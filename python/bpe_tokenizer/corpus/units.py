@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bpe_tokenizer.corpus.encoded import BatchEncoder
+from bpe_tokenizer.corpus.joining import write_meta
 from bpe_tokenizer.corpus.plan import Plan, Unit, plan_units
 from bpe_tokenizer.corpus.run_report import RunReport
 from bpe_tokenizer.corpus.settings import tokenizer_digest
@@ -64,6 +65,8 @@ def run_unit(
     if record is None:
         encoder = BatchEncoder(tokenizer, plan.settings, threads)
         record = write_unit(directory, unit, encoder, RunReport(ProgressBar(None)))
+    if plan.settings.has_meta:
+        write_meta(directory.directory, tokenizer)
     return record
 
 

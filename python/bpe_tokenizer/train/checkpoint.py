@@ -13,12 +13,11 @@ from typing import Any
 from bpe_tokenizer.atomic import make_directory, remove_abandoned, write_atomically
 from bpe_tokenizer.errors import FormatError, MismatchError, shorten
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
-from bpe_tokenizer.train.corpus import START, Position, count_files
-from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter, counts_from_file, save_counts
 from bpe_tokenizer.readers.inputs import Input
 from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.train.corpus import START, WHOLE_FILES, Position, count_files
+from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter, counts_from_file, save_counts
 from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = ["Checkpoint"]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-import sys
-from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -43,6 +42,7 @@ __all__ = [
     "core_counter",
     "count",
     "counts_from_file",
+    "dropped_pieces",
     "merged_counts",
     "save_counts",
 ]
@@ -215,9 +215,7 @@ class PieceCounts:
     @property
     def dropped(self) -> Dropped:
         """What was dropped to stay below `max_memory`, or by `min_count`."""
-        distinct, pieces, most, pairs, scripts = self._counter.dropped
-        losses = sorted((ScriptLoss(*loss) for loss in scripts), key=lambda loss: (-loss.pieces, loss.script))
-        return Dropped(distinct, pieces, most, pairs, tuple(losses))
+        return dropped_pieces(self._counter)
 
     @property
     def sampled(self) -> Sampled:
@@ -519,6 +517,13 @@ class PieceCounts:
             self._counter = added
         else:
             self._counter.merge(added, take=True)
+
+
+def dropped_pieces(counter: _core.PieceCounter) -> Dropped:
+    """Return what a counter has dropped."""
+    distinct, pieces, most, pairs, scripts = counter.dropped
+    losses = sorted((ScriptLoss(*loss) for loss in scripts), key=lambda loss: (-loss.pieces, loss.script))
+    return Dropped(distinct, pieces, most, pairs, tuple(losses))
 
 
 def core_counter(counts: PieceCounts) -> _core.PieceCounter:

@@ -16,7 +16,7 @@ from bpe_tokenizer.train.corpus import Corpus, count_corpus
 from bpe_tokenizer.train.options import CountLimits, TrainingOptions, check_min_count
 from bpe_tokenizer.train.piece_counts import check_not_empty
 from bpe_tokenizer.train.progress import ProgressBar
-from bpe_tokenizer.train.trainer import print_needs, print_shortfall, print_uncertain
+from bpe_tokenizer.train.trainer import print_needs, print_reduced, print_shortfall, print_uncertain
 
 __all__ = ["extend_model", "truncate_model"]
 
@@ -103,6 +103,7 @@ def _print_summary(
         f"in {seconds:.1f} s",
         file=sys.stderr,
     )
+    print_reduced(counter)
     print_shortfall(wanted - merges, "new_vocab_size", options)
 
 

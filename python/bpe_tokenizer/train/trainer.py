@@ -18,15 +18,15 @@ from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
 from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.special_tokens import SpecialTokens
 from bpe_tokenizer.train.checkpoint import Checkpoint
-from bpe_tokenizer.train.corpus import Corpus, corpus_files, count_corpus
-from bpe_tokenizer.train.options import CountLimits, TrainingOptions, check_min_count, check_weights
 from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, corpus_files, count_corpus
-from bpe_tokenizer.train.options import TrainingOptions, check_weights
+from bpe_tokenizer.train.options import CountLimits, TrainingOptions, check_min_count, check_weights
 from bpe_tokenizer.train.piece_counts import (
     PieceCounts,
+    Sampled,
     check_not_empty,
     check_same_pretokenizer,
     core_counter,
+    dropped_pieces,
 )
 from bpe_tokenizer.train.progress import ProgressBar
 
@@ -256,7 +256,7 @@ def _print_summary(counts: PieceCounts, merges: int, options: TrainingOptions, s
         file=sys.stderr,
     )
     print_normalized(counts)
-    print_reduced(counts)
+    print_reduced(core_counter(counts))
     print_shortfall(wanted - merges, "vocab_size", options)
 
 
@@ -267,12 +267,13 @@ def print_normalized(counts: PieceCounts) -> None:
         print(f"{changed}; normalization=None keeps every text as it is", file=sys.stderr)
 
 
-def print_reduced(counts: PieceCounts) -> None:
+def print_reduced(counter: _core.PieceCounter) -> None:
     """Print to stderr what a sample kept, and what was dropped, if anything."""
-    if counts.sampled.documents:
-        print(counts.sampled.said(), file=sys.stderr)
-    if counts.dropped.distinct:
-        print(counts.dropped.said(), file=sys.stderr)
+    sampled, dropped = Sampled(*counter.sampled), dropped_pieces(counter)
+    if sampled.documents:
+        print(sampled.said(), file=sys.stderr)
+    if dropped.distinct:
+        print(dropped.said(), file=sys.stderr)
 
 
 def print_needs(counter: _core.PieceCounter) -> None:
@@ -292,7 +293,7 @@ def print_needs(counter: _core.PieceCounter) -> None:
 def print_uncertain(first: int) -> None:
     """Print to stderr which merge is the first that dropped pieces may have changed."""
     print(
-        f"Pieces were dropped: the first {count_noun(first, 'merge')} are those of all pieces, and later ones "
+        f"Pieces were dropped: the first {count_noun(first, 'merge')} are those of all pieces, later ones "
         "may differ",
         file=sys.stderr,
     )

@@ -581,9 +581,23 @@ impl<'a> IdLists<'a> {
         self.slice.length
     }
 
-    /// The number of items of the array.
-    pub fn item_count(&self) -> usize {
-        self.items.length
+    /// About how many ids the rows have.
+    pub fn estimated_ids(&self) -> usize {
+        let between = |first: i64, last: i64| usize::try_from(last.saturating_sub(first));
+        let ids = match self.ranges {
+            Ranges::Offsets32([first, .., last]) => {
+                let [first, last] = [*first, *last].map(|end| i64::from(i32::from_ne_bytes(end)));
+                between(first, last).unwrap_or(0)
+            }
+            Ranges::Offsets64([first, .., last]) => {
+                let [first, last] = [*first, *last].map(i64::from_ne_bytes);
+                between(first, last).unwrap_or(0)
+            }
+            Ranges::Fixed(size) => size.saturating_mul(self.len()),
+            Ranges::Nulls => 0,
+            _ => self.items.length,
+        };
+        ids.min(self.items.length)
     }
 
     /// Appends the ids of a row. Returns false for a null.

@@ -6,12 +6,16 @@ use super::interface::{Buffer, Kind, Written};
 use crate::rows::parts;
 use bpe_tokenizer_core::decoder::{DecodeOptions, Decoder};
 use bpe_tokenizer_core::interrupt::Poller;
+use bpe_tokenizer_core::memory::make_room;
 use bpe_tokenizer_core::reserve::{append, collect, copied, push, reserve};
 use bpe_tokenizer_core::threads::ordered::in_order;
 use bpe_tokenizer_core::threads::{lock, thread_count};
 use bpe_tokenizer_core::{Error, Interrupt, Result};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
+
+/// About the bytes of an id's text, for a first allocation.
+const BYTES_PER_ID: usize = 5;
 
 /// What happens to bytes that are not UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,7 +62,8 @@ pub fn decode(
     interrupt: &Interrupt<'_>,
 ) -> Result<std::result::Result<Vec<Written>, BadRow>> {
     let (lists, first) = (IdLists::new(part.array, part.given)?, part.first);
-    let threads = thread_count(options.threads, 4 * lists.item_count());
+    let bytes = BYTES_PER_ID.saturating_mul(lists.estimated_ids());
+    let threads = thread_count(options.threads, bytes);
     let decode_options = DecodeOptions {
         skip_special_tokens: options.skip_special_tokens,
         replace_invalid: options.handler == Handler::Replace,
@@ -66,6 +71,9 @@ pub fn decode(
     let bad: Mutex<Option<BadRow>> = Mutex::new(None);
     let work = |_, rows: Range<usize>, decoded: &mut Decoded| {
         let mut poller = Poller::new(interrupt);
+        if threads == 1 && decoded.text.capacity() == 0 {
+            make_room(&mut decoded.text, bytes);
+        }
         for row in rows {
             let Decoded {
                 text,
@@ -101,10 +109,13 @@ pub fn decode(
         Ok(())
     };
     let (mut text, mut offsets, mut valid) = (Vec::new(), vec![0], Vec::new());
+    if threads > 1 {
+        make_room(&mut text, bytes); // untouched pages cost nothing
+    }
     reserve(&mut offsets, lists.len())?;
     let take = |decoded: &mut Decoded| {
         let start = text.len() as i64;
-        if text.is_empty() {
+        if threads == 1 {
             text = std::mem::take(&mut decoded.text);
         } else {
             append(&mut text, &decoded.text)?;
@@ -117,7 +128,13 @@ pub fn decode(
         decoded.valid.clear();
         Ok(())
     };
-    let done = in_order(parts(lists.len(), threads), threads, interrupt, work, take);
+    let done = in_order(
+        parts(lists.len(), bytes, threads),
+        threads,
+        interrupt,
+        work,
+        take,
+    );
     if let Some(bad) = lock(&bad).take() {
         return Ok(Err(bad));
     }

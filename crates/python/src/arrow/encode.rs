@@ -4,6 +4,7 @@ use super::columns::{DictionaryTexts, Texts};
 use super::interface::{Array, Buffer, Kind, Type, Written};
 use crate::rows::{CheckedTexts, Rows};
 use bpe_tokenizer_core::encoder::{BatchOptions, Encoder, Ragged};
+use bpe_tokenizer_core::interrupt::Poller;
 use bpe_tokenizer_core::reserve::{append, collect, filled, push, with_capacity};
 use bpe_tokenizer_core::{Error, Interrupt, Result};
 use std::sync::Arc;
@@ -25,50 +26,83 @@ pub fn encode(
     interrupt: &Interrupt<'_>,
 ) -> Result<Vec<Written>> {
     let first = part.first;
-    match Texts::new(part.array, part.given)? {
+    let rows = match Texts::new(part.array, part.given)? {
         Texts::Plain(rows) => {
-            let texts = CheckedTexts::check(&rows, first, options.threads, interrupt)?;
-            let Ragged { ids, offsets } = encoder.encode_all(texts.texts(), options, interrupt)?;
-            if texts.nulls == 0 {
-                return split(ids, offsets, None, first, max_ids);
-            }
-            let valid = collect((0..rows.len()).map(|row| texts.text(row).is_some()))?;
-            let offsets = with_nulls(&offsets, &valid)?;
-            split(ids, offsets, Some(valid), first, max_ids)
+            let encoded = EncodedRows::of(encoder, &rows, first, options, interrupt)?;
+            return encoded.split(first, max_ids);
         }
-        Texts::Dictionary(rows) => {
-            let used = UsedTexts::find(&rows, first)?;
-            let texts = CheckedTexts::check(&used, first, options.threads, interrupt)?;
-            let Ragged { ids, offsets } = encoder.encode_all(texts.texts(), options, interrupt)?;
-            let valid = collect((0..used.len()).map(|text| texts.text(text).is_some()))?;
-            let offsets = with_nulls(&offsets, &valid)?;
-            let mut all = Ragged {
-                ids: Vec::new(),
-                offsets: with_capacity(rows.len() + 1)?,
-            };
-            all.offsets.push(0);
-            let mut is_valid = with_capacity(rows.len())?;
-            for row in 0..rows.len() {
-                let text = rows.index(row)?.map(|index| used.position[index] as usize);
-                let text = text.filter(|&text| valid[text]);
-                if let Some(text) = text {
-                    let row_ids = offsets[text] as usize..offsets[text + 1] as usize;
-                    append(&mut all.ids, &ids[row_ids])?;
-                }
-                all.offsets.push(all.ids.len() as i64);
-                is_valid.push(text.is_some());
-                if row % ROWS_PER_POLL == ROWS_PER_POLL - 1 {
-                    interrupt.poll()?;
-                }
-            }
-            let valid = is_valid.contains(&false).then_some(is_valid);
-            split(all.ids, all.offsets, valid, first, max_ids)
-        }
+        Texts::Dictionary(rows) => rows,
+    };
+    let used = UsedTexts::find(&rows, first)?;
+    if used.len() > rows.len() / 2 {
+        // Most texts occur once, so their ids would be copied for nothing.
+        drop(used);
+        let encoded = EncodedRows::of(encoder, &rows, first, options, interrupt)?;
+        return encoded.split(first, max_ids);
     }
+    let distinct = EncodedRows::of(encoder, &used, first, options, interrupt)?;
+    let mut poller = Poller::new(interrupt);
+    let mut encoded = EncodedRows {
+        ids: Vec::new(),
+        offsets: with_capacity(rows.len() + 1)?,
+        valid: Some(with_capacity(rows.len())?),
+    };
+    encoded.offsets.push(0);
+    for row in 0..rows.len() {
+        let text = rows.index(row)?.map(|index| used.position[index] as usize);
+        let ids = text.and_then(|text| distinct.row(text));
+        append(&mut encoded.ids, ids.unwrap_or_default())?;
+        encoded.offsets.push(encoded.ids.len() as i64);
+        encoded
+            .valid
+            .iter_mut()
+            .for_each(|valid| valid.push(ids.is_some()));
+        poller.advance(1 + ids.map_or(0, <[u32]>::len))?;
+    }
+    encoded.split(first, max_ids)
 }
 
-/// Rows between two polls for interrupts.
-const ROWS_PER_POLL: usize = 1 << 18;
+/// The ids of rows.
+struct EncodedRows {
+    ids: Vec<u32>,
+    /// The start of each row, and the end of the last.
+    offsets: Vec<i64>,
+    /// Whether each row is valid; None if all are.
+    valid: Option<Vec<bool>>,
+}
+
+impl EncodedRows {
+    fn of(
+        encoder: &Encoder,
+        rows: &impl Rows,
+        first: usize,
+        options: &BatchOptions,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<Self> {
+        let texts = CheckedTexts::check(rows, first, options.threads, interrupt)?;
+        let Ragged { ids, offsets } = encoder.encode_all(texts.texts(), options, interrupt)?;
+        if texts.nulls == 0 {
+            return Ok(Self {
+                ids,
+                offsets,
+                valid: None,
+            });
+        }
+        let valid = collect((0..rows.len()).map(|row| texts.text(row).is_some()))?;
+        Ok(Self {
+            ids,
+            offsets: with_nulls(&offsets, &valid)?,
+            valid: Some(valid),
+        })
+    }
+
+    /// The ids of a row; None for a null.
+    fn row(&self, row: usize) -> Option<&[u32]> {
+        let is_valid = self.valid.as_ref().is_none_or(|valid| valid[row]);
+        let range = self.offsets[row] as usize..self.offsets[row + 1] as usize;
+        is_valid.then(|| &self.ids[range])
+    }
+}
 
 /// The texts of a dictionary that a column uses, in the order of their first rows.
 struct UsedTexts<'a, 'b> {
@@ -137,48 +171,42 @@ fn with_nulls(offsets: &[i64], valid: &[bool]) -> Result<Vec<i64>> {
     Ok(all)
 }
 
-/// The lists as arrays of at most `max_ids` ids, which share their memory.
-fn split(
-    ids: Vec<u32>,
-    offsets: Vec<i64>,
-    valid: Option<Vec<bool>>,
-    first: usize,
-    max_ids: usize,
-) -> Result<Vec<Written>> {
-    let ids = Buffer::Uint32(Arc::new(ids));
-    let mut arrays = Vec::new();
-    for rows in groups(&offsets, max_ids) {
-        let (start, end) = (offsets[rows.start], offsets[rows.end]);
-        let too_many = || {
-            Error::Column(format!(
-                "row {} has {} ids, more than the {max_ids} that a list of Arrow holds",
-                first + rows.start,
-                end - start
-            ))
-        };
-        if end - start > max_ids as i64 {
-            return Err(too_many());
+impl EncodedRows {
+    /// The lists as arrays of at most `max_ids` ids, which share their memory.
+    fn split(self, first: usize, max_ids: usize) -> Result<Vec<Written>> {
+        let (ids, offsets) = (Buffer::Uint32(Arc::new(self.ids)), self.offsets);
+        let mut arrays = Vec::new();
+        for rows in groups(&offsets, max_ids) {
+            let (start, end) = (offsets[rows.start], offsets[rows.end]);
+            if end - start > max_ids as i64 {
+                return Err(Error::Column(format!(
+                    "row {} has {} ids, more than the {max_ids} that a list of Arrow holds",
+                    first + rows.start,
+                    end - start
+                )));
+            }
+            let relative = offsets[rows.start..=rows.end].iter();
+            let relative = relative.map(|&end| i32::try_from(end - start).unwrap_or(i32::MAX));
+            let valid = self.valid.as_ref().map(|valid| &valid[rows.clone()]);
+            let (validity, nulls) = validity(valid)?;
+            arrays.push(Written {
+                kind: Kind::Lists,
+                length: rows.len(),
+                offset: 0,
+                nulls,
+                buffers: vec![validity, Buffer::Int32(Arc::new(collect(relative)?))],
+                child: Some(Box::new(Written {
+                    kind: Kind::Ids,
+                    length: (end - start) as usize,
+                    offset: start as usize,
+                    nulls: 0,
+                    buffers: vec![Buffer::Absent, ids.clone()],
+                    child: None,
+                })),
+            });
         }
-        let relative = offsets[rows.start..=rows.end].iter();
-        let relative = relative.map(|&end| i32::try_from(end - start).unwrap_or(i32::MAX));
-        let (validity, nulls) = validity(valid.as_ref().map(|valid| &valid[rows.clone()]))?;
-        arrays.push(Written {
-            kind: Kind::Lists,
-            length: rows.len(),
-            offset: 0,
-            nulls,
-            buffers: vec![validity, Buffer::Int32(Arc::new(collect(relative)?))],
-            child: Some(Box::new(Written {
-                kind: Kind::Ids,
-                length: (end - start) as usize,
-                offset: start as usize,
-                nulls: 0,
-                buffers: vec![Buffer::Absent, ids.clone()],
-                child: None,
-            })),
-        });
+        Ok(arrays)
     }
-    Ok(arrays)
 }
 
 /// Ranges of rows with at most `most` items each, or one row. At least one range.

@@ -11,6 +11,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::call::exception;
 use bpe_tokenizer_core::{Error, Result};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -119,7 +120,11 @@ impl<T: Structure> Owned<T> {
             let place =
                 ffi::PyCapsule_GetPointer(capsule.as_ptr(), T::CAPSULE.as_ptr()).cast::<T>();
             if place.is_null() {
-                return Err(PyErr::fetch(capsule.py()));
+                let _ = PyErr::fetch(capsule.py());
+                let name = T::CAPSULE.to_string_lossy();
+                let message =
+                    format!("a column of Arrow gave something else than a capsule '{name}'");
+                return Err(exception(capsule.py(), "ArgumentTypeError", message));
             }
             let mut taken = Self(std::ptr::replace(place, T::empty()));
             Ok(taken.0.release().is_some().then_some(taken))

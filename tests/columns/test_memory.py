@@ -1,0 +1,140 @@
+"""A column needs memory for its result, not for another copy of its texts; Ctrl-C ends a long call."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("pyarrow")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
+
+PROGRAM = """
+import json, sys
+from pathlib import Path
+import pyarrow as pa
+from bpe_tokenizer import BPETokenizer, PieceCounts
+
+kind, megabytes, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+sentence = "international communication requires understanding everywhere "
+tokenizer = BPETokenizer().train([sentence * 9], 350, verbose=False)
+words = sentence * 40
+row = words.encode()
+rows = megabytes * 1_000_000 // len(row)
+# Made without a Python object a row, in memory that is not freed.
+texts = pa.repeat(words, rows).cast(kind) if kind != "dictionary" else None
+if texts is None:  # each text once
+    numbers = pa.array(range(rows)).cast("string")
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array(range(rows), pa.int32()),
+        pa.compute.binary_join_element_wise(numbers, pa.repeat(words, rows), ""),
+    )
+ids = tokenizer.encode_arrow(texts[:3])
+tokenizer.decode_arrow(ids)
+PieceCounts().add_column(texts[:3])
+
+
+def peak(call):
+    Path("/proc/self/clear_refs").write_text("5")
+    before = status("VmRSS")
+    result = call()
+    return result, status("VmHWM") - before
+
+
+def status(name):
+    return int(Path("/proc/self/status").read_text().split(name + ":")[1].split()[0]) << 10
+
+
+ids, encoding = peak(lambda: tokenizer.encode_arrow(texts, threads=threads))
+_, counting = peak(lambda: PieceCounts(threads=threads).add_column(texts))
+size = texts.nbytes
+del texts
+decoded, decoding = peak(lambda: tokenizer.decode_arrow(ids, threads=threads))
+print(json.dumps([size, ids.nbytes, encoding, counting, decoded.nbytes, decoding]))
+"""
+
+
+@linux
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "binary", "dictionary"])
+def test_memory_grows_by_the_result(kind: str, threads: int) -> None:
+    grown = []
+    for megabytes in (20, 60):
+        command = [sys.executable, "-c", PROGRAM, kind, str(megabytes), str(threads)]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+        assert done.returncode == 0, done.stderr
+        grown.append(json.loads(done.stdout))
+    texts, ids, encoding, counting, decoded, decoding = (
+        large - small for small, large in zip(*grown, strict=True)
+    )
+    assert ids < 0.6 * texts
+    assert encoding < 1.2 * ids + 4e6
+    assert counting < 4e6
+    assert decoding < 1.2 * decoded + 8e6  # texts that wait for an earlier one
+
+
+INTERRUPTED = """
+import faulthandler
+import numpy as np
+import pyarrow as pa
+from bpe_tokenizer import BPETokenizer, PieceCounts, _core
+faulthandler.dump_traceback_later(100, exit=True)
+tokenizer = BPETokenizer("gpt2").train("low lower", 258, verbose=False)
+words, word = "low lower 日本 e\\u0301\\n" * 20, "low" * 1_000_000
+texts = pa.repeat(words, 20_000)
+views, long = texts.cast("string_view"), pa.array([word] * 2)
+named = pa.DictionaryArray.from_arrays(pa.array([0] * 1_000_000), pa.array([words]))
+ids = tokenizer.encode_arrow(texts)
+encoder = _core.Encoder(tokenizer.model.core)
+data = np.frombuffer((words * 20_000).encode(), np.uint8)
+offsets = np.arange(0, len(data) + 1, len(words.encode()))
+
+
+def interrupted(call):
+    try:
+        print("begun", flush=True)
+        while True:
+            call()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+
+
+for call in (
+    lambda: tokenizer.encode_arrow(texts),
+    lambda: tokenizer.encode_arrow(views, threads=1),
+    lambda: tokenizer.encode_arrow(named),
+    lambda: tokenizer.encode_arrow(long),
+    lambda: tokenizer.encode_arrow(pa.chunked_array([texts, texts])),
+    lambda: tokenizer.decode_arrow(ids),
+    lambda: tokenizer.decode_arrow(ids, threads=1),
+    lambda: encoder.encode_rows(data, offsets),
+    lambda: PieceCounts("gpt2").add_column(views),
+):
+    interrupted(call)
+assert tokenizer.encode_arrow(texts[:2]).to_pylist() == [tokenizer.encode(words)] * 2
+assert tokenizer.decode_arrow(ids)[:2].to_pylist() == [tokenizer.decode(tokenizer.encode(words))] * 2
+print("right")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it sends SIGINT")
+@pytest.mark.usefixtures("ctrl_c")
+def test_calls_can_be_interrupted() -> None:
+    command = [sys.executable, "-c", INTERRUPTED]
+    generator = random.Random(0)
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        for _ in range(9):
+            assert process.stdout.readline() == "begun\n"
+            time.sleep(generator.uniform(0, 0.3))
+            process.send_signal(signal.SIGINT)
+            began = time.monotonic()
+            assert process.stdout.readline() == "interrupted\n"
+            assert time.monotonic() - began < 5  # a second, on a machine that does nothing else
+        assert process.stdout.read() == "right\n"
+    assert process.returncode == 0
