@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer, _core
@@ -82,6 +82,7 @@ def encoded(rows: list[str | None], *options: Any) -> list[list[int] | None]:
 
 
 @pytest.mark.parametrize("kind", TEXT_TYPES.values(), ids=TEXT_TYPES)
+@settings(max_examples=40)
 @given(rows=ROWS, start=PLACES, end=PLACES, threads=st.sampled_from([None, 1, 2]))
 @example(rows=[], start=0, end=0, threads=None)
 @example(rows=[None], start=0, end=1, threads=None)
@@ -102,6 +103,7 @@ def test_ids_are_those_of_the_rows(
 
 
 @pytest.mark.parametrize("kind", TEXT_TYPES.values(), ids=TEXT_TYPES)
+@settings(max_examples=40)
 @given(rows=ROWS, cuts=st.lists(PLACES, max_size=4))
 def test_chunks_stay_chunks(kind: Any, rows: list[str | None], cuts: list[int]) -> None:
     array = column(rows, kind)
@@ -206,6 +208,7 @@ IDS = st.lists(st.none() | st.lists(st.integers(0, TOKENIZER.vocab_size - 1), ma
 
 
 @pytest.mark.parametrize("kind", ID_TYPES.values(), ids=ID_TYPES)
+@settings(max_examples=40)
 @given(rows=IDS, start=PLACES, end=PLACES, errors=st.sampled_from(["replace", "ignore"]), skip=st.booleans())
 def test_texts_are_those_of_the_rows(
     kind: Any, rows: list[list[int] | None], start: int, end: int, errors: str, skip: bool

@@ -105,8 +105,8 @@ impl<'a, R: Rows> CheckedTexts<'a, R> {
     }
 }
 
-/// The row that breaks the rules of its format.
-fn in_row(row: usize, error: Error) -> Error {
+/// The error of a row, with its number.
+pub fn in_row(row: usize, error: Error) -> Error {
     match error {
         Error::Column(problem) => Error::Column(format!("row {row}: {problem}")),
         error => error,

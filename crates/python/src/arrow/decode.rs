@@ -3,7 +3,7 @@
 use super::columns::IdLists;
 use super::encode::{groups, validity, Part};
 use super::interface::{Buffer, Kind, Written};
-use crate::rows::parts;
+use crate::rows::{self, parts};
 use bpe_tokenizer_core::decoder::{DecodeOptions, Decoder};
 use bpe_tokenizer_core::interrupt::Poller;
 use bpe_tokenizer_core::memory::make_room;
@@ -146,14 +146,13 @@ pub fn decode(
 fn in_row(first: usize, row: usize, error: Error) -> Error {
     let row = first + row;
     match error {
-        Error::Column(problem) => Error::Column(format!("row {row}: {problem}")),
         Error::UnknownId { id, position } => Error::UnknownRowId {
             row,
             id: id.into(),
             position,
         },
         Error::UnknownRowId { id, position, .. } => Error::UnknownRowId { row, id, position },
-        error => error,
+        error => rows::in_row(row, error),
     }
 }
 

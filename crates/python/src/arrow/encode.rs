@@ -2,7 +2,7 @@
 
 use super::columns::{DictionaryTexts, Texts};
 use super::interface::{Array, Buffer, Kind, Type, Written};
-use crate::rows::{CheckedTexts, Rows};
+use crate::rows::{in_row, CheckedTexts, Rows};
 use bpe_tokenizer_core::encoder::{BatchOptions, Encoder, Ragged};
 use bpe_tokenizer_core::interrupt::Poller;
 use bpe_tokenizer_core::reserve::{append, collect, filled, push, with_capacity};
@@ -118,10 +118,9 @@ impl<'a, 'b> UsedTexts<'a, 'b> {
         let mut position = filled(u32::MAX, texts.values.len())?;
         let mut used = Vec::new();
         for row in 0..texts.len() {
-            let index = texts.index(row).map_err(|error| match error {
-                Error::Column(problem) => Error::Column(format!("row {}: {problem}", first + row)),
-                error => error,
-            })?;
+            let index = texts
+                .index(row)
+                .map_err(|error| in_row(first + row, error))?;
             let Some(index) = index.filter(|&index| position[index] == u32::MAX) else {
                 continue;
             };

@@ -7,7 +7,9 @@ mod interface;
 
 use crate::call::{self, exception, to_python};
 use crate::objects;
-use crate::rows::Rows;
+use crate::rows::{in_row, Rows};
+use crate::sequence::items;
+use crate::settings::value_of;
 use bpe_tokenizer_core::interrupt::Poller;
 use bpe_tokenizer_core::reserve::{append, push};
 use bpe_tokenizer_core::threads::lock;
@@ -164,10 +166,7 @@ impl ArrowPart {
             let (mut data, mut offsets) = (Vec::new(), vec![0]);
             for row in start..rows.len() {
                 let number = first + row;
-                let text = rows.row(row).map_err(|error| match error {
-                    Error::Column(problem) => Error::Column(format!("row {number}: {problem}")),
-                    error => error,
-                })?;
+                let text = rows.row(row).map_err(|error| in_row(number, error))?;
                 let text = text.ok_or_else(|| {
                     Error::Column(format!(
                         "row {number} is null: leave such rows out, or make them empty texts"
@@ -245,9 +244,13 @@ pub struct ArrowChunkedArray {
 #[pymethods]
 impl ArrowChunkedArray {
     #[new]
-    fn new(py: Python<'_>, type_name: &str, arrays: Vec<Bound<'_, ArrowArray>>) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        type_name: &str,
+        #[pyo3(from_py_with = items)] arrays: Vec<Bound<'_, ArrowArray>>,
+    ) -> PyResult<Self> {
         let kinds = [("list", Kind::Lists), ("string", Kind::Strings)];
-        let kind = crate::settings::value_of(py, "type_name", type_name, &kinds)?;
+        let kind = value_of(py, "type_name", type_name, &kinds)?;
         let arrays: Vec<_> = arrays
             .iter()
             .map(|array| array.get().array.clone())
