@@ -94,11 +94,11 @@ def write_shards(
 
 
 def _text_bytes(batch: DocumentBatch) -> int:
-    return batch.data.nbytes
+    return batch.data.nbytes + batch.offsets.nbytes + batch.rows.nbytes
 
 
 def _id_bytes(batch: EncodedBatch) -> int:
-    return batch.ids.nbytes
+    return batch.ids.nbytes + batch.offsets.nbytes + batch.rows.nbytes
 
 
 def _nothing() -> None:
