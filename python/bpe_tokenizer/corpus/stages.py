@@ -73,7 +73,7 @@ def ordered_map(
             pending.append((cost, _call(work, item) if future is None else future.result, future))
             held += cost
             del item, future  # A large item is freed as early as possible.
-            while pending and (len(pending) > 2 * workers or _is_done(pending[0][2])):
+            while pending and (len(pending) > workers + 1 or _is_done(pending[0][2])):
                 yield take()
         while pending:
             yield take()

@@ -16,9 +16,9 @@ from bpe_tokenizer.readers import BadRow, DocumentBatch, Input, Position, read_b
 
 __all__ = ["write_shards"]
 
-# Bytes of the texts that wait for the encoder, and of the ids that wait for the writer.
-_TEXT_BYTES = 32 << 20
-_ID_BYTES = 32 << 20
+# Bytes of the texts that are encoded or wait for it, for each call; and of the ids that wait for the writer.
+_TEXT_BYTES = 8 << 20
+_ID_BYTES = 8 << 20
 
 
 def write_shards(
@@ -70,7 +70,7 @@ def write_shards(
                         batches,
                         workers=encoder.calls,
                         size=_text_bytes,
-                        limit=_TEXT_BYTES,
+                        limit=_TEXT_BYTES * encoder.calls,
                         inline=encoder.is_large,
                     )
                 )
@@ -94,11 +94,11 @@ def write_shards(
 
 
 def _text_bytes(batch: DocumentBatch) -> int:
-    return batch.data.nbytes
+    return batch.data.nbytes + batch.offsets.nbytes + batch.rows.nbytes
 
 
 def _id_bytes(batch: EncodedBatch) -> int:
-    return batch.ids.nbytes
+    return batch.ids.nbytes + batch.offsets.nbytes + batch.rows.nbytes
 
 
 def _nothing() -> None:
