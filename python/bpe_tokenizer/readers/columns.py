@@ -14,6 +14,7 @@ from bpe_tokenizer.errors import CorpusError, TokenizerError
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.readers.inputs import Input, StoredFile
 from bpe_tokenizer.readers.opened import ChunkReader
+from bpe_tokenizer.readers.parquet_pages import OtherLayoutError, chunk_rows, long_texts
 from bpe_tokenizer.readers.rows import BATCH_BYTES, FileRows, decoding_problem
 
 __all__ = ["arrow_rows", "from_its_end", "import_pyarrow", "parquet_rows"]
@@ -67,6 +68,10 @@ def parquet_rows(
             group = table.metadata.row_group(number)
             count = group.num_rows
             if (groups is None or number in groups) and done + count > after:
+                after = yield from _long_rows(
+                    pyarrow, file, table, number, column, source, stored, done, after
+                )
+            if (groups is None or number in groups) and done + count > after:
                 first = done
                 for batch in _group_batches(table, number, column, row_bytes):
                     row_bytes = max(batch.nbytes // max(batch.num_rows, 1), 1)
@@ -74,6 +79,47 @@ def parquet_rows(
                     first += batch.num_rows
                     stored.bytes_read = source.size * first // max(table.metadata.num_rows, 1)
             done += count
+
+
+def _long_rows(
+    pyarrow: Any,
+    file: Any,
+    table: Any,
+    number: int,
+    column: str,
+    source: Input,
+    stored: StoredFile,
+    done: int,
+    after: int,
+) -> Generator[FileRows, None, int]:
+    """Yield the rows of a row group that is read in steps. Returns the number of the last row that is done.
+
+    Args:
+        pyarrow: The library.
+        file: The file.
+        table: The same, open.
+        number: The number of the row group.
+        column: The column.
+        source: The file.
+        stored: Its stored bytes.
+        done: The number of rows before the row group.
+        after: Skip the rows up to this number.
+    """
+    chunk = long_texts(table, number, column, source.name)
+    if chunk is None:
+        return after
+    after = max(after, done)
+    try:
+        for data, offsets, nulls in chunk_rows(pyarrow, file, chunk, after - done):
+            rows = _part(data, offsets, nulls, after)
+            after += len(offsets) - 1
+            stored.bytes_read = source.size * after // max(table.metadata.num_rows, 1)
+            del data
+            yield rows
+            del rows
+    except OtherLayoutError:  # pyarrow reads the rest
+        pass
+    return after
 
 
 def from_its_end(source: Input) -> CorpusError:
@@ -225,12 +271,21 @@ def _rows(pyarrow: Any, array: Any, done: int, after: int) -> Iterator[FileRows]
         ends = np.cumsum(lengths[indices] if len(lengths) else np.zeros(len(indices), np.int64))
         for start, stop in _parts(ends):
             decoded = array.slice(start, stop - start).dictionary_decode()
-            yield _part(decoded, *_buffers(pyarrow, decoded), done + start)
+            yield _part(*_buffers(pyarrow, decoded), _nulls(decoded), done + start)
         return
     array = _checked_bytes(pyarrow, array)
     data, offsets = _buffers(pyarrow, array)
     for start, stop in _parts(offsets[1:] - offsets[0]):
-        yield _part(array.slice(start, stop - start), data, offsets[start : stop + 1], done + start)
+        nulls = _nulls(array.slice(start, stop - start))
+        yield _part(data, offsets[start : stop + 1], nulls, done + start)
+
+
+def _nulls(array: Any) -> list[int]:
+    """Return the numbers, from 0, of the rows that are null."""
+    if not array.null_count:
+        return []
+    numbers: list[int] = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)).tolist()
+    return numbers
 
 
 def _checked_bytes(pyarrow: Any, array: Any) -> Any:
@@ -264,22 +319,23 @@ def _parts(ends: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _part(array: Any, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], done: int) -> FileRows:
+def _part(
+    data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], nulls: list[int], done: int
+) -> FileRows:
     """Return rows without those that are null or not UTF-8.
 
     Args:
-        array: The rows.
         data: The bytes that the offsets point into.
         offsets: The start of each row, and the end of the last.
+        nulls: The numbers, from 0, of the rows that are null.
         done: The number of rows before.
     """
     data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
-    good = np.ones(len(array), bool)
+    count = len(offsets) - 1
+    good = np.ones(count, bool)
     bad = {int(row): "" for row in _core.find_bad_rows(data, offsets)}
-    if array.null_count:
-        nulls = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
-        bad |= {int(row): "is null" for row in nulls}
-    rows = np.arange(done + 1, done + 1 + len(array), dtype=np.int64)
+    bad |= dict.fromkeys(nulls, "is null")
+    rows = np.arange(done + 1, done + 1 + count, dtype=np.int64)
     if not bad:
         return FileRows(data, offsets, rows)
     good[list(bad)] = False
