@@ -232,6 +232,9 @@ class _StoredPage:
         self.left -= len(data)
         return data
 
+    def close(self) -> None:
+        """Do nothing: the file stays open."""
+
     def take(self, size: int) -> bytes:
         """Return exactly so many bytes."""
         if size > self.left:
