@@ -69,15 +69,14 @@ def expected(values: list[bytes | None], after: int = 0) -> Rows:
     for row, value in enumerate(values, start=1):
         if row <= after:
             continue
+        if value is None:
+            bad.append((row, "is null"))
+            continue
         try:
-            if value is None:
-                raise ValueError("is null")
             value.decode()
             rows.append((row, value))
         except UnicodeDecodeError as error:
             bad.append((row, f"is not UTF-8: byte 0x{value[error.start]:02x} at its offset {error.start}"))
-        except ValueError as error:
-            bad.append((row, str(error)))
     return rows, bad
 
 
@@ -115,7 +114,11 @@ def test_all_layouts_give_the_rows(
     )
     for seed, (nulls, page, more) in enumerate(cases):
         values = some_values(seed, nulls)
-        options = {"compression": codec, "data_page_version": version, "use_dictionary": dictionary}
+        options: dict[str, Any] = {
+            "compression": codec,
+            "data_page_version": version,
+            "use_dictionary": dictionary,
+        }
         write(path, values, nullable=nulls, data_page_size=page, **options, **more)
         used.clear()
         assert read(path) == expected(values)
@@ -156,7 +159,11 @@ def test_any_values_and_pages(
     after: int,
 ) -> None:
     path = tmp_path / "texts.parquet"
-    options = {"compression": codec, "data_page_version": version, "use_dictionary": dictionary}
+    options: dict[str, Any] = {
+        "compression": codec,
+        "data_page_version": version,
+        "use_dictionary": dictionary,
+    }
     write(path, values, data_page_size=page, write_batch_size=batch, **options)
     assert read(path, Position(0, after, 0)) == expected(values, after)
 
@@ -224,7 +231,11 @@ def test_broken_files_are_errors_or_give_rows(tmp_path: Path, codec: str) -> Non
     path = tmp_path / "broken.parquet"
     messages = []
     for version, dictionary in itertools.product(("1.0", "2.0"), (True, False)):
-        options = {"compression": codec, "data_page_version": version, "use_dictionary": dictionary}
+        options: dict[str, Any] = {
+            "compression": codec,
+            "data_page_version": version,
+            "use_dictionary": dictionary,
+        }
         write(path, some_values(4), data_page_size=3000, **options)
         whole = path.read_bytes()
         with parquet.ParquetFile(path) as table:
