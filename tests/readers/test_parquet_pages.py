@@ -30,10 +30,11 @@ Rows = tuple[list[tuple[int, bytes]], list[tuple[int, str]]]
 def used(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Read every column in steps. Gives the numbers of the row groups that were."""
     monkeypatch.setattr(parquet_pages, "MIN_MEAN_BYTES", 0)
+    monkeypatch.setattr(parquet_pages, "_MIN_REPEATED_BYTES", 0)
     groups: list[int] = []
 
-    def watched(table: Any, group: int, column: str, name: str) -> Any:
-        chunk = parquet_pages.long_texts(table, group, column, name)
+    def watched(table: Any, file: Any, group: int, column: str, name: str) -> Any:
+        chunk = parquet_pages.long_texts(table, file, group, column, name)
         if chunk is not None:
             groups.append(group)
         return chunk
@@ -86,6 +87,11 @@ def write(path: Path, values: list[bytes | None], nullable: bool = True, **optio
     schema = pyarrow.schema([other, field])
     table = pyarrow.table([list(range(len(values))), pyarrow.array(values, pyarrow.binary())], schema)
     parquet.write_table(table, path, **options)
+
+
+def found(path: Path, column: str) -> parquet_pages.ColumnChunk | None:
+    with parquet.ParquetFile(path) as table, path.open("rb") as file:
+        return parquet_pages.long_texts(table, file, 0, column, "")
 
 
 def some_values(seed: int, nulls: bool = True) -> list[bytes | None]:
@@ -195,13 +201,14 @@ def test_only_long_texts_of_known_layouts_are_read_in_steps(tmp_path: Path) -> N
     ]
     for options in (*known, *others):
         write(path, long, **options)
-        with parquet.ParquetFile(path) as table:
-            assert (parquet_pages.long_texts(table, 0, "text", "") is not None) == (options in known)
-            assert parquet_pages.long_texts(table, 0, "other", "") is None
+        assert (found(path, "text") is not None) == (options in known)
+        assert found(path, "other") is None
         assert read(path) == expected(long)
     write(path, some_values(1)[:50])
-    with parquet.ParquetFile(path) as table:
-        assert parquet_pages.long_texts(table, 0, "text", "") is None
+    assert found(path, "text") is None
+    # A large dictionary whose texts are repeated.
+    write(path, [b"%03d" % number * 30_000 for number in range(200)] * 9, row_group_size=3000)
+    assert found(path, "text") is not None
 
 
 def test_pyarrow_reads_on_after_a_surprise(
@@ -238,8 +245,7 @@ def test_broken_files_are_errors_or_give_rows(tmp_path: Path, codec: str) -> Non
         }
         write(path, some_values(4), data_page_size=3000, **options)
         whole = path.read_bytes()
-        with parquet.ParquetFile(path) as table:
-            chunk = parquet_pages.long_texts(table, 0, "text", "")
+        chunk = found(path, "text")
         assert chunk is not None
         for change in range(60):
             data = bytearray(whole)

@@ -105,7 +105,7 @@ def _long_rows(
         done: The number of rows before the row group.
         after: Skip the rows up to this number.
     """
-    chunk = long_texts(table, number, column, source.name)
+    chunk = long_texts(table, file, number, column, source.name)
     if chunk is None:
         return after
     after = max(after, done)

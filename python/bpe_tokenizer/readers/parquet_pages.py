@@ -23,6 +23,9 @@ __all__ = ["ChunkRows", "ColumnChunk", "OtherLayoutError", "chunk_rows", "long_t
 
 # Texts of this mean size are read here. Of smaller ones pyarrow reads pages of at most 16 MB, and faster.
 MIN_MEAN_BYTES = 16 << 10
+# Also texts of this mean size, if the first page has at least so many bytes: long texts that are repeated.
+_MIN_REPEATED_BYTES = 2 << 10
+_MIN_PAGE_BYTES = 16 << 20
 # Values of a chunk. More of that size do not fit into a file that a writer makes.
 _MAX_VALUES = 1 << 22
 _MAX_ROWS = 1 << 16
@@ -94,11 +97,12 @@ class ChunkRows(NamedTuple):
     nulls: list[int]
 
 
-def long_texts(table: Any, group: int, column: str, name: str) -> ColumnChunk | None:
+def long_texts(table: Any, file: Any, group: int, column: str, name: str) -> ColumnChunk | None:
     """Return the column chunk of a row group if it has long texts in a layout that this module knows.
 
     Args:
         table: A `pyarrow.parquet.ParquetFile`.
+        file: The same file, with `seek` and `read`.
         group: The number of the row group.
         column: The name of the column, which is not nested.
         name: The name of the file.
@@ -109,13 +113,13 @@ def long_texts(table: Any, group: int, column: str, name: str) -> ColumnChunk | 
         return None
     index = paths.index(column)
     found, kind = metadata.column(index), table.schema.column(index)
-    values, size = found.num_values, found.total_uncompressed_size
+    values, size, levels = found.num_values, found.total_uncompressed_size, kind.max_definition_level
     # Some writers give 0 for a dictionary that there is not.
     starts = [start for start in (found.dictionary_page_offset, found.data_page_offset) if start]
     is_known = (
         found.physical_type == "BYTE_ARRAY"
         and kind.max_repetition_level == 0
-        and kind.max_definition_level <= 1
+        and levels <= 1
         and found.compression in _CODECS
         and _ENCODINGS.issuperset(found.encodings)
         and not found.file_path
@@ -124,12 +128,16 @@ def long_texts(table: Any, group: int, column: str, name: str) -> ColumnChunk | 
         and starts
         and min(starts) > 0
     )
-    if not is_known or size < MIN_MEAN_BYTES * values:
+    if not is_known or size < _MIN_REPEATED_BYTES * values:
         return None
-    start, is_nullable = min(starts), kind.max_definition_level == 1
-    return ColumnChunk(
-        name, found.compression, start, start + found.total_compressed_size, values, is_nullable
-    )
+    start, end, is_nullable = min(starts), min(starts) + found.total_compressed_size, bool(levels)
+    chunk = ColumnChunk(name, found.compression, start, end, values, is_nullable)
+    if size >= MIN_MEAN_BYTES * values:
+        return chunk
+    try:
+        return chunk if _count(_page_header(file, start, chunk)[0], 2) >= _MIN_PAGE_BYTES else None
+    except (CorpusError, OtherLayoutError):
+        return None
 
 
 def chunk_rows(pyarrow: Any, file: Any, chunk: ColumnChunk, skip: int) -> Generator[ChunkRows, None, None]:
@@ -271,6 +279,13 @@ class _Content:
             size -= len(part)
             yield part
 
+    def finish(self) -> None:
+        """Check that the content is as long as the header tells, and its checksum if it has one."""
+        for _ in self.parts(self.left):
+            pass
+        if self._piece or next(self._pieces, None):
+            raise _broken(self._chunk, "a page is longer than its header tells")
+
     def take(self, size: int) -> bytes:
         return b"".join(self.parts(size))
 
@@ -283,7 +298,9 @@ def _pieces(
     pyarrow: Any, stored: _StoredPage, size: int, chunk: ColumnChunk, is_compressed: bool = True
 ) -> Iterator[bytes]:
     """Yield the content of a page of `size` bytes, in pieces of about a megabyte at most."""
-    codec = chunk.codec if is_compressed and size else "UNCOMPRESSED"
+    if size == 0:
+        return iter(())
+    codec = chunk.codec if is_compressed else "UNCOMPRESSED"
     if codec == "UNCOMPRESSED":
         return iter(lambda: stored.read(_PIECE_BYTES), b"")
     if codec == "SNAPPY":
@@ -422,6 +439,7 @@ def _page_rows(
         for part in values.parts():
             rows.data += part
         rows.end()
+    page.content.finish()
 
 
 class _Values(Protocol):
@@ -492,6 +510,7 @@ class _Dictionary:
                 self._write(part)
             total += size
             self._offsets.append(total)
+        content.finish()
 
     def size(self, index: int) -> int:
         return self._offsets[index + 1] - self._offsets[index]
