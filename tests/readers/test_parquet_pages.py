@@ -207,7 +207,8 @@ def test_only_long_texts_of_known_layouts_are_read_in_steps(tmp_path: Path) -> N
     write(path, some_values(1)[:50])
     assert found(path, "text") is None
     # A large dictionary whose texts are repeated.
-    write(path, [b"%03d" % number * 30_000 for number in range(200)] * 9, row_group_size=3000)
+    long = [b"%03d" % number * 30_000 for number in range(200)]
+    write(path, long * 9, row_group_size=3000)
     assert found(path, "text") is not None
 
 

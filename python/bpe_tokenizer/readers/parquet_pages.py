@@ -283,7 +283,7 @@ class _Content:
         """Check that the content is as long as the header tells, and its checksum if it has one."""
         for _ in self.parts(self.left):
             pass
-        if self._piece or next(self._pieces, None):
+        if self._piece or any(self._pieces):
             raise _broken(self._chunk, "a page is longer than its header tells")
 
     def take(self, size: int) -> bytes:
