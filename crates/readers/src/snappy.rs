@@ -10,6 +10,10 @@ const MAX_VARINT: usize = 5;
 /// An element of 2 bytes gives at most 11, one of 3 bytes 64.
 const MAX_EXPANSION: usize = 22;
 const MAX_COPY: usize = 64;
+/// Content that is kept before what is further back than the window is forgotten.
+const MAX_KEPT: usize = 2 * WINDOW;
+/// Bytes that are copied at once.
+const CHUNK: usize = 16;
 
 /// What [`SnappyDecoder::feed`] found.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,8 +27,9 @@ pub enum Fed<'a> {
 /// A stream of raw Snappy.
 #[derive(Default)]
 pub struct SnappyDecoder {
-    /// The last bytes of the content.
+    /// Room for content. What lies before `end` is the last of it.
     content: Vec<u8>,
+    end: usize,
     /// The length of the content, once its varint is complete.
     length: Option<u64>,
     /// The bytes decompressed so far.
@@ -38,9 +43,6 @@ pub struct SnappyDecoder {
 impl SnappyDecoder {
     /// Decompresses the next bytes of the stream. The content is at most about 22 times as long.
     pub fn feed(&mut self, mut data: &[u8]) -> Result<Fed<'_>> {
-        let surplus = self.content.len().saturating_sub(WINDOW);
-        self.content.drain(..surplus);
-        let before = self.content.len();
         while self.length.is_none() {
             let Some((&byte, rest)) = data.split_first() else {
                 return Ok(Fed::Content(&[]));
@@ -48,46 +50,85 @@ impl SnappyDecoder {
             data = rest;
             self.read_length(byte)?;
         }
-        let most = MAX_EXPANSION.saturating_mul(data.len()) + MAX_COPY;
-        let room = usize::try_from(self.left()).map_or(most, |left| left.min(most));
-        reserve(&mut self.content, room)?;
+        self.make_room(data.len())?;
+        let before = self.end;
         while !data.is_empty() {
             if self.literal > 0 {
-                let (now, rest) = data.split_at(self.literal.min(data.len()));
-                self.literal -= now.len();
-                self.advance(now.len())?;
-                self.content.extend_from_slice(now);
-                data = rest;
+                data = self.take_literal(data)?;
                 continue;
             }
-            let tag = self.started.first().or(data.first()).copied();
-            let size = tag.map_or(1, tag_size);
-            let mut element = [0; MAX_VARINT];
-            let held = self.started.len();
-            let (now, rest) = data.split_at((size - held).min(data.len()));
-            data = rest;
-            if held + now.len() < size {
-                self.started.extend_from_slice(now);
-                break;
-            }
-            element[..held].copy_from_slice(&self.started);
-            element[held..size].copy_from_slice(now);
-            self.started.clear();
-            let far = match read_element(element) {
+            let element = match data.first_chunk() {
+                Some(element) if self.started.is_empty() => {
+                    data = &data[tag_size(element[0])..];
+                    *element
+                }
+                _ => match self.pieced_element(&mut data) {
+                    Some(element) => element,
+                    None => break,
+                },
+            };
+            let is_far = match read_element(element) {
                 Element::Literal(length) => {
                     if length as u64 > self.left() {
                         return Err(corrupt("it is longer than its length"));
                     }
                     self.literal = length;
-                    continue;
+                    false
                 }
                 Element::Copy { length, back } => self.copy(length, back)?,
             };
-            if far {
+            if is_far {
                 return Ok(Fed::TooFar);
             }
         }
-        Ok(Fed::Content(&self.content[before..]))
+        Ok(Fed::Content(&self.content[before..self.end]))
+    }
+
+    /// Makes room for what some stored bytes can give, and forgets what is far back.
+    fn make_room(&mut self, stored: usize) -> Result<()> {
+        if self.end > MAX_KEPT {
+            self.content.copy_within(self.end - WINDOW..self.end, 0);
+            self.end = WINDOW;
+        }
+        let most = MAX_EXPANSION.saturating_mul(stored) + MAX_COPY;
+        let room = usize::try_from(self.left()).map_or(most, |left| left.min(most));
+        let length = self.end + room + CHUNK;
+        if length > self.content.len() {
+            let more = length - self.content.len();
+            reserve(&mut self.content, more)?;
+            self.content.resize(length, 0);
+        }
+        Ok(())
+    }
+
+    /// Copies what there is of a literal. Returns the data after it.
+    fn take_literal<'d>(&mut self, data: &'d [u8]) -> Result<&'d [u8]> {
+        let length = self.literal.min(data.len());
+        self.advance(length)?;
+        let place = &mut self.content[self.end..];
+        match (place.first_chunk_mut::<CHUNK>(), data.first_chunk()) {
+            (Some(place), Some(chunk)) if length <= CHUNK => *place = *chunk,
+            _ => place[..length].copy_from_slice(&data[..length]),
+        }
+        self.end += length;
+        self.literal -= length;
+        Ok(&data[length..])
+    }
+
+    /// The element that the data ends or starts within; None if it is not complete. Bytes after it are zero.
+    fn pieced_element(&mut self, data: &mut &[u8]) -> Option<[u8; MAX_VARINT]> {
+        let tag = self.started.first().or(data.first()).copied()?;
+        let size = tag_size(tag);
+        let (now, rest) = data.split_at((size - self.started.len()).min(data.len()));
+        self.started.extend_from_slice(now);
+        *data = rest;
+        if self.started.len() < size {
+            return None;
+        }
+        let mut element = [0; MAX_VARINT];
+        element[..size].copy_from_slice(&self.started);
+        self.started.clear();
+        Some(element)
     }
 
     /// Checks that the stream is complete.
@@ -132,18 +173,29 @@ impl SnappyDecoder {
         if back == 0 || back as u64 > self.done {
             return Err(corrupt("a copy starts before the content"));
         }
-        if back > self.content.len() {
+        if back > self.end {
             return Ok(true);
         }
         self.advance(length)?;
-        let start = self.content.len() - back;
-        let mut left = length;
-        while left > 0 {
-            // A copy may overlap itself.
-            let now = left.min(self.content.len() - start);
-            self.content.extend_from_within(start..start + now);
-            left -= now;
+        let start = self.end - back;
+        if back >= CHUNK {
+            // Whole chunks, which may write more than the length.
+            for at in (0..length).step_by(CHUNK) {
+                let from = start + at;
+                let to = self.end + at;
+                self.content.copy_within(from..from + CHUNK, to);
+            }
+        } else {
+            // It may repeat what it has just copied.
+            let mut done = 0;
+            while done < length {
+                let now = (length - done).min(back + done);
+                self.content
+                    .copy_within(start..start + now, self.end + done);
+                done += now;
+            }
         }
+        self.end += length;
         Ok(false)
     }
 }
@@ -165,7 +217,9 @@ fn tag_size(tag: u8) -> usize {
 }
 
 fn read_element([tag, one, two, three, four]: [u8; MAX_VARINT]) -> Element {
-    let number = u32::from_le_bytes([one, two, three, four]);
+    let number = u64::from(u32::from_le_bytes([one, two, three, four]));
+    // Without the bytes after the element.
+    let number = number & ((1 << (8 * (tag_size(tag) - 1))) - 1);
     let number = usize::try_from(number).unwrap_or(usize::MAX);
     let length = usize::from(tag >> 2);
     match tag & 3 {
@@ -261,14 +315,15 @@ mod tests {
     fn a_copy_may_reach_back_as_far_as_the_window() {
         for far in [false, true] {
             let mut decoder = SnappyDecoder::default();
-            let total = WINDOW + usize::from(far);
+            let total = MAX_KEPT + 1;
+            let back = WINDOW + usize::from(far);
             let mut head = varint(total + 4);
             head.push(62 << 2);
             head.extend_from_slice(&((total - 1) as u32).to_le_bytes()[..3]);
             assert!(decoder.feed(&head).is_ok());
             assert!(decoder.feed(&vec![7; total]).is_ok());
             let mut copy = vec![3 | 3 << 2];
-            copy.extend_from_slice(&(total as u32).to_le_bytes());
+            copy.extend_from_slice(&(back as u32).to_le_bytes());
             let fed = decoder.feed(&copy).unwrap();
             let expected = if far {
                 Fed::TooFar
