@@ -1,6 +1,6 @@
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from os import PathLike
-from typing import Literal, TypeAlias, TypedDict, final, type_check_only
+from typing import Literal, Protocol, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,10 @@ __all__ = [
     "SplitPattern",
     "TokenTable",
     "__version__",
+    "find_bad_rows",
     "from_printable",
     "read_ids",
+    "read_rows",
     "read_strings",
     "split_merges",
     "to_printable",
@@ -35,6 +37,10 @@ __version__: str
 _Special: TypeAlias = bool | Collection[str]
 # Ids. One-dimensional integer arrays are read directly from memory.
 _Ids: TypeAlias = Sequence[int] | npt.NDArray[np.integer]
+
+@type_check_only
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
 
 @type_check_only
 class CacheStatistics(TypedDict):
@@ -463,6 +469,15 @@ class PieceCounter:
     # A part of a file, from the first safe cut at or after `start` to the first at or after `end`. The part
     # with start 0 counts the document.
     def add_range(self, path: str | PathLike[str], start: int, end: int, weight: int = 1) -> None: ...
+    # Counts what the method `read` of an object returns as one document in UTF-8; `name` is for errors.
+    # `progress` gets the number of bytes counted.
+    def add_stream(
+        self,
+        reader: _Readable,
+        name: str | PathLike[str],
+        weight: int = 1,
+        progress: Callable[[int], None] | None = None,
+    ) -> None: ...
     # Pieces counted elsewhere: data[offsets[i]:offsets[i + 1]] occurs counts[i] times.
     def add_pieces(
         self,
@@ -523,6 +538,29 @@ class PieceCounter:
         checkpoint: Callable[[list[tuple[bytes, bytes]]], None] | None = None,
         checkpoint_seconds: float = 30.0,
     ) -> Model: ...
+
+# The rows of a block: "line", "json" (`name` is the field) or "separated" (`name` is the separator). Returns
+# the UTF-8 of the documents, concatenated; their offsets and the end of the last; the numbers of their rows;
+# the rows that the caller must decide, as (number, start, end, number of documents before); the number of
+# rows. The first row has the number `first`; those up to the number `after` are skipped.
+def read_rows(
+    block: npt.NDArray[np.uint8],
+    kind: Literal["line", "json", "separated"],
+    name: bytes,
+    *,
+    first: int = 1,
+    after: int = 0,
+    threads: int = 0,
+) -> tuple[
+    npt.NDArray[np.uint8],
+    npt.NDArray[np.int64],
+    npt.NDArray[np.int64],
+    list[tuple[int, int, int, int]],
+    int,
+]: ...
+
+# The numbers, from 0, of the rows data[offsets[i]:offsets[i + 1]] that are not UTF-8.
+def find_bad_rows(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
 
 # Bytes to GPT-2's printable characters, and back: None for a string with another character.
 def to_printable(token: bytes) -> str: ...

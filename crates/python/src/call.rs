@@ -61,6 +61,20 @@ impl Calls<'_> {
             keep(self.0, called.map(|_| ()));
         });
     }
+
+    /// Calls a function with the GIL. None if it raised an exception, also an earlier one.
+    pub fn value<T>(&self, call: impl for<'py> FnOnce(Python<'py>) -> PyResult<T>) -> Option<T> {
+        if is_set(self.0) {
+            return None;
+        }
+        match Python::attach(call) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                keep(self.0, Err(error));
+                None
+            }
+        }
+    }
 }
 
 type Raised = Mutex<Option<PyErr>>;

@@ -3,6 +3,7 @@
 use crate::call::{exception, run, run_with_calls, to_python};
 use crate::model::Model;
 use crate::objects;
+use crate::reader::Reader;
 use crate::sequence::{byte_pairs, items, patterns};
 use crate::settings::{added_token, parse_form, value_of};
 use crate::text::PyText;
@@ -190,6 +191,28 @@ impl PieceCounter {
         weight: u64,
     ) -> PyResult<()> {
         self.count(py, weight, |mut call| call.add_range(&path, start..end))
+    }
+
+    #[pyo3(signature = (reader, name, weight=1, progress=None))]
+    fn add_stream(
+        &self,
+        py: Python<'_>,
+        reader: Py<PyAny>,
+        name: PathBuf,
+        weight: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        run_with_calls(py, |interrupt, calls| {
+            let mut call = CountCall {
+                counter: &self.counter,
+                counted: &mut self.counted(),
+                weight,
+                interrupt,
+            };
+            call.add_reader(Reader::new(&reader, calls), &name, &mut |bytes| {
+                calls.call(progress.as_ref(), |py| PyTuple::new(py, [bytes]));
+            })
+        })
     }
 
     fn add_pieces(

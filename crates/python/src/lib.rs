@@ -15,6 +15,8 @@ mod objects;
 mod pattern;
 mod rank_table;
 mod ranks;
+mod reader;
+mod readers;
 mod sequence;
 mod settings;
 mod stream;
@@ -53,6 +55,8 @@ mod _core {
     use super::pattern::SplitPattern;
     #[pymodule_export]
     use super::rank_table::RankTable;
+    #[pymodule_export]
+    use super::readers::{find_bad_rows, read_rows};
     #[pymodule_export]
     use super::stream::{DecodeStream, EncodeStream};
     #[pymodule_export]
