@@ -1,0 +1,21 @@
+"""Reads corpora: finds their files, knows their kinds, and gives their documents in batches."""
+
+from __future__ import annotations
+
+from bpe_tokenizer.readers.batches import DocumentBatch, read_batches
+from bpe_tokenizer.readers.detect import InputKind, input_kind
+from bpe_tokenizer.readers.inputs import Input, find_inputs
+from bpe_tokenizer.readers.options import ReadOptions
+from bpe_tokenizer.readers.positions import BadRow, Position
+
+__all__ = [
+    "BadRow",
+    "DocumentBatch",
+    "Input",
+    "InputKind",
+    "Position",
+    "ReadOptions",
+    "find_inputs",
+    "input_kind",
+    "read_batches",
+]

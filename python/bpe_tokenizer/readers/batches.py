@@ -1,0 +1,244 @@
+"""Reads the documents of a corpus in batches, ahead of their consumer."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bpe_tokenizer.arguments import thread_count
+from bpe_tokenizer.errors import CorpusError, OptionError
+from bpe_tokenizer.readers.ahead import Ahead
+from bpe_tokenizer.readers.columns import arrow_rows, from_its_end, parquet_rows
+from bpe_tokenizer.readers.inputs import Input
+from bpe_tokenizer.readers.opened import OpenInput, open_input
+from bpe_tokenizer.readers.options import ReadOptions
+from bpe_tokenizer.readers.positions import BadRow, Position
+from bpe_tokenizer.readers.rows import BATCH_BYTES, FileRows, json_rows, range_chunks, text_rows
+
+__all__ = ["ByteRange", "DocumentBatch", "opened_batches", "read_batches"]
+
+# The bytes from a start to an end of a file, or the row groups of a Parquet file.
+ByteRange: TypeAlias = tuple[int, int]
+
+# Documents that wait for the consumer, in all; and files that are read at the same time.
+_AHEAD_BYTES = 32 << 20
+_MAX_FILES = 16
+# Content of a batch from a pipe, which may not have more for a long time.
+_PIPE_BATCH_BYTES = 256 << 10
+
+
+class DocumentBatch(NamedTuple):
+    """Documents of one input, as arrays.
+
+    Args:
+        input: Index of the input, from 0.
+        data: Their UTF-8, concatenated.
+        offsets: The start of each document in `data`, and the end of the last.
+        rows: The number of the row of each, from 1.
+        bad: The rows that were skipped since the batch before. A batch may have nothing else.
+        bytes_read: The number of stored bytes of all inputs that have been read.
+    """
+
+    input: int
+    data: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    bad: tuple[BadRow, ...]
+    bytes_read: int
+
+    def texts(self) -> list[str]:
+        """Return the documents as strings."""
+        data = memoryview(np.ascontiguousarray(self.data).data)
+        return [str(data[start:end], "utf-8") for start, end in pairwise(self.offsets.tolist())]
+
+
+def read_batches(
+    inputs: Sequence[Input],
+    options: ReadOptions,
+    start: Position = Position(),  # noqa: B008 (immutable)
+    *,
+    threads: int | None = None,
+    byte_ranges: Sequence[ByteRange | None] | None = None,
+) -> Generator[DocumentBatch, None, None]:
+    r"""Yield the documents of a corpus, in order, in batches of about 4 MB or of one longer document.
+
+    Threads read, decompress and split several files ahead, about 32 MB in all. Closing the generator stops
+    them.
+
+    Args:
+        inputs: The files, from `find_inputs`.
+        options: How documents are found in them.
+        start: Read what follows this position. The rows before it are skipped without a check.
+        threads: The number of threads; None for one per processor.
+        byte_ranges: For each input the range to read, or None for all of it. Of plain text by lines and of
+            JSON Lines, the rows are read that start in a range of bytes. They count from the start of the
+            range. Of Parquet, it is a range of row groups.
+
+    Raises:
+        CorpusError: A file cannot be read, or a row is bad and `options.on_error` is `"stop"`.
+        MissingDependencyError: A library that a file needs is not installed.
+        OptionError: A file has a range and cannot be read in parts, or an argument is out of its range.
+
+    >>> import pathlib, tempfile
+    >>> from bpe_tokenizer.readers.inputs import find_inputs
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "corpus.jsonl")
+    >>> _ = path.write_text('{"text": "low"}\n\n{"text": "lower"}\n')
+    >>> batch, = read_batches(find_inputs(path), ReadOptions())
+    >>> batch.data.tobytes(), batch.offsets.tolist(), batch.rows.tolist(), batch.texts()
+    (b'lowlower', [0, 3, 8], [1, 3], ['low', 'lower'])
+    """
+    count = thread_count(threads) or _processors()
+    if byte_ranges is not None and len(byte_ranges) != len(inputs):
+        raise OptionError(f"there are {len(byte_ranges)} byte ranges for {len(inputs)} inputs: give one each")
+    return _batches(inputs, options, start, count, byte_ranges or [None] * len(inputs))
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _batches(
+    inputs: Sequence[Input],
+    options: ReadOptions,
+    start: Position,
+    threads: int,
+    byte_ranges: Sequence[ByteRange | None],
+) -> Generator[DocumentBatch, None, None]:
+    files = min(threads, _MAX_FILES, max(len(inputs) - start.input, 1))
+    numbers = iter(range(start.input, len(inputs)))
+    before = sum(source.size for source in inputs[: start.input])
+    running: deque[tuple[int, Ahead[DocumentBatch] | Generator[DocumentBatch, None, None]]] = deque()
+
+    def start_next() -> None:
+        number = next(numbers, None)
+        if number is None:
+            return
+        after = start.row if number == start.input else 0
+        source = inputs[number]
+        batches = _input_batches(number, source, options, after, threads, byte_ranges[number])
+        if source.is_regular:
+            running.append((number, Ahead(batches, _batch_size, _AHEAD_BYTES // files)))
+        else:  # A thread that waits for a pipe could not be stopped.
+            running.append((number, batches))
+
+    try:
+        for _ in range(files):
+            start_next()
+        while running:
+            number, batches = running[0]
+            for batch in batches:
+                yield batch._replace(bytes_read=before + batch.bytes_read)
+                del batch
+            batches.close()
+            running.popleft()
+            before += inputs[number].size
+            start_next()
+    finally:
+        for _, batches in running:
+            batches.close()
+
+
+def _batch_size(batch: DocumentBatch) -> int:
+    return batch.data.nbytes + batch.offsets.nbytes + batch.rows.nbytes
+
+
+def _input_batches(
+    number: int,
+    source: Input,
+    options: ReadOptions,
+    after: int,
+    threads: int,
+    byte_range: ByteRange | None,
+) -> Generator[DocumentBatch, None, None]:
+    with open_input(source, options) as opened:
+        yield from opened_batches(number, opened, options, after, threads, byte_range)
+
+
+def opened_batches(
+    number: int,
+    opened: OpenInput,
+    options: ReadOptions,
+    after: int = 0,
+    threads: int = 1,
+    byte_range: ByteRange | None = None,
+) -> Generator[DocumentBatch, None, None]:
+    """Yield the documents of one open input in batches, in this thread.
+
+    Args:
+        number: The index of the input.
+        opened: The input, at its start.
+        options: As in `read_batches`.
+        after: Skip the rows up to this number.
+        threads: The number of threads that split a batch.
+        byte_range: As in `read_batches`.
+
+    Raises:
+        CorpusError: As in `read_batches`.
+        MissingDependencyError: As in `read_batches`.
+        OptionError: The file has a range and cannot be read in parts.
+    """
+    for rows in _file_rows(opened, options, after, threads, byte_range):
+        if rows.bad and options.on_error == "stop":
+            # The documents before the first bad row come first.
+            data, offsets, numbers, bad_rows = rows
+            count = int(np.searchsorted(numbers, bad_rows[0][0]))
+            if count:
+                before = data[: offsets[count]], offsets[: count + 1], numbers[:count]
+                yield DocumentBatch(number, *before, (), opened.bytes_read)
+            raise _bad_row(opened, *bad_rows[0], byte_range)
+        bad = tuple(BadRow(number, row, problem) for row, problem in rows.bad)
+        batch = DocumentBatch(number, rows.data, rows.offsets, rows.rows, bad, opened.bytes_read)
+        del rows
+        yield batch
+        del batch
+
+
+def _bad_row(opened: OpenInput, row: int, problem: str, byte_range: ByteRange | None) -> CorpusError:
+    part = ""
+    if byte_range is not None and opened.kind.format != "parquet" and byte_range[0]:
+        part = f" after byte {byte_range[0]:,}"
+    return CorpusError(
+        f"{opened.source.name[:100]}, row {row:,}{part} {problem}; to skip such rows, use on_error='skip' "
+        "(on the command line: --on-error skip)"
+    )
+
+
+def _file_rows(
+    opened: OpenInput, options: ReadOptions, after: int, threads: int, byte_range: ByteRange | None
+) -> Iterator[FileRows]:
+    kind, source = opened.kind, opened.source
+    if kind.format == "parquet" and kind.compression is None:
+        groups = None if byte_range is None else range(*byte_range)
+        yield from parquet_rows(source, opened.stored, options.field, after, groups)
+        return
+    if byte_range is not None:
+        is_lines = kind.format == "jsonl" or (
+            kind.format == "text" and options.separator is None and options.documents == "line"
+        )
+        if not is_lines or kind.compression is not None or not source.is_regular:
+            raise OptionError(
+                f"{source.name[:100]} cannot be read in parts: only plain text by lines, JSON Lines and "
+                "Parquet can"
+            )
+        begin, end = byte_range
+        opened.stored.seek(max(begin - 1, 0))
+    if kind.format == "parquet":
+        raise from_its_end(source)
+    block_bytes = BATCH_BYTES if source.is_regular else _PIPE_BATCH_BYTES
+    with opened.chunks() as chunks:
+        if byte_range is not None:
+            chunks = range_chunks(chunks, end - begin, begin > 0)
+        if kind.format == "jsonl":
+            yield from json_rows(chunks, options.field, after, threads, block_bytes)
+        elif kind.format == "text":
+            yield from text_rows(chunks, options, after, threads, block_bytes)
+        else:
+            yield from arrow_rows(source, chunks, options.field, after)

@@ -1,0 +1,261 @@
+"""The rows of one file of text or JSON Lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bpe_tokenizer import _core
+from bpe_tokenizer.errors import shorten
+from bpe_tokenizer.readers.options import ReadOptions
+
+__all__ = ["BATCH_BYTES", "FileRows", "decoding_problem", "json_rows", "range_chunks", "text_rows"]
+
+# Content of a batch, unless one row is longer.
+BATCH_BYTES = 4 << 20
+
+RowKind: TypeAlias = Literal["line", "json", "separated"]
+
+
+class FileRows(NamedTuple):
+    """Documents of one file.
+
+    Args:
+        data: Their UTF-8, concatenated.
+        offsets: The start of each, and the end of the last.
+        rows: The number of the row of each, from 1.
+        bad: The rows that are no documents but should be, with what is wrong with them.
+    """
+
+    data: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    bad: tuple[tuple[int, str], ...] = ()
+
+
+def text_rows(
+    chunks: Iterator[bytes], options: ReadOptions, after: int, threads: int, block_bytes: int = BATCH_BYTES
+) -> Generator[FileRows, None, None]:
+    r"""Yield the documents of a text: its lines, what lies between separators, or all of it.
+
+    A line ends at `\n` or `\r\n` and nowhere else. Empty documents are left out.
+
+    Args:
+        chunks: The content.
+        options: Tell what a document is.
+        after: Skip the rows up to this number without checking them.
+        threads: The number of threads that split a block.
+        block_bytes: The bytes of a block.
+    """
+    if options.separator is not None:
+        yield from _rows(chunks, "separated", options.separator, after, threads, block_bytes)
+    elif options.documents == "file":
+        yield from _whole(chunks, after)
+    else:
+        yield from _rows(chunks, "line", "", after, threads, block_bytes)
+
+
+def json_rows(
+    chunks: Iterator[bytes], field: str, after: int, threads: int, block_bytes: int = BATCH_BYTES
+) -> Generator[FileRows, None, None]:
+    """Yield the documents of JSON Lines: the strings in a field. Lines of white space are left out.
+
+    The other arguments are those of `text_rows`.
+    """
+    yield from _rows(chunks, "json", field, after, threads, block_bytes)
+
+
+def range_chunks(chunks: Iterator[bytes], length: int, starts_inside: bool) -> Generator[bytes, None, None]:
+    """Yield the lines that start in a range of bytes.
+
+    Args:
+        chunks: The content, from the byte before the range if `starts_inside`, else from the range's start.
+        length: The number of bytes of the range.
+        starts_inside: Whether the range starts after the start of the file. The rest of a line that begins
+            before it is left out.
+    """
+    skipping = starts_inside
+    left = length + starts_inside
+    for chunk in chunks:
+        part = chunk
+        if skipping:
+            end = chunk.find(b"\n") + 1
+            if end == 0:
+                left -= len(chunk)
+                if left <= 0:
+                    return
+                continue
+            skipping = False
+            part = chunk[end:]
+            left -= end
+        if left <= 0:
+            return
+        if len(part) < left:
+            left -= len(part)
+            if part:
+                yield part
+            continue
+        # The last line goes on to its end.
+        end = part.find(b"\n", left - 1) + 1
+        if end:
+            yield part[:end]
+            return
+        yield part
+        left = 1
+
+
+def _rows(
+    chunks: Iterator[bytes], kind: RowKind, name: str, after: int, threads: int, block_bytes: int
+) -> Generator[FileRows, None, None]:
+    done = 0
+    end = name.encode() if kind == "separated" else b"\n"
+    for block in _blocks(chunks, end, block_bytes):
+        view = np.frombuffer(block, np.uint8)
+        data, offsets, numbers, undecided, count = _core.read_rows(
+            view, kind, name.encode(), first=done + 1, after=after, threads=threads
+        )
+        done += count
+        del view
+        rows = FileRows(data, offsets, numbers)
+        del data, offsets, numbers
+        if undecided:
+            decided = [
+                (before, number, *_decide(block[start:stop], kind, name))
+                for number, start, stop, before in undecided
+            ]
+            rows = _inserted(rows, decided)
+        block.clear()  # frees it while the consumer works
+        if len(rows.rows) or rows.bad:
+            yield rows
+        del rows
+
+
+def _blocks(chunks: Iterator[bytes], end: bytes, block_bytes: int) -> Generator[bytearray, None, None]:
+    """Yield blocks of whole rows, of about `block_bytes`, or of one row. The consumer may clear them."""
+    held = bytearray()
+    searched = 0
+    for chunk in chunks:
+        held += chunk
+        if len(held) < block_bytes:
+            continue
+        cut = _last_end(held, end, searched)
+        if cut == 0:
+            # A row end may begin at the end of this chunk.
+            searched = max(len(held) - len(end) + 1, 0)
+            continue
+        rest = held[cut:]
+        del held[cut:]
+        yield held
+        held, searched = rest, 0
+    if held:
+        yield held
+
+
+def _last_end(held: bytearray, end: bytes, start: int) -> int:
+    """Return where the last row ends; 0 if none does. `start` is where the first end may begin."""
+    if len(end) == 1:
+        return held.rfind(end, start) + 1
+    # From the left: a separator may overlap itself.
+    cut = 0
+    while (found := held.find(end, max(start, cut))) >= 0:
+        cut = found + len(end)
+    return cut
+
+
+def _whole(chunks: Iterator[bytes], after: int) -> Generator[FileRows, None, None]:
+    if after:
+        return
+    held = bytearray()
+    for chunk in chunks:
+        held += chunk
+    if not held:
+        return
+    data = np.frombuffer(held, np.uint8)
+    offsets = np.array([0, len(held)], np.int64)
+    if len(_core.find_bad_rows(data, offsets)):
+        yield _bad(1, decoding_problem(bytes(held)))
+    else:
+        del held
+        yield FileRows(data, offsets, np.ones(1, np.int64))
+
+
+def _bad(number: int, problem: str) -> FileRows:
+    nothing = np.zeros(0, np.int64)
+    return FileRows(np.zeros(0, np.uint8), np.zeros(1, np.int64), nothing, ((number, problem),))
+
+
+def _inserted(rows: FileRows, decided: list[tuple[int, int, bytes | None, str]]) -> FileRows:
+    """Insert rows that were decided here.
+
+    Args:
+        rows: The others.
+        decided: The number of documents before a row, its number, its text if it is a document, or its
+            problem.
+    """
+    bad = tuple((number, problem) for _, number, text, problem in decided if text is None)
+    good = [(before, number, text) for before, number, text, _ in decided if text is not None]
+    if not good:
+        return rows._replace(bad=bad)
+    data, offsets, numbers, _ = rows
+    parts: list[npt.NDArray[np.uint8]] = []
+    places = [before for before, _, _ in good]
+    start = 0
+    for before, _, text in good:
+        end = int(offsets[before])
+        parts += [data[start:end], np.frombuffer(text, np.uint8)]
+        start = end
+    parts.append(data[start:])
+    sizes = np.insert(np.diff(offsets), places, [len(text) for _, _, text in good])
+    all_offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=all_offsets[1:])
+    all_numbers = np.insert(numbers, places, [number for _, number, _ in good])
+    return FileRows(np.concatenate(parts), all_offsets, all_numbers, bad)
+
+
+def _decide(row: bytearray, kind: RowKind, name: str) -> tuple[bytes | None, str]:
+    """Return the text of a row that the core left undecided, or what is wrong with it."""
+    line = bytes(row)
+    if kind == "json":
+        return _json_text(line, name)
+    if kind == "line":
+        line = line.removesuffix(b"\r\n" if line.endswith(b"\r\n") else b"\n")
+    else:
+        line = line.removesuffix(name.encode())
+    return None, decoding_problem(line)
+
+
+def _json_text(line: bytes, field: str) -> tuple[bytes | None, str]:
+    try:
+        value = json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        return None, decoding_problem(line)
+    except json.JSONDecodeError as error:
+        return None, f"is not valid JSON: {error.msg} at its character {error.pos}"
+    except (ValueError, RecursionError) as error:
+        return None, f"is JSON that Python cannot read: {str(error)[:80]}"
+    if not isinstance(value, dict):
+        return None, f"is not a JSON object, but {type(value).__name__}"
+    if field not in value:
+        names = ", ".join(shorten(name, 20) for name in list(value)[:5]) or "none"
+        return None, f"has no field {shorten(field, 40)} (its first fields: {names})"
+    text = value[field]
+    if not isinstance(text, str):
+        return None, f"has no text in the field {shorten(field, 40)}, but {type(text).__name__}"
+    try:
+        return text.encode(), ""
+    except UnicodeEncodeError:
+        # Lone surrogates become U+FFFD, as everywhere in this package.
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode(), ""
+
+
+def decoding_problem(data: bytes) -> str:
+    """Return where bytes that are not UTF-8 are not."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"is not UTF-8: byte 0x{data[error.start]:02x} at its offset {error.start}"
+    raise AssertionError("these bytes are UTF-8")

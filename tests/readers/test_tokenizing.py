@@ -1,0 +1,266 @@
+"""Documents of text, JSON Lines, tables and compressed files, through `tokenize_corpus`."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import random
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.corpus import tokenize_corpus
+from bpe_tokenizer.errors import (
+    ArgumentTypeError,
+    CorpusError,
+    MissingDependencyError,
+    NotTrainedError,
+    OptionError,
+)
+from bpe_tokenizer.readers import ReadOptions, find_inputs, read_batches
+from mutations import break_bytes, break_numbers
+from token_files import DOCUMENTS, as_jsonl, contents, flat, read_nanogpt
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"input_format": "csv"}, "input_format is 'csv'"),
+        ({"documents": "page"}, "documents is 'page'"),
+        ({"separator": ""}, "separator is empty"),
+        ({"separator": "\ud800"}, "separator holds a lone surrogate"),
+        ({"separator": "x", "documents": "file"}, "contradict"),
+        ({"field": "\udfff"}, "field holds a lone surrogate"),
+        ({"format": "bin"}, "format is 'bin'"),
+        ({"dtype": "uint8"}, "dtype is 'uint8'; it must be 'uint16' or 'uint32'"),
+        ({"dtype": "int32"}, "nanogpt has no ids of type 'int32'"),
+        ({"shard_tokens": 0}, "shard_tokens is 0"),
+        ({"format": "llm.c", "shard_tokens": 2**31}, "from 1 to 2,147,483,647"),
+        ({"on_error": "ignore"}, "on_error is 'ignore'"),
+        ({"threads": 0}, "threads is 0"),
+    ],
+)
+def test_wrong_options(
+    options: dict[str, Any], message: str, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        tokenize_corpus(corpus, tmp_path / "out", tokenizer, **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_types(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    for inputs in (3, [b"x"]):
+        with pytest.raises(ArgumentTypeError):
+            tokenize_corpus(inputs, tmp_path / "out", tokenizer)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentTypeError, match="BPETokenizer, not str"):
+        tokenize_corpus(corpus, tmp_path / "out", "gpt2")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentTypeError, match="shard_tokens"):
+        tokenize_corpus(corpus, tmp_path / "out", tokenizer, shard_tokens=1.5)  # type: ignore[arg-type]
+    with pytest.raises(NotTrainedError):
+        tokenize_corpus(corpus, tmp_path / "out", BPETokenizer())
+
+
+# Files
+
+
+def zstandard(data: bytes) -> bytes:
+    """Compress in two frames."""
+    compressor = import_module("zstandard").ZstdCompressor()
+    compressed: bytes = compressor.compress(data[:20]) + compressor.compress(data[20:])
+    return compressed
+
+
+COMPRESSIONS = [
+    pytest.param("gz", gzip.compress, id="gzip"),
+    pytest.param("gz", lambda data: gzip.compress(data[:20]) + gzip.compress(data[20:]), id="gzip-members"),
+    pytest.param("xz", lzma.compress, id="xz"),
+    pytest.param("zst", zstandard, id="zstandard"),
+]
+
+
+@pytest.mark.parametrize(("extension", "compress"), COMPRESSIONS)
+def test_compressed_files(
+    extension: str, compress: Callable[[bytes], bytes], tmp_path: Path, tokenizer: BPETokenizer
+) -> None:
+    if extension == "zst":
+        pytest.importorskip("zstandard")
+    texts = [*DOCUMENTS, "".join(random.Random(1).choices("abcdefgh \u2028é", k=200_000))]
+    expected = flat([[*tokenizer.encode(text), tokenizer.eos_token_id or 0] for text in texts])
+    path = tmp_path / f"c.jsonl.{extension}"
+    compressed = compress(as_jsonl(texts))
+    path.write_bytes(compressed)
+    made = tokenize_corpus(path, tmp_path / "out", tokenizer)
+    assert read_nanogpt(made.files, "<u2") == expected
+    for number, broken in enumerate(
+        (compressed[:-9], compressed[:5000], compressed[:5000] + compressed[5500:])
+    ):
+        path.write_bytes(broken)
+        with pytest.raises(CorpusError, match=r"c\.jsonl.* is corrupt or truncated compressed data"):
+            tokenize_corpus(path, tmp_path / f"out{number}", tokenizer, on_error="skip")
+
+
+def test_zstandard_that_is_not_installed(
+    tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    path = tmp_path / "c.txt"
+    path.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(20))
+    with pytest.raises(MissingDependencyError, match=r"pip install .bpe-tokenizer\[corpus\]"):
+        tokenize_corpus(path, tmp_path / "out", tokenizer)
+
+
+def test_pyarrow_that_is_not_installed(
+    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install .bpe-tokenizer\[corpus\]"):
+        tokenize_corpus(corpus, tmp_path / "out", tokenizer, "parquet")
+    with pytest.raises(MissingDependencyError, match=r"pip install .bpe-tokenizer\[corpus\]"):
+        tokenize_corpus(corpus, tmp_path / "out2", tokenizer, input_format="arrow")
+
+
+def write_table(path: Path, kind: str, texts: Sequence[str | None], column_type: Any) -> None:
+    pyarrow = import_module("pyarrow")
+    table = pyarrow.table({"id": list(range(len(texts))), "text": pyarrow.array(texts, column_type)})
+    if kind == "parquet":
+        import_module("pyarrow.parquet").write_table(table, path, row_group_size=4)
+        return
+    ipc = import_module("pyarrow.ipc")
+    new = ipc.new_file if kind == "file" else ipc.new_stream
+    with new(str(path), table.schema) as writer:
+        writer.write_table(table, max_chunksize=4)
+
+
+@pytest.mark.parametrize("column", ["string", "large_string", "string_view", "dictionary"])
+@pytest.mark.parametrize("kind", ["parquet", "file", "stream"])
+def test_tables(
+    kind: str, column: str, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]
+) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    types = {"dictionary": lambda: pyarrow.dictionary(pyarrow.int32(), pyarrow.string())}
+    path = tmp_path / ("c.parquet" if kind == "parquet" else "c.arrow")
+    write_table(path, kind, DOCUMENTS, types.get(column, getattr(pyarrow, column, None))())  # type: ignore[misc]
+    made = tokenize_corpus(path, tmp_path / "out", tokenizer, shard_tokens=30)
+    assert read_nanogpt(made.files, "<u2") == flat(ids)
+    # Go on in the middle of the table.
+    made.files[2].unlink()
+    again = tokenize_corpus(path, tmp_path / "out", tokenizer, shard_tokens=30)
+    assert (again.kept, read_nanogpt(again.files, "<u2")) == (2, flat(ids))
+
+
+@pytest.mark.parametrize("column", ["string", "string_view", "dictionary"])
+@pytest.mark.parametrize("kind", ["parquet", "file", "stream"])
+def test_broken_tables(kind: str, column: str, tmp_path: Path) -> None:
+    """Wrong metadata, sizes, offsets and indices: pyarrow's errors are of many classes."""
+    pyarrow = pytest.importorskip("pyarrow")
+    types = {"dictionary": lambda: pyarrow.dictionary(pyarrow.int32(), pyarrow.string())}
+    sound, path = tmp_path / "sound", tmp_path / "c.any"
+    write_table(sound, kind, DOCUMENTS, types.get(column, getattr(pyarrow, column, None))())  # type: ignore[misc]
+    data = sound.read_bytes()
+    options = ReadOptions("parquet" if kind == "parquet" else "arrow")
+    messages = []
+    for broken in (*break_numbers(data, 400), *break_bytes(data, 200)):
+        path.write_bytes(broken)
+        try:
+            list(read_batches(find_inputs(path), options))
+        except CorpusError as error:
+            messages.append(str(error))
+    assert len(messages) > 100
+    assert all("c.any" in message and len(message) <= 300 for message in messages)
+
+
+def test_bad_tables(tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    path = tmp_path / "c.parquet"
+    write_table(path, "parquet", ["a", None, "b"], pyarrow.string())
+    with pytest.raises(CorpusError, match=r"c\.parquet, row 2 is null"):
+        tokenize_corpus(path, tmp_path / "out", tokenizer)
+    made = tokenize_corpus(path, tmp_path / "out", tokenizer, on_error="skip")
+    assert (made.documents, made.skipped) == (2, 1)
+    with pytest.raises(CorpusError, match="no column 'body'; it has 'id', 'text'"):
+        tokenize_corpus(path, tmp_path / "out2", tokenizer, field="body")
+    with pytest.raises(CorpusError, match="holds int64, not strings"):
+        tokenize_corpus(path, tmp_path / "out2", tokenizer, field="id")
+    for name, data in (("x.parquet", b"PAR1nonsense"), ("x.arrow", b"ARROW1\0\0nonsense"), ("y.arrow", b"")):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(CorpusError, match=f"{name} cannot be read as"):
+            tokenize_corpus(tmp_path / name, tmp_path / "out2", tokenizer)
+    compressed = tmp_path / "c.parquet.gz"
+    compressed.write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(CorpusError, match=r"c\.parquet\.gz is compressed or a pipe"):
+        tokenize_corpus(compressed, tmp_path / "out2", tokenizer)
+    write_table(tmp_path / "d.arrow", "stream", ["a", "b"], pyarrow.string())
+    compressed = tmp_path / "d.arrow.gz"
+    compressed.write_bytes(gzip.compress((tmp_path / "d.arrow").read_bytes()))
+    assert tokenize_corpus(compressed, tmp_path / "out4", tokenizer).documents == 2
+    # A text that is not UTF-8 spoils no other.
+    broken = pyarrow.array([b"a", b"\xff", b"b"], pyarrow.binary()).view(pyarrow.string())
+    import_module("pyarrow.parquet").write_table(pyarrow.table({"text": broken}), path)
+    with pytest.raises(CorpusError, match="row 2 is not UTF-8: byte 0xff at its offset 0"):
+        tokenize_corpus(path, tmp_path / "out3", tokenizer)
+    made = tokenize_corpus(path, tmp_path / "out3", tokenizer, on_error="skip")
+    assert (made.documents, made.skipped) == (2, 1)
+
+
+def test_several_files_and_patterns(
+    tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    for name, text in {
+        "b.txt": "b",
+        "a.txt": "a",
+        "deep/c.txt": "c",
+        "deep/d.jsonl": '{"text": "d"}',
+    }.items():
+        (tmp_path / "in" / name).write_text(text, encoding="utf-8")
+    (tmp_path / "in" / "[x].txt").write_text("x", encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "in")
+
+    def letters(*inputs: str | Path) -> str:
+        made = tokenize_corpus(inputs, tmp_path / "out", tokenizer, append_eos=False, overwrite=True)
+        return tokenizer.decode(read_nanogpt(made.files, "<u2"))
+
+    assert letters("deep/*", "b.txt", Path("a.txt")) == "cdba"
+    assert letters("**/*.txt") == "xabc"
+    assert letters(str(tmp_path / "in" / "?.txt")) == "ab"
+    assert letters("[x].txt") == "x"
+    with pytest.raises(CorpusError, match="no file matches"):
+        letters("*.csv")
+    with pytest.raises(CorpusError, match="there is no file nothing"):
+        letters("nothing")
+    assert letters("deep") == "cd"
+    (tmp_path / "in" / ".hidden").mkdir()
+    (tmp_path / "in" / ".hidden" / "h.txt").write_text("h", encoding="utf-8")
+    (tmp_path / "in" / "deep" / ".e.txt").write_text("e", encoding="utf-8")
+    assert letters(tmp_path / "in") == "xabcd"
+    with pytest.raises(OptionError, match="only once"):
+        letters("-", "-")
+    with pytest.raises(OptionError, match="no inputs"):
+        letters()
+
+
+def test_bad_rows(tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    path = tmp_path / "c.txt"
+    path.write_bytes(b"a\n\xff\nb\nc\n\xfe\n")
+    with pytest.raises(CorpusError, match=r"c\.txt, row 2 is not UTF-8: byte 0xff at its offset 0"):
+        tokenize_corpus(path, tmp_path / "out", tokenizer)
+    # Skipped rows are counted once, also those of shards that are kept.
+    made = tokenize_corpus(path, tmp_path / "out", tokenizer, on_error="skip", shard_tokens=2)
+    assert (made.documents, made.skipped, len(made.files)) == (3, 2, 3)
+    made.files[2].unlink()
+    made = tokenize_corpus(path, tmp_path / "out", tokenizer, on_error="skip", shard_tokens=2)
+    assert (made.documents, made.skipped, made.kept) == (3, 2, 2)
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n", b'{"text": ""}\n'])
+def test_an_empty_corpus(data: bytes, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    path = tmp_path / ("c.jsonl" if data.startswith(b"{") else "c.txt")
+    path.write_bytes(data)
+    with pytest.raises(CorpusError, match="the corpus is empty"):
+        tokenize_corpus(path, tmp_path / "out", tokenizer, append_eos=False)
+    assert list(contents(tmp_path / "out")) == ["manifest.json"]
