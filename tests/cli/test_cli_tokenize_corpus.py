@@ -17,8 +17,7 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli import main
-from bpe_tokenizer.corpus.batches import OnError
-from bpe_tokenizer.corpus.readers import DocumentEnd, InputFormat
+from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
 
 

@@ -6,21 +6,16 @@ import codecs
 import errno
 import itertools
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
 
 import typer
 
 from bpe_tokenizer.arguments import check_path
-from bpe_tokenizer.corpus.inputs import find_inputs
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.train.text_files import HEAD_BYTES, not_utf8
 
-__all__ = ["blocks", "check_inputs", "corpus_paths", "read_text", "text_blocks"]
+__all__ = ["blocks", "check_inputs", "read_text", "text_blocks"]
 
 # Bytes that are read at once.
 _BLOCK_BYTES = 1 << 20
@@ -101,18 +96,3 @@ def read_text(source: str | None) -> str:
         typer.BadParameter: As in `check_inputs`.
     """
     return "".join(map("".join, map(text_blocks, check_inputs(None if source is None else [source]))))
-
-
-@contextmanager
-def corpus_paths(corpus: Sequence[str]) -> Iterator[list[Path]]:
-    """Yield the files of a corpus, which may be named by patterns such as `data/*.txt`.
-
-    Standard input (`-`) becomes a temporary file: the core reads files only.
-    """
-    found = find_inputs(corpus)
-    with tempfile.TemporaryDirectory() as directory:
-        piped = Path(directory) / "standard-input"
-        if any(each.path is None for each in found):
-            with piped.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
-        yield [each.path or piped for each in found]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
 from bpe_tokenizer.cli.streams import wrapped
 from bpe_tokenizer.errors import did_you_mean, shorten
 from bpe_tokenizer.patterns import NAMED_PATTERNS
+from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError
 
 __all__ = [
     "CORPUS",
@@ -25,9 +26,14 @@ __all__ = [
     "AsJson",
     "Corpus",
     "Debug",
+    "Documents",
     "Download",
+    "Field",
+    "InputFormatName",
     "MaxMemory",
+    "OnErrorName",
     "Quiet",
+    "Separator",
     "Special",
     "Threads",
     "TokenizerPath",
@@ -124,8 +130,29 @@ AllowedSpecial = Annotated[
         "all|none|TOKEN...", "Special tokens to recognise in the text; the others are plain text.", "none"
     ),
 ]
-CORPUS = option("FILE...", "Text files in UTF-8; - is standard input. A file is one document.")
+CORPUS = option(
+    "FILE...",
+    "Text, JSON Lines, Parquet or Arrow: files, directories, patterns such as 'data/*.gz', URLs; - is "
+    "standard input.",
+)
 Corpus = Annotated[list[str], CORPUS]
+InputFormatName = Annotated[
+    Any,
+    choice(get_args(InputFormat), "--input-format", help="Format of the corpus.", show_default="by content"),
+]
+Separator = Annotated[str | None, option("TEXT", "Text that separates the documents of a text file.")]
+Field = Annotated[str, typer.Option(metavar="NAME", help="Field of JSON Lines, or column, with the text.")]
+OnErrorName = Annotated[
+    Any,
+    choice(
+        get_args(OnError),
+        "--on-error",
+        help="Stop at a row that is not valid UTF-8 or JSON or has no text, or skip it.",
+    ),
+]
+Documents = Annotated[
+    Any, choice(get_args(DocumentEnd), "--documents", help="A document of a text file is a line or the file.")
+]
 Special = Annotated[list[str] | None, option("TOKEN...", "Special tokens; documents are split at them.")]
 Threads = Annotated[int | None, option("N", "Number of threads.", "all processors")]
 Weights = Annotated[

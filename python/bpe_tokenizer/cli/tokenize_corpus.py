@@ -14,9 +14,15 @@ from bpe_tokenizer.cli.options import (
     OUTPUT,
     AllowedSpecial,
     AsJson,
+    Corpus,
     Debug,
+    Documents,
     Download,
+    Field,
+    InputFormatName,
+    OnErrorName,
     Quiet,
+    Separator,
     Threads,
     TokenizerPath,
     allowed_special_argument,
@@ -24,8 +30,6 @@ from bpe_tokenizer.cli.options import (
     option,
 )
 from bpe_tokenizer.console import count_noun
-from bpe_tokenizer.corpus.batches import OnError
-from bpe_tokenizer.corpus.readers import DocumentEnd, InputFormat
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
 
 __all__ = ["tokenize_corpus"]
@@ -33,23 +37,13 @@ __all__ = ["tokenize_corpus"]
 
 def tokenize_corpus(
     tokenizer: TokenizerPath,
-    corpus: Annotated[
-        list[str],
-        option(
-            "FILE...",
-            "Text, JSON Lines, Parquet or Arrow; patterns such as 'data/*.gz'; - is standard input.",
-        ),
-    ],
+    corpus: Corpus,
     output: Annotated[Path, option("DIR", "Directory for the token files.", names=OUTPUT)],
     format_: Annotated[Any, choice(FORMATS, "--format", help="Format of the token files.")] = "nanogpt",
-    input_format: Annotated[
-        Any, choice(get_args(InputFormat), help="Format of the corpus.", show_default="by file name")
-    ] = None,
-    documents: Annotated[
-        Any, choice(get_args(DocumentEnd), help="A document of text is a line or a file.")
-    ] = "line",
-    separator: Annotated[str | None, option("TEXT", "Text that separates the documents of a file.")] = None,
-    field: Annotated[str, typer.Option(metavar="NAME", help="Field or column with the text.")] = "text",
+    input_format: InputFormatName = None,
+    documents: Documents = "line",
+    separator: Separator = None,
+    field: Field = "text",
     eos_token: Annotated[
         str | None,
         option(
@@ -65,13 +59,7 @@ def tokenize_corpus(
         choice(get_args(TokenType), help="Type of an id.", show_default="the smallest that holds all ids"),
     ] = None,
     allowed_special: AllowedSpecial = None,
-    on_error: Annotated[
-        Any,
-        choice(
-            get_args(OnError),
-            help="Stop at a row that is not valid UTF-8 or JSON or has no text, or skip it.",
-        ),
-    ] = "stop",
+    on_error: OnErrorName = "stop",
     threads: Threads = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Remove the files of an earlier run instead of resuming it.")

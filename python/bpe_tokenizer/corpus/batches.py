@@ -1,21 +1,20 @@
-"""Reads the documents of all inputs in batches."""
+"""The documents of a corpus in batches of strings, with their positions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, Literal, NamedTuple, TypeAlias
+from contextlib import closing
+from typing import NamedTuple
 
-from bpe_tokenizer.corpus.inputs import Input, open_input
-from bpe_tokenizer.corpus.readers import RowReader
-from bpe_tokenizer.corpus.shard_directory import Position
-from bpe_tokenizer.errors import CorpusError
+import numpy as np
 
-__all__ = ["Batch", "BatchReader", "OnError"]
+from bpe_tokenizer.readers.batches import DocumentBatch, read_batches
+from bpe_tokenizer.readers.inputs import Input
+from bpe_tokenizer.readers.options import ReadOptions
+from bpe_tokenizer.readers.positions import Position
 
-OnError: TypeAlias = Literal["stop", "skip"]
+__all__ = ["Batch", "BatchReader"]
 
-# A batch ends when it reaches either limit.
-_BATCH_CHARACTERS = 4_000_000
 _BATCH_DOCUMENTS = 50_000
 
 
@@ -31,62 +30,46 @@ class BatchReader:
 
     Args:
         sources: The inputs.
-        reader: Reads the rows of an input.
-        on_error: Whether to `"stop"` at a bad row or to `"skip"` it.
+        options: How documents are found in them.
         start: The end of an earlier run.
+        threads: The number of threads that read.
     """
 
     def __init__(
-        self, sources: Sequence[Input], reader: RowReader, on_error: OnError, start: Position
+        self, sources: Sequence[Input], options: ReadOptions, start: Position, threads: int | None = None
     ) -> None:
         self._sources = sources
-        self._reader = reader
-        self._on_error = on_error
-        self._stored: BinaryIO | None = None
-        self._bytes_before = sum(source.size for source in sources[: start.input])
+        self._options = options
+        self._threads = threads
+        self.bytes_read = 0
         self.position = start
-
-    @property
-    def bytes_read(self) -> int:
-        """The number of stored (compressed) bytes read so far, without standard input."""
-        return self._bytes_before + (self._stored.tell() if self._stored is not None else 0)
 
     def batches(self) -> Iterator[Batch]:
         """Yield all batches, in order.
 
         Raises:
-            CorpusError: A file is broken, or a row is bad and `on_error` is `"stop"`.
+            CorpusError: A file is broken, or a row is bad and the options say to stop.
         """
-        batch, characters = Batch([], []), 0
-        for text in self._texts():
-            batch.texts.append(text)
-            batch.positions.append(self.position)
-            characters += len(text)
-            if characters >= _BATCH_CHARACTERS or len(batch.texts) >= _BATCH_DOCUMENTS:
-                yield batch
-                batch, characters = Batch([], []), 0
-        if batch.texts:
-            yield batch
+        with closing(
+            read_batches(self._sources, self._options, self.position, threads=self._threads)
+        ) as found:
+            for batch in found:
+                positions = self._positions(batch)
+                texts = batch.texts()
+                self.bytes_read = batch.bytes_read
+                for start in range(0, len(texts), _BATCH_DOCUMENTS):
+                    stop = start + _BATCH_DOCUMENTS
+                    yield Batch(texts[start:stop], positions[start:stop])
 
-    def _texts(self) -> Iterator[str]:
-        start = self.position
-        for number, source in enumerate(self._sources[start.input :], start.input):
-            if number > start.input:
-                self.position = Position(number, 0, self.position.skipped)
-            with open_input(source) as (stream, stored):
-                self._stored = stored if source.path is not None else None
-                yield from self._texts_of(source, stream)
-            self._stored = None
-            self._bytes_before += source.size
-
-    def _texts_of(self, source: Input, stream: BinaryIO) -> Iterator[str]:
-        for row in self._reader.rows(source, stream, self.position.row):
-            number, _, skipped = self.position
-            if row.text is None and self._on_error == "stop":
-                raise CorpusError(
-                    f"{source.name}, row {row.number} {row.problem}; to skip such rows, use on_error='skip' "
-                    "(on the command line: --on-error skip)"
-                )
-            self.position = Position(number, row.number, skipped + (row.text is None))
-            if row.text is not None:
-                yield row.text
+    def _positions(self, batch: DocumentBatch) -> list[Position]:
+        """Return the position of each document, and move to the end of the batch."""
+        before = self.position.skipped
+        bad = np.array([row.row for row in batch.bad], np.int64)
+        skipped = np.searchsorted(bad, batch.rows) + before
+        positions = [
+            Position(batch.input, row, count)
+            for row, count in zip(batch.rows.tolist(), skipped.tolist(), strict=True)
+        ]
+        last = max([*batch.rows[-1:].tolist(), *bad[-1:].tolist()], default=0)
+        self.position = Position(batch.input, last, before + len(bad))
+        return positions

@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from bpe_tokenizer.atomic import AtomicFile, write_errors
 from bpe_tokenizer.corpus.batches import Batch, BatchReader
-from bpe_tokenizer.corpus.shard_directory import Position, ShardDirectory
+from bpe_tokenizer.corpus.shard_directory import ShardDirectory
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
 from bpe_tokenizer.corpus.shards import ShardFormat, ShardWriter, TokenType
 from bpe_tokenizer.errors import CorpusError
+from bpe_tokenizer.readers.positions import Position
 
 __all__ = ["Encode", "Encoded", "ShardPacker"]
 

@@ -9,8 +9,8 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.corpus.columns import import_pyarrow
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
+from bpe_tokenizer.readers.columns import import_pyarrow
 
 __all__ = ["ParquetShard"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 import numpy as np
@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from bpe_tokenizer.arguments import check_integer
 from bpe_tokenizer.console import count_noun
-from bpe_tokenizer.corpus.batches import BatchReader, OnError
-from bpe_tokenizer.corpus.inputs import Input, PathLike, find_inputs
+from bpe_tokenizer.corpus.batches import BatchReader
 from bpe_tokenizer.corpus.packer import Encoded, ShardPacker
-from bpe_tokenizer.corpus.readers import DocumentEnd, InputFormat, RowReader
 from bpe_tokenizer.corpus.shard_directory import ShardDirectory
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType, choose_token_type
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError, shorten
+from bpe_tokenizer.readers.inputs import Input, PathLike, find_inputs
+from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError, ReadOptions
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.progress import ProgressBar
@@ -81,11 +81,13 @@ def tokenize_corpus(
 
     Args:
         inputs: Files of text, JSON Lines, Parquet or Arrow; all but Parquet may be compressed (gzip, xz,
-            Zstandard). Also patterns such as `"data/**/*.jsonl.gz"`, and `"-"` for standard input.
+            Zstandard, bzip2). Also directories, patterns such as `"data/**/*.jsonl.gz"`, URLs such as
+            `"s3://bucket/data"`, and `"-"` for standard input.
         output: A directory for the shards, `tokens-00000.bin` and so on, and `manifest.json`.
         tokenizer: Encodes the documents.
         format: `"nanogpt"`, `"llm.c"`, `"megatron"`, `"npy"` or `"parquet"`.
-        input_format: `"text"`, `"jsonl"`, `"parquet"` or `"arrow"`; None decides by file name.
+        input_format: `"text"`, `"jsonl"`, `"parquet"` or `"arrow"`; None decides by the content of each
+            file.
         documents: Whether a document of text is a `"line"` or a `"file"`.
         separator: Text that separates documents instead, such as `"<|endoftext|>"`.
         field: The field of JSON Lines or the column of tables that holds the text.
@@ -125,9 +127,7 @@ def tokenize_corpus(
     """
     if not isinstance(tokenizer, BPETokenizer):
         raise ArgumentTypeError(f"tokenizer must be a BPETokenizer, not {type(tokenizer).__name__}")
-    reader = RowReader(input_format, documents, separator, field)
-    if on_error not in ("stop", "skip"):
-        raise OptionError(f"on_error is {on_error!r}; it must be 'stop' or 'skip'")
+    options = ReadOptions(input_format, documents, separator, field, on_error)
     if format not in FORMATS:
         raise OptionError(f"format is {format!r}; it must be one of {', '.join(map(repr, FORMATS))}")
     limit = _shard_limit(format, shard_tokens)
@@ -151,17 +151,19 @@ def tokenize_corpus(
         "separator": separator,
         "field": field,
         "tokenizer": _digest(tokenizer.model.core.__getnewargs_ex__()),
-        "inputs": _digest([(each.path and each.path.name, each.size, each.modified) for each in sources]),
+        "inputs": _digest(
+            [(each.location and PurePath(each.location).name, each.size, each.modified) for each in sources]
+        ),
     }
     with ShardDirectory.open(Path(output), settings, overwrite) as directory:
         kept = len(directory.shards)
-        if kept and any(source.path is None for source in sources):
+        if kept and not all(source.is_regular for source in sources):
             raise OptionError(
                 f"{output} holds shards of a run from standard input, which cannot be read again: "
                 "overwrite them, or put the corpus into a file"
             )
         if directory.skipped is None:
-            found = BatchReader(sources, reader, on_error, directory.end)
+            found = BatchReader(sources, options, directory.end, threads)
             with ProgressBar.shown(verbose) as bar:
                 bar.start("Tokenizing", _size(sources), "MB", 1e6)
                 ShardPacker(directory, FORMATS[format], token_type, limit).run(
@@ -202,6 +204,10 @@ def _with_eos(ids: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64], eos_i
     return np.insert(ids, offsets[1:], eos_id), offsets + np.arange(len(offsets))
 
 
+def _file_name(source: Input) -> str | None:
+    return None if source.location is None else PurePath(source.location).name
+
+
 def _digest(value: object) -> str:
     """Return the SHA-256 of a value of numbers, strings, lists and dicts."""
     return hashlib.sha256(repr(value).encode("utf-8", errors="surrogateescape")).hexdigest()
@@ -209,6 +215,6 @@ def _digest(value: object) -> str:
 
 def _size(sources: Collection[Input]) -> int | None:
     """Return the total number of bytes to read; None for standard input."""
-    if any(source.path is None for source in sources):
+    if not all(source.is_regular for source in sources):
         return None
     return sum(source.size for source in sources)

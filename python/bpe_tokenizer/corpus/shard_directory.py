@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from bpe_tokenizer.atomic import (
     AtomicFile,
@@ -20,8 +20,9 @@ from bpe_tokenizer.atomic import (
 )
 from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
+from bpe_tokenizer.readers.positions import Position
 
-__all__ = ["MANIFEST", "Position", "Shard", "ShardDirectory"]
+__all__ = ["MANIFEST", "Shard", "ShardDirectory"]
 
 MANIFEST = "manifest.json"
 _VERSION = 1
@@ -29,20 +30,6 @@ _CHUNK = 1 << 20
 # The files of shards, and their temporary files.
 _SHARD = re.compile(r"tokens-\d{5,}\.(bin|idx|npy|parquet)")
 _PART = re.compile(rf"\.({_SHARD.pattern})\.([0-9a-f]+\.tmp|part)")
-
-
-class Position(NamedTuple):
-    """A position in the inputs.
-
-    Args:
-        input: Index of the input, from 0.
-        row: The last row that was read.
-        skipped: Number of bad rows skipped so far.
-    """
-
-    input: int = 0
-    row: int = 0
-    skipped: int = 0
 
 
 @dataclass(frozen=True)
