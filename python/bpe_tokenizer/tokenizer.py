@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from bpe_tokenizer.formats.hub.objects import TokenizersTokenizer, TransformersTokenizer
     from bpe_tokenizer.formats.tiktoken import LoadKwargs, TiktokenEncoding
     from bpe_tokenizer.inference import InferenceBackend, LanguageModel
+    from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError
     from bpe_tokenizer.results import (
         EncodingResult,
         Padding,
@@ -269,6 +270,11 @@ class BPETokenizer:
         max_memory: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,
+        input_format: InputFormat | None = None,
+        documents: DocumentEnd = "file",
+        separator: str | None = None,
+        field: str = "text",
+        on_error: OnError = "stop",
         **unknown: Unpack[NoArguments],
     ) -> Self:
         """Learn a vocabulary from a corpus; it replaces the present one.
@@ -277,8 +283,10 @@ class BPETokenizer:
         threads. Where `max_memory` drops pieces, the order of the documents must be the same too.
 
         Args:
-            corpus: A `Path`; a `str` that names a file, or else is the text itself; an iterable of `str` or
-                `bytes` (UTF-8), each a document; an iterable of `Path`, each file a document.
+            corpus: A `Path`, of a file or a directory; a `str` that names one, is a pattern such as
+                `"data/*.jsonl.gz"`, or a URL such as `"s3://bucket/data"`, or else is the text itself; an
+                iterable of `str` or `bytes` (UTF-8), each a document; an iterable of `Path`.
+                Files are text, JSON Lines, Parquet or Arrow, each plain or compressed.
             vocab_size: Number of ids: 256 bytes, special tokens below it, learned tokens.
             min_frequency: Smallest count of a pair that is merged.
             special_tokens: A list, which takes the ids 256, 257, ..., or a dict of text to id. No learned
@@ -288,12 +296,19 @@ class BPETokenizer:
                 greatest bytes, or `"huggingface"`, the one that Hugging Face's `BpeTrainer` merges.
             max_token_length: Longest token to learn, in bytes; None for no limit.
             threads: Number of threads that count.
-            weights: For a list of files: the factor by which each file's pieces count in a mixture.
+            weights: For files: the factor by which each file's pieces count in a mixture, also each file of a
+                directory or a pattern.
             max_memory: Memory limit of this process, in bytes or as in `"500MB"`. To stay below it, the
                 rarest pieces are dropped, and the summary says what was dropped.
             checkpoint: Directory for checkpoints, for files only. The same call resumes from it after a run
                 was stopped at any moment, and gives the same result.
             checkpoint_seconds: Seconds of work between two checkpoints.
+            input_format: `"text"`, `"jsonl"`, `"parquet"` or `"arrow"`; None decides by the content of each
+                file.
+            documents: Whether a document of a text file is a `"line"` or the `"file"`.
+            separator: Text that separates the documents of a text file instead, such as `"<|endoftext|>"`.
+            field: The field of JSON Lines or the column of tables that holds the text.
+            on_error: `"stop"` at or `"skip"` a row that is not valid UTF-8 or JSON or has no text.
 
         Returns:
             This tokenizer.
@@ -316,6 +331,7 @@ class BPETokenizer:
             )
         if unknown:
             raise argument_error(BPETokenizer.train, unknown)
+        from bpe_tokenizer.readers.options import training_options
         from bpe_tokenizer.train.options import TrainingOptions
         from bpe_tokenizer.train.trainer import train_model
 
@@ -332,6 +348,7 @@ class BPETokenizer:
             max_memory=max_memory,
             checkpoint=checkpoint,
             checkpoint_seconds=checkpoint_seconds,
+            read=training_options(input_format, documents, separator, field, on_error),
         )
         self._state = CompiledModel.compile(model, self._state)
         return self
@@ -345,6 +362,11 @@ class BPETokenizer:
         threads: int | None = None,
         max_memory: int | str | None = None,
         verbose: bool = False,
+        input_format: InputFormat | None = None,
+        documents: DocumentEnd = "file",
+        separator: str | None = None,
+        field: str = "text",
+        on_error: OnError = "stop",
     ) -> PieceCounts:
         """Count the distinct pieces of a corpus, the first step of training.
 
@@ -366,6 +388,11 @@ class BPETokenizer:
             threads=threads,
             max_memory=max_memory,
             verbose=verbose,
+            input_format=input_format,
+            documents=documents,
+            separator=separator,
+            field=field,
+            on_error=on_error,
         )
 
     def train_from_counts(
@@ -437,6 +464,11 @@ class BPETokenizer:
         tie_break: TieBreak = "largest",
         max_token_length: int | None = None,
         threads: int | None = None,
+        input_format: InputFormat | None = None,
+        documents: DocumentEnd = "file",
+        separator: str | None = None,
+        field: str = "text",
+        on_error: OnError = "stop",
     ) -> Self:
         """Learn further tokens from a corpus; every id, merge and special token keeps its meaning.
 
@@ -454,6 +486,11 @@ class BPETokenizer:
                 after the bytes.
             max_token_length: As in `train`.
             threads: As in `train`.
+            input_format: As in `train`.
+            documents: As in `train`.
+            separator: As in `train`.
+            field: As in `train`.
+            on_error: As in `train`.
 
         Returns:
             This tokenizer.
@@ -472,6 +509,7 @@ class BPETokenizer:
         >>> tokenizer.encode("low") == before, tokenizer.vocab[258], tokenizer.vocab[259]
         (True, b'slow', b'lowe')
         """
+        from bpe_tokenizer.readers.options import training_options
         from bpe_tokenizer.train.options import TrainingOptions
         from bpe_tokenizer.train.resizing import extend_model
 
@@ -479,7 +517,9 @@ class BPETokenizer:
         # `extend_model` refuses the smallest sizes, with the number of ids in use.
         size = max(check_integer("new_vocab_size", new_vocab_size, 0), 257)
         options = TrainingOptions(size, min_frequency, None, tie_break, max_token_length, threads, verbose)
-        self._state = CompiledModel.compile(extend_model(compiled.model, corpus, options), compiled)
+        read = training_options(input_format, documents, separator, field, on_error)
+        extended = extend_model(compiled.model, corpus, options, read)
+        self._state = CompiledModel.compile(extended, compiled)
         return self
 
     def truncate_vocab(self, n: int) -> Self:

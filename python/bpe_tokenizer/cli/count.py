@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-from bpe_tokenizer.cli.inputs import corpus_paths
 from bpe_tokenizer.cli.options import (
     NORMALIZATION,
     OUTPUT,
@@ -16,8 +15,13 @@ from bpe_tokenizer.cli.options import (
     AsJson,
     Corpus,
     Debug,
+    Documents,
+    Field,
+    InputFormatName,
     MaxMemory,
+    OnErrorName,
     Quiet,
+    Separator,
     Special,
     Threads,
     Weights,
@@ -27,6 +31,7 @@ from bpe_tokenizer.cli.options import (
     special_argument,
 )
 from bpe_tokenizer.console import count_noun
+from bpe_tokenizer.readers.inputs import find_inputs
 from bpe_tokenizer.train import piece_counts
 from bpe_tokenizer.train.trainer import print_normalized
 
@@ -41,6 +46,11 @@ def count(
     normalization: Annotated[str, choice(NORMALIZATION, help="Unicode normal form of the text.")] = "NFC",
     weights: Weights = None,
     max_memory: MaxMemory = None,
+    input_format: InputFormatName = None,
+    documents: Documents = "file",
+    separator: Separator = None,
+    field: Field = "text",
+    on_error: OnErrorName = "stop",
     threads: Threads = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -53,17 +63,21 @@ def count(
     `bpe-tokenizer encode --count` prints the number of tokens of a text.
     """
     begin = time.perf_counter()
-    with corpus_paths(corpus) as files:
-        counts = piece_counts.count(
-            files,
-            split_pattern or "cl100k",
-            normal_form(normalization),
-            special_argument(special),
-            weights=weights,
-            threads=threads,
-            max_memory=max_memory,
-            verbose=not quiet,
-        )
+    counts = piece_counts.count(
+        find_inputs(corpus),
+        split_pattern or "cl100k",
+        normal_form(normalization),
+        special_argument(special),
+        weights=weights,
+        threads=threads,
+        max_memory=max_memory,
+        verbose=not quiet,
+        input_format=input_format,
+        documents=documents,
+        separator=separator,
+        field=field,
+        on_error=on_error,
+    )
     seconds = time.perf_counter() - begin
     counts.save(output)
     if as_json:

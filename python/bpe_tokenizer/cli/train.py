@@ -11,7 +11,6 @@ from typing import Annotated, Any, cast, get_args
 import typer
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli.inputs import corpus_paths
 from bpe_tokenizer.cli.options import (
     CORPUS,
     NORMALIZATION,
@@ -19,8 +18,13 @@ from bpe_tokenizer.cli.options import (
     SPLIT_PATTERN,
     AsJson,
     Debug,
+    Documents,
+    Field,
+    InputFormatName,
     MaxMemory,
+    OnErrorName,
     Quiet,
+    Separator,
     Special,
     Threads,
     Weights,
@@ -31,6 +35,7 @@ from bpe_tokenizer.cli.options import (
 )
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.formats.registry import check_directory
+from bpe_tokenizer.readers.inputs import find_inputs
 from bpe_tokenizer.train.options import TieBreak
 from bpe_tokenizer.train.piece_counts import merged_counts
 
@@ -64,6 +69,11 @@ def train(
     max_token_length: Annotated[int | None, option("BYTES", "Longest token to learn.", "any")] = None,
     weights: Weights = None,
     max_memory: MaxMemory = None,
+    input_format: InputFormatName = None,
+    documents: Documents = "file",
+    separator: Separator = None,
+    field: Field = "text",
+    on_error: OnErrorName = "stop",
     checkpoint: Annotated[
         Path | None, option("DIR", "Directory for checkpoints; the same command resumes from it.")
     ] = None,
@@ -100,15 +110,19 @@ def train(
         tokenizer = BPETokenizer(split_pattern or "cl100k", normal_form(normalization or "NFC"))
         if checkpoint is not None and "-" in (corpus or []):
             raise typer.BadParameter("--checkpoint needs files: standard input cannot be read again")
-        with corpus_paths(corpus or []) as files:
-            tokenizer.train(
-                files,
-                **options,
-                weights=weights,
-                max_memory=max_memory,
-                checkpoint=checkpoint,
-                checkpoint_seconds=checkpoint_every,
-            )
+        tokenizer.train(
+            find_inputs(corpus or []),
+            **options,
+            weights=weights,
+            max_memory=max_memory,
+            checkpoint=checkpoint,
+            checkpoint_seconds=checkpoint_every,
+            input_format=input_format,
+            documents=documents,
+            separator=separator,
+            field=field,
+            on_error=on_error,
+        )
     seconds = time.perf_counter() - begin
     tokenizer.save(output)
     if as_json:

@@ -13,7 +13,10 @@ from typing import Any
 from bpe_tokenizer.atomic import make_directory, remove_abandoned, write_atomically
 from bpe_tokenizer.errors import FormatError, MismatchError, shorten
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
-from bpe_tokenizer.train.corpus import START, Position, count_files
+from bpe_tokenizer.readers.inputs import Input
+from bpe_tokenizer.readers.options import ReadOptions
+from bpe_tokenizer.readers.positions import SkippedRows
+from bpe_tokenizer.train.corpus import START, WHOLE_FILES, Position, count_files
 from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter, counts_from_bytes, counts_to_bytes
 from bpe_tokenizer.train.progress import ProgressBar
 
@@ -61,8 +64,13 @@ class Checkpoint:
         self._lock.release()
 
     def count(
-        self, counts: PieceCounts, files: Sequence[Path], weights: Sequence[int], progress: ProgressBar
-    ) -> PieceCounts:
+        self,
+        counts: PieceCounts,
+        files: Sequence[Input],
+        weights: Sequence[int],
+        progress: ProgressBar,
+        read: ReadOptions = WHOLE_FILES,
+    ) -> tuple[PieceCounts, SkippedRows]:
         """Count files, from the position of the checkpoint on.
 
         Args:
@@ -70,6 +78,10 @@ class Checkpoint:
             files: The files. They start with the files that were counted, unchanged.
             weights: A weight for each.
             progress: Shows the progress.
+            read: How documents are found in the files.
+
+        Returns:
+            The counts, and the rows that this run skipped.
 
         Raises:
             CorpusError: A file cannot be read, or is not UTF-8.
@@ -77,7 +89,7 @@ class Checkpoint:
             MismatchError: The checkpoint has other files or settings; the error names the difference.
         """
         path = self._directory / _COUNTS
-        listed = [_file_state(file, weight) for file, weight in zip(files, weights, strict=True)]
+        listed = [_file_state(file, weight, read) for file, weight in zip(files, weights, strict=True)]
         position = START
         if path.exists():
             saved, header = counts_from_bytes(counts, _read(path), str(path))
@@ -95,8 +107,8 @@ class Checkpoint:
                     }
                     self._write(path, counts_to_bytes(counts, **fields))
 
-        count_files(core_counter(counts), files, weights, progress, position, save)
-        return counts
+        skipped = count_files(core_counter(counts), files, weights, progress, position, save, read)
+        return counts, skipped
 
     def _check_files(self, counted: Sequence[Any], files: Sequence[Mapping[str, Any]]) -> None:
         for number, (before, now) in enumerate(zip(counted, files, strict=False)):
@@ -184,9 +196,11 @@ def _read(path: Path) -> bytes:
     return read_bytes(path)
 
 
-def _file_state(file: Path, weight: int) -> dict[str, Any]:
-    status = file.stat()
-    return {"path": str(file), "size": status.st_size, "time": status.st_mtime_ns, "weight": weight}
+def _file_state(file: Input, weight: int, read: ReadOptions) -> dict[str, Any]:
+    state = {"path": str(file.location), "size": file.size, "time": file.modified, "weight": weight}
+    if read != WHOLE_FILES:
+        state["reading"] = repr(read)
+    return state
 
 
 def _position(path: Path, header: Mapping[str, Any]) -> Position:

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path, items_in_turn, items_of
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     CorpusError,
-    CorpusFileNotFoundError,
     OptionError,
     caller_level,
     shorten,
 )
+from bpe_tokenizer.readers import positions
+from bpe_tokenizer.readers.batches import DocumentBatch, opened_batches, read_batches
+from bpe_tokenizer.readers.detect import input_kind
+from bpe_tokenizer.readers.inputs import Input, find_inputs
+from bpe_tokenizer.readers.opened import ChunkReader, OpenInput, open_input
+from bpe_tokenizer.readers.options import ReadOptions
+from bpe_tokenizer.readers.positions import SkippedRows
+from bpe_tokenizer.readers.remote import is_url
 from bpe_tokenizer.train.options import check_weights
 from bpe_tokenizer.train.progress import ProgressBar
-from bpe_tokenizer.train.text_files import names_compressed
 
 __all__ = [
     "START",
+    "WHOLE_FILES",
     "Corpus",
     "Position",
     "corpus_files",
@@ -35,10 +43,20 @@ __all__ = [
 ]
 
 Document: TypeAlias = str | bytes
-Corpus: TypeAlias = Document | os.PathLike[str] | Iterable[Document] | Iterable[os.PathLike[str]]
-# A position in a list of files: the number of a file, and a byte of it.
+Corpus: TypeAlias = (
+    Document
+    | os.PathLike[str]
+    | Input
+    | Iterable[Document]
+    | Iterable[os.PathLike[str]]
+    | Iterable[Input]
+    | Iterable[os.PathLike[str] | Input]
+)
+# A position in a list of files: the number of a file, and a byte of a text or a row of what has rows.
 Position: TypeAlias = tuple[int, int]
 START: Position = (0, 0)
+# A text file is one document.
+WHOLE_FILES = ReadOptions(documents="file")
 
 # Characters of a batch of documents, and bytes of a step through files. `max_memory` drops pieces between
 # steps, so results depend on these sizes: they are constant.
@@ -48,21 +66,36 @@ _STEP_BYTES = 64 << 20
 _MAX_PATH_LENGTH = 4096
 _FILE_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}")
 
+# How a file is counted: by the core, which reads its parts in parallel; as a stream; by rows; or as a pipe,
+# whose kind is known when it is read.
+_Way: TypeAlias = Literal["file", "stream", "rows", "pipe"]
 
-def corpus_files(corpus: Corpus) -> list[Path] | None:
-    """Return the files that a corpus names; None if it is text, or an iterable that can be read once."""
+
+def corpus_files(corpus: Corpus) -> list[Input] | None:
+    """Return the files that a corpus names; None if it is text, or an iterable that can be read once.
+
+    Raises:
+        CorpusError: A file does not exist, or a directory has none.
+        MissingDependencyError: A URL needs a library that is not installed.
+    """
     if isinstance(corpus, str):
-        path = _named_file(corpus)
-        return None if path is None else [path]
+        return _named_files(corpus)
     if isinstance(corpus, os.PathLike):
-        return [check_path("corpus", corpus)]
+        return find_inputs(check_path("corpus", corpus))
+    if isinstance(corpus, Input):
+        return [corpus]
     if not isinstance(corpus, Sequence) or isinstance(corpus, bytes | bytearray | memoryview):
         return None
+    items: Sequence[object] = corpus
     if type(corpus) not in (list, tuple):
-        corpus = items_of(corpus)
-    if corpus and all(isinstance(item, os.PathLike) for item in corpus):
-        return [check_path("corpus", item) for item in corpus]
+        items = items_of(corpus)
+    if items and all(isinstance(item, os.PathLike | Input) for item in items):
+        return find_inputs([_as_input(item) for item in items])
     return None
+
+
+def _as_input(item: object) -> Path | Input:
+    return item if isinstance(item, Input) else check_path("corpus", item)
 
 
 def count_corpus(
@@ -71,7 +104,8 @@ def count_corpus(
     progress: ProgressBar,
     weights: Iterable[int] | None = None,
     weight: int = 1,
-) -> None:
+    options: ReadOptions = WHOLE_FILES,
+) -> SkippedRows:
     """Count the pieces of a corpus of any form.
 
     Args:
@@ -80,6 +114,10 @@ def count_corpus(
         progress: Shows the progress.
         weights: A weight for each file.
         weight: The weight of everything, without `weights`.
+        options: How documents are found in files.
+
+    Returns:
+        The rows of files that were skipped.
 
     Raises:
         ArgumentTypeError: The corpus, or an item of it, has another type.
@@ -89,8 +127,7 @@ def count_corpus(
     files = corpus_files(corpus)
     if files is not None:
         each = check_weights(weights, len(files)) if weights is not None else [weight] * len(files)
-        count_files(counter, files, each, progress)
-        return
+        return count_files(counter, files, each, progress, options=options)
     if weights is not None:
         raise OptionError("weights are for a list of files, one each; PieceCounts.add weighs any corpus")
     if isinstance(corpus, bytes | bytearray | memoryview):
@@ -102,74 +139,161 @@ def count_corpus(
             "a corpus must be a str, a Path or an iterable of str, bytes or Path, "
             f"not {type(corpus).__name__}"
         )
-    _count_items(counter, corpus, progress, weight)
+    return _count_items(counter, corpus, progress, weight, options)
 
 
 def count_files(
     counter: _core.PieceCounter,
-    files: Sequence[Path],
+    files: Sequence[Input],
     weights: Sequence[int],
     progress: ProgressBar,
     position: Position = START,
     on_step: Callable[[Position], None] | None = None,
-) -> None:
-    """Count files, each a document, from a position on.
+    options: ReadOptions = WHOLE_FILES,
+) -> SkippedRows:
+    """Count files, from a position on.
 
     Args:
         counter: Counts the pieces.
-        files: The files.
+        files: The files, of any kind.
         weights: A weight for each.
         progress: Shows the progress.
-        position: Where to start.
+        position: Where to start: after so many bytes of a text file, or after a row of another one.
         on_step: Called after each step, with the position up to which everything is counted.
+        options: How documents are found in the files.
+
+    Returns:
+        The rows that were skipped.
 
     Raises:
-        CorpusError: A file cannot be read, or is not UTF-8.
+        CorpusError: A file cannot be read, is no corpus, or is not UTF-8.
+        MissingDependencyError: A library that a file needs is not installed.
     """
-    for path in files:
-        _check_file(path)
-    sizes = [path.stat().st_size for path in files]
-    progress.start("Counting pieces", total=sum(sizes), unit="MB", scale=1e6)
-    for weight, numbers in groupby(range(len(files)), key=weights.__getitem__):
+    sizes = [each.size for each in files]
+    known = all(each.is_regular for each in files)
+    progress.start("Counting pieces", total=sum(sizes) if known else None, unit="MB", scale=1e6)
+    skipped = SkippedRows()
+    # Placeholders where the core does not read.
+    paths = [each.path or Path() for each in files]
+
+    def step(reached: Position) -> None:
+        if on_step is not None:
+            on_step(reached)
+
+    def way_and_weight(number: int) -> tuple[_Way, int]:
+        return _way(files[number], options), weights[number]
+
+    for (way, weight), numbers in groupby(range(position[0], len(files)), key=way_and_weight):
         end = max(numbers) + 1
-        while position[0] < end:
+        while way == "file" and position[0] < end:
             before = sum(sizes[: position[0]]) + position[1]
 
             def report(counted: int, before: int = before) -> None:
                 progress.update(before + counted)
 
-            with names_compressed(files[:end]):
-                position = counter.add_files(
-                    files[:end],
-                    position,
-                    most=_STEP_BYTES,
-                    weight=weight,
-                    progress=report if progress.visible else None,
-                )
-            if on_step is not None:
-                on_step(position)
+            position = counter.add_files(
+                paths[:end],
+                position,
+                most=_STEP_BYTES,
+                weight=weight,
+                progress=report if progress.visible else None,
+            )
+            step(position)
+        if way == "rows":
+            start = positions.Position(*position)
+            with contextlib.closing(read_batches(files[:end], options, start)) as batches:
+                for batch in batches:
+                    _add_rows(counter, files, batch, weight, skipped)
+                    progress.update(batch.bytes_read)
+                    rows = [batch.rows[-1:].max(initial=0), *(row.row for row in batch.bad[-1:])]
+                    step((batch.input, int(max(rows))))
+            position = (end, 0)
+            step(position)
+        while position[0] < end:
+            number = position[0]
+            before = sum(sizes[:number])
+            with open_input(files[number], options) as opened:
+                if opened.kind.format == "text" and _is_whole(options):
+                    _add_stream(counter, opened, weight, before, progress)
+                else:
+                    with contextlib.closing(opened_batches(number, opened, options)) as rest:
+                        for batch in rest:
+                            _add_rows(counter, files, batch, weight, skipped)
+                            progress.update(before + batch.bytes_read)
+            position = (number + 1, 0)
+            step(position)
+    return skipped
+
+
+def _way(source: Input, options: ReadOptions) -> _Way:
+    if not source.is_regular:
+        return "pipe"
+    kind = input_kind(source, options.input_format)
+    if kind.format != "text" or not _is_whole(options):
+        return "rows"
+    return "file" if kind.compression is None and source.path is not None else "stream"
+
+
+def _is_whole(options: ReadOptions) -> bool:
+    return options.documents == "file" and options.separator is None
+
+
+def _add_rows(
+    counter: _core.PieceCounter,
+    files: Sequence[Input],
+    batch: DocumentBatch,
+    weight: int,
+    skipped: SkippedRows,
+) -> None:
+    skipped.add(files[batch.input].name, batch.bad)
+    counter.add_rows(batch.data, batch.offsets, weight, 1)
+
+
+def _add_stream(
+    counter: _core.PieceCounter, opened: OpenInput, weight: int, before: int, progress: ProgressBar
+) -> None:
+    def report(_: int) -> None:
+        progress.update(before + opened.bytes_read)
+
+    with opened.chunks() as chunks:
+        reader = _SomeReader(ChunkReader(chunks))
+        counter.add_stream(reader, opened.source.name, weight, report if progress.visible else None)
+
+
+class _SomeReader:
+    """A file whose reads return what there is."""
+
+    def __init__(self, reader: ChunkReader) -> None:
+        self.read = reader.read_some
 
 
 def _count_items(
-    counter: _core.PieceCounter, items: Iterable[object], progress: ProgressBar, weight: int
-) -> None:
+    counter: _core.PieceCounter,
+    items: Iterable[object],
+    progress: ProgressBar,
+    weight: int,
+    options: ReadOptions,
+) -> SkippedRows:
     """Count an iterable that can be read once: documents, in batches, or files."""
+    skipped = SkippedRows()
     progress.start("Counting documents", unit="documents")
     paths: bool | None = None
     batch: list[Document] = []
     size = 0
     for number, item in enumerate(items_in_turn(items)):
-        if not isinstance(item, str | bytes | os.PathLike):
+        if not isinstance(item, str | bytes | os.PathLike | Input):
             raise ArgumentTypeError(
                 f"item {number} of the corpus must be a str, bytes or a Path, not {type(item).__name__}"
             )
         if paths is None:
-            paths = isinstance(item, os.PathLike)
+            paths = isinstance(item, os.PathLike | Input)
             _warn_of_path(item)
-        if isinstance(item, os.PathLike) != paths:
+        if isinstance(item, os.PathLike | Input) != paths:
             raise CorpusError(f"item {number} of the corpus mixes texts and paths: give one kind of item")
-        if isinstance(item, os.PathLike):
-            count_files(counter, [check_path("corpus", item)], [weight], ProgressBar(None))
+        if isinstance(item, os.PathLike | Input):
+            found = find_inputs(_as_input(item))
+            each = count_files(counter, found, [weight] * len(found), ProgressBar(None), options=options)
+            skipped.merge(each)
             progress.update(number + 1)
             continue
         batch.append(item)
@@ -180,27 +304,27 @@ def _count_items(
             batch, size = [], 0
     if batch:
         counter.add_texts(batch, weight)
+    return skipped
 
 
-def _check_file(path: Path) -> None:
-    if path.is_dir():
-        raise CorpusError(
-            f"{path} is a directory; give its files, such as sorted(Path(directory).rglob('*.txt'))"
-        )
-    if not path.exists():
-        raise CorpusFileNotFoundError(f"there is no file {path}")
-
-
-def _named_file(text: str) -> Path | None:
-    """Return the file that a `str` names; None if it is the text itself."""
+def _named_files(text: str) -> list[Input] | None:
+    """Return the files that a `str` names; None if it is the text itself."""
+    if not 0 < len(text) <= _MAX_PATH_LENGTH:
+        return None
     try:
         path = Path(text)
-        exists = 0 < len(text) <= _MAX_PATH_LENGTH and path.exists()
+        if path.exists():
+            return find_inputs(path)
+    except CorpusError:
+        raise
     except (OSError, ValueError):
         return None
-    if exists:
-        return path
+    if is_url(text):
+        return find_inputs(text)
     if _looks_like_path(text):
+        if glob.has_magic(text):
+            with contextlib.suppress(CorpusError):
+                return find_inputs(text)
         warnings.warn(
             f"{shorten(text, 120)} looks like a path but names no file, so it is taken as the text to "
             "train on; a Path(...) is never taken as text",

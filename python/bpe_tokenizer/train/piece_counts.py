@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
@@ -20,6 +21,7 @@ from bpe_tokenizer.errors import (
     shorten,
 )
 from bpe_tokenizer.patterns import resolve_split_pattern
+from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError, training_options
 from bpe_tokenizer.special_tokens import checked_tokens
 from bpe_tokenizer.train.corpus import Corpus, count_corpus
 from bpe_tokenizer.train.counts_file import read_header, write_header
@@ -147,13 +149,29 @@ class PieceCounts:
         """What was dropped to stay below `max_memory`."""
         return Dropped(*self._counter.dropped)
 
-    def add(self, corpus: Corpus, weight: int = 1, *, verbose: bool = False) -> PieceCounts:
+    def add(
+        self,
+        corpus: Corpus,
+        weight: int = 1,
+        *,
+        verbose: bool = False,
+        input_format: InputFormat | None = None,
+        documents: DocumentEnd = "file",
+        separator: str | None = None,
+        field: str = "text",
+        on_error: OnError = "stop",
+    ) -> PieceCounts:
         """Count a corpus.
 
         Args:
             corpus: As in `BPETokenizer.train`.
             weight: The factor by which its pieces count in a mixture.
             verbose: Show a progress bar on stderr, if that is a terminal.
+            input_format: As in `BPETokenizer.train`, like the arguments that follow.
+            documents: Whether a document of a text file is a `"line"` or the `"file"`.
+            separator: Text that separates the documents of a text file instead.
+            field: The field of JSON Lines or the column of tables that holds the text.
+            on_error: Whether to `"stop"` at or to `"skip"` a bad row.
 
         Returns:
             These counts; an error leaves them unchanged.
@@ -168,8 +186,9 @@ class PieceCounts:
         {b' b': 1, b'a': 1, b'b': 3}
         """
         added = self._counter.empty()
+        read = training_options(input_format, documents, separator, field, on_error)
         with ProgressBar.shown(verbose) as progress:
-            count_corpus(added, corpus, progress, weight=check_weight(weight))
+            count_corpus(added, corpus, progress, weight=check_weight(weight), options=read)
         self._take(added)
         return self
 
@@ -467,6 +486,11 @@ def count(
     threads: int | None = None,
     max_memory: int | str | None = None,
     verbose: bool = False,
+    input_format: InputFormat | None = None,
+    documents: DocumentEnd = "file",
+    separator: str | None = None,
+    field: str = "text",
+    on_error: OnError = "stop",
 ) -> PieceCounts:
     """Count the distinct pieces of a corpus, the first step of training.
 
@@ -480,7 +504,12 @@ def count(
         weights: For a list of files: the factor by which each file's pieces count in a mixture.
         threads: As in `PieceCounts`.
         max_memory: As in `PieceCounts`.
-        verbose: Show a progress bar on stderr, if that is a terminal.
+        verbose: Show a progress bar, if stderr is a terminal, and the number of skipped rows on stderr.
+        input_format: As in `BPETokenizer.train`, like the arguments that follow.
+        documents: Whether a document of a text file is a `"line"` or the `"file"`.
+        separator: Text that separates the documents of a text file instead.
+        field: The field of JSON Lines or the column of tables that holds the text.
+        on_error: Whether to `"stop"` at or to `"skip"` a bad row.
 
     Raises:
         ArgumentTypeError: The corpus, or an item of it, has another type.
@@ -492,7 +521,10 @@ def count(
     """
     counts = PieceCounts(split_pattern, normalization, special_tokens, threads=threads, max_memory=max_memory)
     with ProgressBar.shown(verbose) as progress:
-        count_corpus(core_counter(counts), corpus, progress, weights)
+        read = training_options(input_format, documents, separator, field, on_error)
+        skipped = count_corpus(core_counter(counts), corpus, progress, weights, options=read)
+    if verbose and skipped.count:
+        print(skipped.said(), file=sys.stderr)
     check_not_empty(counts)
     return counts
 

@@ -12,7 +12,8 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import ModelError, OptionError, shorten
 from bpe_tokenizer.model import Model
-from bpe_tokenizer.train.corpus import Corpus, count_corpus
+from bpe_tokenizer.readers.options import ReadOptions
+from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, count_corpus
 from bpe_tokenizer.train.options import TrainingOptions
 from bpe_tokenizer.train.piece_counts import check_not_empty
 from bpe_tokenizer.train.progress import ProgressBar
@@ -21,13 +22,16 @@ from bpe_tokenizer.train.trainer import print_shortfall
 __all__ = ["extend_model", "truncate_model"]
 
 
-def extend_model(model: Model, corpus: Corpus, options: TrainingOptions) -> Model:
+def extend_model(
+    model: Model, corpus: Corpus, options: TrainingOptions, read: ReadOptions = WHOLE_FILES
+) -> Model:
     """Return a model with further merges, learned from a corpus; every id keeps its token.
 
     Args:
         model: A byte-level model whose text is cut with split patterns only.
         corpus: As in `BPETokenizer.train`.
         options: `vocab_size` is the size of the result.
+        read: How documents are found in files.
 
     Raises:
         CorpusError: The corpus cannot be read, or holds no text.
@@ -49,7 +53,7 @@ def extend_model(model: Model, corpus: Corpus, options: TrainingOptions) -> Mode
         special_tokens=[token.content for token in core.added_tokens],
         threads=options.threads or 0,
     )
-    core_extended = _extend(core, corpus, counter, options)
+    core_extended = _extend(core, corpus, counter, options, read)
     learned = len(core_extended) - len(core)
     if options.verbose:
         wanted = options.vocab_size - largest - 1
@@ -58,11 +62,17 @@ def extend_model(model: Model, corpus: Corpus, options: TrainingOptions) -> Mode
 
 
 def _extend(
-    core: _core.Model, corpus: Corpus, counter: _core.PieceCounter, options: TrainingOptions
+    core: _core.Model,
+    corpus: Corpus,
+    counter: _core.PieceCounter,
+    options: TrainingOptions,
+    read: ReadOptions,
 ) -> _core.Model:
     """Count the corpus, and learn merges after those of the model."""
     with ProgressBar.shown(options.verbose) as progress:
-        count_corpus(counter, corpus, progress)
+        skipped = count_corpus(counter, corpus, progress, options=read)
+        if options.verbose and skipped.count:
+            print(skipped.said(), file=sys.stderr)
         check_not_empty(counter)
         progress.start("Learning merges", unit="merges")
         return counter.train(

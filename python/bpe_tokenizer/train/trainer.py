@@ -15,9 +15,10 @@ from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
+from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.special_tokens import SpecialTokens
 from bpe_tokenizer.train.checkpoint import Checkpoint
-from bpe_tokenizer.train.corpus import Corpus, corpus_files, count_corpus
+from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, corpus_files, count_corpus
 from bpe_tokenizer.train.options import TrainingOptions, check_weights
 from bpe_tokenizer.train.piece_counts import (
     PieceCounts,
@@ -40,6 +41,7 @@ def train_model(
     max_memory: int | str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_seconds: float = 30.0,
+    read: ReadOptions = WHOLE_FILES,
 ) -> Model:
     """Learn a model from a corpus; `BPETokenizer.train` documents the other arguments and the errors.
 
@@ -52,6 +54,7 @@ def train_model(
         max_memory: Memory limit of this process.
         checkpoint: Directory for checkpoints.
         checkpoint_seconds: Seconds of work between two checkpoints.
+        read: How documents are found in files.
     """
     began = time.perf_counter()
     special = [token.content for token in options.added_tokens]
@@ -65,18 +68,20 @@ def train_model(
     )
     with run as saved, ProgressBar.shown(options.verbose) as progress:
         if saved is None:
-            count_corpus(core_counter(counts), corpus, progress, weights)
+            skipped = count_corpus(core_counter(counts), corpus, progress, weights, options=read)
         else:
             files = corpus_files(corpus)
-            if files is None:
+            if files is None or not all(each.is_regular for each in files):
                 raise OptionError(
                     "a checkpoint needs files, which can be read again from the position of a checkpoint; "
                     "give a list of Path, or count parts of the corpus and save their PieceCounts"
                 )
             each = check_weights(weights, len(files))
-            counts = saved.count(counts, files, each, progress)
+            counts, skipped = saved.count(counts, files, each, progress, read)
         check_not_empty(counts)
         _print_counts(counts, options)
+        if options.verbose and skipped.count:
+            print(skipped.said(), file=sys.stderr)
         core = _train(counts, options, progress, saved)
     if options.verbose:
         _print_summary(counts, len(core.merges), options, time.perf_counter() - began)
