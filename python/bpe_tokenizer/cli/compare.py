@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli.options import AsJson, Corpus, Debug, Download
+from bpe_tokenizer.cli.options import (
+    AsJson,
+    Corpus,
+    Debug,
+    Documents,
+    Download,
+    Field,
+    InputFormatName,
+    OnErrorName,
+    Separator,
+)
 from bpe_tokenizer.cli.report import Html, Reference, UnderUsed, write_result
+from bpe_tokenizer.readers.options import training_options
+from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.train.progress import ProgressBar
 from bpe_tokenizer.view.reports.comparison import compare_tokenizers
-from bpe_tokenizer.view.reports.documents import documents
+from bpe_tokenizer.view.reports.documents import documents as open_documents
 from bpe_tokenizer.view.reports.languages import find_reference
 from bpe_tokenizer.view.reports.report_html import comparison_page
 from bpe_tokenizer.view.reports.report_tables import comparison_tables
@@ -30,6 +43,11 @@ def compare(
     html: Html = None,
     under_used: UnderUsed = 10,
     reference: Reference = None,
+    input_format: InputFormatName = None,
+    documents: Documents = "file",
+    separator: Separator = None,
+    field: Field = "text",
+    on_error: OnErrorName = "stop",
     as_json: AsJson = False,
     download: Download = False,
     debug: Debug = False,
@@ -41,12 +59,16 @@ def compare(
     if len(tokenizers) < 2:
         raise typer.BadParameter("name at least two tokenizers before --corpus")
     loaded = [(str(each), BPETokenizer.load(each, download=download)) for each in tokenizers]
-    with documents(corpus) as files, ProgressBar.shown() as bar:
+    options = training_options(input_format, documents, separator, field, on_error)
+    skipped = SkippedRows()
+    with open_documents(corpus, options) as files, ProgressBar.shown() as bar:
         find_reference([each.name for each in files], reference)  # A wrong name fails before the work.
         # The corpus is read once for each tokenizer, and once more line by line.
-        size = sum(each.path.stat().st_size for each in files) * (len(loaded) + 1)
+        size = sum(each.size for each in files) * (len(loaded) + 1)
         bar.start("Reading", size, "MB", 1e6)
-        made = compare_tokenizers(loaded, files, under_used, bar.advance, reference)
+        made = compare_tokenizers(loaded, files, under_used, bar.advance, reference, skipped)
+    if skipped.count:
+        print(skipped.said(), file=sys.stderr)
     facts = made.facts
     page = comparison_page(made) if html is not None else b""
     write_result(page, html, facts if as_json else None, facts["summary"], comparison_tables(made))

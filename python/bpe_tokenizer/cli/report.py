@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,9 +12,23 @@ import typer
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.atomic import write_atomically
-from bpe_tokenizer.cli.options import AsJson, Corpus, Debug, Download, TokenizerPath, option
+from bpe_tokenizer.cli.options import (
+    AsJson,
+    Corpus,
+    Debug,
+    Documents,
+    Download,
+    Field,
+    InputFormatName,
+    OnErrorName,
+    Separator,
+    TokenizerPath,
+    option,
+)
+from bpe_tokenizer.readers.options import training_options
+from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.train.progress import ProgressBar
-from bpe_tokenizer.view.reports.documents import documents
+from bpe_tokenizer.view.reports.documents import documents as open_documents
 from bpe_tokenizer.view.reports.languages import find_reference
 from bpe_tokenizer.view.reports.report import make_report
 from bpe_tokenizer.view.reports.report_html import report_page
@@ -38,6 +53,11 @@ def report(
     html: Html = None,
     under_used: UnderUsed = 10,
     reference: Reference = None,
+    input_format: InputFormatName = None,
+    documents: Documents = "file",
+    separator: Separator = None,
+    field: Field = "text",
+    on_error: OnErrorName = "stop",
     as_json: AsJson = False,
     download: Download = False,
     debug: Debug = False,
@@ -47,10 +67,14 @@ def report(
     They are compression, the cost of languages, fertility, and the use of the tokens.
     """
     loaded = BPETokenizer.load(tokenizer, download=download)
-    with documents(corpus) as files, ProgressBar.shown() as bar:
+    options = training_options(input_format, documents, separator, field, on_error)
+    skipped = SkippedRows()
+    with open_documents(corpus, options) as files, ProgressBar.shown() as bar:
         find_reference([each.name for each in files], reference)  # A wrong name fails before the work.
-        bar.start("Reading", sum(each.path.stat().st_size for each in files), "MB", 1e6)
-        made = make_report(str(tokenizer), loaded, files, under_used, bar.advance, reference)
+        bar.start("Reading", sum(each.size for each in files), "MB", 1e6)
+        made = make_report(str(tokenizer), loaded, files, under_used, bar.advance, reference, skipped)
+    if skipped.count:
+        print(skipped.said(), file=sys.stderr)
     facts = made.facts
     page = report_page(made) if html is not None else b""
     write_result(page, html, facts if as_json else None, facts["summary"], report_tables([made]))

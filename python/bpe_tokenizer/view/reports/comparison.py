@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.view.reports.disagreements import Disagreements, find_disagreements
 from bpe_tokenizer.view.reports.documents import Document
 from bpe_tokenizer.view.reports.names import tokenizer_labels
@@ -73,6 +74,7 @@ def compare_tokenizers(
     under_used_below: int = 10,
     progress: Callable[[int], None] | None = None,
     reference: str | None = None,
+    skipped: SkippedRows | None = None,
 ) -> Comparison:
     """Encode a corpus with several tokenizers and compare them.
 
@@ -80,15 +82,15 @@ def compare_tokenizers(
 
     Args:
         tokenizers: At least two tokenizers by name, or pairs of a name and a tokenizer.
-        corpus: Files in UTF-8.
+        corpus: The files.
         under_used_below: Tokens that occur, but fewer times than this, are under-used.
-        progress: Called with the size of each block, in bytes.
+        progress: Called with the number of stored bytes of each step.
         reference: As in `make_report`.
+        skipped: Gets the rows that were skipped.
 
     Raises:
-        CorpusError: A file is not UTF-8.
+        CorpusError: A file cannot be read, is no corpus, or is not UTF-8.
         OptionError: There are fewer than two tokenizers, or the reference is not a file of the corpus.
-        OSError: A file cannot be read.
 
     Example:
         >>> import pathlib, tempfile
@@ -105,8 +107,11 @@ def compare_tokenizers(
     if len(pairs) < 2:
         raise OptionError("a comparison needs at least two tokenizers")
     reports = [
-        make_report(name, tokenizer, corpus, under_used_below, progress, reference)
-        for name, tokenizer in pairs
+        # All read the same rows.
+        make_report(
+            name, tokenizer, corpus, under_used_below, progress, reference, None if number else skipped
+        )
+        for number, (name, tokenizer) in enumerate(pairs)
     ]
     loaded = [tokenizer for _, tokenizer in pairs]
     return Comparison(reports, vocabulary_overlap(loaded), find_disagreements(loaded, corpus, progress))

@@ -132,16 +132,16 @@ def find_disagreements(
 ) -> Disagreements:
     """Encode each line of a corpus alone with several tokenizers, and compare the boundaries.
 
-    Special tokens are plain text. Lines of more than 65,536 characters are compared in parts.
+    Special tokens are plain text. Lines of more than 65,536 characters are compared in parts. Of files with
+    rows, a document is compared as a line.
 
     Args:
         tokenizers: At least two.
-        corpus: Files in UTF-8.
-        progress: Called with the size of each block, in bytes.
+        corpus: The files.
+        progress: Called with the number of stored bytes of each step.
 
     Raises:
-        CorpusError: A file is not UTF-8.
-        OSError: A file cannot be read.
+        CorpusError: A file cannot be read, is no corpus, or is not UTF-8.
     """
     cuts = [
         Cuts(whole, by, np.zeros(max(tokenizers[whole].vocab, default=-1) + 1, dtype=np.int64), {})

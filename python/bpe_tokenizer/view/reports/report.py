@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.errors import shorten
+from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.view.reports.compression import CompressionPoint, compression_curve
-from bpe_tokenizer.view.reports.documents import Document, read_blocks
+from bpe_tokenizer.view.reports.documents import Document, read_texts
 from bpe_tokenizer.view.reports.languages import LanguageCosts, file_costs, find_reference, script_costs
 from bpe_tokenizer.view.reports.names import file_labels, tokenizer_labels
 from bpe_tokenizer.view.reports.reachability import Reachability, reachability
@@ -216,24 +217,26 @@ def make_report(
     under_used_below: int = 10,
     progress: Callable[[int], None] | None = None,
     reference: str | None = None,
+    skipped: SkippedRows | None = None,
 ) -> Report:
     """Encode a corpus and compute its statistics.
 
-    A file is one document, encoded incrementally. Special tokens in it are plain text.
+    A text file is one document, encoded incrementally; a row of another file is one. Special tokens in them
+    are plain text.
 
     Args:
         name: The tokenizer's name for people.
         tokenizer: The tokenizer.
-        corpus: Files in UTF-8.
+        corpus: The files.
         under_used_below: Tokens that occur, but fewer times than this, are under-used.
-        progress: Called with the size of each block, in bytes.
+        progress: Called with the number of stored bytes of each step.
         reference: The name of the file with whose cost the others are compared; None for the file in
             English, if a name tells: `en.txt`, `english/news.txt`.
+        skipped: Gets the rows that were skipped.
 
     Raises:
-        CorpusError: A file is not UTF-8.
+        CorpusError: A file cannot be read, is no corpus, or is not UTF-8.
         OptionError: The reference is not a file of the corpus.
-        OSError: A file cannot be read.
 
     Example:
         >>> import pathlib, tempfile
@@ -248,7 +251,7 @@ def make_report(
     """
     compared = find_reference([each.name for each in corpus], reference)
     text, tokens = TextCounter(), TokenCounter(tokenizer)
-    files = [(each.name, _count(tokenizer, each, text, tokens, progress)) for each in corpus]
+    files = [(each.name, _count(tokenizer, each, text, tokens, progress, skipped)) for each in corpus]
     counts = tokens.counts
     return Report(
         name,
@@ -269,18 +272,24 @@ def _count(
     text: TextCounter,
     tokens: TokenCounter,
     progress: Callable[[int], None] | None,
+    skipped: SkippedRows | None,
 ) -> CorpusStats:
-    def counted() -> Iterator[str]:
-        for block in read_blocks(document, progress):
+    def counted(blocks: Iterator[str]) -> Iterator[str]:
+        for block in blocks:
             text.add(block)
             yield block
 
     size, lines, characters = text.bytes, text.lines, text.characters.copy()
     words, count = int(text.words.sum()), int(tokens.counts.sum())
-    for ids in tokenizer.encode_streaming(counted()):
-        tokens.add(ids)
-    text.finish()
-    tokens.finish()
+    for part in read_texts(document, progress, skipped):
+        if isinstance(part, list):
+            text.add_documents(part)
+            tokens.add(tokenizer.encode_ragged(part)[0].tolist())
+        else:
+            for ids in tokenizer.encode_streaming(counted(part)):
+                tokens.add(ids)
+            text.finish()
+        tokens.finish()
     characters = text.characters - characters
     return CorpusStats(
         text.bytes - size,

@@ -142,6 +142,17 @@ class TextCounter:
         self.characters += np.bincount(classes, minlength=len(SCRIPTS))
         self._count_words(classes)
 
+    def add_documents(self, texts: Sequence[str]) -> None:
+        """Count whole texts. None may be open, and none is open then."""
+        lines = self.lines + sum(text.count("\n") + (text[-1:] not in ("", "\n")) for text in texts)
+        separators = max(len(texts) - 1, 0)
+        # A word ends at a line feed.
+        self.add("\n".join(texts))
+        self.finish()
+        self.bytes -= separators
+        self.characters[SPACE] -= separators
+        self.lines = lines
+
     def _count_words(self, classes: npt.NDArray[np.uint8]) -> None:
         inside = classes != SPACE
         starts = inside & ~np.concatenate([[self._inside], inside[:-1]])
