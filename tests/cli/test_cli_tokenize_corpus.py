@@ -17,8 +17,8 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli import main
-from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
+from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError
 
 
 class Result(NamedTuple):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 from bpe_tokenizer.errors import OptionError
@@ -18,6 +20,12 @@ _Item = TypeVar("_Item")
 # How long the consumer waits before it looks for a fork, and how long `close` waits for the thread.
 _WAIT = 0.2
 _CLOSE = 2.0
+# Signals that a thread does not cause itself.
+_ASYNCHRONOUS = [
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGCHLD", "SIGUSR1", "SIGUSR2", "SIGWINCH")
+    if hasattr(signal, name)
+]
 
 
 class Ahead(Generic[_Item]):
@@ -50,7 +58,8 @@ class Ahead(Generic[_Item]):
             target=self._run, name="bpe-tokenizer-reader", daemon=True
         )
         try:
-            self._thread.start()
+            with _signals_blocked():
+                self._thread.start()
             _running.add(self)
         except (RuntimeError, MemoryError):  # no thread can start
             self._thread = None
@@ -133,6 +142,19 @@ class Ahead(Generic[_Item]):
             self._bytes += size
             self._changed.notify_all()
         return True
+
+
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Block signals. A thread that starts meanwhile never gets one, so that Ctrl-C wakes the main thread."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ASYNCHRONOUS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _running: weakref.WeakSet[Ahead[Any]] = weakref.WeakSet()

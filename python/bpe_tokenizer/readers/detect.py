@@ -211,7 +211,7 @@ def _binary(head: bytes) -> str:
     if zero < 0:
         return ""
     zeros = sorted((head[::2].count(0), head[1::2].count(0)))
-    if zeros[1] > len(head) // 5 and zeros[1] > 10 * zeros[0]:
+    if zeros[1] > len(head) // 5 and zeros[0] == 0 and not _has_control(head.replace(b"\0", b"")):
         return _UTF16
     # A text may hold a zero byte.
     if head.count(0) * 100 < len(head) and _is_utf8(head):
@@ -245,8 +245,8 @@ _CUT_SCALAR = re.compile(
     rb'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*(?:\\|\\u[0-9a-fA-F]{0,3})?\Z'
     rb"|[-+.0-9eE]+\Z"
 )
-_CUT_WORD = re.compile(rb"[a-zA-Z]+\Z")
-_WORDS = (b"true", b"false", b"null", b"NaN", b"Infinity")
+_CUT_WORD = re.compile(rb"-?[a-zA-Z]+\Z")
+_WORDS = (b"true", b"false", b"null", b"NaN", b"Infinity", b"-Infinity")
 
 
 def _json_state(text: bytes) -> _State:
@@ -293,7 +293,8 @@ def _json_state(text: bytes) -> _State:
         elif expected in ("value", "first", "name", "first name"):
             is_name = expected.endswith("name")
             found = _SCALAR.match(text, at)
-            if found is None or (found.end() == len(text) and byte != b'"'):
+            is_cut = found is not None and byte != b'"' and _CUT_SCALAR.match(text, at) is not None
+            if found is None or is_cut or (found.end() == len(text) and byte != b'"'):
                 return "prefix" if _is_cut(text, at) else "invalid"
             if is_name and byte != b'"':
                 return "invalid"
