@@ -282,6 +282,7 @@ def _count(
     skipped: SkippedRows | None,
 ) -> tuple[CorpusStats, int]:
     """Return the statistics of a file, and its number of documents."""
+
     def counted(blocks: Iterator[str]) -> Iterator[str]:
         for block in blocks:
             text.add(block)
