@@ -18,7 +18,7 @@ import atheris
 with atheris.instrument_imports(include=["bpe_tokenizer"]):
     from bpe_tokenizer import BPETokenizer, ChatSession, PieceCounts
     from bpe_tokenizer.corpus import tokenize_corpus
-    from bpe_tokenizer.readers.compression import *  # noqa: F403 (imported here to be instrumented)
+    from bpe_tokenizer.readers import *  # noqa: F403 (imported here to be instrumented)
 
 from harness import broken, expected_errors, fuzz, put
 from scripted_model import scripted

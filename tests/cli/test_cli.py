@@ -364,7 +364,7 @@ def test_an_expected_error_is_one_line(run: Run, directory: Path, tmp_path: Path
         (("train", "--corpus", corpus, *out, "--pattern", "("), "pattern"),
         (("train", "--corpus", corpus, "--output", bad, "--vocab-size", 260, "--quiet"), "bad.txt"),
         (("demo", "--sources", tmp_path), "--sources"),
-        (("train", "--corpus", tmp_path, *out), "is a directory; name its files"),
+        (("train", "--corpus", tmp_path, *out), "bad.txt: byte 5"),
         (("train", "--corpus", f"{tmp_path}/*.none", *out), "no file matches"),
         (("encode", "--tokenizer", directory, "--file", tmp_path), "is a directory; name its files"),
         (("chat", "--model", "/nope.gguf"), "/nope.gguf: there is no such file"),

@@ -111,7 +111,7 @@ def test_ranges_count_what_files_do(
     assert {*sizes[:-1]} <= {range_bytes}
     counted = [count_ranges(task, settings) for task in tasks]
     random.Random(0).shuffle(counted)
-    assert collect_counts(counted, settings) == settings.counts().add(paths)
+    assert collect_counts(counted, settings) == settings.counts().add(paths, input_format="text")
     assert collect_counts(counted, settings) == settings.counts().add([*texts, ""])
 
 

@@ -71,9 +71,11 @@ def test_rows(settings: CountSettings, stdlib_texts: list[str]) -> None:
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_ranges_of_files(settings: CountSettings, stdlib_texts: list[str], tmp_path: Path) -> None:
     paths = write_files(tmp_path, documents(stdlib_texts)[:20])
-    local = settings.counts().add(paths)
+    local = settings.counts().add(paths, input_format="text")
     assert count_with_ray(paths, settings, partitions=PARTITIONS, range_bytes=40_000) == local
-    assert count_with_ray(str(paths[9]), settings, partitions=1) == settings.counts().add(paths[9])
+    assert count_with_ray(str(paths[9]), settings, partitions=1) == settings.counts().add(
+        paths[9], input_format="text"
+    )
 
 
 def test_nothing() -> None:

@@ -67,9 +67,11 @@ def test_ranges_of_files(
     spark: Any, settings: CountSettings, stdlib_texts: list[str], tmp_path: Path
 ) -> None:
     paths = write_files(tmp_path, documents(stdlib_texts)[:20])
-    local = settings.counts().add(paths)
+    local = settings.counts().add(paths, input_format="text")
     assert count_with_spark(paths, settings, range_bytes=40_000) == local
-    assert count_with_spark(str(paths[9]), settings, session=spark) == settings.counts().add(paths[9])
+    assert count_with_spark(str(paths[9]), settings, session=spark) == settings.counts().add(
+        paths[9], input_format="text"
+    )
 
 
 def test_nothing(spark: Any) -> None:

@@ -20,8 +20,8 @@ def flat(rows: Iterable[Iterable[Item]]) -> list[Item]:
     return [each for row in rows for each in row]
 
 
-def as_jsonl(texts: Sequence[str]) -> bytes:
-    return "".join(json.dumps({"id": 1, "text": text}) + "\n" for text in texts).encode()
+def as_jsonl(texts: Sequence[str], field: str = "text") -> bytes:
+    return "".join(json.dumps({"id": 1, field: text}) + "\n" for text in texts).encode()
 
 
 def contents(directory: Path) -> dict[str, bytes]:

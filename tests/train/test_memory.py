@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import random
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from bpe_tokenizer import (
     train_from_counts,
 )
 from bpe_tokenizer.errors import ArgumentTypeError
+from bpe_tokenizer.train import checkpoint
 from bpe_tokenizer.train.counts_file import SMALL_FILE
 from bpe_tokenizer.train.options import sample_limit
 
@@ -223,6 +226,86 @@ def test_large_files_are_streams(everything: PieceCounts, tmp_path: Path) -> Non
     assert dict(counts) == {piece: times for piece, times in everything if times >= 3}
     assert counts.dropped.distinct == everything.distinct - counts.distinct
     assert counts.dropped.most == 2
+
+
+def test_a_large_file_is_dropped_from_as_texts_are(everything: PieceCounts, tmp_path: Path) -> None:
+    path = tmp_path / "large.counts"
+    everything.save(path)
+    counts = PieceCounts.load(path, max_memory="100MB", on_memory="drop")
+    assert counts.dropped.distinct > 1000
+    assert counts.pieces + counts.dropped.pieces == everything.pieces
+    assert core_needs(counts) <= 36e6
+
+
+def test_a_stopped_run_goes_on_in_little_memory(
+    corpus: Path, learned: BPETokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Saves fail, before they are made or behind them, in counting and in learning."""
+    monkeypatch.setattr("bpe_tokenizer.train.corpus._STEP_BYTES", 4_000_000)
+    saves: dict[str, Callable[..., None]] = {
+        name: getattr(checkpoint, name) for name in ("write_atomically", "save_counts")
+    }
+    calls, stop_at = 0, 0
+
+    def stops(name: str, *arguments: Any, **options: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == stop_at:
+            if stop_at % 2:
+                saves[name](*arguments, **options)
+            raise KeyboardInterrupt
+        saves[name](*arguments, **options)
+
+    for name in saves:
+        monkeypatch.setattr(checkpoint, name, partial(stops, name))
+    options: dict[str, Any] = {"max_memory": "100MB", "spill_directory": tmp_path, "verbose": False}
+    for stop_at in (2, 1, 3, 4, 9):  # noqa: B007
+        calls = 0
+        with pytest.raises(KeyboardInterrupt):
+            BPETokenizer("gpt2").train(
+                [corpus], 3000, checkpoint=tmp_path / "run", checkpoint_seconds=0, **options
+            )
+    calls, stop_at = 0, 0
+    trained = BPETokenizer("gpt2").train(
+        [corpus], 3000, checkpoint=tmp_path / "run", checkpoint_seconds=0.5, **options
+    )
+    assert trained.merges == learned.merges
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["merges.json", "pieces.counts"]
+
+
+def test_the_commands_take_the_limits(corpus: Path, tmp_path: Path) -> None:
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "bpe_tokenizer", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    limits = ("--max-memory", "100MB", "--spill-directory", tmp_path)
+    pattern = ("--split-pattern", "gpt2")
+    saved = tmp_path / "some.counts"
+    done = run("count", "--corpus", corpus, *pattern, *limits, "--min-count", 3, "--output", saved, "--json")
+    said = json.loads(done.stdout)
+    assert said["dropped"]["most"] == 2
+    assert said["dropped"]["scripts"][0]["script"] == "Latin"
+    directory = tmp_path / "tokenizer"
+    done = run("train", "--counts", saved, *limits, "--vocab-size", 300, "--output", directory)
+    assert done.returncode == 0, done.stderr
+    done = run(
+        "train",
+        "--corpus",
+        corpus,
+        *pattern,
+        "--on-memory",
+        "drop",
+        "--max-memory",
+        "100MB",
+        "--vocab-size",
+        300,
+        "--output",
+        directory,
+    )
+    assert "Dropped rare pieces" in done.stderr
+    assert "later ones may differ" in done.stderr
+    done = run("count", "--corpus", corpus, "--sample", "1/10", "--output", saved)
+    assert (done.returncode, "by line" in done.stderr) == (1, True)
 
 
 def test_a_broken_large_file_gives_no_counts(everything: PieceCounts, tmp_path: Path) -> None:

@@ -535,17 +535,22 @@ impl PieceCounter {
         normalized: bool,
         sampled: SampledParts,
     ) -> PyResult<()> {
-        run(py, usize::MAX, |_| {
+        run(py, usize::MAX, |interrupt| {
             let run = Run::of_file(&path, begin)?;
             let mut opened = Counted::of_run(run, documents, dropped_of(dropped));
             (opened.normalized, opened.sampled) = (normalized, sampled_of(sampled));
+            if self.counter.drops() {
+                self.counter.resume(&mut opened, interrupt)?;
+            }
             *self.counted() = opened;
             Ok(())
         })
     }
 
-    fn verify(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |counted, interrupt| counted.verify(interrupt))
+    fn resume(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |counted, interrupt| {
+            self.counter.resume(counted, interrupt)
+        })
     }
 
     #[pyo3(signature = (*, vocab_size, min_frequency=2, tie_break="largest", added_tokens=Vec::new(),

@@ -11,6 +11,9 @@ use std::ops::Range;
 /// A block is divided into chunks of at least this many bytes.
 const CHUNK_BYTES: usize = 256 << 10;
 
+/// A longer block has a long row, which only one thread can read.
+const MAX_PARALLEL_BYTES: usize = 16 << 20;
+
 /// What a row is.
 #[derive(Clone, Copy, Debug)]
 pub enum RowKind<'a> {
@@ -61,7 +64,8 @@ pub fn read_rows(
 ) -> Result<Rows> {
     let threads = match kind {
         RowKind::Separated(_) => 1,
-        _ if first <= after => 1,
+        // Joining the parts would copy a very long row.
+        _ if first <= after || block.len() > MAX_PARALLEL_BYTES => 1,
         _ => thread_count(threads, block.len()),
     };
     if threads == 1 {

@@ -11,7 +11,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
-from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, CorpusFileNotFoundError, OptionError, shorten
+from bpe_tokenizer.arguments import check_path
+from bpe_tokenizer.errors import (
+    ArgumentTypeError,
+    CorpusError,
+    CorpusFileNotFoundError,
+    OptionError,
+    TokenizerError,
+    shorten,
+)
 from bpe_tokenizer.readers.remote import find_remote, is_url, local_path, open_remote, unreadable
 
 __all__ = ["Input", "PathLike", "StoredFile", "find_inputs", "open_stored"]
@@ -58,7 +66,7 @@ def find_inputs(corpus: PathLike | Input | Iterable[PathLike | Input]) -> list[I
         ArgumentTypeError: An item is neither a `str` nor a path.
         CorpusError: A file does not exist, or a directory or a pattern has no file.
         MissingDependencyError: A URL needs a library that is not installed.
-        OptionError: Standard input is named twice, or nothing is named.
+        OptionError: Standard input is named twice, nothing is named, or a path cannot be one.
 
     >>> find_inputs("-")
     [Input(name='standard input', location=None, size=0, modified=0, is_regular=False)]
@@ -76,9 +84,9 @@ def find_inputs(corpus: PathLike | Input | Iterable[PathLike | Input]) -> list[I
             raise ArgumentTypeError(f"an input must be a str or a Path, not {type(item).__name__}")
         try:
             found.extend(_found(item))
-        except CorpusError:
+        except TokenizerError:
             raise
-        except (OSError, ValueError) as error:  # ValueError: a zero byte or a lone surrogate
+        except (OSError, ValueError) as error:
             raise _unreadable(os.fspath(item), error) from error
     if not found:
         raise OptionError("no inputs: name the files of the corpus")
@@ -103,7 +111,7 @@ def _found(item: PathLike) -> Iterator[Input]:
 
 
 def _files(item: PathLike) -> Iterator[Input]:
-    path = Path(item)
+    path = check_path("an input", item)
     if isinstance(item, str) and glob.has_magic(item) and not path.exists():
         paths = sorted(each for each in map(Path, _matches(item)) if not each.is_dir())
         if not paths:

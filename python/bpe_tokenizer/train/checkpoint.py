@@ -93,7 +93,7 @@ class Checkpoint:
         position = START
         if path.exists():
             saved, header = counts_from_file(counts, path)
-            core_counter(saved).verify()
+            core_counter(saved).resume()
             counts, position = saved, _position(path, header)
             self._check_files(header["files"], listed)
         timer = _SaveTimer(self._seconds)

@@ -52,6 +52,7 @@ class Report:
         reachability: Which of the unused tokens are unreachable.
         compression: The number of tokens with fewer merges, or the reason why it is unknown.
         reference: Index of the file with whose cost the others are compared; None for none.
+        documents: Number of documents; None for the number of files.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Report:
     reachability: Reachability
     compression: list[CompressionPoint] | str
     reference: int | None = None
+    documents: int | None = None
 
     def __repr__(self) -> str:
         return (
@@ -125,7 +127,10 @@ class Report:
             "tokenizer": self.name,
             "name": self.label,
             "vocab_size": self.tokenizer.vocab_size,
-            "corpus": {"documents": len(self.files), **self.total.to_dict()},
+            "corpus": {
+                "documents": len(self.files) if self.documents is None else self.documents,
+                **self.total.to_dict(),
+            },
             "files": [
                 {"name": name, "label": label, **each.to_dict()}
                 for label, (name, each) in zip(labels, self.files, strict=True)
@@ -251,7 +256,8 @@ def make_report(
     """
     compared = find_reference([each.name for each in corpus], reference)
     text, tokens = TextCounter(), TokenCounter(tokenizer)
-    files = [(each.name, _count(tokenizer, each, text, tokens, progress, skipped)) for each in corpus]
+    found = [(each.name, *_count(tokenizer, each, text, tokens, progress, skipped)) for each in corpus]
+    files = [(file_name, stats) for file_name, stats, _ in found]
     counts = tokens.counts
     return Report(
         name,
@@ -263,6 +269,7 @@ def make_report(
         reachability(tokenizer, _unused(tokenizer, counts)),
         compression_curve(tokenizer.model.core, counts),
         compared,
+        sum(documents for _, _, documents in found),
     )
 
 
@@ -273,7 +280,9 @@ def _count(
     tokens: TokenCounter,
     progress: Callable[[int], None] | None,
     skipped: SkippedRows | None,
-) -> CorpusStats:
+) -> tuple[CorpusStats, int]:
+    """Return the statistics of a file, and its number of documents."""
+
     def counted(blocks: Iterator[str]) -> Iterator[str]:
         for block in blocks:
             text.add(block)
@@ -281,17 +290,20 @@ def _count(
 
     size, lines, characters = text.bytes, text.lines, text.characters.copy()
     words, count = int(text.words.sum()), int(tokens.counts.sum())
+    documents = 0
     for part in read_texts(document, progress, skipped):
         if isinstance(part, list):
+            documents += len(part)
             text.add_documents(part)
             tokens.add(tokenizer.encode_ragged(part)[0].tolist())
         else:
+            documents += 1
             for ids in tokenizer.encode_streaming(counted(part)):
                 tokens.add(ids)
             text.finish()
         tokens.finish()
     characters = text.characters - characters
-    return CorpusStats(
+    stats = CorpusStats(
         text.bytes - size,
         int(characters.sum()),
         int(text.words.sum()) - words,
@@ -299,6 +311,7 @@ def _count(
         text.lines - lines,
         script_letters(characters),
     )
+    return stats, documents
 
 
 def _merged_ids(tokenizer: BPETokenizer) -> list[int]:

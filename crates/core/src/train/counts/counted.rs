@@ -5,7 +5,7 @@ use super::runs::{Run, RunReader, Totals};
 use super::sample::Sampled;
 use super::saved::SortedPieces;
 use super::streams::PieceStream;
-use super::table::PieceCounts;
+use super::table::{cost, PieceCounts};
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
 use crate::train::checked_product;
@@ -217,8 +217,6 @@ impl Totals {
 
     /// Approximate bytes of memory that training on these pieces in one pass needs.
     pub fn cost(&self) -> u64 {
-        90u64
-            .saturating_mul(self.distinct)
-            .saturating_add(self.bytes.saturating_mul(10))
+        cost(self.distinct, self.bytes)
     }
 }

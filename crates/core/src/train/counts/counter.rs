@@ -333,6 +333,22 @@ impl Counter {
         counted.runs.iter().map(Run::size).sum()
     }
 
+    /// Reads files of counts that were not read yet. Without spilling, reads them into memory, and may drop pieces.
+    pub fn resume(&self, counted: &mut Counted, interrupt: &Interrupt<'_>) -> Result<()> {
+        counted.verify(interrupt)?;
+        if self.training_memory().is_some() {
+            return Ok(());
+        }
+        counted.load(interrupt)?;
+        counted.unchecked_bytes = usize::MAX;
+        self.limit_memory(counted, interrupt)
+    }
+
+    /// Whether the rarest pieces are dropped at a limit.
+    pub fn drops(&self) -> bool {
+        self.drop_interval().is_some()
+    }
+
     /// Leaves out the pieces with counts below `min_count`.
     pub fn leave_out(
         &self,

@@ -221,7 +221,7 @@ impl PieceCounts {
         let mut costs = FxHashMap::from_iter([(0, 0)]);
         for (piece, count) in self.iter() {
             reserve_entry(&mut costs)?;
-            *costs.entry(count).or_default() += cost(1, piece.len());
+            *costs.entry(count).or_default() += cost(1, piece.len() as u64) as usize;
         }
         let mut costs: Vec<(u64, usize)> = collect(costs.into_iter())?;
         costs.sort_unstable();
@@ -291,8 +291,9 @@ fn virtual_bucket(key: ByteKey) -> u32 {
 
 /// Bytes of memory that distinct pieces need until training ends: a slot of a half-full table, a word per byte
 /// for the symbols, and as much for the positions of pairs.
-fn cost(pieces: usize, bytes: usize) -> usize {
-    90 * pieces + 10 * bytes
+pub fn cost(pieces: u64, bytes: u64) -> u64 {
+    let cost = pieces.saturating_mul(90);
+    cost.saturating_add(bytes.saturating_mul(10))
 }
 
 impl Shard {
@@ -301,7 +302,7 @@ impl Shard {
     }
 
     fn cost(&self) -> usize {
-        cost(self.len(), self.bytes)
+        cost(self.len() as u64, self.bytes as u64) as usize
     }
 
     /// As [`PieceCounts::memory`].
@@ -803,7 +804,7 @@ mod tests {
         let mut dropped = Dropped::default();
         let mut lost = LostPairs::default();
         counts
-            .drop_rare(cost(1, 1), &mut dropped, &mut lost)
+            .drop_rare(cost(1, 1) as usize, &mut dropped, &mut lost)
             .unwrap();
         assert_eq!((counts.len(), dropped.max_error), (1, 5000));
         counts.drop_rare(0, &mut dropped, &mut lost).unwrap();
