@@ -264,3 +264,4 @@ def test_the_example(tmp_path: Path) -> None:
         done = run_example("count_with_ray.py", tmp_path, RAY_TMPDIR=short)
     assert done.returncode == 0, done.stderr
     assert "the same merges as on one machine: True" in done.stdout
+    assert "the same shards: True" in done.stdout

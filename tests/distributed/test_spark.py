@@ -217,3 +217,4 @@ def test_the_example(tmp_path: Path) -> None:
     done = run_example("count_with_spark.py", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "the same merges as on one machine: True" in done.stdout
+    assert "the same shards: True" in done.stdout
