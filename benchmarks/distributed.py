@@ -17,7 +17,6 @@ import argparse
 import json
 import math
 import multiprocessing
-import resource
 import shutil
 import tempfile
 import time
@@ -224,7 +223,9 @@ def memory_of(work: CountWork, parts: Any) -> tuple[int, int]:
 
 
 def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    """Return the most memory that this process has had. (`ru_maxrss` counts that of its parent too.)"""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 def _count_in_process(work: CountWork, parts: Any) -> int:
