@@ -223,7 +223,8 @@ def memory_of(work: CountWork, parts: Any) -> tuple[int, int]:
 
 
 def _peak() -> int:
-    """Return the most memory that this process has had. (`ru_maxrss` counts that of its parent too.)"""
+    """Return the most memory that this process has had."""
+    # `ru_maxrss` counts that of the parent too.
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
