@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "check_bad_rows",
     "check_killed_workers",
     "check_same_shards",
+    "check_two_runs",
     "corpus_files",
     "parts",
 ]
@@ -105,6 +107,19 @@ def check_killed_workers(
     parts(files, directory / "local", tokenizer, **options)
     made = {name: data for name, data in contents(directory / "out").items() if not name.endswith(".tmp")}
     assert made == contents(directory / "local")
+
+
+def check_two_runs(tokenize: Tokenize, directory: Path, tokenizer: BPETokenizer) -> None:
+    """Two runs at the same time write the same bytes."""
+    files = corpus_files(directory / "corpus")
+    options = {"unit_bytes": UNIT, "shard_tokens": 50, "verbose": False}
+    with ThreadPoolExecutor(2) as threads:
+        runs = [threads.submit(tokenize, files, directory / "out", tokenizer, **options) for _ in range(2)]
+        made, other = (run.result() for run in runs)
+    assert made.files == other.files
+    assert made.tokens == other.tokens
+    parts(files, directory / "local", tokenizer, **options)
+    assert contents(directory / "out") == contents(directory / "local")
 
 
 def _killing(run_unit: Callable[..., Any], kill: Callable[[], None]) -> Callable[..., Any]:

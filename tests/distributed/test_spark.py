@@ -20,7 +20,12 @@ from bpe_tokenizer.errors import CorpusError, OptionError, SpecialTokenError
 from distributed.cases import SETTINGS, documents, run_example, write_files
 from distributed.count_cases import check_bad_row, check_counts, check_files, check_killed_counting
 from distributed.killing import kill_once, killed_after
-from distributed.shard_cases import check_bad_rows, check_killed_workers, check_same_shards
+from distributed.shard_cases import (
+    check_bad_rows,
+    check_killed_workers,
+    check_same_shards,
+    check_two_runs,
+)
 from token_files import DOCUMENTS, read_all
 
 sql: Any = pytest.importorskip("pyspark.sql", reason="Spark is not installed; `make test-spark` does it")
@@ -171,6 +176,10 @@ def test_a_worker_that_is_killed_while_it_writes_shards(
     spark: Any, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_killed_workers(tokenize_with_spark, tmp_path, tokenizer, monkeypatch)
+
+
+def test_two_runs_at_once(spark: Any, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    check_two_runs(tokenize_with_spark, tmp_path, tokenizer)
 
 
 def test_shards_of_rows(spark: Any, tmp_path: Path, tokenizer: BPETokenizer) -> None:
