@@ -293,8 +293,12 @@ def plan_rows(size: float, unit: float, cores: int, price: float) -> list[Row]:
     def places(rates: Rates) -> float:
         return tasks * min(MAX_PLACES, rates.distinct(unit) * rates.file_bytes / (64 << 10) + 1)
 
+    def reading(rates: Rates) -> float:
+        return size * rates.stored / 1e9 / (cores / 16) / 3600
+
     return [
         ("tasks", lambda rates: tasks),
+        (f"reading, hours at {cores / 16:g} GB/s", reading),
         ("counting, core-hours", counting),
         (
             "memory of a task, GB",
