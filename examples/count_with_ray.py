@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import tempfile
 from importlib import import_module
 from pathlib import Path
@@ -61,6 +62,7 @@ def main() -> None:
         one.read_bytes() == other.read_bytes() for one, other in zip(made.files, again.files, strict=True)
     ]
     print("the same shards:", all(equal))
+    shutil.rmtree(directory)
     ray.shutdown()
 
 

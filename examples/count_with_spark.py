@@ -6,6 +6,7 @@ On a cluster, `spark-submit` creates the session; read the texts with `spark.rea
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 from importlib import import_module
@@ -62,6 +63,7 @@ def main() -> None:
         one.read_bytes() == other.read_bytes() for one, other in zip(made.files, again.files, strict=True)
     ]
     print("the same shards:", all(equal))
+    shutil.rmtree(directory)
     spark.stop()
 
 
