@@ -3,8 +3,7 @@
 use super::dropped::{Dropped, LostPairs};
 use super::runs::{Place, Run, RunReader, Totals};
 use super::sample::Sampled;
-use super::saved::SortedPieces;
-use super::streams::PieceStream;
+use super::streams::{PieceStream, SortedPieces};
 use super::table::{cost, PieceCounts};
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
@@ -168,7 +167,7 @@ impl Counted {
     /// All pieces in byte order, after they were settled.
     pub(super) fn settled(&self) -> Result<Pieces<'_>> {
         match self.runs.first() {
-            None => Ok(Pieces::Table(SortedPieces::new(&self.counts)?)),
+            None => Ok(Pieces::Table(SortedPieces::of(self.counts.sorted()?))),
             Some(run) => Ok(Pieces::Run(run.reader())),
         }
     }

@@ -417,7 +417,7 @@ mod tests {
 
     fn spilled(pieces: &Counts) -> Run {
         let counts = table(pieces);
-        let mut sorted = super::super::saved::SortedPieces::new(&counts).unwrap();
+        let mut sorted = super::super::streams::SortedPieces::of(counts.sorted().unwrap());
         let file = spills().file().unwrap();
         Run::spill(&mut sorted, file, &Interrupt::never()).unwrap()
     }
