@@ -1,4 +1,4 @@
-"""Count pieces with Ray Data, train on the counts, and encode: `pip install 'bpe-tokenizer[ray]'`.
+"""Count pieces with Ray, train on the counts, and tokenize: `pip install 'bpe-tokenizer[ray]'`.
 
 On a cluster, call `ray.init()` without arguments and read the texts with `ray.data.read_parquet` or similar.
 """
@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
+import tempfile
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.distributed import CountSettings, count_with_ray, encode_with_ray
+from bpe_tokenizer.corpus import merge_manifests, tokenize_corpus
+from bpe_tokenizer.distributed import CountSettings, count_with_ray, encode_with_ray, tokenize_with_ray
 from shared import library_files
 
 # A cluster on this machine only, without network access and usage reports.
@@ -36,7 +40,8 @@ def main() -> None:
     tokenizer = BPETokenizer("gpt2", normalization=None)
     settings = CountSettings.of(tokenizer)
 
-    counts = count_with_ray(files, settings, partitions=4, range_bytes=1 << 20)
+    directory = Path(tempfile.mkdtemp(prefix="counted-"))
+    counts = count_with_ray(files, settings, range_bytes=1 << 20, output=directory / "counts")
     print(f"{counts.documents} files, {counts.pieces:,} pieces, {counts.distinct:,} of them distinct")
 
     texts = [path.read_bytes().decode() for path in files]
@@ -49,6 +54,15 @@ def main() -> None:
 
     rows = encode_with_ray(dataset, tokenizer).take(3)
     print("the same ids:", all([*row["input_ids"]] == local.encode(row["text"]) for row in rows))
+
+    made = tokenize_with_ray(files, directory / "ray", tokenizer, verbose=False)
+    tokenize_corpus(files, directory / "local", tokenizer, part=0, of=1, verbose=False)
+    again = merge_manifests(directory / "local")
+    equal = [
+        one.read_bytes() == other.read_bytes() for one, other in zip(made.files, again.files, strict=True)
+    ]
+    print("the same shards:", all(equal))
+    shutil.rmtree(directory)
     ray.shutdown()
 
 

@@ -1,4 +1,4 @@
-"""Count pieces with Spark, train on the counts, and encode: `pip install 'bpe-tokenizer[spark]'`.
+"""Count pieces with Spark, train on the counts, and tokenize: `pip install 'bpe-tokenizer[spark]'`.
 
 On a cluster, `spark-submit` creates the session; read the texts with `spark.read.parquet` or similar.
 """
@@ -6,12 +6,16 @@ On a cluster, `spark-submit` creates the session; read the texts with `spark.rea
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.distributed import CountSettings, count_with_spark, encode_with_spark
+from bpe_tokenizer.corpus import merge_manifests, tokenize_corpus
+from bpe_tokenizer.distributed import CountSettings, count_with_spark, encode_with_spark, tokenize_with_spark
 from shared import library_files
 
 # Spark on this machine only, without network access; its workers run this Python.
@@ -35,7 +39,10 @@ def main() -> None:
     tokenizer = BPETokenizer("gpt2", normalization=None)
     settings = CountSettings.of(tokenizer)
 
-    counts = count_with_spark(files, settings, range_bytes=1 << 20, session=spark)
+    directory = Path(tempfile.mkdtemp(prefix="counted-"))
+    counts = count_with_spark(
+        files, settings, range_bytes=1 << 20, session=spark, output=directory / "counts"
+    )
     print(f"{counts.documents} files, {counts.pieces:,} pieces, {counts.distinct:,} of them distinct")
 
     texts = [path.read_bytes().decode() for path in files]
@@ -48,6 +55,15 @@ def main() -> None:
 
     rows = encode_with_spark(frame, tokenizer).take(3)
     print("the same ids:", all(row.input_ids == local.encode(row.text) for row in rows))
+
+    made = tokenize_with_spark(files, directory / "spark", tokenizer, verbose=False)
+    tokenize_corpus(files, directory / "local", tokenizer, part=0, of=1, verbose=False)
+    again = merge_manifests(directory / "local")
+    equal = [
+        one.read_bytes() == other.read_bytes() for one, other in zip(made.files, again.files, strict=True)
+    ]
+    print("the same shards:", all(equal))
+    shutil.rmtree(directory)
     spark.stop()
 
 

@@ -107,7 +107,7 @@ def test_the_tour(tmp_path: Path) -> None:
     assert [title.split()[0] for title in titles] == [f"§{number}" for number in range(1, len(SECTIONS) + 1)]
     for line in (
         "    BPETokenizer(vocab_size=2,000, merges=1,744, special_tokens=0)",
-        "    I| can|'t| say| |123|45| words|!        cl100k, llama3, deepseek-v3",
+        "    I| can|'t| say| |123|45| words|!        cl100k, llama3, deepseek-v3, cl100k-bounded",
         "- Disallowed: SpecialTokenError",
         "    Command-line parsing library",
         "    turns that begin in our ids: 1",

@@ -18,7 +18,7 @@ from pages import ROOT, blocks, run_console, run_python
     ("document", "python", "console"),
     [
         ("README.md", 10, 1),
-        ("docs/training.md", 11, 0),
+        ("docs/training.md", 14, 0),
         ("docs/command-line.md", 0, 1),
         ("docs/tiktoken.md", 3, 0),
         ("docs/formats.md", 1, 0),
@@ -32,7 +32,7 @@ from pages import ROOT, blocks, run_console, run_python
         ("docs/migrate-transformers.md", 1, 0),
         ("docs/migrate-sentencepiece.md", 1, 0),
         ("docs/migrate-minbpe.md", 2, 0),
-        ("docs/corpora.md", 4, 0),
+        ("docs/corpora.md", 5, 0),
         ("docs/columns.md", 2, 0),
         ("docs/distributed.md", 1, 0),
         ("docs/index.md", 3, 0),

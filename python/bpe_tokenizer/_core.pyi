@@ -651,8 +651,8 @@ class PieceCounter:
         normalized: bool = False,
         sampled: tuple[int, int, int, int] = ...,
     ) -> None: ...
-    # Takes a part of a file of counts: the pieces from `low` on and before `high`. `start` is a place of the file at or
-    # before the first of them, and `end` the byte of a place after the last. Replaces all counts.
+    # Takes a part of a file of counts: the pieces from `low` on and before `high`. `start` is a place of the
+    # file at or before the first of them, and `end` the byte of a place after the last. Replaces all counts.
     def open_slice(
         self,
         path: str | PathLike[str],
@@ -661,8 +661,8 @@ class PieceCounter:
         low: bytes,
         high: bytes | None,
     ) -> None: ...
-    # Places in the file of counts that `open` has taken, about `spacing` bytes apart, the first piece first: the byte at
-    # which a piece begins, and the piece before it.
+    # Places in the file of counts that `open` has taken, about `spacing` bytes apart, the first piece first:
+    # the byte at which a piece begins, and the piece before it.
     def places(self, spacing: int) -> list[tuple[int, bytes]]: ...
     # A model of the 256 bytes, the added tokens with ids below `vocab_size`, and learned tokens with the
     # other ids below it. Text is cut as this counter cuts it.

@@ -285,7 +285,6 @@ _SAVING_OF_TRANSFORMERS: Final = _rows(
 )
 _TRAIN_OF_SENTENCEPIECE: Final = _rows(
     ("input", "use train(Path(file)), or train([Path(file), ...]) for several"),
-    ("input_format", "leave it out: a file is text"),
     ("sentence_iterator sentence_reader", "use train(texts)"),
     ("model_prefix model_writer", "use train(corpus).save(directory)"),
     ("model_type", "leave it out: every model is BPE"),

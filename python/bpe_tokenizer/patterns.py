@@ -275,7 +275,7 @@ def _unknown_name(name: str) -> str:
         source = name if _PUBLISHED.fullmatch(name) or name.startswith("hf:") else f"hf:{name}"
         return (
             f"unknown split pattern {shorten(name, 30)}: bpe_tokenizer.load({shorten(source, 40)}) loads a "
-            f"published tokenizer. The names of split patterns are {', '.join(NAMED_PATTERNS)}"
+            f"published tokenizer. The names of patterns are {', '.join(NAMED_PATTERNS)}"
         )
     hint = did_you_mean(name.lower(), NAMED_PATTERNS)
     return (

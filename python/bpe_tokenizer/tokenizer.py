@@ -548,6 +548,7 @@ class BPETokenizer:
         >>> tokenizer.encode("low") == before, tokenizer.vocab[258], tokenizer.vocab[259]
         (True, b'slow', b'lowe')
         """
+        from bpe_tokenizer.readers.options import training_options
         from bpe_tokenizer.train.options import CountLimits, TrainingOptions
         from bpe_tokenizer.train.resizing import extend_model
 
@@ -556,7 +557,8 @@ class BPETokenizer:
         size = max(check_integer("new_vocab_size", new_vocab_size, 0), 257)
         options = TrainingOptions(size, min_frequency, None, tie_break, max_token_length, threads, verbose)
         limits = CountLimits(max_memory, on_memory, spill_directory, sample)
-        model = extend_model(compiled.model, corpus, options, limits, min_count)
+        read = training_options(input_format, documents, separator, field, on_error)
+        model = extend_model(compiled.model, corpus, options, limits, min_count, read)
         self._state = CompiledModel.compile(model, compiled)
         return self
 

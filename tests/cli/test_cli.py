@@ -322,7 +322,7 @@ def test_shells_complete_commands_options_and_values() -> None:
     assert completed(["encode", "--output"]) == ["--output-format"]
     assert completed(["encode", "--output-format", "ui"]) == ["uint16", "uint32"]
     assert completed(["convert", "a", "b", "--to", "g"]) == ["gguf", "gpt2"]
-    assert completed(["train", "--split-pattern", "cl"]) == ["cl100k"]
+    assert completed(["train", "--split-pattern", "cl"]) == ["cl100k", "cl100k-bounded"]
     assert completed(["chat", "--template", "ll"]) == ["llama3"]
     assert completed(["train", "--corpus", ""]) == []  # the shell then completes files
     for shell in ("zsh", "fish"):

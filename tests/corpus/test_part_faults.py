@@ -137,6 +137,16 @@ def test_two_attempts_of_a_part_at_once(of: int, place: Path, tokenizer: BPEToke
     assert contents(place / "out") == expected
 
 
+def test_parts_of_two_numbers_at_once(place: Path, tokenizer: BPETokenizer) -> None:
+    expected = whole(place, "nanogpt", tokenizer, 1)
+    running = [start(place, "out", part, of, "nanogpt") for of in (1, 2) for part in range(of)]
+    for process in running:
+        _, error = process.communicate()
+        assert (process.returncode, error) == (0, b"")
+    merge_manifests(place / "out", verify=True)
+    assert contents(place / "out") == expected
+
+
 def test_a_stopped_attempt_ends_after_the_other(place: Path, tokenizer: BPETokenizer) -> None:
     expected = whole(place, "megatron", tokenizer, 1)
     out = place / "out"

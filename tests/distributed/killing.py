@@ -6,8 +6,9 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-__all__ = ["kill_once"]
+__all__ = ["kill_once", "killed_after"]
 
 
 def kill_once(record: Path) -> Callable[[], None]:
@@ -26,3 +27,15 @@ def kill_once(record: Path) -> Callable[[], None]:
         os.kill(os.getpid(), signal.SIGKILL)
 
     return kill
+
+
+def killed_after(work: Callable[..., Any], kill: Callable[[], None]) -> Callable[..., Any]:
+    """The function, whose process is killed when it has its result, and before the engine has it."""
+
+    def works(*arguments: Any, **options: Any) -> Any:
+        result = work(*arguments, **options)
+        made = result if hasattr(result, "schema") else iter(list(result))
+        kill()
+        return made
+
+    return works

@@ -15,11 +15,19 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.distributed import CountSettings, count_with_ray, encode_with_ray
+from bpe_tokenizer.distributed import CountSettings, count_with_ray, encode_with_ray, tokenize_with_ray
 from bpe_tokenizer.distributed import ray as on_ray
-from bpe_tokenizer.errors import CorpusError, SpecialTokenError
+from bpe_tokenizer.errors import CorpusError, OptionError, SpecialTokenError
 from distributed.cases import SETTINGS, documents, run_example, write_files
-from distributed.killing import kill_once
+from distributed.count_cases import check_bad_row, check_counts, check_files, check_killed_counting
+from distributed.killing import kill_once, killed_after
+from distributed.shard_cases import (
+    check_bad_rows,
+    check_killed_workers,
+    check_same_shards,
+    check_two_runs,
+)
+from token_files import DOCUMENTS, read_all
 
 # Before Ray is imported: it stays on this machine, and reports to nobody.
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
@@ -72,16 +80,17 @@ def test_rows(settings: CountSettings, stdlib_texts: list[str]) -> None:
 def test_ranges_of_files(settings: CountSettings, stdlib_texts: list[str], tmp_path: Path) -> None:
     paths = write_files(tmp_path, documents(stdlib_texts)[:20])
     local = settings.counts().add(paths, input_format="text")
-    assert count_with_ray(paths, settings, partitions=PARTITIONS, range_bytes=40_000) == local
-    assert count_with_ray(str(paths[9]), settings, partitions=1) == settings.counts().add(
-        paths[9], input_format="text"
-    )
+    options: dict[str, Any] = {"partitions": PARTITIONS, "input_format": "text"}
+    assert count_with_ray(paths, settings, range_bytes=40_000, **options) == local
+    one = settings.counts().add(paths[9], input_format="text")
+    assert count_with_ray(str(paths[9]), settings, partitions=1, input_format="text") == one
 
 
 def test_nothing() -> None:
     settings = CountSettings()
     assert count_with_ray(dataset([], 1), settings, partitions=PARTITIONS) == settings.counts()
-    assert count_with_ray([], settings, partitions=PARTITIONS) == settings.counts()
+    with pytest.raises(OptionError, match="no inputs"):
+        count_with_ray([], settings, partitions=PARTITIONS)
 
 
 def test_merges_are_the_same(stdlib_texts: list[str]) -> None:
@@ -204,8 +213,64 @@ def test_encoding(tokenizer: BPETokenizer, stdlib_texts: list[str]) -> None:
         encode_with_ray(dataset(["a"], 1), tokenizer, allowed_special={"<|none|>"}).take_all()
 
 
+def test_shards(tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    check_same_shards(tokenize_with_ray, tmp_path, tokenizer)
+
+
+def test_bad_rows_of_files(tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    check_bad_rows(tokenize_with_ray, tmp_path, tokenizer)
+
+
+def test_a_worker_that_is_killed_while_it_writes_shards(
+    tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_killed_workers(tokenize_with_ray, tmp_path, tokenizer, monkeypatch)
+
+
+def test_two_runs_at_once(tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    check_two_runs(tokenize_with_ray, tmp_path, tokenizer)
+
+
+def test_shards_of_rows(tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    rows = dataset(DOCUMENTS, 3)
+    made = tokenize_with_ray(rows, tmp_path / "out", tokenizer, verbose=False)
+    texts = [text for start in range(3) for text in DOCUMENTS[start::3]]
+    ids = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
+    assert read_all("nanogpt", tmp_path / "out") == [
+        each for row in ids for each in [*row, tokenizer.eos_token_id]
+    ]
+    assert made.documents == len(DOCUMENTS)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_counts_in_files(tmp_path: Path, stdlib_texts: list[str]) -> None:
+    check_counts(count_with_ray, tmp_path, stdlib_texts)
+
+
+def test_a_bad_row_of_files(tmp_path: Path, stdlib_texts: list[str]) -> None:
+    check_bad_row(count_with_ray, tmp_path, stdlib_texts)
+
+
+def test_workers_that_are_killed_while_they_write_counts(
+    tmp_path: Path, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_killed_counting(count_with_ray, tmp_path, stdlib_texts, monkeypatch)
+
+
+def test_rows_in_files(tmp_path: Path, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    record = tmp_path / "killed"
+    monkeypatch.setattr(on_ray, "_count_block", killed_after(on_ray._count_block, kill_once(record)))
+    texts = documents(stdlib_texts)
+    rows = dataset(texts, 5)
+    counts = count_with_ray(rows, SETTINGS["gpt2"], output=tmp_path / "out", partitions=2)
+    assert record.exists()
+    assert counts == SETTINGS["gpt2"].counts().add(texts)
+    check_files(tmp_path / "out", 2)
+
+
 def test_the_example(tmp_path: Path) -> None:
     with TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as short:
         done = run_example("count_with_ray.py", tmp_path, RAY_TMPDIR=short)
     assert done.returncode == 0, done.stderr
     assert "the same merges as on one machine: True" in done.stdout
+    assert "the same shards: True" in done.stdout

@@ -14,11 +14,19 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.distributed import CountSettings, count_with_spark, encode_with_spark
+from bpe_tokenizer.distributed import CountSettings, count_with_spark, encode_with_spark, tokenize_with_spark
 from bpe_tokenizer.distributed import spark as on_spark
-from bpe_tokenizer.errors import CorpusError, SpecialTokenError
+from bpe_tokenizer.errors import CorpusError, OptionError, SpecialTokenError
 from distributed.cases import SETTINGS, documents, run_example, write_files
-from distributed.killing import kill_once
+from distributed.count_cases import check_bad_row, check_counts, check_files, check_killed_counting
+from distributed.killing import kill_once, killed_after
+from distributed.shard_cases import (
+    check_bad_rows,
+    check_killed_workers,
+    check_same_shards,
+    check_two_runs,
+)
+from token_files import DOCUMENTS, read_all
 
 sql: Any = pytest.importorskip("pyspark.sql", reason="Spark is not installed; `make test-spark` does it")
 pa: Any = pytest.importorskip("pyarrow")
@@ -68,16 +76,16 @@ def test_ranges_of_files(
 ) -> None:
     paths = write_files(tmp_path, documents(stdlib_texts)[:20])
     local = settings.counts().add(paths, input_format="text")
-    assert count_with_spark(paths, settings, range_bytes=40_000) == local
-    assert count_with_spark(str(paths[9]), settings, session=spark) == settings.counts().add(
-        paths[9], input_format="text"
-    )
+    assert count_with_spark(paths, settings, range_bytes=40_000, input_format="text") == local
+    one = settings.counts().add(paths[9], input_format="text")
+    assert count_with_spark(str(paths[9]), settings, session=spark, input_format="text") == one
 
 
 def test_nothing(spark: Any) -> None:
     settings = CountSettings()
     assert count_with_spark(frame(spark, [], 2), settings) == settings.counts()
-    assert count_with_spark([], settings, session=spark) == settings.counts()
+    with pytest.raises(OptionError, match="no inputs"):
+        count_with_spark([], settings, session=spark)
 
 
 def test_merges_are_the_same(spark: Any, stdlib_texts: list[str]) -> None:
@@ -156,7 +164,66 @@ def test_encoding(spark: Any, tokenizer: BPETokenizer, stdlib_texts: list[str]) 
         encode_with_spark(frame(spark, ["a"], 1), tokenizer, allowed_special={"<|none|>"}).collect()
 
 
+def test_shards(spark: Any, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    check_same_shards(tokenize_with_spark, tmp_path, tokenizer)
+
+
+def test_bad_rows_of_files(spark: Any, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    check_bad_rows(tokenize_with_spark, tmp_path, tokenizer)
+
+
+def test_a_worker_that_is_killed_while_it_writes_shards(
+    spark: Any, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_killed_workers(tokenize_with_spark, tmp_path, tokenizer, monkeypatch)
+
+
+def test_two_runs_at_once(spark: Any, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    check_two_runs(tokenize_with_spark, tmp_path, tokenizer)
+
+
+def test_shards_of_rows(spark: Any, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    rows = frame(spark, DOCUMENTS, 1)
+    made = tokenize_with_spark(rows, tmp_path / "out", tokenizer, verbose=False)
+    texts = [row.text for row in rows.collect()]
+    ids = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
+    assert read_all("nanogpt", tmp_path / "out") == [
+        each for row in ids for each in [*row, tokenizer.eos_token_id]
+    ]
+    assert made.documents == len(DOCUMENTS)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_counts_in_files(spark: Any, tmp_path: Path, stdlib_texts: list[str]) -> None:
+    check_counts(count_with_spark, tmp_path, stdlib_texts)
+
+
+def test_a_bad_row_of_files(spark: Any, tmp_path: Path, stdlib_texts: list[str]) -> None:
+    check_bad_row(count_with_spark, tmp_path, stdlib_texts)
+
+
+def test_workers_that_are_killed_while_they_write_counts(
+    spark: Any, tmp_path: Path, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_killed_counting(count_with_spark, tmp_path, stdlib_texts, monkeypatch)
+
+
+def test_rows_in_files(
+    spark: Any, tmp_path: Path, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = tmp_path / "killed"
+    counted = killed_after(on_spark._count_partition, kill_once(record))
+    monkeypatch.setattr(on_spark, "_count_partition", counted)
+    texts = documents(stdlib_texts)
+    rows = frame(spark, texts, 5)
+    counts = count_with_spark(rows, SETTINGS["gpt2"], output=tmp_path / "out", partitions=2)
+    assert record.exists()
+    assert counts == SETTINGS["gpt2"].counts().add(texts)
+    check_files(tmp_path / "out", 2)
+
+
 def test_the_example(tmp_path: Path) -> None:
     done = run_example("count_with_spark.py", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "the same merges as on one machine: True" in done.stdout
+    assert "the same shards: True" in done.stdout

@@ -17,7 +17,7 @@ use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::threads::lock;
 use bpe_tokenizer_core::train::counts::{
     write_counts, CountCall, Counted, Counter, Dropped, Limits, Loss, OnMemory, PieceCounts,
-    PieceStream, Position, Run, RunReader, Sample, Sampled, SCRIPTS,
+    PieceStream, Place, Position, Run, RunReader, Sample, Sampled, Slice, SCRIPTS,
 };
 use bpe_tokenizer_core::train::merges::{Callbacks, MergeOptions, MergeParts, TieBreak, WarmStart};
 use bpe_tokenizer_core::{Error, Interrupt, Result};
@@ -545,6 +545,42 @@ impl PieceCounter {
             *self.counted() = opened;
             Ok(())
         })
+    }
+
+    fn open_slice(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        start: (u64, Vec<u8>),
+        end: Option<u64>,
+        low: Vec<u8>,
+        high: Option<Vec<u8>>,
+    ) -> PyResult<()> {
+        run(py, usize::MAX, |_| {
+            let (position, after) = start;
+            let start = Place { position, after };
+            let slice = Slice {
+                start,
+                end,
+                low,
+                high,
+            };
+            let run = Run::of_slice(&path, slice)?;
+            *self.counted() = Counted::of_run(run, 0, Dropped::default());
+            Ok(())
+        })
+    }
+
+    fn places<'py>(
+        &self,
+        py: Python<'py>,
+        spacing: u64,
+    ) -> PyResult<Vec<(u64, Bound<'py, PyBytes>)>> {
+        let places = self.with(py, |counted, interrupt| counted.places(spacing, interrupt))?;
+        let places = places.iter();
+        places
+            .map(|place| Ok((place.position, objects::bytes(py, &place.after)?)))
+            .collect()
     }
 
     fn resume(&self, py: Python<'_>) -> PyResult<()> {

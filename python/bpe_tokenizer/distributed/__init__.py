@@ -11,8 +11,8 @@ from bpe_tokenizer.distributed.arrow import (
     file_ranges,
     sum_counts,
 )
-from bpe_tokenizer.distributed.ray import count_with_ray, encode_with_ray
-from bpe_tokenizer.distributed.spark import count_with_spark, encode_with_spark
+from bpe_tokenizer.distributed.ray import count_with_ray, encode_with_ray, tokenize_with_ray
+from bpe_tokenizer.distributed.spark import count_with_spark, encode_with_spark, tokenize_with_spark
 
 __all__ = [
     "CountSettings",
@@ -26,4 +26,6 @@ __all__ = [
     "encode_with_spark",
     "file_ranges",
     "sum_counts",
+    "tokenize_with_ray",
+    "tokenize_with_spark",
 ]

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 __all__ = [
     "COUNT_COLUMNS",
     "CountSettings",
+    "add_texts",
     "collect_counts",
     "count_ranges",
     "count_texts",
+    "counts_to_batch",
     "encode_texts",
     "file_ranges",
     "sum_counts",
@@ -99,9 +101,21 @@ class CountSettings:
             )
         return cls(tokenizer.split_pattern, tokenizer.normalization, tuple(tokenizer.special_tokens))
 
-    def counts(self, threads: int | None = None) -> PieceCounts:
-        """Return empty counts that use this number of threads."""
-        return PieceCounts(self.split_pattern, self.normalization, self.special_tokens, threads=threads)
+    def counts(
+        self,
+        threads: int | None = None,
+        max_memory: int | str | None = None,
+        spill_directory: str | os.PathLike[str] | None = None,
+    ) -> PieceCounts:
+        """Return empty counts. Arguments: `PieceCounts`."""
+        return PieceCounts(
+            self.split_pattern,
+            self.normalization,
+            self.special_tokens,
+            threads=threads,
+            max_memory=max_memory,
+            spill_directory=spill_directory,
+        )
 
 
 def count_texts(batch: Any, settings: CountSettings, column: str = "text") -> Any:
@@ -125,12 +139,17 @@ def count_texts(batch: Any, settings: CountSettings, column: str = "text") -> An
     """
     # One thread: an engine runs a task on each processor.
     counts = settings.counts(threads=1)
+    add_texts(counts, batch, column)
+    return counts_to_batch(counts)
+
+
+def add_texts(counts: PieceCounts, batch: Any, column: str) -> None:
+    """Count the documents of a batch. Arguments and errors: `count_texts`."""
     texts = _texts(batch, column)
     try:
         counts.add_column(texts)
     except CorpusError as error:
         raise CorpusError(f"column {column!r} of a batch: {error}") from None
-    return _rows_of(counts)
 
 
 def file_ranges(
@@ -196,7 +215,7 @@ def count_ranges(batch: Any, settings: CountSettings) -> Any:
     ranges = (batch.column(name).to_pylist() for name in ("path", "start", "end"))
     for path, start, end in zip(*ranges, strict=True):
         counts.add_range(Path(path), start, end)
-    return _rows_of(counts)
+    return counts_to_batch(counts)
 
 
 def sum_counts(batches: Iterable[Any], most_distinct: int = _MAX_DISTINCT) -> Iterator[Any]:
@@ -222,17 +241,25 @@ def sum_counts(batches: Iterable[Any], most_distinct: int = _MAX_DISTINCT) -> It
     for batch in batches:
         _add(counts, batch)
         if counts.distinct >= most_distinct:
-            yield _rows_of(counts)
+            yield counts_to_batch(counts)
             counts = PieceCounts()
-    yield _rows_of(counts)
+    yield counts_to_batch(counts)
 
 
-def collect_counts(batches: Iterable[Any], settings: CountSettings) -> PieceCounts:
+def collect_counts(
+    batches: Iterable[Any],
+    settings: CountSettings,
+    *,
+    max_memory: int | str | None = None,
+    spill_directory: str | os.PathLike[str] | None = None,
+) -> PieceCounts:
     """Add up the counts of a stream of batches into one `PieceCounts`.
 
     Args:
         batches: `pyarrow.RecordBatch`es of counts; a piece may occur in several.
         settings: How the documents were split.
+        max_memory: Memory limit of this process, as in `PieceCounts`: more pieces are spilled to the disk.
+        spill_directory: As in `PieceCounts`.
 
     Raises:
         CorpusError: A count exceeds 63 bits.
@@ -244,7 +271,7 @@ def collect_counts(batches: Iterable[Any], settings: CountSettings) -> PieceCoun
     >>> counts.documents, list(counts.items())
     (4, [(b' low', 2), (b'low', 4)])
     """
-    counts = settings.counts()
+    counts = settings.counts(max_memory=max_memory, spill_directory=spill_directory)
     for batch in batches:
         _add(counts, batch)
     return counts
@@ -315,7 +342,7 @@ def _texts(batch: Any, column: str) -> Any:
     return array
 
 
-def _rows_of(counts: PieceCounts) -> Any:
+def counts_to_batch(counts: PieceCounts) -> Any:
     """Return counts as a record batch whose first row is the number of documents."""
     pyarrow = import_library("pyarrow")
     rows = counts.to_arrow()

@@ -2,73 +2,157 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import pickle
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
+from bpe_tokenizer.corpus.run_report import OnEvent
+from bpe_tokenizer.corpus.shards import ShardFormatName, TokenType
 from bpe_tokenizer.distributed.arrow import (
     CountSettings,
     collect_counts,
-    count_ranges,
     count_texts,
     encode_texts,
-    file_ranges,
     sum_counts,
 )
-from bpe_tokenizer.errors import TokenizerError
+from bpe_tokenizer.distributed.count_files import (
+    UnitCounts,
+    count_batches,
+    count_rows_to_files,
+    count_to_files,
+)
+from bpe_tokenizer.distributed.count_units import (
+    DEFAULT_RANGE,
+    CountWork,
+    count_options,
+    count_unit_batch,
+    count_units,
+    unit_batch,
+)
+from bpe_tokenizer.distributed.ray_tasks import RayTasks, own_errors
+from bpe_tokenizer.distributed.shards import tokenize_rows, tokenize_units
 from bpe_tokenizer.libraries import import_library
+from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.tokenizer import BPETokenizer
-from bpe_tokenizer.train.piece_counts import PieceCounts
+from bpe_tokenizer.train.piece_counts import PieceCounts, merged_counts
 
-__all__ = ["count_with_ray", "encode_with_ray"]
+__all__ = ["count_with_ray", "encode_with_ray", "tokenize_with_ray"]
+
+# Partitions of the counts in a shuffle.
+_PARTITIONS = 64
 
 
 def count_with_ray(
     source: Any,
     settings: CountSettings,
     column: str = "text",
-    partitions: int = 64,
-    range_bytes: int = 128 << 20,
+    partitions: int | None = None,
+    range_bytes: int = DEFAULT_RANGE,
+    *,
+    output: PathLike | None = None,
+    max_memory: int | str | None = None,
+    input_format: InputFormat | None = None,
+    documents: DocumentEnd = "file",
+    separator: str | None = None,
+    on_error: OnError = "stop",
+    task_options: Mapping[str, Any] | None = None,
 ) -> PieceCounts:
     """Count the pieces of a corpus on a Ray cluster, with the result of one machine.
 
-    A task counts each block of the dataset, or each range of a file. The counts are partitioned by a hash of
-    the piece, and a task adds up each partition. The sums arrive in this process block by block. Tasks are
-    deterministic, so Ray can repeat lost ones.
+    A task counts each block of a dataset, or a range of the files, and other tasks add the counts up. Tasks
+    are deterministic, so Ray can repeat lost ones.
+
+    With `output`, a task writes one sorted file, and the counts are added up by ranges of pieces: no process
+    holds all of them, and no count passes through the engine. A killed run over files resumes.
 
     Args:
-        source: A `ray.data.Dataset` whose rows are documents; or one or more paths of UTF-8 files, each a
-            document, which all machines see by the same names.
+        source: Files of all kinds, patterns and URLs as in `PieceCounts.add`, which all machines see by the
+            same names; or a `ray.data.Dataset` whose rows are documents.
         settings: How to split documents, as from `CountSettings.of(tokenizer)`.
-        column: The dataset's column of documents: strings, or binary in UTF-8.
-        partitions: Number of partitions of the counts; each must fit into the memory of a task.
-        range_bytes: Size of the ranges of files, in bytes.
+        column: The column of documents, or the field of JSON Lines: strings, or binary in UTF-8.
+        partitions: Number of partitions of the counts, or of files in `output`. None for 64, or for one
+            for each 8 MB of the units' counts, 64 at most.
+        range_bytes: The stored bytes of files that a task counts.
+        output: A directory for sorted files of counts, which all machines see by the same name. None for
+            counts that pass through Ray's object store; a partition then has to fit into the
+            memory of a task.
+        max_memory: Memory limit of each task, and of the counts that are returned, as in `PieceCounts`.
+        input_format: As in `BPETokenizer.train`.
+        documents: Whether a document of a text file is a `"line"` or the `"file"`.
+        separator: Text that separates the documents of a text file instead.
+        on_error: `"stop"` at or `"skip"` a bad row of a file; `skipped.jsonl` in `output` lists skipped rows.
+        task_options: The options of the tasks that write `output`, as of `ray.remote`.
+
+    Returns:
+        The counts. With `output`, they are read from its files when they are needed.
 
     Raises:
         CorpusError: A file or the column does not exist, a document is null or not UTF-8, or a count exceeds
-            63 bits.
-        MissingDependencyError: Ray is not installed.
+            64 (without `output`: 63) bits.
+        MissingDependencyError: Ray, or a library that a format needs, is not installed.
+        OptionError: An option is out of its range, or `output` holds other files.
+        WriteError: Another run writes into `output`, or a file cannot be written.
 
     `examples/count_with_ray.py` runs it.
     """
     data = import_library("ray.data", "ray")
-    if isinstance(source, data.Dataset):
-        counted = _counted(source, partial(count_texts, settings=settings, column=column))
+    is_dataset = isinstance(source, data.Dataset)
+    read = count_options(input_format, documents, separator, column, on_error, output)
+    if output is not None:
+        tasks = RayTasks(task_options)
+        limits: dict[str, Any] = {"partitions": partitions, "max_memory": max_memory}
+        if is_dataset:
+            counted = count_rows_to_files(
+                tasks, partial(_count_blocks, source, column, tasks), settings, output, **limits
+            )
+        else:
+            counted = count_to_files(
+                tasks, source, settings, output, read=read, unit_bytes=range_bytes, **limits
+            )
+        return merged_counts(counted.paths, max_memory=max_memory)
+    if is_dataset:
+        rows = _counted(source, partial(count_texts, settings=settings, column=column))
     else:
-        counted = _counted(_ranges(data, source, range_bytes), partial(count_ranges, settings=settings))
+        work, units = count_units(source, settings, read, range_bytes, max_memory)
+        numbers = [_table(unit_batch(number)) for number in range(len(units))]
+        rows = _counted(data.from_arrow(numbers), partial(count_unit_batch, work=work, units=units))
+    with closing(_summed_on_ray(data, rows, partitions or _PARTITIONS)) as batches:
+        return collect_counts(batches, settings, max_memory=max_memory)
+
+
+def _count_blocks(dataset: Any, column: str, tasks: RayTasks, work: CountWork) -> Iterator[UnitCounts]:
+    """Count each block of a dataset, and write a file for each."""
+    written = dataset.map_batches(
+        partial(_count_block, work=work, column=column), batch_format="pyarrow", batch_size=None
+    )
+    with own_errors(tasks.ray):
+        for table in written.iter_batches(batch_format="pyarrow", batch_size=None):
+            yield from map(pickle.loads, table.column("unit").to_pylist())
+
+
+def _count_block(table: Any, work: CountWork, column: str) -> Any:
+    pyarrow = import_library("pyarrow")
+    made = [pickle.dumps(unit) for unit in count_batches(work, table.to_batches(), column)]
+    return pyarrow.table({"unit": pyarrow.array(made, pyarrow.binary())})
+
+
+def _summed_on_ray(data: Any, counted: Any, partitions: int) -> Generator[Any, None, None]:
+    """Add the rows of each piece up in a shuffle, and yield the sums."""
     context = counted.context
     before = context.shuffle_strategy
     # Tasks, not actors: an actor would count the rows of a repeated task twice.
     context.shuffle_strategy = data.context.ShuffleStrategy.SHUFFLE_V2
     try:
-        divided = counted.repartition(partitions, keys=["piece"])
-        summed = divided.map_batches(_summed, batch_format="pyarrow", batch_size=None)
-        tables = summed.iter_batches(batch_format="pyarrow", batch_size=None)
-        return collect_counts((batch for table in tables for batch in table.to_batches()), settings)
-    except TokenizerError as error:
-        # Ray raises a subclass of our error, but its message is the traceback of the task.
-        raise getattr(error, "cause", error) from None
+        with own_errors(import_library("ray", "ray")):
+            divided = counted.repartition(partitions, keys=["piece"])
+            summed = divided.map_batches(_summed, batch_format="pyarrow", batch_size=None)
+            for table in summed.iter_batches(batch_format="pyarrow", batch_size=None):
+                yield from table.to_batches()
     finally:
         context.shuffle_strategy = before
 
@@ -107,14 +191,104 @@ def encode_with_ray(
     return dataset.map_batches(partial(_encoded, encode=encode), batch_format="pyarrow", batch_size=None)
 
 
+def tokenize_with_ray(
+    inputs: Any,
+    output: PathLike,
+    tokenizer: BPETokenizer,
+    format: ShardFormatName = "nanogpt",  # noqa: A002 (the usual name)
+    *,
+    input_format: InputFormat | None = None,
+    documents: DocumentEnd = "line",
+    separator: str | None = None,
+    field: str = "text",
+    append_eos: bool = True,
+    eos_token: str | None = None,
+    shard_tokens: int | None = 100_000_000,
+    dtype: TokenType | None = None,
+    allowed_special: AllowedSpecial = "none",
+    on_error: OnError = "stop",
+    shuffle: int | None = None,
+    unit_bytes: int | str = "1GB",
+    threads: int = 1,
+    verify: bool = False,
+    verbose: bool = True,
+    on_event: OnEvent | None = None,
+    task_options: Mapping[str, Any] | None = None,
+) -> TokenizedCorpus:
+    """Turn a corpus into shards on a Ray cluster: those of `tokenize_corpus(part=i, of=n)`, byte for byte.
+
+    A task writes the shards of a unit and commits them. So a task that is killed and repeated, or runs twice,
+    changes nothing, and a killed run goes on where it was. At the end this process writes the manifest.
+
+    Args:
+        inputs: Files and URLs as in `tokenize_corpus`, which all machines see by the same names; or a
+            `ray.data.Dataset` whose column `field` holds the documents. Its rows are first written to Parquet
+            files in the directory `OUTPUT.rows`, in the order of its blocks.
+        output: The output directory of `tokenize_corpus`, which all machines see by the same name.
+        tokenizer: Encodes the documents; each process loads it once.
+        format: As in `tokenize_corpus`, like all arguments up to `shuffle`.
+        input_format: As in `tokenize_corpus`.
+        documents: As in `tokenize_corpus`.
+        separator: As in `tokenize_corpus`.
+        field: The field of JSON Lines or the column of tables that holds the text.
+        append_eos: As in `tokenize_corpus`.
+        eos_token: As in `tokenize_corpus`.
+        shard_tokens: As in `tokenize_corpus`.
+        dtype: As in `tokenize_corpus`.
+        allowed_special: As in `tokenize_corpus`.
+        on_error: As in `tokenize_corpus`.
+        shuffle: A seed, to write the documents of each unit in a random order.
+        unit_bytes: The size of a unit in stored bytes.
+        threads: Number of threads of a task.
+        verify: As in `tokenize_corpus`.
+        verbose: Whether to show a progress bar on standard error, if that is a terminal.
+        on_event: As in `tokenize_corpus`.
+        task_options: The options of the tasks, as of `ray.remote`: `{"memory": 4 << 30}`.
+
+    Returns:
+        The files, with the numbers of documents and tokens.
+
+    Raises:
+        CorpusError: A file cannot be read, a row is bad, or the corpus has no text.
+        MissingDependencyError: Ray, or a library that a format needs, is not installed.
+        OptionError: An option is unknown or out of range, or the directory holds other files.
+        SpecialTokenError: `eos_token` or a token of `allowed_special` is unknown.
+        WriteError: A file cannot be written.
+
+    `examples/count_with_ray.py` runs it.
+    """
+    tasks = RayTasks({"num_cpus": threads, **(task_options or {})})
+    options: dict[str, Any] = {
+        "format": format,
+        "input_format": input_format,
+        "documents": documents,
+        "separator": separator,
+        "field": field,
+        "append_eos": append_eos,
+        "eos_token": eos_token,
+        "shard_tokens": shard_tokens,
+        "dtype": dtype,
+        "allowed_special": allowed_special,
+        "on_error": on_error,
+        "shuffle": shuffle,
+        "unit_bytes": unit_bytes,
+        "threads": threads,
+        "verify": verify,
+        "verbose": verbose,
+        "on_event": on_event,
+    }
+    if not hasattr(inputs, "write_parquet"):
+        return tokenize_units(tasks, inputs, output, tokenizer, **options)
+
+    def write(directory: Path) -> None:
+        with own_errors(tasks.ray):
+            inputs.select_columns([field]).write_parquet(str(directory))
+
+    return tokenize_rows(tasks, write, output, tokenizer, **options)
+
+
 def _encoded(table: Any, encode: Callable[[Any], Any]) -> Iterator[Any]:
     yield from map(_table, map(encode, table.to_batches()))
-
-
-def _ranges(data: Any, paths: Any, range_bytes: int) -> Any:
-    """Return a dataset of ranges of files, one block for each task."""
-    tasks = file_ranges(paths, range_bytes)
-    return data.from_arrow([_table(task) for task in tasks])
 
 
 def _counted(dataset: Any, count: Callable[[Any], Any]) -> Any:

@@ -2,79 +2,154 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import pickle
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from bpe_tokenizer import errors
+from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
+from bpe_tokenizer.corpus.run_report import OnEvent
+from bpe_tokenizer.corpus.shards import ShardFormatName, TokenType
 from bpe_tokenizer.distributed.arrow import (
     CountSettings,
     collect_counts,
-    count_ranges,
     count_texts,
     encode_texts,
-    file_ranges,
     sum_counts,
 )
+from bpe_tokenizer.distributed.count_files import (
+    UnitCounts,
+    count_batches,
+    count_rows_to_files,
+    count_to_files,
+)
+from bpe_tokenizer.distributed.count_units import (
+    DEFAULT_RANGE,
+    CountWork,
+    count_options,
+    count_unit_batch,
+    count_units,
+)
+from bpe_tokenizer.distributed.shards import tokenize_rows, tokenize_units
+from bpe_tokenizer.distributed.spark_tasks import SparkTasks, own_errors
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.libraries import import_library
+from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.tokenizer import BPETokenizer
-from bpe_tokenizer.train.piece_counts import PieceCounts
+from bpe_tokenizer.train.piece_counts import PieceCounts, merged_counts
 
-__all__ = ["count_with_spark", "encode_with_spark"]
+__all__ = ["count_with_spark", "encode_with_spark", "tokenize_with_spark"]
 
 # Maximum size of a batch of counts for Spark, whose columns of bytes end at 2 GB.
 _MAX_BYTES = 64 << 20
-# An error of this package in the traceback of a task.
-_OUR_ERROR = re.compile(r"^bpe_tokenizer\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 
 def count_with_spark(
     source: Any,
     settings: CountSettings,
     column: str = "text",
-    range_bytes: int = 128 << 20,
+    range_bytes: int = DEFAULT_RANGE,
     session: Any = None,
+    *,
+    output: PathLike | None = None,
+    partitions: int | None = None,
+    max_memory: int | str | None = None,
+    input_format: InputFormat | None = None,
+    documents: DocumentEnd = "file",
+    separator: str | None = None,
+    on_error: OnError = "stop",
 ) -> PieceCounts:
     """Count the pieces of a corpus on a Spark cluster, with the result of one machine.
 
-    A task counts each partition, or each range of a file. `groupBy` adds up the counts of each piece, and
-    spills to disk if they do not fit into memory. The sums arrive in this process batch by batch.
+    A task counts each partition of a DataFrame, or a range of the files. Spark's `groupBy`, which spills to
+    the disk, adds the counts up, and the sums arrive in this process batch by batch.
+
+    With `output`, a task writes one sorted file, and the counts are added up by ranges of pieces: no process
+    holds all of them, and no count passes through the engine. A killed run over files resumes.
 
     Args:
-        source: A DataFrame whose rows are documents; or one or more paths of UTF-8 files, each a document,
-            which all machines see by the same names. (`spark.read.text` removes line ends.)
+        source: Files of all kinds, patterns and URLs as in `PieceCounts.add`, which all machines see by the
+            same names; or a DataFrame whose rows are documents. (`spark.read.text` removes line ends.)
         settings: How to split documents, as from `CountSettings.of(tokenizer)`.
-        column: The DataFrame's column of documents: strings, or binary in UTF-8.
-        range_bytes: Size of the ranges of files, in bytes.
+        column: The column of documents, or the field of JSON Lines: strings, or binary in UTF-8.
+        partitions: Number of files in `output`; None for one for each 8 MB of the units' counts, 64 at most.
+        range_bytes: The stored bytes of files that a task counts.
+        output: A directory for sorted files of counts, which all machines see by the same name. None for
+            counts that pass through Spark's shuffle.
+        max_memory: Memory limit of each task, and of the counts that are returned, as in `PieceCounts`.
+        input_format: As in `BPETokenizer.train`.
+        documents: Whether a document of a text file is a `"line"` or the `"file"`.
+        separator: Text that separates the documents of a text file instead.
+        on_error: `"stop"` at or `"skip"` a bad row of a file; `skipped.jsonl` in `output` lists skipped rows.
         session: The SparkSession for files; None for the active one.
+
+    Returns:
+        The counts. With `output`, they are read from its files when they are needed.
 
     Raises:
         CorpusError: A file or the column does not exist, a document is null or not UTF-8, or a count exceeds
-            63 bits.
-        MissingDependencyError: Spark is not installed.
+            64 (without `output`: 63) bits.
+        MissingDependencyError: Spark, or a library that a format needs, is not installed.
+        OptionError: An option is out of its range, or `output` holds other files.
+        WriteError: Another run writes into `output`, or a file cannot be written.
 
     `examples/count_with_spark.py` runs it.
     """
-    sql = import_library("pyspark.sql", "spark")
-    functions = import_library("pyspark.sql.functions", "spark")
-    if hasattr(source, "mapInArrow"):
+    import_library("pyspark.sql", "spark")
+    is_frame = hasattr(source, "mapInArrow")
+    read = count_options(input_format, documents, separator, column, on_error, output)
+    tasks = SparkTasks(source.sparkSession if is_frame and session is None else session)
+    if output is not None:
+        limits: dict[str, Any] = {"partitions": partitions, "max_memory": max_memory}
+        if is_frame:
+            counted = count_rows_to_files(
+                tasks, partial(_count_partitions, source, column), settings, output, **limits
+            )
+        else:
+            counted = count_to_files(
+                tasks, source, settings, output, read=read, unit_bytes=range_bytes, **limits
+            )
+        return merged_counts(counted.paths, max_memory=max_memory)
+    if is_frame:
         rows = _column(source, column)
         count = partial(count_texts, settings=settings, column=column)
     else:
-        tasks = file_ranges(source, range_bytes)
+        work, units = count_units(source, settings, read, range_bytes, max_memory)
         # One number a partition: Spark does not distribute rows evenly.
-        rows = (session or sql.SparkSession.active()).range(0, len(tasks), 1, max(1, len(tasks)))
-        count = partial(_count_tasks, tasks=tasks, settings=settings)
+        rows = tasks.session.range(0, len(units), 1, max(1, len(units)))
+        count = partial(count_unit_batch, work=work, units=units)
+    with own_errors():
+        return collect_counts(_summed(rows, count), settings, max_memory=max_memory)
+
+
+def _summed(rows: Any, count: Callable[[Any], Any]) -> Iterator[Any]:
+    """Count in tasks, add the rows of each piece up in a shuffle, and yield the sums."""
+    functions = import_library("pyspark.sql.functions", "spark")
     counted = rows.mapInArrow(partial(_counted, count=count), "piece binary, n bigint")
     # try_sum gives null on overflow; without ANSI mode, sum wraps around.
     summed = counted.groupBy("piece").agg(functions.try_sum("n").alias("n"))
     packed = summed.mapInArrow(_packed, "batch binary")
-    with _own_errors():
-        return collect_counts(_unpacked(packed.toLocalIterator(prefetchPartitions=True)), settings)
+    return _unpacked(packed.toLocalIterator(prefetchPartitions=True))
+
+
+def _count_partitions(frame: Any, column: str, work: CountWork) -> Iterator[UnitCounts]:
+    """Count each partition of a DataFrame, and write a file for each."""
+    written = _column(frame, column).mapInArrow(
+        partial(_count_partition, work=work, column=column), "unit binary"
+    )
+    with own_errors():
+        rows = written.collect()
+    for (unit,) in rows:
+        yield pickle.loads(unit)
+
+
+def _count_partition(batches: Iterable[Any], work: CountWork, column: str) -> Iterator[Any]:
+    pyarrow = import_library("pyarrow")
+    for unit in count_batches(work, batches, column):
+        made = pyarrow.array([pickle.dumps(unit)], pyarrow.binary())
+        yield pyarrow.RecordBatch.from_arrays([made], names=["unit"])
 
 
 def encode_with_spark(
@@ -116,16 +191,108 @@ def encode_with_spark(
     return frame.mapInArrow(partial(_encoded, encode=encode, ids_column=ids_column), schema)
 
 
+def tokenize_with_spark(
+    inputs: Any,
+    output: PathLike,
+    tokenizer: BPETokenizer,
+    format: ShardFormatName = "nanogpt",  # noqa: A002 (the usual name)
+    *,
+    input_format: InputFormat | None = None,
+    documents: DocumentEnd = "line",
+    separator: str | None = None,
+    field: str = "text",
+    append_eos: bool = True,
+    eos_token: str | None = None,
+    shard_tokens: int | None = 100_000_000,
+    dtype: TokenType | None = None,
+    allowed_special: AllowedSpecial = "none",
+    on_error: OnError = "stop",
+    shuffle: int | None = None,
+    unit_bytes: int | str = "1GB",
+    threads: int = 1,
+    verify: bool = False,
+    verbose: bool = True,
+    on_event: OnEvent | None = None,
+    session: Any = None,
+) -> TokenizedCorpus:
+    """Turn a corpus into shards on a Spark cluster: those of `tokenize_corpus(part=i, of=n)`, byte for byte.
+
+    A task writes the shards of a unit and commits them. So a task that is killed and repeated, or runs twice,
+    changes nothing, and a killed run goes on where it was. At the end this process writes the manifest.
+
+    Args:
+        inputs: Files and URLs as in `tokenize_corpus`, which all machines see by the same names; or a
+            DataFrame whose column `field` holds the documents. Its rows are first written to Parquet files in
+            the directory `OUTPUT.rows`, in the order of its partitions.
+        output: The output directory of `tokenize_corpus`, which all machines see by the same name.
+        tokenizer: Encodes the documents; each process loads it once.
+        format: As in `tokenize_corpus`, like all arguments up to `shuffle`.
+        input_format: As in `tokenize_corpus`.
+        documents: As in `tokenize_corpus`.
+        separator: As in `tokenize_corpus`.
+        field: The field of JSON Lines or the column of tables that holds the text.
+        append_eos: As in `tokenize_corpus`.
+        eos_token: As in `tokenize_corpus`.
+        shard_tokens: As in `tokenize_corpus`.
+        dtype: As in `tokenize_corpus`.
+        allowed_special: As in `tokenize_corpus`.
+        on_error: As in `tokenize_corpus`.
+        shuffle: A seed, to write the documents of each unit in a random order.
+        unit_bytes: The size of a unit in stored bytes.
+        threads: Number of threads of a task; set `spark.task.cpus` to the same number.
+        verify: As in `tokenize_corpus`.
+        verbose: Whether to show a progress bar on standard error, if that is a terminal.
+        on_event: As in `tokenize_corpus`.
+        session: The SparkSession for files; None for the active one.
+
+    Returns:
+        The files, with the numbers of documents and tokens.
+
+    Raises:
+        CorpusError: A file cannot be read, a row is bad, or the corpus has no text.
+        MissingDependencyError: Spark, or a library that a format needs, is not installed.
+        OptionError: An option is unknown or out of range, or the directory holds other files.
+        SpecialTokenError: `eos_token` or a token of `allowed_special` is unknown.
+        WriteError: A file cannot be written.
+
+    `examples/count_with_spark.py` runs it.
+    """
+    is_frame = hasattr(inputs, "mapInArrow")
+    tasks = SparkTasks(inputs.sparkSession if is_frame and session is None else session)
+    options: dict[str, Any] = {
+        "format": format,
+        "input_format": input_format,
+        "documents": documents,
+        "separator": separator,
+        "field": field,
+        "append_eos": append_eos,
+        "eos_token": eos_token,
+        "shard_tokens": shard_tokens,
+        "dtype": dtype,
+        "allowed_special": allowed_special,
+        "on_error": on_error,
+        "shuffle": shuffle,
+        "unit_bytes": unit_bytes,
+        "threads": threads,
+        "verify": verify,
+        "verbose": verbose,
+        "on_event": on_event,
+    }
+    if not is_frame:
+        return tokenize_units(tasks, inputs, output, tokenizer, **options)
+
+    def write(directory: Path) -> None:
+        with own_errors():
+            _column(inputs, field).write.parquet(directory.as_uri())
+
+    return tokenize_rows(tasks, write, output, tokenizer, **options)
+
+
 def _column(frame: Any, column: str) -> Any:
     if column not in frame.columns:
         names = ", ".join(map(repr, frame.columns))
         raise CorpusError(f"no column {column!r}; the columns are {names}")
     return frame.select(frame[column])
-
-
-def _count_tasks(batch: Any, tasks: Sequence[Any], settings: CountSettings) -> Any:
-    ranges = [tasks[number] for number in batch.column("id").to_pylist()]
-    return count_ranges(import_library("pyarrow").concat_batches(ranges), settings)
 
 
 def _counted(batches: Iterable[Any], count: Callable[[Any], Any]) -> Iterator[Any]:
@@ -170,15 +337,3 @@ def _encoded(batches: Iterable[Any], encode: Callable[[Any], Any], ids_column: s
     for batch in map(encode, batches):
         index = batch.schema.names.index(ids_column)
         yield batch.set_column(index, ids_column, batch.column(index).cast(signed))
-
-
-@contextmanager
-def _own_errors() -> Iterator[None]:
-    """Replace Spark's error by the error of this package that made a task fail."""
-    try:
-        yield
-    except Exception as error:  # Spark and its Java connection have no common error class.
-        found = _OUR_ERROR.search(str(error))
-        if found is None:
-            raise
-        raise getattr(errors, found[1])(found[2]) from None

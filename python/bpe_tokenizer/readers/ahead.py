@@ -19,7 +19,7 @@ __all__ = ["Ahead"]
 _Item = TypeVar("_Item")
 # How long the consumer waits before it looks for a fork, and how long `close` waits for the thread.
 _WAIT = 0.2
-_CLOSE = 2.0
+_CLOSE = 0.5
 # Signals that a thread does not cause itself.
 _ASYNCHRONOUS = [
     getattr(signal, name)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import lzma
 import zlib
 from collections.abc import Generator
 from typing import Any, Literal, Protocol, TypeAlias, cast
@@ -79,7 +77,7 @@ def decompressed_chunks(
         yield from _DECOMPRESSORS[compression](stored)
     except CorpusError:
         raise
-    except (EOFError, zlib.error, lzma.LZMAError, OSError, ValueError) as error:
+    except (EOFError, zlib.error, OSError, ValueError) as error:
         raise CorpusError(
             f"{name[:160]} is corrupt or truncated compressed data: {str(error)[:80]}"
         ) from None
@@ -110,14 +108,24 @@ def _gzip_chunks(stored: Stored) -> Generator[bytes, None, None]:
 
 
 def _xz_chunks(stored: Stored) -> Generator[bytes, None, None]:
-    with lzma.LZMAFile(cast("Any", _Readable(stored))) as file:
-        # Not `read`, which loses what it has read when an error follows.
-        while chunk := file.read1(CHUNK_BYTES):
-            yield chunk
+    import lzma  # not every Python has it
+
+    try:
+        file = lzma.LZMAFile(cast("Any", _Readable(stored)))  # noqa: SIM115 (`_read_chunks` closes it)
+        yield from _read_chunks(file)
+    except lzma.LZMAError as error:
+        raise EOFError(str(error)) from None
 
 
 def _bz2_chunks(stored: Stored) -> Generator[bytes, None, None]:
-    with bz2.BZ2File(cast("Any", _Readable(stored))) as file:
+    import bz2  # not every Python has it
+
+    yield from _read_chunks(bz2.BZ2File(cast("Any", _Readable(stored))))
+
+
+def _read_chunks(file: Any) -> Generator[bytes, None, None]:
+    with file:
+        # Not `read`, which loses what it has read when an error follows.
         while chunk := file.read1(CHUNK_BYTES):
             yield chunk
 

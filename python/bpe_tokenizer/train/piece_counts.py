@@ -42,6 +42,7 @@ __all__ = [
     "core_counter",
     "count",
     "counts_from_file",
+    "counts_header",
     "dropped_pieces",
     "merged_counts",
     "save_counts",
@@ -483,7 +484,7 @@ class PieceCounts:
     def __reduce__(self) -> tuple[Any, ...]:
         settings = (self._patterns, self._normalization, self._special)
         parts: list[bytes] = []
-        self._counter.save(_header(self, normalized=self._counter.normalized), parts.append)
+        self._counter.save(counts_header(self, normalized=self._counter.normalized), parts.append)
         return _unpickle, (settings, self._threads, b"".join(parts))
 
     def leave_out(self, min_count: int) -> PieceCounts:
@@ -560,7 +561,7 @@ def save_counts(counts: PieceCounts, path: Path, **extra: Any) -> None:
     Raises:
         WriteError: The file cannot be written.
     """
-    header = _header(counts, **extra)
+    header = counts_header(counts, **extra)
 
     def write(put: Callable[[bytes], None]) -> None:
         core_counter(counts).save(header, put)
@@ -568,7 +569,8 @@ def save_counts(counts: PieceCounts, path: Path, **extra: Any) -> None:
     write_stream(path, write)
 
 
-def _header(counts: PieceCounts, **extra: Any) -> bytes:
+def counts_header(counts: PieceCounts, **extra: Any) -> bytes:
+    """Return the header of a file of counts, with further fields."""
     dropped, sampled = counts.dropped, counts.sampled
     header = {
         "split_patterns": counts.split_patterns,

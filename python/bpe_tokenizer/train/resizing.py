@@ -12,7 +12,8 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import ModelError, OptionError, shorten
 from bpe_tokenizer.model import Model
-from bpe_tokenizer.train.corpus import Corpus, count_corpus
+from bpe_tokenizer.readers.options import ReadOptions
+from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, count_corpus
 from bpe_tokenizer.train.options import CountLimits, TrainingOptions, check_min_count
 from bpe_tokenizer.train.piece_counts import check_not_empty
 from bpe_tokenizer.train.progress import ProgressBar
@@ -27,6 +28,7 @@ def extend_model(
     options: TrainingOptions,
     limits: CountLimits | None = None,
     min_count: int | None = None,
+    read: ReadOptions = WHOLE_FILES,
 ) -> Model:
     """Return a model with further merges, learned from a corpus; every id keeps its token.
 
@@ -36,6 +38,7 @@ def extend_model(
         options: `vocab_size` is the size of the result.
         limits: Memory limits, and a sample of the documents.
         min_count: Least count of a piece to learn from.
+        read: How documents are found in files.
 
     Raises:
         CorpusError: The corpus cannot be read, or holds no text.
@@ -59,7 +62,7 @@ def extend_model(
         threads=options.threads or 0,
         **(limits or CountLimits()).core_options(),
     )
-    core_extended = _extend(core, corpus, counter, options, least)
+    core_extended = _extend(core, corpus, counter, options, least, read)
     learned = len(core_extended) - len(core)
     if options.verbose:
         wanted = options.vocab_size - largest - 1
@@ -73,10 +76,13 @@ def _extend(
     counter: _core.PieceCounter,
     options: TrainingOptions,
     min_count: int,
+    read: ReadOptions,
 ) -> _core.Model:
     """Count the corpus, and learn merges after those of the model."""
     with ProgressBar.shown(options.verbose) as progress:
-        count_corpus(counter, corpus, progress)
+        skipped = count_corpus(counter, corpus, progress, options=read)
+        if options.verbose and skipped.count:
+            print(skipped.said(), file=sys.stderr)
         check_not_empty(counter)
         if options.verbose:
             print_needs(counter)

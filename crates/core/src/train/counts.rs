@@ -17,7 +17,7 @@ pub use counted::{Counted, Pieces};
 pub use counter::{CountCall, Counter, Limits, OnMemory, Progress};
 pub use dropped::{Dropped, Loss};
 pub use files::Position;
-pub use runs::{Run, RunReader, Totals};
+pub use runs::{Place, Run, RunReader, Slice, Totals};
 pub use sample::{Sample, Sampled};
 pub use saved::save as write_counts;
 pub(crate) use saved::{push_number, take_number};

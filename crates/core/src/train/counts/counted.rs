@@ -1,10 +1,9 @@
 //! The counts of a corpus: tables in memory, and runs on the disk.
 
 use super::dropped::{Dropped, LostPairs};
-use super::runs::{Run, RunReader, Totals};
+use super::runs::{Place, Run, RunReader, Totals};
 use super::sample::Sampled;
-use super::saved::SortedPieces;
-use super::streams::PieceStream;
+use super::streams::{PieceStream, SortedPieces};
 use super::table::{cost, PieceCounts};
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
@@ -79,6 +78,15 @@ impl Counted {
     pub fn verify(&mut self, interrupt: &Interrupt<'_>) -> Result<()> {
         let mut runs = self.runs.iter_mut();
         runs.try_for_each(|run| run.verify(interrupt))
+    }
+
+    /// The places in a file of counts, as of [`Run::places`]; none without a file.
+    pub fn places(&mut self, spacing: u64, interrupt: &Interrupt<'_>) -> Result<Vec<Place>> {
+        self.verify(interrupt)?;
+        match self.runs.first() {
+            Some(run) => run.places(spacing, interrupt),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Whether no piece was counted, and none may be in a file that was not read yet.
@@ -159,7 +167,7 @@ impl Counted {
     /// All pieces in byte order, after they were settled.
     pub(super) fn settled(&self) -> Result<Pieces<'_>> {
         match self.runs.first() {
-            None => Ok(Pieces::Table(SortedPieces::new(&self.counts)?)),
+            None => Ok(Pieces::Table(SortedPieces::of(self.counts.sorted()?))),
             Some(run) => Ok(Pieces::Run(run.reader())),
         }
     }

@@ -7,7 +7,7 @@ use super::saved::{
 use super::streams::PieceStream;
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
-use crate::reserve::{append, reserve};
+use crate::reserve::{append, copied, push, reserve};
 use crate::train::temporary::{read_at, TemporaryFile};
 use std::fs::File;
 use std::ops::Range;
@@ -37,10 +37,34 @@ impl Totals {
     }
 }
 
+/// Where a piece begins in a file of counts, which holds only what differs from the piece before it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The byte.
+    pub position: u64,
+    /// The piece before it; empty at the first.
+    pub after: Vec<u8>,
+}
+
+/// The pieces of a file of counts from a piece on, up to another one.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    /// A place before the first piece, or at it.
+    pub start: Place,
+    /// A byte after the last piece, where a piece begins; None for the end of the file.
+    pub end: Option<u64>,
+    /// The first piece of the slice, or one before it.
+    pub low: Vec<u8>,
+    /// The first piece after the slice; None for the end of the file.
+    pub high: Option<Vec<u8>>,
+}
+
 /// Sorted pieces in a file.
 #[derive(Clone)]
 pub struct Run {
     source: Arc<Source>,
+    /// The part of the pieces that belongs to the run; None for all.
+    slice: Option<Arc<Slice>>,
     /// Where the pieces are.
     range: Range<u64>,
     /// Each count counts so many times.
@@ -99,10 +123,21 @@ impl Run {
         let name = path.display().to_string();
         Ok(Self {
             source: Arc::new(Source::Saved { file, name, size }),
+            slice: None,
             range: header..size,
             weight: 1,
             totals: None,
         })
+    }
+
+    /// A part of a file of counts that was read before. It is read when it is needed.
+    pub fn of_slice(path: &Path, slice: Slice) -> Result<Self> {
+        let mut run = Self::of_file(path, 0)?;
+        let end = run.range.end.saturating_sub(CHECKSUM as u64);
+        let end = slice.end.map_or(end, |wanted| wanted.min(end));
+        run.range = slice.start.position.min(end)..end;
+        run.slice = Some(Arc::new(slice));
+        Ok(run)
     }
 
     /// Writes a sorted stream to a temporary file.
@@ -129,6 +164,7 @@ impl Run {
         size += coder.bytes.len() as u64;
         Ok(Self {
             source: Arc::new(Source::Spilled(file)),
+            slice: None,
             range: 0..size,
             weight: 1,
             totals: Some(totals),
@@ -148,6 +184,16 @@ impl Run {
     /// Reads a file of counts for the first time. Fails if it is broken.
     pub fn verify(&mut self, interrupt: &Interrupt<'_>) -> Result<()> {
         if self.totals.is_some() {
+            return Ok(());
+        }
+        if self.slice.is_some() {
+            let mut reader = self.reader();
+            let (mut totals, mut poller) = (Totals::default(), Poller::new(interrupt));
+            while reader.advance()? {
+                poller.advance(1)?;
+                totals.add(reader.piece(), reader.count());
+            }
+            self.totals = Some(totals);
             return Ok(());
         }
         let Range { start, end } = self.range;
@@ -193,14 +239,35 @@ impl Run {
 
     /// Reads the pieces. Their counts count once.
     pub fn reader(&self) -> RunReader {
+        let slice = self.slice.as_ref();
         RunReader {
             source: Arc::clone(&self.source),
             next: self.range.start,
             end: self.range.end,
             buffer: Vec::new(),
             at: 0,
-            piece: Vec::new(),
+            piece: slice.map_or_else(Vec::new, |slice| slice.start.after.clone()),
             count: 0,
+            slice: slice.map(Arc::clone),
+        }
+    }
+
+    /// Places about `spacing` bytes apart, the first piece first. The run was verified.
+    pub fn places(&self, spacing: u64, interrupt: &Interrupt<'_>) -> Result<Vec<Place>> {
+        let mut reader = self.reader();
+        let mut poller = Poller::new(interrupt);
+        let mut places = Vec::new();
+        let mut next = reader.position();
+        loop {
+            if reader.position() >= next {
+                let (position, after) = (reader.position(), copied(reader.piece())?);
+                push(&mut places, Place { position, after })?;
+                next = position.saturating_add(spacing.max(1));
+            }
+            poller.advance(1)?;
+            if !reader.advance()? {
+                return Ok(places);
+            }
         }
     }
 }
@@ -216,6 +283,8 @@ pub struct RunReader {
     at: usize,
     piece: Vec<u8>,
     count: u64,
+    /// The part of the pieces that it reads; None for all.
+    slice: Option<Arc<Slice>>,
 }
 
 impl RunReader {
@@ -253,8 +322,9 @@ impl RunReader {
     }
 }
 
-impl PieceStream for RunReader {
-    fn advance(&mut self) -> Result<bool> {
+impl RunReader {
+    /// Goes to the next piece of the file.
+    fn advance_in_file(&mut self) -> Result<bool> {
         self.fill(3 * MAX_NUMBER)?;
         if self.at == self.buffer.len() {
             return Ok(false);
@@ -289,6 +359,26 @@ impl PieceStream for RunReader {
         self.count = count;
         self.at = self.buffer.len() - rest.len();
         Ok(true)
+    }
+}
+
+impl PieceStream for RunReader {
+    fn advance(&mut self) -> Result<bool> {
+        let Some(slice) = self.slice.clone() else {
+            return self.advance_in_file();
+        };
+        while self.advance_in_file()? {
+            let high = slice.high.as_ref();
+            if high.is_some_and(|high| *high <= self.piece) {
+                // Nothing of the slice follows.
+                (self.next, self.at) = (self.end, self.buffer.len());
+                return Ok(false);
+            }
+            if slice.low <= self.piece {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn piece(&self) -> &[u8] {
@@ -327,7 +417,7 @@ mod tests {
 
     fn spilled(pieces: &Counts) -> Run {
         let counts = table(pieces);
-        let mut sorted = super::super::saved::SortedPieces::new(&counts).unwrap();
+        let mut sorted = super::super::streams::SortedPieces::of(counts.sorted().unwrap());
         let file = spills().file().unwrap();
         Run::spill(&mut sorted, file, &Interrupt::never()).unwrap()
     }
@@ -429,6 +519,45 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn slices_tile_a_file(
+            pieces in prop::collection::btree_map(
+                prop::collection::vec(0..3_u8, 1..12), 1..1_000_u64, 1..300,
+            ),
+            mut bounds in prop::collection::vec(prop::collection::vec(0..3_u8, 0..6), 0..8),
+            spacing in 1..200_u64,
+        ) {
+            bounds.sort();
+            let never = Interrupt::never();
+            let bytes = table(&pieces).save(b"header", &never).unwrap();
+            with_file(&bytes, |path| {
+                let mut run = Run::of_file(path, 6).unwrap();
+                run.verify(&never).unwrap();
+                let places = run.places(spacing, &never).unwrap();
+                prop_assert!(places[0].after.is_empty());
+                let ends = bounds.iter().cloned().map(Some).chain([None]);
+                let starts = std::iter::once(Vec::new()).chain(bounds.iter().cloned());
+                let (mut found, mut total) = (Counts::new(), 0);
+                for (low, high) in starts.zip(ends) {
+                    let start = places.iter().rev().find(|place| place.after < low);
+                    let start = start.unwrap_or(&places[0]).clone();
+                    let last = |high: &Vec<u8>| places.iter().find(|place| place.after >= *high);
+                    let end = high.as_ref().and_then(last).map(|place| place.position);
+                    let slice = Slice { start, end, low: low.clone(), high: high.clone() };
+                    let mut part = Run::of_slice(path, slice).unwrap();
+                    part.verify(&never).unwrap();
+                    for (piece, count) in read(&part).unwrap() {
+                        assert!(low <= piece && high.as_ref().is_none_or(|high| piece < *high));
+                        assert_eq!(found.insert(piece, count), None);
+                    }
+                    total += part.totals().pieces;
+                }
+                prop_assert_eq!(found, pieces);
+                prop_assert_eq!(total, run.totals().pieces);
+                Ok(())
+            })?;
+        }
+
         #[test]
         fn runs_and_files_hold_what_was_written(
             lists in prop::collection::vec(

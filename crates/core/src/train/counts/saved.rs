@@ -5,7 +5,7 @@
 //! count. Numbers are LEB128 (seven bits per byte, lowest first; the last byte is below 128). The checksum is 64-bit
 //! FNV-1a (<https://datatracker.ietf.org/doc/html/draft-eastlake-fnv>), lowest byte first.
 
-use super::streams::PieceStream;
+use super::streams::{PieceStream, SortedPieces};
 use super::table::PieceCounts;
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
@@ -79,7 +79,7 @@ impl PieceCounts {
     /// The counts as bytes, after the caller's header.
     pub fn save(&self, header: &[u8], interrupt: &Interrupt<'_>) -> Result<Vec<u8>> {
         let mut bytes = copied(&[])?;
-        let mut pieces = SortedPieces::new(self)?;
+        let mut pieces = SortedPieces::of(self.sorted()?);
         save(
             header,
             self.len() as u64,
@@ -140,40 +140,6 @@ impl PieceCounts {
         pieces.extend(self.iter());
         pieces.sort_unstable_by_key(|(piece, _)| *piece);
         Ok(pieces)
-    }
-}
-
-/// The pieces of a table in byte order.
-pub struct SortedPieces<'a> {
-    pieces: Vec<(&'a [u8], u64)>,
-    /// The number of the piece after the current one.
-    next: usize,
-}
-
-impl<'a> SortedPieces<'a> {
-    /// Sorts a table.
-    pub fn new(counts: &'a PieceCounts) -> Result<Self> {
-        Ok(Self::of(counts.sorted()?))
-    }
-
-    /// Pieces in byte order.
-    pub fn of(pieces: Vec<(&'a [u8], u64)>) -> Self {
-        Self { pieces, next: 0 }
-    }
-}
-
-impl PieceStream for SortedPieces<'_> {
-    fn advance(&mut self) -> Result<bool> {
-        self.next += 1;
-        Ok(self.next <= self.pieces.len())
-    }
-
-    fn piece(&self) -> &[u8] {
-        self.pieces[self.next - 1].0
-    }
-
-    fn count(&self) -> u64 {
-        self.pieces[self.next - 1].1
     }
 }
 

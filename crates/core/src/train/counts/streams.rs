@@ -15,6 +15,35 @@ pub trait PieceStream {
     fn count(&self) -> u64;
 }
 
+/// Pieces in byte order, in memory.
+pub struct SortedPieces<'a> {
+    pieces: Vec<(&'a [u8], u64)>,
+    /// The number of the piece after the current one.
+    next: usize,
+}
+
+impl<'a> SortedPieces<'a> {
+    /// A stream of pieces that are in byte order.
+    pub fn of(pieces: Vec<(&'a [u8], u64)>) -> Self {
+        Self { pieces, next: 0 }
+    }
+}
+
+impl PieceStream for SortedPieces<'_> {
+    fn advance(&mut self) -> Result<bool> {
+        self.next += 1;
+        Ok(self.next <= self.pieces.len())
+    }
+
+    fn piece(&self) -> &[u8] {
+        self.pieces[self.next - 1].0
+    }
+
+    fn count(&self) -> u64 {
+        self.pieces[self.next - 1].1
+    }
+}
+
 /// A sorted stream whose counts count `weight` times.
 pub struct Weighted<'a> {
     pub stream: Box<dyn PieceStream + 'a>,

@@ -2,8 +2,7 @@
 //! linear probing for short pieces and a map for long ones.
 
 use super::dropped::{Dropped, LostPairs};
-use super::saved::SortedPieces;
-use super::streams::{PieceStream, Weighted};
+use super::streams::{PieceStream, SortedPieces, Weighted};
 use crate::cache::{bucket_of, has_key, key, Key};
 use crate::error::Result;
 use crate::interrupt::Interrupt;

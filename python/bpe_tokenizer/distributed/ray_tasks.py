@@ -1,0 +1,83 @@
+"""Core tasks of Ray, https://docs.ray.io/en/latest/ray-core/tasks.html."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, TypeVar
+
+from bpe_tokenizer.distributed.tasks import Sent
+from bpe_tokenizer.errors import TokenizerError
+from bpe_tokenizer.libraries import import_library
+
+__all__ = ["RayTasks", "own_errors"]
+
+_Shared = TypeVar("_Shared")
+_Argument = TypeVar("_Argument")
+_Result = TypeVar("_Result")
+
+# Tasks that wait or run at the same time: `ray.wait` looks at each of them.
+_MAX_SUBMITTED = 4096
+# What Ray Data appends to the message of an error.
+_APPENDED = "\nFailed to apply UDF transform"
+
+
+class RayTasks:
+    """Runs functions as Ray's core tasks. Ray starts on this machine unless it runs.
+
+    Args:
+        options: The options of the tasks, as of `ray.remote`: `{"num_cpus": 2, "memory": 4 << 30}`.
+
+    Raises:
+        MissingDependencyError: Ray is not installed.
+    """
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        self.ray = import_library("ray", "ray")
+        self._options = dict(options or {})
+
+    def run(
+        self,
+        work: Callable[[_Shared, _Argument], _Result],
+        shared: _Shared,
+        arguments: Sequence[_Argument],
+    ) -> Iterator[tuple[int, _Result]]:
+        """Call a function with each argument. As `Tasks.run`."""
+        ray = self.ray
+        task = ray.remote(_call)
+        if self._options:
+            task = task.options(**self._options)
+        sent = ray.put(Sent(shared))
+        left = iter(enumerate(arguments))
+        running: dict[Any, int] = {}
+        try:
+            while True:
+                for index, argument in islice(left, _MAX_SUBMITTED - len(running)):
+                    running[task.remote(work, sent, argument)] = index
+                if not running:
+                    return
+                for done in ray.wait(list(running), num_returns=1)[0]:
+                    with own_errors(ray):
+                        result = ray.get(done)
+                    yield running.pop(done), result
+        finally:
+            for reference in running:
+                ray.cancel(reference)
+
+
+def _call(work: Callable[[_Shared, _Argument], _Result], sent: Sent[_Shared], argument: _Argument) -> _Result:
+    return work(sent.load(), argument)
+
+
+@contextmanager
+def own_errors(ray: Any) -> Iterator[None]:
+    """Replace Ray's error, whose message is the traceback of a task, by the error of this package in it."""
+    try:
+        yield
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause
+        if not isinstance(cause, TokenizerError):
+            raise
+        message, appended, _ = str(cause).partition(_APPENDED)
+        raise (type(cause)(message) if appended else cause) from None

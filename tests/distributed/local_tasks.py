@@ -1,0 +1,64 @@
+"""An engine in this process that repeats, doubles and breaks off its tasks, in a random order."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from bpe_tokenizer.atomic import AtomicFile
+
+__all__ = ["LocalTasks", "TaskKilledError"]
+
+
+class TaskKilledError(BaseException):
+    """A task that ends in the middle of its work."""
+
+
+class LocalTasks:
+    """Runs tasks as an engine with failures does.
+
+    Args:
+        seed: Of the order and of the failures.
+        failures: The probability that an attempt ends before or after it moves a file into place.
+    """
+
+    def __init__(self, seed: int = 0, failures: float = 0.0) -> None:
+        self._random = random.Random(seed)
+        self._failures = failures
+        self.attempts = 0
+
+    def run(
+        self, work: Callable[[Any, Any], Any], shared: Any, arguments: Sequence[Any]
+    ) -> Iterator[tuple[int, Any]]:
+        """Call a function with each argument. As `Tasks.run`."""
+        sent = pickle.loads(pickle.dumps(shared))
+        order = list(enumerate(arguments))
+        self._random.shuffle(order)
+        for index, argument in order:
+            for _ in range(self._random.choice([1, 1, 2])):
+                result = self._until_it_works(work, sent, pickle.dumps(argument))
+            yield index, pickle.loads(pickle.dumps(result))
+
+    def _until_it_works(self, work: Callable[[Any, Any], Any], shared: Any, argument: bytes) -> Any:
+        while True:
+            self.attempts += 1
+            replace = AtomicFile.replace
+            AtomicFile.replace = self._failing(replace)  # type: ignore[method-assign, assignment]
+            try:
+                return work(shared, pickle.loads(argument))
+            except TaskKilledError:
+                continue
+            finally:
+                AtomicFile.replace = replace  # type: ignore[method-assign]
+
+    def _failing(self, replace: Callable[[AtomicFile], None]) -> Callable[[AtomicFile], None]:
+        def fails(file: AtomicFile) -> None:
+            if self._random.random() < self._failures / 2:
+                raise TaskKilledError
+            replace(file)
+            if self._random.random() < self._failures / 2:
+                raise TaskKilledError
+
+        return fails

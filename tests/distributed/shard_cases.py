@@ -1,0 +1,141 @@
+"""Runs that every engine must turn into the same shards as the parts of `tokenize_corpus`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.corpus import TokenizedCorpus, merge_manifests, tokenize_corpus
+from bpe_tokenizer.distributed import shards as on_shards
+from bpe_tokenizer.errors import CorpusError, OptionError
+from distributed.killing import kill_once
+from token_files import DOCUMENTS, as_jsonl, contents
+
+__all__ = [
+    "Tokenize",
+    "check_bad_rows",
+    "check_killed_workers",
+    "check_same_shards",
+    "check_two_runs",
+    "corpus_files",
+    "parts",
+]
+
+Tokenize = Callable[..., TokenizedCorpus]
+UNIT = 400
+
+
+def corpus_files(directory: Path) -> list[Path]:
+    """Files of several kinds and sizes; the tests' units divide some of them."""
+    directory.mkdir()
+    lines = [text for text in DOCUMENTS if "\n" not in text]
+    (directory / "a.txt").write_text("\n".join(lines * 3), encoding="utf-8")
+    (directory / "b.jsonl").write_bytes(as_jsonl(DOCUMENTS))
+    (directory / "c.jsonl.gz").write_bytes(gzip.compress(as_jsonl(DOCUMENTS * 5)))
+    for number, text in enumerate(DOCUMENTS[:6]):
+        (directory / f"d{number}.txt").write_text(text, encoding="utf-8")
+    return sorted(directory.iterdir())
+
+
+def parts(files: Any, output: Path, tokenizer: BPETokenizer, **options: Any) -> TokenizedCorpus:
+    """The run in parts on this machine."""
+    for part in (1, 0):
+        tokenize_corpus(files, output, tokenizer, part=part, of=2, **options)
+    return merge_manifests(output)
+
+
+def check_same_shards(tokenize: Tokenize, directory: Path, tokenizer: BPETokenizer) -> None:
+    """The shards, the plan, the records and the manifest have the same bytes, also after a second run."""
+    files = corpus_files(directory / "corpus")
+    options = {"unit_bytes": UNIT, "shard_tokens": 50, "format": "megatron", "verbose": False}
+    local = parts(files, directory / "local", tokenizer, **options)
+    events: list[dict[str, Any]] = []
+    made = tokenize(files, directory / "out", tokenizer, on_event=events.append, **options)
+    assert contents(directory / "out") == contents(directory / "local")
+    assert made[1:5] == local[1:5]
+    assert made.kept == 0
+    assert [path.name for path in made.files] == [path.name for path in local.files]
+    units = json.loads((directory / "out" / "plan.json").read_bytes())["units"]
+    assert len(units) > 3
+    assert sorted(event["unit"] for event in events if event["event"] == "unit") == [*range(len(units))]
+    # A unit is gone: only this one is done again.
+    (directory / "out" / "unit-00001.json").unlink()
+    events.clear()
+    again = tokenize(files, directory / "out", tokenizer, on_event=events.append, **options)
+    assert [event["unit"] for event in events if event["event"] == "unit"] == [1]
+    assert 0 < again.kept < len(again.files)
+    assert contents(directory / "out") == contents(directory / "local")
+    with pytest.raises(OptionError, match="differs in: shard_tokens"):
+        tokenize(files, directory / "out", tokenizer, **{**options, "shard_tokens": 60})
+
+
+def check_bad_rows(tokenize: Tokenize, directory: Path, tokenizer: BPETokenizer) -> None:
+    """A bad row is named with its file, or listed."""
+    files = corpus_files(directory / "corpus")
+    with files[1].open("ab") as file:
+        file.write(b'{"text": 5}\n')
+    options = {"verbose": False}
+    with pytest.raises(CorpusError, match=r"^[^\n]*b\.jsonl, row 19\b[^\n]*$") as caught:
+        tokenize(files, directory / "out", tokenizer, **options)
+    assert type(caught.value) is CorpusError
+    assert not (directory / "out" / "manifest.json").exists()
+    local = parts(files, directory / "local", tokenizer, on_error="skip", **options)
+    made = tokenize(files, directory / "out", tokenizer, on_error="skip", **options)
+    assert made.skipped == local.skipped == 1
+    assert contents(directory / "out") == contents(directory / "local")
+    listed = json.loads((directory / "out" / "skipped.jsonl").read_text(encoding="utf-8"))
+    assert (listed["file"], listed["row"]) == ("b.jsonl", 19)
+
+
+def check_killed_workers(
+    tokenize: Tokenize, directory: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers are killed after they moved shards into place, before the unit is committed."""
+    files = corpus_files(directory / "corpus")
+    record = directory / "killed"
+    monkeypatch.setattr(on_shards, "_run_unit", _killing(on_shards._run_unit, kill_once(record)))
+    options = {"unit_bytes": UNIT, "shard_tokens": 50, "verbose": False}
+    tokenize(files, directory / "out", tokenizer, **options)
+    assert record.exists()
+    parts(files, directory / "local", tokenizer, **options)
+    made = {name: data for name, data in contents(directory / "out").items() if not name.endswith(".tmp")}
+    assert made == contents(directory / "local")
+
+
+def check_two_runs(tokenize: Tokenize, directory: Path, tokenizer: BPETokenizer) -> None:
+    """Two runs at the same time write the same bytes."""
+    files = corpus_files(directory / "corpus")
+    options = {"unit_bytes": UNIT, "shard_tokens": 50, "verbose": False}
+    with ThreadPoolExecutor(2) as threads:
+        runs = [threads.submit(tokenize, files, directory / "out", tokenizer, **options) for _ in range(2)]
+        made, other = (run.result() for run in runs)
+    assert made.files == other.files
+    assert made.tokens == other.tokens
+    parts(files, directory / "local", tokenizer, **options)
+    assert contents(directory / "out") == contents(directory / "local")
+
+
+def _killing(run_unit: Callable[..., Any], kill: Callable[[], None]) -> Callable[..., Any]:
+    def run(work: Any, unit: Any) -> Any:
+        from bpe_tokenizer.corpus.unit_directory import UnitShards
+
+        commit = UnitShards.commit
+
+        def commit_late(shards: UnitShards) -> Any:
+            kill()
+            return commit(shards)
+
+        UnitShards.commit = commit_late  # type: ignore[method-assign, assignment]
+        try:
+            return run_unit(work, unit)
+        finally:
+            UnitShards.commit = commit  # type: ignore[method-assign]
+
+    return run
