@@ -187,13 +187,13 @@ fn a_counter_trains_in_its_memory() {
     let texts: Vec<String> = text.map(|text| text + " ").collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let never = Interrupt::never();
-    let train = |max_memory, min_count| {
+    let train = |max_memory, min_count, threads| {
         let limits = Limits {
             max_memory,
             ..Limits::default()
         };
         let patterns = [r" ?\p{L}+| ?\p{N}+|\s+".to_owned()];
-        let counter = Counter::new(&patterns, None, Vec::new(), 2, limits).unwrap();
+        let counter = Counter::new(&patterns, None, Vec::new(), threads, limits).unwrap();
         let mut counted = Counted::default();
         let mut call = CountCall {
             counter: &counter,
@@ -216,12 +216,12 @@ fn a_counter_trains_in_its_memory() {
         (learned.unwrap(), needs.fits(), needs.disk > 0)
     };
     for min_count in [1, 3] {
-        let (whole, fits, spilled) = train(None, min_count);
+        let (whole, fits, spilled) = train(None, min_count, 2);
         assert!(fits && !spilled);
-        let (learned, fits, spilled) = train(Some(1 << 20), min_count);
+        let (learned, fits, spilled) = train(Some(1 << 20), min_count, 2);
         assert!(learned == whole && !fits && spilled);
-        // All pieces fit a table, but not what learning needs.
-        let (learned, fits, spilled) = train(Some(3 << 20), min_count);
+        // All pieces fit the table of one thread, but not what learning needs.
+        let (learned, fits, spilled) = train(Some(3 << 20), min_count, 1);
         assert!(learned == whole && !fits && !spilled);
     }
 }
