@@ -69,6 +69,7 @@ def test_memory_does_not_grow_with_the_corpus(kind: str, seed: str, place: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("kind", ["whole", "parts"])
 def test_memory_of_a_large_corpus(kind: str, place: Path) -> None:
     small, large = (peak(place, megabytes, kind) for megabytes in (400, 4000))

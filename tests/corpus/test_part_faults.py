@@ -95,7 +95,7 @@ def visible(directory: Path) -> dict[str, bytes]:
         ("nanogpt", 0, "", 3),
         ("npy", 0, "1", 2),
         *(
-            pytest.param(name, of, seed, 40, marks=pytest.mark.slow)
+            pytest.param(name, of, seed, 40, marks=[pytest.mark.slow, pytest.mark.sampled(0.1)])
             for name in NAMES
             for of in (0, 3)
             for seed in ("", "1")

@@ -129,8 +129,11 @@ def write_corpus(path: Path, rows: int) -> None:
     path.write_text("".join(f"low lower {number:06d} lowest\n" for number in range(rows)), encoding="utf-8")
 
 
+_SAMPLED = [pytest.mark.slow, pytest.mark.sampled(0.3)]
+
+
 @pytest.mark.parametrize(
-    ("units", "seed"), [(1000, 1), *(pytest.param(10_000, seed, marks=pytest.mark.slow) for seed in range(3))]
+    ("units", "seed"), [(1000, 1), *(pytest.param(10_000, seed, marks=_SAMPLED) for seed in range(3))]
 )
 def test_a_thousand_tasks(
     units: int, seed: int, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
