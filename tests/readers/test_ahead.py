@@ -172,6 +172,7 @@ def test_a_program_ends_while_threads_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_a_program_that_reads(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, *map(str, files(tmp_path, 40))]
     pipe = subprocess.PIPE

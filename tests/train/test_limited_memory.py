@@ -105,6 +105,7 @@ def core_needs(counts: PieceCounts) -> int:
     return core_counter(counts).needs[2]
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("tie_break", ["largest", "huggingface"])
 def test_other_ways_of_training_keep_the_limit(
     everything: PieceCounts, tie_break: Any, tmp_path: Path, corpus: Path
@@ -159,6 +160,8 @@ BPETokenizer("gpt2").train(
 """
 
 
+@pytest.mark.sampled(0.5)
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
 @pytest.mark.parametrize("seconds", [0.2, 0.8, 1.6])
 def test_a_stop_leaves_no_files(corpus: Path, tmp_path: Path, sent: signal.Signals, seconds: float) -> None:
