@@ -45,8 +45,8 @@ pub enum Error {
     UnknownRowId {
         /// The row.
         row: usize,
-        /// The id.
-        id: i128,
+        /// The id in decimal: a column may have ids of 64 bits, and a larger error makes every `Result` slower.
+        id: String,
         /// Its index among the ids of the row.
         position: usize,
     },

@@ -646,7 +646,7 @@ impl<'a> IdLists<'a> {
             None => Ok(true),
             Some(position) => Err(Error::UnknownRowId {
                 row,
-                id: self.ids.get(start + position),
+                id: self.ids.get(start + position).to_string(),
                 position,
             }),
         }

@@ -148,7 +148,7 @@ fn in_row(first: usize, row: usize, error: Error) -> Error {
     match error {
         Error::UnknownId { id, position } => Error::UnknownRowId {
             row,
-            id: id.into(),
+            id: id.to_string(),
             position,
         },
         Error::UnknownRowId { id, position, .. } => Error::UnknownRowId { row, id, position },
