@@ -74,7 +74,7 @@ def is_whole(name: str, before: dict[str, bytes], after: dict[str, bytes]) -> bo
     return name == "checkpoint" or after == before
 
 
-@pytest.mark.sampled(0.4)
+@pytest.mark.sampled(0.2)
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_full_disk(name: str, disk: Path, place: Path, source: Path) -> None:
     write, reference = WRITERS[name], source / name
@@ -102,7 +102,7 @@ def test_a_full_disk(name: str, disk: Path, place: Path, source: Path) -> None:
     assert sorted(files(place)) == sorted(files(reference))
 
 
-@pytest.mark.sampled(0.4)
+@pytest.mark.sampled(0.2)
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_read_only_disk(name: str, disk: Path, place: Path, source: Path) -> None:
     if name == "corpus-parquet":
@@ -161,7 +161,7 @@ def as_nobody(check: object) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
-@pytest.mark.sampled(0.4)
+@pytest.mark.sampled(0.2)
 @pytest.mark.parametrize("name", WRITERS)
 def test_without_permission(name: str, common: Path, source: Path) -> None:
     if name == "corpus-parquet":

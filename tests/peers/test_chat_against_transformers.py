@@ -155,7 +155,7 @@ def test_given_templates_render_the_same_text(shared: Path, name: str) -> None:
     compare(given_source(shared, name), 200, **ACCEPTED.get(name, {}))
 
 
-@pytest.mark.sampled(0.25)
+@pytest.mark.sampled(0.12)
 @pytest.mark.parametrize("name", [*FAMILIES, *CONSTRUCTS])
 def test_other_templates_render_the_same_text(name: str) -> None:
     compare((FAMILIES | CONSTRUCTS)[name], 60)
@@ -167,7 +167,7 @@ def test_other_templates_render_the_same_text_of_many(name: str) -> None:
     compare((FAMILIES | CONSTRUCTS)[name], 300)
 
 
-@pytest.mark.sampled(0.25)
+@pytest.mark.sampled(0.12)
 @pytest.mark.fixtures
 @pytest.mark.parametrize("name", GIVEN)
 def test_no_content_is_ever_markup_in_given_templates(shared: Path, name: str) -> None:

@@ -90,7 +90,7 @@ def test_attributes(pair: Pair) -> None:
     assert_same(pair, "token_byte_values")
 
 
-@pytest.mark.sampled(0.3)
+@pytest.mark.sampled(0.15)
 @pytest.mark.fixtures
 def test_every_id_and_every_token(pair: Pair) -> None:
     theirs, _ = pair
@@ -136,7 +136,7 @@ def test_special_tokens(pair: Pair) -> None:
     assert_same(pair, "encode_batch", batch)
 
 
-@pytest.mark.sampled(0.3)
+@pytest.mark.sampled(0.15)
 @pytest.mark.fixtures
 def test_decoding(pair: Pair, texts: list[str]) -> None:
     theirs, _ = pair

@@ -199,14 +199,14 @@ def test_byte_level_models(name: str, shared: Path, excerpts: list[str], tmp_pat
     check_model(both(tmp_path, REAL_MODELS[name](shared)), excerpts, tmp_path)
 
 
-@pytest.mark.sampled(0.25)
+@pytest.mark.sampled(0.12)
 @pytest.mark.fixtures
 @pytest.mark.parametrize("name", CHARACTER_MODELS)
 def test_models_of_characters_on_corpora(name: str, excerpts: list[str], tmp_path: Path) -> None:
     check_model(both(tmp_path, CHARACTER_MODELS[name]()), excerpts, tmp_path)
 
 
-@pytest.mark.sampled(0.25)
+@pytest.mark.sampled(0.12)
 @pytest.mark.parametrize("name", CHARACTER_MODELS)
 def test_models_of_characters(name: str, tmp_path: Path) -> None:
     check_model(both(tmp_path, CHARACTER_MODELS[name]()), paragraphs(sample()[0][:20_000]), tmp_path)
@@ -260,7 +260,7 @@ def test_parts(name: str, tmp_path: Path) -> None:
     assert_saved_means_the_same(pair, tmp_path, some[::3])
 
 
-@pytest.mark.sampled(0.34)
+@pytest.mark.sampled(0.17)
 @pytest.mark.parametrize("name", [*PARTS, *CHARACTER_MODELS])
 def test_streams(name: str, tmp_path: Path) -> None:
     """Text that comes some at a time has the ids of the whole, whatever the steps."""
@@ -284,7 +284,7 @@ def check_random_file(seed: int, directory: Path) -> None:
     assert_saved_means_the_same(pair, directory, SHORT)
 
 
-@pytest.mark.sampled(0.25)
+@pytest.mark.sampled(0.12)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_files(seed: int, tmp_path: Path) -> None:
     check_random_file(seed, tmp_path)

@@ -95,7 +95,7 @@ def assert_same(theirs: Any, ours: BPETokenizer, file: dict[str, Any], rng: rand
     assert ours.convert_tokens_to_ids(TOKENS) == unknown
 
 
-@pytest.mark.sampled(0.25)
+@pytest.mark.sampled(0.12)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_added_tokens(kind: str, seed: int, tmp_path: Path) -> None:

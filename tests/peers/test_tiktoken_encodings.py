@@ -46,7 +46,7 @@ def assert_same_ids(model: Model, encoding: Any, texts: Sequence[str], special: 
         assert encoding.encode(text, allowed_special=allowed, disallowed_special=()) == row, repr(text[:500])
 
 
-@pytest.mark.sampled(0.3)
+@pytest.mark.sampled(0.15)
 @pytest.mark.fixtures
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_encodings_by_name(
@@ -117,7 +117,7 @@ def test_llama3s_ranks_are_recognised(shared: Path, tmp_path: Path) -> None:
         format_.load(path)
 
 
-@pytest.mark.sampled(0.3)
+@pytest.mark.sampled(0.15)
 @pytest.mark.fixtures
 @pytest.mark.parametrize("pattern", SINGLE)
 def test_tiktoken_gives_the_ids_of_a_trained_tokenizer(

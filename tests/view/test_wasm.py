@@ -680,7 +680,7 @@ REAL = ["cl100k_base", "o200k_base", "p50k_base", "r50k_base"]
 
 
 @pytest.mark.fixtures
-@pytest.mark.sampled(0.4)
+@pytest.mark.sampled(0.2)
 @pytest.mark.parametrize("name", REAL)
 def test_real_rank_files(core: WasmCore, name: str, fixtures: Path, corpus_texts: list[str]) -> None:
     path = fixtures / "vocab" / f"{name}.tiktoken"
@@ -707,7 +707,7 @@ GGUF = ["falcon", "gpt-2", "llama-bpe", "qwen2", "starcoder"]
 
 
 @pytest.mark.fixtures
-@pytest.mark.sampled(0.4)
+@pytest.mark.sampled(0.2)
 @pytest.mark.parametrize("name", GGUF)
 def test_real_vectors(
     core: WasmCore, name: str, tmp_path: Path, fixtures: Path, corpus_texts: list[str]
