@@ -214,7 +214,7 @@ def growth(rows: list[bytes], settings: CountSettings) -> Iterator[tuple[int, in
 
 
 def memory_of(work: CountWork, parts: Any) -> tuple[int, int]:
-    """Return the memory of a process of its own before and after it has counted a unit."""
+    """Return the memory of a new process, before and after it has counted a unit."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         before: int = pool.apply(_peak)

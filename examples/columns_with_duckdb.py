@@ -17,7 +17,7 @@ def main() -> None:
     connection = duckdb.connect()
     connection.register("files", pyarrow.table({"number": range(len(texts)), "text": texts}))
 
-    # A relation streams its rows. Select the column of texts, in an order of its own.
+    # A relation streams its rows. Select the column of texts, and give the rows an order.
     selected = connection.sql("select text from files order by number")
     ids = tokenizer.encode_arrow(selected)
     print("the same ids:", ids.to_pylist() == [tokenizer.encode(text) for text in texts])

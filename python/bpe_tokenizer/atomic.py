@@ -38,6 +38,7 @@ __all__ = [
     "is_temporary",
     "make_directory",
     "remove_abandoned",
+    "replaced_file",
     "unfinished",
     "write_atomically",
     "write_errors",
@@ -95,7 +96,7 @@ def write_atomically(files: Mapping[Path, bytes]) -> None:
 
 
 def write_stream(path: Path, write: Callable[[Callable[[bytes], None]], None]) -> None:
-    """Write a file, completely or not at all, some bytes at a time.
+    """Write a file, completely or not at all, incrementally.
 
     Args:
         path: The file.
@@ -122,6 +123,36 @@ def write_stream(path: Path, write: Callable[[Callable[[bytes], None]], None]) -
     file.close()
     _flush_directories({path: b""})
     remove_abandoned(path)
+
+
+@contextlib.contextmanager
+def replaced_file(path: Path) -> Iterator[AtomicFile]:
+    """Give a file to write, and move it into place at the end; an error leaves nothing of it.
+
+    It does not look at the other files of the directory, which may be a hundred thousand.
+
+    Args:
+        path: The file.
+
+    Raises:
+        WriteError: The file cannot be written, and an existing one is unchanged.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     with replaced_file(Path(directory, "a")) as file:
+    ...         file.write(b"text")
+    ...     Path(directory, "a").read_bytes()
+    b'text'
+    """
+    file = AtomicFile(path)
+    try:
+        yield file
+        file.finish()
+        file.replace()
+    except BaseException:
+        file.abandon()
+        raise
+    file.close()
 
 
 class AtomicFile:

@@ -120,7 +120,7 @@ fn sampled_of((documents, bytes, kept_documents, kept_bytes): SampledParts) -> S
     }
 }
 
-/// The pieces of a run in byte order, some at a time.
+/// Reads the pieces of a run in byte order, incrementally.
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
 pub struct PieceReader(Mutex<RunReader>);
 

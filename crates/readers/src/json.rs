@@ -134,9 +134,9 @@ fn end_of_string(raw: &[u8], start: usize) -> usize {
     raw.len()
 }
 
-/// Appends the text that the content of a valid string stands for. Returns false for a lone surrogate.
+/// Appends the text of a valid string, with its escapes resolved. Returns false for a lone surrogate.
 fn unescape(content: &[u8], text: &mut Vec<u8>) -> bpe_tokenizer_core::Result<bool> {
-    // An escape is never shorter than what it stands for.
+    // An escape is never shorter than its text.
     reserve(text, content.len())?;
     let (start, mut rest) = (text.len(), content);
     while let Some(at) = memchr(b'\\', rest) {

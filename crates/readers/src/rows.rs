@@ -17,11 +17,11 @@ const MAX_PARALLEL_BYTES: usize = 16 << 20;
 /// What a row is.
 #[derive(Clone, Copy, Debug)]
 pub enum RowKind<'a> {
-    /// A line, which ends at `\n` or `\r\n`. Empty lines are no documents.
+    /// A line, which ends at `\n` or `\r\n`. Empty lines are left out.
     Line,
-    /// What lies between two of these separators, which are not empty. Empty text is no document.
+    /// The text between two of these separators, which are not empty. Empty text is left out.
     Separated(&'a [u8]),
-    /// The string in this field of a line of JSON. Lines of ASCII's white space are no documents.
+    /// The string in this field of a line of JSON. Lines of ASCII white space are left out.
     Json(&'a str),
 }
 
@@ -36,7 +36,7 @@ pub struct Rows {
     pub numbers: Vec<i64>,
     /// Rows for the caller to decide.
     pub undecided: Vec<Undecided>,
-    /// Number of rows of the block, also of those that are no documents.
+    /// Number of rows of the block, including those that are left out.
     pub count: i64,
 }
 

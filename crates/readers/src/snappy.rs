@@ -101,7 +101,7 @@ impl SnappyDecoder {
         Ok(())
     }
 
-    /// Copies what there is of a literal. Returns the data after it.
+    /// Copies the available bytes of a literal. Returns the data after them.
     fn take_literal<'d>(&mut self, data: &'d [u8]) -> Result<&'d [u8]> {
         let length = self.literal.min(data.len());
         self.advance(length)?;

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bpe_tokenizer.atomic import AtomicFile, write_atomically
+from bpe_tokenizer.atomic import replaced_file, write_atomically
 from bpe_tokenizer.corpus.flat import llm_c_header
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
 from bpe_tokenizer.errors import CorpusError
@@ -114,18 +114,11 @@ def _join(path: Path, parts: Sequence[Path], header: bytes) -> None:
             return
     if len(parts) == 1 and _link(parts[0], path):
         return
-    file = AtomicFile(path)
-    try:
+    with replaced_file(path) as file:
         file.write(header)
         for part in parts:
             for chunk in _chunks(part, skip):
                 file.write(chunk)
-        file.finish()
-        file.replace()
-    except BaseException:
-        file.abandon()
-        raise
-    file.close()
 
 
 def _link(part: Path, path: Path) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer.arguments import check_flag, check_integer, check_path
-from bpe_tokenizer.atomic import AtomicFile, write_atomically, write_errors
+from bpe_tokenizer.atomic import replaced_file, write_atomically, write_errors
 from bpe_tokenizer.corpus.checksums import checksum, digest
 from bpe_tokenizer.corpus.manifest import MANIFEST, Manifest, count_of, read_json
 from bpe_tokenizer.corpus.plan import unit_stem
@@ -134,13 +134,7 @@ def _join_skipped(directory: Path, records: list[UnitRecord]) -> None:
         with write_errors(path):
             path.unlink(missing_ok=True)
         return
-    file = AtomicFile(path)
-    try:
-        with write_errors(path):
-            for name in names:
-                with (directory / name).open("rb") as lines:
-                    shutil.copyfileobj(lines, file.stream)
-        file.finish()
-        file.replace()
-    finally:
-        file.abandon()
+    with replaced_file(path) as file, write_errors(path):
+        for name in names:
+            with (directory / name).open("rb") as lines:
+                shutil.copyfileobj(lines, file.stream)

@@ -312,7 +312,7 @@ class PackedSequences(NamedTuple):
         """Return the borders of the pieces of successive sequences, flattened.
 
         These are `cu_seqlens` of FlashAttention's `flash_attn_varlen_func`. The padding of a sequence is a
-        piece of its own.
+        separate piece.
 
         Args:
             start: The first sequence.

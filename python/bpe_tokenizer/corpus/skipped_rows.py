@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bpe_tokenizer.atomic import AtomicFile, write_errors
+from bpe_tokenizer.atomic import replaced_file, write_errors
 from bpe_tokenizer.readers import BadRow
 
 __all__ = ["SKIPPED", "SkippedRows", "skipped_line"]
@@ -62,8 +62,7 @@ class SkippedRows:
             self._write(None, added)
 
     def _write(self, size: int | None, rows: Iterable[BadRow]) -> None:
-        file = AtomicFile(self._path)
-        try:
+        with replaced_file(self._path) as file:
             if self._path.exists():
                 with write_errors(self._path), self._path.open("rb") as kept:
                     left = kept.seek(0, 2) if size is None else size
@@ -73,12 +72,6 @@ class SkippedRows:
                         left -= len(chunk)
             for row in rows:
                 file.write(skipped_line(self._names[row.input], row))
-            file.finish()
-            file.replace()
-        except BaseException:
-            file.abandon()
-            raise
-        file.close()
 
 
 def skipped_line(name: str, row: BadRow, start: int | None = None) -> bytes:

@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bpe_tokenizer.atomic import AtomicFile, flush_directory, is_temporary, make_directory, write_errors
+from bpe_tokenizer.atomic import (
+    AtomicFile,
+    flush_directory,
+    is_temporary,
+    make_directory,
+    replaced_file,
+    write_errors,
+)
 from bpe_tokenizer.corpus.checksums import checksum, is_intact
 from bpe_tokenizer.corpus.manifest import MANIFEST, SHARD_NAME, Shard, count_of, read_json
 from bpe_tokenizer.corpus.plan import Plan, Unit
@@ -265,7 +272,8 @@ class UnitShards:
         path = self._output.record_path(self._unit)
         # The shards are on disk before the record.
         flush_directory(self.directory)
-        _write(path, record.to_bytes())
+        with replaced_file(path) as file:
+            file.write(record.to_bytes())
         flush_directory(self.directory)
         return record
 
@@ -328,19 +336,6 @@ def _write_plan(path: Path, data: bytes) -> None:
         raise
     file.close()
     flush_directory(path.parent)
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file as a whole, without a look at other files: a directory may hold a hundred thousand."""
-    file = AtomicFile(path)
-    try:
-        file.write(data)
-        file.finish()
-        file.replace()
-    except BaseException:
-        file.abandon()
-        raise
-    file.close()
 
 
 def _check_plan(path: Path, data: bytes) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bpe_tokenizer.arguments import check_path
-from bpe_tokenizer.atomic import AtomicFile, make_directory, write_atomically, write_errors
+from bpe_tokenizer.atomic import make_directory, replaced_file, write_atomically, write_errors
 from bpe_tokenizer.corpus.manifest import MANIFEST, count_of, read_json
 from bpe_tokenizer.corpus.plan import input_names
 from bpe_tokenizer.corpus.result import PathLike
@@ -120,14 +120,8 @@ class CountOutput(NamedTuple):
 
 def save_unit(counts: PieceCounts, path: Path, skipped: Sequence[str] = ()) -> UnitCounts:
     """Write the file of a unit, completely or not at all."""
-    # Without a look at other files, of which the directory may hold thousands.
-    file = AtomicFile(path)
-    try:
+    with replaced_file(path) as file:
         core_counter(counts).save(counts_header(counts, skipped=skipped), file.write)
-        file.finish()
-        file.replace()
-    finally:
-        file.abandon()
     return _read_unit(counts, path)
 
 

@@ -166,7 +166,7 @@ def count_options(
     """Check the options of files.
 
     Raises:
-        OptionError: An option is unknown, or rows are to be skipped and there is no place for their list.
+        OptionError: An option is unknown, or `on_error` is `"skip"` without a directory for the list of rows.
     """
     read = training_options(input_format, documents, separator, field, on_error)
     if on_error == "skip" and output is None:

@@ -57,7 +57,7 @@ def find_inputs(corpus: PathLike | Input | Iterable[PathLike | Input]) -> list[I
     """Return the files of a corpus.
 
     Args:
-        corpus: Files, in reading order. A directory stands for all files below it, sorted, without hidden
+        corpus: Files, in reading order. A directory means all files below it, sorted, without hidden
             ones, whose names start with a dot. A `str` that is not an existing file may be a pattern (`*`,
             `?`, `[...]`, `**`) for the sorted files that match it, or a URL of fsspec (`s3://`, `gs://`,
             `hf://`, `memory://`, ...), also of a directory or with a pattern. `"-"` is standard input.

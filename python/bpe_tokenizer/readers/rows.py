@@ -28,7 +28,7 @@ class FileRows(NamedTuple):
         data: Their UTF-8, concatenated.
         offsets: The start of each, and the end of the last.
         rows: The number of the row of each, from 1.
-        bad: The rows that are no documents but should be, with what is wrong with them.
+        bad: The rows without a valid document, each with its problem.
     """
 
     data: npt.NDArray[np.uint8]
