@@ -2,6 +2,7 @@
 
 #![no_main]
 
+use bpe_tokenizer_core::buffer_pool::BufferPool;
 use bpe_tokenizer_core::Interrupt;
 use bpe_tokenizer_fuzz::{input, mutate_parts};
 use bpe_tokenizer_readers::{bad_rows, read_rows, text_of_field, RowKind, Rows};
@@ -48,8 +49,8 @@ fn check_json(line: &[u8], field: &str) {
 
 /// Each line is a document, undecided or left out, and is in the right place.
 fn check_rows(block: &[u8], kind: RowKind<'_>, strip: impl Fn(&[u8]) -> &[u8]) {
-    let never = Interrupt::never();
-    let rows = read_rows(block, kind, 1, 0, 1, &never).unwrap();
+    let (pool, never) = (BufferPool::default(), Interrupt::never());
+    let rows = read_rows(block, kind, 1, 0, 1, &pool, &never).unwrap();
     check(&rows);
     let lines: Vec<&[u8]> = block.split_inclusive(|&byte| byte == b'\n').collect();
     assert_eq!(rows.count, lines.len() as i64);
@@ -69,7 +70,7 @@ fn check_rows(block: &[u8], kind: RowKind<'_>, strip: impl Fn(&[u8]) -> &[u8]) {
     }
     // What is skipped is skipped, and the rest stays.
     let after = rows.count / 2;
-    let rest = read_rows(block, kind, 1, after, 1, &never).unwrap();
+    let rest = read_rows(block, kind, 1, after, 1, &pool, &never).unwrap();
     let later = rows.numbers.iter().filter(|number| **number > after);
     assert!(rest.numbers.iter().eq(later));
     assert_eq!(rest.count, rows.count);
@@ -82,6 +83,7 @@ fn check_separated(block: &[u8], separator: &[u8]) {
         1,
         0,
         1,
+        &BufferPool::default(),
         &Interrupt::never(),
     );
     check(&rows.unwrap());

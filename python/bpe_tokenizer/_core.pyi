@@ -15,6 +15,7 @@ __all__ = [
     "ArrowChunkedArray",
     "ArrowPart",
     "ArrowReader",
+    "BufferPool",
     "DecodeStream",
     "EncodeStream",
     "Encoder",
@@ -44,6 +45,11 @@ __version__: str
 _Special: TypeAlias = bool | Collection[str]
 # Ids. One-dimensional integer arrays are read directly from memory.
 _Ids: TypeAlias = Sequence[int] | npt.NDArray[np.integer]
+
+# The memory of arrays that no longer exist, for the next ones: at most 32 MB.
+@final
+class BufferPool:
+    def __new__(cls) -> BufferPool: ...
 
 @type_check_only
 class _Readable(Protocol):
@@ -408,7 +414,7 @@ class Encoder:
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
     # As `encode_ragged`, for the rows `data[offsets[i]:offsets[i + 1]]`, without a `str` for each.
     # CorpusError names the row and the byte that is not UTF-8; OptionError the row whose offsets do not
-    # ascend, or exceed the data.
+    # ascend, or exceed the data. The ids take their memory from the pool.
     def encode_rows(
         self,
         data: npt.NDArray[np.uint8],
@@ -416,6 +422,7 @@ class Encoder:
         special: _Special = ...,
         threads: int = 0,
         prefix_suffix_ids: tuple[Sequence[int], Sequence[int]] = ...,
+        pool: BufferPool | None = ...,
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
     # The lists of ids of a part of a column: arrays of at most `max_ids` ids each, or of 2**31 - 1.
     def encode_column(
@@ -703,7 +710,8 @@ class PieceReader:
 # The rows of a block: "line", "json" (`name` is the field) or "separated" (`name` is the separator). Returns
 # the UTF-8 of the documents, concatenated; their offsets and the end of the last; the numbers of their rows;
 # the rows that the caller must decide, as (number, start, end, number of documents before); the number of
-# rows. The first row has the number `first`; those up to the number `after` are skipped.
+# rows. The first row has the number `first`; those up to the number `after` are skipped. The UTF-8 takes its
+# memory from the pool.
 def read_rows(
     block: npt.NDArray[np.uint8],
     kind: Literal["line", "json", "separated"],
@@ -712,6 +720,7 @@ def read_rows(
     first: int = 1,
     after: int = 0,
     threads: int = 0,
+    pool: BufferPool | None = ...,
 ) -> tuple[
     npt.NDArray[np.uint8],
     npt.NDArray[np.int64],

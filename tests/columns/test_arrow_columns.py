@@ -182,6 +182,29 @@ def test_rows_of_buffers(rows: list[str], first: int, threads: int) -> None:
         assert [part.tolist() for part in found] == [part.tolist() for part in expected]
 
 
+def test_memory_of_a_pool_is_used_again_when_its_array_ends() -> None:
+    encoder, pool = _core.Encoder(TOKENIZER.model.core), _core.BufferPool()
+    results = []
+    for number in range(3):
+        rows = [f"low {number}" * 20_000] * 2
+        data = np.frombuffer("".join(rows).encode(), np.uint8)
+        offsets = np.array([0, len(data) // 2, len(data)])
+        ids, _ = encoder.encode_rows(data, offsets, False, 1 + number % 2, pool=pool)
+        results.append((ids, encoder.encode_ragged(rows)[0]))
+    for ids, expected in results:
+        assert np.array_equal(ids, expected)
+    ended = {ids.ctypes.data for ids, _ in results}
+    assert len(ended) == 3
+    results.clear()
+    del ids, expected
+    ids, _ = encoder.encode_rows(data, offsets, pool=pool)
+    assert ids.ctypes.data in ended
+    # The array outlives the pool, and may be written.
+    del pool
+    ids[:] = 7
+    assert (ids == 7).all()
+
+
 def test_rows_of_buffers_that_are_wrong() -> None:
     encoder = _core.Encoder(TOKENIZER.model.core)
     data = np.frombuffer("aé".encode() + b"\xff", np.uint8)

@@ -76,7 +76,8 @@ def test_memory_grows_by_the_result(kind: str, threads: int) -> None:
     assert ids < 0.6 * texts
     assert encoding < 1.2 * ids + 4e6
     assert counting < 4e6
-    assert decoding < 1.2 * decoded + 8e6  # texts that wait for an earlier one
+    # Up to 64 parts of some hundred kilobytes wait for an earlier one, if the processors are busy.
+    assert decoding < 1.2 * decoded + 24e6
 
 
 INTERRUPTED = """

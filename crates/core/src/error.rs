@@ -1,5 +1,6 @@
 //! The errors of this crate. A message says what is wrong, where, and what to do, in at most 300 characters.
 
+use crate::text::from_utf8;
 use std::io;
 use std::path::Path;
 
@@ -154,7 +155,7 @@ fn needed(bytes: usize) -> String {
 
 /// The bytes as text. The error names their source and the first byte that is not UTF-8, counted from `start`.
 pub fn utf8(bytes: &[u8], start: u64, source_name: impl FnOnce() -> String) -> Result<&str> {
-    std::str::from_utf8(bytes).map_err(|error| Error::NotUtf8 {
+    from_utf8(bytes).map_err(|error| Error::NotUtf8 {
         source_name: source_name(),
         byte: start + error.valid_up_to() as u64,
     })

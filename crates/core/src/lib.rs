@@ -9,6 +9,7 @@
 //! keeps global state, but the function that tells whether memory is low.
 
 pub mod alignment;
+pub mod buffer_pool;
 pub mod cache;
 pub mod decimal;
 pub mod decoder;

@@ -3,6 +3,7 @@
 use crate::arrow::decode::{decode, BadRow, ColumnOptions, Handler};
 use crate::arrow::encode::encode;
 use crate::arrow::{ArrowArray, ArrowPart};
+use crate::buffer_pool::BufferPool;
 use crate::call::{self, to_python};
 use crate::ids::{Integers, PyIds};
 use crate::model::Model;
@@ -27,6 +28,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
 pub struct Encoder {
@@ -389,7 +391,9 @@ impl Encoder {
         arrays(py, self.batch(py, &texts, &options)?)
     }
 
-    #[pyo3(signature = (data, offsets, special=PySpecial::none(), threads=0, prefix_suffix_ids=PrefixSuffix::default()))]
+    #[pyo3(signature = (data, offsets, special=PySpecial::none(), threads=0, prefix_suffix_ids=PrefixSuffix::default(),
+                        pool=None))]
+    #[allow(clippy::too_many_arguments)]
     fn encode_rows<'py>(
         &self,
         py: Python<'py>,
@@ -398,19 +402,25 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
         prefix_suffix_ids: PrefixSuffix,
+        pool: Option<&BufferPool>,
     ) -> PyResult<Arrays<'py>> {
         let options = BatchOptions {
             prefix_ids: prefix_suffix_ids.0,
             suffix_ids: prefix_suffix_ids.1,
             ..options(special.0, threads)
         };
+        let (pool, fresh) = (pool.map(|pool| &pool.ids), Arc::default());
         let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
-        let ragged = self.run(py, data.len() + size_of_val(offsets), |interrupt| {
-            let rows = OffsetRows::new(data, offsets)?;
-            let texts = CheckedTexts::check(&rows, 0, threads, interrupt)?;
-            self.core.encode_all(texts.texts(), &options, interrupt)
-        })?;
-        arrays(py, ragged)
+        let Ragged { ids, offsets } =
+            self.run(py, data.len() + size_of_val(offsets), |interrupt| {
+                let rows = OffsetRows::new(data, offsets)?;
+                let texts = CheckedTexts::check(&rows, 0, threads, interrupt)?;
+                let pool = pool.map_or(&fresh, |pool| pool);
+                self.core
+                    .encode_pooled(texts.texts(), pool, &options, interrupt)
+            })?;
+        let ids = objects::pooled_array(py, ids, pool.cloned())?;
+        Ok((ids, objects::array(py, offsets)?))
     }
 
     #[pyo3(signature = (part, special=PySpecial::none(), threads=0, prefix_suffix_ids=PrefixSuffix::default(),

@@ -4,6 +4,7 @@
 
 mod allocator;
 mod arrow;
+mod buffer_pool;
 mod call;
 mod counter;
 mod decimal;
@@ -43,6 +44,8 @@ mod _core {
 
     #[pymodule_export]
     use super::arrow::{ArrowArray, ArrowChunkedArray, ArrowPart, ArrowReader};
+    #[pymodule_export]
+    use super::buffer_pool::BufferPool;
     #[pymodule_export]
     use super::counter::{PieceCounter, PieceReader};
     #[pymodule_export]

@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)]
 
+use bpe_tokenizer_core::buffer_pool::BufferPool;
 use bpe_tokenizer_core::memory::advise_huge_pages;
 use numpy::npyffi::{get_type_object, npy_intp, NpyTypes, NPY_ARRAY_WRITEABLE, PY_ARRAY_API};
 use numpy::{Element, PyArray1, PyArrayDescrMethods, PyArrayMethods};
@@ -14,7 +15,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyString};
 use std::any::Any;
 use std::ffi::{c_char, CStr, CString};
-use std::mem::MaybeUninit;
+use std::mem::{take, MaybeUninit};
+use std::sync::Arc;
 
 /// A `MemoryError`. Without memory for the message, it has none.
 pub fn no_memory(py: Python<'_>, message: &str) -> PyErr {
@@ -174,6 +176,18 @@ struct Owner {
     _values: Box<dyn Any + Send + Sync>,
 }
 
+/// Values whose memory returns to a pool.
+struct Pooled<T> {
+    values: Vec<T>,
+    pool: Arc<BufferPool<T>>,
+}
+
+impl<T> Drop for Pooled<T> {
+    fn drop(&mut self) {
+        self.pool.put(take(&mut self.values));
+    }
+}
+
 /// Copying fewer bytes into an array is faster than making the array their owner.
 pub const MIN_OWNED: usize = 16 << 10;
 
@@ -187,11 +201,33 @@ pub fn array<T: Element + Copy + 'static>(
     }
     values.shrink_to_fit();
     let (start, length) = (values.as_mut_ptr(), values.len());
-    let _values: Box<dyn Any + Send + Sync> = Box::new(values);
+    owned_array(py, start, length, Box::new(values))
+}
+
+/// An array of the values. If they are of a pool, their memory returns to it when the array ends.
+pub fn pooled_array<'py, T: Element + Copy + Send + Sync + 'static>(
+    py: Python<'py>,
+    mut values: Vec<T>,
+    pool: Option<Arc<BufferPool<T>>>,
+) -> PyResult<Bound<'py, PyArray1<T>>> {
+    let Some(pool) = pool else {
+        return array(py, values);
+    };
+    let (start, length) = (values.as_mut_ptr(), values.len());
+    owned_array(py, start, length, Box::new(Pooled { values, pool }))
+}
+
+/// An array over the values at an address, which stay where they are as long as `_values` lives. Nobody else reads or
+/// writes them.
+fn owned_array<T: Element>(
+    py: Python<'_>,
+    start: *mut T,
+    length: usize,
+    _values: Box<dyn Any + Send + Sync>,
+) -> PyResult<Bound<'_, PyArray1<T>>> {
     let owner = Bound::new(py, Owner { _values })?;
     let array = new_array(py, length, start)?;
-    // SAFETY: as the module's comment says. The values stay where they are as long as `owner` lives, and the array takes
-    // the reference to it. Only the array reads and writes them.
+    // SAFETY: as the module's comment says. The array takes the reference to the owner of its values.
     let set =
         unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), owner.into_ptr()) };
     if set < 0 {

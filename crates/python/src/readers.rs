@@ -1,5 +1,6 @@
 //! Functions for the rows of text and of JSON Lines, and for the pages of Parquet.
 
+use crate::buffer_pool::BufferPool;
 use crate::call::{exception, run, to_python};
 use crate::objects;
 use bpe_tokenizer_core::reserve::with_capacity;
@@ -19,7 +20,8 @@ type Rows<'py> = (
 );
 
 #[pyfunction]
-#[pyo3(signature = (block, kind, name, *, first=1, after=0, threads=0))]
+#[pyo3(signature = (block, kind, name, *, first=1, after=0, threads=0, pool=None))]
+#[allow(clippy::too_many_arguments)]
 pub fn read_rows<'py>(
     py: Python<'py>,
     block: PyReadonlyArray1<'_, u8>,
@@ -28,6 +30,7 @@ pub fn read_rows<'py>(
     first: i64,
     after: i64,
     threads: usize,
+    pool: Option<&BufferPool>,
 ) -> PyResult<Rows<'py>> {
     let block = block.as_slice()?;
     let kind = match (kind, std::str::from_utf8(name)) {
@@ -42,8 +45,18 @@ pub fn read_rows<'py>(
             return Err(exception(py, "OptionError", message));
         }
     };
+    let pool = pool.map(|pool| &pool.bytes);
+    let fresh = BufferPool::default();
     let mut rows = run(py, block.len(), |interrupt| {
-        read(block, kind, first, after, threads, interrupt)
+        read(
+            block,
+            kind,
+            first,
+            after,
+            threads,
+            pool.unwrap_or(&fresh.bytes),
+            interrupt,
+        )
     })?;
     let mut offsets = with_capacity(rows.ends.len() + 1).map_err(|error| to_python(py, &error))?;
     offsets.push(0);
@@ -51,7 +64,7 @@ pub fn read_rows<'py>(
     let undecided = rows.undecided.into_iter();
     let undecided = undecided.map(|row| (row.number, row.range.start, row.range.end, row.before));
     Ok((
-        objects::array(py, rows.data)?,
+        objects::pooled_array(py, rows.data, pool.cloned())?,
         objects::array(py, offsets)?,
         objects::array(py, rows.numbers)?,
         undecided.collect(),

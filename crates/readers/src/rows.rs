@@ -1,9 +1,11 @@
 //! Splits blocks into rows, on many threads.
 
 use crate::json::text_of_field;
+use bpe_tokenizer_core::buffer_pool::BufferPool;
 use bpe_tokenizer_core::error::Result;
 use bpe_tokenizer_core::interrupt::{Interrupt, Poller};
 use bpe_tokenizer_core::reserve::{append, push, reserve, reserve_exact};
+use bpe_tokenizer_core::text::from_utf8;
 use bpe_tokenizer_core::threads::{ordered, thread_count};
 use memchr::{memchr, memchr_iter, memmem, memrchr};
 use std::ops::Range;
@@ -53,13 +55,15 @@ pub struct Undecided {
 
 /// Reads the rows of a block. The last row of a corpus may lack its end.
 ///
-/// `first` is the number of the first row. The rows up to the number `after` are skipped.
+/// `first` is the number of the first row. The rows up to the number `after` are skipped. The text gets its room from the
+/// pool.
 pub fn read_rows(
     block: &[u8],
     kind: RowKind<'_>,
     first: i64,
     after: i64,
     threads: usize,
+    pool: &BufferPool<u8>,
     interrupt: &Interrupt<'_>,
 ) -> Result<Rows> {
     let threads = match kind {
@@ -74,14 +78,14 @@ pub fn read_rows(
             start: 0,
             kind,
         }
-        .rows(first, after, interrupt);
+        .rows(first, after, pool, interrupt);
     }
     let chunks = chunks(block, CHUNK_BYTES.max(block.len().div_ceil(threads)), kind)?;
     let size = |chunk: &Chunk<'_>| chunk.block.len();
     let parts = ordered::map(&chunks, threads, size, interrupt, |chunk| {
-        chunk.rows(1, 0, interrupt)
+        chunk.rows(1, 0, pool, interrupt)
     })?;
-    joined(parts, first)
+    joined(parts, first, pool)
 }
 
 /// Divides a block at ends of lines.
@@ -102,9 +106,12 @@ fn chunks<'a>(block: &'a [u8], size: usize, kind: RowKind<'a>) -> Result<Vec<Chu
 }
 
 /// The rows of consecutive chunks as those of their block. Each chunk counts its rows from 1.
-fn joined(parts: Vec<Rows>, first: i64) -> Result<Rows> {
-    let mut all = Rows::default();
+fn joined(parts: Vec<Rows>, first: i64, pool: &BufferPool<u8>) -> Result<Rows> {
     let bytes = parts.iter().map(|part| part.data.len()).sum();
+    let mut all = Rows {
+        data: pool.take(bytes),
+        ..Rows::default()
+    };
     let documents = parts.iter().map(|part| part.ends.len()).sum();
     reserve_exact(&mut all.data, bytes)?;
     reserve_exact(&mut all.ends, documents)?;
@@ -113,6 +120,7 @@ fn joined(parts: Vec<Rows>, first: i64) -> Result<Rows> {
         let (data, before) = (all.data.len() as i64, all.ends.len());
         let skipped = first - 1 + all.count;
         append(&mut all.data, &part.data)?;
+        pool.put(part.data);
         all.ends.extend(part.ends.iter().map(|end| data + end));
         all.numbers
             .extend(part.numbers.iter().map(|number| skipped + number));
@@ -137,11 +145,20 @@ struct Chunk<'a> {
 }
 
 impl Chunk<'_> {
-    fn rows(&self, first: i64, after: i64, interrupt: &Interrupt<'_>) -> Result<Rows> {
-        let mut rows = Rows::default();
+    fn rows(
+        &self,
+        first: i64,
+        after: i64,
+        pool: &BufferPool<u8>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<Rows> {
+        let mut rows = Rows {
+            data: pool.take(self.block.len()),
+            ..Rows::default()
+        };
         // No document is longer than its row.
         reserve_exact(&mut rows.data, self.block.len())?;
-        let text = std::str::from_utf8(self.block).ok();
+        let text = from_utf8(self.block).ok();
         let mut poller = Poller::new(interrupt);
         let mut start = 0;
         for (end, next) in self.row_ends() {
@@ -153,7 +170,7 @@ impl Chunk<'_> {
                 // A line end is not within a character, and a separator is UTF-8 too.
                 let content = match text {
                     Some(text) => text.get(row.clone()),
-                    None => std::str::from_utf8(&self.block[row.clone()]).ok(),
+                    None => from_utf8(&self.block[row.clone()]).ok(),
                 };
                 self.add(number, row, next, content, &mut rows)?;
             }
@@ -260,7 +277,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(block: &[u8], kind: RowKind<'_>, after: i64, threads: usize) -> Rows {
-        read_rows(block, kind, 1, after, threads, &Interrupt::never()).unwrap()
+        let pool = BufferPool::default();
+        pool.put(vec![1; 10]);
+        read_rows(block, kind, 1, after, threads, &pool, &Interrupt::never()).unwrap()
     }
 
     fn texts(rows: &Rows) -> Vec<(i64, String)> {

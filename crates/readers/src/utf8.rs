@@ -2,6 +2,7 @@
 
 use bpe_tokenizer_core::error::{Error, Result};
 use bpe_tokenizer_core::reserve::push;
+use bpe_tokenizer_core::text::from_utf8;
 
 /// The numbers of the rows `data[offsets[i]..offsets[i + 1]]` that are not UTF-8. All offsets must ascend and lie in
 /// the data.
@@ -14,14 +15,14 @@ pub fn bad_rows(data: &[u8], offsets: &[i64]) -> Result<Vec<i64>> {
     }
     let (first, all) = (position(first)?, position(last)?);
     let all = data.get(first..all).ok_or_else(wrong)?;
-    let text = std::str::from_utf8(all).ok();
+    let text = from_utf8(all).ok();
     let mut bad = Vec::new();
     for (row, ends) in (0..).zip(offsets.windows(2)) {
         let (start, end) = (position(ends[0])? - first, position(ends[1])? - first);
         let is_good = match text {
             // No row ends within a character.
             Some(text) => text.is_char_boundary(start) && text.is_char_boundary(end),
-            None => std::str::from_utf8(&all[start..end]).is_ok(),
+            None => from_utf8(&all[start..end]).is_ok(),
         };
         if !is_good {
             push(&mut bad, row)?;

@@ -8,12 +8,14 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LLM_C_MAX_TOKENS", "ArrayFile", "FlatShard", "LlmCShard", "NumpyShard", "llm_c_header"]
+__all__ = ["LLM_C_MAX_TOKENS", "ArrayFile", "FlatShard", "LlmCShard", "NumpyShard", "llm_c_header", "write_as"]
 
 _LLM_C_HEADER_BYTES = 256 * 4
 # llm.c's dataloader.h (dataloader_load_batch) casts a position in the file to `int` before it seeks, so no
 # batch may start at 2 GiB or later. Its header counts the ids as an int32, a weaker limit.
 LLM_C_MAX_TOKENS = (2**31 - _LLM_C_HEADER_BYTES) // 2
+# Values that are converted at once: they stay in the processor's cache until they are written.
+_CONVERTED = 1 << 17
 
 
 class FlatShard:
@@ -31,7 +33,7 @@ class FlatShard:
 
     def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
         """Add documents."""
-        self._file.write(ids.astype(self._dtype).data)
+        write_as(self._file, ids, self._dtype)
         self._tokens += len(ids)
 
     def finish(self) -> None:
@@ -109,7 +111,7 @@ class ArrayFile:
 
     def write(self, items: npt.NDArray[Any]) -> None:
         """Add items, or rows."""
-        self._file.write(np.ascontiguousarray(items, dtype=self._dtype).data)
+        write_as(self._file, items, self._dtype)
         self._rows += len(items)
 
     def finish(self) -> None:
@@ -128,6 +130,26 @@ class ArrayFile:
         np.lib.format.write_array_header_1_0(
             self._file, {"descr": self._dtype.str, "fortran_order": False, "shape": shape}
         )
+
+
+def write_as(file: BinaryIO, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
+    r"""Write the values of an array, converted to another type in steps of bounded memory.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> write_as(file, np.array([1, 258], np.uint32), np.dtype("<u2"))
+    >>> file.getvalue()
+    b'\x01\x00\x02\x01'
+    """
+    values = np.ascontiguousarray(values).reshape(-1)
+    if values.dtype == dtype:
+        file.write(values.data)
+        return
+    room = np.empty(min(len(values), _CONVERTED), dtype)
+    for start in range(0, len(values), _CONVERTED):
+        part = values[start : start + _CONVERTED]
+        np.copyto(room[: len(part)], part, casting="unsafe")
+        file.write(room[: len(part)].data)
 
 
 def llm_c_header(itemsize: int, tokens: int) -> bytes:

@@ -13,6 +13,8 @@ from typing import BinaryIO, Literal
 import numpy as np
 import numpy.typing as npt
 
+from bpe_tokenizer.corpus.flat import write_as
+
 __all__ = ["MegatronShard"]
 
 _MAGIC = b"MMIDIDX\x00\x00"
@@ -38,7 +40,7 @@ class MegatronShard:
 
     def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
         """Add documents."""
-        self._data.write(ids.astype(self._dtype).data)
+        write_as(self._data, ids, self._dtype)
         self._lengths.frombytes(lengths.astype(np.intc).tobytes())
 
     def finish(self) -> None:

@@ -14,7 +14,7 @@ __all__ = ["CHUNK_BYTES", "Compression", "Stored", "compression_of", "decompress
 Compression: TypeAlias = Literal["gzip", "zstd", "xz", "bz2"]
 
 # Bytes of a chunk of content.
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 256 << 10
 # Stored bytes that are read at once. A few of them can expand enormously, so what a step returns is limited
 # too.
 _STORED_BYTES = 256 << 10

@@ -39,7 +39,7 @@ class OpenInput:
 
     @contextmanager
     def chunks(self) -> Iterator[Iterator[bytes]]:
-        """Give the content in chunks of about a megabyte. A thread decompresses and downloads ahead."""
+        """Give the content in chunks. A thread decompresses and downloads ahead."""
         chunks = decompressed_chunks(self.stored, self.kind.compression, self.source.name)
         is_slow = self.kind.compression is not None or isinstance(self.source.location, str)
         # A thread that waits for a pipe could not be stopped.

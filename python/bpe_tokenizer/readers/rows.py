@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import shorten
+from bpe_tokenizer.readers.compression import CHUNK_BYTES
 from bpe_tokenizer.readers.options import ReadOptions
 
 __all__ = ["BATCH_BYTES", "FileRows", "decoding_problem", "json_rows", "range_chunks", "text_rows"]
@@ -112,11 +113,12 @@ def _rows(
     chunks: Iterator[bytes], kind: RowKind, name: str, after: int, threads: int, block_bytes: int
 ) -> Generator[FileRows, None, None]:
     done = 0
+    pool = _core.BufferPool()
     end = name.encode() if kind == "separated" else b"\n"
     for block in _blocks(chunks, end, block_bytes):
         view = np.frombuffer(block, np.uint8)
         data, offsets, numbers, undecided, count = _core.read_rows(
-            view, kind, name.encode(), first=done + 1, after=after, threads=threads
+            view, kind, name.encode(), first=done + 1, after=after, threads=threads, pool=pool
         )
         done += count
         del view
@@ -124,44 +126,63 @@ def _rows(
         del data, offsets, numbers
         if undecided:
             decided = [
-                (before, number, *_decide(block[start:stop], kind, name))
+                (before, number, *_decide(bytes(block[start:stop]), kind, name))
                 for number, start, stop, before in undecided
             ]
             rows = _inserted(rows, decided)
-        block.clear()  # frees it while the consumer works
+        if isinstance(block, bytearray):
+            block.clear()  # frees it while the consumer works
         if len(rows.rows) or rows.bad:
             yield rows
         del rows
 
 
-def _blocks(chunks: Iterator[bytes], end: bytes, block_bytes: int) -> Generator[bytearray, None, None]:
-    """Yield blocks of whole rows, of about `block_bytes`, or of one row. The consumer may clear them."""
-    held = bytearray()
-    searched = 0
+def _blocks(chunks: Iterator[bytes], end: bytes, block_bytes: int) -> Generator[memoryview | bytearray, None, None]:
+    """Yield blocks of whole rows, of about `block_bytes`, or of one row.
+
+    A `memoryview` is valid until the next block, which uses the same memory. The consumer may clear a
+    `bytearray`.
+    """
+    usual = block_bytes + CHUNK_BYTES
+    room = bytearray(usual)
+    held = searched = 0
     for chunk in chunks:
-        held += chunk
-        if len(held) < block_bytes:
+        if held + len(chunk) > len(room):
+            # A long row. A bytearray grows without a copy where the system can move its pages.
+            del room[held:]
+            room += chunk
+        else:
+            memoryview(room)[held : held + len(chunk)] = chunk
+        held += len(chunk)
+        if held < block_bytes:
             continue
-        cut = _last_end(held, end, searched)
+        cut = _last_end(room, end, searched, held)
         if cut == 0:
             # A row end may begin at the end of this chunk.
-            searched = max(len(held) - len(end) + 1, 0)
+            searched = max(held - len(end) + 1, 0)
             continue
-        rest = held[cut:]
-        del held[cut:]
-        yield held
-        held, searched = rest, 0
-    if held:
-        yield held
+        rest = room[cut:held]
+        if len(room) > usual:
+            del room[cut:]
+            yield room
+            room = bytearray(max(usual, len(rest)))
+        else:
+            with memoryview(room) as whole, whole[:cut] as block:
+                yield block
+        room[: len(rest)] = rest
+        held, searched = len(rest), 0
+    del room[held:]
+    if room:
+        yield room
 
 
-def _last_end(held: bytearray, end: bytes, start: int) -> int:
+def _last_end(held: bytearray, end: bytes, start: int, stop: int) -> int:
     """Return where the last row ends; 0 if none does. `start` is where the first end may begin."""
     if len(end) == 1:
-        return held.rfind(end, start) + 1
+        return held.rfind(end, start, stop) + 1
     # From the left: a separator may overlap itself.
     cut = 0
-    while (found := held.find(end, max(start, cut))) >= 0:
+    while (found := held.find(end, max(start, cut), stop)) >= 0:
         cut = found + len(end)
     return cut
 
@@ -216,9 +237,8 @@ def _inserted(rows: FileRows, decided: list[tuple[int, int, bytes | None, str]])
     return FileRows(np.concatenate(parts), all_offsets, all_numbers, bad)
 
 
-def _decide(row: bytearray, kind: RowKind, name: str) -> tuple[bytes | None, str]:
+def _decide(line: bytes, kind: RowKind, name: str) -> tuple[bytes | None, str]:
     """Return the text of a row that the core left undecided, or what is wrong with it."""
-    line = bytes(row)
     if kind == "json":
         return _json_text(line, name)
     if kind == "line":

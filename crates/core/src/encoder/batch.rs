@@ -3,6 +3,7 @@
 use super::added_tokens::{Matchers, Search, Special};
 use super::cuts::Cuts;
 use super::Encoder;
+use crate::buffer_pool::BufferPool;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::memory::make_room;
@@ -19,7 +20,7 @@ const JOB_BYTES: usize = 64 << 10;
 /// The fixed cost of a text, in bytes.
 const TEXT_COST: usize = 16;
 /// Most texts have fewer ids than one for this many bytes. For a first allocation.
-const BYTES_PER_ID: usize = 4;
+const BYTES_PER_ID: usize = 2;
 
 /// How documents are encoded.
 #[derive(Clone, Debug, Default)]
@@ -58,10 +59,23 @@ impl Encoder {
         options: &BatchOptions,
         interrupt: &Interrupt<'_>,
     ) -> Result<Ragged> {
+        let mut ragged = self.encode_pooled(texts, &BufferPool::default(), options, interrupt)?;
+        ragged.ids.shrink_to_fit();
+        Ok(ragged)
+    }
+
+    /// As [`Encoder::encode_all`]. The ids get their room from a pool, and may have more than they need.
+    pub fn encode_pooled<'t>(
+        &self,
+        texts: impl Iterator<Item = Text<'t>> + Clone + Send,
+        pool: &BufferPool<u32>,
+        options: &BatchOptions,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<Ragged> {
         let bytes = texts.clone().map(|text| text.as_bytes().len()).sum();
         let batch = Batch::new(self, options, bytes, interrupt)?;
         let jobs = TextJobs::new(&batch, texts, batch.part_bytes());
-        batch.collect(jobs, |thread, parts, encoded| {
+        batch.collect(jobs, pool, |thread, parts, encoded| {
             batch.encode(thread, parts.into_iter(), encoded)
         })
     }
@@ -212,11 +226,7 @@ impl<'a> Batch<'a> {
     ) -> Result<()> {
         let Encoded { ids, ends } = encoded;
         if ids.capacity() == 0 {
-            let bytes = match self.threads {
-                1 => self.bytes,
-                _ => self.bytes.min(self.job_bytes),
-            };
-            make_room(ids, bytes / BYTES_PER_ID);
+            make_room(ids, self.bytes.min(self.job_bytes) / BYTES_PER_ID);
         }
         let search = Search::new(&self.matchers, false, self.interrupt);
         self.encoder
@@ -278,16 +288,29 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Runs the jobs and concatenates their results.
+    /// Runs the jobs and concatenates their results. The ids get their room from a pool.
     pub fn collect<J: Send>(
         &self,
         jobs: impl Iterator<Item = J> + Send,
+        pool: &BufferPool<u32>,
         work: impl Fn(usize, J, &mut Encoded) -> Result<()> + Sync,
     ) -> Result<Ragged> {
-        let mut ids: Vec<u32> = Vec::new();
-        if self.threads > 1 {
+        let room = || {
+            let mut ids = pool.take(self.bytes / BYTES_PER_ID);
             make_room(&mut ids, self.bytes / BYTES_PER_ID); // untouched pages cost nothing
+            ids
+        };
+        let mut ids = Vec::new();
+        if self.threads > 1 {
+            ids = room();
         }
+        // A single thread needs no copy of its ids.
+        let work = |thread, job, encoded: &mut Encoded| {
+            if self.threads == 1 && encoded.ids.capacity() == 0 {
+                encoded.ids = room();
+            }
+            work(thread, job, encoded)
+        };
         let mut offsets = vec![0];
         let take = |encoded: &mut Encoded| {
             if offsets.len() == 1 && ids.capacity() == 0 {
@@ -305,7 +328,6 @@ impl<'a> Batch<'a> {
             Ok(())
         };
         in_order(jobs, self.threads, self.interrupt, work, take)?;
-        ids.shrink_to_fit();
         offsets.shrink_to_fit();
         Ok(Ragged { ids, offsets })
     }

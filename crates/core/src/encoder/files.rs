@@ -2,16 +2,16 @@
 
 use super::batch::{Batch, BatchOptions, DocumentPart, Encoded, Ragged};
 use super::Encoder;
+use crate::buffer_pool::BufferPool;
 use crate::error::{utf8, Error, Result};
 use crate::files::{Source, TextFile};
 use crate::interrupt::Interrupt;
 use crate::reserve::append;
 use crate::text::Text;
-use crate::threads::lock;
 use memchr::memmem::Finder;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A file of at most this many jobs is one job, which opens it. A larger file is read by who makes the jobs.
 const MAX_SMALL_JOBS: usize = 16;
@@ -45,16 +45,18 @@ impl Encoder {
         let files = Files {
             batch: &batch,
             separator: separator.map(Finder::new),
-            buffers: Buffers::default(),
+            pool: BufferPool::default(),
         };
         let jobs = FileJobs {
             files: &files,
             sources: sources.into_iter(),
             unfinished: None,
         };
-        batch.collect(jobs, |thread, job, encoded| {
+        let mut ragged = batch.collect(jobs, &BufferPool::default(), |thread, job, encoded| {
             files.encode(thread, job?, encoded)
-        })
+        })?;
+        ragged.ids.shrink_to_fit();
+        Ok(ragged)
     }
 }
 
@@ -62,24 +64,8 @@ impl Encoder {
 struct Files<'a> {
     batch: &'a Batch<'a>,
     separator: Option<Finder<'a>>,
-    buffers: Buffers,
-}
-
-/// The buffers of finished jobs, for the next ones.
-#[derive(Default)]
-struct Buffers(Mutex<Vec<Vec<u8>>>);
-
-impl Buffers {
-    fn take(&self) -> Vec<u8> {
-        lock(&self.0).pop().unwrap_or_default()
-    }
-
-    fn put(&self, mut buffer: Vec<u8>, max_bytes: usize) {
-        if buffer.capacity() <= max_bytes {
-            buffer.clear();
-            lock(&self.0).push(buffer);
-        }
-    }
+    /// For the content of the next jobs.
+    pool: BufferPool<u8>,
 }
 
 enum Job {
@@ -132,7 +118,8 @@ impl Files<'_> {
     }
 
     fn read_whole(&self, source: Source) -> Result<Section> {
-        let (wanted, mut bytes) = (source.bytes() as usize, self.buffers.take());
+        let wanted = source.bytes() as usize;
+        let mut bytes = self.pool.take(wanted);
         let mut file = source.open()?;
         file.read(wanted, &mut bytes)?;
         Ok(Section {
@@ -149,8 +136,9 @@ impl Files<'_> {
     /// Keeps the memory of a window that no other section needs.
     fn put_window(&self, window: Arc<Vec<u8>>) {
         if let Some(buffer) = Arc::into_inner(window) {
-            let max_bytes = MAX_SMALL_JOBS * self.batch.job_bytes;
-            self.buffers.put(buffer, max_bytes);
+            if buffer.capacity() <= MAX_SMALL_JOBS * self.batch.job_bytes {
+                self.pool.put(buffer);
+            }
         }
     }
 
@@ -276,7 +264,7 @@ impl UnfinishedFile {
             return self.file.read(missing, window);
         }
         // Jobs still need the window.
-        let mut buffer = files.buffers.take();
+        let mut buffer = files.pool.take(wanted);
         append(&mut buffer, &self.window[used..])?;
         self.file.read(missing, &mut buffer)?;
         self.window = Arc::new(buffer);

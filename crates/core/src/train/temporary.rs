@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::reserve::reserve;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -108,8 +108,9 @@ pub fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> 
     }
 }
 
-fn options() -> OpenOptions {
-    let mut options = OpenOptions::new();
+#[cfg(any(unix, windows))]
+fn options() -> std::fs::OpenOptions {
+    let mut options = std::fs::OpenOptions::new();
     options.read(true).write(true).create_new(true);
     options
 }

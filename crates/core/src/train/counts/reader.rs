@@ -4,6 +4,7 @@ use super::counter::{CountCall, Progress};
 use super::splitter::SECTION_BYTES;
 use crate::error::{Error, Result};
 use crate::reserve::reserve_exact;
+use crate::text::from_utf8;
 use std::io::Read;
 use std::path::Path;
 
@@ -68,7 +69,7 @@ impl CountCall<'_> {
 /// The text in the bytes, without an incomplete last character if more bytes follow. The error is the offset of
 /// the first byte that is not UTF-8.
 pub fn valid_text(bytes: &[u8], at_end: bool) -> std::result::Result<&str, usize> {
-    match std::str::from_utf8(bytes) {
+    match from_utf8(bytes) {
         Ok(text) => Ok(text),
         Err(error) => {
             let valid = error.valid_up_to();
