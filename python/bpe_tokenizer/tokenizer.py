@@ -2451,7 +2451,7 @@ class BPETokenizer:
 
         Raises:
             ArgumentTypeError: An item is not a row of ids.
-            OptionError: There is no such error handler.
+            OptionError: As in `decode`.
             UnknownIdError: An id is not in the vocabulary.
 
         >>> tokenizer = BPETokenizer().train("ab ab", 258, special_tokens=["<pad>"], verbose=False)
@@ -2495,7 +2495,7 @@ class BPETokenizer:
             ArgumentTypeError: It is not a column of lists of integers, or a table with several columns.
             CorpusError: An id is null.
             DecodingError: A row is not UTF-8, and `errors` is `"strict"`.
-            OptionError: There is no such error handler.
+            OptionError: `errors` is none of these.
             UnknownIdError: An id is not in the vocabulary.
 
         >>> import pyarrow
