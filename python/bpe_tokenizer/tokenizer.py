@@ -2105,7 +2105,7 @@ class BPETokenizer:
         returns: a change of the size or of the modification time is an error.
 
         Args:
-            paths: A file, or several: text in UTF-8. Line ends and a byte order mark are kept.
+            paths: A file, or several: text in UTF-8, not compressed. Line ends and a byte order mark stay.
             separator: The text between two documents of a file, which belongs to neither; empty documents
                 are skipped. None: each file is a document.
             add_special_tokens: Add the model's special tokens to each document.

@@ -9,7 +9,14 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.libraries import import_library
 
-__all__ = ["CHUNK_BYTES", "Compression", "Stored", "compression_of", "decompressed_chunks"]
+__all__ = [
+    "CHUNK_BYTES",
+    "Compression",
+    "Stored",
+    "compression_of",
+    "decompressed_chunks",
+    "may_be_compressed",
+]
 
 Compression: TypeAlias = Literal["gzip", "zstd", "xz", "bz2"]
 
@@ -52,6 +59,17 @@ def compression_of(head: bytes) -> Compression | None:
     if head[1:4] == _SKIPPABLE and 0x50 <= head[0] <= 0x5F:
         return "zstd"
     return next((kind for signature, kind in _SIGNATURES if head.startswith(signature)), None)
+
+
+def may_be_compressed(head: bytes) -> bool:
+    r"""Return whether a file that starts with these bytes, of which more may follow, can be compressed.
+
+    >>> may_be_compressed(b"BZ"), may_be_compressed(b"BZh, a text")
+    (True, False)
+    """
+    if head and 0x50 <= head[0] <= 0x5F and _SKIPPABLE.startswith(head[1:4]):
+        return True
+    return any(signature.startswith(head[: len(signature)]) for signature, _ in _SIGNATURES)
 
 
 def decompressed_chunks(
