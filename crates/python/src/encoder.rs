@@ -67,10 +67,13 @@ fn keep(ids: Vec<u32>) {
     }
 }
 
-fn options(special: Special, threads: usize) -> BatchOptions {
+fn options(special: Special, threads: usize, prefix_suffix_ids: PrefixSuffix) -> BatchOptions {
+    let (prefix_ids, suffix_ids) = prefix_suffix_ids;
     BatchOptions {
         special,
         threads,
+        prefix_ids,
+        suffix_ids,
         ..BatchOptions::default()
     }
 }
@@ -121,7 +124,7 @@ impl Encoder {
         threads: usize,
     ) -> PyResult<Vec<u32>> {
         if threads != 1 {
-            let options = options(special, threads);
+            let options = options(special, threads, PrefixSuffix::default());
             return Ok(self.batch(py, &[text], &options)?.ids);
         }
         self.run(py, text.len(), |interrupt| {
@@ -357,7 +360,7 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        let options = options(special.0, threads);
+        let options = options(special.0, threads, PrefixSuffix::default());
         let Ragged { ids, offsets } = self.batch(py, &texts, &options)?;
         self.announce(py, ids.len());
         let rows = offsets.windows(2).map(|row| {
@@ -381,11 +384,7 @@ impl Encoder {
         threads: usize,
         prefix_suffix_ids: PrefixSuffix,
     ) -> PyResult<Arrays<'py>> {
-        let options = BatchOptions {
-            prefix_ids: prefix_suffix_ids.0,
-            suffix_ids: prefix_suffix_ids.1,
-            ..options(special.0, threads)
-        };
+        let options = options(special.0, threads, prefix_suffix_ids);
         arrays(py, self.batch(py, &texts, &options)?)
     }
 
@@ -399,11 +398,7 @@ impl Encoder {
         threads: usize,
         prefix_suffix_ids: PrefixSuffix,
     ) -> PyResult<Arrays<'py>> {
-        let options = BatchOptions {
-            prefix_ids: prefix_suffix_ids.0,
-            suffix_ids: prefix_suffix_ids.1,
-            ..options(special.0, threads)
-        };
+        let options = options(special.0, threads, prefix_suffix_ids);
         let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
         let ragged = self.run(py, data.len() + size_of_val(offsets), |interrupt| {
             let rows = OffsetRows::new(data, offsets)?;
@@ -424,11 +419,7 @@ impl Encoder {
         prefix_suffix_ids: PrefixSuffix,
         max_ids: usize,
     ) -> PyResult<Vec<ArrowArray>> {
-        let options = BatchOptions {
-            prefix_ids: prefix_suffix_ids.0,
-            suffix_ids: prefix_suffix_ids.1,
-            ..options(special.0, threads)
-        };
+        let options = options(special.0, threads, prefix_suffix_ids);
         let arrays = self.run(py, usize::MAX, |interrupt| {
             encode(
                 &self.core,
@@ -485,9 +476,7 @@ impl Encoder {
     ) -> PyResult<Arrays<'py>> {
         let options = BatchOptions {
             disallowed: disallowed.0,
-            prefix_ids: prefix_suffix_ids.0,
-            suffix_ids: prefix_suffix_ids.1,
-            ..options(special.0, threads)
+            ..options(special.0, threads, prefix_suffix_ids)
         };
         let separator = separator.as_ref().map(|text| text.expect_str(py));
         let separator = separator.transpose()?;
@@ -511,7 +500,7 @@ impl Encoder {
                 self.core.count(text.as_text(), &special.0, interrupt)
             });
         }
-        let options = options(special.0, threads);
+        let options = options(special.0, threads, PrefixSuffix::default());
         self.run(py, text.len(), |interrupt| {
             let texts = std::iter::once(text.as_text());
             self.core.count_all(texts, &options, interrupt)
