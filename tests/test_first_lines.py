@@ -219,7 +219,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("encode -t m --text low --pieces", "!! --show-tokens shows the tokens too"),
     ("encode -t m --text low --max-length 1", "!! end the line with | cut -d ' ' -f -N"),
     ("encode -t m --lines -f corpus.txt", "!! bpe-tokenizer tokenize-corpus --tokenizer NAME"),
-    ("encode -t m -f corpus.txt.gz", "!! corpus.txt.gz is compressed: unpack it first (gzip -dk FILE)"),
+    ("encode -t m -f corpus.txt.gz --count", "88"),
     ("train --corpus corpus.txt.gz --vocab-size 270 -o z -q", ""),
     ("train --corpus corpus.txt -o k.model", "!! `bpe-tokenizer convert IN OUT --to gguf`"),
     ("encode --tokenizer m --file corpus.txt", "269 "),

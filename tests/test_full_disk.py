@@ -16,6 +16,7 @@ import pytest
 from bpe_tokenizer import BPETokenizer, FormatError, TokenizerError, WriteError
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
+from small_disk import mounted_disk
 from writers import WRITERS, trained
 
 PAGE = 4096
@@ -26,14 +27,8 @@ NOBODY = 65534
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A small file system, kept in memory."""
-    path = tmp_path_factory.mktemp("disk")
-    command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(path)]
-    try:
-        subprocess.run(command, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("the tests may not mount a file system")
-    yield path
-    subprocess.run(["umount", "-l", str(path)], check=True)
+    with mounted_disk(tmp_path_factory.mktemp("disk"), SIZE) as path:
+        yield path
 
 
 @pytest.fixture

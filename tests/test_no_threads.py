@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.skipif()
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits the threads of a user")
 
 PROGRAM = """
 import os, resource, tempfile, threading

@@ -17,7 +17,7 @@ from pages import ROOT, blocks, run_console, run_python
 @pytest.mark.parametrize(
     ("document", "python", "console"),
     [
-        ("README.md", 10, 1),
+        ("README.md", 12, 1),
         ("docs/training.md", 14, 0),
         ("docs/command-line.md", 0, 1),
         ("docs/tiktoken.md", 3, 0),

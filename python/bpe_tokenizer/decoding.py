@@ -25,6 +25,7 @@ __all__ = [
     "decoding_error",
     "id_row",
     "id_rows",
+    "is_utf8",
     "printable_bytes",
     "row_error",
     "to_ids",
@@ -149,6 +150,19 @@ def build_char_to_byte(byte_to_char: Mapping[int, str]) -> dict[str, int]:
     32
     """
     return {character: byte for byte, character in byte_to_char.items()}
+
+
+def is_utf8(data: bytes) -> bool:
+    r"""Return whether bytes are UTF-8.
+
+    >>> is_utf8(b"\xc3\xa9"), is_utf8(b"\xc3")
+    (True, False)
+    """
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def to_text(data: bytes, errors: str) -> str:

@@ -96,7 +96,7 @@ class StreamDecoder:
     Raises:
         ArgumentTypeError: `tokenizer` is something else.
         NotTrainedError: The tokenizer has no vocabulary yet.
-        OptionError: There is no such error handler.
+        OptionError: As in `decode`.
 
     >>> from bpe_tokenizer import BPETokenizer
     >>> decoder = StreamDecoder(BPETokenizer().train("ab ab", 257, verbose=False))

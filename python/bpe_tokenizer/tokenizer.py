@@ -2105,7 +2105,7 @@ class BPETokenizer:
         returns: a change of the size or of the modification time is an error.
 
         Args:
-            paths: A file, or several: text in UTF-8. Line ends and a byte order mark are kept.
+            paths: A file, or several: text in UTF-8, not compressed. Line ends and a byte order mark stay.
             separator: The text between two documents of a file, which belongs to neither; empty documents
                 are skipped. None: each file is a document.
             add_special_tokens: Add the model's special tokens to each document.
@@ -2451,7 +2451,7 @@ class BPETokenizer:
 
         Raises:
             ArgumentTypeError: An item is not a row of ids.
-            OptionError: There is no such error handler.
+            OptionError: As in `decode`.
             UnknownIdError: An id is not in the vocabulary.
 
         >>> tokenizer = BPETokenizer().train("ab ab", 258, special_tokens=["<pad>"], verbose=False)
@@ -2495,7 +2495,7 @@ class BPETokenizer:
             ArgumentTypeError: It is not a column of lists of integers, or a table with several columns.
             CorpusError: An id is null.
             DecodingError: A row is not UTF-8, and `errors` is `"strict"`.
-            OptionError: There is no such error handler.
+            OptionError: `errors` is none of these.
             UnknownIdError: An id is not in the vocabulary.
 
         >>> import pyarrow

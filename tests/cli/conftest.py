@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from pathlib import Path
 
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli import main
-from command_line import TEXT, Result, Run
-
-
-class _Terminal(io.TextIOWrapper):
-    def isatty(self) -> bool:
-        return True
+from command_line import TEXT, Run, TextResult, TextRun, in_process
 
 
 @pytest.fixture
 def run(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command line in this process, with `stdin` piped in; None: the keyboard of a terminal."""
+    return in_process(capfdbinary, monkeypatch)
 
-    def run_it(*arguments: object, stdin: bytes | None = b"") -> Result:
-        keyboard = _Terminal(io.BytesIO())
-        monkeypatch.setattr(sys, "stdin", keyboard if stdin is None else io.TextIOWrapper(io.BytesIO(stdin)))
-        capfdbinary.readouterr()
-        with pytest.raises(SystemExit) as exit_:
-            main([str(each) for each in arguments])
-        sys.stdout.flush()
-        out, err = capfdbinary.readouterr()
-        assert isinstance(exit_.value.code, int)
-        return Result(exit_.value.code, out, err.decode("utf-8"))
+
+@pytest.fixture
+def run_text(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> TextRun:
+    """As `run`, with the output as text."""
+    run = in_process(capfdbinary, monkeypatch)
+
+    def run_it(*arguments: object, stdin: bytes | None = b"") -> TextResult:
+        result = run(*arguments, stdin=stdin)
+        return TextResult(result.code, result.text, result.err)
 
     return run_it
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -15,31 +13,14 @@ from bpe_tokenizer import BPETokenizer, Model, PostProcessor
 from bpe_tokenizer.cli import main
 from bpe_tokenizer.formats import huggingface, registry, tiktoken
 from bpe_tokenizer.formats.verify import differences
+from command_line import TextRun
 
 TEXT = "low low low lower lowest newest widest, don't 123 naïve\n" * 5
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Result]
-
-
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    def run_it(*arguments: object) -> Result:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as exit_:
-            main(["convert", *map(str, arguments)])
-        sys.stdout.flush()
-        assert isinstance(exit_.value.code, int)
-        return Result(exit_.value.code, *capfd.readouterr())
-
-    return run_it
+def run(run_text: TextRun) -> TextRun:
+    return partial(run_text, "convert")
 
 
 @pytest.fixture
@@ -61,7 +42,7 @@ def names(directory: Path) -> list[str]:
     ("name", "format_"),
     [("hf", "huggingface"), ("Transformers", "huggingface"), ("llama.cpp", "gguf"), ("TIKTOKEN", "tiktoken")],
 )
-def test_usual_names_of_formats_work(run: Run, tmp_path: Path, name: str, format_: str) -> None:
+def test_usual_names_of_formats_work(run: TextRun, tmp_path: Path, name: str, format_: str) -> None:
     source = tmp_path / "source"
     BPETokenizer("gpt2", None).train(TEXT, 270, verbose=False).save(source)
     result = run(source, tmp_path / "out", "--to", name, "--from", "hf", "--json")
@@ -71,7 +52,7 @@ def test_usual_names_of_formats_work(run: Run, tmp_path: Path, name: str, format
     assert BPETokenizer.load(tmp_path / "out", **json.loads(result.out)["load_with"]).vocab_size == 270
 
 
-def test_an_unknown_format_names_the_nearest(run: Run) -> None:
+def test_an_unknown_format_names_the_nearest(run: TextRun) -> None:
     result = run("a", "b", "--to", "hugingface")
     assert result.code == 2
     assert "did you mean 'huggingface'?" in " ".join(result.err.split())
@@ -83,7 +64,7 @@ def test_names_of_formats_differ() -> None:
     assert names_ == [name.lower() for name in names_]
 
 
-def test_the_formats_are_those_of_the_registry(run: Run) -> None:
+def test_the_formats_are_those_of_the_registry(run: TextRun) -> None:
     formats = {
         "--to": [name for name, entry in registry.FORMATS.items() if entry.can_save],
         "--from": [name for name, entry in registry.FORMATS.items() if entry.can_load],
@@ -104,7 +85,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("to", WRITTEN)
-def test_every_format(to: str, run: Run, source: Path, tokenizer: BPETokenizer, tmp_path: Path) -> None:
+def test_every_format(to: str, run: TextRun, source: Path, tokenizer: BPETokenizer, tmp_path: Path) -> None:
     output = tmp_path / "new" / ("out.model" if to == "minbpe" else "out")
     result = run(source, output, "--to", to, "--json")
     assert (result.code, result.err) == (0, "")
@@ -121,7 +102,7 @@ def test_every_format(to: str, run: Run, source: Path, tokenizer: BPETokenizer, 
         assert bool(given) is (to == "tiktoken")
 
 
-def test_what_it_says_to_people(run: Run, source: Path, tmp_path: Path) -> None:
+def test_what_it_says_to_people(run: TextRun, source: Path, tmp_path: Path) -> None:
     result = run(source, tmp_path / "x.json", "--to", "base64-json")
     assert result == (
         0,
@@ -134,7 +115,7 @@ def test_what_it_says_to_people(run: Run, source: Path, tmp_path: Path) -> None:
     assert said[1].endswith("and special_tokens={'<|end|>': 280}")
 
 
-def test_tokens_that_transformers_will_add_are_told(run: Run, tmp_path: Path) -> None:
+def test_tokens_that_transformers_will_add_are_told(run: TextRun, tmp_path: Path) -> None:
     tokenizer = BPETokenizer("gpt2", None).train(
         "low lower", 258, special_tokens=["<|endoftext|>"], verbose=False
     )
@@ -154,7 +135,7 @@ def test_tokens_that_transformers_will_add_are_told(run: Run, tmp_path: Path) ->
     assert run(tmp_path / "tokenizer.json", tmp_path / "hf2", "--to", "huggingface").err == ""
 
 
-def test_a_rank_file_that_does_not_say_all(run: Run, source: Path, tmp_path: Path) -> None:
+def test_a_rank_file_that_does_not_say_all(run: TextRun, source: Path, tmp_path: Path) -> None:
     run(source, tmp_path / "x.tiktoken", "--to", "tiktoken")
     result = run(tmp_path / "x.tiktoken", tmp_path / "y", "--to", "huggingface")
     assert result.code == 1
@@ -177,7 +158,7 @@ def test_a_rank_file_that_does_not_say_all(run: Run, source: Path, tmp_path: Pat
     assert "duplicate special token '<a>'" in run(*arguments, "--special", "<a>=300", "<a>=301").err
 
 
-def test_the_format_can_be_named(run: Run, source: Path, tmp_path: Path) -> None:
+def test_the_format_can_be_named(run: TextRun, source: Path, tmp_path: Path) -> None:
     assert run(source, tmp_path / "x.json", "--to", "base64-json", "--from", "huggingface").code == 0
     assert run(source, tmp_path / "y.json", "--to", "base64-json", "--from", "minbpe").code == 1
     assert run(source, tmp_path / "y.json", "--to", "tekken").code == 2
@@ -193,7 +174,7 @@ def assert_nothing_new(tmp_path: Path, before: list[str]) -> None:
     assert not list(tmp_path.rglob(".*"))
 
 
-def test_what_a_format_cannot_hold(run: Run, tmp_path: Path) -> None:
+def test_what_a_format_cannot_hold(run: TextRun, tmp_path: Path) -> None:
     BPETokenizer("cl100k", "NFC").train(TEXT, 270, verbose=False).save(tmp_path / "source")
     before = names(tmp_path)
     for to, output in (("tiktoken", "x"), ("minbpe", "x.model"), ("gpt2", "pair")):
@@ -204,7 +185,7 @@ def test_what_a_format_cannot_hold(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("to", ["tiktoken", "minbpe", "gpt2", "gguf"])
-def test_normalisation_is_dropped_on_request(to: str, run: Run, tmp_path: Path) -> None:
+def test_normalisation_is_dropped_on_request(to: str, run: TextRun, tmp_path: Path) -> None:
     original = BPETokenizer("gpt2", "NFC").train("café naïve café naïve", 270, verbose=False)
     original.save(tmp_path / "source")
     before = names(tmp_path)
@@ -227,7 +208,7 @@ def test_normalisation_is_dropped_on_request(to: str, run: Run, tmp_path: Path) 
     assert copy.decode(copy.encode("cafe\u0301")) == "cafe\u0301"
 
 
-def test_without_normalisation_there_is_nothing_to_drop(run: Run, source: Path, tmp_path: Path) -> None:
+def test_without_normalisation_there_is_nothing_to_drop(run: TextRun, source: Path, tmp_path: Path) -> None:
     done = run(source, tmp_path / "out.json", "--to", "base64-json", "--normalization", "none", "--json")
     assert (done.code, done.err) == (0, "")
     assert "normalization" not in json.loads(done.out)["dropped"]
@@ -242,7 +223,7 @@ def around(tokenizer: BPETokenizer, tmp_path: Path) -> Path:
     return tmp_path / "around"
 
 
-def test_what_would_be_lost(run: Run, around: Path, tmp_path: Path) -> None:
+def test_what_would_be_lost(run: TextRun, around: Path, tmp_path: Path) -> None:
     before = names(tmp_path)
     result = run(around, tmp_path / "x.tiktoken", "--to", "tiktoken")
     assert result.code == 1
@@ -259,7 +240,7 @@ def test_what_would_be_lost(run: Run, around: Path, tmp_path: Path) -> None:
     assert_nothing_new(tmp_path, before)
 
 
-def test_what_may_be_lost(run: Run, around: Path, tmp_path: Path) -> None:
+def test_what_may_be_lost(run: TextRun, around: Path, tmp_path: Path) -> None:
     drop = ["--drop", "post_processor", "pad_token", "eos_token"]
     result = run(around, tmp_path / "x.tiktoken", "--to", "tiktoken", *drop)
     assert result.code == 0
@@ -269,7 +250,7 @@ def test_what_may_be_lost(run: Run, around: Path, tmp_path: Path) -> None:
     assert run(around, tmp_path / "x.tiktoken", "--to", "tiktoken", "--drop", "ids").code == 2
 
 
-def test_settings_of_other_programs_are_not_kept_silently(run: Run, source: Path, tmp_path: Path) -> None:
+def test_settings_of_other_programs_are_not_kept_silently(run: TextRun, source: Path, tmp_path: Path) -> None:
     config = json.loads((source / "tokenizer_config.json").read_bytes())
     (source / "tokenizer_config.json").write_text(json.dumps(config | {"chat_template": "{{ x }}"}))
     result = run(source, tmp_path / "x.model", "--to", "minbpe")
@@ -278,7 +259,7 @@ def test_settings_of_other_programs_are_not_kept_silently(run: Run, source: Path
 
 
 def test_a_converter_that_is_wrong_is_caught(
-    run: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: TextRun, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save = tiktoken.save
 
@@ -300,7 +281,7 @@ def test_a_converter_that_is_wrong_is_caught(
 # -- where it is written --------------------------------------------------------------------------------
 
 
-def test_a_file_is_replaced(run: Run, source: Path, tmp_path: Path) -> None:
+def test_a_file_is_replaced(run: TextRun, source: Path, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("old")
     assert run(source, tmp_path / "x.json", "--to", "base64-json").code == 0
     assert len(BPETokenizer.load(tmp_path / "x.json")) == 281
@@ -308,7 +289,7 @@ def test_a_file_is_replaced(run: Run, source: Path, tmp_path: Path) -> None:
     assert len(BPETokenizer.load(tmp_path / "x.json")) == 281
 
 
-def test_a_directory_is_replaced_if_it_holds_nothing_else(run: Run, source: Path, tmp_path: Path) -> None:
+def test_a_directory_is_replaced_if_it_holds_nothing_else(run: TextRun, source: Path, tmp_path: Path) -> None:
     assert run(source, tmp_path / "pair", "--to", "gpt2").code == 0
     assert run(source, tmp_path / "pair", "--to", "gpt2").code == 0
     before = (tmp_path / "pair" / "vocab.json").read_bytes()
@@ -318,18 +299,18 @@ def test_a_directory_is_replaced_if_it_holds_nothing_else(run: Run, source: Path
     assert "holds other files (special_tokens_map.json)" in result.err
 
 
-def test_a_file_in_the_place_of_a_directory(run: Run, source: Path, tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_a_directory(run: TextRun, source: Path, tmp_path: Path) -> None:
     (tmp_path / "x").write_text("old")
     assert "is written as a directory" in run(source, tmp_path / "x", "--to", "huggingface").err
     assert (tmp_path / "x").read_text() == "old"
     assert "is written as a file" in run(source, source, "--to", "base64-json").err
 
 
-def test_the_name_of_a_minbpe_file(run: Run, source: Path, tmp_path: Path) -> None:
+def test_the_name_of_a_minbpe_file(run: TextRun, source: Path, tmp_path: Path) -> None:
     assert "ends in .model" in run(source, tmp_path / "x.txt", "--to", "minbpe").err
 
 
-def test_an_input_that_is_none(run: Run, tmp_path: Path) -> None:
+def test_an_input_that_is_none(run: TextRun, tmp_path: Path) -> None:
     result = run(tmp_path / "nothing", tmp_path / "x.json", "--to", "base64-json")
     assert (result.code, result.out) == (1, "")
     assert result.err.startswith(f"bpe-tokenizer: {tmp_path}/nothing: no such file")
@@ -338,6 +319,6 @@ def test_an_input_that_is_none(run: Run, tmp_path: Path) -> None:
     assert names(tmp_path) == ["empty"]
 
 
-def test_the_traceback(run: Run, tmp_path: Path) -> None:
+def test_the_traceback(run: TextRun, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no such file"):
         main(["convert", str(tmp_path / "nothing"), str(tmp_path / "x"), "--to", "gguf", "--debug"])

@@ -3,49 +3,28 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli import main
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Result]
+from command_line import TextRun
 
 
 @pytest.fixture
-def run(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(run_text: TextRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TextRun:
     """Run the program in a directory with a tokenizer and a corpus of four lines of five bytes."""
     monkeypatch.chdir(tmp_path)
     tokenizer = BPETokenizer().train("low lower " * 3, 265, special_tokens=["<|eos|>"], verbose=False)
     tokenizer.save("saved")
     Path("c.txt").write_bytes(b"low1\nlow2\nlow3\nlow4\n")
-
-    def run_it(command: str, *arguments: object) -> Result:
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as exit_:
-            main([command, *map(str, arguments)])
-        sys.stdout.flush()
-        assert isinstance(exit_.value.code, int)
-        return Result(exit_.value.code, *capfd.readouterr())
-
-    return run_it
+    return run_text
 
 
 OPTIONS = ("-t", "saved", "--corpus", "c.txt", "-o", "out", "--unit-size", "5")
 
 
-def test_parts(run: Run) -> None:
+def test_parts(run: TextRun) -> None:
     made = run("tokenize-corpus", *OPTIONS, "--part", 1, "--of", 3)
     assert (made.code, made.err) == (0, "")
     assert made.out == "1 document, 3 tokens (uint16) in out, 1 file\n"
@@ -68,7 +47,7 @@ def test_parts(run: Run) -> None:
     assert "damaged (tokens-00002-00000.bin is not as it was written): 2; run their parts again" in damaged
 
 
-def test_events(run: Run) -> None:
+def test_events(run: TextRun) -> None:
     made = run("tokenize-corpus", *OPTIONS, "--events", "--shuffle", 1)
     assert (made.code, made.err) == (0, "")
     events = [json.loads(line) for line in made.out.splitlines()]
@@ -98,7 +77,7 @@ def test_events(run: Run) -> None:
         ("merge-manifests", [], 2, "Missing argument 'DIR'"),
     ],
 )
-def test_errors(run: Run, command: str, arguments: list[str], code: int, said: str) -> None:
+def test_errors(run: TextRun, command: str, arguments: list[str], code: int, said: str) -> None:
     result = run(command, *arguments)
     assert (result.code, result.out) == (code, "")
     assert said in " ".join(result.err.split())

@@ -7,25 +7,14 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli import main
+from command_line import TextResult, TextRun
 
 TEXT = "low low low lower lowest newest widest, don't 123 naïve <|end|>\n" * 5
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Result]
 
 
 class _Terminal(io.StringIO):
@@ -34,17 +23,8 @@ class _Terminal(io.StringIO):
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    def run_it(*arguments: object, stdin: bytes = b"") -> Result:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as exit_:
-            main([str(each) for each in arguments])
-        sys.stdout.flush()
-        assert isinstance(exit_.value.code, int)
-        return Result(exit_.value.code, *capfd.readouterr())
-
-    return run_it
+def run(run_text: TextRun) -> TextRun:
+    return run_text
 
 
 @pytest.fixture
@@ -67,7 +47,7 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-def test_report_prints_tables(run: Run, small: Path, corpus: Path) -> None:
+def test_report_prints_tables(run: TextRun, small: Path, corpus: Path) -> None:
     code, out, err = run("report", "--tokenizer", small, "--corpus", corpus)
     assert (code, err) == (0, "")
     summary, first = out.split("\n\n")[:2]
@@ -81,7 +61,7 @@ def test_report_prints_tables(run: Run, small: Path, corpus: Path) -> None:
     assert "\x1b" not in out
 
 
-def test_report_as_json(run: Run, small: Path, corpus: Path) -> None:
+def test_report_as_json(run: TextRun, small: Path, corpus: Path) -> None:
     code, out, err = run(
         "report", "--tokenizer", small, "--corpus", corpus, "-", "--json", stdin=b"new wow\n"
     )
@@ -103,17 +83,17 @@ def test_report_as_json(run: Run, small: Path, corpus: Path) -> None:
     assert tokenizer.special_tokens["<|end|>"] not in facts["unused"]["ids"]
 
 
-def test_under_used_is_what_the_command_line_says(run: Run, small: Path, corpus: Path) -> None:
+def test_under_used_is_what_the_command_line_says(run: TextRun, small: Path, corpus: Path) -> None:
     arguments = ("report", "--tokenizer", small, "--corpus", corpus, "--json", "--under-used")
     few, many = (json.loads(run(*arguments, n).out)["under_used"] for n in (1, 6))
     assert (few["count"], many["below"]) == (0, 6)
     assert many["count"] == len(many["ids"]) > 0
 
 
-def test_report_writes_a_page(run: Run, small: Path, corpus: Path, tmp_path: Path) -> None:
+def test_report_writes_a_page(run: TextRun, small: Path, corpus: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     result = run("report", "--tokenizer", small, "--corpus", corpus, "--html", page)
-    assert result == Result(0, f"report saved in {page}\n", "")
+    assert result == TextResult(0, f"report saved in {page}\n", "")
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!DOCTYPE html>")
     assert text.count("<svg role") == 8
@@ -123,7 +103,7 @@ def test_report_writes_a_page(run: Run, small: Path, corpus: Path, tmp_path: Pat
     assert page.read_text(encoding="utf-8") == text
 
 
-def test_compare_prints_both_side_by_side(run: Run, small: Path, large: Path, corpus: Path) -> None:
+def test_compare_prints_both_side_by_side(run: TextRun, small: Path, large: Path, corpus: Path) -> None:
     code, out, err = run("compare", small, large, "--corpus", corpus)
     assert (code, err) == (0, "")
     summary, first = out.split("\n\n")[:2]
@@ -138,7 +118,7 @@ def test_compare_prints_both_side_by_side(run: Run, small: Path, large: Path, co
 
 
 def test_compare_as_json_and_as_a_page(
-    run: Run, small: Path, large: Path, corpus: Path, tmp_path: Path
+    run: TextRun, small: Path, large: Path, corpus: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "page.html"
     result = run(
@@ -173,7 +153,7 @@ def test_compare_as_json_and_as_a_page(
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_a_corpus_may_be_a_named_pipe(run: Run, small: Path, large: Path, tmp_path: Path) -> None:
+def test_a_corpus_may_be_a_named_pipe(run: TextRun, small: Path, large: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=(TEXT,), kwargs={"encoding": "utf-8"})
@@ -202,7 +182,7 @@ def test_a_corpus_may_be_a_named_pipe(run: Run, small: Path, large: Path, tmp_pa
     ],
 )
 def test_errors_are_one_line(
-    run: Run, small: Path, tmp_path: Path, arguments: list[str], code: int, said: str
+    run: TextRun, small: Path, tmp_path: Path, arguments: list[str], code: int, said: str
 ) -> None:
     (tmp_path / "bad").write_bytes(b"ab\xff")
     result = run(*(each.format(small=small, tmp=tmp_path, bad=tmp_path / "bad") for each in arguments))
@@ -213,7 +193,7 @@ def test_errors_are_one_line(
 
 
 def test_progress_is_for_terminals_only(
-    run: Run, small: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+    run: TextRun, small: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ("report", "--tokenizer", small, "--corpus", corpus)
     silent = run(*arguments)

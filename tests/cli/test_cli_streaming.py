@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -267,6 +270,34 @@ def test_a_pipe_is_encoded_as_it_arrives(directory: Path, tokenizer: BPETokenize
         rest, _ = running.communicate(b"low", timeout=60)
     expected = np.array(tokenizer.encode("newest lowest " * 2000 + "low"), "<u2")
     assert first + rest == expected.tobytes()
+
+
+def test_compressed_text_has_the_ids_of_its_text(
+    run: Run, directory: Path, tokenizer: BPETokenizer, tmp_path: Path
+) -> None:
+    files = [tmp_path / name for name in ("a.gz", "b", "c.xz")]
+    stored = (gzip.compress(LONG.encode()), b"low", lzma.compress(b"low"))
+    for path, data in zip(files, stored, strict=True):
+        path.write_bytes(data)
+    result = run("encode", "--tokenizer", directory, "--count", "--file", *files)
+    low = len(tokenizer.encode("low"))
+    assert result == Result(0, f"{len(tokenizer.encode(LONG))}\n{low}\n{low}\n".encode(), "")
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_standard_input_in_short_parts(
+    directory: Path, tokenizer: BPETokenizer, compress: Callable[[bytes], bytes]
+) -> None:
+    """The first bytes may not suffice to tell whether the input is compressed."""
+    text = "BZh lower newest"
+    data = compress(text.encode())
+    with process("encode", "--tokenizer", directory) as running:
+        assert running.stdin is not None
+        for byte in data[:4]:
+            running.stdin.write(bytes([byte]))
+            running.stdin.flush()
+        out, err = running.communicate(data[4:], timeout=60)
+    assert ([*map(int, out.split())], err) == (tokenizer.encode(text), b"")
 
 
 def test_options_that_exclude_each_other(run: Run, directory: Path) -> None:

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import json
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli import main
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
 from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Result]
+from command_line import TextRun
 
 
 @pytest.fixture
@@ -39,20 +30,8 @@ def saved(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(
-    saved: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Run:
-    def run_it(*arguments: object, stdin: bytes = b"") -> Result:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        capfd.readouterr()
-        options = ["--tokenizer", saved, "--output", tmp_path / "out"]
-        with pytest.raises(SystemExit) as exit_:
-            main(["tokenize-corpus", *map(str, [*options, *arguments])])
-        sys.stdout.flush()
-        assert isinstance(exit_.value.code, int)
-        return Result(exit_.value.code, *capfd.readouterr())
-
-    return run_it
+def run(run_text: TextRun, saved: Path, tmp_path: Path) -> TextRun:
+    return partial(run_text, "tokenize-corpus", "--tokenizer", saved, "--output", tmp_path / "out")
 
 
 @pytest.fixture
@@ -79,14 +58,14 @@ def tokens(directory: Path) -> list[int]:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_the_choices_are_those_of_the_package(
-    run: Run, corpus: Path, option: str, names: Iterable[str]
+    run: TextRun, corpus: Path, option: str, names: Iterable[str]
 ) -> None:
     code, _, err = run("--corpus", corpus, option, "nonsense")
     assert code == 2
     assert f"'nonsense' is not one of {', '.join(map(repr, names))}" in " ".join(err.split())
 
 
-def test_what_it_says_to_people(run: Run, corpus: Path, saved: Path, tmp_path: Path) -> None:
+def test_what_it_says_to_people(run: TextRun, corpus: Path, saved: Path, tmp_path: Path) -> None:
     tokenizer = BPETokenizer.load(saved)
     eos = tokenizer.special_tokens["<|eos|>"]
     expected = [*tokenizer.encode("low lower"), eos, *tokenizer.encode("lowest"), eos]
@@ -96,7 +75,7 @@ def test_what_it_says_to_people(run: Run, corpus: Path, saved: Path, tmp_path: P
     assert "1 shards kept" not in run("--corpus", corpus, "--quiet").out
 
 
-def test_what_it_says_to_programs(run: Run, corpus: Path, tmp_path: Path) -> None:
+def test_what_it_says_to_programs(run: TextRun, corpus: Path, tmp_path: Path) -> None:
     result = run("--corpus", corpus, corpus, "--format", "megatron", "--shard-tokens", 1, "--json")
     made = json.loads(result.out)
     assert (result.code, result.err) == (0, "")
@@ -110,11 +89,11 @@ def test_what_it_says_to_programs(run: Run, corpus: Path, tmp_path: Path) -> Non
     assert again == {**made, "kept": 4}
 
 
-def test_quiet(run: Run, corpus: Path) -> None:
+def test_quiet(run: TextRun, corpus: Path) -> None:
     assert run("--corpus", corpus, "--quiet") == (0, "", "")
 
 
-def test_standard_input(run: Run, saved: Path, tmp_path: Path) -> None:
+def test_standard_input(run: TextRun, saved: Path, tmp_path: Path) -> None:
     tokenizer = BPETokenizer.load(saved)
     result = run(
         "--corpus", "-", "--separator", "<|other|>", "--no-eos", stdin=b"low<|other|>\nlower<|other|>"
@@ -128,7 +107,7 @@ def test_standard_input(run: Run, saved: Path, tmp_path: Path) -> None:
     assert tokens(tmp_path / "out") == tokenizer.encode("low")
 
 
-def test_options_reach_the_package(run: Run, saved: Path, tmp_path: Path) -> None:
+def test_options_reach_the_package(run: TextRun, saved: Path, tmp_path: Path) -> None:
     tokenizer = BPETokenizer.load(saved)
     path = tmp_path / "corpus"
     path.write_text('{"body": "low<|eos|>"}\n{"body": 1}\n', encoding="utf-8")
@@ -161,7 +140,7 @@ def test_options_reach_the_package(run: Run, saved: Path, tmp_path: Path) -> Non
     ],
 )
 def test_errors(
-    run: Run, arguments: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: TextRun, arguments: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("bad.jsonl").write_text('{"text": "low"}\n{"body": "low"}\n', encoding="utf-8")

@@ -21,6 +21,7 @@ import small_batches
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import merge_manifests, tokenize_corpus
 from bpe_tokenizer.errors import WriteError
+from small_disk import mounted_disk
 from token_files import as_jsonl, contents, read_all
 
 SUPPORT = str(Path(small_batches.__file__).parent)
@@ -194,14 +195,8 @@ def test_ctrl_c_leaves_nothing_unfinished(of: int, place: Path, tokenizer: BPETo
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A small file system, kept in memory."""
-    path = tmp_path_factory.mktemp("disk")
-    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(path)]
-    try:
-        subprocess.run(command, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("the tests may not mount a file system")
-    yield path
-    subprocess.run(["umount", "-l", str(path)], check=True)
+    with mounted_disk(tmp_path_factory.mktemp("disk"), 2 << 20) as path:
+        yield path
 
 
 @pytest.mark.parametrize("shuffle", [None, 1])

@@ -110,37 +110,21 @@ def killing(function: Callable[..., Iterator[Any]], kill: Callable[[], None]) ->
     return run
 
 
-def test_a_worker_that_is_killed_while_it_counts(
-    stdlib_texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("step", ["counts", "adds up"])
+def test_a_worker_that_is_killed(
+    step: str, stdlib_texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = CountSettings()
     texts = documents(stdlib_texts)
     record = tmp_path / "killed"
     summed = on_ray._summed
-    counting = killing(summed, kill_once(record))
+    killed = killing(summed, kill_once(record))
 
-    def only_counting(table: Any, count: Any = None) -> Iterator[Any]:
-        return (yield from (summed if count is None else counting)(table, count))
+    def only_in_step(table: Any, count: Any = None) -> Iterator[Any]:
+        is_step = (count is None) == (step == "adds up")
+        return (yield from (killed if is_step else summed)(table, count))
 
-    monkeypatch.setattr(on_ray, "_summed", only_counting)
-    counts = count_with_ray(dataset(texts, 5), settings, partitions=PARTITIONS)
-    assert int(record.read_text()) != os.getpid()
-    assert counts == settings.counts().add(texts)
-
-
-def test_a_worker_that_is_killed_while_it_adds_up(
-    stdlib_texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = CountSettings("gpt2", None)
-    texts = documents(stdlib_texts)
-    record = tmp_path / "killed"
-    summed = on_ray._summed
-    adding = killing(summed, kill_once(record))
-
-    def only_adding(table: Any, count: Any = None) -> Iterator[Any]:
-        return (yield from (adding if count is None else summed)(table, count))
-
-    monkeypatch.setattr(on_ray, "_summed", only_adding)
+    monkeypatch.setattr(on_ray, "_summed", only_in_step)
     counts = count_with_ray(dataset(texts, 5), settings, partitions=PARTITIONS)
     assert int(record.read_text()) != os.getpid()
     assert counts == settings.counts().add(texts)

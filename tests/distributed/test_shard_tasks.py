@@ -9,30 +9,32 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import TokenizedCorpus
-from bpe_tokenizer.distributed.shards import tokenize_rows, tokenize_units
-from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.corpus.settings import CorpusSettings
+from bpe_tokenizer.distributed.shards import tokenize_units
+from bpe_tokenizer.errors import OptionError, TokenizerError
+from bpe_tokenizer.readers import ReadOptions
 from distributed.local_tasks import LocalTasks
 from distributed.shard_cases import check_bad_rows, check_same_shards, corpus_files, parts
 from token_files import DOCUMENTS, as_jsonl, contents, read_all
 
-DEFAULTS: dict[str, Any] = {
-    "input_format": None,
-    "documents": "line",
-    "separator": None,
-    "field": "text",
-    "on_error": "stop",
+READ = tuple(ReadOptions.__dataclass_fields__)
+RUN: dict[str, Any] = {
     "unit_bytes": "1GB",
     "threads": 1,
     "verify": False,
     "verbose": False,
     "on_event": None,
+    "write_rows": None,
 }
 
 
 def tokenize(inputs: Any, output: Path, tokenizer: BPETokenizer, **options: Any) -> TokenizedCorpus:
     """As `tokenize_with_ray`."""
     tasks = options.pop("tasks", None) or LocalTasks()
-    return tokenize_units(tasks, inputs, output, tokenizer, **{**DEFAULTS, **options})
+    read = ReadOptions(**{name: options.pop(name) for name in READ if name in options})
+    run = {name: options.pop(name, default) for name, default in RUN.items()}
+    settings = CorpusSettings.of(tokenizer, read, **options)
+    return tokenize_units(tasks, inputs, output, tokenizer, settings, **run)
 
 
 def test_shards_are_those_of_the_parts(tmp_path: Path, tokenizer: BPETokenizer) -> None:
@@ -68,7 +70,7 @@ def test_rows_are_written_first(tmp_path: Path, tokenizer: BPETokenizer) -> None
                 raise KeyboardInterrupt
 
     def run() -> TokenizedCorpus:
-        return tokenize_rows(LocalTasks(), write, tmp_path / "out", tokenizer, **DEFAULTS)
+        return tokenize([], tmp_path / "out", tokenizer, write_rows=write)
 
     with pytest.raises(KeyboardInterrupt):
         run()
@@ -82,3 +84,11 @@ def test_rows_are_written_first(tmp_path: Path, tokenizer: BPETokenizer) -> None
     (tmp_path / "out.rows").mkdir()
     with pytest.raises(OptionError, match=r"out\.rows holds the rows of a run that did not finish"):
         run()
+
+
+@pytest.mark.parametrize("option", [{"unit_bytes": "much"}, {"threads": 0}, {"verify": "yes"}])
+def test_options_are_checked_before_rows_are_written(
+    option: dict[str, Any], tmp_path: Path, tokenizer: BPETokenizer
+) -> None:
+    with pytest.raises(TokenizerError, match=next(iter(option))):
+        tokenize([], tmp_path / "out", tokenizer, write_rows=lambda _: pytest.fail("written"), **option)

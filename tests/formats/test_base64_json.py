@@ -45,6 +45,15 @@ def contents(model: Model) -> Any:
     )
 
 
+def check_refused(path: Path, changes: dict[str, Any], message: str) -> None:
+    """Change a saved file, and check that loading refuses it."""
+    saved = json.loads(path.read_bytes())
+    path.write_text(json.dumps(saved | changes), encoding="utf-8")
+    with pytest.raises(FormatError, match=message) as error:
+        base64_json.load(path)
+    assert str(error.value).startswith(str(path))
+
+
 def characters() -> _core.Model:
     """SentencePiece-style: characters with byte fallback."""
     tokens = ["<unk>", "<s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "a", "b", "▁a", "ab"]
@@ -206,11 +215,7 @@ def _saved_vocab(tmp_path: Path) -> dict[str, str]:
 )
 def test_broken_files_are_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     base64_json.save(MODELS["bytes"], tmp_path / "x.json")
-    saved = json.loads((tmp_path / "x.json").read_bytes())
-    (tmp_path / "x.json").write_text(json.dumps(saved | changes), encoding="utf-8")
-    with pytest.raises(FormatError, match=message) as error:
-        base64_json.load(tmp_path / "x.json")
-    assert str(error.value).startswith(str(tmp_path / "x.json"))
+    check_refused(tmp_path / "x.json", changes, message)
 
 
 @pytest.mark.parametrize(
@@ -289,11 +294,7 @@ def test_a_lesson_of_characters_is_refused(tmp_path: Path) -> None:
 )
 def test_a_broken_lesson_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     RegexBPETokenizer().train(TEXT, 300).save(tmp_path / "x.json")
-    saved = json.loads((tmp_path / "x.json").read_bytes())
-    (tmp_path / "x.json").write_text(json.dumps(saved | changes), encoding="utf-8")
-    with pytest.raises(FormatError, match=message) as error:
-        base64_json.load(tmp_path / "x.json")
-    assert str(error.value).startswith(str(tmp_path / "x.json"))
+    check_refused(tmp_path / "x.json", changes, message)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from local_http import serving
+
 __all__ = ["END_OF_TURN", "Kind", "LocalServer", "continuation", "running"]
 
 # The id at which llama-server's model stops by itself.
@@ -250,12 +252,5 @@ class _Server(ThreadingHTTPServer):
 def running() -> Iterator[LocalServer]:
     """Run a server until the end of the block."""
     local = LocalServer()
-    with _Server(local) as server:
-        local.address = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
-        try:
-            yield local
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(_Server(local)) as local.address:
+        yield local

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
+
+from local_http import serving
 
 __all__ = ["HubServer", "Request", "commit_of", "requested_files", "running"]
 
@@ -178,15 +179,8 @@ def _etag(data: bytes) -> str:
 def running() -> Iterator[HubServer]:
     """Run a server until the end of the block."""
     hub = HubServer()
-    with _Server(hub) as server:
-        hub.address = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
-        try:
-            yield hub
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(_Server(hub)) as hub.address:
+        yield hub
 
 
 def requested_files(server: HubServer, method: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from bpe_tokenizer.formats.tiktoken.published import (
 )
 from bpe_tokenizer.formats.tiktoken.ranks import write_ranks
 from hostile import hostile_texts
+from local_http import serving
 
 if TYPE_CHECKING:
     import tiktoken
@@ -98,16 +98,8 @@ def running() -> Iterator[FileServer]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    content.address = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as content.address:
         yield content
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def fill_cache(directory: Path, vocab: Path, names: Sequence[str] = tuple(PUBLISHED)) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, CorpusError, TokenizerError, count
+from bpe_tokenizer import BPETokenizer, CorpusError, TokenizerError, count, train_bpe
 from bpe_tokenizer.cli.inputs import read_text
 from bpe_tokenizer.view.reports.documents import documents, read_blocks
 
@@ -26,6 +26,7 @@ def read_document(path: Path) -> None:
 
 CORPUS_READERS: dict[str, Callable[[Path], object]] = {
     "train": lambda path: BPETokenizer().train(path, 300, verbose=False),
+    "train_bpe": lambda path: train_bpe(path, 300),
     "count": lambda path: count([path]),
     "report": read_document,
 }
@@ -35,7 +36,6 @@ READERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize(
     ("data", "command"),
     [
@@ -47,12 +47,48 @@ READERS: dict[str, Callable[[Path], object]] = {
     ],
     ids=["gzip", "xz", "bzip2", "zstd", "zip"],
 )
-def test_a_compressed_file(reader: str, data: bytes, command: str, tmp_path: Path) -> None:
+def test_encode_files_refuses_a_compressed_file(data: bytes, command: str, tmp_path: Path) -> None:
     path = tmp_path / "corpus"
     path.write_bytes(data)
-    with pytest.raises(TokenizerError) as raised:
-        READERS[reader](path)
+    with pytest.raises(CorpusError) as raised:
+        TOKENIZER.encode_files(path)
     assert str(raised.value) == f"{path} is compressed: unpack it first ({command} FILE)"
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, bz2.compress])
+def test_the_text_of_a_compressed_file_of_a_command(
+    compress: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / "corpus"
+    path.write_bytes(compress(TEXT))
+    assert read_text(str(path)).encode() == TEXT
+    path.write_bytes(compress(b""))
+    assert read_text(str(path)) == ""
+
+
+@pytest.mark.parametrize("text", ["", "B", "BZ", "BZh", "BZh91AY", "P*", "P*M", "(", "\x1f"])
+def test_a_text_that_begins_like_a_compressed_file(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(text.encode())
+    assert read_text(str(path)) == text
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (gzip.compress(TEXT)[:-5], "is corrupt or truncated compressed data"),
+        (gzip.compress(gzip.compress(TEXT)), "is compressed twice: unpack it first$"),
+        (gzip.compress(bytes(257) + b"ustar" + bytes(250)), "is a tar archive: unpack it first"),
+        (gzip.compress(TEXT + b"\xff"), f"is not UTF-8: byte 0xff at offset {len(TEXT)}; convert it"),
+        (b"PK\x03\x04\xff\xff", r"is compressed: unpack it first \(unzip FILE\)$"),
+    ],
+    ids=["truncated", "twice", "tar", "latin1", "zip"],
+)
+def test_a_file_of_a_command_that_is_no_compressed_text(data: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "corpus"
+    path.write_bytes(data)
+    with pytest.raises(TokenizerError, match=message):
+        read_text(str(path))
 
 
 @pytest.mark.parametrize("reader", CORPUS_READERS)

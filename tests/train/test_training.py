@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import signal
@@ -397,6 +398,12 @@ def test_train_bpe_takes_a_dict_and_no_special_tokens(corpus_files: list[Path]) 
     assert vocab[1000] == b"<|end|>"
     assert len(merges) == 4
     assert len(train_bpe(corpus_files[0], 260, [])[1]) == 4
+
+
+def test_train_bpe_reads_compressed_files(corpus_files: list[Path], tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt.gz"
+    path.write_bytes(gzip.compress(corpus_files[0].read_bytes()))
+    assert train_bpe(path, 262) == train_bpe(corpus_files[0], 262)
 
 
 def test_train_bpe_never_takes_a_missing_file_for_text(tmp_path: Path) -> None:

@@ -49,6 +49,21 @@ impl PieceCounter {
         lock(&self.counted)
     }
 
+    /// A call that adds to the counts of this counter, which are locked.
+    fn call<'a>(
+        &'a self,
+        counted: &'a mut Counted,
+        weight: u64,
+        interrupt: &'a Interrupt<'a>,
+    ) -> CountCall<'a> {
+        CountCall {
+            counter: &self.counter,
+            counted,
+            weight,
+            interrupt,
+        }
+    }
+
     /// Counts without the GIL.
     fn count(
         &self,
@@ -57,12 +72,7 @@ impl PieceCounter {
         work: impl FnOnce(CountCall<'_>) -> Result<()> + Send,
     ) -> PyResult<()> {
         run(py, usize::MAX, |interrupt| {
-            work(CountCall {
-                counter: &self.counter,
-                counted: &mut self.counted(),
-                weight,
-                interrupt,
-            })
+            work(self.call(&mut self.counted(), weight, interrupt))
         })
     }
 
@@ -271,12 +281,8 @@ impl PieceCounter {
         let (file, byte) = position;
         let from = Position { file, byte };
         run_with_calls(py, |interrupt, calls| {
-            let mut call = CountCall {
-                counter: &self.counter,
-                counted: &mut self.counted(),
-                weight,
-                interrupt,
-            };
+            let mut counted = self.counted();
+            let mut call = self.call(&mut counted, weight, interrupt);
             let reached = call.add_files(&paths, from, most, &mut |bytes| {
                 calls.call(progress.as_ref(), |py| PyTuple::new(py, [bytes]));
             })?;
@@ -306,12 +312,8 @@ impl PieceCounter {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         run_with_calls(py, |interrupt, calls| {
-            let mut call = CountCall {
-                counter: &self.counter,
-                counted: &mut self.counted(),
-                weight,
-                interrupt,
-            };
+            let mut counted = self.counted();
+            let mut call = self.call(&mut counted, weight, interrupt);
             call.add_reader(Reader::new(&reader, calls), &name, &mut |bytes| {
                 calls.call(progress.as_ref(), |py| PyTuple::new(py, [bytes]));
             })

@@ -69,10 +69,13 @@ fn keep(ids: Vec<u32>) {
     }
 }
 
-fn options(special: Special, threads: usize) -> BatchOptions {
+fn options(special: Special, threads: usize, prefix_suffix_ids: PrefixSuffix) -> BatchOptions {
+    let (prefix_ids, suffix_ids) = prefix_suffix_ids;
     BatchOptions {
         special,
         threads,
+        prefix_ids,
+        suffix_ids,
         ..BatchOptions::default()
     }
 }
@@ -123,7 +126,7 @@ impl Encoder {
         threads: usize,
     ) -> PyResult<Vec<u32>> {
         if threads != 1 {
-            let options = options(special, threads);
+            let options = options(special, threads, PrefixSuffix::default());
             return Ok(self.batch(py, &[text], &options)?.ids);
         }
         self.run(py, text.len(), |interrupt| {
@@ -359,7 +362,7 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        let options = options(special.0, threads);
+        let options = options(special.0, threads, PrefixSuffix::default());
         let Ragged { ids, offsets } = self.batch(py, &texts, &options)?;
         self.announce(py, ids.len());
         let rows = offsets.windows(2).map(|row| {
@@ -383,11 +386,7 @@ impl Encoder {
         threads: usize,
         prefix_suffix_ids: PrefixSuffix,
     ) -> PyResult<Arrays<'py>> {
-        let options = BatchOptions {
-            prefix_ids: prefix_suffix_ids.0,
-            suffix_ids: prefix_suffix_ids.1,
-            ..options(special.0, threads)
-        };
+        let options = options(special.0, threads, prefix_suffix_ids);
         arrays(py, self.batch(py, &texts, &options)?)
     }
 
@@ -404,11 +403,7 @@ impl Encoder {
         prefix_suffix_ids: PrefixSuffix,
         pool: Option<&BufferPool>,
     ) -> PyResult<Arrays<'py>> {
-        let options = BatchOptions {
-            prefix_ids: prefix_suffix_ids.0,
-            suffix_ids: prefix_suffix_ids.1,
-            ..options(special.0, threads)
-        };
+        let options = options(special.0, threads, prefix_suffix_ids);
         let (pool, fresh) = (pool.map(|pool| &pool.ids), Arc::default());
         let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
         let Ragged { ids, offsets } =
@@ -434,11 +429,7 @@ impl Encoder {
         prefix_suffix_ids: PrefixSuffix,
         max_ids: usize,
     ) -> PyResult<Vec<ArrowArray>> {
-        let options = BatchOptions {
-            prefix_ids: prefix_suffix_ids.0,
-            suffix_ids: prefix_suffix_ids.1,
-            ..options(special.0, threads)
-        };
+        let options = options(special.0, threads, prefix_suffix_ids);
         let arrays = self.run(py, usize::MAX, |interrupt| {
             encode(
                 &self.core,
@@ -495,9 +486,7 @@ impl Encoder {
     ) -> PyResult<Arrays<'py>> {
         let options = BatchOptions {
             disallowed: disallowed.0,
-            prefix_ids: prefix_suffix_ids.0,
-            suffix_ids: prefix_suffix_ids.1,
-            ..options(special.0, threads)
+            ..options(special.0, threads, prefix_suffix_ids)
         };
         let separator = separator.as_ref().map(|text| text.expect_str(py));
         let separator = separator.transpose()?;
@@ -521,7 +510,7 @@ impl Encoder {
                 self.core.count(text.as_text(), &special.0, interrupt)
             });
         }
-        let options = options(special.0, threads);
+        let options = options(special.0, threads, PrefixSuffix::default());
         self.run(py, text.len(), |interrupt| {
             let texts = std::iter::once(text.as_text());
             self.core.count_all(texts, &options, interrupt)

@@ -15,13 +15,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-const BEHAVIORS: [(&str, Behavior); 5] = [
-    ("Isolated", Behavior::Isolated),
-    ("Removed", Behavior::Removed),
-    ("MergedWithPrevious", Behavior::MergedWithPrevious),
-    ("MergedWithNext", Behavior::MergedWithNext),
-    ("Contiguous", Behavior::Contiguous),
-];
 const PREPENDS: [(&str, Prepend); 3] = [
     ("always", Prepend::Always),
     ("first", Prepend::First),
@@ -172,7 +165,7 @@ fn pre_tokenizer(step: &Bound<'_, PyAny>) -> PyResult<PreTokenizer> {
     Ok(match kind.as_str() {
         "Split" | "SplitBytes" => PreTokenizer::Split(Split {
             pattern: pattern(&step.getattr("pattern")?)?,
-            behavior: choice(step, "behavior", &BEHAVIORS)?,
+            behavior: choice(step, "behavior", &Behavior::NAMES)?,
             invert: field(step, "invert")?,
             bytes: kind == "SplitBytes",
         }),
@@ -238,7 +231,7 @@ pub fn pre_tokenizer_tuple<'py>(
     match step {
         PreTokenizer::Split(split) => {
             let kind = if split.bytes { "SplitBytes" } else { "Split" };
-            let behavior = name_of(&split.behavior, &BEHAVIORS);
+            let behavior = name_of(&split.behavior, &Behavior::NAMES);
             named_tuple(py, "Split", (kind, &split.pattern, behavior, split.invert))
         }
         PreTokenizer::PrefixSpace => named_tuple(py, "PrefixSpace", ()),

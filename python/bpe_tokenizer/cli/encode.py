@@ -36,7 +36,7 @@ def encode(
     text: Annotated[str | None, option("TEXT", "Text to encode.")] = None,
     file: Annotated[
         list[str] | None,
-        option("FILE...", "Files to encode, in UTF-8 and in order; - is standard input.", names=FILE),
+        option("FILE...", "Files of UTF-8 text to encode, in order; - is standard input.", names=FILE),
     ] = None,
     count: Annotated[
         bool, typer.Option("--count", help="Print the number of ids of each text or file, not the ids.")
@@ -65,7 +65,8 @@ def encode(
     """Turn text into ids.
 
     Each text or file gives a line of numbers, or with --count the number of its ids. Files and standard input
-    are read in blocks, so they may be larger than the memory.
+    are read in blocks, so they may be larger than the memory. Compressed files (gzip, xz, bzip2, Zstandard)
+    are decompressed.
     """
     if text is not None and file is not None:
         raise typer.BadParameter("give either --text or --file, not both")

@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 import typer
 
 from bpe_tokenizer.arguments import check_path
-from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.errors import CorpusError, OptionError
+from bpe_tokenizer.readers.compression import compression_of, decompressed_chunks, may_be_compressed
+from bpe_tokenizer.readers.detect import binary_kind
+from bpe_tokenizer.readers.opened import ChunkReader
 from bpe_tokenizer.train.text_files import HEAD_BYTES, not_utf8
 
 __all__ = ["blocks", "check_inputs", "read_text", "text_blocks"]
@@ -65,23 +68,46 @@ def blocks(source: str) -> Iterator[bytes]:
 def text_blocks(source: str) -> Iterator[str]:
     """Yield the UTF-8 text of a file or of standard input (`-`) exactly, as it arrives.
 
+    A compressed file is decompressed.
+
     Raises:
+        CorpusError: Compressed data is corrupt or truncated, or is not of a text.
+        MissingDependencyError: The file is Zstandard, and `zstandard` is not installed.
         OptionError: The text is not UTF-8.
         OSError: The file cannot be read.
     """
+    name = "standard input" if source == "-" else source
     decoder = codecs.getincrementaldecoder("utf-8")()
     done = 0
     head = b""
-    for block in itertools.chain(blocks(source), (b"",)):
+    for block in itertools.chain(_decompressed(blocks(source), name), (b"",)):
         head = head or block[:HEAD_BYTES]
         begin = done - len(decoder.getstate()[0])  # of a character that began in an earlier block
         try:
             yield decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
-            name = "standard input" if source == "-" else source
             byte, offset = error.object[error.start], begin + error.start
             raise OptionError(not_utf8(name, head, byte, offset)) from None
         done += len(block)
+
+
+def _decompressed(stored: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """Yield the content of a file from its stored bytes."""
+    head = b""
+    for block in stored:
+        head += block
+        # A pipe may have few bytes at first, and its next ones may come much later.
+        if compression_of(head) is not None or not may_be_compressed(head):
+            break
+    compression = compression_of(head)
+    whole = itertools.chain([head] if head else [], stored)
+    if compression is None:
+        yield from whole
+        return
+    for number, chunk in enumerate(decompressed_chunks(ChunkReader(whole), compression, name)):
+        if number == 0 and (problem := binary_kind(chunk)):
+            raise CorpusError(f"{name[:100]} is {problem}")
+        yield chunk
 
 
 def read_text(source: str | None) -> str:
@@ -91,6 +117,7 @@ def read_text(source: str | None) -> str:
         source: As an item of `check_inputs`, or None.
 
     Raises:
+        CorpusError: As in `text_blocks`.
         OptionError: The text is not UTF-8, or as in `check_inputs`.
         OSError: The file cannot be read.
         typer.BadParameter: As in `check_inputs`.

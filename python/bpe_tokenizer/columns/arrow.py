@@ -96,7 +96,7 @@ def decode_column(
         ArgumentTypeError: It is not a column of lists of integers.
         CorpusError: An id is null, or an array breaks Arrow's rules.
         DecodingError: A row is not UTF-8, and `errors` is `"strict"`.
-        OptionError: The error handler is unknown.
+        OptionError: `errors` is none of these.
         UnknownIdError: An id is not in the vocabulary.
     """
     if not isinstance(errors, str):

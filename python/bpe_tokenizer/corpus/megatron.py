@@ -1,6 +1,7 @@
 """Megatron-LM's indexed datasets.
 
-The layout is that of https://github.com/NVIDIA/Megatron-LM, megatron/core/datasets/indexed_dataset.py.
+The layout is that of https://github.com/NVIDIA/Megatron-LM, megatron/core/datasets/indexed_dataset.py, for
+text: only the index of a multimodal dataset has modes after the documents.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import Any
 
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
 from bpe_tokenizer.corpus.run_report import OnEvent
+from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.shards import ShardFormatName, TokenType
 from bpe_tokenizer.distributed.arrow import (
     CountSettings,
@@ -34,9 +35,9 @@ from bpe_tokenizer.distributed.count_units import (
     unit_batch,
 )
 from bpe_tokenizer.distributed.ray_tasks import RayTasks, own_errors
-from bpe_tokenizer.distributed.shards import tokenize_rows, tokenize_units
+from bpe_tokenizer.distributed.shards import tokenize_units
 from bpe_tokenizer.libraries import import_library
-from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError
+from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError, ReadOptions
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.piece_counts import PieceCounts, merged_counts
@@ -258,33 +259,36 @@ def tokenize_with_ray(
     `examples/count_with_ray.py` runs it.
     """
     tasks = RayTasks({"num_cpus": threads, **(task_options or {})})
-    options: dict[str, Any] = {
-        "format": format,
-        "input_format": input_format,
-        "documents": documents,
-        "separator": separator,
-        "field": field,
-        "append_eos": append_eos,
-        "eos_token": eos_token,
-        "shard_tokens": shard_tokens,
-        "dtype": dtype,
-        "allowed_special": allowed_special,
-        "on_error": on_error,
-        "shuffle": shuffle,
-        "unit_bytes": unit_bytes,
-        "threads": threads,
-        "verify": verify,
-        "verbose": verbose,
-        "on_event": on_event,
-    }
-    if not hasattr(inputs, "write_parquet"):
-        return tokenize_units(tasks, inputs, output, tokenizer, **options)
+    settings = CorpusSettings.of(
+        tokenizer,
+        ReadOptions(input_format, documents, separator, field, on_error),
+        format,
+        append_eos=append_eos,
+        eos_token=eos_token,
+        shard_tokens=shard_tokens,
+        dtype=dtype,
+        allowed_special=allowed_special,
+        shuffle=shuffle,
+    )
+    is_dataset = hasattr(inputs, "write_parquet")
+    return tokenize_units(
+        tasks,
+        inputs,
+        output,
+        tokenizer,
+        settings,
+        unit_bytes=unit_bytes,
+        threads=threads,
+        verify=verify,
+        verbose=verbose,
+        on_event=on_event,
+        write_rows=partial(_write_rows, inputs, field, tasks) if is_dataset else None,
+    )
 
-    def write(directory: Path) -> None:
-        with own_errors(tasks.ray):
-            inputs.select_columns([field]).write_parquet(str(directory))
 
-    return tokenize_rows(tasks, write, output, tokenizer, **options)
+def _write_rows(dataset: Any, column: str, tasks: RayTasks, directory: Path) -> None:
+    with own_errors(tasks.ray):
+        dataset.select_columns([column]).write_parquet(str(directory))
 
 
 def _encoded(table: Any, encode: Callable[[Any], Any]) -> Iterator[Any]:

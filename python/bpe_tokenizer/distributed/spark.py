@@ -10,6 +10,7 @@ from typing import Any
 
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
 from bpe_tokenizer.corpus.run_report import OnEvent
+from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.shards import ShardFormatName, TokenType
 from bpe_tokenizer.distributed.arrow import (
     CountSettings,
@@ -31,11 +32,11 @@ from bpe_tokenizer.distributed.count_units import (
     count_unit_batch,
     count_units,
 )
-from bpe_tokenizer.distributed.shards import tokenize_rows, tokenize_units
+from bpe_tokenizer.distributed.shards import tokenize_units
 from bpe_tokenizer.distributed.spark_tasks import SparkTasks, own_errors
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.libraries import import_library
-from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError
+from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError, ReadOptions
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.piece_counts import PieceCounts, merged_counts
@@ -259,33 +260,35 @@ def tokenize_with_spark(
     """
     is_frame = hasattr(inputs, "mapInArrow")
     tasks = SparkTasks(inputs.sparkSession if is_frame and session is None else session)
-    options: dict[str, Any] = {
-        "format": format,
-        "input_format": input_format,
-        "documents": documents,
-        "separator": separator,
-        "field": field,
-        "append_eos": append_eos,
-        "eos_token": eos_token,
-        "shard_tokens": shard_tokens,
-        "dtype": dtype,
-        "allowed_special": allowed_special,
-        "on_error": on_error,
-        "shuffle": shuffle,
-        "unit_bytes": unit_bytes,
-        "threads": threads,
-        "verify": verify,
-        "verbose": verbose,
-        "on_event": on_event,
-    }
-    if not is_frame:
-        return tokenize_units(tasks, inputs, output, tokenizer, **options)
+    settings = CorpusSettings.of(
+        tokenizer,
+        ReadOptions(input_format, documents, separator, field, on_error),
+        format,
+        append_eos=append_eos,
+        eos_token=eos_token,
+        shard_tokens=shard_tokens,
+        dtype=dtype,
+        allowed_special=allowed_special,
+        shuffle=shuffle,
+    )
+    return tokenize_units(
+        tasks,
+        inputs,
+        output,
+        tokenizer,
+        settings,
+        unit_bytes=unit_bytes,
+        threads=threads,
+        verify=verify,
+        verbose=verbose,
+        on_event=on_event,
+        write_rows=partial(_write_rows, inputs, field) if is_frame else None,
+    )
 
-    def write(directory: Path) -> None:
-        with own_errors():
-            _column(inputs, field).write.parquet(directory.as_uri())
 
-    return tokenize_rows(tasks, write, output, tokenizer, **options)
+def _write_rows(frame: Any, column: str, directory: Path) -> None:
+    with own_errors():
+        _column(frame, column).write.parquet(directory.as_uri())
 
 
 def _column(frame: Any, column: str) -> Any:

@@ -9,7 +9,15 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.libraries import import_library
 
-__all__ = ["CHUNK_BYTES", "Compression", "Stored", "compression_of", "decompressed_chunks"]
+__all__ = [
+    "CHUNK_BYTES",
+    "Compression",
+    "Stored",
+    "compression_of",
+    "decompressed_chunks",
+    "inflated",
+    "may_be_compressed",
+]
 
 Compression: TypeAlias = Literal["gzip", "zstd", "xz", "bz2"]
 
@@ -54,6 +62,17 @@ def compression_of(head: bytes) -> Compression | None:
     return next((kind for signature, kind in _SIGNATURES if head.startswith(signature)), None)
 
 
+def may_be_compressed(head: bytes) -> bool:
+    r"""Return whether a file that starts with these bytes, of which more may follow, can be compressed.
+
+    >>> may_be_compressed(b"BZ"), may_be_compressed(b"BZh, a text")
+    (True, False)
+    """
+    if head and 0x50 <= head[0] <= 0x5F and _SKIPPABLE.startswith(head[1:4]):
+        return True
+    return any(signature.startswith(head[: len(signature)]) for signature, _ in _SIGNATURES)
+
+
 def decompressed_chunks(
     stored: Stored, compression: Compression | None, name: str
 ) -> Generator[bytes, None, None]:
@@ -83,22 +102,40 @@ def decompressed_chunks(
         ) from None
 
 
+def inflated(stored: Stored, data: bytes, wbits: int) -> Generator[bytes, None, bytes]:
+    """Yield the content of a member of gzip, or of a stream of zlib, in chunks of at most `CHUNK_BYTES`.
+
+    Args:
+        stored: The stored bytes after `data`.
+        data: Its first stored bytes.
+        wbits: What it is, as in `zlib.decompressobj`.
+
+    Returns:
+        The stored bytes after it, as far as they are read.
+
+    Raises:
+        EOFError: The stored bytes end within it.
+        zlib.error: It is corrupt.
+    """
+    member = zlib.decompressobj(wbits)
+    while not member.eof:
+        # Also without new data, there may be more to return.
+        chunk = member.decompress(data, CHUNK_BYTES)
+        data = member.unconsumed_tail
+        if chunk:
+            yield chunk
+        if not (data or member.eof or chunk):
+            data = stored.read(_STORED_BYTES)
+            if not data:
+                raise EOFError("the file ends within a member")
+    return member.unused_data
+
+
 def _gzip_chunks(stored: Stored) -> Generator[bytes, None, None]:
     """Yield what the members of a gzip file hold. Zero bytes may follow a member."""
     data = stored.read(_STORED_BYTES)
     while data:
-        member = zlib.decompressobj(16 + zlib.MAX_WBITS)
-        while not member.eof:
-            # Also without new data, there may be more to return.
-            chunk = member.decompress(data, CHUNK_BYTES)
-            data = member.unconsumed_tail
-            if chunk:
-                yield chunk
-            if not (data or member.eof or chunk):
-                data = stored.read(_STORED_BYTES)
-                if not data:
-                    raise EOFError("the file ends within a member")
-        data = member.unused_data.lstrip(b"\0")
+        data = (yield from inflated(stored, data, 16 + zlib.MAX_WBITS)).lstrip(b"\0")
         while not data and (more := stored.read(_STORED_BYTES)):
             data = more.lstrip(b"\0")
         if len(data) == 1:

@@ -14,7 +14,7 @@ from bpe_tokenizer.readers.compression import Compression, compression_of, decom
 from bpe_tokenizer.readers.inputs import Input, StoredFile, open_stored
 from bpe_tokenizer.readers.options import InputFormat
 
-__all__ = ["InputKind", "input_kind", "kind_of"]
+__all__ = ["InputKind", "binary_kind", "input_kind", "kind_of"]
 
 _EXTENSIONS: dict[str, InputFormat] = {
     ".jsonl": "jsonl",
@@ -168,7 +168,7 @@ def _format_of(name: str, head: bytes, is_all: bool = False) -> InputFormat | No
         return "arrow"
     if named in ("parquet", "arrow") and not head.startswith(b"version https://git-lfs"):
         return named
-    if problem := _binary(head):
+    if problem := binary_kind(head):
         raise CorpusError(f"{name[:100]} is {problem}; {_WAY_OUT}")
     if named == "jsonl":
         return named
@@ -196,8 +196,8 @@ def _named(name: str) -> InputFormat | None:
     return _EXTENSIONS.get(path.suffix.lower())
 
 
-def _binary(head: bytes) -> str:
-    """Return what a file is that is not text; "" for text."""
+def binary_kind(head: bytes) -> str:
+    """Return what a file with these first bytes is, if it is not text; "" for text."""
     for signature, problem in _BINARY:
         # "GGUF" may be the first word of a text.
         if head.startswith(signature) and (not signature.isalnum() or _has_control(head)):

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import CorpusError
+from bpe_tokenizer.readers.compression import inflated
 from bpe_tokenizer.readers.rows import BATCH_BYTES
 
 __all__ = ["ChunkRows", "ColumnChunk", "OtherLayoutError", "chunk_rows", "long_texts"]
@@ -331,17 +332,10 @@ def _gzip_pieces(stored: _StoredPage, chunk: ColumnChunk) -> Iterator[bytes]:
     data = stored.read(_STORED_BYTES)
     try:
         while data:
-            member = zlib.decompressobj(32 + zlib.MAX_WBITS)
-            while not member.eof:
-                piece = member.decompress(data, _PIECE_BYTES)
-                data = member.unconsumed_tail
-                if piece:
-                    yield piece
-                if not (data or member.eof or piece):
-                    data = stored.read(_STORED_BYTES)
-                    if not data:
-                        raise _broken(chunk, "a page ends within a member of gzip")
-            data = member.unused_data or stored.read(_STORED_BYTES)
+            data = yield from inflated(stored, data, 32 + zlib.MAX_WBITS)
+            data = data or stored.read(_STORED_BYTES)
+    except EOFError:
+        raise _broken(chunk, "a page ends within a member of gzip") from None
     except zlib.error as error:
         raise _broken(chunk, f"corrupt gzip: {error}") from None
 

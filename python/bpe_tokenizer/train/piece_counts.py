@@ -676,7 +676,6 @@ def count(
         spill_directory: As in `PieceCounts`.
         min_count: Leave out the pieces that occur less often in the corpus.
         sample: As in `PieceCounts`.
-        verbose: Show a progress bar on stderr, if that is a terminal.
         verbose: Show a progress bar, if stderr is a terminal, and the number of skipped rows on stderr.
         input_format: As in `BPETokenizer.train`, like the arguments that follow.
         documents: Whether a document of a text file is a `"line"` or the `"file"`.

@@ -190,7 +190,7 @@ def train_bpe(
     lexicographically greatest bytes is merged first.
 
     Args:
-        input_path: A UTF-8 text file.
+        input_path: A file that `BPETokenizer.train` reads, such as text in UTF-8, plain or compressed.
         vocab_size: Number of ids: 256 bytes, special tokens, learned tokens.
         special_tokens: A list, which takes the ids 256, 257, ..., or a dict of text to id. No learned
             token crosses them.

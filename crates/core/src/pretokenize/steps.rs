@@ -26,6 +26,17 @@ pub enum Behavior {
     Contiguous,
 }
 
+impl Behavior {
+    /// The names in files of `tokenizers`.
+    pub const NAMES: [(&'static str, Self); 5] = [
+        ("Isolated", Self::Isolated),
+        ("Removed", Self::Removed),
+        ("MergedWithPrevious", Self::MergedWithPrevious),
+        ("MergedWithNext", Self::MergedWithNext),
+        ("Contiguous", Self::Contiguous),
+    ];
+}
+
 /// The pieces to which `Metaspace` prepends its character (`PrependScheme`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prepend {

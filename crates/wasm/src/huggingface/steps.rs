@@ -11,13 +11,6 @@ use bpe_tokenizer_core::pretokenize::{
 };
 use bpe_tokenizer_core::Result;
 
-const BEHAVIORS: [(&str, Behavior); 5] = [
-    ("Isolated", Behavior::Isolated),
-    ("Removed", Behavior::Removed),
-    ("MergedWithPrevious", Behavior::MergedWithPrevious),
-    ("MergedWithNext", Behavior::MergedWithNext),
-    ("Contiguous", Behavior::Contiguous),
-];
 const MAX_FIXED_LENGTH: u32 = 1000;
 
 /// `Nmt` cleans text as a machine translation system did: it drops the first characters and makes the others spaces.
@@ -253,7 +246,7 @@ fn read_splits(step: &Field<'_>, kind: &str) -> Result<Vec<Split>> {
 
 fn read_behavior(field: &Field<'_>) -> Result<Behavior> {
     let name = field.text()?;
-    let found = BEHAVIORS.iter().find(|(known, _)| *known == name);
+    let found = Behavior::NAMES.iter().find(|(known, _)| *known == name);
     let why = "must be one of Isolated, Removed, MergedWithPrevious, MergedWithNext, Contiguous";
     found
         .map(|(_, behavior)| *behavior)

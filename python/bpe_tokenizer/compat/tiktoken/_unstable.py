@@ -10,6 +10,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from bpe_tokenizer.decoding import is_utf8
+
 __all__ = ["completions", "split_unstable"]
 
 _SPACE = b" \n\t"
@@ -65,8 +67,8 @@ def completions(
         for start in range(1, len(unstable))
         for token in _with_prefix(unstable[start:], sorted_tokens)
     ]
-    texts = [possibility for possibility in possible if _is_text(possibility)]
-    broken = [possibility for possibility in possible if not _is_text(possibility)]
+    texts = [possibility for possibility in possible if is_utf8(possibility)]
+    broken = [possibility for possibility in possible if not is_utf8(possibility)]
     for row in [*encode_all(texts), *map(merge, broken)]:
         found[tuple(_covering(row, len(unstable), tokens))] = None
     # A continuation may split off the last white space.
@@ -98,17 +100,9 @@ def _covering(row: Sequence[int], length: int, tokens: Mapping[int, bytes]) -> I
 def _last_character(data: bytes) -> bytes | None:
     """The complete character at the end of bytes; None if there is none."""
     for length in range(1, min(4, len(data)) + 1):
-        if _is_text(data[-length:]):
+        if is_utf8(data[-length:]):
             return data[-length:]
     return None
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _is_space(token: bytes | None) -> bool:

@@ -15,21 +15,13 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import TokenizerError
 from bpe_tokenizer.formats import huggingface
+from bpe_tokenizer.formats.huggingface.tokens import MODEL_SETTINGS
 from bpe_tokenizer.model import Model
 
 __all__ = ["CoreTokenizer", "Mirror"]
 
 # How many tokens of the vocabulary a fingerprint holds.
 _SAMPLE = 32
-_MODEL_SETTINGS = (
-    "dropout",
-    "unk_token",
-    "continuing_subword_prefix",
-    "end_of_word_suffix",
-    "fuse_unk",
-    "byte_fallback",
-    "ignore_merges",
-)
 
 
 class CoreTokenizer:
@@ -168,7 +160,7 @@ def _fingerprint(backend: Any) -> tuple[object, ...]:
         tuple(token.id for token in probe),
         tuple((part and part.__getstate__()) for part in parts),
         type(model),
-        tuple(getattr(model, name, None) for name in _MODEL_SETTINGS),
+        tuple(getattr(model, name, None) for name in MODEL_SETTINGS),
         repr(added),  # all flags of all tokens, in a quarter of the time of reading them one by one
     )
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from bpe_tokenizer import _core
+from bpe_tokenizer.decoding import is_utf8
 from bpe_tokenizer.errors import FormatError, ModelError, shorten
 from bpe_tokenizer.formats.capabilities import NOT_IN_UTF8
 from bpe_tokenizer.formats.gguf.file import Metadata
@@ -133,19 +134,11 @@ def _check_spelling(
     """Check that ordinary text cannot become an added token through the bytes that its spelling encodes."""
     if data is None or not NOT_IN_UTF8.isdisjoint(data):
         return
-    if len(data) == 1 or (pre_tokenizer.ignore_merges and _is_text(data)):
+    if len(data) == 1 or (pre_tokenizer.ignore_merges and is_utf8(data)):
         raise metadata.error(
             f"{TOKENS}[{token.id}]",
             f"{shorten(token.content)} is an added token, and also the spelling of the bytes {shorten(data)}",
         )
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def lacks_bytes(vocab: Iterable[bytes]) -> bool:

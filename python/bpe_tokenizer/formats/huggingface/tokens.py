@@ -13,22 +13,19 @@ from bpe_tokenizer.formats.huggingface.token_table import Table, read_string_tab
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import AddedToken
 
-__all__ = ["BYTE_TOKENS", "Tokens", "read_tokens"]
+__all__ = ["BYTE_TOKENS", "MODEL_SETTINGS", "Tokens", "read_tokens"]
 
-_MODEL_FIELDS = frozenset(
-    (
-        "type",
-        "dropout",
-        "unk_token",
-        "continuing_subword_prefix",
-        "end_of_word_suffix",
-        "fuse_unk",
-        "byte_fallback",
-        "ignore_merges",
-        "vocab",
-        "merges",
-    )
+# The settings of a BPE model, in files and as attributes of `tokenizers.models.BPE`.
+MODEL_SETTINGS = (
+    "dropout",
+    "unk_token",
+    "continuing_subword_prefix",
+    "end_of_word_suffix",
+    "fuse_unk",
+    "byte_fallback",
+    "ignore_merges",
 )
+_MODEL_FIELDS = frozenset(("type", *MODEL_SETTINGS, "vocab", "merges"))
 _BYTES = tuple(_core.to_printable(bytes([byte])) for byte in range(256))
 _TEXT_BYTES = frozenset(_BYTES[byte] for byte in range(256) if byte not in NOT_IN_UTF8)
 # The tokens of byte fallback.

@@ -4,7 +4,7 @@ import { countNoun, formatNumber, make } from "./dom.js";
 import { FLAG_ADDED, FLAG_BEGINS_INSIDE, FLAG_ENDS_INSIDE, FLAG_SPECIAL } from "./chips.js";
 import { icon } from "./icons.js";
 import { characterName, hexBytes, isInvisible, printable } from "./printable.js";
-import { inCharacters, splitCharacter } from "./rows.js";
+import { inCharacters, lastAtMost, splitCharacter } from "./rows.js";
 
 /**
  * Collects what is known about a token of an encoded text.
@@ -47,18 +47,6 @@ function sharedCharacters({ starts, ends, flags }, text, token) {
     while (flags[last] & FLAG_ENDS_INSIDE && starts[last + 1] <= place) last += 1;
     return { character: String.fromCodePoint(text.codePointAt(place)), tokens: last - first + 1 };
   });
-}
-
-/** The index of the last value that is at most a limit, in ascending values. */
-function lastAtMost(values, limit) {
-  let low = 0;
-  let high = values.length - 1;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (values[middle] <= limit) low = middle;
-    else high = middle - 1;
-  }
-  return low;
 }
 
 function joinBytes(parts) {

@@ -25,14 +25,7 @@ export class Rows {
 
   /** The row of a token; the last known row for tokens that have none yet. */
   rowOf(token) {
-    let low = 0;
-    let high = this.count - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (this.#starts[middle] <= token) low = middle;
-      else high = middle - 1;
-    }
-    return low;
+    return lastAtMost(this.#starts, token, this.count);
   }
 
   /**
@@ -124,6 +117,18 @@ function firstDifference(one, other) {
   let at = 0;
   while (at < length && one.ids[at] === other.ids[at] && one.flags[at] === other.flags[at]) at += 1;
   return at;
+}
+
+/** The index of the last value that is at most a limit, in the first `count` of ascending values. */
+export function lastAtMost(values, limit, count = values.length) {
+  let low = 0;
+  let high = count - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (values[middle] <= limit) low = middle;
+    else high = middle - 1;
+  }
+  return low;
 }
 
 /** A place in a text, counted in characters as in Python, not in UTF-16 code units. */

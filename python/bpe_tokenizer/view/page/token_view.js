@@ -11,7 +11,7 @@ import {
   FLAG_SPECIAL,
 } from "./chips.js";
 import { TokenBytes, TokenWidths } from "./measure.js";
-import { paragraphDirection, Rows, splitCharacter } from "./rows.js";
+import { lastAtMost, paragraphDirection, Rows, splitCharacter } from "./rows.js";
 import { characterName, isInvisible, spokenToken } from "./printable.js";
 
 // Rows above and below the visible ones, for scrolling without a gap.
@@ -130,15 +130,7 @@ export class TokenView {
 
   /** The token that covers a position of the text, in UTF-16 code units. */
   tokenAt(position) {
-    const { starts } = this.encoded;
-    let low = 0;
-    let high = starts.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (starts[middle] <= position) low = middle;
-      else high = middle - 1;
-    }
-    return low;
+    return lastAtMost(this.encoded.starts, position);
   }
 
   /** Selects a token, or none with -1, and tells so. */
