@@ -42,14 +42,15 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the cases of sampled tests that do not belong to the day."""
+    """Deselect the cases of sampled tests, and of groups of them, that do not belong to the day."""
     cases: defaultdict[tuple[str, float], list[pytest.Item]] = defaultdict(list)
     for item in items:
         marker = item.get_closest_marker("sampled")
         if item.nodeid in config.args:
             continue  # a case that the command line names always runs
         if marker is not None:
-            cases[item.nodeid.partition("[")[0], marker.args[0]].append(item)
+            share, *group = marker.args
+            cases[group[0] if group else item.nodeid.partition("[")[0], share].append(item)
         elif item.get_closest_marker("slow") is not None:
             cases["slow", 1.0].append(item)
     kept = {each for (name, share), group in cases.items() for each in sample(group, share, name)}

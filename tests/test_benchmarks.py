@@ -220,6 +220,7 @@ def test_a_mode_that_is_not_offered_is_skipped(tmp_path: Path, tokenizer: BPETok
         job(replace(side(tokenizer), fixed_threads=True), "batch", inputs, 1)
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_cases_are_compared_timed_and_recorded(
     suite: tuple[Suite, records.Record], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -246,6 +247,7 @@ def test_cases_are_compared_timed_and_recorded(
     assert "gigatoken/numpy/books/cl100k/warm/1t" in capsys.readouterr().out
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_memory_and_hostile_inputs_are_recorded(
     suite: tuple[Suite, records.Record], tokenizer: BPETokenizer
 ) -> None:

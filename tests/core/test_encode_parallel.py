@@ -321,6 +321,7 @@ def test_ctrl_c(tmp_path: Path, call: str) -> None:
     assert process.communicate(timeout=60) == ("", "")
 
 
+@pytest.mark.sampled(0.25, "long tests")
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the peak")
 def test_memory_is_bounded(tmp_path: Path) -> None:
     """Beside what there was: output, 64 MB, and input: Python keeps UTF-8 of a `str`."""

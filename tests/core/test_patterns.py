@@ -107,6 +107,7 @@ def test_the_bounded_patterns_change_no_text_of_other_scripts(text: str) -> None
         assert pieces(name, other) == pieces(base, other)
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_the_bounded_patterns_change_no_hostile_text_of_other_scripts() -> None:
     for text in hostile_texts(300):
         well_formed = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

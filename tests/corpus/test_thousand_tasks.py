@@ -133,7 +133,11 @@ _SAMPLED = [pytest.mark.slow, pytest.mark.sampled(0.3)]
 
 
 @pytest.mark.parametrize(
-    ("units", "seed"), [(1000, 1), *(pytest.param(10_000, seed, marks=_SAMPLED) for seed in range(3))]
+    ("units", "seed"),
+    [
+        pytest.param(1000, 1, marks=pytest.mark.sampled(0.25, "long tests")),
+        *(pytest.param(10_000, seed, marks=_SAMPLED) for seed in range(3)),
+    ],
 )
 def test_a_thousand_tasks(
     units: int, seed: int, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch

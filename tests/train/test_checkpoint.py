@@ -70,7 +70,7 @@ def run_and_kill(corpus: list[Path], directory: Path, seconds: float, memory: st
     return process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.sampled(1.0)
+@pytest.mark.sampled(0.25, "long tests")
 @pytest.mark.parametrize("memory", ["", pytest.param("100MB", marks=pytest.mark.slow)])
 def test_kills_change_nothing(
     tmp_path: Path, corpus: list[Path], monkeypatch: pytest.MonkeyPatch, memory: str
@@ -97,6 +97,7 @@ def test_kills_change_nothing(
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_a_stop_at_every_save_changes_nothing(
     tmp_path: Path, corpus: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,7 @@ def learned(everything: PieceCounts) -> BPETokenizer:
     return BPETokenizer("gpt2").train_from_counts(everything, 3000, verbose=False)
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_counts_with_a_limit_are_exact(
     corpus: Path, everything: PieceCounts, tmp_path: Path, threads: int
@@ -85,6 +86,7 @@ def test_counts_with_a_limit_are_exact(
         assert pickle.loads(pickle.dumps(limited)) == everything
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_merges_with_a_limit_are_those_without(
     corpus: Path, everything: PieceCounts, learned: BPETokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,7 +107,7 @@ def core_needs(counts: PieceCounts) -> int:
     return core_counter(counts).needs[2]
 
 
-@pytest.mark.sampled(0.5)
+@pytest.mark.sampled(0.25, "long tests")
 @pytest.mark.parametrize("tie_break", ["largest", "huggingface"])
 def test_other_ways_of_training_keep_the_limit(
     everything: PieceCounts, tie_break: Any, tmp_path: Path, corpus: Path
@@ -160,7 +162,7 @@ BPETokenizer("gpt2").train(
 """
 
 
-@pytest.mark.sampled(0.5)
+@pytest.mark.sampled(0.34)
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
 @pytest.mark.parametrize("seconds", [0.2, 0.8, 1.6])
@@ -204,6 +206,7 @@ def test_a_full_disk_is_named_and_changes_no_counts(corpus: Path, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_large_files_are_streams(everything: PieceCounts, tmp_path: Path) -> None:
     path = tmp_path / "large.counts"
     everything.save(path)
@@ -240,6 +243,7 @@ def test_a_large_file_is_dropped_from_as_texts_are(everything: PieceCounts, tmp_
     assert core_needs(counts) <= 36e6
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_a_stopped_run_goes_on_in_little_memory(
     corpus: Path, learned: BPETokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -336,6 +340,7 @@ def test_a_broken_large_file_gives_no_counts(everything: PieceCounts, tmp_path: 
         list(PieceCounts.load(path))
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_many_files_of_counts_are_added_in_bounded_memory(tmp_path: Path) -> None:
     paths = []
     total: dict[bytes, int] = {}

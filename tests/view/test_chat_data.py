@@ -264,6 +264,7 @@ def check_encoding(tokenizer: BPETokenizer, seed: str, count: int, added: Sequen
     assert attacked > 0 or not tokenizer.special_tokens
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("normalization", [None, "NFC", "NFKC"])
 @pytest.mark.parametrize("plain", [0.0, 0.3, 1.0])
 def test_javascript_encodes_to_the_ids_and_the_mask_of_the_package(
@@ -290,6 +291,7 @@ def control_tokens() -> list[str]:
 
 
 @pytest.mark.fixtures
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize(
     "name", ["ggml-vocab-llama-bpe.gguf", "ggml-vocab-qwen2.gguf", "ggml-vocab-gpt-2.gguf"]
 )

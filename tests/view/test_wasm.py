@@ -444,6 +444,7 @@ def test_a_broken_packed_model_is_refused_or_works(core: WasmCore) -> None:
     assert refused > 1000
 
 
+@pytest.mark.sampled(0.25)
 @pytest.mark.parametrize("index", range(4))
 def test_a_broken_tokenizer_json_is_refused_or_works(core: WasmCore, index: int) -> None:
     document = documents()[index]

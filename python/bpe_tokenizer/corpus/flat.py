@@ -8,7 +8,15 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LLM_C_MAX_TOKENS", "ArrayFile", "FlatShard", "LlmCShard", "NumpyShard", "llm_c_header", "write_as"]
+__all__ = [
+    "LLM_C_MAX_TOKENS",
+    "ArrayFile",
+    "FlatShard",
+    "LlmCShard",
+    "NumpyShard",
+    "llm_c_header",
+    "write_as",
+]
 
 _LLM_C_HEADER_BYTES = 256 * 4
 # llm.c's dataloader.h (dataloader_load_batch) casts a position in the file to `int` before it seeks, so no

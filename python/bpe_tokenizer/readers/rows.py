@@ -137,7 +137,9 @@ def _rows(
         del rows
 
 
-def _blocks(chunks: Iterator[bytes], end: bytes, block_bytes: int) -> Generator[memoryview | bytearray, None, None]:
+def _blocks(
+    chunks: Iterator[bytes], end: bytes, block_bytes: int
+) -> Generator[memoryview | bytearray, None, None]:
     """Yield blocks of whole rows, of about `block_bytes`, or of one row.
 
     A `memoryview` is valid until the next block, which uses the same memory. The consumer may clear a
