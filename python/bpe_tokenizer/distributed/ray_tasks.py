@@ -17,8 +17,9 @@ _Shared = TypeVar("_Shared")
 _Argument = TypeVar("_Argument")
 _Result = TypeVar("_Result")
 
-# Tasks that wait or run at the same time: `ray.wait` looks at each of them.
-_MAX_SUBMITTED = 4096
+# Tasks that wait or run at the same time, for each processor of the cluster, and at least.
+_SUBMITTED_PER_PROCESSOR = 2
+_MIN_SUBMITTED = 16
 # What Ray Data appends to the message of an error.
 _APPENDED = "\nFailed to apply UDF transform"
 
@@ -43,7 +44,12 @@ class RayTasks:
         shared: _Shared,
         arguments: Sequence[_Argument],
     ) -> Iterator[tuple[int, _Result]]:
-        """Call a function with each argument. As `Tasks.run`."""
+        """Call a function with each argument. As `Tasks.run`.
+
+        After an error, the submitted tasks run to their end, and nobody waits for them: `ray.cancel` of a
+        task that completes at the same time ends the process of Ray 2.60 ("Check failed: it !=
+        submissible_tasks_.end()"). So only a few are submitted at a time.
+        """
         ray = self.ray
         task = ray.remote(_call)
         if self._options:
@@ -51,19 +57,20 @@ class RayTasks:
         sent = ray.put(Sent(shared))
         left = iter(enumerate(arguments))
         running: dict[Any, int] = {}
-        try:
-            while True:
-                for index, argument in islice(left, _MAX_SUBMITTED - len(running)):
-                    running[task.remote(work, sent, argument)] = index
-                if not running:
-                    return
-                for done in ray.wait(list(running), num_returns=1)[0]:
-                    with own_errors(ray):
-                        result = ray.get(done)
-                    yield running.pop(done), result
-        finally:
-            for reference in running:
-                ray.cancel(reference)
+        while True:
+            for index, argument in islice(left, max(self._most_submitted() - len(running), 0)):
+                running[task.remote(work, sent, argument)] = index
+            if not running:
+                return
+            for done in ray.wait(list(running), num_returns=1)[0]:
+                with own_errors(ray):
+                    result = ray.get(done)
+                yield running.pop(done), result
+
+    def _most_submitted(self) -> int:
+        """Return how many tasks may wait or run. A cluster grows while tasks wait."""
+        processors = self.ray.cluster_resources().get("CPU", 0)
+        return max(int(_SUBMITTED_PER_PROCESSOR * processors), _MIN_SUBMITTED)
 
 
 def _call(work: Callable[[_Shared, _Argument], _Result], sent: Sent[_Shared], argument: _Argument) -> _Result:
