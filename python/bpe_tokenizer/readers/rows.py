@@ -146,11 +146,10 @@ def _blocks(
     `bytearray`.
     """
     usual = block_bytes + CHUNK_BYTES
-    room = bytearray(usual)
+    room = bytearray()
     held = searched = 0
     for chunk in chunks:
         if held + len(chunk) > len(room):
-            # A long row. A bytearray grows without a copy where the system can move its pages.
             del room[held:]
             room += chunk
         else:
@@ -167,7 +166,7 @@ def _blocks(
         if len(room) > usual:
             del room[cut:]
             yield room
-            room = bytearray(max(usual, len(rest)))
+            room = bytearray()
         else:
             with memoryview(room) as whole, whole[:cut] as block:
                 yield block
