@@ -6,6 +6,7 @@ import dataclasses
 import multiprocessing
 import os
 import pickle
+import pickletools
 import threading
 import types
 import unicodedata
@@ -348,6 +349,15 @@ def test_pickling(tokenizer: BPETokenizer, mixed_text: str, protocol: int) -> No
     assert again.special_tokens == tokenizer.special_tokens
     untrained = pickle.loads(pickle.dumps(BPETokenizer("deepseek-v3", "NFD"), protocol))
     assert repr(untrained) == repr(BPETokenizer("deepseek-v3", "NFD"))
+
+
+def test_equal_tokenizers_have_equal_pickles_of_few_objects(tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    pickled = pickle.dumps(tokenizer)
+    assert pickle.dumps(pickle.loads(pickled)) == pickled
+    # What pickles in Python, as the hashes of `datasets` do, takes a step for each.
+    assert sum(1 for _ in pickletools.genops(pickled)) < 20
+    tokenizer.save(tmp_path)
+    assert pickle.dumps(BPETokenizer.load(tmp_path)) == pickle.dumps(BPETokenizer.load(tmp_path))
 
 
 def test_all_of_a_model_is_pickled(tokenizer: BPETokenizer) -> None:

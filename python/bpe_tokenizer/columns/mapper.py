@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -65,22 +63,6 @@ class ArrowMapper:
         added = check_flag("add_special_tokens", self.add_special_tokens)
         object.__setattr__(self, "add_special_tokens", added)
         thread_count(self.threads)
-
-    def __getstate__(self) -> dict[str, object]:
-        """Return the options, and the tokenizer as bytes.
-
-        They depend on nothing but its values: without a memo, equal strings are written alike, whether or not
-        they are one object. And `datasets`, which pickles in Python, hashes bytes a hundred times faster.
-        """
-        written = io.BytesIO()
-        pickler = pickle.Pickler(written, protocol=5)
-        pickler.fast = True
-        pickler.dump(self.tokenizer)
-        return {**self.__dict__, "tokenizer": written.getvalue()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the options and the tokenizer."""
-        self.__dict__.update(state, tokenizer=pickle.loads(state["tokenizer"]))
 
     def __call__(self, table: Any) -> Any:
         """Return the table, or record batch, with the ids.
