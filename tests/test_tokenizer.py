@@ -355,7 +355,7 @@ def test_equal_tokenizers_have_equal_pickles_of_few_objects(tokenizer: BPETokeni
     pickled = pickle.dumps(tokenizer)
     assert pickle.dumps(pickle.loads(pickled)) == pickled
     # What pickles in Python, as the hashes of `datasets` do, takes a step for each.
-    assert sum(1 for _ in pickletools.genops(pickled)) < 20
+    assert sum(1 for _ in pickletools.genops(pickled)) < 30
     tokenizer.save(tmp_path)
     assert pickle.dumps(BPETokenizer.load(tmp_path)) == pickle.dumps(BPETokenizer.load(tmp_path))
 

@@ -73,17 +73,19 @@ pub fn read_rows(
         _ => thread_count(threads, block.len()),
     };
     if threads == 1 {
-        return Chunk {
+        let chunk = Chunk {
             block,
             start: 0,
             kind,
-        }
-        .rows(first, after, pool, interrupt);
+            room: block.len(),
+        };
+        return chunk.rows(first, after, pool, interrupt);
     }
     let chunks = chunks(block, CHUNK_BYTES.max(block.len().div_ceil(threads)), kind)?;
     let size = |chunk: &Chunk<'_>| chunk.block.len();
     let parts = ordered::map(&chunks, threads, size, interrupt, |chunk| {
-        chunk.rows(1, 0, pool, interrupt)
+        let first = if chunk.start == 0 { first } else { 1 };
+        chunk.rows(first, 0, pool, interrupt)
     })?;
     joined(parts, first, pool)
 }
@@ -98,24 +100,26 @@ fn chunks<'a>(block: &'a [u8], size: usize, kind: RowKind<'a>) -> Result<Vec<Chu
             Some(end) => end + 1,
             None => memchr(b'\n', rest).map_or(rest.len(), |end| end + 1),
         };
-        let block = &rest[..length];
-        push(&mut chunks, Chunk { block, start, kind })?;
+        let chunk = Chunk {
+            block: &rest[..length],
+            start,
+            kind,
+            room: if start == 0 { block.len() } else { length },
+        };
+        push(&mut chunks, chunk)?;
         start += length;
     }
     Ok(chunks)
 }
 
-/// The rows of consecutive chunks as those of their block. Each chunk counts its rows from 1.
+/// The rows of consecutive chunks as those of their block. The first chunk counts its rows from `first` and has room for
+/// the texts of all; the others count from 1.
 fn joined(parts: Vec<Rows>, first: i64, pool: &BufferPool<u8>) -> Result<Rows> {
-    let bytes = parts.iter().map(|part| part.data.len()).sum();
-    let mut all = Rows {
-        data: pool.take(bytes),
-        ..Rows::default()
-    };
     let documents = parts.iter().map(|part| part.ends.len()).sum();
-    reserve_exact(&mut all.data, bytes)?;
-    reserve_exact(&mut all.ends, documents)?;
-    reserve_exact(&mut all.numbers, documents)?;
+    let mut parts = parts.into_iter();
+    let mut all = parts.next().unwrap_or_default();
+    reserve(&mut all.ends, documents)?;
+    reserve(&mut all.numbers, documents)?;
     for part in parts {
         let (data, before) = (all.data.len() as i64, all.ends.len());
         let skipped = first - 1 + all.count;
@@ -142,6 +146,8 @@ struct Chunk<'a> {
     /// Where it starts in the whole block.
     start: usize,
     kind: RowKind<'a>,
+    /// The bytes that the texts have room for.
+    room: usize,
 }
 
 impl Chunk<'_> {
@@ -153,11 +159,11 @@ impl Chunk<'_> {
         interrupt: &Interrupt<'_>,
     ) -> Result<Rows> {
         let mut rows = Rows {
-            data: pool.take(self.block.len()),
+            data: pool.take(self.room),
             ..Rows::default()
         };
         // No document is longer than its row.
-        reserve_exact(&mut rows.data, self.block.len())?;
+        reserve_exact(&mut rows.data, self.room)?;
         let text = from_utf8(self.block).ok();
         let mut poller = Poller::new(interrupt);
         let mut start = 0;
