@@ -86,7 +86,7 @@ COMMANDS: Mapping[str, Callable[[str, str, str], list[str]]] = {
     "train": lambda corpus, _, output: ["--corpus", corpus, "-o", output, "--vocab-size", "8000", "-q"],
     "count": lambda corpus, _, output: ["--corpus", corpus, "-o", output, "-q"],
     "tokenize-corpus": lambda corpus, tokenizer, output: [
-        *("-t", tokenizer, "--corpus", corpus, "-o", output, "-q"),
+        *("-t", tokenizer, "--corpus", corpus, "-o", output, "-q", "--dtype", "uint32"),
         *(["--documents", "file"] if corpus.endswith(".txt") else []),
     ],
     "report": lambda corpus, tokenizer, _: ["-t", tokenizer, "--corpus", corpus],

@@ -84,8 +84,8 @@ _SINGLE = {
 }
 # The name of a file that need not exist.
 _FILE_NAME = re.compile(r"\S+\.[A-Za-z][A-Za-z0-9]{0,4}")
-# Neither in a path, a quotation or code, nor a part of another name.
-_BEFORE, _AFTER = r"(?<![\w./'\"`=-])", r"(?![\w/('\"`=-]|\.\w)"
+# Neither in a path, a quotation or code, nor an argument of a call, nor a part of another name.
+_BEFORE, _AFTER = r"(?<![\w./'\"`=-])(?<!\.\.\., )", r"(?![\w/('\"`=-]|\.\w)"
 # Values of a suggestion that are shown, and characters of each.
 _SHOWN, _MAX_SHOWN = 4, 40
 
@@ -206,6 +206,8 @@ def in_options(message: str, parameters: Collection[str]) -> str:
     Example:
         >>> in_options("vocab_size is 5; or accept it with plain_markup=True", ["vocab_size", "plain_markup"])
         '--vocab-size is 5; or accept it with --plain-markup'
+        >>> in_options("use dtype='uint32', and np.memmap(..., dtype=np.uint32) to read", ["dtype"])
+        "use --dtype 'uint32', and np.memmap(..., dtype=np.uint32) to read"
     """
     for pattern, text in _PHRASES:
         message = re.sub(pattern, text, message)

@@ -27,7 +27,7 @@ __all__ = ["ByteRange", "DocumentBatch", "opened_batches", "read_batches"]
 ByteRange: TypeAlias = tuple[int, int]
 
 # Documents that wait for the consumer, in all; and files that are read at the same time.
-_AHEAD_BYTES = 16 << 20
+_AHEAD_BYTES = 8 << 20
 _MAX_FILES = 16
 # Content of a batch from a pipe, which may not have more for a long time.
 _PIPE_BATCH_BYTES = 256 << 10
@@ -66,9 +66,9 @@ def read_batches(
     threads: int | None = None,
     byte_ranges: Sequence[ByteRange | None] | None = None,
 ) -> Generator[DocumentBatch, None, None]:
-    r"""Yield the documents of a corpus, in order, in batches of about 4 MB or of one longer document.
+    r"""Yield the documents of a corpus, in order, in batches of about 2 MB or of one longer document.
 
-    Threads read, decompress and split several files ahead, about 16 MB in all. Closing the generator stops
+    Threads read, decompress and split several files ahead, about 8 MB in all. Closing the generator stops
     them.
 
     Args:
