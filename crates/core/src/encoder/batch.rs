@@ -6,7 +6,7 @@ use super::Encoder;
 use crate::buffer_pool::BufferPool;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::memory::make_room;
+use crate::memory::{make_room, return_freed};
 use crate::reserve::{append, push, reserve};
 use crate::text::Text;
 use crate::threads::ordered::in_order;
@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// The default bytes of a job.
 const JOB_BYTES: usize = 64 << 10;
+/// With this many bytes of texts, the ids need much memory.
+const LARGE: usize = 64 << 20;
 /// The fixed cost of a text, in bytes.
 const TEXT_COST: usize = 16;
 /// Most texts have fewer ids than one for this many bytes. For a first allocation.
@@ -295,6 +297,9 @@ impl<'a> Batch<'a> {
         pool: &BufferPool<u32>,
         work: impl Fn(usize, J, &mut Encoded) -> Result<()> + Sync,
     ) -> Result<Ragged> {
+        if self.bytes >= LARGE {
+            return_freed();
+        }
         let room = || {
             let mut ids = pool.take(self.bytes / BYTES_PER_ID);
             make_room(&mut ids, self.bytes / BYTES_PER_ID); // untouched pages cost nothing
