@@ -84,7 +84,7 @@ test:  ## Run the tests of the core and of the package (minutes)
 	$(MAKE) --jobs=2 test-rust $(VENV)/.test  # linking and installing leave a processor free
 	$(MAKE) test-python
 
-# The cases of a property; `make test-slow` takes more.
+# The random cases of a property; each run has others.
 test-rust: export PROPTEST_CASES ?= 100
 test-rust:
 	$(CARGO) test --package bpe-tokenizer-core --package bpe-tokenizer-wasm
@@ -121,7 +121,6 @@ screenshots: $(VENV)/.built $(PAGE)/.installed  ## Take the pictures of README a
 
 # All cases of the sampled tests too; BPE_TOKENIZER_SAMPLE=0.1 takes a tenth of them, chosen by the date.
 test-slow: export BPE_TOKENIZER_SAMPLE ?= 1
-test-slow: export PROPTEST_CASES ?= 1000
 test-slow: $(VENV)/.built $(VENV)/.peers  ## Run the long tests: fuzzing, whole corpora, big trainings, all samples
 	$(CARGO) test --package bpe-tokenizer-core -- --ignored --nocapture
 	$(BIN)/python $(TESTS) -m "slow or sampled" -o timeout=1800 -o faulthandler_timeout=2000 $(PYTEST)
