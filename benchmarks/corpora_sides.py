@@ -273,7 +273,6 @@ def _counted(count: Callable[[], PieceCounts]) -> Outcome:
     return Outcome(taken, result)
 
 
-# The sides that tokenize a corpus on an engine belong here too, once `distributed` writes shards.
 SIDES: dict[str, Callable[[Path, Path, Vocabulary], Outcome]] = {
     "tokenize_corpus": _tokenize_corpus,
     "encode_ragged": _encode_ragged,
