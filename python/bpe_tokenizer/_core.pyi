@@ -46,7 +46,7 @@ _Special: TypeAlias = bool | Collection[str]
 # Ids. One-dimensional integer arrays are read directly from memory.
 _Ids: TypeAlias = Sequence[int] | npt.NDArray[np.integer]
 
-# The memory of arrays that no longer exist, for the next ones: at most 32 MB.
+# The memory of arrays that no longer exist, for the next ones: at most 48 MB of texts, and of ids.
 @final
 class BufferPool:
     def __new__(cls) -> BufferPool: ...

@@ -24,7 +24,7 @@ impl<T> BufferPool<T> {
         self.with(find).flatten().unwrap_or_default()
     }
 
-    /// Keeps the room of a vector, or instead of it of larger ones. Its values are dropped.
+    /// Keeps the room of a vector; its values are dropped. If the vectors have too many bytes, the smallest are freed.
     pub fn put(&self, mut values: Vec<T>) {
         values.clear();
         let bytes = |values: &Vec<T>| values.capacity() * size_of::<T>();
