@@ -29,6 +29,7 @@ __all__ = [
     "SplitPattern",
     "TokenTable",
     "__version__",
+    "direct_method",
     "find_bad_rows",
     "from_printable",
     "read_ids",
@@ -761,3 +762,10 @@ def read_strings(window: bytes, at: int, count: int) -> tuple[list[bytes], int]:
 # The tokens of both parts of each merge, which a space separates. None where a part or the product is not the
 # text of a token.
 def split_merges(merges: list[bytes], of_text: dict[bytes, bytes]) -> list[tuple[bytes, bytes] | None]: ...
+
+# A method descriptor for a class whose instances have a `CompiledModel` in `_state`, in place of one of its
+# functions named in `arguments.py`. A call with arguments of the usual types and values goes to the encoder,
+# every other call to the function. `doc` begins with the name and the signature, for `__text_signature__`.
+def direct_method(
+    owner: type, name: str, function: Callable[..., object], doc: str
+) -> Callable[..., object]: ...

@@ -10,8 +10,6 @@ from bpe_tokenizer.errors import SpecialTokenError, shorten
 from bpe_tokenizer.special_tokens import AllowedSpecial, DisallowedSpecial, special_token_names
 
 __all__ = [
-    "NONE_DISALLOWED",
-    "NO_SPECIAL",
     "SpecialSet",
     "raise_if_disallowed",
     "resolve_allowed_special",
@@ -22,8 +20,8 @@ __all__ = [
 SpecialSet: TypeAlias = bool | Collection[str]
 # The default arguments. CPython has each of these values once, so `is` finds the default fastest, and never
 # calls the `==` of an argument. An equal value takes the longer way to the same result.
-NO_SPECIAL: Final = "none"
-NONE_DISALLOWED: Final[tuple[str, ...]] = ()
+_NO_SPECIAL: Final = "none"
+_NONE_DISALLOWED: Final[tuple[str, ...]] = ()
 
 
 def resolve_special_sets(
@@ -36,7 +34,7 @@ def resolve_special_sets(
         SpecialTokenError: A set names an unknown token.
     """
     names_all = isinstance(allowed_special, str) and allowed_special == "all"
-    if disallowed_special is NONE_DISALLOWED and (names_all or allowed_special is NO_SPECIAL):
+    if disallowed_special is _NONE_DISALLOWED and (names_all or allowed_special is _NO_SPECIAL):
         return names_all, False  # without the table of special tokens, which may be large
     allowed = special_token_names("allowed_special", allowed_special, compiled.special)
     special = True if names_all else allowed or False
@@ -58,7 +56,7 @@ def resolve_allowed_special(
         OptionError: A value is another `str` than `"all"` or `"none"`.
         SpecialTokenError: A disallowed token occurs in a text, or a set names an unknown token.
     """
-    if allowed_special is NO_SPECIAL and disallowed_special is NONE_DISALLOWED:
+    if allowed_special is _NO_SPECIAL and disallowed_special is _NONE_DISALLOWED:
         return False  # the defaults, for which further checks take as long as encoding a short text
     special, disallowed = resolve_special_sets(compiled, allowed_special, disallowed_special)
     raise_if_disallowed(compiled, texts, disallowed)

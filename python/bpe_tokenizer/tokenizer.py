@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cas
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import (
     argument_error,
+    calls_directly,
     check_choice,
     check_flag,
     check_integer,
@@ -37,12 +38,7 @@ from bpe_tokenizer.decoding import (
     row_error,
     to_ids,
 )
-from bpe_tokenizer.encoding import (
-    NO_SPECIAL,
-    NONE_DISALLOWED,
-    resolve_allowed_special,
-    resolve_special_sets,
-)
+from bpe_tokenizer.encoding import resolve_allowed_special, resolve_special_sets
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError, shorten
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import resolve_split_pattern
@@ -97,8 +93,7 @@ __all__ = ["BPETokenizer", "load", "train_from_counts"]
 
 _Path: TypeAlias = str | os.PathLike[str]
 Normalization: TypeAlias = Literal["NFC", "NFD", "NFKC", "NFKD"]
-# `threads is _ONE_THREAD` is faster than comparing numbers, and True for the default argument.
-_ONE_THREAD = 1
+# `stride is _NO_STRIDE` is faster than comparing numbers, and True for the default argument.
 _NO_STRIDE = 0
 _RIGHT = "right"
 _Value = TypeVar("_Value", bound=str | int)
@@ -147,6 +142,7 @@ class RoleToken(Generic[_Value]):
         instance._state = compiled.with_role(self.role, content)
 
 
+@calls_directly
 class BPETokenizer:
     """A byte-level BPE tokenizer: train it or load it, then encode and decode.
 
@@ -1340,15 +1336,6 @@ class BPETokenizer:
         """
         if unknown:
             raise argument_error(BPETokenizer.encode, unknown)
-        # The defaults need no further look, which would take as long as encoding a short text.
-        if (
-            type(text) is str
-            and allowed_special is NO_SPECIAL
-            and disallowed_special is NONE_DISALLOWED
-            and threads is _ONE_THREAD
-            and add_special_tokens is False
-        ):
-            return self._state.encoder.encode(text)
         compiled = self._compiled()
         check_text("encode", text)
         special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
@@ -1371,14 +1358,6 @@ class BPETokenizer:
         >>> tokenizer.encode_to_numpy("abc")
         array([256,  99], dtype=uint32)
         """
-        if (
-            type(text) is str
-            and allowed_special is NO_SPECIAL
-            and disallowed_special is NONE_DISALLOWED
-            and threads is _ONE_THREAD
-            and add_special_tokens is False
-        ):
-            return self._state.encoder.encode_numpy(text)
         compiled = self._compiled()
         check_text("encode_to_numpy", text)
         special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
@@ -1851,14 +1830,12 @@ class BPETokenizer:
             and return_tensors is text_pair is None
             and stride is _NO_STRIDE
         ):
-            if threads is None and disallowed_special is NONE_DISALLOWED:
-                return self.encode(text, add_special_tokens, allowed_special)
             return self.encode(
                 text,
                 add_special_tokens,
                 allowed_special,
                 disallowed_special=disallowed_special,
-                threads=_ONE_THREAD if threads is None else threads,
+                threads=1 if threads is None else threads,
             )
         from bpe_tokenizer.results import padding_of_one
         from bpe_tokenizer.rows import is_one_text
@@ -2227,14 +2204,6 @@ class BPETokenizer:
         >>> BPETokenizer().train("ab ab", vocab_size=257, verbose=False).count_tokens("abc")
         2
         """
-        if (
-            type(text) is str
-            and allowed_special is NO_SPECIAL
-            and disallowed_special is NONE_DISALLOWED
-            and threads is _ONE_THREAD
-            and add_special_tokens is False
-        ):
-            return self._state.encoder.count(text)
         compiled = self._compiled()
         check_text("count_tokens", text)
         special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
@@ -2402,11 +2371,9 @@ class BPETokenizer:
         """
         if unknown:
             raise argument_error(BPETokenizer.decode, unknown)
-        encoder = self._state.encoder
-        # The usual arguments need no calls, which would take as long as decoding a few ids.
-        if type(errors) is not str or errors != "replace":
-            check_error_handler(errors)
-        row = ids if type(ids) is list else id_row(ids)
+        encoder = self._compiled().encoder
+        check_error_handler(errors)
+        row = id_row(ids)
         try:
             return encoder.decode_text(row, skip_special_tokens, errors)
         except UnicodeDecodeError as error:

@@ -85,10 +85,10 @@ def test_without_threads_the_consumer_does_the_work(monkeypatch: pytest.MonkeyPa
     assert readers() == []
 
 
-def files(tmp_path: Path, count: int = 20) -> list[Path]:
+def files(tmp_path: Path, count: int = 20, more: str = "") -> list[Path]:
     paths = [tmp_path / f"{number:03d}.jsonl" for number in range(count)]
     for path in paths:
-        path.write_bytes(as_jsonl([f"{path.name} {row}" for row in range(2000)]))
+        path.write_bytes(as_jsonl([f"{path.name} {row}{more}" for row in range(2000)]))
     return paths
 
 
@@ -118,7 +118,7 @@ def test_an_error_comes_after_all_documents_before_it(tmp_path: Path) -> None:
 
 
 def test_closing_in_the_middle_ends_all_threads(tmp_path: Path) -> None:
-    paths = files(tmp_path)
+    paths = files(tmp_path, more="." * 700)  # more than is read ahead
     for _ in range(5):
         batches = read_batches(find_inputs(paths), ReadOptions(), threads=8)
         next(batches)

@@ -42,7 +42,7 @@ type WithOffsets<'py> = (Bound<'py, PyList>, Bound<'py, PyList>);
 /// The concatenated ids of all texts, and the offsets of all texts and of the end.
 type Arrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
 /// The ids before and after each document.
-type PrefixSuffix = (Vec<u32>, Vec<u32>);
+pub type PrefixSuffix = (Vec<u32>, Vec<u32>);
 
 /// The memory of fewer ids is kept for the next text: their array is a copy.
 const MAX_KEPT_IDS: usize = objects::MIN_OWNED / size_of::<u32>();
@@ -118,17 +118,20 @@ impl Encoder {
         }
     }
 
-    fn ids(
+    /// The ids of a text, between those that are added before and after it.
+    pub fn ids(
         &self,
         py: Python<'_>,
         text: PyText,
         special: Special,
         threads: usize,
+        prefix_suffix_ids: PrefixSuffix,
     ) -> PyResult<Vec<u32>> {
         if threads != 1 {
-            let options = options(special, threads, PrefixSuffix::default());
+            let options = options(special, threads, prefix_suffix_ids);
             return Ok(self.batch(py, &[text], &options)?.ids);
         }
+        let (prefix, suffix) = prefix_suffix_ids;
         self.run(py, text.len(), |interrupt| {
             let mut ids = Vec::new();
             if text.len() <= 4 * MAX_KEPT_IDS {
@@ -137,10 +140,33 @@ impl Encoder {
             } else {
                 make_room(&mut ids, text.len() / 3 + 8);
             }
+            append(&mut ids, &prefix)?;
             self.core
                 .encode(text.as_text(), &special, &mut ids, interrupt)?;
+            append(&mut ids, &suffix)?;
             Ok(ids)
         })
+    }
+
+    /// The list of the ids of a text.
+    pub fn list_of<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
+        if ids.capacity() > 4 * MAX_KEPT_IDS {
+            self.announce(py, ids.len());
+            return self.integers.list_of_all(py, ids);
+        }
+        let list = self.list(py, &ids);
+        keep(ids);
+        list
+    }
+
+    /// The array of the ids of a text.
+    pub fn array_of(py: Python<'_>, ids: Vec<u32>) -> PyResult<Bound<'_, PyArray1<u32>>> {
+        if ids.len() >= MAX_KEPT_IDS {
+            return objects::array(py, ids);
+        }
+        let array = objects::array_of(py, &ids);
+        keep(ids);
+        array
     }
 
     fn announce(&self, py: Python<'_>, ids: usize) {
@@ -223,14 +249,8 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        let ids = self.ids(py, text, special.0, threads)?;
-        if ids.capacity() > 4 * MAX_KEPT_IDS {
-            self.announce(py, ids.len());
-            return self.integers.list_of_all(py, ids);
-        }
-        let list = self.list(py, &ids);
-        keep(ids);
-        list
+        let ids = self.ids(py, text, special.0, threads, PrefixSuffix::default())?;
+        self.list_of(py, ids)
     }
 
     #[pyo3(signature = (text, special=PySpecial::none(), threads=1))]
@@ -241,13 +261,8 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let ids = self.ids(py, text, special.0, threads)?;
-        if ids.len() >= MAX_KEPT_IDS {
-            return objects::array(py, ids);
-        }
-        let array = objects::array_of(py, &ids);
-        keep(ids);
-        array
+        let ids = self.ids(py, text, special.0, threads, PrefixSuffix::default())?;
+        Self::array_of(py, ids)
     }
 
     #[pyo3(signature = (text, special=PySpecial::none(), unit="char", tile=true))]
@@ -498,7 +513,7 @@ impl Encoder {
     }
 
     #[pyo3(signature = (text, special=PySpecial::none(), threads=1))]
-    fn count(
+    pub fn count(
         &self,
         py: Python<'_>,
         text: PyText,
@@ -600,7 +615,7 @@ impl Encoder {
     }
 
     #[pyo3(signature = (ids, skip_special_tokens=false, errors="replace"))]
-    fn decode_text<'py>(
+    pub fn decode_text<'py>(
         &self,
         py: Python<'py>,
         ids: PyIds,

@@ -8,6 +8,7 @@ mod buffer_pool;
 mod call;
 mod counter;
 mod decimal;
+mod direct_calls;
 mod encoder;
 mod gguf;
 mod ids;
@@ -50,6 +51,8 @@ mod _core {
     use super::counter::{PieceCounter, PieceReader};
     #[pymodule_export]
     use super::decimal::{read_ids, write_ids};
+    #[pymodule_export]
+    use super::direct_calls::direct_method;
     #[pymodule_export]
     use super::encoder::Encoder;
     #[pymodule_export]

@@ -1,0 +1,368 @@
+//! Methods of `BPETokenizer` whose usual calls go to the encoder without a Python function.
+//!
+//! Python takes longer to call a function with optional arguments than the core to encode a short text. So the class has
+//! method descriptors in place of four of its functions. A call goes to the encoder if its arguments have the usual types
+//! and values. Every other call goes to the function, which defines what the method does.
+//!
+//! `unsafe`: the entries that Python calls, and calls of its C interface. Python passes living objects to an entry, as many
+//! as it says, and holds the GIL; each function takes the reference that the interface returns, or its error.
+
+#![allow(unsafe_code)]
+
+use crate::encoder::{Encoder, PrefixSuffix};
+use crate::objects;
+use crate::settings::value_of;
+use crate::text::{PySpecial, PyText};
+use bpe_tokenizer_core::encoder::Special;
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PySystemError;
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
+use std::ffi::{c_int, CString};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The parameters after the first one, at most.
+const MAX_OPTIONS: usize = 4;
+/// The arguments after the first one, in the order of the parameters; None where the call lacks one.
+type Options<'a, 'py> = [Option<Borrowed<'a, 'py, PyAny>>; MAX_OPTIONS];
+/// The result of a call; None for a call that the function takes.
+type Answered<'py> = PyResult<Option<Bound<'py, PyAny>>>;
+type Answer =
+    for<'py> fn(&Tokenizer<'py>, Borrowed<'_, 'py, PyAny>, Options<'_, 'py>) -> Answered<'py>;
+
+struct Method {
+    answer: Answer,
+    /// The parameters after the first one, and how many of them may be positional.
+    parameters: for<'py> fn(Python<'py>) -> [Option<&'py Bound<'py, PyString>>; MAX_OPTIONS],
+    positional: usize,
+    /// What Python calls.
+    entry: ffi::PyCFunctionFastWithKeywords,
+    /// Takes the calls that `answer` does not.
+    function: AtomicPtr<ffi::PyObject>,
+}
+
+const NAMES: [(&str, usize); 4] = [
+    ("encode", 0),
+    ("encode_to_numpy", 1),
+    ("count_tokens", 2),
+    ("decode", 3),
+];
+static METHODS: [Method; NAMES.len()] = [
+    Method {
+        answer: encode,
+        parameters: parameters_of_texts,
+        positional: 2,
+        entry: entry::<0>,
+        function: AtomicPtr::new(null_mut()),
+    },
+    Method {
+        answer: encode_to_numpy,
+        parameters: parameters_of_texts,
+        positional: 2,
+        entry: entry::<1>,
+        function: AtomicPtr::new(null_mut()),
+    },
+    Method {
+        answer: count_tokens,
+        parameters: parameters_of_texts,
+        positional: 0,
+        entry: entry::<2>,
+        function: AtomicPtr::new(null_mut()),
+    },
+    Method {
+        answer: decode,
+        parameters: parameters_of_ids,
+        positional: 2,
+        entry: entry::<3>,
+        function: AtomicPtr::new(null_mut()),
+    },
+];
+
+fn parameters_of_texts(py: Python<'_>) -> [Option<&Bound<'_, PyString>>; MAX_OPTIONS] {
+    [
+        Some(intern!(py, "add_special_tokens")),
+        Some(intern!(py, "allowed_special")),
+        Some(intern!(py, "disallowed_special")),
+        Some(intern!(py, "threads")),
+    ]
+}
+
+fn parameters_of_ids(py: Python<'_>) -> [Option<&Bound<'_, PyString>>; MAX_OPTIONS] {
+    let skip = intern!(py, "skip_special_tokens");
+    [Some(skip), Some(intern!(py, "errors")), None, None]
+}
+
+/// The method descriptor for one of the class's functions. `doc` begins with the signature that Python shows.
+#[pyfunction]
+pub fn direct_method<'py>(
+    owner: &Bound<'py, PyType>,
+    name: &str,
+    function: Bound<'py, PyAny>,
+    doc: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let method = &METHODS[value_of(owner.py(), "name", name, &NAMES)?];
+    // A class lives as long as the process, and so does what its methods point to.
+    let definition = Box::leak(Box::new(ffi::PyMethodDef {
+        ml_name: CString::new(name)?.into_raw(),
+        ml_meth: ffi::PyMethodDefPointer {
+            PyCFunctionFastWithKeywords: method.entry,
+        },
+        ml_flags: ffi::METH_FASTCALL as c_int | ffi::METH_KEYWORDS as c_int,
+        ml_doc: CString::new(doc)?.into_raw(),
+    }));
+    method
+        .function
+        .store(function.into_ptr(), Ordering::Release);
+    // SAFETY: as the module's comment says.
+    unsafe {
+        let descriptor = ffi::PyDescr_NewMethod(owner.as_type_ptr(), definition);
+        Bound::from_owned_ptr_or_err(owner.py(), descriptor)
+    }
+}
+
+/// What Python calls for a method: the values of the `names` follow the `count` positional arguments.
+unsafe extern "C" fn entry<const METHOD: usize>(
+    tokenizer: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    let called = || {
+        Python::attach(|py| {
+            // SAFETY: as the module's comment says.
+            let result = unsafe {
+                let tokenizer = Borrowed::from_ptr(py, tokenizer);
+                let names = Borrowed::from_ptr_or_opt(py, names).map(|it| it.cast_unchecked());
+                let named = names.as_deref().map_or(0, PyTupleMethods::len);
+                let arguments = (0..count as usize + named).map(|at| *arguments.add(at));
+                let arguments = arguments.map(|it| Borrowed::from_ptr(py, it));
+                call(&METHODS[METHOD], tokenizer, arguments, names)
+            };
+            match result {
+                Ok(object) => object.into_ptr(),
+                Err(error) => {
+                    error.restore(py);
+                    null_mut()
+                }
+            }
+        })
+    };
+    // No panic may reach Python.
+    catch_unwind(AssertUnwindSafe(called)).unwrap_or_else(|_| {
+        Python::attach(|py| PySystemError::new_err("the core panicked").restore(py));
+        null_mut()
+    })
+}
+
+/// Calls a method. The last arguments are those with `names`.
+fn call<'py, 'a>(
+    method: &Method,
+    tokenizer: Borrowed<'a, 'py, PyAny>,
+    mut arguments: impl ExactSizeIterator<Item = Borrowed<'a, 'py, PyAny>> + Clone,
+    names: Option<Borrowed<'a, 'py, PyTuple>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = tokenizer.py();
+    let count = arguments.len() - names.as_deref().map_or(0, PyTupleMethods::len);
+    let found = first_and_options(method, arguments.clone(), count, names);
+    if let Some(((first, options), tokenizer)) = found.zip(Tokenizer::of(tokenizer)) {
+        if let Some(answer) = (method.answer)(&tokenizer, first, options)? {
+            return Ok(answer);
+        }
+    }
+    let mut positional = vec![tokenizer];
+    positional.extend(arguments.by_ref().take(count));
+    let mut named = None;
+    if let Some(names) = names {
+        let named = named.insert(PyDict::new(py));
+        for (name, value) in names.iter_borrowed().zip(arguments) {
+            named.set_item(name, value)?;
+        }
+    }
+    // SAFETY: `direct_method` stored the function, before there was a descriptor that calls it.
+    let function = unsafe {
+        let function = method.function.load(Ordering::Acquire);
+        Bound::from_borrowed_ptr(py, function)
+    };
+    function.call(PyTuple::new(py, positional)?, named.as_ref())
+}
+
+/// The first argument, and the others in the order of the parameters. None for arguments that the method lacks, for too many,
+/// and for names that are not the interpreter's own strings.
+fn first_and_options<'py, 'a>(
+    method: &Method,
+    mut arguments: impl Iterator<Item = Borrowed<'a, 'py, PyAny>>,
+    count: usize,
+    names: Option<Borrowed<'a, 'py, PyTuple>>,
+) -> Option<(Borrowed<'a, 'py, PyAny>, Options<'a, 'py>)> {
+    let mut options = Options::default();
+    if !(1..=1 + method.positional).contains(&count) {
+        return None;
+    }
+    let first = arguments.next()?;
+    for (option, argument) in options.iter_mut().zip(arguments.by_ref().take(count - 1)) {
+        *option = Some(argument);
+    }
+    if let Some(names) = names {
+        let parameters = (method.parameters)(first.py());
+        for (name, argument) in names.iter_borrowed().zip(arguments) {
+            let mut known = parameters.iter().flatten();
+            let at = known.position(|parameter| name.is(*parameter))?;
+            if options[at].replace(argument).is_some() {
+                return None;
+            }
+        }
+    }
+    Some((first, options))
+}
+
+/// A tokenizer that has a vocabulary.
+struct Tokenizer<'py> {
+    /// A `CompiledModel`.
+    state: Bound<'py, PyAny>,
+    encoder: Bound<'py, Encoder>,
+}
+
+impl<'py> Tokenizer<'py> {
+    fn of(tokenizer: Borrowed<'_, 'py, PyAny>) -> Option<Self> {
+        let py = tokenizer.py();
+        // SAFETY: as the module's comment says. The attribute is the instance's: `__getattr__` need not be asked.
+        let state = unsafe {
+            let name = intern!(py, "_state").as_ptr();
+            let state = ffi::PyObject_GenericGetAttr(tokenizer.as_ptr(), name);
+            Bound::from_owned_ptr_or_err(py, state).ok()?
+        };
+        let encoder = state.getattr(intern!(py, "encoder")).ok()?;
+        let encoder = encoder.cast_into_exact().ok()?;
+        Some(Self { state, encoder })
+    }
+
+    /// The ids of a text with its options; None for arguments that the function takes.
+    fn ids(
+        &self,
+        text: Borrowed<'_, 'py, PyAny>,
+        options: Options<'_, 'py>,
+    ) -> PyResult<Option<Vec<u32>>> {
+        let Some((text, special, added)) = self.request(text, options)? else {
+            return Ok(None);
+        };
+        let (encoder, py) = (self.encoder.get(), self.encoder.py());
+        Ok(Some(encoder.ids(py, text, special, 1, added)?))
+    }
+
+    /// A text, the special tokens to find in it, and the ids before and after its own.
+    fn request(
+        &self,
+        text: Borrowed<'_, 'py, PyAny>,
+        [adds, allowed, disallowed, threads]: Options<'_, 'py>,
+    ) -> PyResult<Option<(PyText, Special, PrefixSuffix)>> {
+        let are_usual = text.is_exact_instance_of::<PyString>()
+            && disallowed.is_none_or(is_empty_tuple)
+            && threads.is_none_or(is_one);
+        let (true, Some(adds), Some(special)) = (are_usual, flag(adds), special(allowed)) else {
+            return Ok(None);
+        };
+        let mut added = PrefixSuffix::default();
+        if adds {
+            let name = intern!(text.py(), "prefix_suffix_ids");
+            added = self.state.getattr(name)?.extract()?;
+        }
+        Ok(Some((text.extract()?, special, added)))
+    }
+}
+
+fn is_empty_tuple(argument: Borrowed<'_, '_, PyAny>) -> bool {
+    let tuple = argument.cast_exact::<PyTuple>();
+    tuple.is_ok_and(|tuple| tuple.is_empty())
+}
+
+fn is_one(argument: Borrowed<'_, '_, PyAny>) -> bool {
+    argument.is_exact_instance_of::<PyInt>() && argument.extract().is_ok_and(|it: u64| it == 1)
+}
+
+/// The value of a `bool` whose default is False; None for another type.
+fn flag(argument: Option<Borrowed<'_, '_, PyAny>>) -> Option<bool> {
+    let Some(argument) = argument else {
+        return Some(false);
+    };
+    Some(argument.cast_exact::<PyBool>().ok()?.is_true())
+}
+
+/// The value of `allowed_special`; None for a set.
+fn special(argument: Option<Borrowed<'_, '_, PyAny>>) -> Option<Special> {
+    let Some(argument) = argument else {
+        return Some(Special::None);
+    };
+    match argument.cast_exact::<PyString>().ok()?.to_str().ok()? {
+        "none" => Some(Special::None),
+        "all" => Some(Special::All),
+        _ => None,
+    }
+}
+
+fn encode<'py>(
+    tokenizer: &Tokenizer<'py>,
+    text: Borrowed<'_, 'py, PyAny>,
+    options: Options<'_, 'py>,
+) -> Answered<'py> {
+    let Some(ids) = tokenizer.ids(text, options)? else {
+        return Ok(None);
+    };
+    let list = tokenizer.encoder.get().list_of(text.py(), ids)?;
+    Ok(Some(list.into_any()))
+}
+
+fn encode_to_numpy<'py>(
+    tokenizer: &Tokenizer<'py>,
+    text: Borrowed<'_, 'py, PyAny>,
+    options: Options<'_, 'py>,
+) -> Answered<'py> {
+    let Some(ids) = tokenizer.ids(text, options)? else {
+        return Ok(None);
+    };
+    Ok(Some(Encoder::array_of(text.py(), ids)?.into_any()))
+}
+
+fn count_tokens<'py>(
+    tokenizer: &Tokenizer<'py>,
+    text: Borrowed<'_, 'py, PyAny>,
+    options: Options<'_, 'py>,
+) -> Answered<'py> {
+    let py = text.py();
+    let Some((text, special, (prefix, suffix))) = tokenizer.request(text, options)? else {
+        return Ok(None);
+    };
+    let special = PySpecial(special);
+    let count = tokenizer.encoder.get().count(py, text, special, 1)?;
+    let count = objects::integer(py, count + prefix.len() + suffix.len())?;
+    Ok(Some(count.into_any()))
+}
+
+/// The function names ids that are not integers in its error.
+fn decode<'py>(
+    tokenizer: &Tokenizer<'py>,
+    ids: Borrowed<'_, 'py, PyAny>,
+    [skip, errors, ..]: Options<'_, 'py>,
+) -> Answered<'py> {
+    let py = ids.py();
+    let is_array = || {
+        ids.cast_exact::<PyUntypedArray>()
+            .is_ok_and(|it| it.ndim() == 1)
+    };
+    let is_usual = ids.is_exact_instance_of::<PyList>() || is_array();
+    let (true, Some(skip), None) = (is_usual, flag(skip), errors) else {
+        return Ok(None);
+    };
+    let encoder = tokenizer.encoder.get();
+    let text = ids
+        .extract()
+        .and_then(|ids| encoder.decode_text(py, ids, skip, "replace"));
+    match text {
+        Ok(text) => Ok(Some(text.into_any())),
+        Err(error) if error.get_type(py).name()? == "ArgumentTypeError" => Ok(None),
+        Err(error) => Err(error),
+    }
+}

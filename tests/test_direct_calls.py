@@ -1,0 +1,189 @@
+"""The usual calls of four methods go to the encoder, with the results and the errors of their functions."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpe_tokenizer import BPETokenizer, NotTrainedError
+
+METHODS = ("encode", "encode_to_numpy", "count_tokens", "decode")
+OF_TEXTS = METHODS[:3]
+END = "<|end|>"
+
+
+class Text(str):
+    """A text that is not of the usual type: its calls go to the function."""
+
+
+def trained(roles: bool) -> BPETokenizer:
+    tokenizer = BPETokenizer().train(["low lower lowest naïve"] * 3, 280, special_tokens=[END], verbose=False)
+    if roles:
+        tokenizer.bos_token = tokenizer.eos_token = END
+    return tokenizer
+
+
+TOKENIZERS = [trained(roles) for roles in (False, True)]
+
+
+def functions_called(call: Callable[[], object]) -> int:
+    calls = 0
+
+    def count(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code is not call.__code__
+
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def outcome(call: Callable[[], Any]) -> tuple[type, object]:
+    """The type and the value of a result; the class and the message of an error."""
+    try:
+        result = call()
+    except Exception as error:
+        return type(error), str(error)
+    return type(result), result.tolist() if isinstance(result, np.ndarray) else result
+
+
+OPTIONS: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
+    {},
+    optional={
+        "add_special_tokens": st.sampled_from([True, False, 1, 0, None, "all", 2]),
+        "allowed_special": st.sampled_from(["none", "all", "none_raise", {END}, frozenset(), None, 7]),
+        "disallowed_special": st.sampled_from([(), (END,), "all", set(), None]),
+        "threads": st.sampled_from([1, 2, None, 0, -1, 1.0, True, 2**80]),
+    },
+)
+WORD = st.sampled_from(["low", " lowest", END, "\ud800", "ï", "😀"]) | st.text(max_size=9)
+WORDS = st.lists(WORD, max_size=6)
+
+
+@given(tokenizer=st.sampled_from(TOKENIZERS), words=WORDS, options=OPTIONS, places=st.integers(0, 2))
+@pytest.mark.parametrize("name", OF_TEXTS)
+def test_a_text_has_the_result_of_the_function(
+    name: str, tokenizer: BPETokenizer, words: list[str], options: dict[str, Any], places: int
+) -> None:
+    method = getattr(tokenizer, name)
+    text, positional = "".join(words), []
+    for option in ("add_special_tokens", "allowed_special")[:places]:
+        if option not in options:
+            break
+        positional.append(options.pop(option))
+    found = outcome(lambda: method(text, *positional, **options))
+    assert found == outcome(lambda: method(Text(text), *positional, **options))
+
+
+@given(
+    tokenizer=st.sampled_from(TOKENIZERS),
+    ids=st.lists(st.integers(-1, 282) | st.sampled_from([2**32, "low", None, 1.5, True]), max_size=6),
+    options=st.fixed_dictionaries(
+        {},
+        optional={
+            "skip_special_tokens": st.sampled_from([True, False, 1, 0, None, 2]),
+            "errors": st.sampled_from(["replace", "strict", "ignore", "oops", None]),
+        },
+    ),
+)
+def test_ids_have_the_result_of_the_function(
+    tokenizer: BPETokenizer, ids: list[Any], options: dict[str, Any]
+) -> None:
+    expected = outcome(lambda: tokenizer.decode(tuple(ids), **options))
+    assert outcome(lambda: tokenizer.decode(ids, **options)) == expected
+    if all(type(each) is int and each >= 0 for each in ids):
+        array = np.array(ids, dtype=np.int64)
+        assert outcome(lambda: tokenizer.decode(array, **options)) == expected
+
+
+@pytest.mark.parametrize("name", OF_TEXTS)
+def test_a_usual_call_runs_no_python_function(name: str) -> None:
+    tokenizer = TOKENIZERS[1]
+    method = getattr(tokenizer, name)
+    method("low", add_special_tokens=True)  # finds the ids that it adds
+    usual: list[Callable[[], object]] = [
+        lambda: method("low"),
+        lambda: method("low", add_special_tokens=True),
+        lambda: method("low", add_special_tokens=False, allowed_special="none"),
+        lambda: method("low", allowed_special="all", disallowed_special=(), threads=1),
+    ]
+    assert [functions_called(call) for call in usual] == [0] * len(usual)
+    assert functions_called(lambda: method("low", allowed_special={END})) > 0
+    assert functions_called(lambda: method(Text("low"))) > 0
+
+
+def test_usual_ids_run_no_python_function() -> None:
+    decode, array = TOKENIZERS[0].decode, np.array([108, 111])
+    usual: list[Callable[[], object]] = [
+        lambda: decode([108]),
+        lambda: decode(array),
+        lambda: decode([108], skip_special_tokens=True),
+        lambda: decode([108], True),
+    ]
+    assert [functions_called(call) for call in usual] == [0] * len(usual)
+    assert functions_called(lambda: decode([108], errors="strict")) > 0
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_is_missing_or_too_much_is_an_error(name: str) -> None:
+    tokenizer = TOKENIZERS[0]
+    method = getattr(tokenizer, name)
+    unbound = getattr(BPETokenizer, name)
+    argument: Any = [108] if name == "decode" else "low"
+    first = next(iter(inspect.signature(method).parameters))
+    assert outcome(lambda: method(**{first: argument})) == outcome(lambda: method(argument))
+    # The names of these arguments are not the interpreter's own strings.
+    option = "".join(["add", "_special_tokens"]) if name != "decode" else "".join(["skip_", "special_tokens"])
+    assert outcome(lambda: method(argument, **{option: True})) == outcome(
+        lambda: unbound(tokenizer, argument, **{option: True})
+    )
+    with pytest.raises(TypeError):
+        method(argument, **{first: argument})
+    with pytest.raises(TypeError):
+        method(argument, False, "none", (), 1, 1)
+    with pytest.raises(TypeError, match="'oops'"):
+        method(argument, oops=1)
+    with pytest.raises(TypeError):
+        method()
+    with pytest.raises(TypeError):
+        unbound(object(), argument)
+    with pytest.raises(NotTrainedError):
+        getattr(BPETokenizer(), name)(argument)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_descriptors_look_like_functions(name: str) -> None:
+    method, bound = getattr(BPETokenizer, name), getattr(TOKENIZERS[0], name)
+    assert (method.__name__, method.__qualname__) == (name, f"BPETokenizer.{name}")
+    assert (method.__doc__ or "").startswith("Return ")
+    parameters = inspect.signature(method).parameters
+    assert list(parameters) == ["self", *inspect.signature(bound).parameters]
+    assert "unknown" not in parameters
+    defaults = [each.default for each in parameters.values()][2:]
+    assert defaults in ([False, "none", (), 1], [False, "replace"])
+    argument: Any = [108] if name == "decode" else "low"
+    again = pickle.loads(pickle.dumps(bound))
+    assert outcome(lambda: again(argument)) == outcome(lambda: bound(argument))
+
+
+def test_a_subclass_may_change_a_method() -> None:
+    class Shouting(BPETokenizer):
+        def encode(self, text: str, *arguments: Any, **options: Any) -> list[int]:
+            return super().encode(text.upper(), *arguments, **options)
+
+    tokenizer = Shouting().train("low lower LOW", 260, verbose=False)
+    assert tokenizer.encode("low") == tokenizer.encode("LOW")
+    assert tokenizer.encode("low", allowed_special="all") == tokenizer.encode("LOW")
+    assert tokenizer.encode_to_numpy("low").tolist() != tokenizer.encode("low")
