@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import subprocess
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -176,6 +177,20 @@ def test_the_descriptors_look_like_functions(name: str) -> None:
     argument: Any = [108] if name == "decode" else "low"
     again = pickle.loads(pickle.dumps(bound))
     assert outcome(lambda: again(argument)) == outcome(lambda: bound(argument))
+
+
+def test_a_call_while_python_shuts_down() -> None:
+    code = """
+from bpe_tokenizer import BPETokenizer
+class Last:
+    def __init__(self):
+        self.tokenizer = BPETokenizer().train("low lower", 258, verbose=False)
+    def __del__(self):
+        print(self.tokenizer.encode("low"), self.tokenizer.count_tokens("low", add_special_tokens=False))
+last = Last()
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout) == (0, "[257] 1\n"), run.stderr
 
 
 def test_a_subclass_may_change_a_method() -> None:

@@ -15,7 +15,6 @@ use crate::settings::value_of;
 use crate::text::{PySpecial, PyText};
 use bpe_tokenizer_core::encoder::Special;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PySystemError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -124,51 +123,80 @@ pub fn direct_method<'py>(
     }
 }
 
-/// What Python calls for a method: the values of the `names` follow the `count` positional arguments.
+/// What Python calls for a method.
 unsafe extern "C" fn entry<const METHOD: usize>(
     tokenizer: *mut ffi::PyObject,
     arguments: *const *mut ffi::PyObject,
     count: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let called = || {
-        Python::attach(|py| {
-            // SAFETY: as the module's comment says.
-            let result = unsafe {
-                let tokenizer = Borrowed::from_ptr(py, tokenizer);
-                let names = Borrowed::from_ptr_or_opt(py, names).map(|it| it.cast_unchecked());
-                let named = names.as_deref().map_or(0, PyTupleMethods::len);
-                let arguments = (0..count as usize + named).map(|at| *arguments.add(at));
-                let arguments = arguments.map(|it| Borrowed::from_ptr(py, it));
-                call(&METHODS[METHOD], tokenizer, arguments, names)
-            };
-            match result {
-                Ok(object) => object.into_ptr(),
-                Err(error) => {
-                    error.restore(py);
-                    null_mut()
-                }
-            }
-        })
+    let (method, count) = (&METHODS[METHOD], count as usize);
+    let pointers = Pointers {
+        tokenizer,
+        arguments,
+        count,
+        names,
+    };
+    // SAFETY: as the module's comment says. While Python shuts down, PyO3 attaches no thread, though this one holds the GIL;
+    // to call the function drops nothing that PyO3 would keep for later.
+    let called = || unsafe {
+        Python::try_attach(|py| pointers.call(py, method, true))
+            .unwrap_or_else(|| pointers.call(Python::assume_attached(), method, false))
     };
     // No panic may reach Python.
     catch_unwind(AssertUnwindSafe(called)).unwrap_or_else(|_| {
-        Python::attach(|py| PySystemError::new_err("the core panicked").restore(py));
+        // SAFETY: as the module's comment says.
+        unsafe { ffi::PyErr_SetString(ffi::PyExc_SystemError, c"the core panicked".as_ptr()) };
         null_mut()
     })
 }
 
-/// Calls a method. The last arguments are those with `names`.
+/// A call as Python makes it: the values of the `names` follow the `count` positional arguments.
+struct Pointers {
+    tokenizer: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    count: usize,
+    names: *mut ffi::PyObject,
+}
+
+impl Pointers {
+    /// Returns a new reference; a null pointer with an error.
+    ///
+    /// # Safety
+    ///
+    /// The thread holds the GIL, and the objects live.
+    unsafe fn call(&self, py: Python<'_>, method: &Method, may_answer: bool) -> *mut ffi::PyObject {
+        // SAFETY: the caller's promise.
+        let called = unsafe {
+            let tokenizer = Borrowed::from_ptr(py, self.tokenizer);
+            let names = Borrowed::from_ptr_or_opt(py, self.names).map(|it| it.cast_unchecked());
+            let named = names.as_deref().map_or(0, PyTupleMethods::len);
+            let arguments = (0..self.count + named).map(|at| *self.arguments.add(at));
+            let arguments = arguments.map(|it| Borrowed::from_ptr(py, it));
+            call(method, tokenizer, arguments, names, may_answer)
+        };
+        match called {
+            Ok(result) => result.into_ptr(),
+            Err(error) => {
+                error.restore(py);
+                null_mut()
+            }
+        }
+    }
+}
+
+/// Calls a method. The last arguments are those with `names`. The encoder is asked if it `may_answer`.
 fn call<'py, 'a>(
     method: &Method,
     tokenizer: Borrowed<'a, 'py, PyAny>,
     mut arguments: impl ExactSizeIterator<Item = Borrowed<'a, 'py, PyAny>> + Clone,
     names: Option<Borrowed<'a, 'py, PyTuple>>,
+    may_answer: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = tokenizer.py();
     let count = arguments.len() - names.as_deref().map_or(0, PyTupleMethods::len);
-    let found = first_and_options(method, arguments.clone(), count, names);
-    if let Some(((first, options), tokenizer)) = found.zip(Tokenizer::of(tokenizer)) {
+    let found = may_answer.then(|| first_and_options(method, arguments.clone(), count, names));
+    if let Some(((first, options), tokenizer)) = found.flatten().zip(Tokenizer::of(tokenizer)) {
         if let Some(answer) = (method.answer)(&tokenizer, first, options)? {
             return Ok(answer);
         }
