@@ -64,7 +64,7 @@ def template(texts: list[str]) -> Model:
     added = [
         AddedToken("<|end|>", 256),
         AddedToken("<s>", 257, lstrip=True),
-        AddedToken("word", 800, special=False),
+        AddedToken("zwxqv", 800, special=False),
     ]
     return Model(model.core.with_added_tokens(added), {"pad": "<|end|>"}, PostProcessor((257,), (256, 256)))
 
@@ -90,7 +90,7 @@ def made(
 def assert_same(model: Model, other: Model) -> None:
     assert differences(model, other) == []
     ours, theirs = BPETokenizer.from_model(model), BPETokenizer.from_model(other)
-    texts = [*hostile_texts(200), "a<|end|>b<s> <|x|><|endoftext|><|im_end|>word"]
+    texts = [*hostile_texts(200), "a<|end|>b<s> <|x|><|endoftext|><|im_end|>zwxqv"]
     every: tuple[AllowedSpecial, ...] = ("none", "all")
     for add, allowed in itertools.product((False, True), every):
         ids: Any = [ours.encode(text, add, allowed) for text in texts]
