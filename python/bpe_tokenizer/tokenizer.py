@@ -3261,8 +3261,9 @@ class BPETokenizer:
         """Empty the piece cache and limit its size; ids never depend on it.
 
         Args:
-            max_bytes: Bytes for one thread, and half of that for each further concurrent thread; 25,165,824
-                by default. 0, or less than the smallest cache (about 190,000), turns the cache off.
+            max_bytes: Bytes for one thread, and three eighths of that for each further concurrent thread;
+                33,554,432 by default. 0, or less than the smallest cache (about 190,000), turns the cache
+                off.
 
         Raises:
             NotTrainedError: There is no vocabulary yet.

@@ -24,8 +24,8 @@ const LONGER_BITS: usize = 1 << 15;
 /// Bits of the set of those that were seen.
 const SEEN_BITS: usize = 1 << 17;
 
-/// The default limit of a cache: a table of 16 MiB, and the memory of the other parts.
-pub const CACHE_BYTES: usize = 24 << 20;
+/// The default limit of a cache: a table of 21 MiB, and the memory of the other parts.
+pub const CACHE_BYTES: usize = 32 << 20;
 
 /// The three-byte characters of UTF-8.
 const CHARS: usize = 1 << 16;
@@ -538,7 +538,7 @@ mod tests {
 
     #[test]
     fn memory_stays_bounded() {
-        let mut cache = Cache::new(CACHE_BYTES);
+        let mut cache = Cache::new(24 << 20);
         for i in 0..400_000 {
             let long = format!("a rather long piece of text {i}");
             cache.insert(key(&long), long.as_bytes(), &[1; 9]);

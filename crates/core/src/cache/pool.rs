@@ -48,7 +48,7 @@ struct Place(Mutex<Option<Box<Workspace>>>);
 /// child takes another workspace.
 pub struct WorkspacePool {
     workspaces: Vec<Place>,
-    /// The limit of the first workspace's cache. The others get half.
+    /// The limit of the first workspace's cache. The others get three eighths.
     cache_bytes: AtomicUsize,
     /// Clearing increments it. A workspace of an older generation is dropped when it is next taken.
     generation: AtomicU64,
@@ -99,7 +99,7 @@ impl WorkspacePool {
         guard.take_if(|workspace| workspace.generation != generation);
         // The first cache is the largest: a call on one thread uses it alone, and threads share the pieces
         // of a text.
-        let bytes = self.cache_bytes() / if index == 0 { 1 } else { 2 };
+        let bytes = self.cache_bytes() / 8 * if index == 0 { 8 } else { 3 };
         let workspace = guard.get_or_insert_with(|| Workspace::new(bytes, generation));
         let entries = workspace.cache.size() as u64;
         let result = work(workspace);
@@ -115,7 +115,7 @@ impl WorkspacePool {
         result
     }
 
-    /// The limit of the first cache in bytes. The others get half.
+    /// The limit of the first cache in bytes. The others get three eighths.
     pub fn cache_bytes(&self) -> usize {
         self.cache_bytes.load(Ordering::Relaxed)
     }
@@ -232,7 +232,7 @@ mod tests {
             (fill(&mut first.cache), second)
         });
         assert!(
-            buckets.0 / 2 - 16 <= buckets.1 && buckets.1 <= buckets.0 / 2,
+            buckets.0 / 8 * 3 - 16 <= buckets.1 && buckets.1 <= buckets.0 / 8 * 3,
             "{buckets:?}"
         );
     }
