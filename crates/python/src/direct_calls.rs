@@ -11,10 +11,10 @@
 
 use crate::encoder::{Encoder, PrefixSuffix};
 use crate::objects;
-use crate::settings::value_of;
 use crate::text::{PySpecial, PyText};
 use bpe_tokenizer_core::encoder::Special;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -33,10 +33,14 @@ type Answered<'py> = PyResult<Option<Bound<'py, PyAny>>>;
 type Answer =
     for<'py> fn(&Tokenizer<'py>, Borrowed<'_, 'py, PyAny>, Options<'_, 'py>) -> Answered<'py>;
 
+/// The parameters after the first one.
+type Parameters = for<'py> fn(Python<'py>) -> [Option<&'py Bound<'py, PyString>>; MAX_OPTIONS];
+
 struct Method {
+    name: &'static str,
     answer: Answer,
-    /// The parameters after the first one, and how many of them may be positional.
-    parameters: for<'py> fn(Python<'py>) -> [Option<&'py Bound<'py, PyString>>; MAX_OPTIONS],
+    parameters: Parameters,
+    /// How many of the parameters may be positional.
     positional: usize,
     /// What Python calls.
     entry: ffi::PyCFunctionFastWithKeywords,
@@ -44,41 +48,39 @@ struct Method {
     function: AtomicPtr<ffi::PyObject>,
 }
 
-const NAMES: [(&str, usize); 4] = [
-    ("encode", 0),
-    ("encode_to_numpy", 1),
-    ("count_tokens", 2),
-    ("decode", 3),
-];
-static METHODS: [Method; NAMES.len()] = [
-    Method {
-        answer: encode,
-        parameters: parameters_of_texts,
-        positional: 2,
-        entry: entry::<0>,
-        function: AtomicPtr::new(null_mut()),
-    },
-    Method {
-        answer: encode_to_numpy,
-        parameters: parameters_of_texts,
-        positional: 2,
-        entry: entry::<1>,
-        function: AtomicPtr::new(null_mut()),
-    },
-    Method {
-        answer: count_tokens,
-        parameters: parameters_of_texts,
-        positional: 0,
-        entry: entry::<2>,
-        function: AtomicPtr::new(null_mut()),
-    },
-    Method {
-        answer: decode,
-        parameters: parameters_of_ids,
-        positional: 2,
-        entry: entry::<3>,
-        function: AtomicPtr::new(null_mut()),
-    },
+impl Method {
+    const fn new(
+        name: &'static str,
+        answer: Answer,
+        (parameters, positional): (Parameters, usize),
+        entry: ffi::PyCFunctionFastWithKeywords,
+    ) -> Self {
+        Self {
+            name,
+            answer,
+            parameters,
+            positional,
+            entry,
+            function: AtomicPtr::new(null_mut()),
+        }
+    }
+}
+
+static METHODS: [Method; 4] = [
+    Method::new("encode", encode, (parameters_of_texts, 2), entry::<0>),
+    Method::new(
+        "encode_to_numpy",
+        encode_to_numpy,
+        (parameters_of_texts, 2),
+        entry::<1>,
+    ),
+    Method::new(
+        "count_tokens",
+        count_tokens,
+        (parameters_of_texts, 0),
+        entry::<2>,
+    ),
+    Method::new("decode", decode, (parameters_of_ids, 2), entry::<3>),
 ];
 
 fn parameters_of_texts(py: Python<'_>) -> [Option<&Bound<'_, PyString>>; MAX_OPTIONS] {
@@ -103,7 +105,8 @@ pub fn direct_method<'py>(
     function: Bound<'py, PyAny>,
     doc: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let method = &METHODS[value_of(owner.py(), "name", name, &NAMES)?];
+    let method = METHODS.iter().find(|method| method.name == name);
+    let method = method.ok_or_else(|| PyValueError::new_err("no direct method has this name"))?;
     // A class lives as long as the process, and so does what its methods point to.
     let definition = Box::leak(Box::new(ffi::PyMethodDef {
         ml_name: CString::new(name)?.into_raw(),
