@@ -271,17 +271,19 @@ impl<'py> Tokenizer<'py> {
         Some(Self { state, encoder })
     }
 
-    /// The ids of a text with its options; None for arguments that the function takes.
-    fn ids(
+    /// What `finish` makes of the ids of a text with its options; None for arguments that the function takes.
+    fn encoded<T>(
         &self,
         text: Borrowed<'_, 'py, PyAny>,
         options: Options<'_, 'py>,
-    ) -> PyResult<Option<Vec<u32>>> {
+        finish: impl FnOnce(&Encoder, Vec<u32>) -> PyResult<Bound<'py, T>>,
+    ) -> Answered<'py> {
         let Some((text, special, added)) = self.request(text, options)? else {
             return Ok(None);
         };
         let (encoder, py) = (self.encoder.get(), self.encoder.py());
-        Ok(Some(encoder.ids(py, text, special, 1, added)?))
+        let ids = encoder.ids(py, text, special, 1, added)?;
+        Ok(Some(finish(encoder, ids)?.into_any()))
     }
 
     /// A text, the special tokens to find in it, and the ids before and after its own.
@@ -339,11 +341,9 @@ fn encode<'py>(
     text: Borrowed<'_, 'py, PyAny>,
     options: Options<'_, 'py>,
 ) -> Answered<'py> {
-    let Some(ids) = tokenizer.ids(text, options)? else {
-        return Ok(None);
-    };
-    let list = tokenizer.encoder.get().list_of(text.py(), ids)?;
-    Ok(Some(list.into_any()))
+    tokenizer.encoded(text, options, |encoder, ids| {
+        encoder.list_of(text.py(), ids)
+    })
 }
 
 fn encode_to_numpy<'py>(
@@ -351,10 +351,7 @@ fn encode_to_numpy<'py>(
     text: Borrowed<'_, 'py, PyAny>,
     options: Options<'_, 'py>,
 ) -> Answered<'py> {
-    let Some(ids) = tokenizer.ids(text, options)? else {
-        return Ok(None);
-    };
-    Ok(Some(Encoder::array_of(text.py(), ids)?.into_any()))
+    tokenizer.encoded(text, options, |_, ids| Encoder::array_of(text.py(), ids))
 }
 
 fn count_tokens<'py>(
