@@ -84,10 +84,10 @@ test:  ## Run the tests of the core and of the package (minutes)
 	$(MAKE) --jobs=2 test-rust $(VENV)/.test  # linking and installing leave a processor free
 	$(MAKE) test-python
 
-# The random cases of a property; each run has others.
+# The random cases of a property; each run has others. Cargo must not look for the jobs of make, which it cannot reach.
 test-rust: export PROPTEST_CASES ?= 100
 test-rust:
-	$(CARGO) test --package bpe-tokenizer-core --package bpe-tokenizer-wasm
+	MAKEFLAGS= $(CARGO) test --package bpe-tokenizer-core --package bpe-tokenizer-wasm
 
 test-python: $(VENV)/.built $(VENV)/.test
 	$(BIN)/python $(TESTS) -m "not slow" $(PYTEST)
