@@ -299,7 +299,8 @@ class BPETokenizer:
                 greatest bytes, or `"huggingface"`, the one that Hugging Face's `BpeTrainer` merges.
             max_token_length: Longest token to learn, in bytes; None for no limit.
             threads: Number of threads that count.
-            weights: For a list of files: the factor by which each file's pieces count in a mixture.
+            weights: For files: the factor by which each file's pieces count in a mixture, also each file of a
+                directory or a pattern.
             max_memory: Memory limit of this process, in bytes or as in `"500MB"`. The result is the same:
                 pieces go to temporary files, and merges are learned in rounds.
             on_memory: What happens at the limit: `"spill"`, or `"drop"` to drop the rarest pieces; then the
@@ -308,10 +309,6 @@ class BPETokenizer:
             min_count: Learn only from pieces that occur at least so often.
             sample: Learn from a sample of the documents: the rate, such as 0.1 or `"1/10"`. A hash of a
                 document decides, so the sample is the same everywhere.
-            weights: For files: the factor by which each file's pieces count in a mixture, also each file of a
-                directory or a pattern.
-            max_memory: Memory limit of this process, in bytes or as in `"500MB"`. To stay below it, the
-                rarest pieces are dropped, and the summary says what was dropped.
             checkpoint: Directory for checkpoints, for files only. The same call resumes from it after a run
                 was stopped at any moment, and gives the same result.
             checkpoint_seconds: Seconds of work between two checkpoints.
